@@ -1,0 +1,186 @@
+"""The values of one trial: a measurement with all its samples, or a failure with its kind. Standard library only."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from statistics import median
+from typing import Any
+
+from tftune.kernels.shape import Shape
+from tftune.kernels.space import Config
+
+MODES = ("graph", "eager")
+BENCHES = ("node", "model", "replay")
+STAGES = {
+    "search": "proposed by the sampler",
+    "final": "a winner, measured again in a fresh world with more rounds: the figure that counts",
+}
+FAILURES = {
+    "invalid": "the config breaks a rule for this shape",
+    "compile": "the kernel did not compile",
+    "resources": "it needs more registers, shared memory or programs than the chip has",
+    "wrong": "its result differs from the reference by more than rounding",
+    "hang": "it passed its deadline; the world was killed and started again",
+    "crash": "a rank died; the world was started again",
+}
+
+
+def median_interval(samples: tuple[float, ...], confidence: float = 0.95) -> tuple[float, float]:
+    """The distribution-free interval of the median from order statistics (binomial signs test; Conover 1999, 3.2).
+
+    With too few samples for the confidence asked, the whole range.
+
+    >>> median_interval((1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0))
+    (2.0, 8.0)
+    """
+    ordered, count = sorted(samples), len(samples)
+    tail, low = 0.0, 0
+    while low < count // 2:
+        tail += math.comb(count, low) / 2**count
+        if 2 * tail > 1 - confidence:
+            break
+        low += 1
+    low = max(low - 1, 0)
+    return ordered[low], ordered[count - 1 - low]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Times of one config, all samples kept. Each sample is one round: the slowest rank's time for one call, in microseconds.
+
+    `bsp_samples_us` are the strongest BSP form's times in the same rounds, in the same order. `check_error` is the largest
+    error that the check saw, relative to the reference's norm; None where nothing ran (the model bench).
+    """
+
+    samples_us: tuple[float, ...]
+    bsp_samples_us: tuple[float, ...] = ()
+    check_error: float | None = None
+    stopped_early: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.samples_us or not all(0 < us < math.inf for us in self.samples_us + self.bsp_samples_us):
+            raise ValueError(f"samples must be positive and finite: {self.samples_us} {self.bsp_samples_us}")
+        if self.bsp_samples_us and len(self.bsp_samples_us) != len(self.samples_us):
+            raise ValueError(f"{len(self.samples_us)} samples but {len(self.bsp_samples_us)} of BSP: they must be of the same rounds")
+
+    @cached_property
+    def median_us(self) -> float:
+        return median(self.samples_us)
+
+    @cached_property
+    def interval_us(self) -> tuple[float, float]:
+        """95 % interval of the median."""
+        return median_interval(self.samples_us)
+
+    @cached_property
+    def speedups(self) -> tuple[float, ...]:
+        """BSP's time over this config's, round by round."""
+        return tuple(bsp / us for bsp, us in zip(self.bsp_samples_us, self.samples_us, strict=True)) if self.bsp_samples_us else ()
+
+    @cached_property
+    def speedup(self) -> float | None:
+        """The median over rounds of BSP's time over this config's; above 1 this config is faster. None without BSP."""
+        return median(self.speedups) if self.speedups else None
+
+    @cached_property
+    def speedup_interval(self) -> tuple[float, float] | None:
+        return median_interval(self.speedups) if self.speedups else None
+
+    def why_unstable(self) -> str | None:
+        """A sentence where the interval of the median is wider than a tenth of it, else None."""
+        low, high = self.interval_us
+        if len(self.samples_us) > 1 and high - low > 0.1 * self.median_us:
+            return f"the median {self.median_us:.1f} us has an interval of {low:.1f} to {high:.1f} us over {len(self.samples_us)} rounds"
+        return None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A config that gave no time: a result like any other. `kind` is one of FAILURES."""
+
+    kind: str
+    text: str
+
+    def __post_init__(self) -> None:
+        if self.kind not in FAILURES:
+            raise ValueError(f"{self.kind!r} is no kind of failure; the kinds are {', '.join(FAILURES)}")
+
+
+Outcome = Measurement | Failure
+
+
+@dataclass(frozen=True)
+class Run:
+    """One start of a search on one machine: what all its trials share."""
+
+    id: str
+    target: str
+    bench: str
+    build: dict[str, str]
+    """Versions of driver, CUDA or ROCm, torch, triton, iris, python, tftune."""
+    started: str
+    """UTC, ISO 8601."""
+    clocks: dict[str, Any]
+    """Clocks and temperatures as read at the start, by GPU; empty where none could be read."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One config of one shape in one mode on one bench, and how it went: one row."""
+
+    shape: Shape
+    config: Config
+    mode: str
+    target: str
+    bench: str
+    run: str
+    """`Run.id`."""
+    kernel_hash: str
+    outcome: Outcome
+    stage: str = "search"
+    created: str = ""
+    """UTC, ISO 8601."""
+
+    def __post_init__(self) -> None:
+        for name, known in (("mode", MODES), ("bench", BENCHES), ("stage", tuple(STAGES))):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name}={getattr(self, name)!r} is not one of {', '.join(known)}")
+
+    @property
+    def op(self) -> str:
+        return self.shape.op
+
+    @cached_property
+    def id(self) -> str:
+        """Sixteen hexadecimal digits of the content, so that importing a row twice changes nothing."""
+        return sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:16]
+
+    def to_dict(self) -> dict[str, Any]:
+        """One short JSON row, as committed under db/trials; times with two decimals."""
+        row: dict[str, Any] = {
+            "op": self.op, "shape": str(self.shape), "config": self.config.to_dict(), "mode": self.mode, "target": self.target,
+            "bench": self.bench, "run": self.run, "kernel": self.kernel_hash, "stage": self.stage, "created": self.created,
+        }  # fmt: skip
+        if isinstance(self.outcome, Failure):
+            return row | {"failure": self.outcome.kind, "text": self.outcome.text}
+        row |= {"us": [round(us, 2) for us in self.outcome.samples_us], "bsp_us": [round(us, 2) for us in self.outcome.bsp_samples_us]}
+        row["check_error"] = self.outcome.check_error
+        return row | ({"stopped_early": True} if self.outcome.stopped_early else {})
+
+    @classmethod
+    def from_dict(cls, row: dict[str, Any]) -> Trial:
+        """The trial of such a row; raises KeyError or ValueError where it is not one."""
+        from tftune.kernels.registry import operation
+
+        outcome: Outcome = (
+            Failure(row["failure"], row["text"])
+            if "failure" in row
+            else Measurement(tuple(row["us"]), tuple(row["bsp_us"]), row["check_error"], row.get("stopped_early", False))
+        )
+        shape = operation(row["op"]).shape.parse(row["shape"])
+        config = Config.from_dict(row["config"])
+        return cls(shape, config, row["mode"], row["target"], row["bench"], row["run"], row["kernel"], outcome, row["stage"], row["created"])

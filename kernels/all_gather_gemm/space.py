@@ -1,0 +1,110 @@
+"""What may vary in all_gather_gemm: the variants, their knobs, the rules, and the configs to try first. Standard library only."""
+
+from __future__ import annotations
+
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.chips import Chip
+from tftune.kernels.space import Choice, Config, Rule, Space
+
+FLAGS_PER_SOURCE = 16_384
+"""Flag words that a workspace keeps for each source rank, whatever the shape or config (design rule 2)."""
+
+_TILE = (
+    Choice("block_m", (16, 32, 64, 128, 256), "rows of C that one program computes at a time", 128),
+    Choice("block_n", (32, 64, 128, 256), "columns of C that one program computes at a time", 128),
+    Choice("block_k", (64, 128), "length of one step along K", 64),
+    Choice("group_m", (1, 8), "row tiles visited before the next column tile, so that B stays in cache", 8),
+    Choice("num_warps", (4, 8), "warps (waves) of one program", 8),
+    Choice("num_stages", (2, 3, 4), "depth of the software pipeline of the loop over K", 3),
+)
+_EXCHANGE = (
+    Choice("comm_programs", (8, 16, 32, 64), "programs that move data; the others compute", 16),
+    Choice("rows_per_flag", (16, 64, 128, 512), "rows of A that one flag covers", 128),
+    Choice("k_per_flag", (256, 1024, 8192), "columns of A that one flag covers", 1024),
+)
+_FORM = Choice(
+    "form",
+    ("gather_copy", "local_transpose", "in_place"),
+    "how the library builds the gathered A: gather then copy into place; transpose the shard, then gather in place; gather in place",
+    "gather_copy",
+)
+_FUSED = ("pull", "push")
+
+
+def _round_up_to_power(value: int) -> int:
+    return 1 << (value - 1).bit_length()
+
+
+def _flags(shape: AllGatherGemm, config: Config) -> int:
+    """Flags of one source: row chunks times column chunks of its shard."""
+    return -(-shape.shard_rows // config["rows_per_flag"]) * -(-shape.shard_columns // config["k_per_flag"])
+
+
+def _form_fits(shape: AllGatherGemm, config: Config, chip: Chip | None) -> bool:
+    return (config["form"] == "in_place") == (shape.shard == "m")
+
+
+def _registers(config: Config, chip: Chip) -> float:
+    """fp32 accumulators of one thread."""
+    return config["block_m"] * config["block_n"] / (config["num_warps"] * chip.lanes)
+
+
+def _shared_bytes(shape: AllGatherGemm, config: Config, chip: Chip) -> int:
+    """Tiles of A and B that the pipeline keeps. CDNA3 holds one stage in registers (Triton's stream pipeliner)."""
+    stages = config["num_stages"] - (chip.lanes == 64)
+    return (config["block_m"] + config["block_n"]) * config["block_k"] * shape.element_bytes * stages
+
+
+RULES = (
+    Rule("gather_copy and local_transpose need A sharded along K, in_place needs it sharded along M", _form_fits, ("bsp",)),
+    Rule("block_m must not exceed M rounded up to a power of two, and 16 at least",
+         lambda s, c, chip: c["block_m"] <= max(16, _round_up_to_power(s.m)), _FUSED),
+    Rule("block_n must not exceed N rounded up to a power of two, and 32 at least",
+         lambda s, c, chip: c["block_n"] <= max(32, _round_up_to_power(s.n)), _FUSED),
+    Rule("rows_per_flag must not exceed a shard's rows rounded up to a power of two, and 16 at least",
+         lambda s, c, chip: c["rows_per_flag"] <= max(16, _round_up_to_power(s.shard_rows)), _FUSED),
+    Rule("k_per_flag must not exceed four times a shard's columns, unless it is the smallest",
+         lambda s, c, chip: c["k_per_flag"] <= max(256, 4 * s.shard_columns), _FUSED),
+    Rule(f"one source may have at most {FLAGS_PER_SOURCE} flags: take larger rows_per_flag or k_per_flag",
+         lambda s, c, chip: _flags(s, c) <= FLAGS_PER_SOURCE, _FUSED),
+    Rule("group_m must be 1 where there is one row tile",
+         lambda s, c, chip: c["group_m"] == 1 or s.m > c["block_m"], _FUSED),
+    Rule("a tile must give each thread at least 8 accumulators: take fewer warps",
+         lambda s, c, chip: chip is None or c["num_warps"] == 4 or _registers(c, chip) >= 8, _FUSED),
+    Rule("a thread may hold at most 128 fp32 accumulators: take a smaller tile or more warps",
+         lambda s, c, chip: chip is None or _registers(c, chip) <= 128, _FUSED),
+    Rule("the pipeline's tiles must fit the chip's shared memory: take a smaller tile or fewer stages",
+         lambda s, c, chip: chip is None or _shared_bytes(s, c, chip) <= chip.shared_bytes, _FUSED),
+    Rule("comm_programs must leave at least half of the chip to the GEMM",
+         lambda s, c, chip: chip is None or 2 * c["comm_programs"] <= chip.units, _FUSED),
+)  # fmt: skip
+
+
+def defaults(shape: AllGatherGemm) -> tuple[Config, ...]:
+    """Every BSP form of this shape, then one sound config for each fused variant, after `facts/kernels.md` part 8."""
+    forms = ("in_place",) if shape.shard == "m" else ("local_transpose", "gather_copy")
+    large = shape.m >= 1024
+    block_m = max(16, min(128, _round_up_to_power(shape.m)))
+    rows = max(16, min(512 if large else 128, _round_up_to_power(shape.shard_rows)))
+    tile = dict(
+        block_m=block_m,
+        block_n=256 if large else 128 if shape.m > 64 else 32,
+        block_k=64 if shape.m > 64 else 128,
+        group_m=8 if shape.m > block_m else 1,
+        num_warps=8 if shape.m > 64 else 4,
+        num_stages=3,
+        comm_programs=16 if large else 32,
+        rows_per_flag=rows if rows in (16, 64, 128, 512) else 16 if rows < 64 else 128,
+        k_per_flag=1024,
+    )
+    fitting = tile | dict(block_n=min(tile["block_n"], max(32, _round_up_to_power(shape.n))))
+    fitting["k_per_flag"] = 1024 if shape.shard_columns >= 256 else 256
+    return tuple(Config("bsp", form=form) for form in forms) + tuple(Config(variant, **fitting) for variant in ("push", "pull"))
+
+
+SPACE = Space(
+    op="all_gather_gemm",
+    variants={"bsp": (_FORM,), "pull": _TILE + _EXCHANGE, "push": _TILE + _EXCHANGE},
+    rules=RULES,
+    defaults=defaults,
+)

@@ -1,0 +1,84 @@
+"""The base of every operation's shape: a frozen value that parses from, and prints as, one short string."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar, Self
+
+DTYPE_BYTES = {"fp16": 2, "bf16": 2}
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Shape:
+    """What one call of an operation computes: sizes, dtypes, layouts and world size.
+
+    Subclasses add fields, name their operation in `op`, list allowed words of a text field in `WORDS`,
+    and check themselves in `check`, which raises ValueError with both numbers.
+    """
+
+    op: ClassVar[str] = ""
+    WORDS: ClassVar[dict[str, tuple[str, ...]]] = {}
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name in self.WORDS:
+                if value not in self.WORDS[field.name]:
+                    raise ValueError(f"{field.name}={value!r} is not one of {', '.join(self.WORDS[field.name])}")
+            elif type(value) is not int or value < 1:
+                raise ValueError(f"{field.name}={value!r} must be an integer of at least 1")
+        self.check()
+
+    def check(self) -> None:
+        """Raise ValueError where sizes do not fit each other."""
+
+    @property
+    def family(self) -> tuple[Any, ...]:
+        """What shapes of one layer share: everything but the number of tokens. Held-out evaluation splits by it."""
+        raise NotImplementedError(f"{type(self).__name__} does not name its family")
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The shape written as `m=64,n=3584,k=8192,world=8`; raises ValueError naming the unknown or missing field."""
+        pairs = {}
+        for part in text.replace(" ", "").split(","):
+            name, equals, value = part.partition("=")
+            if not equals:
+                raise ValueError(f"{part!r} in the shape {text!r} is not written as field=value, as in {cls.example()!r}")
+            if name in pairs:
+                raise ValueError(f"the shape {text!r} names {name!r} twice")
+            pairs[name] = value
+        return cls.from_dict(pairs)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """The shape of a mapping, as read from YAML, JSON or a parsed string."""
+        fields = {field.name: field for field in dataclasses.fields(cls)}
+        if unknown := sorted(set(values) - set(fields)):
+            raise ValueError(f"{cls.op} has no shape field {unknown[0]!r}; it has {', '.join(fields)}")
+        required = [name for name, field in fields.items() if field.default is dataclasses.MISSING]
+        if missing := [name for name in required if name not in values]:
+            raise ValueError(f"the shape of {cls.op} lacks {', '.join(missing)}, as in {cls.example()!r}")
+        return cls(**{name: cls._convert(name, value) for name, value in values.items()})
+
+    @classmethod
+    def _convert(cls, name: str, value: Any) -> Any:
+        if name in cls.WORDS:
+            return str(value)
+        try:
+            return int(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name}={value!r} must be an integer of at least 1") from None
+
+    @classmethod
+    def example(cls) -> str:
+        """A shape string for help texts and errors."""
+        raise NotImplementedError(f"{cls.__name__} has no example")
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    def __str__(self) -> str:
+        """The compact string: every field without a default, and the others where they differ from it."""
+        shown = [f for f in dataclasses.fields(self) if f.default is dataclasses.MISSING or getattr(self, f.name) != f.default]
+        return ",".join(f"{field.name}={getattr(self, field.name)}" for field in shown)

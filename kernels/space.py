@@ -1,0 +1,137 @@
+"""How an operation declares what may vary: choices, rules with their sentence, and a space that can be counted.
+
+Standard library only, so that a selector and a searcher without torch can ask the same questions as the launcher.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from tftune.kernels.chips import Chip
+from tftune.kernels.shape import Shape
+
+Knob = int | str
+
+
+@dataclass(frozen=True, order=True, init=False, repr=False)
+class Config:
+    """A variant and its knobs. Hashable, sortable; `repr` is valid source; a knob reads as `config["block_m"]`.
+
+    >>> Config("push", block_m=128, block_n=256)
+    Config('push', block_m=128, block_n=256)
+    """
+
+    variant: str
+    knobs: tuple[tuple[str, Knob], ...]
+
+    def __init__(self, variant: str, /, **knobs: Knob) -> None:
+        object.__setattr__(self, "variant", variant)
+        object.__setattr__(self, "knobs", tuple(sorted(knobs.items())))
+
+    def __getitem__(self, name: str) -> Any:
+        for knob, value in self.knobs:
+            if knob == name:
+                return value
+        raise KeyError(f"{self!r} has no knob {name!r}")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"variant": self.variant, **dict(self.knobs)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Config:
+        knobs = dict(values)
+        return cls(knobs.pop("variant"), **knobs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Config.from_dict, (self.to_dict(),)
+
+    def __repr__(self) -> str:
+        return f"Config({', '.join([repr(self.variant), *(f'{name}={value!r}' for name, value in self.knobs)])})"
+
+    def __str__(self) -> str:
+        return f"{self.variant}({', '.join(f'{name}={value}' for name, value in self.knobs)})"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One knob: its values, what it means, and the value that an absent knob stands for (the old behaviour)."""
+
+    name: str
+    values: tuple[Knob, ...]
+    meaning: str
+    default: Knob
+
+    def __post_init__(self) -> None:
+        if self.default not in self.values:
+            raise ValueError(f"the default {self.default!r} of {self.name} is not among its values {self.values}")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A sentence that must hold, and its test. `chip` is None where the machine is not known: then the test passes it over."""
+
+    sentence: str
+    holds: Callable[[Any, Config, Chip | None], bool]
+    variants: tuple[str, ...] = ()
+
+    def applies(self, config: Config) -> bool:
+        return not self.variants or config.variant in self.variants
+
+
+@dataclass(frozen=True)
+class Space:
+    """The countable set of configs of one operation. One statement of validity, asked by tuner, selector, launcher and tests."""
+
+    op: str
+    variants: Mapping[str, tuple[Choice, ...]]
+    rules: tuple[Rule, ...]
+    defaults: Callable[[Any], tuple[Config, ...]]
+    """The configs to try first for a shape, every BSP form before the others."""
+
+    def complete(self, config: Config) -> Config:
+        """The config with every absent knob at its default; raises ValueError for an unknown variant, knob or value."""
+        choices = self.choices(config.variant)
+        known = {choice.name: choice for choice in choices}
+        for name, value in config.knobs:
+            if name not in known:
+                raise ValueError(f"{self.op}/{config.variant} has no knob {name!r}; it has {', '.join(known) or 'none'}")
+            if value not in known[name].values:
+                raise ValueError(f"{name}={value!r} of {self.op}/{config.variant} is not one of {known[name].values}")
+        return Config(config.variant, **{choice.name: choice.default for choice in choices} | dict(config.knobs))
+
+    def choices(self, variant: str) -> tuple[Choice, ...]:
+        if variant not in self.variants:
+            raise ValueError(f"{self.op} has no variant {variant!r}; it has {', '.join(self.variants)}")
+        return self.variants[variant]
+
+    def why_invalid(self, shape: Shape, config: Config, chip: Chip | None = None) -> str | None:
+        """The sentence of the first rule that this config breaks for this shape (on this chip), or None.
+
+        Raises ValueError for an unknown variant, knob or value: that is a mistake, not a property of the shape.
+        """
+        return self._broken(shape, self.complete(config), chip)
+
+    def _broken(self, shape: Shape, config: Config, chip: Chip | None) -> str | None:
+        for rule in self.rules:
+            if rule.applies(config) and not rule.holds(shape, config, chip):
+                return rule.sentence
+        return None
+
+    def configs(self, shape: Shape, chip: Chip | None = None, variants: tuple[str, ...] = ()) -> Iterator[Config]:
+        """Every possible config of a shape, in a fixed order: variants as declared, knobs as declared."""
+        for variant in variants or self.variants:
+            choices = self.choices(variant)
+            for values in itertools.product(*(choice.values for choice in choices)):
+                config = Config(variant, **{choice.name: value for choice, value in zip(choices, values, strict=True)})
+                if self._broken(shape, config, chip) is None:
+                    yield config
+
+    def digest(self) -> str:
+        """Twelve hexadecimal digits that change with any variant, knob or value (Optuna refuses a changed categorical)."""
+        declared = {variant: [(c.name, c.values) for c in choices] for variant, choices in self.variants.items()}
+        return sha256(json.dumps(declared).encode()).hexdigest()[:12]

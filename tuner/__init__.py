@@ -1,0 +1,1 @@
+"""Find out what is fast: benches, checks, clocks, samplers and the search."""
