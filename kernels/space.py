@@ -17,6 +17,11 @@ from tftune.kernels.shape import Shape
 
 Knob = int | str
 
+MAX_WORLD = 16
+"""Ranks of one process group at most: one node."""
+FLAGS_PER_SOURCE = 16_384
+"""Flag words that a workspace keeps for each source rank, whatever the shape or config (design rule 2)."""
+
 
 @dataclass(frozen=True, order=True, init=False, repr=False)
 class Config:
@@ -90,8 +95,8 @@ class Space:
     op: str
     variants: Mapping[str, tuple[Choice, ...]]
     rules: tuple[Rule, ...]
-    defaults: Callable[[Any], tuple[Config, ...]]
-    """The configs to try first for a shape, every BSP form before the others."""
+    defaults: Callable[[Any, Chip | None], tuple[Config, ...]]
+    """The configs to try first for a shape (on a chip, where it is known), every BSP form before the others."""
 
     def complete(self, config: Config) -> Config:
         """The config with every absent knob at its default; raises ValueError for an unknown variant, knob or value."""

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.chips import Chip
-from tftune.kernels.space import Choice, Config, Rule, Space
-
-FLAGS_PER_SOURCE = 16_384
-"""Flag words that a workspace keeps for each source rank, whatever the shape or config (design rule 2)."""
+from tftune.kernels.space import FLAGS_PER_SOURCE, Choice, Config, Rule, Space
 
 _TILE = (
     Choice("block_m", (16, 32, 64, 128, 256), "rows of C that one program computes at a time", 128),
@@ -24,8 +21,8 @@ _EXCHANGE = (
 )
 _FORM = Choice(
     "form",
-    ("gather_copy", "local_transpose", "in_place"),
-    "how the library builds the gathered A: gather then copy into place; transpose the shard, then gather in place; gather in place",
+    ("gather_copy", "local_transpose", "gather"),
+    "how the library builds the gathered A: gather then copy into place; transpose the shard, then gather in place; only gather",
     "gather_copy",
 )
 _FUSED = ("pull", "push")
@@ -41,7 +38,7 @@ def _flags(shape: AllGatherGemm, config: Config) -> int:
 
 
 def _form_fits(shape: AllGatherGemm, config: Config, chip: Chip | None) -> bool:
-    return (config["form"] == "in_place") == (shape.shard == "m")
+    return (config["form"] == "gather") == (shape.shard == "m")
 
 
 def _registers(config: Config, chip: Chip) -> float:
@@ -56,7 +53,7 @@ def _shared_bytes(shape: AllGatherGemm, config: Config, chip: Chip) -> int:
 
 
 RULES = (
-    Rule("gather_copy and local_transpose need A sharded along K, in_place needs it sharded along M", _form_fits, ("bsp",)),
+    Rule("gather_copy and local_transpose need A sharded along K, gather needs it sharded along M", _form_fits, ("bsp",)),
     Rule("block_m must not exceed M rounded up to a power of two, and 16 at least",
          lambda s, c, chip: c["block_m"] <= max(16, _round_up_to_power(s.m)), _FUSED),
     Rule("block_n must not exceed N rounded up to a power of two, and 32 at least",
@@ -80,26 +77,34 @@ RULES = (
 )  # fmt: skip
 
 
-def defaults(shape: AllGatherGemm) -> tuple[Config, ...]:
-    """Every BSP form of this shape, then one sound config for each fused variant, after `facts/kernels.md` part 8."""
-    forms = ("in_place",) if shape.shard == "m" else ("local_transpose", "gather_copy")
-    large = shape.m >= 1024
+def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ...]:
+    """Every BSP form of this shape, then one sound config for each fused variant, after the tiles that published kernels use."""
+    forms = ("gather",) if shape.shard == "m" else ("local_transpose", "gather_copy")
+    bsp = tuple(Config("bsp", form=form) for form in forms)
+    tile = _default_tile(shape, chip)
+    return bsp + tuple(Config(variant, **tile, **_default_exchange(shape)) for variant in ("push", "pull"))
+
+
+def _default_tile(shape: AllGatherGemm, chip: Chip | None) -> dict[str, int]:
     block_m = max(16, min(128, _round_up_to_power(shape.m)))
-    rows = max(16, min(512 if large else 128, _round_up_to_power(shape.shard_rows)))
-    tile = dict(
+    wide = 256 if shape.m >= 1024 else 128 if shape.m > 64 else 32
+    return dict(
         block_m=block_m,
-        block_n=256 if large else 128 if shape.m > 64 else 32,
-        block_k=64 if shape.m > 64 else 128,
+        block_n=min(wide, max(32, _round_up_to_power(shape.n))),
+        block_k=64,
         group_m=8 if shape.m > block_m else 1,
-        num_warps=8 if shape.m > 64 else 4,
-        num_stages=3,
-        comm_programs=16 if large else 32,
-        rows_per_flag=rows if rows in (16, 64, 128, 512) else 16 if rows < 64 else 128,
-        k_per_flag=1024,
+        num_warps=8 if block_m == 128 and shape.n > 64 else 4,
+        num_stages=2 if chip is not None and chip.lanes == 64 else 3,
     )
-    fitting = tile | dict(block_n=min(tile["block_n"], max(32, _round_up_to_power(shape.n))))
-    fitting["k_per_flag"] = 1024 if shape.shard_columns >= 256 else 256
-    return tuple(Config("bsp", form=form) for form in forms) + tuple(Config(variant, **fitting) for variant in ("push", "pull"))
+
+
+def _default_exchange(shape: AllGatherGemm) -> dict[str, int]:
+    rows = max(16, min(128, _round_up_to_power(shape.shard_rows)))
+    return dict(
+        comm_programs=16 if shape.m >= 1024 else 32,
+        rows_per_flag=rows if rows in (16, 64, 128) else 16,
+        k_per_flag=1024 if shape.shard_columns >= 256 else 256,
+    )
 
 
 SPACE = Space(

@@ -1,0 +1,157 @@
+"""all_gather_gemm on the host: check the operands, pick the variant, launch. A plan is made once for each shape and config."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.compile import KernelSource
+from tftune.kernels.space import Config
+from tftune.kernels.workspace import Workspace
+
+if TYPE_CHECKING:
+    import torch
+
+Plan = Callable[["torch.Tensor", "torch.Tensor", "torch.Tensor"], None]
+_TYPES = {"a_ptr": "*{}", "b_ptr": "*{}", "c_ptr": "*{}", "control": "i64", "payload": "i64", "control_bases": "*i64",
+          "payload_bases": "*i64", "generation_bytes": "i64", "M": "i32", "rank": "i32"}  # fmt: skip
+_DIVISIBLE = ("a_ptr", "b_ptr", "c_ptr", "control", "payload", "control_bases", "payload_bases", "generation_bytes")
+
+
+def all_gather_gemm(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    workspace: Workspace,
+    config: Config,
+    *,
+    shard: str = "k",
+    b_layout: str = "kn",
+    out: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """C[M,N] = all_gather(A) @ B on every rank of the workspace, computed as `config` says; returns `out`, or a new tensor.
+
+    a: this rank's shard, [M, K/world] (shard "k") or [M/world, K] (shard "m"); b: [K, N] or, with b_layout "nk", [N, K]; both
+    fp16 or both bf16, contiguous, 16-byte aligned. The first call of a shape and config compiles and allocates: make it before
+    capturing a graph. Every rank must pass the same shape and config. Raises ValueError naming what does not fit.
+    """
+    shape = shape_of(a, b, workspace, shard, b_layout)
+    plan = workspace.plans.get((shape, config))
+    if plan is None:
+        plan = workspace.plans[shape, config] = prepare(shape, config, workspace)
+    c = a.new_empty(shape.m, shape.n) if out is None else out
+    _check_operand("out", c, (shape.m, shape.n), a)
+    plan(a, b, c)
+    return c
+
+
+def shape_of(a: torch.Tensor, b: torch.Tensor, workspace: Workspace, shard: str, b_layout: str) -> AllGatherGemm:
+    """The shape of one call; raises ValueError naming the operand and both sizes where A and B do not fit each other."""
+    dtype = {"torch.float16": "fp16", "torch.bfloat16": "bf16"}.get(str(a.dtype))
+    if dtype is None:
+        raise ValueError(f"a is {a.dtype}; all_gather_gemm takes torch.float16 and torch.bfloat16")
+    if a.dim() != 2 or b.dim() != 2:
+        raise ValueError(f"a and b must have 2 dimensions, not {a.dim()} and {b.dim()}")
+    rows, columns = a.shape
+    n, k = b.shape if b_layout == "nk" else reversed(b.shape)
+    gathered = columns * workspace.world if shard == "k" else columns
+    if gathered != k:
+        raise ValueError(f"the gathered a has {gathered} columns but b has {k} rows (shard={shard!r}, b_layout={b_layout!r})")
+    shape = AllGatherGemm(rows if shard == "k" else rows * workspace.world, n, k, workspace.world, dtype, shard, b_layout)
+    _check_operand("a", a, tuple(a.shape), a)
+    _check_operand("b", b, tuple(b.shape), a)
+    return shape
+
+
+def _check_operand(name: str, tensor: torch.Tensor, size: tuple[int, ...], like: torch.Tensor) -> None:
+    if tuple(tensor.shape) != size:
+        raise ValueError(f"{name} is {list(tensor.shape)} but must be {list(size)}")
+    if tensor.dtype != like.dtype or tensor.device != like.device:
+        raise ValueError(f"{name} is {tensor.dtype} on {tensor.device} but a is {like.dtype} on {like.device}")
+    if not tensor.is_contiguous() or tensor.data_ptr() % 16:
+        raise ValueError(f"{name} must be contiguous and 16-byte aligned; pass {name}.contiguous()")
+
+
+def prepare(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
+    """A call (a, b, c) for this shape and config: compiled, with buffers allocated; not collective, and launches nothing.
+
+    Raises ValueError with the rule's sentence for an impossible config, and where the workspace is too small.
+    """
+    config = SPACE.complete(config)
+    if sentence := SPACE.why_invalid(shape, config):
+        raise ValueError(f"{config} cannot run {shape}: {sentence}")
+    if config.variant == "bsp":
+        import torch
+
+        from tftune.kernels.all_gather_gemm.bsp import bsp
+
+        dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}[shape.dtype]
+        return bsp(shape, workspace, dtype, config["form"])
+    if payload_bytes(shape) > workspace.generation_bytes:
+        raise ValueError(
+            f"{shape} gathers {payload_bytes(shape)} bytes but a generation of the workspace has {workspace.generation_bytes}; "
+            f"create it with Workspace.create(group, {payload_bytes(shape)})"
+        )
+    return _fused(shape, config, workspace)
+
+
+def payload_bytes(shape: AllGatherGemm) -> int:
+    """Bytes of one generation that this shape needs: the gathered A, each source's slot padded to 16 bytes."""
+    return shape.world * (-(-shape.shard_bytes // 16) * 16)
+
+
+def source(shape: AllGatherGemm, config: Config, arch: str) -> KernelSource:
+    """The kernel of a fused config with everything that decides its code. `arch`: `cuda`, `hip` or `interpreter`. M and rank are
+    left open, so that one binary serves every M and every rank."""
+    if config.variant == "pull":
+        from tftune.kernels.all_gather_gemm.pull import pull as kernel
+    else:
+        from tftune.kernels.all_gather_gemm.push import push as kernel
+    types = {name: text.format(shape.dtype) for name, text in _TYPES.items()}
+    options = {"num_warps": config["num_warps"], "num_stages": config["num_stages"], "launch_cooperative_grid": True}
+    if arch == "hip":
+        options["matrix_instr_nonkdim"] = 16
+    return KernelSource(kernel, types, _constants(shape, config, arch), _DIVISIBLE, options)
+
+
+def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any]:
+    lanes = 64 if arch == "hip" else 32
+    copy_columns = min(config["k_per_flag"], 1024, 1 << (shape.shard_columns - 1).bit_length())
+    # Four 16-byte accesses of each thread in flight.
+    copy_rows = max(1, min(config["rows_per_flag"], config["num_warps"] * lanes * 8 * 4 // copy_columns))
+    return dict(
+        N=shape.n, K=shape.k, WORLD=shape.world, SHARD_IS_M=shape.shard == "m", B_IS_NK=shape.b_layout == "nk",
+        BLOCK_M=config["block_m"], BLOCK_N=config["block_n"], BLOCK_K=config["block_k"], GROUP_M=config["group_m"],
+        COMM_PROGRAMS=config["comm_programs"], ROWS_PER_FLAG=config["rows_per_flag"], K_PER_FLAG=config["k_per_flag"],
+        COPY_ROWS=copy_rows, COPY_COLUMNS=copy_columns,
+        EVEN_K=shape.shard_columns % config["block_k"] == 0, EVEN_N=shape.n % config["block_n"] == 0, ARCH=arch,
+    )  # fmt: skip
+
+
+def programs(shape: AllGatherGemm, config: Config, units: int) -> int:
+    """Programs of a launch: the communicating ones first, then one for each tile while units are left; all resident at once."""
+    tiles = -(-shape.m // config["block_m"]) * -(-shape.n // config["block_n"])
+    return int(config["comm_programs"] + min(tiles, max(1, units - config["comm_programs"])))
+
+
+def _fused(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
+    kernel = source(shape, config, workspace.arch)
+    grid = (programs(shape, config, workspace.units), 1, 1)
+    fixed = dict(
+        control=workspace.control, payload=workspace.payload, control_bases=workspace.control_bases,
+        payload_bases=workspace.payload_bases, generation_bytes=workspace.generation_bytes, M=shape.m, rank=workspace.rank,
+    )  # fmt: skip
+    if workspace.arch == "interpreter":
+
+        def interpret(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+            kernel.kernel[grid](a_ptr=a, b_ptr=b, c_ptr=c, **fixed, **kernel.constants)
+
+        return interpret
+    launch = kernel.compile()[grid]
+    tail = kernel.arguments(fixed | dict(a_ptr=None, b_ptr=None, c_ptr=None))[3:]
+
+    def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+        launch(a, b, c, *tail)
+
+    return call

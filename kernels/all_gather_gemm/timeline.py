@@ -1,0 +1,84 @@
+"""How the variants of all_gather_gemm spend their time: which stages of a machine follow, and which overlap. Standard library only.
+
+The machine is handed in by `models/timeline.py`, so that kernels know nothing of models.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.space import Config
+
+_DEFAULTS = {variant: {choice.name: choice.default for choice in choices} for variant, choices in SPACE.variants.items()}
+
+
+def timeline(machine: Any, shape: AllGatherGemm, config: Config, mode: str) -> float:
+    """Predicted microseconds of one call. `machine`: a `tftune.models.timeline.Machine`, whose stages this adds up."""
+    knobs = _DEFAULTS[config.variant] | dict(config.knobs)
+    return _VARIANTS[config.variant](machine, shape, knobs, mode)
+
+
+def _gemm_bytes(shape: AllGatherGemm) -> int:
+    return shape.element_bytes * (shape.k * (shape.m + shape.n) + shape.m * shape.n)
+
+
+def _bsp(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: str) -> float:
+    """All-gather, then a copy that makes A whole (before it, of the shard alone, where transposed), then the library's GEMM."""
+    copied = {"gather_copy": shape.gathered_bytes, "local_transpose": shape.shard_bytes, "in_place": 0}[knobs["form"]]
+    return float(
+        machine.all_gather_us(shape.shard_bytes, shape.world, mode)
+        + machine.launch_us(mode, 2 if copied else 1)
+        + machine.hbm_us(2 * copied)
+        + machine.library_gemm_us(shape.flops, _gemm_bytes(shape))
+    )
+
+
+def _push(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: str) -> float:
+    """Chunks go to each peer while the rest computes, this rank's own part first; what arrives late is waited for."""
+    chunks, chunk_bytes, run_bytes = _chunks(shape, knobs)
+    items = chunks * (shape.world - 1)
+    programs = min(knobs["comm_programs"], max(items, 1))
+    item_us = machine.exchange_us(chunk_bytes, programs, shape.world, run_bytes)
+    gemm_us = _gemm(machine, shape, knobs, remote_us=0.0)
+    first_us = item_us + machine.chip.flag_us
+    late_us = max(first_us - gemm_us / shape.world, 0.0)
+    busy_us = machine.overlap(gemm_us, ceil(items / programs) * item_us + machine.chip.flag_us)
+    return float(_frame(machine, mode) + busy_us + late_us)
+
+
+def _pull(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: str) -> float:
+    """Staging and its flags, then a GEMM that loads each remote tile of A once for each tile of columns."""
+    chunks, chunk_bytes, _ = _chunks(shape, knobs)
+    item_us = machine.staging_us(chunk_bytes, shape.world)
+    staged_us = ceil(chunks / knobs["comm_programs"]) * item_us
+    remote_bytes = shape.shard_bytes * (shape.world - 1) * ceil(shape.n / knobs["block_n"])
+    gemm_us = _gemm(machine, shape, knobs, remote_us=machine.chip.flag_us * (1 - 1 / shape.world))
+    late_us = max(item_us + machine.chip.flag_us - gemm_us / shape.world, 0.0)
+    busy_us = machine.overlap(gemm_us, machine.pull_us(remote_bytes, shape.world), staged_us)
+    return float(_frame(machine, mode) + busy_us + late_us)
+
+
+def _frame(machine: Any, mode: str) -> float:
+    """The launch, and the closing barrier in which the last program advances the epoch."""
+    return float(machine.launch_us(mode, triton=True) + machine.chip.flag_us)
+
+
+def _chunks(shape: AllGatherGemm, knobs: dict[str, Any]) -> tuple[int, float, int]:
+    """Flags of one source, the mean bytes that one covers, and its contiguous bytes."""
+    chunks = ceil(shape.shard_rows / knobs["rows_per_flag"]) * ceil(shape.shard_columns / knobs["k_per_flag"])
+    return chunks, shape.shard_bytes / chunks, min(knobs["k_per_flag"], shape.shard_columns) * shape.element_bytes
+
+
+def _gemm(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], remote_us: float) -> float:
+    """The tiled GEMM on the units that do not communicate; its loop starts anew at each column chunk, and polls each row chunk's flag."""
+    columns = ceil(shape.shard_columns / knobs["k_per_flag"]) * (shape.world if shape.shard == "k" else 1)
+    flags = ceil(min(knobs["block_m"], shape.m) / min(knobs["rows_per_flag"], shape.shard_rows))
+    units = max(machine.chip.units - knobs["comm_programs"], 1)
+    tile = machine.tile(knobs)
+    return float(machine.tile_gemm_us(shape.m, shape.n, shape.k, shape.element_bytes, tile, units, columns * (1 + flags) / 2, remote_us))
+
+
+_VARIANTS = {"bsp": _bsp, "push": _push, "pull": _pull}

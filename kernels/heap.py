@@ -1,0 +1,108 @@
+"""Where a workspace's memory comes from on GPUs: Iris' symmetric heap, and on ROCm fine-grained memory for the flags."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from tftune.kernels.symmetric import CONTROL_BYTES
+from tftune.kernels.workspace import Workspace
+
+_SMALLEST_HEAP = 1 << 28
+
+
+def workspace(make: type[Workspace], group: Any, ranks: list[int], payload_bytes: int) -> Workspace:
+    """A workspace over Iris for the ranks of `group`; collective over the default group. Barriers before it returns, so that
+    no rank signals into a block that is not yet zeroed."""
+    import iris
+
+    hip = torch.version.hip is not None
+    generation = -(-payload_bytes // 4096) * 4096
+    heap_bytes = max(_SMALLEST_HEAP, 2 * _round_up_to_power(2 * generation))
+    context = iris.iris(heap_bytes) if hip else iris.iris(heap_bytes, allocator_type="vmem_chunked")
+    payload = context.empty(2 * generation, dtype=torch.uint8)
+    payload_bases = _bases(context, payload, ranks)
+    if hip:
+        control_address, control_bases, zero = _fine_grained(ranks)
+    else:
+        control = context.zeros(CONTROL_BYTES, dtype=torch.uint8)
+        control_address, control_bases = control.data_ptr(), _bases(context, control, ranks)
+        payload_bases = _bases(context, payload, ranks)  # read again: the heap may have grown
+        zero = control
+    device = torch.device("cuda", torch.cuda.current_device())
+    torch.cuda.synchronize()
+    dist.barrier()
+
+    def set_epoch(epoch: int) -> None:
+        word = torch.tensor([epoch], dtype=torch.int32, device=device)
+        control.view(torch.int32)[0:1].copy_(word)
+        control.view(torch.int32)[1024:].fill_(epoch)
+
+    return make(
+        rank=ranks.index(dist.get_rank()),
+        world=len(ranks),
+        arch="hip" if hip else "cuda",
+        units=torch.cuda.get_device_properties(device).multi_processor_count,
+        device=device,
+        group=group,
+        control=control_address,
+        payload=payload.data_ptr(),
+        control_bases=control_bases,
+        payload_bases=payload_bases,
+        generation_bytes=generation,
+        owner=(context, payload, zero),
+        _set_epoch=None if hip else set_epoch,
+    )
+
+
+def _round_up_to_power(value: int) -> int:
+    return 1 << (value - 1).bit_length()
+
+
+def _bases(context: Any, tensor: torch.Tensor, ranks: list[int]) -> torch.Tensor:
+    """int64[len(ranks)]: where each rank's copy of a heap tensor is mapped here."""
+    heap_bases = context.get_heap_bases().view(torch.int64)
+    offset = tensor.data_ptr() - int(heap_bases[dist.get_rank()])
+    return heap_bases[torch.tensor(ranks, device=heap_bases.device)] + offset
+
+
+_FINE_GRAINED = 0x1
+"""hipDeviceMallocFinegrained: coherent between GPUs while kernels run (HIP run-time API, memory allocation flags)."""
+_LAZY_PEER_ACCESS = 0x1
+
+
+class _Handle(ctypes.Structure):
+    """hipIpcMemHandle_t."""
+
+    _fields_ = [("reserved", ctypes.c_char * 64)]  # noqa: RUF012
+
+
+def _fine_grained(ranks: list[int]) -> tuple[int, torch.Tensor, Any]:
+    """One zeroed control block of fine-grained memory on every rank, shared through HIP's inter-process handles."""
+    hip = ctypes.CDLL("libamdhip64.so")
+
+    def call(name: str, *arguments: Any) -> None:
+        if status := getattr(hip, name)(*arguments):
+            raise RuntimeError(f"{name} returned {status} while sharing {CONTROL_BYTES} bytes of flags between {len(ranks)} GPUs")
+
+    own = ctypes.c_void_p()
+    call("hipExtMallocWithFlags", ctypes.byref(own), ctypes.c_size_t(CONTROL_BYTES), ctypes.c_uint(_FINE_GRAINED))
+    call("hipMemset", own, 0, ctypes.c_size_t(CONTROL_BYTES))
+    handle = _Handle()
+    call("hipIpcGetMemHandle", ctypes.byref(handle), own)
+    handles: list[bytes] = [b""] * dist.get_world_size()
+    dist.all_gather_object(handles, bytes(handle))
+    addresses = []
+    for rank in ranks:
+        if rank == dist.get_rank():
+            addresses.append(own.value)
+            continue
+        mapped = ctypes.c_void_p()
+        call("hipIpcOpenMemHandle", ctypes.byref(mapped), _Handle.from_buffer_copy(handles[rank]), ctypes.c_uint(_LAZY_PEER_ACCESS))
+        addresses.append(mapped.value)
+    if own.value is None:
+        raise RuntimeError("hipExtMallocWithFlags returned no address")
+    return own.value, torch.tensor(addresses, dtype=torch.int64, device="cuda"), hip

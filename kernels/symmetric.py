@@ -1,0 +1,81 @@
+"""Device side of the symmetric heap: addresses of peers, flags that signal and wait, the epoch; and the layout both sides share.
+
+A workspace has two symmetric blocks on every rank. Control: the epoch word, the exit counter, and one flag word for each
+(source rank, slot). Payload: two generations, each at a fixed byte offset; call `epoch` uses generation `epoch & 1`.
+
+Why two generations suffice: a call ends only after it heard from every peer, and a peer signals in call e only after its call
+e-1 ended. So when call e starts here, every peer has ended call e-2, the last one that used the same generation.
+
+Kernels take addresses as int64 rather than tensors: Triton's interpreter copies a tensor argument back to itself after a
+launch, which would undo what peers wrote meanwhile.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from tftune.kernels import space
+
+FLAGS_PER_SOURCE = tl.constexpr(space.FLAGS_PER_SOURCE)
+EPOCH_OFFSET = tl.constexpr(0)
+EXITS_OFFSET = tl.constexpr(128)
+FLAGS_OFFSET = tl.constexpr(4_096)
+CONTROL_BYTES = 4_096 + space.MAX_WORLD * space.FLAGS_PER_SOURCE * 4
+"""Bytes of one rank's control block: the epoch word, the exit counter (each on its own line of memory), then the flags."""
+
+
+@triton.jit
+def word(address):
+    """The int32 word at an address."""
+    return tl.cast(address, tl.pointer_type(tl.int32))
+
+
+@triton.jit
+def peer(address, bases, rank, target):
+    """The address on `target` of what lies at `address` here: Iris' own translation, done once per source, outside inner loops."""
+    return address - tl.load(bases + rank) + tl.load(bases + target)
+
+
+@triton.jit
+def flag(control, source, slot):
+    """The address of one flag. The stride of a source is fixed: with one that followed the shape, a fast rank's next call
+    with another shape would release a stale wait."""
+    return control + FLAGS_OFFSET + (source * FLAGS_PER_SOURCE + slot) * 4
+
+
+@triton.jit
+def signal(address, epoch, ARCH: tl.constexpr):
+    """Publish every store that this program made so far, then set the flag: release at system scope."""
+    if ARCH == "hip":
+        # The barrier alone is a bare s_barrier on CDNA: each wave must first see its own stores leave.
+        tl.inline_asm_elementwise("s_waitcnt vmcnt(0)\nv_mov_b32 $0, $1", "=v,v", [epoch], tl.int32, is_pure=False, pack=1)
+    tl.debug_barrier()
+    tl.atomic_xchg(word(address), epoch, sem="release", scope="sys")
+
+
+@triton.jit
+def wait(address, epoch):
+    """Return when the flag has reached the epoch: acquire at system scope. The difference wraps safely.
+
+    Only this form is right on both targets: a volatile load is hoisted into an endless loop on gfx942, and an acquire
+    whose result is not used is deleted on sm_90.
+    """
+    while tl.atomic_add(word(address), 0, sem="acquire", scope="sys") - epoch < 0:
+        pass
+
+
+@triton.jit
+def begin(control):
+    """This call's epoch. It lives in device memory, since a captured graph freezes every scalar argument."""
+    return tl.load(word(control + EPOCH_OFFSET)) + 1
+
+
+@triton.jit
+def finish(control, epoch):
+    """Leave the call; the last program to leave advances the epoch, when no other can still read it."""
+    tl.debug_barrier()
+    left = tl.atomic_add(word(control + EXITS_OFFSET), 1, sem="acq_rel", scope="gpu")
+    if left == tl.num_programs(0) - 1:
+        tl.store(word(control + EXITS_OFFSET), 0)
+        tl.store(word(control + EPOCH_OFFSET), epoch)

@@ -1,0 +1,75 @@
+"""Host side of the symmetric heap: the two symmetric blocks of one process group, made once before any capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tftune.kernels.space import MAX_WORLD
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Control (epoch, flags) and payload (two generations) of every rank of one process group.
+
+    One stream and one operation in flight per workspace. Peak memory on each rank: twice `generation_bytes`, plus about 1 MB
+    of flags. Addresses are plain integers, since they belong to a heap and not to a tensor of this process.
+    """
+
+    rank: int
+    world: int
+    arch: str
+    """`cuda`, `hip`, or `interpreter`: what the kernels' ARCH argument says."""
+    units: int
+    """Programs that are surely resident at once: one for each SM or CU."""
+    device: Any
+    """torch.device of the operands."""
+    group: Any
+    """torch.distributed group of the same ranks, for BSP's collectives."""
+    control: int
+    payload: int
+    control_bases: Any
+    """int64[world], on `device`: each rank's control block, as mapped by this process."""
+    payload_bases: Any
+    generation_bytes: int
+    owner: Any = None
+    """What keeps the memory alive."""
+    _set_epoch: Callable[[int], None] | None = None
+    plans: dict[Any, Any] = field(default_factory=dict, compare=False)
+    """Compiled launches and their buffers, by shape and config."""
+
+    def set_epoch(self, epoch: int) -> None:
+        """Start counting from here, on every rank alike and with no call in flight: for tests of the wrap."""
+        if self._set_epoch is None:
+            raise NotImplementedError("this workspace cannot set its epoch")
+        self._set_epoch(epoch)
+
+    @classmethod
+    def create(cls, group: Any, payload_bytes: int) -> Workspace:
+        """Collectively, on every rank of the default group at once: a workspace for `group` whose calls gather at most
+        `payload_bytes` bytes of A. Uses Iris: CUDA maps a chunked virtual heap; ROCm keeps payload on Iris' default heap and
+        flags in fine-grained memory, which alone is coherent while kernels run.
+
+        Raises ValueError where there is no GPU, for a group of one rank, and for ranks that Iris cannot map: other nodes.
+        """
+        import torch
+        import torch.distributed as dist
+
+        if not torch.cuda.is_available():
+            raise ValueError("a Workspace needs a GPU; without one, use tftune.kernels.emulated")
+        ranks = dist.get_process_group_ranks(group if group is not None else dist.group.WORLD)
+        check_ranks(ranks, torch.cuda.device_count(), dist.get_world_size())
+        from tftune.kernels import heap
+
+        return heap.workspace(cls, group, ranks, payload_bytes)
+
+
+def check_ranks(ranks: list[int], gpus: int, world: int) -> None:
+    """Raise ValueError where these global ranks cannot share one symmetric heap."""
+    if len(ranks) < 2:
+        raise ValueError(f"a Workspace needs a group of at least 2 ranks, not {len(ranks)}")
+    if len(ranks) > MAX_WORLD:
+        raise ValueError(f"a Workspace holds flags for at most {MAX_WORLD} ranks, not {len(ranks)}")
+    if world > gpus:
+        raise ValueError(f"the job has {world} ranks but this node has {gpus} GPUs: Iris maps the ranks of one node only")
