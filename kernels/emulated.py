@@ -54,14 +54,10 @@ def workspace(folder: Path, rank: int, world: int, payload_bytes: int, group: An
         control_bases=control,
         payload_bases=control + CONTROL_BYTES,
         generation_bytes=generation,
+        payload_tensor=heaps[rank][CONTROL_BYTES:],
         owner=heaps,
         _set_epoch=set_epoch,
     )
-
-
-def payload(workspace: Workspace) -> Any:
-    """uint8 tensor over this rank's payload: to poison it, or to look into it."""
-    return workspace.owner[workspace.rank][workspace.payload - workspace.control :]
 
 
 def prepare(folder: Path, world: int, payload_bytes: int) -> None:

@@ -52,10 +52,9 @@ def multiply(
             inside = steps < a_end - k
             a = tl.load(a_ptrs, mask=inside[None, :], other=0.0)
             b = tl.load(b_ptrs, mask=inside[:, None] & (cols < N)[None, :], other=0.0)
-        if ARCH == "interpreter":  # whose bf16 product is wrong
-            acc = tl.dot(tl.cast(a, tl.float32), tl.cast(b, tl.float32), acc)
-        else:
-            acc = tl.dot(a, b, acc)
+        if ARCH == "interpreter":  # its product of bf16 is wrong
+            a, b = tl.cast(a, tl.float32), tl.cast(b, tl.float32)
+        acc = tl.dot(a, b, acc)
         a_ptrs += BLOCK_K
         b_ptrs += BLOCK_K if B_IS_NK else BLOCK_K * N
     return acc

@@ -53,7 +53,8 @@ def workspace(make: type[Workspace], group: Any, ranks: list[int], payload_bytes
         control_bases=control_bases,
         payload_bases=payload_bases,
         generation_bytes=generation,
-        owner=(context, payload, zero),
+        payload_tensor=payload,
+        owner=(context, zero),
         _set_epoch=None if hip else set_epoch,
     )
 
@@ -77,7 +78,7 @@ _LAZY_PEER_ACCESS = 0x1
 class _Handle(ctypes.Structure):
     """hipIpcMemHandle_t."""
 
-    _fields_ = [("reserved", ctypes.c_char * 64)]  # noqa: RUF012
+    _fields_ = [("reserved", ctypes.c_char * 64)]
 
 
 def _fine_grained(ranks: list[int]) -> tuple[int, torch.Tensor, Any]:

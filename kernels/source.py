@@ -55,8 +55,9 @@ def kernel_hash(op: str, variant: str, root: Path = ROOT) -> str:
         module, name = waiting.pop()
         if (module, name) not in reached:
             nodes = _module(module, root).definitions[name]
-            reached[module, name] = " ".join(canonical(node) for node in nodes)
-            waiting += [found for node in nodes for found in _references(module, node, root)]
+            found = sorted({pair for node in nodes for pair in _references(module, node, root)})
+            reached[module, name] = " ".join([*map(canonical, nodes), repr(found)])
+            waiting += [target for _, target in found]
     text = "\n".join(f"{module}:{name} {code}" for (module, name), code in sorted(reached.items()))
     return sha256(text.encode()).hexdigest()[:12]
 
@@ -133,10 +134,10 @@ def _source(node: ast.ImportFrom, module: str, file: Path) -> str | None:
     return full[len(PACKAGE) + 1 : -1] if full.startswith(f"{PACKAGE}.") else None
 
 
-def _references(module: str, node: ast.AST, root: Path) -> Iterator[tuple[str, str]]:
-    """The definitions that a piece of code names, outside annotations."""
-    if isinstance(node, ast.Name | ast.Attribute) and (dotted := _dotted(node)) and (found := _resolve(module, dotted, root)):
-        yield found
+def _references(module: str, node: ast.AST, root: Path) -> Iterator[tuple[str, tuple[str, str]]]:
+    """The names that a piece of code uses outside annotations, each with the definition that it stands for."""
+    if isinstance(node, ast.Name | ast.Attribute) and (dotted := _dotted(node)) and (target := _resolve(module, dotted, root)):
+        yield dotted, target
     for field, value in ast.iter_fields(node):
         if field not in ("annotation", "returns"):
             children = value if isinstance(value, list) else [value]

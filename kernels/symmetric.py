@@ -20,9 +20,13 @@ from tftune.kernels import space
 FLAGS_PER_SOURCE = tl.constexpr(space.FLAGS_PER_SOURCE)
 EPOCH_OFFSET = tl.constexpr(0)
 EXITS_OFFSET = tl.constexpr(128)
+BARRIER_OFFSET = tl.constexpr(256)
+BARRIER_FLAGS_OFFSET = tl.constexpr(1_024)
+BARRIER_FLAG_STRIDE = tl.constexpr(64)
 FLAGS_OFFSET = tl.constexpr(4_096)
 CONTROL_BYTES = 4_096 + space.MAX_WORLD * space.FLAGS_PER_SOURCE * 4
-"""Bytes of one rank's control block: the epoch word, the exit counter (each on its own line of memory), then the flags."""
+"""Bytes of one rank's control block: the epoch word, the exit counter and the barrier's words, each on its own
+line of memory, then the flags."""
 
 
 @triton.jit
@@ -79,3 +83,15 @@ def finish(control, epoch):
     if left == tl.num_programs(0) - 1:
         tl.store(word(control + EXITS_OFFSET), 0)
         tl.store(word(control + EPOCH_OFFSET), epoch)
+
+
+@triton.jit(do_not_specialize=["rank"])
+def barrier(control, control_bases, rank, WORLD: tl.constexpr):
+    """One program of every rank: return when all have come here. Counts its own epoch, in device memory like the other."""
+    epoch = tl.load(word(control + BARRIER_OFFSET)) + 1
+    own = control + BARRIER_FLAGS_OFFSET + rank * BARRIER_FLAG_STRIDE
+    for step in range(1, WORLD):
+        tl.atomic_xchg(word(peer(own, control_bases, rank, (rank + step) % WORLD)), epoch, sem="release", scope="sys")
+    for step in range(1, WORLD):
+        wait(control + BARRIER_FLAGS_OFFSET + (rank + step) % WORLD * BARRIER_FLAG_STRIDE, epoch)
+    tl.store(word(control + BARRIER_OFFSET), epoch)

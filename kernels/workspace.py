@@ -33,6 +33,8 @@ class Workspace:
     """int64[world], on `device`: each rank's control block, as mapped by this process."""
     payload_bases: Any
     generation_bytes: int
+    payload_tensor: Any
+    """uint8 tensor over this rank's payload: to poison it, or to look into it."""
     owner: Any = None
     """What keeps the memory alive."""
     _set_epoch: Callable[[int], None] | None = None
@@ -44,6 +46,19 @@ class Workspace:
         if self._set_epoch is None:
             raise NotImplementedError("this workspace cannot set its epoch")
         self._set_epoch(epoch)
+
+    def barrier(self) -> Callable[[], None]:
+        """A call that queues one small kernel, which ends when every rank has queued it and come so far. Compiled here."""
+        from tftune.kernels.compile import KernelSource
+        from tftune.kernels.symmetric import barrier
+
+        types = {"control": "i64", "control_bases": "*i64", "rank": "i32"}
+        source = KernelSource(barrier, types, {"WORLD": self.world}, ("control", "control_bases"), {"num_warps": 1})
+        values = {"control": self.control, "control_bases": self.control_bases, "rank": self.rank}
+        if self.arch == "interpreter":
+            return lambda: barrier[(1, 1, 1)](**values, WORLD=self.world)
+        launch, arguments = source.compile()[(1, 1, 1)], source.arguments(values)
+        return lambda: launch(*arguments)
 
     @classmethod
     def create(cls, group: Any, payload_bytes: int) -> Workspace:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.chips import Chip
 from tftune.kernels.compile import KernelSource
 from tftune.kernels.space import Config
 from tftune.kernels.workspace import Workspace
@@ -113,6 +114,11 @@ def source(shape: AllGatherGemm, config: Config, arch: str) -> KernelSource:
     if arch == "hip":
         options["matrix_instr_nonkdim"] = 16
     return KernelSource(kernel, types, _constants(shape, config, arch), _DIVISIBLE, options)
+
+
+def kernel_source(shape: AllGatherGemm, config: Config, chip: Chip) -> KernelSource | None:
+    """What must be compiled ahead for this config on this chip; None where it is all library calls."""
+    return None if config.variant == "bsp" else source(shape, SPACE.complete(config), "hip" if chip.arch.startswith("gfx") else "cuda")
 
 
 def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any]:

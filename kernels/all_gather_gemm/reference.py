@@ -25,6 +25,13 @@ def make_inputs(shape: AllGatherGemm, rank: int, seed: int, device: Any = "cpu")
     return a.to(dtype), b.to(dtype)
 
 
+def make_output(shape: AllGatherGemm, device: Any = "cpu") -> torch.Tensor:
+    """An empty C[M,N] in the shape's dtype."""
+    import torch
+
+    return torch.empty(shape.m, shape.n, device=device, dtype={"fp16": torch.float16, "bf16": torch.bfloat16}[shape.dtype])
+
+
 def reference(shape: AllGatherGemm, a: torch.Tensor, b: torch.Tensor, group: Any) -> torch.Tensor:
     """C[M,N] in fp32: all_gather(A) @ B, products and sums in at least fp32 (float64 on the CPU)."""
     import torch

@@ -1,0 +1,111 @@
+"""How long one call takes on this rank: captured in a graph or from an idle queue, candidates and BSP in turn, caches cold.
+
+A sample is the time of one call in microseconds. The supervisor takes the slowest rank of each round.
+"""
+
+from __future__ import annotations
+
+import mmap
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+Call = Callable[[Any, Any, Any], None]
+Operands = Sequence[tuple[Any, Any, Any]]
+_SLEEP_CYCLES = 200_000
+"""About 0.1 ms at 1.8 GHz: the host queues a whole round behind it, so that no launch is on the clock in graph mode."""
+
+
+def copies(bytes_per_call: int, cache_bytes: int) -> int:
+    """Sets of operands to rotate over so that each call finds the last-level cache cold: three times the cache goes by in between.
+
+    >>> copies(58_720_256, 62_914_560)
+    5
+    """
+    return min(64, 2 + 3 * cache_bytes // max(bytes_per_call, 1)) if bytes_per_call < 3 * cache_bytes else 2
+
+
+class HostBarrier:
+    """Ranks of one node leave `wait` within a microsecond or so: each spins on counters in one shared file of int64."""
+
+    def __init__(self, path: Path, rank: int, world: int) -> None:
+        with path.open("r+b") as file:
+            self._counters = memoryview(mmap.mmap(file.fileno(), 8 * world)).cast("q")
+        self._rank = rank
+
+    def wait(self) -> None:
+        mine = self._counters[self._rank] + 1
+        self._counters[self._rank] = mine
+        while min(self._counters) < mine:
+            pass
+
+
+class GraphCall:
+    """One call for each set of operands, captured in one CUDA or HIP graph, as servers run it."""
+
+    def __init__(self, call: Call, operands: Operands) -> None:
+        import torch
+
+        self.calls = len(operands)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
+            for a, b, c in operands:
+                call(a, b, c)
+
+    def replay(self) -> None:
+        self._graph.replay()
+
+
+def graph_rounds(graphs: Sequence[GraphCall], rounds: int, start_together: Callable[[], None]) -> list[list[float]]:
+    """Microseconds per call of each graph in each round; the graphs take turns. `start_together` queues a barrier of all ranks."""
+    import torch
+
+    events: list[list[tuple[torch.cuda.Event, torch.cuda.Event]]] = [[] for _ in graphs]
+    for _ in range(rounds + 1):
+        for graph, pairs in zip(graphs, events, strict=True):
+            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            torch.cuda._sleep(_SLEEP_CYCLES)  # type: ignore[no-untyped-call]
+            start_together()
+            start.record()
+            graph.replay()
+            end.record()
+            pairs.append((start, end))
+        torch.cuda.synchronize()
+    return [[1e3 * start.elapsed_time(end) / graph.calls for start, end in pairs[1:]] for graph, pairs in zip(graphs, events, strict=True)]
+
+
+def eager_rounds(calls: Sequence[Call], operands: Operands, rounds: int, barrier: HostBarrier) -> list[list[float]]:
+    """Microseconds of one call from an idle queue, launches included, of each call in each round; operands rotate."""
+    import torch
+
+    samples: list[list[float]] = [[] for _ in calls]
+    turn = 0
+    for _ in range(rounds + 2):  # the first two warm up
+        for call, times in zip(calls, samples, strict=True):
+            a, b, c = operands[turn % len(operands)]
+            turn += 1
+            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            torch.cuda.synchronize()
+            barrier.wait()
+            start.record()
+            call(a, b, c)
+            end.record()
+            end.synchronize()
+            times.append(1e3 * start.elapsed_time(end))
+    return [times[2:] for times in samples]
+
+
+def host_rounds(calls: Sequence[Call], operands: Operands, rounds: int, barrier: HostBarrier) -> list[list[float]]:
+    """The same on emulated ranks, by the host's clock: it exercises the protocol and says nothing about speed."""
+    samples: list[list[float]] = [[] for _ in calls]
+    for turn in range(rounds):
+        for call, times in zip(calls, samples, strict=True):
+            barrier.wait()
+            start = time.perf_counter()
+            call(*operands[turn % len(operands)])
+            times.append(1e6 * (time.perf_counter() - start))
+    return samples
