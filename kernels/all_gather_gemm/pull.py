@@ -44,7 +44,7 @@ def pull(
                 signal(peer(flag(control, rank, chunk), control_bases, rank, target), epoch, ARCH)
     else:
         tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
-        for tile in range(pid - COMM_PROGRAMS, tiles_m * tiles_n, tl.num_programs(0) - COMM_PROGRAMS):
+        for tile in tl.range(pid - COMM_PROGRAMS, tiles_m * tiles_n, tl.num_programs(0) - COMM_PROGRAMS, num_stages=1):
             tile_m, tile_n = tile_order(tile, tiles_m, tiles_n, GROUP_M)
             if SHARD_IS_M:
                 tile_m = (tile_m + rank * tiles_m // WORLD) % tiles_m  # own rows first
@@ -52,7 +52,8 @@ def pull(
             rows = tl.minimum(row + tl.arange(0, BLOCK_M), M - 1)
             cols = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
             acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-            for step in range(1 if SHARD_IS_M else WORLD):
+            # num_stages=1: where the loop over K has one step, Triton folds it and pipelines this one, whose load then passes its wait.
+            for step in tl.range(0, 1 if SHARD_IS_M else WORLD, num_stages=1):
                 source = (rank + step) % WORLD
                 if SHARD_IS_M:
                     owner = rows // shard_rows
@@ -64,7 +65,7 @@ def pull(
                     shard_row = rows
                     first_b = source * COLUMNS
                 a_rows = base + tl.cast(shard_row, tl.int64) * (COLUMNS * 2)
-                for k_chunk in range(K_CHUNKS):
+                for k_chunk in tl.range(0, K_CHUNKS, num_stages=1):
                     wait_tile(control, source, row, M, shard_rows, k_chunk, epoch, rank, SHARD_IS_M, BLOCK_M, ROWS_PER_FLAG, K_CHUNKS)
                     k = k_chunk * K_PER_FLAG
                     acc = multiply(

@@ -48,7 +48,7 @@ def push(
             signal(peer(flag(control, rank, chunk), control_bases, rank, target), epoch, ARCH)
     else:
         tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
-        for tile in range(pid - COMM_PROGRAMS, tiles_m * tiles_n, tl.num_programs(0) - COMM_PROGRAMS):
+        for tile in tl.range(pid - COMM_PROGRAMS, tiles_m * tiles_n, tl.num_programs(0) - COMM_PROGRAMS, num_stages=1):
             tile_m, tile_n = tile_order(tile, tiles_m, tiles_n, GROUP_M)
             if SHARD_IS_M:
                 tile_m = (tile_m + rank * tiles_m // WORLD) % tiles_m  # own rows first
@@ -56,7 +56,8 @@ def push(
             rows = tl.minimum(row + tl.arange(0, BLOCK_M), M - 1)
             cols = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
             acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-            for step in range(1 if SHARD_IS_M else WORLD):
+            # num_stages=1: where the loop over K has one step, Triton folds it and pipelines this one, whose load then passes its wait.
+            for step in tl.range(0, 1 if SHARD_IS_M else WORLD, num_stages=1):
                 source = (rank + step) % WORLD
                 if SHARD_IS_M:
                     local = rows // shard_rows == rank
@@ -66,7 +67,7 @@ def push(
                     base = tl.where(source == rank, tl.cast(a_ptr, tl.int64), inbox + source * slot_bytes)
                     first_b = source * COLUMNS
                 a_rows = base + tl.cast(rows, tl.int64) * (COLUMNS * 2)
-                for k_chunk in range(K_CHUNKS):
+                for k_chunk in tl.range(0, K_CHUNKS, num_stages=1):
                     wait_tile(control, source, row, M, shard_rows, k_chunk, epoch, rank, SHARD_IS_M, BLOCK_M, ROWS_PER_FLAG, K_CHUNKS)
                     k = k_chunk * K_PER_FLAG
                     acc = multiply(

@@ -9,7 +9,7 @@ from tftune.kernels.space import FLAGS_PER_SOURCE, Choice, Config, Rule, Space
 _TILE = (
     Choice("block_m", (16, 32, 64, 128, 256), "rows of C that one program computes at a time", 128),
     Choice("block_n", (32, 64, 128, 256), "columns of C that one program computes at a time", 128),
-    Choice("block_k", (64, 128), "length of one step along K", 64),
+    Choice("block_k", (64, 128, 256), "length of one step along K", 64),
     Choice("group_m", (1, 8), "row tiles visited before the next column tile, so that B stays in cache", 8),
     Choice("num_warps", (4, 8), "warps (waves) of one program", 8),
     Choice("num_stages", (2, 3, 4), "depth of the software pipeline of the loop over K", 3),
@@ -64,6 +64,8 @@ RULES = (
          lambda s, c, chip: c["k_per_flag"] <= max(256, 4 * s.shard_columns), _FUSED),
     Rule(f"one source may have at most {FLAGS_PER_SOURCE} flags: take larger rows_per_flag or k_per_flag",
          lambda s, c, chip: _flags(s, c) <= FLAGS_PER_SOURCE, _FUSED),
+    Rule("block_k must not exceed a shard's columns rounded up to a power of two, and 64 at least",
+         lambda s, c, chip: c["block_k"] <= max(64, _round_up_to_power(s.shard_columns)), _FUSED),
     Rule("group_m must be 1 where there is one row tile",
          lambda s, c, chip: c["group_m"] == 1 or s.m > c["block_m"], _FUSED),
     Rule("a tile must give each thread at least 8 accumulators: take fewer warps",
@@ -91,10 +93,10 @@ def _default_tile(shape: AllGatherGemm, chip: Chip | None) -> dict[str, int]:
     return dict(
         block_m=block_m,
         block_n=min(wide, max(32, _round_up_to_power(shape.n))),
-        block_k=64,
+        block_k=64 if shape.m > 64 else 128,
         group_m=8 if shape.m > block_m else 1,
         num_warps=8 if block_m == 128 and shape.n > 64 else 4,
-        num_stages=2 if chip is not None and chip.lanes == 64 else 3,
+        num_stages=2 if chip is not None and chip.lanes == 64 else 3 if shape.m > 64 else 4,
     )
 
 

@@ -27,7 +27,7 @@ def _gemm_bytes(shape: AllGatherGemm) -> int:
 
 def _bsp(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: str) -> float:
     """All-gather, then a copy that makes A whole (before it, of the shard alone, where transposed), then the library's GEMM."""
-    copied = {"gather_copy": shape.gathered_bytes, "local_transpose": shape.shard_bytes, "in_place": 0}[knobs["form"]]
+    copied = {"gather_copy": shape.gathered_bytes, "local_transpose": shape.shard_bytes, "gather": 0}[knobs["form"]]
     return float(
         machine.all_gather_us(shape.shard_bytes, shape.world, mode)
         + machine.launch_us(mode, 2 if copied else 1)

@@ -1,0 +1,161 @@
+"""The contract on real ranks: skipped where there are fewer than two GPUs. Each rank is this file, run as a script."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DEADLINE_S = 240.0
+
+
+def _gpus() -> int:
+    torch = pytest.importorskip("torch")
+    return int(torch.cuda.device_count())
+
+
+@pytest.mark.gpu
+def test_contract_on_real_ranks() -> None:
+    gpus = _gpus()
+    if gpus < 2:
+        pytest.skip(f"needs 2 GPUs, this machine has {gpus}")
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = [subprocess.Popen([sys.executable, __file__, folder, str(rank), str(gpus)]) for rank in range(gpus)]
+        deadline = time.monotonic() + DEADLINE_S
+        try:
+            for process in ranks:
+                assert process.wait(max(0.1, deadline - time.monotonic())) == 0
+        finally:
+            for process in ranks:
+                process.kill()
+                process.wait()
+
+
+def _shapes(world: int) -> list[Any]:
+    from tftune.kernels.all_gather_gemm import AllGatherGemm
+
+    return [
+        AllGatherGemm(1, 96, 64 * world, world),
+        AllGatherGemm(7, 200, 72 * world, world, "bf16", b_layout="nk"),
+        AllGatherGemm(129, 328, 37 * world, world),
+        AllGatherGemm(513, 512, 1024 * world, world),
+        AllGatherGemm(24 * world, 328, 520, world, shard="m"),
+        AllGatherGemm(65 * world, 256, 1024, world, "bf16", "m", "nk"),
+    ]
+
+
+def _cases(world: int) -> list[tuple[Any, Any]]:
+    """Every variant at every shape, with its default config and some random ones."""
+    from tftune.kernels.all_gather_gemm.space import SPACE
+    from tftune.kernels.chips import H200
+
+    pick = random.Random(0)
+    cases = []
+    for shape in _shapes(world):
+        cases += [(shape, config) for config in SPACE.defaults(shape, H200)]
+        for variant in ("pull", "push"):
+            cases += [(shape, config) for config in pick.sample(list(SPACE.configs(shape, H200, (variant,))), 2)]
+    return cases
+
+
+def _contract(rank: int, world: int, folder: str) -> None:
+    import torch
+    import torch.distributed as dist
+
+    from tftune.kernels.all_gather_gemm import host, reference
+    from tftune.kernels.workspace import Workspace
+
+    torch.cuda.set_device(rank)
+    dist.init_process_group("nccl", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=world)
+    workspace = Workspace.create(None, 1 << 24)
+    workspace.payload_tensor.fill_(255)
+    dist.barrier()
+    torch.cuda.synchronize()
+    _peer_is_iris_translation(workspace)
+    cases = _cases(world)
+    operands, plans = {}, {}
+    for shape, config in cases:
+        if shape not in operands:
+            a, b = reference.make_inputs(shape, rank, 3, workspace.device)
+            operands[shape] = (a, b, reference.reference(shape, a, b, dist.group.WORLD))
+        plans[shape, config] = host.prepare(shape, config, workspace)
+    dist.barrier()
+    torch.cuda.synchronize()
+
+    def run(order: list[Any], before: Any) -> list[Any]:
+        outputs = []
+        for index, (shape, config) in enumerate(order):
+            a, b, _ = operands[shape]
+            out = torch.full((shape.m, shape.n), float("nan"), dtype=a.dtype, device="cuda")
+            before(index)
+            plans[shape, config](a, b, out)
+            outputs.append(out)
+        return outputs
+
+    def verify(order: list[Any], outputs: list[Any], what: str) -> None:
+        for index, ((shape, config), out) in enumerate(zip(order, outputs, strict=True)):
+            _, _, exact = operands[shape]
+            error = ((out.float() - exact).norm() / exact.norm()).item()
+            assert error <= reference.tolerance(shape), f"{what}: call {index} of {config} at {shape} on rank {rank}: {error}"
+
+    shuffle = random.Random(1)
+    order = [shuffle.choice(cases) for _ in range(200)]
+    cycles = 2_000_000  # about a millisecond
+    for what, before in {
+        "plain": lambda index: None,
+        "one rank late": lambda index: torch.cuda._sleep(cycles) if rank == world - 1 and index % 20 == 0 else None,
+        "one rank ahead": lambda index: torch.cuda._sleep(cycles) if rank != 0 and index % 20 == 0 else None,
+    }.items():
+        outputs = run(order, before)
+        torch.cuda.synchronize()
+        verify(order, outputs, what)
+        if rank == 0:
+            print(f"{what}: {len(order)} back-to-back calls are right", flush=True)
+
+    short = order[:20]
+    stream = torch.cuda.Stream()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+        captured = run(short, lambda index: None)
+    for replay in range(200):
+        for out in captured:
+            out.fill_(float("nan"))
+        if replay % 20 == 0 and rank == replay // 20 % world:
+            torch.cuda._sleep(cycles)
+        graph.replay()
+        if replay % 20 == 19:
+            torch.cuda.synchronize()
+            verify(short, captured, f"replay {replay}")
+    torch.cuda.synchronize()
+    workspace.set_epoch(2**31 - 5)
+    dist.barrier()
+    torch.cuda.synchronize()
+    outputs = run(short, lambda index: None)
+    torch.cuda.synchronize()
+    verify(short, outputs, "epoch wraps")
+    if rank == 0:
+        print(f"200 replays of a graph of {len(short)} calls are right; the epoch wraps", flush=True)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def _peer_is_iris_translation(workspace: Any) -> None:
+    """Our base tables address what Iris' heap maps: what this rank writes by our address, its peer finds in its own tensor."""
+    import torch
+    import torch.distributed as dist
+
+    context = workspace.owner[0]
+    bases = context.get_heap_bases().view(torch.int64)
+    offset = workspace.payload - int(bases[dist.get_rank()])
+    for rank in range(workspace.world):
+        assert int(workspace.payload_bases[rank]) == int(bases[rank]) + offset
+
+
+if __name__ == "__main__":
+    _contract(int(sys.argv[2]), int(sys.argv[3]), sys.argv[1])
