@@ -52,8 +52,12 @@ def flag(control, source, slot):
 def signal(address, epoch, ARCH: tl.constexpr):
     """Publish every store that this program made so far, then set the flag: release at system scope."""
     if ARCH == "hip":
-        # The barrier alone is a bare s_barrier on CDNA: each wave must first see its own stores leave.
-        tl.inline_asm_elementwise("s_waitcnt vmcnt(0)\nv_mov_b32 $0, $1", "=v,v", [epoch], tl.int32, is_pure=False, pack=1)
+        # The barrier alone is a bare s_barrier on CDNA, so each wave must first see its own stores leave. Each also writes L2 back
+        # and waits for that: the release below does not (LLVM dropped the wait until pull request 178316 of 2026-02).
+        tl.inline_asm_elementwise(
+            "s_waitcnt vmcnt(0)\nbuffer_wbl2 sc0 sc1\ns_waitcnt vmcnt(0)\nv_mov_b32 $0, $1",
+            "=v,v", [epoch], tl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
     tl.debug_barrier()
     tl.atomic_xchg(word(address), epoch, sem="release", scope="sys")
 

@@ -1,9 +1,9 @@
-"""The node bench: real ranks under the sandbox. Compile ahead on the CPU, agree, check, then time beside BSP; every way to fail is a row."""
+"""The node bench: real ranks under the sandbox. Compile ahead on the CPU, agree, check, then time beside BSP; a failure is a row."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from concurrent.futures.process import BrokenProcessPool
@@ -45,7 +45,7 @@ class Rounds:
 
 
 class NodeBench:
-    """Measures on `world` ranks of this machine; emulated ranks exercise the same protocol and say nothing about speed.
+    """Measures on as many ranks of this machine as the shape asks for; emulated ones exercise the same protocol, not its speed.
 
     `measure` never raises for a config: a hang, a crash, a wrong result are Failures, after which the world is started again.
     """
@@ -55,26 +55,24 @@ class NodeBench:
     def __init__(
         self,
         target: Target,
-        world: int,
         payload_bytes: int,
         *,
         emulated: bool = False,
-        deadlines: Deadlines = Deadlines(),  # noqa: B008  (frozen)
-        rounds: Rounds = Rounds(),  # noqa: B008
+        deadlines: Deadlines = Deadlines(),
+        rounds: Rounds = Rounds(),
+        inject: Callable[[Shape, Config], str | None] = lambda shape, config: None,
     ) -> None:
-        """Raises ValueError where the machine has fewer GPUs than ranks are asked for. Starts nothing yet."""
-        if world > target.gpus:
-            raise ValueError(f"world={world} needs {world} GPUs but {target.name} has {target.gpus}")
+        """`payload_bytes`: what the largest shape needs of one generation. `inject`: the fault of `faults.FAULTS` that a drill lets
+        a config's check run into. Starts nothing yet."""
         self.target = target
-        self._emulated = emulated
-        self._deadlines, self._rounds = deadlines, rounds
-        cache = 0 if emulated else target.chip.cache_bytes
-        self._world = World(WorldSpec(Path(), world, emulated, payload_bytes, cache))
+        self._emulated, self._payload_bytes = emulated, payload_bytes
+        self._deadlines, self._rounds, self._inject = deadlines, rounds, inject
+        self._world: World | None = None
         self._verdicts: dict[tuple[Shape, Config], float | Failure] = {}
         self._compiled: dict[Any, Future[None]] = {}
         self._pool: ProcessPoolExecutor | None = None
-        self.recoveries_s: list[float] = []
-        """Seconds that each start of the world took; the first is no recovery."""
+        self.starts_s: list[float] = []
+        """Seconds that each start of a world took."""
 
     def ahead(self, shape: Shape, configs: Iterable[Config]) -> None:
         """Compile these in CPU processes meanwhile, once for all ranks, into Triton's cache; each distinct kernel once."""
@@ -95,34 +93,47 @@ class NodeBench:
         if failure := self._compile_failure(shape, config):
             return failure
         try:
-            if not self._world.alive:
-                self.recoveries_s.append(self._world.start())
-            return self._measure(shape, config, mode, baseline, stage)
+            world = self._ranks(shape)
+        except Broken as broken:
+            return broken.failure
+        try:
+            return self._measure(world, shape, config, mode, baseline, stage)
         except Broken as broken:
             self._verdicts[shape, config] = broken.failure
             return broken.failure
 
-    def _measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, stage: str) -> Outcome:
+    def _ranks(self, shape: Any) -> World:
+        """A live world of the size that the shape asks for. Raises Broken where it does not start."""
+        if self._world is None or self._world.size != shape.world:
+            if self._world is not None:
+                self._world.kill()
+            cache = 0 if self._emulated else self.target.chip.cache_bytes
+            self._world = World(WorldSpec(Path(), shape.world, self._emulated, self._payload_bytes, cache))
+        if not self._world.alive:
+            self.starts_s.append(self._world.start())
+        return self._world
+
+    def _measure(self, world: World, shape: Shape, config: Config, mode: str, baseline: Config | None, stage: str) -> Outcome:
         configs = [config] if baseline is None else [baseline, config]
         for each in configs:
-            verdict = self._verdict(shape, each)
+            verdict = self._verdict(world, shape, each)
             if isinstance(verdict, Failure):
                 return verdict
-        samples, stopped = self._time(shape, configs, mode, stage)
+        samples, stopped = self._time(world, shape, configs, mode, stage)
         if baseline is not None:
-            self._world.request("forget", (shape, config, mode), self._deadlines.prepare)
+            world.request("forget", (shape, config, mode), self._deadlines.prepare)
         return Measurement(samples[-1], samples[0], verdict, stopped)
 
-    def _verdict(self, shape: Shape, config: Config) -> float | Failure:
+    def _verdict(self, world: World, shape: Shape, config: Config) -> float | Failure:
         """The check's largest error over ranks, or why the config may not be timed: the verdict of all ranks together."""
         try:
-            self._world.request("prepare", (shape, config), self._deadlines.prepare)
+            world.request("prepare", (shape, config), self._deadlines.prepare)
         except RankError as error:
             return Failure("resources" if error.name == "OutOfResources" else "compile", str(error)[:500])
         known = self._verdicts.get((shape, config))
         if known is not None:
             return known
-        replies = self._world.request("check", (shape, config), self._deadlines.check)
+        replies = world.request("check", (shape, config, self._inject(shape, config)), self._deadlines.check)
         worst = max(error for error, _ in replies)
         tolerance = replies[0][1]
         verdict: float | Failure = worst
@@ -132,19 +143,19 @@ class NodeBench:
         self._verdicts[shape, config] = verdict
         return verdict
 
-    def _time(self, shape: Shape, configs: list[Config], mode: str, stage: str) -> tuple[list[tuple[float, ...]], bool]:
+    def _time(self, world: World, shape: Shape, configs: list[Config], mode: str, stage: str) -> tuple[list[tuple[float, ...]], bool]:
         """Samples of each config, slowest rank by round; and whether it was stopped after the probe."""
         rounds = self._rounds
         if stage == "final":
-            return self._slowest(shape, configs, mode, rounds.final), False
-        first = self._slowest(shape, configs, mode, rounds.probe)
+            return self._slowest(world, shape, configs, mode, rounds.final), False
+        first = self._slowest(world, shape, configs, mode, rounds.probe)
         if all(bsp < rounds.hopeless * us for bsp, us in zip(first[0], first[-1], strict=True)):
             return first, True
-        more = self._slowest(shape, configs, mode, rounds.search - rounds.probe)
+        more = self._slowest(world, shape, configs, mode, rounds.search - rounds.probe)
         return [one + other for one, other in zip(first, more, strict=True)], False
 
-    def _slowest(self, shape: Shape, configs: list[Config], mode: str, rounds: int) -> list[tuple[float, ...]]:
-        replies = self._world.request("time", (shape, configs, mode, rounds), self._deadlines.time)
+    def _slowest(self, world: World, shape: Shape, configs: list[Config], mode: str, rounds: int) -> list[tuple[float, ...]]:
+        replies = world.request("time", (shape, configs, mode, rounds), self._deadlines.time)
         return [slowest([samples[index] for samples in replies]) for index in range(len(configs))]
 
     def _kernel_key(self, shape: Shape, config: Config) -> Any:
@@ -171,7 +182,8 @@ class NodeBench:
 
     def restart(self) -> None:
         """End the world; the next measurement starts a fresh one. What was checked is checked again."""
-        self._world.kill()
+        if self._world is not None:
+            self._world.kill()
         self._verdicts.clear()
 
     def _end_pool(self) -> None:
@@ -181,7 +193,8 @@ class NodeBench:
         self._compiled.clear()
 
     def close(self) -> None:
-        self._world.kill()
+        if self._world is not None:
+            self._world.kill()
         self._end_pool()
 
 

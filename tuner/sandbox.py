@@ -49,7 +49,10 @@ class World:
     def __init__(self, spec: WorldSpec) -> None:
         self._spec = spec
         self._ranks: list[tuple[Any, Connection]] = []
-        self.starts = 0
+
+    @property
+    def size(self) -> int:
+        return self._spec.world
 
     @property
     def alive(self) -> bool:
@@ -74,7 +77,6 @@ class World:
                 process.start()
                 theirs.close()
                 self._ranks.append((process, ours))
-        self.starts += 1
         self.request("start", (), START_S)
         return time.monotonic() - began
 

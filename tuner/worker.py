@@ -18,7 +18,7 @@ from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.kernels.workspace import Workspace
-from tftune.tuner import clock
+from tftune.tuner import clock, faults
 from tftune.tuner.check import References
 
 
@@ -67,11 +67,14 @@ class Rank:
         if key not in self.workspace.plans:
             self.workspace.plans[key] = operation(shape.op).module("host").prepare(shape, config, self.workspace)
 
-    def check(self, shape: Shape, config: Config) -> tuple[float, float]:
-        """(error, tolerance) of this rank."""
+    def check(self, shape: Shape, config: Config, fault: str | None = None) -> tuple[float, float]:
+        """(error, tolerance) of this rank. `fault`: what a drill lets go wrong here."""
         if self._references is None:
             self._references = References(shape, self.workspace)
-        return self._references.error(self.workspace.plans[shape, config], self.workspace), self._references.tolerance
+        plan = self.workspace.plans[shape, config]
+        if fault is not None:
+            plan = faults.faulty(plan, fault, self.rank)
+        return self._references.error(plan, self.workspace), self._references.tolerance
 
     def time(self, shape: Shape, configs: Sequence[Config], mode: str, rounds: int) -> list[list[float]]:
         """Samples in microseconds of each config, measured in turns: `rounds` of them."""

@@ -93,7 +93,7 @@ def _default_tile(shape: AllGatherGemm, chip: Chip | None) -> dict[str, int]:
     return dict(
         block_m=block_m,
         block_n=min(wide, max(32, _round_up_to_power(shape.n))),
-        block_k=64 if shape.m > 64 else 128,
+        block_k=64 if shape.m > 64 or shape.shard_columns <= 64 else 128,
         group_m=8 if shape.m > block_m else 1,
         num_warps=8 if block_m == 128 and shape.n > 64 else 4,
         num_stages=2 if chip is not None and chip.lanes == 64 else 3 if shape.m > 64 else 4,

@@ -1,0 +1,37 @@
+"""The operations as a layer calls them: what is selected for this shape runs, on every rank alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import tftune
+from tftune.kernels.all_gather_gemm import host
+
+if TYPE_CHECKING:
+    import torch
+
+    from tftune.kernels.workspace import Workspace
+
+
+def all_gather_gemm(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    workspace: Workspace,
+    *,
+    shard: str = "k",
+    b_layout: str = "kn",
+    mode: str = "graph",
+    out: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """C[M,N] = all_gather(A) @ B by the config that `select_kernel` names for this shape; operands as in the operation's host.
+
+    `mode` is how the layer will run, `graph` (captured, the default) or `eager`: it is not read off the stream, since the call that
+    warms up before a capture must prepare what the capture runs. The first call of a shape compiles and allocates. Call
+    `tftune.bind(group)` once before, so that all ranks have agreed on what they select. Raises ValueError where operands do not fit.
+    """
+    shape = host.shape_of(a, b, workspace, shard, b_layout)
+    key = ("selected", shape, mode)
+    config = workspace.plans.get(key)
+    if config is None:
+        config = workspace.plans[key] = tftune.select_kernel(shape, mode).config
+    return host.all_gather_gemm(a, b, workspace, config, shard=shard, b_layout=b_layout, out=out)

@@ -1,0 +1,77 @@
+"""Where a config is measured: the analytic model, and rows of the past. The node itself is in node.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from tftune.db.target import Target
+from tftune.db.trial import Failure, Measurement, Outcome, Trial
+from tftune.kernels.chips import Chip
+from tftune.kernels.shape import Shape
+from tftune.kernels.space import Config
+
+Predict = Callable[[Shape, Config, str, Chip], float]
+"""Shape, config, mode and chip to microseconds."""
+
+
+class Bench(Protocol):
+    """A place that measures. A config that cannot be measured is a Failure, never an exception."""
+
+    name: str
+    """`node`, `model` or `replay`."""
+    target: Target
+
+    def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
+        """Time a config beside `baseline`, the strongest BSP config known so far; None where this config is itself the baseline.
+
+        Stage "final" takes more rounds.
+        """
+        ...
+
+    def restart(self) -> None:
+        """Start a fresh world of processes, where there is one."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class ModelBench:
+    """Answers from an analytic model, without a GPU: one sample each, and nothing is checked, since nothing ran."""
+
+    name = "model"
+
+    def __init__(self, target: Target, predict: Predict) -> None:
+        self.target = target
+        self._predict = predict
+
+    def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
+        time_us = self._predict(shape, config, mode, self.target.chip)
+        bsp_us = () if baseline is None else (self._predict(shape, baseline, mode, self.target.chip),)
+        return Measurement((time_us,), bsp_us)
+
+    def restart(self) -> None:
+        """Nothing to restart."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class ReplayBench:
+    """Answers from rows: the newest row of that stage, else the newest of any. What was never measured is a failure that says so."""
+
+    name = "replay"
+
+    def __init__(self, target: Target, trials: Iterable[Trial]) -> None:
+        self.target = target
+        self._rows = {(trial.shape, trial.config, trial.mode, stage): trial for trial in trials for stage in ("", trial.stage)}
+
+    def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
+        row = self._rows.get((shape, config, mode, stage)) or self._rows.get((shape, config, mode, ""))
+        return row.outcome if row else Failure("invalid", f"{config} was never measured for {shape} in mode {mode}")
+
+    def restart(self) -> None:
+        """Nothing to restart."""
+
+    def close(self) -> None:
+        """Nothing to close."""

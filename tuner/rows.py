@@ -1,0 +1,134 @@
+"""The rows that a search stands on: what was measured and still holds, and the one way to measure and commit another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from tftune.db import target as machine
+from tftune.db.store import Store, StoreError
+from tftune.db.trial import STAGES, Failure, Measurement, Outcome, Run, Trial
+from tftune.kernels.registry import Operation
+from tftune.kernels.shape import Shape
+from tftune.kernels.source import kernel_hash
+from tftune.kernels.space import Config
+from tftune.tuner.benches import Bench
+
+BSP = "bsp"
+Place = tuple[Shape, str]
+"""A shape and a mode: what has a winner of its own."""
+
+
+def ratio(trial: Trial, bsp: Trial) -> float | None:
+    """The time of a trial over BSP's in the same rounds; None where it failed. Forms of BSP are compared by their medians."""
+    if not isinstance(trial.outcome, Measurement) or not isinstance(bsp.outcome, Measurement):
+        return None
+    if trial.config.variant == BSP or trial.outcome.speedup is None:
+        return trial.outcome.median_us / bsp.outcome.median_us
+    return 1 / trial.outcome.speedup
+
+
+def strongest(forms: Iterable[Trial]) -> Trial | None:
+    """The BSP form with the smallest median; None where all failed."""
+    measured = [(trial.outcome.median_us, trial) for trial in forms if isinstance(trial.outcome, Measurement)]
+    return min(measured, key=lambda pair: pair[0])[1] if measured else None
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+class Rows:
+    """The rows of one operation on one target and bench, by stage, shape and mode.
+
+    A row holds while its config is in the space and its variant's kernel has the same hash; of two that hold, the newer one counts.
+    """
+
+    def __init__(self, op: Operation, bench: Bench, store: Store, told: Callable[[Trial], None] | None = None) -> None:
+        """`told` hears of each new trial once it is committed."""
+        self.op, self.bench, self.store, self._told = op, bench, store, told
+        self._run = ""
+        self._rows: dict[str, dict[Place, dict[Config, Trial]]] = {stage: {} for stage in STAGES}
+        for trial in store.trials(op=op.name, target=bench.target.name, bench=bench.name):
+            self._take(trial)
+
+    def _take(self, trial: Trial) -> None:
+        try:
+            config = self.op.space.complete(trial.config)
+        except ValueError:
+            return  # a value that the space no longer has: the row stays in the store, and no longer holds
+        if trial.kernel_hash == kernel_hash(self.op.name, config.variant):
+            rows = self._rows[trial.stage].setdefault((trial.shape, trial.mode), {})
+            if config not in rows or rows[config].created <= trial.created:
+                rows[config] = replace(trial, config=config)
+
+    def places(self, mode: str) -> list[Place]:
+        """Where something was searched in this mode."""
+        return [place for place, rows in self._rows["search"].items() if place[1] == mode and rows]
+
+    def searched(self, place: Place) -> dict[Config, Trial]:
+        return self._rows["search"].setdefault(place, {})
+
+    def finals(self, place: Place) -> dict[Config, Trial]:
+        """The final rows that are not older than the newest search row of the place."""
+        newest = max((trial.created for trial in self.searched(place).values()), default="")
+        finals = self._rows["final"].get(place, {})
+        return {config: trial for config, trial in finals.items() if trial.created >= newest}
+
+    def bsp(self, place: Place) -> Trial | None:
+        """The strongest form of BSP in the search stage; None where none could be measured."""
+        return strongest(trial for config, trial in self.searched(place).items() if config.variant == BSP)
+
+    def ratios(self, place: Place) -> dict[Config, float]:
+        """Time over BSP's time of what could be measured in the search stage."""
+        bsp = self.bsp(place)
+        found = {config: ratio(trial, bsp) for config, trial in self.searched(place).items()} if bsp else {}
+        return {config: value for config, value in found.items() if value is not None}
+
+    def winners(self, place: Place) -> list[Config]:
+        """The best config of each variant but BSP in the search stage, the fastest first."""
+        best: dict[str, Config] = {}
+        for config, _ in sorted(self.ratios(place).items(), key=lambda pair: pair[1]):
+            if config.variant != BSP:
+                best.setdefault(config.variant, config)
+        return list(best.values())
+
+    def measure(self, place: Place, config: Config, baseline: Config | None, stage: str = "search") -> Trial:
+        """Measure a config and commit the row, whatever came of it."""
+        run = self._run_id()
+        outcome = self._outcome(place, config, baseline, stage)
+        hashed = kernel_hash(self.op.name, config.variant)
+        shape, mode = place
+        trial = Trial(shape, config, mode, self.bench.target.name, self.bench.name, run, hashed, outcome, stage, _now())
+        self.store.add_trial(trial)
+        self._take(trial)
+        if self._told:
+            self._told(trial)
+        return trial
+
+    def _outcome(self, place: Place, config: Config, baseline: Config | None, stage: str) -> Outcome:
+        shape, mode = place
+        try:
+            return self.bench.measure(shape, config, mode, baseline, stage=stage)
+        except StoreError:
+            raise
+        except Exception as error:  # one config must not end the search: what went wrong is its result
+            return Failure("crash", f"{type(error).__name__}: {error}")
+
+    def _run_id(self) -> str:
+        """The run of this search, stored with its first trial: a search that measures nothing leaves no run."""
+        if not self._run:
+            clocks = machine.clocks() if self.bench.name == "node" else {}
+            run = Run(uuid4().hex[:12], self.bench.target.name, self.bench.name, machine.build(), _now(), clocks)
+            self.store.add_run(run)
+            self._run = run.id
+        return self._run
+
+    def refuse_nothing(self, places: Iterable[Place]) -> None:
+        """Raise ValueError where not one config could be measured, with the first reason."""
+        trials = [trial for place in places for trial in self.searched(place).values()]
+        if not any(isinstance(trial.outcome, Measurement) for trial in trials):
+            reasons = [f"; the first failure: {trial.outcome.text}" for trial in trials if isinstance(trial.outcome, Failure)]
+            raise ValueError(f"nothing could be measured on {self.bench.target.name} ({len(trials)} trials failed){(reasons or [''])[0]}")

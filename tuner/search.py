@@ -1,0 +1,360 @@
+"""The search: BSP first, then what is likely to be fast, then what the sampler proposes; last the winners again, in a fresh world.
+
+Our rows are the truth. Each outcome is committed before any study hears of it, and a search reads them back first: the same command
+goes on where it was stopped and measures nothing twice. The live study is in memory, made from the rows at each start; the study in
+the database is a copy of them for Optuna's tools.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from math import inf, log2
+from typing import Protocol
+
+import numpy as np
+import optuna
+
+from tftune.db.store import Store
+from tftune.db.trial import MODES, Measurement, Trial
+from tftune.kernels.registry import Operation, operation
+from tftune.kernels.shape import Shape
+from tftune.kernels.space import Config
+from tftune.tuner.benches import Bench, Predict
+from tftune.tuner.rows import BSP, Place, Rows, ratio
+from tftune.tuner.samplers import SAMPLERS, Feasible, Proposer, finished
+from tftune.tuner.stats import Interval, greedy_cover, overlap
+
+SEARCH_SHARE = 0.8
+"""Of a wall-clock budget; the rest is for the final stage."""
+PREDICTED = 3
+"""Configs of each variant that the model may name."""
+PREDICTED_FROM = 4096
+"""Feasible configs that the model is asked about at most; of more, a random part."""
+NEAREST = 2
+"""Shapes whose winners are tried."""
+OTHER_LAYOUT = 10.0
+"""Distance of two shapes for each text field that differs, in doublings of a size: another layout is further than another size."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much a search may try."""
+
+    trials: int | None
+    """For each shape and mode; None: every feasible config."""
+    finalists: int
+    """Configs of each mode that are measured again on every shape, beside each shape's own winners."""
+    meaning: str
+
+
+EFFORTS = {
+    "quick": Effort(24, 4, "24 trials for each shape and mode: a first look"),
+    "default": Effort(64, 8, "64 trials for each shape and mode"),
+    "exhaustive": Effort(None, 8, "every feasible config of each shape and mode: hours on a node; give a budget"),
+}
+
+
+class Progress(Protocol):
+    """What is told while a search runs."""
+
+    def start(self, total: int) -> None:
+        """About this many trials are to come."""
+
+    def advance(self, trial: Trial) -> None:
+        """This trial is committed."""
+
+    def finish(self) -> None:
+        """No more trials come, whether the search ended well or not."""
+
+
+@dataclass(frozen=True)
+class Best:
+    """The outcome of a search for one shape in one mode; the trials are of the final stage where BSP could be measured there."""
+
+    shape: Shape
+    mode: str
+    winner: Trial
+    bsp: Trial
+    by_variant: dict[str, Trial]
+    evaluations: int
+    """Configs tried in the search stage, failures among them."""
+    feasible: int
+    """Configs that there are."""
+    tied: tuple[Config, ...]
+    """The winner, and the configs whose interval of the ratio to BSP overlaps the winner's: noise does not tell them apart."""
+
+
+def search(
+    op: str,
+    shapes: Iterable[Shape],
+    modes: Iterable[str],
+    bench: Bench,
+    store: Store,
+    *,
+    effort: str = "default",
+    budget_s: float | None = None,
+    sampler: str = "lfbo",
+    variants: tuple[str, ...] = (),
+    seed: int = 0,
+    progress: Progress | None = None,
+    predict: Predict | None = None,
+) -> list[Best]:
+    """Search each shape in each mode, then measure the winners again; every outcome is a committed row of `store`.
+
+    `budget_s` is wall-clock time; BSP and the default configs of every shape, and each shape's own winners, are measured whatever it
+    says. `variants` limits the search (BSP is always among them). A shape and mode where no BSP form could be measured is left out.
+    Raises ValueError for an unknown name, a shape that the target is too small for, or if nothing at all could be measured.
+    """
+    shapes, modes = tuple(dict.fromkeys(shapes)), tuple(dict.fromkeys(modes))
+    _check(op, shapes, modes, bench, effort, sampler)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    started, budget = time.monotonic(), inf if budget_s is None else budget_s
+    rows = Rows(operation(op), bench, store, progress.advance if progress else None)
+    stage = _SearchStage(rows, EFFORTS[effort], sampler, variants, seed, predict)
+    places = [(shape, mode) for shape in shapes for mode in modes]
+    if progress:
+        progress.start(stage.planned(places))
+    try:
+        stage.run(shapes, modes, started + SEARCH_SHARE * budget)
+        rows.refuse_nothing(places)
+        _final_stage(rows, places, EFFORTS[effort].finalists, started + budget)
+    finally:
+        if progress:
+            progress.finish()
+    return [_best(rows, place, bsp, stage.feasible[place[0]]) for place in places if (bsp := rows.bsp(place))]
+
+
+def _check(op: str, shapes: Sequence[Shape], modes: Sequence[str], bench: Bench, effort: str, sampler: str) -> None:
+    for what, names, known in (("mode", modes, MODES), ("effort", (effort,), EFFORTS), ("sampler", (sampler,), SAMPLERS)):
+        if wrong := [name for name in names if name not in known]:
+            raise ValueError(f"there is no {what} {wrong[0]!r}; there are {', '.join(known)}")
+    if not shapes or not modes:
+        raise ValueError(f"a search needs a shape and a mode: {len(shapes)} shapes and {len(modes)} modes were given")
+    for shape in shapes:
+        if shape.op != op:
+            raise ValueError(f"the shape {shape} is of {shape.op}, not of {op}")
+        if (world := shape.to_dict().get("world", 1)) > bench.target.gpus:
+            raise ValueError(
+                f"the shape {shape} needs world={world} GPUs and {bench.target.name} has {bench.target.gpus}; give another --target"
+            )
+
+
+def study_name(op: Operation, shape: Shape, mode: str, bench: Bench) -> str:
+    """The name of the study in the database. It changes with the space, since Optuna refuses a changed categorical."""
+    return "/".join((op.name, str(shape), mode, bench.target.name, bench.name, op.space.digest()))
+
+
+@dataclass
+class _Track:
+    """One shape in one mode, while it is searched."""
+
+    place: Place
+    bsp: Trial
+    proposer: Proposer
+    stored: optuna.Study
+    rows: dict[Config, Trial]
+    limit: int
+
+    @property
+    def open(self) -> bool:
+        return len(self.rows) < self.limit and len(self.proposer.seen) < len(self.proposer.feasible)
+
+    def tell(self, trial: Trial) -> None:
+        self.proposer.tell(trial.config, ratio(trial, self.bsp))
+
+
+class _SearchStage:
+    """Shape after shape; the modes of a shape go side by side, so that a node bench compiles and checks a config once for both."""
+
+    def __init__(self, rows: Rows, effort: Effort, sampler: str, variants: tuple[str, ...], seed: int, predict: Predict | None) -> None:
+        self.rows, self.effort, self.sampler, self.seed, self.predict = rows, effort, sampler, seed, predict
+        self.space, self.chip = rows.op.space, rows.bench.target.chip
+        self.variants = tuple(name for name in self.space.variants if not variants or name in (BSP, *variants))
+        for name in variants:
+            self.space.choices(name)  # an unknown variant is a ValueError that lists the known ones
+        self.feasible: dict[Shape, int] = {}
+
+    def planned(self, places: Sequence[Place]) -> int:
+        """About how many trials are to come, the final stage included."""
+        finals = 1 + self.effort.finalists
+        return sum(max(0, self._limit(shape) - len(self.rows.searched((shape, mode)))) + finals for shape, mode in places)
+
+    def _limit(self, shape: Shape) -> int:
+        if self.effort.trials is not None:
+            return self.effort.trials
+        return sum(1 for _ in self.space.configs(shape, self.chip, self.variants))
+
+    def run(self, shapes: Sequence[Shape], modes: Sequence[str], until: float) -> None:
+        """Search every shape; each may use its share of the time that is left until then (of `time.monotonic`)."""
+        for done, shape in enumerate(shapes):
+            now = time.monotonic()
+            self._search(shape, modes, now + (until - now) / (len(shapes) - done))
+
+    def _search(self, shape: Shape, modes: Sequence[str], until: float) -> None:
+        feasible = Feasible(self.space, shape, self.chip, self.variants)
+        self.feasible[shape] = len(feasible)
+        opening = [config for config in map(self.space.complete, self.space.defaults(shape, self.chip)) if config in feasible]
+        tracks = [track for mode in modes if (track := self._track(feasible, (shape, mode), opening))]
+        for default in opening:
+            self._try(tracks, default)
+        candidates = self._candidates(tracks)
+        while time.monotonic() < until and (config := next(candidates, None)):
+            self._try(tracks, config)
+
+    def _track(self, feasible: Feasible, place: Place, opening: Sequence[Config]) -> _Track | None:
+        """The track of a place once its BSP is measured; None, with a warning, where BSP could not be measured."""
+        bsp = self._baseline(place, [config for config in opening if config.variant == BSP])
+        if bsp is None:
+            logger.warning("%s in mode %s is left out: no form of BSP could be measured there", *place)
+            return None
+        rows = self.rows.searched(place)
+        name = study_name(self.rows.op, *place, self.rows.bench)
+        seed = int.from_bytes(sha256(f"{name}/{self.seed}".encode()).digest()[:4])
+        limit = len(feasible) if self.effort.trials is None else self.effort.trials
+        track = _Track(place, bsp, Proposer(feasible, self.sampler, seed), self._stored(name), rows, limit)
+        stored = {trial.user_attrs.get("trial") for trial in track.stored.get_trials(deepcopy=False)}
+        for trial in rows.values():
+            track.tell(trial)
+            if trial.id not in stored:
+                self._copy(track, trial)
+        return track
+
+    def _baseline(self, place: Place, forms: Sequence[Config]) -> Trial | None:
+        """The strongest form of BSP. Where all have failed so far, all are measured once more: it may have been the machine."""
+        for again in (False, True):
+            for form in forms:
+                if again or form not in self.rows.searched(place):
+                    best = self.rows.bsp(place)
+                    self.rows.measure(place, form, best.config if best else None)
+            if best := self.rows.bsp(place):
+                return best
+        return None
+
+    def _stored(self, name: str) -> optuna.Study:
+        return optuna.create_study(storage=self.rows.store.optuna_storage(), study_name=name, load_if_exists=True)
+
+    def _copy(self, track: _Track, trial: Trial) -> None:
+        """Tell the study in the database of a committed row."""
+        track.stored.add_trial(finished(self.space, trial.config, ratio(trial, track.bsp), trial=trial.id))
+
+    def _try(self, tracks: Sequence[_Track], config: Config) -> None:
+        """Measure a config in every mode that has room and has not seen it."""
+        for track in tracks:
+            if config not in track.rows and track.open:
+                trial = self.rows.measure(track.place, config, track.bsp.config)
+                track.tell(trial)
+                self._copy(track, trial)
+
+    def _candidates(self, tracks: Sequence[_Track]) -> Iterator[Config]:
+        """The model's best, the winners of the nearest shapes, then the proposals of the modes' samplers in turn."""
+        for source in (self._predicted, self._nearest):
+            for track in tracks:
+                if track.open:
+                    yield from source(track)
+        while turns := [track for track in tracks if track.open]:
+            for track in turns:
+                if config := track.proposer.ask():
+                    yield config
+
+    def _predicted(self, track: _Track) -> list[Config]:
+        """The best configs of each variant in the model's opinion, of all feasible ones or a random part of them."""
+        if self.predict is None:
+            return []
+        configs = track.proposer.feasible.configs
+        if len(configs) > PREDICTED_FROM:
+            part = np.random.default_rng(self.seed).choice(len(configs), PREDICTED_FROM, replace=False)
+            configs = tuple(configs[number] for number in part)
+        shape, mode = track.place
+        times = {config: self.predict(shape, config, mode, self.chip) for config in configs}
+        ranked = sorted(times, key=lambda config: times[config])
+        return [config for name in self.variants for config in [c for c in ranked if c.variant == name][:PREDICTED]]
+
+    def _nearest(self, track: _Track) -> list[Config]:
+        """The winners of the nearest shapes that were searched in this mode and are possible here."""
+        shape, mode = track.place
+        others = sorted((place for place in self.rows.places(mode) if place[0] != shape), key=lambda place: distance(shape, place[0]))
+        won = [winners for place in others if (winners := self.rows.winners(place))]
+        return [config for winners in won[:NEAREST] for config in winners if config in track.proposer.feasible]
+
+
+def distance(one: Shape, other: Shape) -> float:
+    """How far two shapes are apart: the doublings from one size to the other, summed over the fields."""
+    pairs = [(value, other.to_dict()[name]) for name, value in one.to_dict().items()]
+    return sum(abs(log2(a / b)) if isinstance(a, int) else OTHER_LAYOUT * (a != b) for a, b in pairs)
+
+
+def portfolio(rows: Rows, places: Sequence[Place], limit: int) -> dict[str, tuple[Config, ...]]:
+    """For each mode, at most `limit` configs that come near the best of each variant at most shapes."""
+    chosen = {}
+    for mode in dict.fromkeys(mode for _, mode in places):
+        times: dict[tuple[Shape, str], dict[Config, float]] = {}
+        for place in places:
+            if place[1] == mode:
+                for config, value in rows.ratios(place).items():
+                    if config.variant != BSP:
+                        times.setdefault((place[0], config.variant), {})[config] = value
+        chosen[mode] = greedy_cover(times, limit)
+    return chosen
+
+
+def _final_stage(rows: Rows, places: Sequence[Place], finalists: int, until: float) -> None:
+    """Measure in a fresh world: at each place BSP and its own winners; then, while there is time, the portfolio at every place.
+
+    The portfolio is measured everywhere so that the regret of each of its configs is defined at every shape.
+    """
+    space, chip = rows.op.space, rows.bench.target.chip
+    chosen = portfolio(rows, places, finalists)
+    own = {place: rows.winners(place) for place in places}
+    shared = {place: [config for config in chosen[place[1]] if space.why_invalid(place[0], config, chip) is None] for place in places}
+    fresh = False
+    for part, wanted in enumerate((own, shared)):
+        for place, configs in wanted.items():
+            for config, baseline in _missing_finals(rows, place, configs):
+                if part and time.monotonic() >= until:
+                    return
+                if not fresh:
+                    rows.bench.restart()
+                    fresh = True
+                rows.measure(place, config, baseline, "final")
+
+
+def _missing_finals(rows: Rows, place: Place, configs: Sequence[Config]) -> Iterator[tuple[Config, Config | None]]:
+    """What has no final row yet, with its baseline: BSP before all, and nothing beside it where BSP fails."""
+    bsp = rows.bsp(place)
+    if bsp is None:
+        return
+    for config in (bsp.config, *configs):
+        known = rows.finals(place)
+        if config != bsp.config and not _measured(known.get(bsp.config)):
+            return
+        if config not in known or (config == bsp.config and not _measured(known[config])):
+            yield config, None if config == bsp.config else bsp.config
+
+
+def _measured(trial: Trial | None) -> bool:
+    return trial is not None and isinstance(trial.outcome, Measurement)
+
+
+def _best(rows: Rows, place: Place, bsp: Trial, feasible: int) -> Best:
+    """The fastest by the final rows, or by the search's own where BSP has no final one."""
+    finals = rows.finals(place)
+    again = finals.get(bsp.config)
+    trials, bsp = (finals, again) if again is not None and _measured(again) else (rows.searched(place), bsp)
+    ratios = {config: value for config, trial in trials.items() if (value := ratio(trial, bsp)) is not None}
+    ranked = sorted(ratios, key=lambda config: ratios[config])
+    by_variant = {config.variant: trials[config] for config in reversed(ranked)} | {BSP: bsp}
+    winner = trials[ranked[0]]
+    tied = tuple(config for config in ranked if overlap(_speedups(trials[config]), _speedups(winner)))
+    return Best(*place, winner, bsp, by_variant, len(rows.searched(place)), feasible, tied)
+
+
+def _speedups(trial: Trial) -> Interval:
+    """The interval of BSP's time over this trial's; BSP is 1 by definition."""
+    interval = trial.outcome.speedup_interval if isinstance(trial.outcome, Measurement) and trial.config.variant != BSP else None
+    return interval or (1.0, 1.0)
