@@ -183,4 +183,6 @@ class Trial:
         )
         shape = operation(row["op"]).shape.parse(row["shape"])
         config = Config.from_dict(row["config"])
-        return cls(shape, config, row["mode"], row["target"], row["bench"], row["run"], row["kernel"], outcome, row["stage"], row["created"])
+        return cls(
+            shape, config, row["mode"], row["target"], row["bench"], row["run"], row["kernel"], outcome, row["stage"], row["created"]
+        )

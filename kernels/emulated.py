@@ -129,7 +129,7 @@ def _load(module: str, file: str | None, qualname: str) -> Callable[..., Any]:
     target: Any = found
     for part in qualname.split("."):
         target = getattr(target, part)
-    return target  # type: ignore[no-any-return]
+    return target
 
 
 def _rank(folder: Path, rank: int) -> None:

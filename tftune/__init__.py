@@ -1,1 +1,151 @@
-"""The public face of tftune."""
+"""The public face of tftune: which kernel and knobs to run for a shape, from measured times, in about a microsecond.
+
+>>> import tftune
+>>> shape = tftune.AllGatherGemm(m=64, n=3584, k=8192, world=8)
+>>> selector = tftune.load("all_gather_gemm__h200x8.json")  # doctest: +SKIP
+>>> tftune.select_kernel(shape).config                      # doctest: +SKIP
+Config('push', block_m=64, ...)
+
+Importing it loads the standard library only, and no artifact.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from tftune.kernels.all_gather_gemm import AllGatherGemm
+    from tftune.kernels.shape import Shape
+    from tftune.kernels.space import Config
+    from tftune.models.selector import Selection, Selector
+
+    __version__: str
+
+__all__ = ["AllGatherGemm", "Config", "Selection", "Selector", "__version__", "bind", "load", "select_kernel"]
+
+_PLACES = {
+    "AllGatherGemm": "tftune.kernels.all_gather_gemm",
+    "Config": "tftune.kernels.space",
+    "Selection": "tftune.models.selector",
+    "Selector": "tftune.models.selector",
+}
+_default: Selector | None = None
+
+
+def __getattr__(name: str) -> Any:
+    """Names are loaded when first asked for, so that importing tftune stays free."""
+    if name == "__version__":
+        return _version()
+    if name not in _PLACES:
+        raise AttributeError(f"module 'tftune' has no attribute {name!r}; it has {', '.join(__all__)}")
+    globals()[name] = value = getattr(importlib.import_module(_PLACES[name]), name)
+    return value
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("tftune")
+    except PackageNotFoundError:
+        return "0+source"
+
+
+def load(path: str | PathLike[str] | None = None, target: str | None = None, allow_modelled: bool = False) -> Selector:
+    """Read and check artifacts once, and make them this process's default for `select_kernel`.
+
+    `path`: one artifact file; None: every one shipped for `target` ("h200x8"; None: this machine's, as torch sees it).
+    `allow_modelled`: serve predicted times, too. Raises ValueError, with the next command, where there is none or it cannot be trusted.
+    """
+    from pathlib import Path
+
+    from tftune.models.selector import Selector, read_artifact
+
+    paths = [Path(path)] if path is not None else _shipped(target)
+    artifacts = [read_artifact(found) for found in paths]
+    if target is not None and path is not None and (other := [a for a in artifacts if a.target.name != target]):
+        raise ValueError(f"{path} is for {other[0].target}, not for {target}; leave the target out, or name another file")
+    return _install(Selector(*artifacts, allow_modelled=allow_modelled))
+
+
+def _install(selector: Selector) -> Selector:
+    global _default
+    _default = selector
+    return selector
+
+
+def _shipped(target: str | None) -> list[Any]:
+    """The artifact files that come with tftune for this target."""
+    from tftune.db.target import Target, detect
+    from tftune.models.selector import SHIPPED
+
+    wanted = Target.parse(target) if target is not None else detect()
+    if found := sorted(SHIPPED.glob(f"*__{wanted}.json")):
+        return found
+    shipped = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.json"))) or "none"
+    raise ValueError(
+        f"no artifact is shipped for {wanted}; shipped: {shipped}; run `tftune search all_gather_gemm`, `tftune train all_gather_gemm` "
+        "and `tftune export all_gather_gemm` there, and load that file"
+    )
+
+
+def select_kernel(shape: Shape, mode: str = "graph") -> Selection:
+    """The config to run for this shape, and why; `mode`: "graph" (captured) or "eager". Loads the shipped artifacts on first use.
+
+    Over several ranks call `bind` first: a rank that fell back to BSP alone would hang the others.
+    """
+    selector = _default if _default is not None else load()
+    return selector.select(shape, mode)
+
+
+def bind(group: Any = None, verdict: str = "ok") -> Selector:
+    """Agree once, over a torch.distributed group, on what is selected: collective, every rank calls it before the first selection.
+
+    Compared are the artifacts' digests, the versions installed, the kernels' sources, and each rank's `verdict` on its machine, which
+    must be "ok". Any difference, or an artifact that one rank cannot load, and every rank selects BSP only, with the reason.
+    """
+    import torch.distributed as dist
+
+    from tftune.models.selector import Selector
+
+    statement = _statement(verdict)
+    statements: list[dict[str, Any]] = [{} for _ in range(dist.get_world_size(group))]
+    dist.all_gather_object(statements, statement, group=group)
+    selector = _default if _default is not None else Selector()
+    reason = disagreement(statements)
+    return selector if reason is None else _install(selector.restricted(reason))
+
+
+def _statement(verdict: str) -> dict[str, Any]:
+    """What this rank would select by. Never raises: a rank that failed here would leave the others waiting."""
+    from tftune.db.target import build
+
+    try:
+        selector = _default if _default is not None else load()
+    except ValueError as error:
+        return {"verdict": verdict, "artifacts": f"not loaded: {error}"}
+    artifacts = {op: artifact.digest for op, artifact in sorted(selector.artifacts.items())}
+    served = {"allow_modelled": selector.allow_modelled, "bsp_only": selector.bsp_only}
+    return {"verdict": verdict, "artifacts": artifacts, "served": served, "disabled": selector.disabled(), "versions": build()}
+
+
+def disagreement(statements: list[dict[str, Any]]) -> str | None:
+    """The sentence for which ranks that stated this select BSP only, or None where all may select.
+
+    >>> disagreement([{"verdict": "ok", "artifacts": {}}, {"verdict": "ok", "artifacts": {"all_gather_gemm": "f00"}}])
+    "rank 1 differs from rank 0 in artifacts ({'all_gather_gemm': 'f00'} and {}): every rank selects BSP"
+    """
+    for rank, statement in enumerate(statements):
+        if isinstance(statement.get("artifacts"), str):
+            return f"rank {rank} has {statement['artifacts']}: every rank selects BSP"
+        if statement.get("verdict") != "ok":
+            return f"the machine check of rank {rank} says {statement.get('verdict')!r}: every rank selects BSP"
+    first = statements[0]
+    for rank, statement in enumerate(statements):
+        for name in sorted(first.keys() | statement.keys()):
+            if statement.get(name) != first.get(name):
+                return f"rank {rank} differs from rank 0 in {name} ({statement.get(name)} and {first.get(name)}): every rank selects BSP"
+    return None

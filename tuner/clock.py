@@ -68,7 +68,7 @@ def graph_rounds(graphs: Sequence[GraphCall], rounds: int, start_together: Calla
     for _ in range(rounds + 1):
         for graph, pairs in zip(graphs, events, strict=True):
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            torch.cuda._sleep(_SLEEP_CYCLES)  # type: ignore[no-untyped-call]
+            torch.cuda._sleep(_SLEEP_CYCLES)
             start_together()
             start.record()
             graph.replay()

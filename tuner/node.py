@@ -115,14 +115,16 @@ class NodeBench:
 
     def _measure(self, world: World, shape: Shape, config: Config, mode: str, baseline: Config | None, stage: str) -> Outcome:
         configs = [config] if baseline is None else [baseline, config]
+        check_error = None
         for each in configs:
             verdict = self._verdict(world, shape, each)
             if isinstance(verdict, Failure):
                 return verdict
+            check_error = verdict
         samples, stopped = self._time(world, shape, configs, mode, stage)
         if baseline is not None:
             world.request("forget", (shape, config, mode), self._deadlines.prepare)
-        return Measurement(samples[-1], samples[0], verdict, stopped)
+        return Measurement(samples[-1], samples[0], check_error, stopped)
 
     def _verdict(self, world: World, shape: Shape, config: Config) -> float | Failure:
         """The check's largest error over ranks, or why the config may not be timed: the verdict of all ranks together."""

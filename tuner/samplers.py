@@ -257,9 +257,13 @@ class Proposer:
         self._random = np.random.default_rng(seed)
         self._asked: dict[Config, optuna.Trial] = {}
 
+    @property
+    def any_left(self) -> bool:
+        return len(self.seen) < len(self.feasible)
+
     def ask(self) -> Config | None:
         """The next config to try; None where all were tried."""
-        if len(self.seen) >= len(self.feasible):
+        if not self.any_left:
             return None
         for _ in range(WASTED_ASKS):
             trial = self.study.ask()

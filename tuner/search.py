@@ -162,8 +162,8 @@ class _Track:
     limit: int
 
     @property
-    def open(self) -> bool:
-        return len(self.rows) < self.limit and len(self.proposer.seen) < len(self.proposer.feasible)
+    def room(self) -> bool:
+        return len(self.rows) < self.limit
 
     def tell(self, trial: Trial) -> None:
         self.proposer.tell(trial.config, ratio(trial, self.bsp))
@@ -246,7 +246,7 @@ class _SearchStage:
     def _try(self, tracks: Sequence[_Track], config: Config) -> None:
         """Measure a config in every mode that has room and has not seen it."""
         for track in tracks:
-            if config not in track.rows and track.open:
+            if config not in track.rows and track.room:
                 trial = self.rows.measure(track.place, config, track.bsp.config)
                 track.tell(trial)
                 self._copy(track, trial)
@@ -255,9 +255,9 @@ class _SearchStage:
         """The model's best, the winners of the nearest shapes, then the proposals of the modes' samplers in turn."""
         for source in (self._predicted, self._nearest):
             for track in tracks:
-                if track.open:
+                if track.room:
                     yield from source(track)
-        while turns := [track for track in tracks if track.open]:
+        while turns := [track for track in tracks if track.room and track.proposer.any_left]:
             for track in turns:
                 if config := track.proposer.ask():
                     yield config

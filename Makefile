@@ -1,0 +1,51 @@
+# From a fresh clone, with Python 3.11 or newer: each target installs what it needs into .venv, once.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+OP := all_gather_gemm
+SHAPE := m=64,n=3584,k=8192,world=8
+DB := build/search.db
+ARTIFACT := build/$(OP)__mi300x8.json
+
+.PHONY: help search test drill clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' Makefile
+
+search: .venv/.tune ## the main job without a GPU: search, train, export, select, report (resumes where it stopped)
+	@mkdir -p build
+	@echo "== MODELLED: no GPU is used. Times for mi300x8 below are predicted by the analytic model, none is measured."
+	$(BIN)/tftune search $(OP) --shapes paper --on model --target mi300x8 --mode both --db $(DB)
+	$(BIN)/tftune train $(OP) --db $(DB) --target mi300x8
+	$(BIN)/tftune export $(OP) --db $(DB) --target mi300x8 --out $(ARTIFACT)
+	$(BIN)/tftune select $(OP) $(SHAPE) --artifact $(ARTIFACT) --allow-modelled
+	$(BIN)/tftune report --db $(DB) --out build/report
+	@echo "== MEASURED: the same shape, answered by the shipped artifact, trained on times measured on 8x H200."
+	$(BIN)/tftune select $(OP) $(SHAPE) --target h200x8
+
+test: .venv/.test ## the tests and the guards (layers, packaging, documentation, style)
+	$(BIN)/pytest
+
+drill: .venv/.test ## the slow tests: kill -9 and Ctrl-C during a search, then resume
+	$(BIN)/pytest -m drill
+
+clean: ## remove what was built; .venv stays
+	rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(BIN)/pip:
+	@command -v $(PYTHON) >/dev/null || { echo "there is no $(PYTHON); install Python 3.11 or newer, or name it, as in: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("tftune needs Python 3.11 or newer, and $(PYTHON) is %d.%d; name a newer one, as in: make PYTHON=python3.12 $(MAKECMDGOALS)" % sys.version_info[:2])'
+	$(PYTHON) -m venv .venv
+
+.venv/.tune: pyproject.toml | $(BIN)/pip
+	@echo "installing tftune and its tuner into .venv (about a minute)"
+	$(PIP) install -e '.[tune]'
+	@touch $@
+
+# triton is named because a CPU-only torch does not ask for it; the kernels are compiled and emulated without a GPU.
+.venv/.test: pyproject.toml constraints.txt | .venv/.tune
+	@echo "installing torch, triton and the test tools into .venv (a few minutes)"
+	$(PIP) install -c constraints.txt -e '.[tune,test]' torch triton
+	@touch $@

@@ -1,0 +1,118 @@
+"""BSP against the winner of each shape, recomputed from committed rows: prints a table and a RESULT line for each mode and set.
+
+usage: python benchmarks/speedup.py [--target h200x8]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import exp, log
+from pathlib import Path
+
+from tftune.db.store import read_rows
+from tftune.db.trial import Measurement, Trial
+from tftune.kernels.registry import operation
+from tftune.kernels.shape import Shape
+
+ROWS = Path(__file__).resolve().parent.parent / "db" / "trials"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One shape in one mode: the best trial of each variant, all of the final stage, measured beside the same BSP."""
+
+    shape: Shape
+    best: dict[str, Trial]
+
+    @property
+    def winner(self) -> Trial:
+        return max(self.best.values(), key=speedup)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return (1.0, 1.0) if self.winner.config.variant == "bsp" else measured(self.winner).speedup_interval or (1.0, 1.0)
+
+    @property
+    def fused_wins(self) -> bool:
+        return self.interval[0] > 1
+
+
+def measured(trial: Trial) -> Measurement:
+    assert isinstance(trial.outcome, Measurement)
+    return trial.outcome
+
+
+def speedup(trial: Trial) -> float:
+    """BSP's time over this one's, in the same rounds; 1 for the strongest BSP itself."""
+    return measured(trial).speedup or 1.0
+
+
+def lines(trials: Iterable[Trial], mode: str) -> list[Line]:
+    """The final rows of one mode, a line for each shape that has a BSP row. Of rows of the same config the newest counts."""
+    newest: dict[tuple[Shape, object], Trial] = {}
+    for trial in trials:
+        if trial.mode == mode and trial.stage == "final" and isinstance(trial.outcome, Measurement):
+            newest[trial.shape, trial.config] = trial
+    shapes: dict[Shape, dict[str, Trial]] = defaultdict(dict)
+    for (shape, _), trial in newest.items():
+        best = shapes[shape].get(trial.config.variant)
+        if best is None or speedup(trial) > speedup(best):
+            shapes[shape][trial.config.variant] = trial
+    return [Line(shape, best) for shape, best in sorted(shapes.items()) if "bsp" in best]
+
+
+def table(rows: list[Line]) -> Iterator[str]:
+    """Markdown: microseconds of each variant, medians of the slowest rank."""
+    variants = [name for name in operation(rows[0].shape.op).space.variants if any(name in row.best for row in rows)]
+    yield f"| M | {' | '.join(variants)} | winner | BSP / winner (95 % interval) |"
+    yield "|---" * (3 + len(variants)) + "|"
+    for row in rows:
+        times = [f"{measured(row.best[name]).median_us:.1f}" if name in row.best else "failed" for name in variants]
+        low, high = row.interval
+        ratio = f"{speedup(row.winner):.2f} ({low:.2f} to {high:.2f})" if row.winner.config.variant != "bsp" else "1"
+        yield f"| {row.shape.to_dict()['m']} | {' | '.join(times)} | {row.winner.config.variant} | {ratio} |"
+
+
+def result(rows: list[Line], **names: object) -> str:
+    """The RESULT line: geometric means over shapes of BSP / winner and of its lower bound, BSP being a winner of 1."""
+    geomean = exp(sum(log(speedup(row.winner)) for row in rows) / len(rows))
+    lower = exp(sum(log(row.interval[0]) for row in rows) / len(rows))
+    named = " ".join(f"{name}={value}" for name, value in names.items())
+    wins = sum(row.fused_wins for row in rows)
+    return f"RESULT speedup {named} geomean={geomean:.3f} lower={lower:.3f} fused_wins={wins} shapes={len(rows)}"
+
+
+def groups(trials: list[Trial]) -> dict[tuple[object, ...], list[Trial]]:
+    """Trials by what is held apart in a table: everything of a shape but M."""
+    found: dict[tuple[object, ...], list[Trial]] = defaultdict(list)
+    for trial in trials:
+        found[trial.shape.family].append(trial)
+    return found
+
+
+def read(target: str, op: str = "all_gather_gemm") -> list[Trial]:
+    """The committed rows of one target and operation, oldest first."""
+    trials = [trial for path in sorted((ROWS / target).glob(f"{op}-*.jsonl")) for trial in read_rows(path)[1]]
+    return sorted(trials, key=lambda trial: trial.created)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--target", default="h200x8")
+    parser.add_argument("--op", default="all_gather_gemm")
+    options = parser.parse_args()
+    for _, trials in groups(read(options.target, options.op)).items():
+        shape = trials[0].shape.to_dict()
+        names = {name: value for name, value in shape.items() if name != "m"}
+        for mode in ("graph", "eager"):
+            if rows := lines(trials, mode):
+                print(f"\n{options.op} on {options.target}, {mode}: {', '.join(f'{k}={v}' for k, v in names.items())}\n")
+                print("\n".join(table(rows)))
+                print(result(rows, op=options.op, target=options.target, mode=mode, **names))
+
+
+if __name__ == "__main__":
+    main()

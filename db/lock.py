@@ -1,0 +1,88 @@
+"""One writer, on a local disk: what must hold of a database's place before it is opened. Standard library only."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+# fmt: off
+NETWORK_FILE_SYSTEMS = frozenset((
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "fuse.ceph", "lustre", "beegfs", "gpfs", "panfs",
+    "glusterfs", "fuse.glusterfs", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse",
+))
+# fmt: on
+"""SQLite's write-ahead log needs memory shared by all readers, which these do not give (https://sqlite.org/wal.html)."""
+
+_held: set[int] = set()
+
+
+class StoreError(ValueError):
+    """The store cannot do what was asked: one sentence that names the file, what is wrong with it, and what to do."""
+
+
+def refuse_network(path: Path, mount_table: str | None = None) -> None:
+    """Raise StoreError where `path` lies on a network file system. `mount_table`: the text of /proc/self/mountinfo."""
+    if kind := network_file_system(path, _mount_table() if mount_table is None else mount_table):
+        raise StoreError(f"{path} is on a network file system ({kind}), where SQLite loses rows; give a file on a local disk with --db")
+
+
+def network_file_system(path: Path, mount_table: str) -> str | None:
+    """The type of the network file system that holds the absolute `path`, or None."""
+    longest, kind = -1, ""
+    for line in mount_table.splitlines():
+        before, _, after = line.partition(" - ")
+        mount = _unescaped(before.split()[4])
+        if path.is_relative_to(mount) and len(mount) >= longest:  # of two mounts on one folder, the later one is seen
+            longest, kind = len(mount), after.split()[0]
+    return kind if kind in NETWORK_FILE_SYSTEMS else None
+
+
+def _unescaped(mount: str) -> str:
+    """The kernel writes these four characters of a path in octal (proc_pid_mountinfo(5))."""
+    for character in " \t\n\\":
+        mount = mount.replace(f"\\{ord(character):03o}", character)
+    return mount
+
+
+def _mount_table() -> str:
+    table = Path("/proc/self/mountinfo")
+    return table.read_text() if table.exists() else ""
+
+
+def take(path: Path) -> int:
+    """Lock `<path>.lock` for this process and write its number there. The lock dies with the process, the file stays.
+
+    Raises StoreError naming the process that holds it, or where the folder cannot be written.
+    """
+    try:
+        lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror}; give a file in a folder that can be written, with --db") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        holder = os.read(lock, 32).decode() or "of unknown number"
+        os.close(lock)
+        raise StoreError(f"{path} is being written by process {holder}; wait until it ends, or give another file with --db") from error
+    os.ftruncate(lock, 0)
+    os.write(lock, str(os.getpid()).encode())
+    _held.add(lock)
+    return lock
+
+
+def release(lock: int | None) -> None:
+    """Give back what `take` returned; None, or a lock given back before, is passed over."""
+    if lock in _held:
+        _held.remove(lock)
+        os.ftruncate(lock, 0)
+        os.close(lock)
+
+
+def _forget() -> None:
+    """A forked child (a compile pool) must not keep the file locked after its parent was killed."""
+    while _held:
+        os.close(_held.pop())
+
+
+os.register_at_fork(after_in_child=_forget)

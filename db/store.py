@@ -1,0 +1,384 @@
+"""Where trials are kept: one SQLite file with one writer, and the same rows as JSON lines that can be committed and replayed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from sqlite_utils import Database
+
+from tftune.db import lock, schema
+from tftune.db.lock import StoreError
+from tftune.db.trial import Run, Trial
+from tftune.kernels.shape import Shape
+
+if TYPE_CHECKING:
+    import optuna
+
+__all__ = ["Store", "StoreError", "read_rows", "write_rows"]
+
+T = TypeVar("T")
+
+BUSY_TIMEOUT_S = 30.0
+"""How long one connection waits for another's commit. Optuna writes the same file, and its default of 5 s has lost trials."""
+
+_SAME_NAME = ("op", "shape", "mode", "target", "bench", "run", "kernel", "stage", "created")
+"""Keys of `Trial.to_dict` that are columns as they stand."""
+
+
+class Store:
+    """An open database of runs and trials. A context manager; every write is committed before its method returns."""
+
+    def __init__(self, path: Path, db: Database, held: int | None) -> None:
+        self.path = path
+        self._db = db
+        self._lock = held
+        self._optuna: optuna.storages.RDBStorage | None = None
+
+    @classmethod
+    def open(cls, path: Path, *, write: bool = True) -> Self:
+        """The store at `path`. Writing takes the lock, makes the file and migrates an older one, after a backup beside it.
+
+        Raises StoreError where another process writes the file, its schema is newer than this tftune's, it is no database,
+        it lies on a network file system, or its folder cannot be written; the file is then as it was.
+        """
+        path = Path(path).resolve()
+        lock.refuse_network(path)
+        if not write:
+            return cls(path, _open_to_read(path), None)
+        held = lock.take(path)
+        try:
+            return cls(path, _open_to_write(path), held)
+        except BaseException:
+            lock.release(held)
+            raise
+
+    def close(self) -> None:
+        """Close the connections and give the lock back. Closing twice is harmless."""
+        if self._optuna is not None:
+            self._optuna.remove_session()
+            self._optuna.engine.dispose()
+        self._optuna = None
+        self._db.close()
+        lock.release(self._lock)
+        self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def add_run(self, run: Run) -> None:
+        """Store a run; the same run twice is one. Raises StoreError where its id stands for another run."""
+        with self._writing():
+            self._add_run(run)
+
+    def add_trial(self, trial: Trial) -> None:
+        """Store a trial and commit; the same trial twice is one. Raises StoreError where its run is not stored."""
+        with self._writing():
+            self._add_trial(trial)
+
+    def runs(self) -> list[Run]:
+        """Every run, in order of insertion."""
+        return [_parsed(self.path, "run", _run_of, row) for row in self._query("SELECT * FROM tft_runs ORDER BY rowid")]
+
+    def trials(
+        self,
+        *,
+        op: str | None = None,
+        target: str | None = None,
+        bench: str | None = None,
+        mode: str | None = None,
+        shape: Shape | None = None,
+        stage: str | None = None,
+    ) -> list[Trial]:
+        """The trials that agree with every filter given, in order of insertion; times as stored, with two decimals."""
+        same = {"op": op, "target": target, "bench": bench, "mode": mode, "stage": stage}
+        if shape is not None:
+            if op not in (None, shape.op):
+                raise ValueError(f"the shape {shape} is of {shape.op}, not of {op}")
+            same |= {"op": shape.op, "shape": str(shape)}
+        asked = {name: value for name, value in same.items() if value is not None}
+        where = " AND ".join(f"{name} = :{name}" for name in asked) or "true"
+        rows = self._query(f"SELECT * FROM tft_trials WHERE {where} ORDER BY number", asked)
+        return [_parsed(self.path, "trial", _trial_of, row) for row in rows]
+
+    def import_rows(self, path: Path) -> tuple[int, int]:
+        """Add the rows of a JSONL file in one transaction: all of them or none. Returns trials (added, already there)."""
+        runs, trials = read_rows(path)
+        with self._writing():
+            for run in runs:
+                self._add_run(run)
+            added = sum(self._add_trial(trial) for trial in trials)
+        return added, len(trials) - added
+
+    def export_rows(
+        self,
+        path: Path,
+        *,
+        op: str | None = None,
+        target: str | None = None,
+        bench: str | None = None,
+        mode: str | None = None,
+        shape: Shape | None = None,
+        stage: str | None = None,
+    ) -> int:
+        """Write the trials that agree with every filter, and the runs they belong to, as JSONL; returns how many trials."""
+        trials = self.trials(op=op, target=target, bench=bench, mode=mode, shape=shape, stage=stage)
+        named = {trial.run for trial in trials}
+        write_rows(path, [run for run in self.runs() if run.id in named], trials)
+        return len(trials)
+
+    def check(self) -> list[str]:
+        """What is wrong with the database, a sentence each; empty where it is sound."""
+        try:
+            return [*self._file_problems(), *self._run_problems(), *self._trial_problems()]
+        except sqlite3.Error as error:
+            return [f"{self.path}: SQLite cannot read it to the end: {error}"]
+
+    def optuna_storage(self) -> optuna.storages.BaseStorage:
+        """Optuna's storage in the same file, with this store's journal and timeout; closed with the store."""
+        if self._lock is None:
+            raise StoreError(f"{self.path} was opened for reading; Optuna's storage needs it opened for writing")
+        if self._optuna is None:
+            self._optuna = _open_optuna(self.path)
+        return self._optuna
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One transaction, committed at the end: Optuna deadlocks with this very process where one is held open."""
+        if self._lock is None:
+            raise StoreError(f"{self.path} was opened for reading; open it for writing to add rows")
+        with _sentences(self.path), self._db.atomic():
+            yield
+
+    def _query(self, sql: str, values: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+        with _sentences(self.path):
+            return list(self._db.query(sql, values or {}))
+
+    def _insert(self, table: str, row: dict[str, Any]) -> bool:
+        """Whether the row is new. (`INSERT OR IGNORE` would drop a row with a missing value in silence.)"""
+        marks = ", ".join(f":{name}" for name in row)
+        sql = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks}) ON CONFLICT (id) DO NOTHING"
+        return self._db.execute(sql, row).rowcount == 1
+
+    def _add_run(self, run: Run) -> None:
+        row = _run_row(run)
+        if not self._insert("tft_runs", row) and row != (stored := self._query("SELECT * FROM tft_runs WHERE id = :id", row)[0]):
+            differs = next(name for name in row if row[name] != stored[name])
+            raise StoreError(
+                f"run {run.id} is in {self.path} with {differs}={stored[differs]}, not {row[differs]}; give the new run its own id"
+            )
+
+    def _add_trial(self, trial: Trial) -> bool:
+        row = _trial_row(trial)
+        if row["check_error"] is not None and not math.isfinite(row["check_error"]):
+            raise StoreError(
+                f"{trial.config} has check_error={row['check_error']}: store it as Failure('wrong', ...), it is no measurement"
+            )
+        if _trial_of(row).id != row["id"]:
+            raise StoreError(f"{trial.config} for {trial.shape} would read back as another trial; its knobs must be integers or text")
+        try:
+            return self._insert("tft_trials", row)
+        except sqlite3.IntegrityError as error:
+            raise StoreError(f"a trial of run {trial.run!r} cannot be stored in {self.path} before the run itself ({error})") from error
+
+    def _file_problems(self) -> Iterator[str]:
+        for (answer,) in self._db.execute("PRAGMA integrity_check").fetchall():
+            if answer != "ok":
+                yield f"{self.path}: SQLite's integrity check says: {answer}"
+        if (found := schema.version(self._db)) != schema.newest():
+            yield f"{self.path} has schema {found}, this tftune has schema {schema.newest()}"
+
+    def _run_problems(self) -> Iterator[str]:
+        for row in self._db.query("SELECT * FROM tft_runs ORDER BY rowid"):
+            try:
+                _run_of(row)
+            except (KeyError, TypeError, ValueError) as error:
+                yield f"run {row['id']} cannot be read: {_reason(error)}"
+
+    def _trial_problems(self) -> Iterator[str]:
+        runs = {row["id"] for row in self._db.query("SELECT id FROM tft_runs")}
+        for row in self._db.query("SELECT * FROM tft_trials ORDER BY number"):
+            name = f"trial {row['id']} (row {row.pop('number')})"
+            if row["run"] not in runs:
+                yield f"{name} names run {row['run']!r}, which is not in the database"
+            try:
+                expected = _trial_row(_trial_of(row))
+            except (KeyError, TypeError, ValueError) as error:
+                yield f"{name} cannot be read: {_reason(error)}"
+                continue
+            if wrong := [
+                f"{column} is {row[column]}, its content says {expected[column]}" for column in row if row[column] != expected[column]
+            ]:
+                yield f"{name} was changed: {wrong[0]}"
+
+
+def read_rows(path: Path) -> tuple[list[Run], list[Trial]]:
+    """The runs and trials of a JSONL file, in its order; empty lines are passed over.
+
+    Raises StoreError naming the file and the line where a line is no whole row (the last one, after a crash while writing).
+    """
+    runs: list[Run] = []
+    trials: list[Trial] = []
+    try:
+        lines = Path(path).read_bytes().split(b"\n")
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror}") from error
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            row = _row_of_line(path, number, line)
+            runs.append(row) if isinstance(row, Run) else trials.append(row)
+    return runs, trials
+
+
+def _row_of_line(path: Path, number: int, line: bytes) -> Run | Trial:
+    try:
+        ((kind, row),) = json.loads(line).items()
+        if kind not in ("run", "trial"):
+            raise ValueError(f"a row is a 'run' or a 'trial', not {kind!r}")
+        return Run(**row) if kind == "run" else Trial.from_dict(row)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise StoreError(
+            f"line {number} of {path} is no whole row ({_reason(error)}); delete that line, then run the command again"
+        ) from error
+
+
+def write_rows(path: Path, runs: Iterable[Run], trials: Iterable[Trial]) -> None:
+    """Write runs, then trials, one JSON line each with sorted keys. The file is replaced whole or stays as it was."""
+    rows = [{"run": dataclasses.asdict(run)} for run in runs] + [{"trial": trial.to_dict()} for trial in trials]
+    text = "".join(json.dumps(row, sort_keys=True, separators=(",", ":")) + "\n" for row in rows)
+    unfinished = Path(f"{path}.{os.getpid()}.unfinished")
+    try:
+        with open(unfinished, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except OSError as error:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise StoreError(f"cannot write {path}: {error.strerror}; choose a folder that can be written") from error
+
+
+def _run_row(run: Run) -> dict[str, Any]:
+    packed = {name: json.dumps(getattr(run, name), sort_keys=True) for name in ("build", "clocks")}
+    return dataclasses.asdict(run) | packed
+
+
+def _run_of(row: dict[str, Any]) -> Run:
+    return Run(**row | {name: json.loads(row[name]) for name in ("build", "clocks")})
+
+
+def _trial_row(trial: Trial) -> dict[str, Any]:
+    """The columns of a trial, without its number."""
+    row = trial.to_dict()
+    return {name: row[name] for name in _SAME_NAME} | {
+        "id": trial.id,
+        "variant": trial.config.variant,
+        "config": json.dumps(row["config"], sort_keys=True),
+        "failure": row.get("failure"),
+        "text": row.get("text"),
+        "samples_us": json.dumps(row["us"]) if "us" in row else None,
+        "bsp_samples_us": json.dumps(row["bsp_us"]) if "us" in row else None,
+        "check_error": row.get("check_error"),
+        "stopped_early": int(row.get("stopped_early", False)) if "us" in row else None,
+    }
+
+
+def _trial_of(row: dict[str, Any]) -> Trial:
+    """The trial of such columns; raises KeyError, TypeError or ValueError where they are none."""
+    same = {name: row[name] for name in _SAME_NAME} | {"config": json.loads(row["config"])}
+    if row["failure"] is not None:
+        return Trial.from_dict(same | {"failure": row["failure"], "text": row["text"]})
+    times = {"us": json.loads(row["samples_us"]), "bsp_us": json.loads(row["bsp_samples_us"])}
+    return Trial.from_dict(same | times | {"check_error": row["check_error"], "stopped_early": bool(row["stopped_early"])})
+
+
+def _parsed(path: Path, kind: str, parse: Callable[[dict[str, Any]], T], row: dict[str, Any]) -> T:
+    try:
+        return parse(row)
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreError(
+            f"{kind} {row['id']} of {path} cannot be read ({_reason(error)}); `tftune db check` lists all such rows"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    return f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+
+
+@contextmanager
+def _sentences(path: Path) -> Iterator[None]:
+    """Turn what SQLite says into a StoreError that names the file."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(f"SQLite cannot use {path}: {error}; look at the file and its disk, or give another file with --db") from error
+
+
+def _open_to_read(path: Path) -> Database:
+    if not path.exists():
+        raise StoreError(f"there is no database {path}; `tftune search` makes one, `tftune trials import` fills one from a file")
+    db = _look(path)
+    with _sentences(path):
+        found = schema.version(db)
+    if found < schema.newest():
+        db.close()
+        raise StoreError(
+            f"{path} has schema {found}, this tftune reads {schema.newest()}; `tftune search` or `tftune trials import` upgrades it"
+        )
+    return db
+
+
+def _open_to_write(path: Path) -> Database:
+    if path.exists():
+        _look(path).close()
+    with _sentences(path):
+        db = Database(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S))
+        db.enable_wal()
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA foreign_keys = ON")
+        found = schema.version(db)
+        if 0 < found < schema.newest():
+            schema.backup(db, path)
+        if found < schema.newest():
+            schema.migrate(db)
+    return db
+
+
+def _look(path: Path) -> Database:
+    """The database opened so that not a byte of it can change; raises StoreError where its schema is newer than this tftune's."""
+    with _sentences(path):
+        db = Database(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_S))
+        found = schema.version(db)
+    if found > schema.newest():
+        db.close()
+        raise StoreError(
+            f"{path} has schema {found}, newer than this tftune's {schema.newest()}; upgrade tftune, or give another file with --db"
+        )
+    return db
+
+
+def _open_optuna(path: Path) -> optuna.storages.RDBStorage:
+    import optuna
+    import sqlalchemy
+
+    url = sqlalchemy.URL.create("sqlite", database=str(path)).render_as_string()
+    storage = optuna.storages.RDBStorage(url, engine_kwargs={"connect_args": {"timeout": BUSY_TIMEOUT_S}})
+
+    @sqlalchemy.event.listens_for(storage.engine, "connect")
+    def _connected(connection: sqlite3.Connection, _: object) -> None:
+        connection.execute("PRAGMA synchronous = NORMAL")
+
+    storage.engine.dispose()  # connections made before the listener was there
+    return storage

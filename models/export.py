@@ -1,0 +1,102 @@
+"""Write the trained trees, with where they come from, as one JSON file that says if it was changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from tftune.db.target import Target
+from tftune.kernels.registry import operation
+from tftune.models.dataset import Dataset
+from tftune.models.evaluate import Evaluation
+from tftune.models.selector import SCHEMA, SHIPPED, digest
+from tftune.models.tree import Tree
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where the trees of one artifact come from."""
+
+    op: str
+    target: str
+    bench: str
+    build: Mapping[str, str]
+    """Versions of what the rows were measured with."""
+    kernels: Mapping[str, str]
+    """Kernel hash of each variant."""
+    rows: int
+    rows_digest: str
+    held_out: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By mode: the evaluation on shapes that were held out."""
+    created: str = ""
+    """UTC, ISO 8601; now where empty."""
+
+
+def provenance(datasets: Mapping[str, Dataset], evaluations: Mapping[str, Evaluation], build: Mapping[str, str]) -> Provenance:
+    """Where trees of these datasets (by mode) come from; raises ValueError where the modes were measured with different things."""
+    if not datasets:
+        raise ValueError("there is no dataset to export; run `tftune search` first")
+    parts = list(datasets.values())
+    first = parts[0]
+    kernels: dict[str, str] = {}
+    for part in parts:
+        if (part.op, part.target, part.bench) != (first.op, first.target, first.bench):
+            raise ValueError(
+                f"{part.op} on {part.target} ({part.bench}) and {first.op} on {first.target} ({first.bench}) are two artifacts"
+            )
+        for variant, found in part.kernels.items():
+            if kernels.setdefault(variant, found) != found:
+                raise ValueError(
+                    f"the modes {', '.join(datasets)} were measured with different sources of {variant} ({kernels[variant]}, {found}); "
+                    f"run `tftune search {part.op} --mode both` again"
+                )
+    joined = sha256(" ".join(part.rows_digest for part in parts).encode()).hexdigest()[:16]
+    reports = {mode: evaluation.to_dict() for mode, evaluation in evaluations.items()}
+    return Provenance(first.op, first.target, first.bench, dict(build), kernels, sum(part.rows for part in parts), joined, reports)
+
+
+def artifact_path(op: str, target: str) -> Path:
+    """Where the artifact of an operation on a target is shipped."""
+    return SHIPPED / f"{op}__{target}.json"
+
+
+def document(trees: Mapping[str, Tree], origin: Provenance) -> dict[str, Any]:
+    """The artifact as plain data, with its digest."""
+    fields = asdict(origin) | {"created": origin.created or datetime.now(UTC).isoformat(timespec="seconds")}
+    content = {
+        "schema": SCHEMA,
+        **fields,
+        "arch": Target.parse(origin.target).chip.arch,
+        "modelled": origin.bench == "model",
+        "space": operation(origin.op).space.digest(),
+        "trees": {mode: tree.to_dict() for mode, tree in trees.items()},
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(content))
+    return plain | {"sha256": digest(plain)}
+
+
+def export(trees: Mapping[str, Tree], path: Path | None, origin: Provenance) -> Path:
+    """Write the artifact of these trees (by mode), at once or not at all; `path` None: where artifacts are shipped. Returns the path."""
+    path = path or artifact_path(origin.op, origin.target)
+    text = json.dumps(document(trees, origin), indent=1) + "\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise ValueError(f"cannot write the artifact {path}: {error.strerror}; name another place with --out") from error
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return path

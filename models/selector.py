@@ -1,0 +1,223 @@
+"""Answer `which config for this shape?` from an exported artifact: checked once when loaded, one dict lookup when asked again.
+
+Standard library only. Whatever does not apply here (another operation, an unmeasured layout, another kernel, a broken rule) is answered
+by BSP, the library pattern that is always right, with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+from tftune.db.target import Target
+from tftune.kernels.registry import operation
+from tftune.kernels.shape import Shape
+from tftune.kernels.source import kernel_hash
+from tftune.kernels.space import Config
+from tftune.models.features import names, vector
+from tftune.models.tree import Leaf, Tree
+
+SCHEMA = 1
+"""Version of the artifact's form; raised when a field changes its meaning."""
+SHIPPED = Path(__file__).parent / "artifacts"
+"""Where the artifacts are that come with tftune."""
+FIELDS = (
+    "schema", "op", "target", "arch", "build", "bench", "modelled", "kernels", "rows", "rows_digest", "space", "held_out", "trees",
+    "created", "sha256",
+)  # fmt: skip
+"""What an artifact holds."""
+
+Source = Literal["measured", "modelled", "fallback"]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """One answer. `source`: what it rests on; "fallback" where the artifact does not apply and BSP answers without evidence."""
+
+    config: Config
+    source: Source
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Artifact:
+    """The trees of one operation on one target, by mode, and what their answers depend on."""
+
+    op: str
+    target: Target
+    bench: str
+    trees: Mapping[str, Tree]
+    document: Mapping[str, Any] = field(default_factory=dict)
+    """Everything that the file says; empty where there is no file."""
+    path: Path | None = None
+
+    @property
+    def modelled(self) -> bool:
+        return self.bench == "model"
+
+    @property
+    def digest(self) -> str:
+        return str(self.document.get("sha256", ""))
+
+
+def digest(document: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON of everything but the digest itself."""
+    content = {name: value for name, value in document.items() if name != "sha256"}
+    return sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def read_artifact(path: Path) -> Artifact:
+    """The verified artifact of a file; raises ValueError, naming the file and the next step, where it cannot be trusted."""
+    try:
+        document = json.loads(path.read_text())
+    except OSError as error:
+        raise ValueError(f"cannot read the artifact {path}: {error.strerror}; run `tftune export` to write one") from error
+    except ValueError as error:
+        raise ValueError(f"{path} is no JSON, or was cut off ({error}); run `tftune export` to write it again") from error
+    if not isinstance(document, dict) or not isinstance(document.get("schema"), int):
+        raise ValueError(f"{path} is no artifact of tftune: it has no schema version; run `tftune export` to write one")
+    if document["schema"] != SCHEMA:
+        change = "upgrade tftune" if document["schema"] > SCHEMA else "run `tftune export` again"
+        raise ValueError(f"{path} has schema {document['schema']}, and this tftune reads schema {SCHEMA}; {change}")
+    if document.get("sha256") != digest(document):
+        raise ValueError(
+            f"{path} was edited: its content has the digest {digest(document)[:12]}, not {str(document.get('sha256'))[:12]}; "
+            "run `tftune export` to write it again"
+        )
+    return replace(parse_artifact(document, str(path)), path=path)
+
+
+def parse_artifact(document: Mapping[str, Any], name: str = "the artifact") -> Artifact:
+    """The artifact of such a document; raises ValueError where it lacks something, or needs an operation or feature unknown here."""
+    try:
+        if missing := [field for field in FIELDS if field not in document]:
+            raise KeyError(missing[0])
+        op = operation(document["op"]).name
+        trees = {mode: Tree.from_dict(tree) for mode, tree in document["trees"].items()}
+        asked: set[str] = set().union(*(tree.features() for tree in trees.values()))
+        if unknown := sorted(asked - set(names(op))):
+            raise ValueError(f"its tree asks for the feature {unknown[0]!r}; {op} has {', '.join(names(op))}")
+        return Artifact(op, Target.parse(document["target"]), document["bench"], trees, document)
+    except KeyError as error:
+        raise ValueError(f"{name} lacks {error}; run `tftune export` to write it again") from error
+    except (TypeError, AttributeError) as error:
+        raise ValueError(f"{name} has an unexpected form ({error}); run `tftune export` to write it again") from error
+    except ValueError as error:
+        raise ValueError(f"{name} does not fit this tftune: {error}") from error
+
+
+class Selector:
+    """Answers for one or more operations, one artifact each. An answer, once given, stays: later calls look it up."""
+
+    def __init__(self, *artifacts: Artifact, allow_modelled: bool = False, bsp_only: str | None = None, check_source: bool = True) -> None:
+        """`allow_modelled`: serve leaves whose times were predicted. `bsp_only`: the sentence for which every answer is BSP.
+        `check_source`: refuse leaves whose kernel's source has changed; off where rows are judged rather than served."""
+        self.artifacts = {artifact.op: artifact for artifact in artifacts}
+        self.allow_modelled = allow_modelled
+        self.bsp_only = bsp_only
+        self.check_source = check_source
+        self._answers: dict[tuple[Shape, str], Selection] = {}
+
+    def select(self, shape: Shape, mode: str = "graph") -> Selection:
+        """The config to run, and why. Never raises for a valid shape and a mode of MODES."""
+        answer = self._answers.get((shape, mode))
+        if answer is None:
+            answer = self._answers[shape, mode] = self._decide(shape, mode)
+        return answer
+
+    def path(self, shape: Shape, mode: str = "graph") -> tuple[str, ...]:
+        """The steps in the tree, as in `m = 64 <= 100`; empty where the answer does not come from a tree."""
+        artifact = self.artifacts.get(shape.op)
+        if artifact is None or self._why_not(artifact, shape, mode):
+            return ()
+        return _leaf(artifact, shape, mode)[1]
+
+    def restricted(self, reason: str) -> Selector:
+        """A selector that answers BSP for everything, with this reason: what all ranks take when they do not agree."""
+        return Selector(*self.artifacts.values(), allow_modelled=self.allow_modelled, bsp_only=reason)
+
+    def disabled(self) -> dict[str, str]:
+        """`op/variant` of every fused leaf that does not hold for the source installed here, and why."""
+        found = {}
+        for artifact in self.artifacts.values():
+            for leaf in (leaf for tree in artifact.trees.values() for leaf in tree.leaves()):
+                if why := self._why_stale(artifact, leaf):
+                    found[f"{artifact.op}/{leaf.config.variant}"] = why
+        return found
+
+    def _why_not(self, artifact: Artifact, shape: Shape, mode: str) -> str | None:
+        """The sentence for which the artifact says nothing about this call, or None."""
+        if self.bsp_only:
+            return self.bsp_only
+        if artifact.modelled and not self.allow_modelled:
+            return "the artifact's times are modelled, not measured; load it with allow_modelled=True to use it all the same"
+        if mode not in artifact.trees:
+            return f"mode {mode!r} was never measured for {shape.op} on {artifact.target}; only {', '.join(artifact.trees)}"
+        for name, seen in artifact.trees[mode].measured:
+            if (value := getattr(shape, name)) not in seen:
+                return f"{name}={value} was never measured for {shape.op} on {artifact.target}; only {', '.join(map(str, seen))}"
+        return None
+
+    def _decide(self, shape: Shape, mode: str) -> Selection:
+        artifact = self.artifacts.get(shape.op)
+        if artifact is None:
+            known = f"only for {', '.join(self.artifacts)}" if self.artifacts else f"run `tftune search {shape.op}`"
+            return Selection(_bsp(shape), "fallback", self.bsp_only or f"there is no artifact for {shape.op}; {known}")
+        if why := self._why_not(artifact, shape, mode):
+            return Selection(_bsp(shape, artifact.target), "fallback", why)
+        leaf, _ = _leaf(artifact, shape, mode)
+        if why := self._why_unusable(artifact, leaf, shape):
+            return Selection(_bsp(shape, artifact.target, leaf), "fallback", why)
+        config = _bsp(shape, artifact.target, leaf) if leaf.abstains else leaf.config
+        return Selection(config, "modelled" if artifact.modelled else "measured", leaf.reason)
+
+    def _why_unusable(self, artifact: Artifact, leaf: Leaf, shape: Shape) -> str | None:
+        """The sentence for which a fused leaf may not serve this shape, or None. An abstaining leaf always may: it says BSP."""
+        if leaf.abstains:
+            return None
+        if why := self._why_stale(artifact, leaf):
+            return why
+        why = _why_invalid(shape, leaf.config, artifact.target)
+        return f"{leaf.config} does not fit {shape}: {why}" if why else None
+
+    def _why_stale(self, artifact: Artifact, leaf: Leaf) -> str | None:
+        """The sentence for which a fused leaf's times do not hold for the installed source, or None."""
+        if leaf.abstains or not self.check_source:
+            return None
+        kernel = f"{artifact.op}/{leaf.config.variant}"
+        try:
+            installed = kernel_hash(artifact.op, leaf.config.variant)
+        except ValueError as error:
+            return str(error)
+        if installed == leaf.kernel_hash:
+            return None
+        return f"the kernel {kernel} has changed: its source is {installed}, and the artifact's times are of {leaf.kernel_hash or 'none'}"
+
+
+def _leaf(artifact: Artifact, shape: Shape, mode: str) -> tuple[Leaf, tuple[str, ...]]:
+    return artifact.trees[mode].walk(dict(zip(names(shape.op), vector(shape.op, shape), strict=True)))
+
+
+def _why_invalid(shape: Shape, config: Config, target: Target | None) -> str | None:
+    """The space's sentence; a knob or value that no longer exists is one, too."""
+    try:
+        return operation(shape.op).space.why_invalid(shape, config, target.chip if target else None)
+    except ValueError as error:
+        return str(error)
+
+
+def _bsp(shape: Shape, target: Target | None = None, leaf: Leaf | None = None) -> Config:
+    """The leaf's best BSP form where it fits the shape, else the operation's first."""
+    if leaf and _why_invalid(shape, leaf.bsp, target) is None:
+        return leaf.bsp
+    defaults = operation(shape.op).space.defaults(shape, target.chip if target else None)
+    return next(config for config in defaults if config.variant == "bsp")
+
+
+def load_artifact(path: Path | str, *, allow_modelled: bool = False) -> Selector:
+    """The selector of one artifact file; raises ValueError where the file cannot be trusted."""
+    return Selector(read_artifact(Path(path)), allow_modelled=allow_modelled)

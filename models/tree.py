@@ -1,0 +1,119 @@
+"""The trained decision as frozen values: splits on named features, and leaves that name a config or abstain. Standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tftune.kernels.space import Config
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """What to run for the shapes that end here."""
+
+    config: Config
+    bsp: Config
+    """The best BSP form of these shapes: the answer where `config` may not be used."""
+    rows: int
+    """Training shapes that end here."""
+    worst_regret: float
+    """Of `config` over those shapes: time over the oracle's."""
+    speedup_low: float | None
+    """The lower bound of the speed-up over BSP, least over those shapes; None where `config` is BSP."""
+    reason: str
+    kernel_hash: str
+    """Of `config`'s variant, as it was measured."""
+
+    @property
+    def abstains(self) -> bool:
+        return self.config.variant == "bsp"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "config": self.config.to_dict(), "bsp": self.bsp.to_dict(), "rows": self.rows, "worst_regret": self.worst_regret,
+            "speedup_low": self.speedup_low, "reason": self.reason, "kernel_hash": self.kernel_hash,
+        }  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Leaf:
+        return cls(**{**values, "config": Config.from_dict(values["config"]), "bsp": Config.from_dict(values["bsp"])})
+
+
+@dataclass(frozen=True)
+class Split:
+    """Shapes whose feature is at most `threshold` go to `below`, the others to `above`."""
+
+    feature: str
+    threshold: float
+    below: Node
+    above: Node
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"feature": self.feature, "threshold": self.threshold, "below": self.below.to_dict(), "above": self.above.to_dict()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Split:
+        return cls(values["feature"], float(values["threshold"]), node(values["below"]), node(values["above"]))
+
+
+Node = Leaf | Split
+
+
+def node(values: Mapping[str, Any]) -> Node:
+    """The leaf or split of such a mapping; raises KeyError, TypeError or ValueError where it is neither."""
+    return Split.from_dict(values) if "feature" in values else Leaf.from_dict(values)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """One trained tree. `measured`: for each field that sets a family apart, the values that training shapes had."""
+
+    op: str
+    mode: str
+    root: Node
+    measured: tuple[tuple[str, tuple[int | str, ...]], ...]
+
+    def walk(self, features: Mapping[str, float]) -> tuple[Leaf, tuple[str, ...]]:
+        """The leaf of these features, and the steps to it, as in `m = 64 <= 100`."""
+        return walk(self.root, features)
+
+    def leaves(self) -> Iterator[Leaf]:
+        """From the smallest values to the largest."""
+        yield from _leaves(self.root)
+
+    def features(self) -> set[str]:
+        """The features that its splits ask for."""
+        return _features(self.root)
+
+    def to_dict(self) -> dict[str, Any]:
+        measured = {name: list(values) for name, values in self.measured}
+        return {"op": self.op, "mode": self.mode, "measured": measured, "root": self.root.to_dict()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Tree:
+        measured = tuple((name, tuple(seen)) for name, seen in sorted(values["measured"].items()))
+        return cls(values["op"], values["mode"], node(values["root"]), measured)
+
+
+def walk(at: Node, features: Mapping[str, float]) -> tuple[Leaf, tuple[str, ...]]:
+    """As `Tree.walk`, from any node."""
+    steps = []
+    while isinstance(at, Split):
+        low = features[at.feature] <= at.threshold
+        steps.append(f"{at.feature} = {features[at.feature]:g} {'<=' if low else '>'} {at.threshold:g}")
+        at = at.below if low else at.above
+    return at, tuple(steps)
+
+
+def _leaves(at: Node) -> Iterator[Leaf]:
+    if isinstance(at, Leaf):
+        yield at
+    else:
+        yield from _leaves(at.below)
+        yield from _leaves(at.above)
+
+
+def _features(at: Node) -> set[str]:
+    return set() if isinstance(at, Leaf) else {at.feature} | _features(at.below) | _features(at.above)

@@ -1,0 +1,75 @@
+"""What every test shares: the repository's root, and the skip of tests that need more GPUs than there are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from tftune.db.trial import Trial
+    from tftune.kernels.shape import Shape
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+# A shared 2-core machine is slow at times, and a slow example is no counterexample.
+settings.register_profile("tftune", deadline=None)
+settings.load_profile("tftune")
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository's root folder."""
+    return Path(__file__).resolve().parent.parent
+
+
+def gpus_here() -> int:
+    """GPUs that torch sees; 0 without torch."""
+    try:
+        import torch
+    except ImportError:
+        return 0
+    return torch.cuda.device_count()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip `@pytest.mark.gpu(count)` where there are fewer GPUs. torch is imported only where such a test was collected."""
+    wanted = [(item, marker) for item in items if (marker := item.get_closest_marker("gpu"))]
+    here = gpus_here() if wanted else 0
+    for item, marker in wanted:
+        count = marker.args[0] if marker.args else 1
+        if here < count:
+            item.add_marker(pytest.mark.skip(reason=f"needs {count} GPUs and this machine has {here}"))
+
+
+@pytest.fixture(scope="session")
+def make_rows() -> Callable[..., list[Trial]]:
+    """make_rows(shapes, mode, target, bench): final rows of a full matrix, timed by the analytic model; 9 noisy rounds on "node"."""
+    from tftune.db.target import Target
+    from tftune.db.trial import Measurement, Trial
+    from tftune.kernels.all_gather_gemm.space import SPACE
+    from tftune.kernels.source import kernel_hash
+    from tftune.kernels.space import Config
+    from tftune.models.timeline import predict
+
+    small = dict(block_m=16, block_n=32, block_k=128, group_m=1, num_warps=4, num_stages=4, comm_programs=8, rows_per_flag=16)
+
+    def build(shapes: tuple[Shape, ...], mode: str = "graph", target: str = "h200x8", bench: str = "model") -> list[Trial]:
+        chip = Target.parse(target).chip
+        configs = {config for shape in shapes for config in SPACE.defaults(shape, chip)} | {Config("push", **small, k_per_flag=1024)}
+        noise = [1 + 0.001 * (i % 5) for i in range(9 if bench == "node" else 1)]
+        rows = []
+        for shape in shapes:
+            valid = [config for config in sorted(configs) if SPACE.why_invalid(shape, config, chip) is None]
+            times = {config: predict(shape, config, mode, chip) for config in valid}
+            bsp = min(us for config, us in times.items() if config.variant == "bsp")
+            for config, us in times.items():
+                found = Measurement(tuple(us * part for part in noise), tuple(bsp * part for part in reversed(noise)), 1e-4)
+                code = kernel_hash(shape.op, config.variant)
+                rows.append(Trial(shape, config, mode, target, bench, "run", code, found, "final", "2026-11-21"))
+        return rows
+
+    return build

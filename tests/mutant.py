@@ -1,0 +1,36 @@
+"""Mutants: a kernel rebuilt from its sources after a text was replaced, to show that a test refuses the change."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from tftune import kernels
+
+Change = tuple[str, str, str]
+"""A module under tftune.kernels, a text that occurs in it exactly once, and what stands there instead."""
+
+
+def mutant(folder: Path, variant: str, changes: tuple[Change, ...]) -> Any:
+    """The kernel of a variant of all_gather_gemm, and the device code that it shares with others, rebuilt in a new folder."""
+    home, here = Path(kernels.__path__[0]), Path(tempfile.mkdtemp(dir=folder))
+    names = ("symmetric", "gemm", f"all_gather_gemm.{variant}")
+    assert {file for file, _, _ in changes} <= set(names)
+    with mock.patch.dict(sys.modules):  # so that the rebuilt modules find each other, and nobody else finds them
+        for name in names:
+            text = (home / name.replace(".", "/")).with_suffix(".py").read_text()
+            for file, old, new in changes:
+                if file == name:
+                    assert text.count(old) == 1, f"{old!r} occurs {text.count(old)} times in {name}"
+                    text = text.replace(old, new)
+            path = here / f"{name}.py"
+            path.write_text(text)
+            spec = importlib.util.spec_from_file_location(f"tftune.kernels.{name}", path)
+            assert spec is not None and spec.loader is not None
+            module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+    return getattr(module, variant)

@@ -1,0 +1,421 @@
+"""The command line: the main job end to end on the model bench, one sentence for each wrong input, and what goes to stdout."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+from tftune import cli
+from tftune.console import Progress, duration
+from tftune.db.store import Store, write_rows
+from tftune.db.trial import Measurement, Run, Trial
+from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
+from tftune.kernels.registry import operation
+from tftune.kernels.space import Config
+from tftune.shapes_file import read_shapes
+
+OP = "all_gather_gemm"
+SMALL, LARGE = "m=64,n=512,k=1024,world=2", "m=512,n=512,k=1024,world=2"
+SEARCH = f"search {OP} --shapes {SMALL};{LARGE} --on model --target mi300x8 --mode graph --effort quick --variant push"
+
+
+class Ran(tuple[int, str, str]):
+    """Exit code, stdout and stderr of one command."""
+
+    code = property(lambda self: self[0])
+    out = property(lambda self: self[1])
+    err = property(lambda self: self[2])
+
+
+Tftune = Callable[[str], Ran]
+
+
+@pytest.fixture
+def tftune(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tftune:
+    """Run a command line inside this process, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("TFTUNE_DB", "TFTUNE_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(line: str) -> Ran:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main(line.split())
+        return Ran((int(ended.value.code or 0), *capsys.readouterr()))
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The database of a quick search of two shapes on the model bench."""
+    db = tmp_path_factory.mktemp("searched") / "t.db"
+    with pytest.raises(SystemExit) as ended:
+        cli.main([*SEARCH.split(), "--db", str(db)])
+    assert not ended.value.code
+    yield db
+
+
+@pytest.fixture
+def db(searched: Path, tmp_path: Path) -> Path:
+    """A copy of it for one test."""
+    return Path(shutil.copy(searched, tmp_path / "mine.db"))
+
+
+def refused(ran: Ran, *parts: str) -> bool:
+    """Exit code 2, nothing on stdout, and one line on stderr that starts with `error:` and holds these parts."""
+    (last,) = [line for line in ran.err.splitlines() if line.startswith("error: ")]
+    assert (ran.code, ran.out) == (2, "") and "Traceback" not in ran.err
+    assert [part for part in parts if part not in last] == []
+    return True
+
+
+def test_a_search_says_modelled_and_prints_plain_lines_outside_a_terminal(tftune: Tftune) -> None:
+    ran = tftune(f"{SEARCH} --db new.db")
+    assert ran.code == 0 and "\x1b" not in ran.out + ran.err
+    assert "trial " in ran.err and " left: " in ran.err and "us modelled" in ran.err
+    title, head, *rows = ran.out.splitlines()
+    assert title.split() == [OP, "on", "mi300x8,", "modelled"]
+    assert head.split() == ["shape", "mode", "times", "BSP", "us", "push", "us", "winner", "over", "BSP", "evaluations"]
+    assert [row.split()[:3] for row in rows[:2]] == [[SMALL, "graph", "modelled"], [LARGE, "graph", "modelled"]]
+    assert "measured" not in ran.out and rows[2].startswith("graph: a fused variant beats BSP on ")
+
+
+def test_the_same_search_again_measures_nothing(tftune: Tftune, db: Path) -> None:
+    with Store.open(db, write=False) as store:
+        before = len(store.trials())
+    ran = tftune(f"{SEARCH} --db {db} --json")
+    with Store.open(db, write=False) as store:
+        assert len(store.trials()) == before
+    lines = json.loads(ran.out)
+    assert [(line["shape"], line["times"], line["bench"]) for line in lines] == [(shape, "modelled", "model") for shape in (SMALL, LARGE)]
+    assert all(line["us"]["bsp"] > 0 and line["evaluations"] == 24 <= line["feasible"] for line in lines)
+
+
+def test_the_database_may_come_from_the_environment(tftune: Tftune, db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFTUNE_DB", str(db))
+    assert tftune("db check").out == f"{db} is sound\n"
+
+
+def test_train_prints_the_tree_and_the_held_out_regret(tftune: Tftune, db: Path) -> None:
+    ran = tftune(f"train {OP} --db {db}")
+    assert ran.code == 0 and "2 shapes" in ran.out and "held out (modelled): " in ran.out and "always BSP" in ran.out
+    found = json.loads(tftune(f"train {OP} --db {db} --json").out)
+    assert found["times"] == "modelled" and found["modes"]["graph"]["held_out"]["selector"]["geomean_regret"] >= 1
+    assert set(found["modes"]) == {"graph"}
+
+
+def test_export_select_and_explain(tftune: Tftune, db: Path) -> None:
+    ran = tftune(f"export {OP} --db {db} --target mi300x8 --out a.json")
+    assert ran.code == 0 and ran.out.startswith("a.json: all_gather_gemm on mi300x8, modelled")
+    refusing = json.loads(tftune(f"select {OP} {LARGE} --artifact a.json --json").out)
+    assert refusing["source"] == "fallback" and refusing["config"]["variant"] == "bsp" and "modelled" in refusing["reason"]
+    answer = json.loads(tftune(f"select {OP} {LARGE} --artifact a.json --allow-modelled --json").out)
+    assert answer["source"] == "modelled" and answer["target"] == "mi300x8"
+    text = tftune(f"select {OP} {LARGE} --artifact a.json --allow-modelled").out
+    assert text.startswith(f"{Config.from_dict(answer['config'])}\n") and "\n  modelled, for " in text
+    why = json.loads(tftune(f"explain {OP} {LARGE} --artifact a.json --allow-modelled --db {db} --json").out)
+    assert why["config"] == answer["config"] == why["leaf"]["config"] and why["path"]
+    assert [line["shape"] for line in why["nearest"]] == [LARGE, SMALL] and why["nearest"][0]["times"] == "modelled"
+    spoken = tftune(f"explain {OP} {SMALL} --artifact a.json --allow-modelled --db {db}").out
+    assert "  path: " in spoken and "  leaf: " in spoken and "nearest shapes, modelled" in spoken
+
+
+def test_explain_without_a_database_uses_the_rows_of_the_checkout(tftune: Tftune, db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tftune(f"export {OP} --db {db} --out a.json")
+    folder = db.parent / "checkout/db"
+    (folder / "trials/mi300x8").mkdir(parents=True)
+    tftune(f"trials export {folder}/trials/mi300x8/{OP}-2026-01-01.jsonl --db {db}")
+    monkeypatch.setattr("tftune.db.__file__", str(folder / "__init__.py"))
+    why = json.loads(tftune(f"explain {OP} {LARGE} --artifact a.json --allow-modelled --db none.db --json").out)
+    assert len(why["nearest"]) == 2 and not Path("none.db").exists()
+
+
+def test_report_writes_a_page_for_what_the_database_holds(tftune: Tftune, db: Path) -> None:
+    ran = tftune(f"report --db {db} --out page --op {OP}")
+    paths = [Path(line) for line in ran.out.splitlines()]
+    assert ran.code == 0 and paths[0] == Path(f"page/{OP}__mi300x8__model.html") and all(path.exists() for path in paths)
+    assert {path.suffix for path in paths[1:]} == {".png"} and "modelled" in paths[0].read_text()
+    assert refused(tftune(f"report --db {db} --target h200x8"), "no rows to report", "all_gather_gemm on mi300x8 (model)")
+
+
+def test_trials_travel_as_rows(tftune: Tftune, db: Path) -> None:
+    with Store.open(db, write=False) as store:
+        count = len(store.trials())
+    assert tftune(f"trials export rows.jsonl --db {db} --op {OP}").out == f"{count} trials written to rows.jsonl\n"
+    assert tftune("trials import rows.jsonl --db other.db").out == f"rows.jsonl: {count} trials added to other.db, 0 already there\n"
+    assert f"0 trials added to other.db, {count} already there" in tftune("trials import rows.jsonl --db other.db").out
+    assert tftune(f"trials export none.jsonl --db {db} --target h200x8").out.startswith("0 trials")
+
+
+def test_db_check_tells_a_sound_database_from_a_changed_one(tftune: Tftune, db: Path) -> None:
+    assert json.loads(tftune(f"db check --db {db} --json").out) == {"db": str(db), "sound": True, "problems": []}
+    with sqlite3.connect(db) as connection:
+        connection.execute("UPDATE tft_trials SET mode = 'eager' WHERE number = 1")
+    connection.close()
+    ran = tftune(f"db check --db {db}")
+    assert ran.code == 1 and "was changed" in ran.out
+    assert json.loads(tftune(f"db check --db {db} --json").out)["sound"] is False
+
+
+def test_a_search_replays_measured_rows(tftune: Tftune) -> None:
+    shape = AllGatherGemm.parse(LARGE)
+    forms = [Config("bsp", form=form) for form in ("gather_copy", "local_transpose")]
+    rows = [Trial(shape, form, "graph", "h200x8", "node", "r1", "k1", Measurement((50.0,) * 9, (), 1e-4)) for form in forms]
+    write_rows(Path("rows.jsonl"), [Run("r1", "h200x8", "node", {}, "2026-11-20T10:00:00+00:00", {})], rows)
+    tftune("trials import rows.jsonl")
+    ran = tftune(f"search {OP} --shapes {LARGE} --on replay --target h200x8 --mode graph --effort quick --variant bsp --json")
+    assert ran.code == 0 and json.loads(ran.out)[0]["us"] == {"bsp": 50.0} and json.loads(ran.out)[0]["times"] == "replayed"
+
+
+def test_doctor_always_answers(tftune: Tftune) -> None:
+    ran = tftune("doctor")
+    assert ran.code == 0 and ran.out.startswith("python 3.") and "optuna" in ran.out and "import iris: " in ran.out
+    found = json.loads(tftune("doctor --json").out)
+    assert set(found["packages"]) == {"tune", "cuda"} and all(found["packages"]["tune"].values())
+    assert bool(found["target"]) != bool(found["why_no_target"])
+
+
+def test_doctor_says_why_an_artifact_does_not_apply(tftune: Tftune, db: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tftune(f"export {OP} --db {db} --out shipped/good.json")
+    (tmp_path / "shipped/broken.json").write_text('{"schema": 1')
+    monkeypatch.setattr("tftune.models.selector.SHIPPED", tmp_path / "shipped")
+    broken, good = json.loads(tftune("doctor --json").out)["artifacts"]
+    assert not broken["applies"] and "cut off" in broken["why_not"][0]
+    assert (good["target"], good["times"], good["applies"]) == ("mi300x8", "modelled", False)
+    assert "artifact good.json: does not apply here: " in tftune("doctor").out
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("search foo", ["there is no operation 'foo'", OP]),
+        (f"search {OP} --on model", ["--on model needs --target"]),
+        (f"search {OP} --on model --target b200x8", ["'b200x8' is no target", "mi300x", "h200"]),
+        (f"search {OP} --on model --target h200x8 --variant pul", ["no variant 'pul'", "bsp, pull, push"]),
+        (f"search {OP} --on model --target h200x8 --shapes m=1,n=8,k=8,world=2,q=3", ["no shape field 'q'", "m, n, k, world, dtype"]),
+        (f"search {OP} --on model --target h200x8 --shapes m=1,n=8,k=9,world=2", ["k=9", "world=2"]),
+        (f"search {OP} --on model --target h200x4", ["world=8", "4 GPUs of h200x4"]),
+        (f"search {OP} --on model --target h200x8 --gpus 9", ["--gpus 9", "8 GPUs of h200x8"]),
+        (f"search {OP} --on model --target h200x8 --gpus 4", ["world=8", "--gpus 4"]),
+        (f"search {OP} --on model --target h200x8 --shapes pape", ["'pape' is no shape", "paper"]),
+        (f"search {OP} --on model --target h200x8 --shapes paper:tp=4", ["no option 'tp'", "world, dtype, shard"]),
+        (f"search {OP} --on model --target h200x8 --shapes none.yaml", ["none.yaml", "No such file"]),
+        (f"search {OP} --on model --target h200x8 --budget soon", ["'soon' is no duration", "10m"]),
+        (f"search {OP} --on replay --target h200x8 --db r.db", ["no measured rows", "tftune trials import"]),
+        (f"search {OP} --on modell", ["'modell' is not one of 'node', 'model', 'replay'", "tftune search --help"]),
+        (f"search {OP} --on model --target h200x8 --db /proc/none/t.db", ["cannot write /proc/none/t.db"]),
+        ("serch", ["No such command 'serch'"]),
+        ("trials", ["Missing command", "tftune trials --help"]),
+        (f"train {OP} --db none.db", ["there is no database", "none.db", "tftune search"]),
+        (f"select {OP} m=64,n=512 --target h200x8", ["lacks k, world"]),
+        (f"select {OP} {SMALL} --artifact none.json", ["none.json", "tftune export"]),
+        (f"select {OP} {SMALL} --target mi300x3", ["no artifact is shipped for mi300x3", "tftune search"]),
+        (f"explain {OP} {SMALL} --artifact none.json", ["none.json", "tftune export"]),
+        ("trials import none.jsonl", ["cannot read none.jsonl"]),
+        ("trials export rows.jsonl --op foo", ["there is no operation 'foo'"]),
+        ("report --target foo", ["'foo' is no target"]),
+    ],
+)  # fmt: skip
+def test_wrong_input_is_one_sentence(tftune: Tftune, line: str, parts: list[str]) -> None:
+    assert refused(tftune(line), *parts)
+
+
+def test_a_node_search_without_a_gpu_names_the_model(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tftune.db.target.find_spec", lambda name: None)
+    assert refused(tftune(f"search {OP}"), "no GPU", "--on model") and not Path("tftune.db").exists()
+
+
+def test_a_target_that_is_not_this_machine(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tftune.db.target import Target
+
+    monkeypatch.setattr("tftune.machine.detect", lambda: Target.parse("h200x4"))
+    assert refused(tftune(f"search {OP} --target h200x8"), "h200x8", "h200x4")
+    assert refused(tftune(f"search {OP}"), "world=8", "4 GPUs of h200x4")
+
+
+def test_a_node_bench_is_sized_for_the_largest_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tftune.db.target import Target
+    from tftune.kernels.all_gather_gemm.host import payload_bytes
+    from tftune.machine import make_bench
+
+    made: list[tuple[Any, ...]] = []
+    monkeypatch.setattr("tftune.tuner.node.NodeBench", lambda *arguments: made.append(arguments))
+    target, shapes = Target.parse("h200x8"), paper()
+    make_bench("node", operation(OP), target, shapes, store=None)
+    assert made == [(target, payload_bytes(shapes[-1]))] and made[0][1] >= shapes[-1].gathered_bytes
+
+
+def test_rows_of_several_targets_must_be_told_apart(tftune: Tftune, db: Path) -> None:
+    tftune(f"search {OP} --shapes {SMALL} --on model --target h200x8 --mode graph --effort quick --variant bsp --db {db}")
+    assert refused(tftune(f"train {OP} --db {db}"), "h200x8, mi300x8", "--target")
+    assert refused(tftune(f"train {OP} --db {db} --target h200x4"), "no rows of all_gather_gemm on h200x4", "mi300x8 (model)")
+    assert refused(tftune(f"train {OP} --db {db} --bench node"), "from the node bench")
+
+
+def unchanged(db: Path, act: Callable[[], Any]) -> bool:
+    """Whether the file is the same to the byte after an act."""
+    before = db.read_bytes()
+    act()
+    return db.read_bytes() == before
+
+
+def test_a_second_search_on_the_same_database_waits_for_nobody(tftune: Tftune, db: Path) -> None:
+    with Store.open(db):
+        assert unchanged(db, lambda: refused(tftune(f"{SEARCH} --db {db}"), str(db), "is being written by process"))
+
+
+def test_a_database_of_a_newer_schema_is_left_alone(tftune: Tftune, db: Path) -> None:
+    with sqlite3.connect(db) as connection:
+        connection.execute("UPDATE tft_meta SET value = '99' WHERE name = 'schema'")
+    connection.close()
+    assert unchanged(db, lambda: refused(tftune(f"{SEARCH} --db {db}"), "schema 99", "upgrade tftune"))
+    assert refused(tftune(f"train {OP} --db {db}"), "schema 99")
+
+
+def test_a_half_written_line_adds_nothing(tftune: Tftune, db: Path) -> None:
+    tftune(f"trials export rows.jsonl --db {db}")
+    Path("half.jsonl").write_text(Path("rows.jsonl").read_text()[:-40])
+    with Store.open(db, write=False) as store:
+        count = len(store.trials()) + len(store.runs())
+    assert refused(tftune("trials import half.jsonl --db empty.db"), f"line {count} of half.jsonl is no whole row")
+    with Store.open(Path("empty.db"), write=False) as store:
+        assert store.trials() == []
+
+
+@pytest.mark.parametrize("command", ["report --out taken", f"export {OP} --out taken/a.json"])
+def test_a_place_that_cannot_be_written(tftune: Tftune, db: Path, command: str) -> None:
+    Path("taken").write_text("a file where a folder is wanted")
+    assert refused(tftune(f"{command} --db {db}"), "taken")
+
+
+def test_a_traceback_only_when_asked_for(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFTUNE_DEBUG", "1")
+    with pytest.raises(ValueError, match="there is no operation"):
+        cli.main(["search", "foo"])
+
+
+def test_no_arguments_show_the_help(tftune: Tftune) -> None:
+    ran = tftune("")
+    assert ran.code == 0 and all(name in ran.out for name in ("search", "doctor", "trials", "db"))
+
+
+def test_ctrl_c_says_that_the_same_command_resumes(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tftune", "search", OP, "--on", "model", "--target", "mi300x8", "--effort", "quick"]
+    searching = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    assert searching.stderr is not None
+    while "trial " not in searching.stderr.readline():
+        assert searching.poll() is None
+    searching.send_signal(signal.SIGINT)
+    assert searching.stderr.read().splitlines()[-1] == "stopped; what finished is stored, and the same command resumes"
+    assert searching.wait(timeout=30) == 130
+    with Store.open(tmp_path / "tftune.db") as store:
+        assert len(store.trials()) >= 50 and store.check() == []
+
+
+def test_help_is_quick_and_loads_nothing_heavy() -> None:
+    script = "import sys; from tftune import cli; print(*sorted(sys.modules))"
+    loaded = set(subprocess.check_output([sys.executable, "-c", script], text=True).split())
+    assert loaded & {"torch", "triton", "optuna", "sklearn", "numpy", "matplotlib", "sqlite_utils", "sqlalchemy"} == set()
+
+
+def test_every_command_and_option_has_help() -> None:
+    import typer
+
+    silent: list[str] = []
+
+    def visit(command: Any, path: str) -> None:
+        silent.extend([path] if not command.help else [])
+        silent.extend(f"{path} {parameter.name}" for parameter in command.params if not getattr(parameter, "help", None))
+        for name, child in getattr(command, "commands", {}).items():
+            visit(child, f"{path} {name}")
+
+    visit(typer.main.get_command(cli.app), "tftune")
+    assert silent == []
+
+
+def test_the_words_of_options_are_those_of_the_rooms() -> None:
+    from tftune.db.trial import BENCHES, MODES
+    from tftune.tuner.samplers import SAMPLERS
+    from tftune.tuner.search import EFFORTS
+
+    hints = get_type_hints(cli.search)
+    assert set(get_args(hints["effort"])) == set(EFFORTS) and set(get_args(hints["sampler"])) == set(SAMPLERS)
+    assert set(get_args(hints["on"])) == set(BENCHES) and set(get_args(hints["mode"])) == {*MODES, "both"}
+
+
+def test_shapes_from_files_and_named_sets(tmp_path: Path) -> None:
+    known = operation(OP)
+    listed = [{"m": 1, "n": 8, "k": 8, "world": 2}, "m=2,n=8,k=8,world=2", "paper:shard=m,dtype=bf16"]
+    (tmp_path / "s.json").write_text(json.dumps(listed))
+    (tmp_path / "s.yaml").write_text("- {m: 1, n: 8, k: 8, world: 2}\n- m=2,n=8,k=8,world=2\n- paper:shard=m,dtype=bf16\n")
+    expected = [AllGatherGemm(1, 8, 8, 2), AllGatherGemm(2, 8, 8, 2), *paper(dtype="bf16", shard="m")]
+    assert read_shapes(known, [str(tmp_path / "s.json")]) == read_shapes(known, [str(tmp_path / "s.yaml")]) == expected
+    assert read_shapes(known, ["m=1,n=8,k=8,world=2; m=1,n=8,k=8,world=2", "paper:world=4"]) == [expected[0], *paper(4)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("s.json", "[", "is not valid JSON"),
+        ("s.yaml", "- {m: 1", "is not valid YAML"),
+        ("s.yaml", "m: 1", "must hold a list of shapes, not dict"),
+        ("s.yaml", "- {m: 1, n: 8, k: 8, wrld: 2}", "item 1: all_gather_gemm has no shape field 'wrld'"),
+        ("s.yaml", "- m=1,n=8,k=8,world=2\n- 7", "item 2: 7 is neither a mapping of fields nor a shape"),
+        ("s.yaml", "- s.yaml", "item 1: 's.yaml' is neither"),
+        ("s.yaml", "[]", "no shapes are given for all_gather_gemm"),
+    ],
+)  # fmt: skip
+def test_a_wrong_shapes_file_names_the_file_and_the_item(tmp_path: Path, name: str, text: str, sentence: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=sentence.replace("(", r"\(")):
+        read_shapes(operation(OP), [str(tmp_path / name)])
+
+
+def some_trial() -> Trial:
+    shape = AllGatherGemm.parse(SMALL)
+    return Trial(shape, Config("push"), "graph", "mi300x8", "model", "r", "k", Measurement((12.5,)))
+
+
+def test_the_time_left_is_the_mean_so_far_times_what_is_to_come(capsys: pytest.CaptureFixture[str]) -> None:
+    now = [0.0]
+    progress = Progress(every=2, clock=lambda: now[0])
+    progress.start(6)
+    assert progress.left() == "?"
+    for _ in range(4):
+        now[0] += 30
+        progress.advance(some_trial())
+    progress.finish()
+    assert capsys.readouterr().err.splitlines() == [
+        "6 trials to come",
+        f"trial 2 of 6, 2 min 0 s left: {SMALL} graph push 12.5 us modelled",
+        f"trial 4 of 6, 1 min 0 s left: {SMALL} graph push 12.5 us modelled",
+    ]
+    budgeted = Progress(budget_s=50, clock=lambda: now[0])
+    budgeted.start(100)
+    now[0] += 30
+    budgeted.advance(some_trial())
+    assert budgeted.left() == "20 s"
+
+
+def test_a_terminal_gets_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    progress = Progress()
+    progress.start(2)
+    progress.advance(some_trial())
+    progress.finish()
+    shown = capsys.readouterr().err
+    assert "1/2" in shown and "left" in shown and "\u2501" in shown and "trial 1 of 2" not in shown
+
+
+def test_durations_in_words() -> None:
+    assert [duration(seconds) for seconds in (0, 59.4, 61, 3600)] == ["0 s", "59 s", "1 min 1 s", "1 h 0 min"]

@@ -1,0 +1,97 @@
+"""The one compile path: every default config compiles for every target without a GPU, spills nothing, and is really pipelined."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm.host import source
+from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.chips import H200, MI300X
+from tftune.kernels.compile import KernelSource, gpu_target
+from tftune.kernels.space import Config
+
+ARCHES = ("gfx942", "gfx950", "sm_90")
+FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
+SHAPES = {
+    "small-k": AllGatherGemm(16, 3584, 8192, 8, b_layout="nk"),
+    "small-m": AllGatherGemm(64, 3584, 8192, 8, dtype="bf16", shard="m"),
+    "large-k": AllGatherGemm(8192, 3584, 8192, 8, dtype="bf16"),
+    "large-m": AllGatherGemm(4096, 3584, 8192, 8, shard="m"),
+}
+
+FEW_BYTES = 8
+"""ptxas puts two scalars of a small tile on the stack, outside the loop over K, with 56 registers in use."""
+
+
+def default(variant: str, shape: AllGatherGemm, arch: str) -> tuple[Config, KernelSource]:
+    hip = arch.startswith("gfx")
+    config = next(c for c in SPACE.defaults(shape, MI300X if hip else H200) if c.variant == variant)
+    config = SPACE.complete(config)
+    return config, source(shape, config, "hip" if hip else "cuda")
+
+
+def spilled_bytes(compiled: Any, arch: str, folder: Path) -> int:
+    """Bytes of scratch memory that each thread needs: the stack, which holds spilled registers."""
+    if arch.startswith("gfx"):
+        return int(re.findall(r"\.private_segment_fixed_size: (\d+)", compiled.asm["amdgcn"])[0])
+    import triton
+
+    (folder / "cubin").write_bytes(compiled.asm["cubin"])
+    command = [triton.knobs.nvidia.cuobjdump.path, "-res-usage", str(folder / "cubin")]
+    usage = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
+    return sum(int(size) for size in re.findall(r"(?:STACK|LOCAL):(\d+)", usage))
+
+
+@pytest.mark.parametrize("size", SHAPES)
+@pytest.mark.parametrize("variant", FUSED)
+@pytest.mark.parametrize("arch", ARCHES)
+def test_defaults_compile_without_spills(tmp_path: Path, arch: str, variant: str, size: str) -> None:
+    _, kernel = default(variant, SHAPES[size], arch)
+    compiled = kernel.compile(gpu_target(arch))
+    assert 0 < compiled.metadata.shared <= (MI300X if arch.startswith("gfx") else H200).shared_bytes
+    assert spilled_bytes(compiled, arch, tmp_path) <= FEW_BYTES
+    assert compiled.metadata.launch_cooperative_grid
+
+
+def test_spills_are_seen(tmp_path: Path) -> None:
+    shape = AllGatherGemm(8192, 3584, 8192, 8)
+    config = SPACE.complete(Config("push", block_m=256, block_n=256, num_warps=4))
+    for arch in ("gfx942", "sm_90"):
+        kernel = source(shape, config, "hip" if arch.startswith("gfx") else "cuda")
+        assert spilled_bytes(kernel.compile(gpu_target(arch)), arch, tmp_path) > FEW_BYTES
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4])
+@pytest.mark.parametrize("variant", FUSED)
+def test_the_pipeline_is_as_deep_as_its_stages(variant: str, stages: int) -> None:
+    """Tiles of A and B in shared memory, once for each stage: a kernel that Triton does not pipeline has one."""
+    shape = SHAPES["large-m"]
+    config, _ = default(variant, shape, "sm_90")
+    config = Config.from_dict(config.to_dict() | {"num_stages": stages, "block_n": 128})
+    shared = source(shape, config, "cuda").compile(gpu_target("sm_90")).metadata.shared
+    stage_bytes = (config["block_m"] + config["block_n"]) * config["block_k"] * 2
+    assert stages * stage_bytes <= shared <= stages * stage_bytes + 2048
+
+
+def test_one_binary_serves_every_rank_and_every_m() -> None:
+    config, _ = default("push", SHAPES["large-k"], "sm_90")
+    kernels = [source(AllGatherGemm(m, 3584, 8192, 8), config, "cuda").compile(gpu_target("sm_90")) for m in (1000, 8192)]
+    assert kernels[0].hash == kernels[1].hash
+
+
+def test_arguments_are_in_the_kernel_s_order() -> None:
+    _, kernel = default("push", SHAPES["small-k"], "sm_90")
+    values = {name: f"value of {name}" for name in kernel.types}
+    placed = dict(zip(kernel.kernel.arg_names, kernel.arguments(values), strict=True))
+    assert placed == values | dict(kernel.constants)
+
+
+def test_nothing_here_runs_in_the_interpreter() -> None:
+    assert os.environ.get("TRITON_INTERPRET", "0") == "0"

@@ -1,0 +1,262 @@
+"""The contract of all_gather_gemm, on emulated ranks: every variant of the space is right, repeatable, and keeps its protocol.
+
+A variant joins by being in SPACE. One start of `world` processes runs all scenarios of that world on one workspace; inside a
+scenario no rank waits for another but through the kernels' own flags. Inputs change from call to call, so that what an earlier
+call left behind is wrong. Then mutants of the protocol must be refused by the same scenario.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mutant import Change, mutant
+
+from tftune.kernels import emulated
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.space import Config
+from tftune.kernels.workspace import Workspace
+
+WORLDS = (2, 3, 4)
+FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
+CALLS = 5
+SEEDS = 3
+"""Calls cycle through inputs of three seeds, so that a generation never held the same data two calls ago."""
+WRAPS = 2**31 - 3
+
+Case = tuple[AllGatherGemm, Config]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call on one rank: its error in units of the tolerance (NaN counts as infinite), and a digest of the result's bits."""
+
+    shape: AllGatherGemm
+    config: Config
+    seed: int
+    error: float
+    bits: str
+
+
+def shapes(world: int) -> tuple[AllGatherGemm, ...]:
+    """M = 1, 7 and 129 (sharded along M: the multiples of world next to them); N and K_local that no block divides; both layouts of B."""
+    return (
+        AllGatherGemm(1, 40, 33 * world, world, b_layout="nk"),
+        AllGatherGemm(7, 72, 300 * world, world),
+        AllGatherGemm(129, 40, 72 * world, world, b_layout="nk"),
+        AllGatherGemm(7, 40, 70 * world, world, dtype="bf16"),
+        AllGatherGemm(world, 72, 33 * world, world, shard="m", dtype="bf16"),
+        AllGatherGemm(7 * world, 40, 132 * world, world, shard="m", b_layout="nk"),
+        AllGatherGemm(-(-129 // world) * world, 40, 24 * world, world, shard="m"),
+    )
+
+
+def configs(shape: AllGatherGemm) -> tuple[Config, ...]:
+    """Every BSP form that fits, and for each fused variant a small tile with many flags and a larger one with few."""
+    large = shape.m > 64
+    small = dict(block_m=16, block_n=32, block_k=64, rows_per_flag=16, k_per_flag=256, group_m=1)
+    larger = small | (dict(block_m=64, block_n=64, group_m=8) if large else dict(block_n=64))
+    knobs = [larger | dict(rows_per_flag=64 if shape.shard_rows > 32 else 16)] if large else [small, larger]
+    forms = [config for config in SPACE.defaults(shape, None) if config.variant == "bsp"]
+    return *forms, *(Config(variant, num_warps=4, comm_programs=8, **chosen) for variant in FUSED for chosen in knobs)
+
+
+def cases(world: int) -> list[Case]:
+    return [(shape, config) for shape in shapes(world) for config in configs(shape)]
+
+
+def small_cases(world: int) -> list[Case]:
+    """Fused only, since a collective would hold the ranks together; each next call has another shape, config or variant."""
+    chosen = [shape for shape in shapes(world) if shape.m < 16]
+    found = [[(shape, config) for config in configs(shape) if config.variant == variant][:1] for shape in chosen for variant in FUSED]
+    return [case for group in found for case in group]
+
+
+def sampled_cases(world: int) -> list[Case]:
+    """Configs of the whole space for tiny shapes, two of each variant, the same on every rank."""
+    chooser = random.Random(world)
+    tiny = AllGatherGemm(7, 40, 66 * world, world), AllGatherGemm(3 * world, 40, 64 * world, world, shard="m", b_layout="nk")
+    return [(shape, config) for shape in tiny for v in FUSED for config in chooser.sample(list(SPACE.configs(shape, None, (v,))), 2)]
+
+
+def scenario(workspace: Workspace, calls: Iterable[Case], pause_s: float = 0.0, first_epoch: int = 0) -> list[Call]:
+    """Run the calls back to back on every rank, this one pausing before each; compare when all have ended."""
+    import torch
+    import torch.distributed as dist
+
+    from tftune.kernels.all_gather_gemm.host import all_gather_gemm
+    from tftune.kernels.all_gather_gemm.reference import make_inputs, reference, tolerance
+
+    calls = list(calls)
+    inputs = {(shape, seed): make_inputs(shape, workspace.rank, seed) for shape in {s for s, _ in calls} for seed in range(SEEDS)}
+    exact = {key: reference(key[0], *inputs[key], workspace.group) for key in sorted(inputs)}
+    _reset(workspace, first_epoch)
+    outs = []
+    for number, (shape, config) in enumerate(calls):
+        time.sleep(pause_s)
+        a, b = inputs[shape, number % SEEDS]
+        outs.append(torch.full((shape.m, shape.n), float("nan"), dtype=a.dtype))
+        all_gather_gemm(a, b, workspace, config, shard=shape.shard, b_layout=shape.b_layout, out=outs[-1])
+    dist.barrier()
+    done = []
+    for number, ((shape, config), out) in enumerate(zip(calls, outs, strict=True)):
+        expected = exact[shape, number % SEEDS]
+        error = float(((out.float() - expected).norm() / expected.norm()).nan_to_num(nan=float("inf"))) / tolerance(shape)
+        done.append(Call(shape, config, number % SEEDS, error, sha256(out.view(torch.int16).numpy().tobytes()).hexdigest()))
+    return done
+
+
+def _reset(workspace: Workspace, epoch: int) -> None:
+    """Start from this epoch with a payload of NaN, on all ranks together."""
+    import torch
+    import torch.distributed as dist
+
+    from tftune.kernels.symmetric import EXITS_OFFSET
+
+    dist.barrier()
+    workspace.set_epoch(epoch)
+    workspace.owner[workspace.rank][EXITS_OFFSET.value :][:4] = 0  # a call that was broken off has left some
+    workspace.payload_tensor.view(torch.int16).fill_(-1)  # a NaN in fp16 and in bf16
+    dist.barrier()
+
+
+def contract(workspace: Workspace) -> dict[str, list[Call]]:
+    """Every scenario of this world, on one workspace."""
+    world, last = workspace.world, workspace.rank == workspace.world - 1
+    alternating = small_cases(world) * CALLS
+    return {
+        "back to back": scenario(workspace, [case for case in cases(world) for _ in range(CALLS)]),
+        "sampled": scenario(workspace, sampled_cases(world)),
+        "one rank late": scenario(workspace, alternating, pause_s=0.05 * last),
+        "one rank ahead": scenario(workspace, alternating, pause_s=0.05 * (not last)),
+        "the epoch wraps": scenario(workspace, small_cases(world) * 2, first_epoch=WRAPS),
+    }
+
+
+@pytest.fixture(scope="module", params=WORLDS)
+def ran(request: pytest.FixtureRequest) -> list[dict[str, list[Call]]]:
+    """What each rank of one world returned."""
+    return emulated.run(request.param, contract, timeout_s=240)
+
+
+def test_every_call_is_right(ran: list[dict[str, list[Call]]]) -> None:
+    wrong = [(rank, name, call) for rank, found in enumerate(ran) for name, calls in found.items() for call in calls if not call.error <= 1]
+    assert wrong == []
+
+
+def test_every_variant_ran_on_every_shape(ran: list[dict[str, list[Call]]]) -> None:
+    world = len(ran)
+    for found in ran:
+        assert {(c.shape, c.config.variant) for c in found["back to back"]} == {(s, v) for s in shapes(world) for v in SPACE.variants}
+        assert {name: len(calls) for name, calls in found.items()} == {
+            "back to back": CALLS * len(cases(world)),
+            "sampled": 4 * len(FUSED),
+            "one rank late": CALLS * len(small_cases(world)),
+            "one rank ahead": CALLS * len(small_cases(world)),
+            "the epoch wraps": 2 * len(small_cases(world)),
+        }
+
+
+def test_results_repeat_to_the_bit(ran: list[dict[str, list[Call]]]) -> None:
+    for found in ran:
+        seen: dict[Any, set[str]] = {}
+        for call in (call for calls in found.values() for call in calls):
+            seen.setdefault((call.shape, call.config, call.seed), set()).add(call.bits)
+        assert [key for key, bits in seen.items() if len(bits) > 1] == []
+        assert len(seen) < sum(map(len, found.values()))
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """Changes to a variant's sources, and how the contract refuses them: `wrong` results, or a call that does not `end`."""
+
+    changes: tuple[Change, ...]
+    shows: str
+    control: tuple[Change, ...] = ()
+    """The part of the changes that only delays a rank, and must be accepted by itself."""
+
+
+SLOW_READER: Change = (
+    "gemm",
+    "    dtype = b_ptr.dtype.element_ty\n",
+    "    dtype = b_ptr.dtype.element_ty\n    __import__('time').sleep(0.4 * (b_begin == 0))\n",
+)
+"""Sleep between the wait for source 0 and the reading of its data."""
+EARLY_FLAG = {
+    "push": "signal(peer(flag(control, rank, chunk), control_bases, rank, target), epoch, ARCH)\n",
+    "pull": "for at in range(1, WORLD):\n"
+    "                signal(peer(flag(control, rank, chunk), control_bases, rank, (rank + at) % WORLD), epoch, ARCH)\n",
+}
+
+
+def mutants(variant: str) -> dict[str, Mutant]:
+    kernel = f"all_gather_gemm.{variant}"
+    early = f"            {EARLY_FLAG[variant]}            __import__('time').sleep(0.1)\n            copy_chunk(\n"
+    one_generation = (kernel, "(epoch & 1) * generation_bytes", "0 * generation_bytes")
+    return {
+        "no wait": Mutant((("gemm", "if source != rank:", "if source < 0:"),), "wrong"),
+        "waits for the wrong source": Mutant(((kernel, "wait_tile(control, source,", "wait_tile(control, (rank + 1) % WORLD,"),), "wrong"),
+        "takes the last call's flag": Mutant((("symmetric", "- epoch < 0:", "- epoch < -1:"),), "wrong"),
+        "flag before data": Mutant(((kernel, "            copy_chunk(\n", early),), "wrong"),
+        "one generation": Mutant((one_generation, SLOW_READER), "wrong", control=(SLOW_READER,)),
+        "signals the last epoch": Mutant((("symmetric", "word(address), epoch, sem", "word(address), epoch - 1, sem"),), "end"),
+    }
+
+
+def verdict(workspace: Workspace, run: Callable[[], list[Call]], deadline_s: float) -> str:
+    """`right`, `wrong`, or `end` where the calls did not end in time."""
+
+    def expire(*_: Any) -> None:
+        raise TimeoutError(f"not ended after {deadline_s} s")
+
+    signal.signal(signal.SIGALRM, expire)
+    signal.setitimer(signal.ITIMER_REAL, deadline_s)
+    try:
+        return "right" if all(call.error <= 1 for call in run()) else "wrong"
+    except Exception as error:
+        if "TimeoutError" not in repr(error):
+            raise
+        return "end"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def judge(workspace: Workspace, folder: Path, variant: str) -> dict[str, str]:
+    """Verdicts on the kernel itself and on each mutant, by calls in which the last rank is late."""
+    module = import_module(f"tftune.kernels.all_gather_gemm.{variant}")
+    shape = AllGatherGemm(7, 40, 33 * workspace.world, workspace.world)
+    config = next(config for config in configs(shape) if config.variant == variant)
+    own, took_s = getattr(module, variant), 30.0
+    late_s = 0.2 * (workspace.rank == workspace.world - 1)
+
+    def tried(changes: tuple[Change, ...], deadline_s: float) -> str:
+        setattr(module, variant, mutant(folder, variant, changes) if changes else own)
+        workspace.plans.clear()
+        return verdict(workspace, lambda: scenario(workspace, [(shape, config)] * 3, pause_s=late_s), deadline_s)
+
+    started = time.monotonic()
+    verdicts = {"itself": tried((), 60)}
+    took_s = time.monotonic() - started
+    for name, found in mutants(variant).items():
+        if found.control:
+            verdicts[f"{name}, control"] = tried(found.control, 60)
+        verdicts[name] = tried(found.changes, 60 if found.shows == "wrong" else max(2.0, 3 * took_s))
+    return verdicts
+
+
+@pytest.mark.parametrize("variant", FUSED)
+def test_mutants_are_refused(tmp_path: Path, variant: str) -> None:
+    by_rank = emulated.run(3, judge, tmp_path, variant, timeout_s=240)
+    found = {name: {verdicts[name] for verdicts in by_rank} for name in by_rank[0]}
+    for name, shown in found.items():
+        expected = mutants(variant)[name].shows if name in mutants(variant) else "right"
+        assert expected in shown and (expected != "right" or shown == {"right"}), (name, shown)

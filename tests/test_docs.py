@@ -1,0 +1,140 @@
+"""The pages say what the program does: commands, knobs, links and examples are tested over the code."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tftune.kernels.registry import OPS, operation
+from tftune.kernels.space import Choice, Rule
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md")),
+)
+
+DESIGNED = ("search", "train", "export", "select", "explain", "report", "doctor", "trials import", "trials export", "db check")
+
+
+def modules() -> list[str]:
+    """The imported name of every source file, but `__main__`, which would run the command."""
+    rooms = ("tftune", "kernels", "tuner", "db", "models")
+    files = [path.relative_to(ROOT).with_suffix("").parts for room in rooms for path in (ROOT / room).rglob("*.py")]
+    names = (".".join(parts if parts[0] == "tftune" else ("tftune", *parts)) for parts in sorted(files) if parts[-1] != "__main__")
+    return [name.removesuffix(".__init__") for name in names]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_examples_in_docstrings(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS).failed == 0
+
+
+def test_there_are_examples() -> None:
+    finder = doctest.DocTestFinder()
+    examples = [
+        test for name in ("shape", "space", "all_gather_gemm") for test in finder.find(importlib.import_module(f"tftune.kernels.{name}"))
+    ]
+    assert any(test.examples for test in examples)
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_every_choice_rule_and_feature_says_what_it_is(name: str) -> None:
+    op = operation(name)
+    choices: list[Choice] = [choice for choices in op.space.variants.values() for choice in choices]
+    rules: tuple[Rule, ...] = op.space.rules
+    assert choices and rules and OPS[name].strip()
+    assert [choice.name for choice in choices if len(choice.meaning.split()) < 3] == []
+    assert [rule for rule in rules if len(rule.sentence.split()) < 4] == []
+    assert [feature for feature, (meaning, _) in op.module("features").FEATURES.items() if not meaning.strip()] == []
+    assert set().union(*(rule.variants for rule in rules)) <= set(op.space.variants)
+
+
+def test_the_page_of_knobs_is_fresh() -> None:
+    printed = subprocess.run([sys.executable, ROOT / "docs/generate.py"], text=True, capture_output=True, check=True).stdout
+    assert (ROOT / "docs/knobs.md").read_text() == printed, "run `python docs/generate.py > docs/knobs.md`"
+
+
+def commands() -> dict[str, str]:
+    """Every command of the program with its help; those of a group as `trials import`."""
+    import typer
+
+    from tftune.cli import app
+
+    return dict(described(typer.main.get_command(app), ""))
+
+
+def described(command: Any, prefix: str) -> Iterator[tuple[str, str]]:
+    for name, child in command.commands.items():
+        if hasattr(child, "commands"):
+            yield from described(child, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}", child.help or ""
+
+
+def test_every_command_has_help_and_a_place_in_the_readme() -> None:
+    known = commands()
+    assert {"search", "train", "export", "select", "explain", "report", "doctor", "trials import", "trials export", "db check"} <= set(
+        known
+    )
+    assert [name for name, text in known.items() if not text.strip()] == []
+    readme = (ROOT / "README.md").read_text()
+    assert [name for name in known if f"tftune {name}" not in readme] == []
+
+
+def named_commands(page: str) -> set[str]:
+    """First words after `tftune` in a page's code: what a reader would type."""
+    code = re.findall(r"```.*?```|`[^`\n]+`", page, re.DOTALL)
+    return {word for part in code for word in re.findall(r"(?:^|[\s`/])tftune ([a-z]+)", part, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_names_only_commands_that_exist(page: str) -> None:
+    assert named_commands((ROOT / page).read_text()) <= {name.split()[0] for name in commands()}
+
+
+def test_an_unknown_command_on_a_page_is_found() -> None:
+    assert named_commands("Run `tftune serach x`.\n```sh\n.venv/bin/tftune train y\n```\ntftune is good") == {"serach", "train"}
+
+
+def links(text: str) -> list[str]:
+    """Relative targets of Markdown links and pictures, without their anchors."""
+    targets = re.findall(r"\]\(([^)\s]+)\)", text)
+    return [target.partition("#")[0] for target in targets if not re.match(r"[a-z]+:|#", target)]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_relative_links_lead_somewhere(page: str) -> None:
+    file = ROOT / page
+    assert file.read_text().strip()
+    assert [target for target in links(file.read_text()) if not (file.parent / target).exists()] == []
+
+
+def test_links_are_found() -> None:
+    assert links("[a](docs/a.md#b) ![p](x.png) [w](https://x.y) [c](#d)") == ["docs/a.md", "x.png"]
+
+
+def test_the_makefile_lists_its_targets() -> None:
+    printed = subprocess.run(["make", "--no-print-directory"], cwd=ROOT, text=True, capture_output=True, check=True).stdout
+    assert {line.split()[1] for line in printed.splitlines()} == {"help", "search", "test", "drill", "clean"}
+
+
+def test_the_makefile_refuses_an_old_python(tmp_path: Path) -> None:
+    old = tmp_path / "python3.9"
+    old.write_text("#!/bin/sh\nexec " + sys.executable + ' -c "import sys; sys.version_info = (3, 9); exec(sys.argv[1])" "$2"\n')
+    old.chmod(0o755)
+    (tmp_path / "pyproject.toml").touch()
+    command = ["make", "-f", str(ROOT / "Makefile"), f"PYTHON={old}", "search"]
+    done = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True)
+    assert done.returncode != 0 and "needs Python 3.11 or newer" in done.stderr and "3.9" in done.stderr
+    assert not (tmp_path / ".venv").exists()

@@ -1,0 +1,227 @@
+"""Imports go one way, `import tftune` loads the standard library only, and kernel files never import Iris."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+MAY_IMPORT = {
+    "kernels": {"kernels"},
+    "db": {"kernels", "db"},
+    "tuner": {"kernels", "db", "tuner"},
+    "models": {"kernels", "db", "models"},
+    "tftune": {"kernels", "db", "tuner", "models", "tftune"},
+}
+STANDARD_LIBRARY_ONLY = (
+    "tftune/__init__.py",
+    "*/__init__.py",
+    *(f"kernels/{name}.py" for name in ("shape", "space", "registry", "chips", "source")),
+    *(f"kernels/*/{name}.py" for name in ("__init__", "space", "features", "timeline")),
+    "db/trial.py",
+    "db/target.py",
+    *(f"models/{name}.py" for name in ("selector", "features", "tree")),
+)
+"""A server that only selects loads these and nothing else."""
+
+WITHOUT_TORCH = ("tftune/cli.py", "db/*.py", "models/*.py", *(f"tuner/{name}.py" for name in ("stats", "benches", "samplers", "search")))
+"""Files of `make search`, which installs no torch."""
+
+LAZY_IN_CLI = {"torch", "triton", "iris", "optuna", "sklearn", "numpy", "scipy", "matplotlib", "sqlite_utils", "sqlalchemy"}
+KERNEL_FILES = ("kernels/gemm.py", *(f"kernels/*/{name}.py" for name in ("pull", "push", "bsp", "host", "reference")))
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module, its line, and whether importing the file is enough to load it."""
+
+    module: str
+    line: int
+    at_top: bool
+
+    @property
+    def library(self) -> str:
+        return self.module.partition(".")[0]
+
+    @property
+    def room(self) -> str:
+        """The room of a module of ours: `tftune.db.store` is in `db`, `tftune.cli` in `tftune`."""
+        name = self.module.removeprefix("tftune.").partition(".")[0]
+        return name if name in MAY_IMPORT else "tftune"
+
+
+def module_name(file: str) -> str:
+    """The imported name of a file: `db/store.py` is `tftune.db.store`."""
+    parts = list(Path(file).with_suffix("").parts)
+    parts = parts if parts[0] == "tftune" else ["tftune", *parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def names_of(node: ast.AST, file: str) -> list[str]:
+    """What a node imports: of ours, names after `from ... import` too, since they may be files; and literal import_module calls."""
+    match node:
+        case ast.Import():
+            return [alias.name for alias in node.names]
+        case ast.ImportFrom():
+            base = node.module or ""
+            if node.level:
+                package = module_name(file).split(".") + ([""] if file.endswith("__init__.py") else [])
+                base = ".".join([*package[: len(package) - node.level], *([base] if base else [])])
+            parts = [f"{base}.{alias.name}" for alias in node.names] if base.partition(".")[0] == "tftune" else []
+            return parts if base == "tftune" else [base, *parts]
+        case ast.Call(func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"), args=[first, *_]):
+            literal = first.values[0] if isinstance(first, ast.JoinedStr) and first.values else first
+            return [literal.value.rstrip(".")] if isinstance(literal, ast.Constant) and isinstance(literal.value, str) else []
+    return []
+
+
+def imports(node: ast.AST, file: str, at_top: bool = True) -> Iterator[Import]:
+    """Every import below a node. Function bodies and `if TYPE_CHECKING` run later or never: they are not at the top."""
+    for child in ast.iter_child_nodes(node):
+        yield from (Import(name, child.lineno, at_top) for name in names_of(child, file))  # type: ignore[attr-defined]
+        checking = isinstance(child, ast.If) and ast.unparse(child.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+        function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        yield from imports(child, file, at_top and not checking and not function)
+
+
+def files(root: Path) -> Iterator[tuple[str, list[Import]]]:
+    """Every source file of the rooms with its imports, by path relative to the root."""
+    for room in MAY_IMPORT:
+        for path in sorted((root / room).rglob("*.py")):
+            name = path.relative_to(root).as_posix()
+            yield name, list(imports(ast.parse(path.read_text()), name))
+
+
+def matching(root: Path, patterns: tuple[str, ...]) -> set[str]:
+    return {path.relative_to(root).as_posix() for pattern in patterns for path in root.glob(pattern)}
+
+
+def wrong_way(root: Path) -> list[str]:
+    """Imports against kernels <- db <- {tuner, models} <- tftune, wherever in the file they stand."""
+    return [
+        f"{file}:{found.line} imports {found.module}, and its room may import {', '.join(sorted(MAY_IMPORT[file.split('/')[0]]))}"
+        for file, all_imports in files(root)
+        for found in all_imports
+        if found.library == "tftune" and found.room not in MAY_IMPORT[file.split("/")[0]]
+    ]
+
+
+def not_standard_library(root: Path) -> list[str]:
+    """Imports at the top of a standard-library-only file that load anything else, directly or through a file of ours."""
+    light = matching(root, STANDARD_LIBRARY_ONLY)
+    heavy = {module_name(file) for file, _ in files(root) if file not in light}
+    return [
+        f"{file}:{found.line} imports {found.module}, and may load the standard library only"
+        for file, all_imports in files(root)
+        for found in all_imports
+        if file in light and found.at_top and (found.module in heavy or found.library not in {"tftune", *sys.stdlib_module_names})
+    ]
+
+
+def loads(root: Path, patterns: tuple[str, ...], libraries: set[str], anywhere: bool = False) -> list[str]:
+    """Imports of these libraries at the top (or anywhere) of the files that match."""
+    chosen = matching(root, patterns)
+    return [
+        f"{file}:{found.line} imports {found.module}"
+        for file, all_imports in files(root)
+        for found in all_imports
+        if file in chosen and found.library in libraries and (anywhere or found.at_top)
+    ]
+
+
+def violations(root: Path) -> list[str]:
+    return [
+        *wrong_way(root),
+        *not_standard_library(root),
+        *loads(root, WITHOUT_TORCH, {"torch", "triton", "iris"}),
+        *loads(root, ("tftune/cli.py",), LAZY_IN_CLI),
+        *loads(root, ("kernels/**/*.py",), {"iris"}),
+        *loads(root, KERNEL_FILES, {"iris"}, anywhere=True),
+    ]
+
+
+def test_the_rooms_import_one_way(root: Path) -> None:
+    assert violations(root) == []
+
+
+def test_the_checker_sees_every_room(root: Path) -> None:
+    seen = {file.split("/")[0] for file, all_imports in files(root) if all_imports}
+    assert seen == set(MAY_IMPORT)
+    assert not [pattern for pattern in STANDARD_LIBRARY_ONLY if not list(root.glob(pattern))]
+
+
+PLANTED = {
+    "db/a.py": "from tftune.tuner import search",
+    "db/b.py": "def f():\n    import tftune.models.train",
+    "db/c.py": "from tftune import __version__",
+    "kernels/a.py": "from tftune.db.trial import Trial",
+    "kernels/b.py": "from ..db import trial",
+    "kernels/op/bsp.py": "def f():\n    import iris",
+    "kernels/symmetric.py": "import iris",
+    "kernels/op/space.py": "import numpy",
+    "kernels/shape.py": "import tftune.kernels.symmetric",
+    "kernels/source.py": "from tftune.kernels import symmetric",
+    "models/a.py": "from tftune.tuner.search import search",
+    "models/b.py": "from importlib import import_module\nimport_module('tftune.tuner.search')",
+    "models/selector.py": "class A:\n    import yaml",
+    "models/train.py": "import torch",
+    "tuner/a.py": "from tftune import models",
+    "tuner/b.py": "from importlib import import_module\ndef f(x):\n    import_module(f'tftune.models.{x}')",
+    "tuner/search.py": "if True:\n    import torch",
+    "tftune/cli.py": "import optuna",
+    "tftune/__init__.py": "from tftune.db.store import Store",
+}
+SOUND = {
+    "kernels/op/space.py": "from tftune.kernels.shape import Shape\nfrom tftune.kernels.op import X",
+    "kernels/symmetric.py": "def f():\n    import iris",
+    "kernels/source.py": "from tftune.kernels import shape",
+    "kernels/shape.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch",
+    "models/selector.py": "def f():\n    import yaml",
+    "tuner/search.py": "import numpy, optuna\nfrom tftune.db.store import Store",
+    "tftune/cli.py": "import typer\nfrom tftune import __version__\ndef f():\n    import optuna",
+    "tftune/__init__.py": "from tftune.models.selector import Selection\ndef f():\n    from tftune.tuner import search",
+}
+
+
+def plant(root: Path, file: str, text: str) -> None:
+    for path in {file, *SOUND, "kernels/op/__init__.py", "kernels/__init__.py", "models/__init__.py", "db/store.py"}:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).touch()
+    (root / file).write_text(text)
+
+
+@pytest.mark.parametrize("file", PLANTED)
+def test_a_planted_violation_is_found(tmp_path: Path, file: str) -> None:
+    plant(tmp_path, file, PLANTED[file])
+    found = violations(tmp_path)
+    assert found and all(sentence.startswith(f"{file}:") for sentence in found)
+
+
+@pytest.mark.parametrize("file", SOUND)
+def test_a_sound_import_passes(tmp_path: Path, file: str) -> None:
+    plant(tmp_path, file, SOUND[file])
+    assert violations(tmp_path) == []
+
+
+IMPORT_AND_TELL = """
+import sys, time
+before = set(sys.modules)
+start = time.perf_counter()
+import tftune
+milliseconds = 1000 * (time.perf_counter() - start)
+import json
+print(json.dumps([milliseconds, sorted({name.partition(".")[0] for name in set(sys.modules) - before})]))
+"""
+
+
+def test_import_tftune_loads_the_standard_library_only_and_is_quick() -> None:
+    runs = [json.loads(subprocess.check_output([sys.executable, "-c", IMPORT_AND_TELL], text=True)) for _ in range(5)]
+    assert {library for library in runs[0][1] if library not in sys.stdlib_module_names} == {"tftune"}
+    # The fastest of five: the others share the machine with other tests.
+    assert min(milliseconds for milliseconds, _ in runs) < 30

@@ -1,0 +1,297 @@
+"""Memory order, proven in the emitted code: release before the flag, acquire at the poll, both at system scope; 16-byte accesses.
+
+Compiled for GPUs that are not here. The checkers read opcodes, control flow and the source line of each instruction; the same
+checkers must refuse kernels with a weaker scope, a plain poll, or waves that do not drain.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+import triton
+import triton.language as tl
+from mutant import Change, mutant
+
+from tftune import kernels
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm.host import source
+from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.chips import H200, MI300X
+from tftune.kernels.compile import KernelSource, gpu_target
+from tftune.kernels.space import Config
+from tftune.kernels.symmetric import flag, signal, wait
+
+ARCHES = ("gfx942", "gfx950", "sm_90")
+FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
+SHAPES = {"small": AllGatherGemm(16, 3584, 8192, 8, b_layout="nk"), "large": AllGatherGemm(4096, 3584, 8192, 8, shard="m")}
+SYMMETRIC, GEMM = (Path(kernels.__path__[0]) / f"{name}.py" for name in ("symmetric", "gemm"))
+
+
+@triton.jit
+def publish(data, control, epoch, ARCH: tl.constexpr):
+    """Store a block, then signal."""
+    tl.store(data + tl.arange(0, 1024), epoch)
+    signal(flag(control, 1, 2), epoch, ARCH)
+
+
+@triton.jit
+def consume(data, result, control, epoch):
+    """Wait, then load a block."""
+    wait(flag(control, 1, 2), epoch)
+    offsets = tl.arange(0, 1024)
+    tl.store(result + offsets, tl.load(data + offsets))
+
+
+@dataclass(frozen=True)
+class Instruction:
+    text: str
+    line: str
+    """Where it comes from: `file.py:line`."""
+
+    @property
+    def words(self) -> set[str]:
+        """The parts of the opcode: their order differs between versions of Triton."""
+        return set(re.sub(r"^@\S+\s+", "", self.text).split()[0].split("."))
+
+
+ACCESS = re.compile(r"\b(ld|st)\.\S*global|\b(ld|st)\.global|cp\.async\.c[ag]|(global|buffer|flat)_(load|store)")
+TOUCHES_DATA = re.compile(r"mma|mfma|st\.\S*global|global_store|cp\.async|\.v4\.|dwordx4")
+
+
+@dataclass(frozen=True)
+class Assembly:
+    instructions: tuple[Instruction, ...]
+    labels: dict[str, int]
+    """The index of the instruction that follows a label."""
+
+    @classmethod
+    def parse(cls, text: str) -> Assembly:
+        files = {found[1]: found[2] for found in re.finditer(r'\.file\s+(\d+) .*"([^"\n]*)"$', text, re.M)}
+        comment = r"//.*" if ".target sm_" in text else r";.*"
+        instructions: list[Instruction] = []
+        labels, where = {}, ""
+        for line in text.splitlines():
+            code = re.sub(comment, "", line).strip()
+            if found := re.match(r"\.loc\s+(\d+) (\d+)", code):
+                where = f"{Path(files[found[1]]).name}:{found[2]}"
+            elif found := re.match(r"([.$\w]+):$", code):
+                labels[found[1]] = len(instructions)
+            elif code and code[0] not in ".{}()":
+                instructions.append(Instruction(code, where))
+        return cls(tuple(instructions), labels)
+
+    def find(self, pattern: str) -> list[int]:
+        return [index for index, instruction in enumerate(self.instructions) if re.search(pattern, instruction.text)]
+
+    def accesses(self, line: str) -> list[Instruction]:
+        """The accesses to global memory that come from one line of the sources."""
+        return [i for i in self.instructions if i.line == line and ACCESS.search(i.text)]
+
+    def before(self, index: int, pattern: str) -> list[Instruction] | None:
+        """The instructions back to the last one that matches, in order and without it; None where there is none."""
+        starts = [start for start in self.find(pattern) if start < index]
+        return list(self.instructions[starts[-1] + 1 : index]) if starts else None
+
+    def successors(self, index: int) -> list[int]:
+        text = self.instructions[index].text
+        target = re.search(r"(?:\bbra\S*|s_c?branch\S*)\s+([.$\w]+)", text)
+        falls = not re.match(r"bra|s_branch|s_endpgm|ret\b", text) and index + 1 < len(self.instructions)
+        return ([self.labels[target[1]]] if target else []) + [index + 1] * falls
+
+    def polled(self, index: int) -> bool:
+        """Whether control can come back to an instruction without touching data in between."""
+        todo, seen = self.successors(index), set()
+        while todo:
+            at = todo.pop()
+            if at == index:
+                return True
+            if at < len(self.instructions) and at not in seen and not TOUCHES_DATA.search(self.instructions[at].text):
+                seen.add(at)
+                todo += self.successors(at)
+        return False
+
+
+def line_of(file: Path, text: str) -> str:
+    """`file.py:line` of the only line that holds a text."""
+    lines = [number for number, line in enumerate(file.read_text().splitlines(), 1) if text in line]
+    assert len(lines) == 1, (text, lines)
+    return f"{file.name}:{lines[0]}"
+
+
+def signal_faults(code: Assembly, hip: bool) -> list[str]:
+    """What is wrong with the release of each flag; [] if nothing."""
+    exchanges = code.find(r"atomic_swap" if hip else r"\batom\.\S*exch")
+    if not exchanges:
+        return ["no exchange"]
+    return [fault for index in exchanges for fault in (_hip_release if hip else _cuda_release)(code, index)]
+
+
+def _cuda_release(code: Assembly, index: int) -> list[str]:
+    since_barrier = code.before(index, r"^bar\.sync|^barrier\.sync")
+    faults = [] if {"release", "sys"} <= code.instructions[index].words else ["the flag is not released at system scope"]
+    if since_barrier is None or any(re.search(r"st\.\S*global", i.text) for i in since_barrier):
+        faults.append("no barrier between the block's stores and the flag")
+    return faults
+
+
+def _hip_release(code: Assembly, index: int) -> list[str]:
+    """The gfx942 sequence of LLVM's AMDGPU memory model, "store atomic release, system", for the work-group's every wave."""
+    since_barrier = code.before(index, r"^s_barrier")
+    faults = [] if "sc1" in code.instructions[index].text.split() else ["the flag is not at system scope"]
+    if since_barrier is None or any("_store" in i.text for i in since_barrier):
+        return [*faults, "no barrier between the block's stores and the flag"]
+    if not any(i.text == "buffer_wbl2 sc0 sc1" for i in since_barrier):
+        faults.append("no write-back at system scope before the flag")
+    barrier = index - len(since_barrier) - 1
+    drained = [i.text for i in code.before(barrier, r"_store|^s_barrier|atomic") or []]
+    wanted = iter(drained)
+    if not all(text in wanted for text in ("s_waitcnt vmcnt(0)", "buffer_wbl2 sc0 sc1", "s_waitcnt vmcnt(0)")):
+        faults.append("waves reach the barrier before their stores have left")
+    return faults
+
+
+def wait_faults(code: Assembly, hip: bool) -> list[str]:
+    """What is wrong with the acquire of flags; [] if nothing."""
+    polls = _hip_polls(code) if hip else [i for i, found in enumerate(code.instructions) if {"acquire", "sys"} <= found.words]
+    faults = [] if polls else ["no acquire at system scope"]
+    faults += ["the flag is read once, not polled" for index in polls if not code.polled(index)]
+    lines = {line_of(SYMMETRIC, "while tl."), line_of(SYMMETRIC, "tl.pointer_type(tl.int32)")}
+    flag_loads = [i for line in lines for i in code.accesses(line) if "load" in i.text or "ld" in i.words]
+    if len(flag_loads) > len(polls):
+        faults.append("a flag is read without acquire")
+    return faults
+
+
+def _hip_polls(code: Assembly) -> list[int]:
+    """Loads (or additions of 0) past every cache, each completed and followed by an invalidation before anything else."""
+    found = code.find(r"_(load_dword|atomic_add|atomic_or) .*\bsc0 sc1$")
+    after = [[i.text for i in code.instructions[index + 1 : index + 3]] for index in found]
+    return [index for index, texts in zip(found, after, strict=True) if texts == ["s_waitcnt vmcnt(0)", "buffer_inv sc0 sc1"]]
+
+
+def narrow(code: Assembly, hip: bool, *lines: str) -> list[str]:
+    """Accesses from these lines that are not 16 bytes wide, and lines without any."""
+    wide = r"dwordx4" if hip else r"\.v4\.b32|cp\.async\.cg.*, 0x10,"
+    none = [f"nothing from {line}" for line in lines if not code.accesses(line)]
+    return none + [i.text for line in lines for i in code.accesses(line) if not re.search(wide, i.text)]
+
+
+def early_loads(ttgir: str) -> list[str]:
+    """Loads of A that Triton placed above the first wait of the kernel: its pipeliner does so where it takes the wrong loop."""
+    line = line_of(GEMM, "a = tl.load(a_ptrs)").partition(":")[2]
+    from_there = set(re.findall(rf'^(#loc\d*) = loc\("[^"]*gemm\.py":{line}:', ttgir, re.M))
+    aliases = re.findall(r'^(#loc\d*) = loc\((?:callsite|"[^"]*")\((#loc\d*)', ttgir, re.M)
+    for _ in aliases:  # the inlined copies, and copies of those
+        from_there |= {name for name, of in aliases if of in from_there}
+    lines = ttgir.splitlines()
+    wait_at = next(at for at, text in enumerate(lines) if "atomic_rmw" in text and "acquire" in text)
+    loads = [at for at, text in enumerate(lines) if re.search(r"tt\.load |async_copy_global_to_local |buffer_load", text)]
+    found = [at for at in loads if (where := re.search(r"loc\((#loc\d*)\)$", lines[at])) and where[1] in from_there]
+    return [lines[at].strip() for at in found if at < wait_at] if found else ["no load of A"]
+
+
+def is_hip(arch: str) -> bool:
+    return arch.startswith("gfx")
+
+
+def assemble(kernel: KernelSource, arch: str) -> Assembly:
+    return Assembly.parse(kernel.compile(gpu_target(arch)).asm["amdgcn" if is_hip(arch) else "ptx"])
+
+
+def default_source(variant: str, size: str, arch: str) -> KernelSource:
+    chip = MI300X if is_hip(arch) else H200
+    config = next(config for config in SPACE.defaults(SHAPES[size], chip) if config.variant == variant)
+    return source(SHAPES[size], config, "hip" if is_hip(arch) else "cuda")
+
+
+@cache
+def default(variant: str, size: str, arch: str) -> Assembly:
+    return assemble(default_source(variant, size, arch), arch)
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_signal_releases_at_system_scope(arch: str) -> None:
+    constants = {"ARCH": "hip" if is_hip(arch) else "cuda"}
+    code = assemble(KernelSource(publish, {"data": "*i32", "control": "i64", "epoch": "i32"}, constants, ("data",), {}), arch)
+    assert signal_faults(code, is_hip(arch)) == []
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_wait_polls_with_an_acquire_at_system_scope(arch: str) -> None:
+    types = {"data": "*i32", "result": "*i32", "control": "i64", "epoch": "i32"}
+    code = assemble(KernelSource(consume, types, {}, ("data", "result"), {}), arch)
+    assert wait_faults(code, is_hip(arch)) == []
+
+
+@pytest.mark.parametrize("size", SHAPES)
+@pytest.mark.parametrize("variant", FUSED)
+@pytest.mark.parametrize("arch", ARCHES)
+def test_every_variant_keeps_the_order(arch: str, variant: str, size: str) -> None:
+    code = default(variant, size, arch)
+    assert signal_faults(code, is_hip(arch)) + wait_faults(code, is_hip(arch)) == []
+
+
+@pytest.mark.parametrize("size", SHAPES)
+@pytest.mark.parametrize("variant", FUSED)
+@pytest.mark.parametrize("arch", ARCHES)
+def test_remote_accesses_are_16_bytes_wide(arch: str, variant: str, size: str) -> None:
+    """The copy loop's loads and stores, and the loads of A, which in `pull` are remote."""
+    lines = line_of(GEMM, "tl.store(to_ptr + offsets"), line_of(GEMM, "a = tl.load(a_ptrs)")
+    assert narrow(default(variant, size, arch), is_hip(arch), *lines) == []
+
+
+def test_narrow_accesses_are_seen(tmp_path: Path) -> None:
+    change = ("gemm", "return tl.multiple_of(result, 16) if COLUMNS % 8 == 0 else result", "return result")
+    for arch in ARCHES[::2]:
+        kernel = replace(default_source("push", "small", arch), kernel=mutant(tmp_path, "push", (change,)))
+        assert narrow(assemble(kernel, arch), is_hip(arch), line_of(GEMM, "tl.store(to_ptr + offsets"))
+
+
+ONE_STEP = Config("push", block_m=64, block_n=64, block_k=64, group_m=1, num_warps=4, num_stages=2, k_per_flag=256)
+"""A loop over K of one step: Triton folds it, and would pipeline the loop around it, which holds the wait."""
+
+
+def one_step(variant: str, arch: str) -> KernelSource:
+    config = SPACE.complete(Config.from_dict(ONE_STEP.to_dict() | {"variant": variant}))
+    return source(AllGatherGemm(256, 3584, 512, 8), config, "hip" if is_hip(arch) else "cuda")
+
+
+@pytest.mark.parametrize("variant", FUSED)
+@pytest.mark.parametrize("arch", ARCHES)
+def test_no_load_passes_its_wait(arch: str, variant: str) -> None:
+    kernels = [one_step(variant, arch), *(default_source(variant, size, arch) for size in SHAPES)]
+    assert [early_loads(kernel.compile(gpu_target(arch)).asm["ttgir"]) for kernel in kernels] == [[], [], []]
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_load_that_passes_its_wait_is_seen(tmp_path: Path, arch: str) -> None:
+    loops = "0, 1 if SHARD_IS_M else WORLD", "0, K_CHUNKS"
+    changes = tuple(("all_gather_gemm.push", f"tl.range({loop}, num_stages=1)", f"range({loop})") for loop in loops)
+    kernel = replace(one_step("push", arch), kernel=mutant(tmp_path, "push", changes))
+    assert early_loads(kernel.compile(gpu_target(arch)).asm["ttgir"])
+
+
+Faults = Callable[[Assembly, bool], list[str]]
+PUBLISH, RELEASED, ACQUIRE = "tl.atomic_xchg(word(address), epoch, ", 'sem="release", scope="sys"', 'sem="acquire", scope="sys"'
+POLL = f"tl.atomic_add(word(address), 0, {ACQUIRE})"
+DRAIN = '"s_waitcnt vmcnt(0)\\nbuffer_wbl2 sc0 sc1\\ns_waitcnt vmcnt(0)\\n'
+MUTANTS: dict[str, tuple[Change, Faults, tuple[str, ...]]] = {
+    "release for one GPU": (("symmetric", PUBLISH + RELEASED, PUBLISH + 'sem="release", scope="gpu"'), signal_faults, ARCHES),
+    "no release": (("symmetric", PUBLISH + RELEASED, PUBLISH + 'sem="relaxed", scope="sys"'), signal_faults, ARCHES),
+    "acquire for one GPU": (("symmetric", ACQUIRE, 'sem="acquire", scope="gpu"'), wait_faults, ARCHES),
+    "volatile poll": (("symmetric", POLL, "tl.load(word(address), volatile=True)"), wait_faults, ARCHES),
+    "waves not drained": (("symmetric", DRAIN, '"'), signal_faults, ("gfx942", "gfx950")),
+    "write-back not awaited": (("symmetric", DRAIN, '"s_waitcnt vmcnt(0)\\n'), signal_faults, ("gfx942", "gfx950")),
+}
+
+
+@pytest.mark.parametrize(("name", "arch"), [(name, arch) for name, (_, _, arches) in MUTANTS.items() for arch in arches])
+def test_mutants_are_refused(tmp_path: Path, name: str, arch: str) -> None:
+    change, faults, _ = MUTANTS[name]
+    kernel = replace(default_source("push", "small", arch), kernel=mutant(tmp_path, "push", (change,)))
+    assert faults(assemble(kernel, arch), is_hip(arch)) != []

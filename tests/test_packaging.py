@@ -1,0 +1,141 @@
+"""Wheel and sdist hold what they should, under no name but `tftune`, and a server that only selects needs nothing else."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOMS = ("tftune", "kernels", "tuner", "db", "models")
+NOT_SOURCE = (".venv", ".git", ".whl", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis", "*.db", "*.db-*")
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    done = subprocess.run([*map(str, command)], cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def folders(root: Path, mapped: Mapping[str, str]) -> set[str]:
+    """The package name of every folder of the rooms that has an `__init__.py`."""
+    names = {folder: package for package, folder in mapped.items()}
+    found = (path.parent.relative_to(root).parts for room in ROOMS for path in (root / room).rglob("__init__.py"))
+    return {".".join([names.get(first, first), *rest]) for first, *rest in found}
+
+
+def setuptools_table(root: Path) -> dict[str, Any]:
+    return tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
+
+
+def test_every_folder_is_listed_as_a_package(root: Path) -> None:
+    table = setuptools_table(root)
+    assert sorted(table["packages"]) == sorted(folders(root, table["package-dir"]))
+    assert set(table["package-dir"].values()) == {*ROOMS} - {"tftune"}
+
+
+def test_every_folder_with_source_is_a_package(root: Path) -> None:
+    """A folder without `__init__.py` would be missing from the wheel although it works in a checkout."""
+    sources = {path.parent for room in ROOMS for path in (root / room).rglob("*.py")}
+    assert [path for path in sources if not (path / "__init__.py").exists()] == []
+
+
+def test_a_folder_that_is_not_listed_is_found(tmp_path: Path) -> None:
+    for folder in ("db", "kernels/new_operation"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "__init__.py").touch()
+    assert folders(tmp_path, {"tftune.db": "db", "tftune.kernels": "kernels"}) == {"tftune.db", "tftune.kernels.new_operation"}
+
+
+@pytest.fixture(scope="module")
+def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sdist, the wheel built from it, and in `direct/` the wheel built from the tree. No network is used."""
+    place = tmp_path_factory.mktemp("built")
+    tree = place / "tree"
+    shutil.copytree(root, tree, ignore=shutil.ignore_patterns(*NOT_SOURCE))
+    build = (sys.executable, "-m", "build", "--no-isolation")
+    run(*build, "--outdir", place, ".", cwd=tree)
+    run(*build, "--wheel", "--outdir", place / "direct", ".", cwd=tree)
+    return place
+
+
+def wheel_files(folder: Path) -> list[str]:
+    (wheel,) = folder.glob("*.whl")
+    return sorted(zipfile.ZipFile(wheel).namelist())
+
+
+def test_the_wheel_holds_every_source_file_and_nothing_beside_tftune(root: Path, built: Path) -> None:
+    names = wheel_files(built)
+    sources = {path.relative_to(root).as_posix() for room in ROOMS for path in (root / room).rglob("*.py")}
+    artifacts = {path.relative_to(root).as_posix() for path in (root / "models/artifacts").glob("*.json")}
+    expected = {name if name.startswith("tftune/") else f"tftune/{name}" for name in sources | artifacts} | {"tftune/py.typed"}
+    assert {name for name in names if ".dist-info/" not in name} == expected
+    assert {name.split("/")[0] for name in names} == {"tftune", "tftune-0.1.0.dist-info"}
+
+
+def test_the_wheel_carries_licence_and_command(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    archive = zipfile.ZipFile(wheel)
+    assert "tftune = tftune.cli:main" in archive.read("tftune-0.1.0.dist-info/entry_points.txt").decode()
+    assert "The tftune authors" in archive.read("tftune-0.1.0.dist-info/licenses/LICENSE").decode()
+
+
+def test_the_wheel_needs_nothing(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    metadata = zipfile.ZipFile(wheel).read("tftune-0.1.0.dist-info/METADATA").decode()
+    assert [line for line in metadata.splitlines() if line.startswith("Requires-Dist") and "extra ==" not in line] == []
+
+
+def test_the_wheel_from_the_sdist_is_the_wheel_from_the_tree(built: Path) -> None:
+    assert wheel_files(built) == wheel_files(built / "direct")
+
+
+def test_the_sdist_holds_tests_and_pages(root: Path, built: Path) -> None:
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    tests = {path.relative_to(root).as_posix() for path in (root / "tests").rglob("*.py")}
+    rows = {path.relative_to(root).as_posix() for path in (root / "db/trials").rglob("*.jsonl")}
+    pages = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "constraints.txt", "docs/knobs.md", ".ci/run"}
+    assert tests | rows | pages <= names
+    assert not [name for name in names if "__pycache__" in name or name.endswith((".db", ".pyc"))]
+
+
+@pytest.fixture(scope="module")
+def bare(built: Path) -> Path:
+    """The Python of a fresh virtual environment that holds the wheel and nothing else, not even pip."""
+    run(sys.executable, "-m", "venv", "--without-pip", built / "bare", cwd=built)
+    python = built / "bare/bin/python"
+    (wheel,) = built.glob("*.whl")
+    run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps", wheel, cwd=built)
+    assert run(python, "-c", "import importlib.metadata as m; print(*(d.name for d in m.distributions()))", cwd=built).split() == ["tftune"]
+    return python
+
+
+SELECT = """
+import sys, tftune
+from tftune import AllGatherGemm
+shape = AllGatherGemm(m=64, n=3584, k=8192, world=8)
+selection = tftune.load(target="h200x8").select(shape, mode="graph")
+print(selection.config, "|", selection.source, "|", selection.reason)
+print(tftune.select_kernel(shape).config)
+foreign = {name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)
+assert foreign <= {"tftune", "__main__"}, foreign
+"""
+
+
+def test_a_bare_install_selects(bare: Path, built: Path) -> None:
+    assert "(" in run(bare, "-c", SELECT, cwd=built).splitlines()[0]
+
+
+def test_a_bare_install_says_what_the_command_needs(bare: Path, built: Path) -> None:
+    """The base install selects; the command needs the `tune` extra, and says so instead of a traceback."""
+    done = subprocess.run([bare.parent / "tftune", "doctor"], cwd=built, text=True, capture_output=True)
+    assert done.returncode == 2 and "tftune[tune]" in done.stderr and "Traceback" not in done.stderr

@@ -1,0 +1,159 @@
+"""`import tftune`: free, standard library only; load, select_kernel and bind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import tftune
+from tftune.db.trial import Trial
+from tftune.kernels.all_gather_gemm import paper
+from tftune.models import selector as selecting
+from tftune.models.dataset import load
+from tftune.models.export import export, provenance
+from tftune.models.train import train
+
+OP = "all_gather_gemm"
+LARGE = tftune.AllGatherGemm(m=4096, n=3584, k=8192, world=8)
+
+IMPORT = "import time; t = time.perf_counter(); import tftune; print(time.perf_counter() - t)"
+ISOLATED = """
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] not in {"tftune", *sys.stdlib_module_names}:
+            raise ImportError(f"{name} is not of the standard library")
+
+sys.meta_path.insert(0, Refuse())
+import tftune
+tftune.load(sys.argv[1])
+shape = tftune.AllGatherGemm(m=4096, n=3584, k=8192, world=8)
+print(tftune.select_kernel(shape).config)
+"""
+
+
+def python(code: str, *arguments: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code, *arguments], text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture(autouse=True)
+def no_default(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(tftune, "_default", None)
+    yield
+
+
+@pytest.fixture(scope="module")
+def artifact(make_rows: Callable[..., list[Trial]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    dataset = load(make_rows(paper(), bench="node"), OP, "h200x8", "graph", "node")
+    path = tmp_path_factory.mktemp("artifacts") / f"{OP}__h200x8.json"
+    return export({"graph": train(dataset)}, path, provenance({"graph": dataset}, {}, {}))
+
+
+def test_importing_takes_less_than_30_ms() -> None:
+    assert min(float(python(IMPORT)) for _ in range(5)) < 0.030
+
+
+def test_selecting_needs_the_standard_library_only(artifact: Path) -> None:
+    assert python(ISOLATED, str(artifact)).startswith("push(")
+
+
+def test_names_are_loaded_when_asked_for() -> None:
+    code = "import sys, tftune; before = 'tftune.models.selector' in sys.modules; tftune.Selection; print(before, 'torch' in sys.modules)"
+    assert python(code) == "False False"
+    assert tftune.__version__[0].isdigit() and all(getattr(tftune, name) for name in tftune.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'selekt'; it has AllGatherGemm"):
+        tftune.selekt  # noqa: B018
+
+
+def test_load_is_the_default_of_select_kernel(artifact: Path) -> None:
+    selector = tftune.load(artifact)
+    assert tftune.select_kernel(LARGE) is selector.select(LARGE) and tftune.select_kernel(LARGE).config.variant == "push"
+
+
+def test_an_artifact_of_another_target_than_asked(artifact: Path) -> None:
+    with pytest.raises(ValueError, match="is for h200x8, not for mi300x8"):
+        tftune.load(artifact, target="mi300x8")
+
+
+def test_shipped_artifacts_of_a_target(artifact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selecting, "SHIPPED", artifact.parent)
+    assert list(tftune.load(target="h200x8").artifacts) == [OP]
+    with pytest.raises(ValueError, match=r"no artifact is shipped for mi300x8; shipped: all_gather_gemm__h200x8; run `tftune search"):
+        tftune.load(target="mi300x8")
+
+
+def test_the_machine_is_asked_when_no_target_is_given(artifact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tftune.db import target
+
+    monkeypatch.setattr(selecting, "SHIPPED", artifact.parent)
+    monkeypatch.setattr(target, "detect", lambda: target.Target.parse("h200x8"))
+    assert tftune.select_kernel(LARGE).config.variant == "push"
+
+
+class Ranks:
+    """A torch.distributed in which the other ranks state what this one does, but for some changes."""
+
+    def __init__(self, *changes: dict[str, Any]) -> None:
+        self.changes = changes
+
+    def get_world_size(self, group: object) -> int:
+        return 1 + len(self.changes)
+
+    def all_gather_object(self, into: list[Any], own: dict[str, Any], group: object) -> None:
+        into[:] = [json.loads(json.dumps(statement)) for statement in (own, *(own | change for change in self.changes))]
+
+
+@pytest.fixture
+def join(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    def install(*changes: dict[str, Any]) -> None:
+        torch = ModuleType("torch")
+        torch.distributed = Ranks(*changes)  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "torch", torch)
+        monkeypatch.setitem(sys.modules, "torch.distributed", torch.distributed)
+        monkeypatch.setattr("tftune.db.target.build", lambda: {"python": "3"})
+
+    return install
+
+
+def test_ranks_that_agree_select(artifact: Path, join: Callable[..., None]) -> None:
+    selector = tftune.load(artifact)
+    join({}, {})
+    assert tftune.bind() is selector and tftune.select_kernel(LARGE).config.variant == "push"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"artifacts": {OP: "other"}}, "rank 1 differs from rank 0 in artifacts"),
+        ({"artifacts": "not loaded: no artifact"}, "rank 1 has not loaded: no artifact"),
+        ({"versions": {"python": "2"}}, "rank 1 differs from rank 0 in versions"),
+        ({"disabled": {f"{OP}/push": "changed"}}, "rank 1 differs from rank 0 in disabled"),
+        ({"served": {}}, "rank 1 differs from rank 0 in served"),
+        ({"verdict": "link 3 is slow"}, "the machine check of rank 1 says 'link 3 is slow'"),
+    ],
+)
+def test_any_difference_means_bsp_on_every_rank(artifact: Path, join: Callable[..., None], change: dict[str, Any], reason: str) -> None:
+    tftune.load(artifact)
+    join(change)
+    assert tftune.bind(group=object()).select(LARGE).config.variant == "bsp"
+    found = tftune.select_kernel(LARGE)
+    assert found.config.variant == "bsp" and reason in found.reason and found.reason.endswith("every rank selects BSP")
+
+
+def test_a_rank_without_artifact_still_takes_part(join: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from tftune.db import target
+
+    monkeypatch.setattr(selecting, "SHIPPED", tmp_path)
+    monkeypatch.setattr(target, "detect", lambda: target.Target.parse("h200x8"))
+    join({})
+    assert "rank 0 has not loaded: no artifact is shipped for h200x8" in tftune.bind().select(LARGE).reason

@@ -1,0 +1,163 @@
+"""The report: which trial stands for a variant, what counts as a win, and a page that holds its figures and says what was modelled."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tftune import tables
+from tftune.db.trial import Failure, Measurement, Outcome, Run, Trial
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.space import Config
+from tftune.models.tree import Leaf, Split, Tree
+from tftune.report import Page, write
+
+BSP = Config("bsp", form="gather_copy")
+PULL = Config("pull", block_m=64)
+PUSH = Config("push", block_m=64)
+RUN = Run("r1", "h200x8", "node", {"torch": "2.11.0", "triton": "3.6.0"}, "2026-11-20T10:00:00+00:00", {})
+ROUNDS = tuple(range(-4, 5))
+
+
+def trial(
+    config: Config, us: float, *, m: int = 64, mode: str = "graph", bench: str = "node", bsp_us: float = 0.0, **changes: object
+) -> Trial:
+    """A trial with nine rounds around `us` (one on the model bench), beside BSP at `bsp_us` where that is given."""
+    samples = (us,) if bench == "model" else tuple(us * (1 + 0.001 * i) for i in ROUNDS)
+    beside = tuple(bsp_us for _ in samples) if bsp_us else ()
+    made = Trial(AllGatherGemm(m, 3584, 8192, 8), config, mode, "h200x8", bench, "r1", "k1", Measurement(samples, beside, None))
+    return replace(made, **changes)
+
+
+def failed(config: Config, kind: str = "hang") -> Trial:
+    return replace(trial(config, 1.0), outcome=Failure(kind, "passed 20 s"))
+
+
+def rows(bench: str = "node") -> list[Trial]:
+    """BSP, pull and push at three sizes: push wins at M=64, ties at M=128 and loses at M=256; one failure."""
+    made = [failed(Config("pull", block_m=256))]
+    for m, push_us in ((64, 25.0), (128, 50.0), (256, 80.0)):
+        common = dict(m=m, bench=bench)
+        made += [trial(BSP, 50.0, **common), trial(PULL, 100.0, bsp_us=50.0, **common), trial(PUSH, push_us, bsp_us=50.0, **common)]
+    return made
+
+
+def page(bench: str = "node", trees: dict[str, Tree | str] | None = None, trials: list[Trial] | None = None) -> Page:
+    return Page("all_gather_gemm", "h200x8", bench, trials or rows(bench), [RUN], trees or {})
+
+
+def tree() -> Tree:
+    leaves = [Leaf(config, BSP, 2, 1.02, None, "measured", "k1") for config in (PUSH, PULL, BSP)]
+    return Tree("all_gather_gemm", "graph", Split("m", 96.0, leaves[0], Split("gflop", 7.5, leaves[1], leaves[2])), ())
+
+
+def test_a_line_names_the_fastest_and_its_ratio_in_the_same_rounds() -> None:
+    small, middle, large = tables.lines(rows())
+    assert (small.winner.config, small.fused_wins, small.evaluations) == (PUSH, True, 4)
+    assert small.ratio is not None and small.ratio[0] == pytest.approx(2.0) and 1.98 < small.ratio[1] < 2 < small.ratio[2] < 2.02
+    assert middle.winner.config == BSP or middle.ties_with_bsp
+    assert (large.winner.config, large.ratio, large.fused_wins) == (BSP, (1.0, 1.0, 1.0), False)
+
+
+def test_an_interval_that_holds_one_is_a_tie_and_no_win() -> None:
+    (line,) = tables.lines([trial(BSP, 50.0), trial(PUSH, 49.95, bsp_us=50.0)])
+    assert line.winner.config == PUSH and line.ties_with_bsp and not line.fused_wins
+    assert tables.headline([line]) == ["graph: a fused variant beats BSP on 0 of 1 shapes; 1 ties (measured)."]
+    assert "push (ties with BSP)" in tables.cells(line, ["bsp", "push"])
+
+
+def test_a_final_row_counts_before_a_faster_search_row() -> None:
+    (line,) = tables.lines([trial(BSP, 50.0), trial(PUSH, 20.0, bsp_us=50.0), trial(PUSH, 40.0, bsp_us=50.0, stage="final")])
+    assert line.median_us("push") == 40.0
+
+
+def test_rows_of_an_older_kernel_are_left_out() -> None:
+    old = trial(PUSH, 20.0, bsp_us=50.0, kernel_hash="k0", created="2026-11-19")
+    (line,) = tables.lines([trial(BSP, 50.0), trial(PUSH, 40.0, bsp_us=50.0, created="2026-11-20"), old])
+    assert line.median_us("push") == 40.0
+
+
+def test_without_bsp_there_is_no_ratio() -> None:
+    (line,) = tables.lines([trial(PULL, 30.0), trial(PUSH, 20.0)])
+    assert line.winner.config == PUSH and line.ratio is None
+    assert tables.cells(line, ["bsp", "pull", "push"])[3:8] == ["-", "30.0", "20.0", "push", "-"]
+
+
+@pytest.mark.parametrize("outcome", [Failure("wrong", "off by 3")])
+def test_a_failure_has_no_times(outcome: Outcome) -> None:
+    with pytest.raises(ValueError, match="off by 3"):
+        tables.measurement(replace(trial(PUSH, 1.0), outcome=outcome))
+    assert tables.lines([replace(trial(PUSH, 1.0), outcome=outcome)]) == []
+
+
+def test_the_page_holds_its_figures_and_its_provenance(tmp_path: Path) -> None:
+    paths = write(page(trees={"graph": tree(), "eager": "no rows of mode eager"}), tmp_path / "deep/report")
+    html = paths[0].read_text()
+    stems = ["time", "speedup", "tree_graph", "failures"]
+    assert [path.name for path in paths] == [
+        f"all_gather_gemm__h200x8__node{end}" for end in (".html", *(f"__{stem}.png" for stem in stems))
+    ]
+    embedded = [base64.b64decode(data) for data in re.findall(r"src='data:image/png;base64,([^']+)'", html)]
+    assert {path.read_bytes() for path in paths[1:]} == set(embedded) and all(data.startswith(b"\x89PNG") for data in embedded)
+    assert "<title>all_gather_gemm on h200x8, measured 2026-11-20</title>" in html
+    assert all(text in html for text in ("torch 2.11.0", "no rows of mode eager", "1 of 10 trials failed", "m=64,n=3584,k=8192,world=8"))
+    assert "http" not in html and "modelled" not in re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
+
+
+def test_predicted_times_are_called_modelled_in_title_and_rows(tmp_path: Path) -> None:
+    only = [row for row in rows("model") if isinstance(row.outcome, Measurement)]
+    html = write(page("model", trials=only), tmp_path)[0].read_text()
+    text = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
+    assert "modelled 2026-11-20</title>" in text and text.count("<td>modelled</td>") == 3
+    assert "measured" not in text
+
+
+def test_the_same_rows_give_the_same_page(tmp_path: Path) -> None:
+    first, second = (write(page(), tmp_path / name)[0].read_text() for name in ("a", "b"))
+    assert first == second
+
+
+def test_what_others_wrote_is_escaped(tmp_path: Path) -> None:
+    html = write(page(trees={"graph": "<script>alert(1)</script>"}), tmp_path)[0].read_text()
+    assert "<script>" not in html and "&lt;script&gt;" in html
+
+
+def test_rows_without_a_time_make_no_page(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="none of the 1 rows of all_gather_gemm on h200x8 has a time; run `tftune search"):
+        write(page(trials=[failed(PUSH)]), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_colours_are_one_for_each_variant() -> None:
+    from tftune import figures
+
+    assert figures.colour("staged") == figures.colour("staged") not in figures.COLOURS.values()
+    assert len({figures.colour(variant) for variant in ("bsp", "pull", "push")}) == 3
+
+
+def test_the_figures_draw_what_the_lines_say() -> None:
+    from tftune import figures
+
+    found = tables.lines(rows())
+    with figures.style():
+        times, ratios = figures.time_figure(found).axes[0], figures.speedup_figure(found).axes[0]
+        bars = figures.failure_figure(rows())
+    push = next(drawn for drawn in times.lines if drawn.get_color() == figures.colour("push"))
+    assert list(push.get_xdata()) == [64, 128, 256] and list(push.get_ydata()) == pytest.approx([25, 50, 80])
+    assert (times.get_xscale(), times.get_yscale(), ratios.get_yscale()) == ("log", "log", "log")
+    speedups = next(drawn for drawn in ratios.lines if drawn.get_color() == figures.colour("push"))
+    assert list(speedups.get_ydata()) == pytest.approx([2.0, 1.0, 0.625])
+    assert bars is not None and [tick.get_text() for tick in bars.axes[0].get_yticklabels()] == ["hang"]
+    assert figures.failure_figure([row for row in rows() if isinstance(row.outcome, Measurement)]) is None
+
+
+def test_the_tree_figure_names_every_leaf_and_condition() -> None:
+    from tftune import figures
+
+    texts = [text.get_text() for text in figures.tree_figure(tree()).axes[0].texts]
+    assert {"m \u2264 96", "m > 96", "gflop \u2264 7.5", "gflop > 7.5", "push", "pull", "BSP"} <= set(texts)
+    assert texts.count("2 shapes, regret at most 1.02") == 3

@@ -1,0 +1,94 @@
+"""Which rows hold, which of two counts, and what the strongest BSP is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tftune.db.store import Store
+from tftune.db.target import Target
+from tftune.db.trial import Failure, Measurement, Outcome, Run, Trial
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.registry import operation
+from tftune.kernels.source import kernel_hash
+from tftune.kernels.space import Config
+from tftune.tuner.benches import ModelBench
+from tftune.tuner.rows import Rows, ratio, strongest
+
+BENCH = ModelBench(Target.parse("mi300x8"), lambda shape, config, mode, chip: 8.0)
+SHAPE = AllGatherGemm(m=64, n=3584, k=8192, world=8)
+PLACE = (SHAPE, "graph")
+BSP, WEAK = (Config("bsp", form=form) for form in ("gather_copy", "local_transpose"))
+PUSH = SPACE.complete(Config("push", block_m=64))
+
+
+def row(config: Config, outcome: Outcome, second: int = 0, stage: str = "search") -> Trial:
+    hashed = kernel_hash(SHAPE.op, config.variant)
+    return Trial(SHAPE, config, "graph", "mi300x8", "model", "r", hashed, outcome, stage, f"2026-01-01T00:00:{second:02}")
+
+
+def us(time: float, bsp: float | None = None) -> Measurement:
+    return Measurement((time,), () if bsp is None else (bsp,))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "a.db") as store:
+        store.add_run(Run("r", "mi300x8", "model", {}, "2026-01-01", {}))
+        yield store
+
+
+def rows(store: Store, *trials: Trial) -> Rows:
+    for trial in trials:
+        store.add_trial(trial)
+    return Rows(operation(SHAPE.op), BENCH, store)
+
+
+def test_a_ratio_is_of_the_same_rounds() -> None:
+    bsp = row(BSP, us(10))
+    assert ratio(row(PUSH, us(6, bsp=12)), bsp) == 0.5
+    assert ratio(row(PUSH, us(6)), bsp) == 0.6 and ratio(row(WEAK, us(11, bsp=10)), bsp) == 1.1
+    assert ratio(row(PUSH, Failure("hang", "late")), bsp) is None is ratio(row(PUSH, us(6)), row(BSP, Failure("hang", "late")))
+
+
+def test_the_strongest_form_is_the_fastest_that_could_be_measured() -> None:
+    weak, best, failed = row(WEAK, us(11)), row(BSP, us(10)), row(BSP, Failure("crash", "died"))
+    assert strongest([weak, best, failed]) is best and strongest([failed]) is None is strongest([])
+
+
+def test_of_two_rows_the_newer_one_counts_whatever_their_order(store: Store) -> None:
+    found = rows(store, row(PUSH, us(5), second=9), row(PUSH, us(6), second=1)).searched(PLACE)
+    assert [trial.outcome for trial in found.values()] == [us(5)]
+
+
+def test_an_absent_knob_is_its_default(store: Store) -> None:
+    assert list(rows(store, row(Config("push", block_m=64), us(5))).searched(PLACE)) == [PUSH]
+
+
+def test_rows_of_another_kernel_or_outside_the_space_do_not_hold(store: Store) -> None:
+    found = rows(store, row(Config("push", block_m=48), us(5)), replace(row(PUSH, us(5)), kernel_hash="old"))
+    assert found.searched(PLACE) == {} and found.places("graph") == []
+
+
+def test_finals_are_those_not_older_than_the_search(store: Store) -> None:
+    found = rows(store, row(BSP, us(9), 1, "final"), row(PUSH, us(5), 2), row(PUSH, us(5), 2, "final"), row(WEAK, us(9), 3, "final"))
+    assert set(found.finals(PLACE)) == {PUSH, WEAK} and found.finals((SHAPE, "eager")) == {}
+
+
+def test_the_winners_are_the_best_of_each_fused_variant(store: Store) -> None:
+    pull, slow = SPACE.complete(Config("pull", block_m=64)), SPACE.complete(Config("push", block_m=32))
+    failed = row(SPACE.complete(Config("pull", block_m=32)), Failure("compile", "no"))
+    found = rows(store, row(BSP, us(10)), row(slow, us(9, 10)), failed, row(pull, us(8, 10)), row(PUSH, us(6, 10)))
+    assert found.winners(PLACE) == [PUSH, pull] and found.ratios(PLACE)[slow] == pytest.approx(0.9)
+
+
+def test_a_measured_row_is_committed_then_told(store: Store) -> None:
+    told: list[list[Trial]] = []
+    found = Rows(operation(SHAPE.op), BENCH, store, lambda trial: told.append(store.trials()))
+    trial = found.measure(PLACE, PUSH, BSP, "final")
+    assert trial.outcome == us(8, 8) and told == [[trial]] and found.finals(PLACE) == {PUSH: trial}
+    assert [run.id for run in store.runs()] == ["r", trial.run]

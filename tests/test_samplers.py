@@ -1,0 +1,165 @@
+"""Every sampler proposes each feasible config once at most; ours learns, from failures too."""
+
+from __future__ import annotations
+
+from math import exp
+from statistics import median
+
+import optuna
+import pytest
+
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.chips import MI300X
+from tftune.kernels.space import Choice, Config, Rule, Space
+from tftune.tuner.samplers import SAMPLERS, Feasible, Proposer, config_of, finished, make_sampler, parameters, suggest
+
+SHAPE = AllGatherGemm(m=64, n=3584, k=8192, world=8)
+POWERS = (16, 32, 64, 128, 256, 512, 1024)
+FEW = POWERS[:5]
+
+
+def toy(values: tuple[int, ...] = FEW) -> Space:
+    """Two variants with knobs in common, a knob of words, and a rule that forbids about half."""
+    tile = tuple(Choice(name, values, "a size", values[0]) for name in ("block_m", "block_n", "block_k"))
+    order = Choice("order", ("row", "column"), "a word", "row")
+    small = Rule("the tile must be small", lambda shape, c, chip: c["block_m"] * c["block_n"] <= values[-1] ** 1.6, ("pull", "push"))
+    return Space("toy", {"bsp": (), "pull": tile, "push": (*tile, order)}, (small,), lambda shape, chip: (Config("bsp"),))
+
+
+def toy_time(config: Config) -> float:
+    """A smooth bowl over the doublings of each size; push is better, its order matters."""
+    if config.variant == "bsp":
+        return 1.0
+    best = {"block_m": 64, "block_n": 32, "block_k": 128}
+    far = sum((POWERS.index(config[name]) - POWERS.index(at)) ** 2 for name, at in best.items())
+    return 0.5 * exp(far / 8) + (0.2 if config.variant == "pull" else 0.1 * (config["order"] == "row"))
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> None:
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+def run(sampler: str, feasible: Feasible, count: int, seed: int = 0) -> list[Config]:
+    proposer = Proposer(feasible, sampler, seed)
+    asked = []
+    while len(asked) < count and (config := proposer.ask()):
+        asked.append(config)
+        proposer.tell(config, toy_time(config))
+    return asked
+
+
+def test_feasible_numbers_what_the_space_gives() -> None:
+    feasible = Feasible(SPACE, SHAPE, MI300X)
+    assert feasible.configs == tuple(SPACE.configs(SHAPE, MI300X)) and len(feasible) == len(set(feasible.configs))
+    assert Config("push") not in feasible and feasible.configs[-1] in feasible
+    assert {config.variant for config in Feasible(SPACE, SHAPE, MI300X, ("bsp", "pull")).configs} == {"bsp", "pull"}
+
+
+def test_the_matrix_tells_every_config_apart_and_shares_knobs_between_variants() -> None:
+    feasible = Feasible(toy(), SHAPE, MI300X)
+    assert len({tuple(row) for row in feasible.matrix.tolist()}) == len(feasible)
+    pull, push = (Config(v, block_m=16, block_n=32, block_k=64, **more) for v, more in (("pull", {}), ("push", {"order": "column"})))
+    assert feasible.matrix[feasible.index[pull]].tolist() == [0, 1, 0, 16, 32, 64, -1]
+    assert feasible.matrix[feasible.index[push]].tolist() == [0, 0, 1, 16, 32, 64, 1]
+
+
+@pytest.mark.parametrize("config", [Config("bsp"), Config("push", block_m=64, order="row")])
+def test_parameters_are_the_config_and_back(config: Config) -> None:
+    assert config_of(parameters(config)) == config
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_each_feasible_config_is_proposed_once_until_none_is_left(sampler: str) -> None:
+    feasible = Feasible(toy((16, 32, 64)), SHAPE, MI300X)
+    assert 20 < len(feasible) < 81
+    asked = run(sampler, feasible, count=1000)
+    assert len(asked) == len(set(asked)) and set(asked) == set(feasible.configs)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_what_was_told_is_not_proposed(sampler: str) -> None:
+    feasible = Feasible(toy(), SHAPE, MI300X)
+    proposer = Proposer(feasible, sampler, seed=3)
+    told = feasible.configs[::2]
+    for place, config in enumerate(told):
+        proposer.tell(config, None if place % 3 == 0 else toy_time(config))
+    assert not {proposer.ask() for _ in range(20)} & set(told)
+
+
+@pytest.mark.parametrize("sampler", ["lfbo", "random", "exhaustive"])
+def test_our_samplers_waste_no_ask_and_are_the_same_for_the_same_seed(sampler: str) -> None:
+    feasible = Feasible(SPACE, SHAPE, MI300X)
+    once = Proposer(feasible, sampler, seed=5)
+    again = Proposer(feasible, sampler, seed=5)
+    for number in range(30):
+        config = once.ask()
+        assert config is not None and config in feasible and config == again.ask()
+        for proposer in (once, again):
+            proposer.tell(config, None if number % 4 == 0 else 1 + config["block_n"] / 64 if config.variant != "bsp" else 1.0)
+    assert once.wasted == 0 and len(once.study.trials) == 30
+
+
+def test_exhaustive_goes_in_the_order_of_the_space() -> None:
+    feasible = Feasible(toy(), SHAPE, MI300X)
+    assert tuple(run("exhaustive", feasible, count=len(feasible))) == feasible.configs
+
+
+def test_tpe_counts_what_it_wastes() -> None:
+    proposer = Proposer(Feasible(SPACE, AllGatherGemm(m=1, n=3584, k=8192, world=8), MI300X), "tpe", seed=0)
+    asked = [proposer.ask() for _ in range(3)]
+    assert len(set(asked)) == 3 and proposer.wasted > 0
+
+
+def regrets(sampler: str, feasible: Feasible) -> list[float]:
+    optimum = min(map(toy_time, feasible.configs))
+    return [min(map(toy_time, run(sampler, feasible, count=30, seed=seed))) / optimum for seed in range(7)]
+
+
+def test_lfbo_beats_random_on_a_smooth_space() -> None:
+    feasible = Feasible(toy(POWERS), SHAPE, MI300X)
+    lfbo, random = regrets("lfbo", feasible), regrets("random", feasible)
+    assert median(lfbo) < median(random) - 0.2, (lfbo, random)
+
+
+def test_lfbo_learns_where_configs_fail() -> None:
+    feasible = Feasible(toy(), SHAPE, MI300X)
+    proposer = Proposer(feasible, "lfbo", seed=1)
+    failing = [config for config in feasible.configs if config.variant == "pull"]
+    failed = []
+    for _ in range(60):
+        config = proposer.ask()
+        assert config is not None
+        failed.append(config.variant == "pull")
+        proposer.tell(config, None if config.variant == "pull" else toy_time(config))
+    assert sum(failed[30:]) / 30 < 0.5 * len(failing) / len(feasible)
+
+
+def test_our_samplers_work_under_plain_optuna_with_failed_trials() -> None:
+    feasible = Feasible(toy(), SHAPE, MI300X)
+    study = optuna.create_study(sampler=make_sampler("lfbo", feasible, 0))
+    asked: list[Config] = []
+
+    def objective(trial: optuna.Trial) -> float:
+        asked.append(suggest(trial, feasible.space))
+        if len(asked) % 3 == 0:
+            raise RuntimeError("a failing trial")
+        return toy_time(asked[-1])
+
+    study.add_trial(finished(feasible.space, feasible.configs[7], 0.9))
+    study.optimize(objective, n_trials=30, catch=(RuntimeError,))
+    assert len(set(asked)) == 30 and set(asked) <= set(feasible.configs) - {feasible.configs[7]}
+
+
+def test_asking_for_more_than_there_is_is_a_sentence() -> None:
+    feasible = Feasible(toy(), SHAPE, MI300X, ("bsp",))
+    study = optuna.create_study(sampler=make_sampler("random", feasible, 0))
+    study.tell(study.ask(), 1.0)
+    with pytest.raises(ValueError, match="all 1 feasible configs were tried"):
+        study.ask()
+
+
+def test_an_unknown_sampler_lists_the_known_ones() -> None:
+    with pytest.raises(ValueError, match=r"'annealing'.*lfbo, tpe, random, exhaustive"):
+        make_sampler("annealing", Feasible(toy(), SHAPE, MI300X), 0)

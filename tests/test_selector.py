@@ -1,0 +1,205 @@
+"""The selector: it answers as the tree does, and BSP, with the reason, wherever the artifact does not apply."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from timeit import repeat
+from typing import Any
+
+import pytest
+
+from tftune.db.trial import Trial
+from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
+from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.space import Config
+from tftune.models import selector as module
+from tftune.models.dataset import load
+from tftune.models.export import document, provenance
+from tftune.models.features import names, vector
+from tftune.models.selector import Selector, digest, load_artifact, parse_artifact, read_artifact
+from tftune.models.train import train
+from tftune.models.tree import Leaf, Split, Tree
+
+OP = "all_gather_gemm"
+Rows = Callable[..., list[Trial]]
+SHAPES = (*paper(), *paper(shard="m")[::3])
+LARGE = AllGatherGemm(m=4096, n=3584, k=8192, world=8)
+
+
+def made(rows: list[Trial], bench: str = "node") -> dict[str, Any]:
+    dataset = load(rows, OP, "h200x8", "graph", bench)
+    return document({"graph": train(dataset)}, provenance({"graph": dataset}, {}, {}))
+
+
+@pytest.fixture(scope="module")
+def content(make_rows: Rows) -> dict[str, Any]:
+    return made(make_rows(SHAPES, bench="node"))
+
+
+@pytest.fixture
+def selector(content: dict[str, Any]) -> Selector:
+    return Selector(parse_artifact(content))
+
+
+def edited(content: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """The content with these changes, and with the digest that fits."""
+    found = {**json.loads(json.dumps(content)), **changes}
+    return found | {"sha256": digest(found)}
+
+
+def test_it_answers_as_the_tree(content: dict[str, Any], selector: Selector) -> None:
+    tree, variants = Tree.from_dict(content["trees"]["graph"]), set()
+    for shape in SHAPES:
+        leaf, steps = tree.walk(dict(zip(names(OP), vector(OP, shape), strict=True)))
+        found = selector.select(shape)
+        assert (found.config == leaf.config or leaf.abstains) and found.source == "measured" and found.reason == leaf.reason
+        assert SPACE.why_invalid(shape, found.config) is None and selector.path(shape) == steps
+        variants.add(found.config.variant)
+    assert variants == {"bsp", "push"}
+
+
+def test_the_second_answer_is_a_lookup(selector: Selector) -> None:
+    assert selector.select(LARGE) is selector.select(replace(LARGE))
+    assert min(repeat(lambda: selector.select(LARGE), number=1000, repeat=5)) / 1000 < 20e-6
+
+
+def test_an_abstaining_leaf_takes_the_form_that_fits(content: dict[str, Any]) -> None:
+    """One leaf for both shardings: its own BSP form fits only shapes sharded along K."""
+    bsp = Config("bsp", form="local_transpose")
+    tree = Tree(OP, "graph", Leaf(bsp, bsp, 2, 1.0, None, "BSP is measured to be the fastest", "x"), ())
+    selector = Selector(replace(parse_artifact(content), trees={"graph": tree}))
+    along_m = selector.select(replace(LARGE, shard="m"))
+    assert selector.select(LARGE).config == bsp and along_m.config == Config("bsp", form="gather")
+    assert along_m.source == "measured" and along_m.reason == "BSP is measured to be the fastest"
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"world": 4}, "world=4 was never measured for all_gather_gemm on h200x8; only 8"),
+        ({"dtype": "bf16"}, "dtype=bf16 was never measured for all_gather_gemm on h200x8; only fp16"),
+        ({"b_layout": "nk"}, "b_layout=nk was never measured for all_gather_gemm on h200x8; only kn"),
+    ],
+)
+def test_what_was_never_measured_is_bsp(selector: Selector, changed: dict[str, Any], reason: str) -> None:
+    shape = replace(LARGE, **changed)
+    found = selector.select(shape)
+    assert found.config.variant == "bsp" and found.source == "fallback" and found.reason == reason
+    assert SPACE.why_invalid(shape, found.config) is None and selector.path(shape) == ()
+
+
+def test_a_mode_never_measured(selector: Selector) -> None:
+    found = selector.select(LARGE, "eager")
+    assert found.config.variant == "bsp" and found.reason.startswith("mode 'eager' was never measured")
+
+
+def test_an_operation_without_artifact() -> None:
+    found = Selector().select(LARGE)
+    assert found.config.variant == "bsp" and "there is no artifact for all_gather_gemm; run `tftune search all_gather_gemm`" in found.reason
+
+
+def test_modelled_times_are_served_only_when_allowed(make_rows: Rows) -> None:
+    artifact = parse_artifact(made(make_rows(SHAPES), "model"))
+    refused, served = Selector(artifact).select(LARGE), Selector(artifact, allow_modelled=True).select(LARGE)
+    assert refused.config.variant == "bsp" and "modelled, not measured" in refused.reason and refused.source == "fallback"
+    assert served.config.variant == "push" and served.source == "modelled" and "predicted" in served.reason
+
+
+def test_a_stale_kernel_disables_exactly_its_leaves(content: dict[str, Any], selector: Selector) -> None:
+    """Two fused leaves, pull below and push above; the source of push has changed since."""
+    push = selector.select(LARGE).config
+    assert push.variant == "push"
+    leaf = next(leaf for leaf in Tree.from_dict(content["trees"]["graph"]).leaves() if leaf.config == push)
+    pull = replace(leaf, config=Config("pull", **dict(push.knobs)), kernel_hash=content["kernels"]["pull"])
+    root = Split("m", 2048.0, pull, replace(leaf, kernel_hash="0" * 12))
+    artifact = replace(parse_artifact(content), trees={"graph": Tree(OP, "graph", root, ())})
+    stale, kept = Selector(artifact).select(LARGE), Selector(artifact).select(replace(LARGE, m=2048))
+    assert stale.config == leaf.bsp and stale.source == "fallback" and "push has changed" in stale.reason and "0" * 12 in stale.reason
+    assert kept.config == pull.config and kept.source == "measured"
+    assert list(Selector(artifact).disabled()) == ["all_gather_gemm/push"] and selector.disabled() == {}
+    assert Selector(artifact, check_source=False).select(LARGE).config == push
+
+
+def test_a_config_that_breaks_a_rule_here_or_is_unknown(content: dict[str, Any], selector: Selector) -> None:
+    push = selector.select(LARGE).config
+    leaf = next(leaf for leaf in Tree.from_dict(content["trees"]["graph"]).leaves() if leaf.config == push)
+    for config, says in ((push, "block_m must not exceed M"), (Config("push", warp_speed=9), "has no knob 'warp_speed'")):
+        artifact = replace(parse_artifact(content), trees={"graph": Tree(OP, "graph", replace(leaf, config=config), ())})
+        found = Selector(artifact).select(replace(LARGE, m=1))
+        assert found.config.variant == "bsp" and says in found.reason and found.source == "fallback"
+
+
+def test_restricted_to_bsp(selector: Selector) -> None:
+    found = selector.restricted("rank 3 differs").select(LARGE)
+    assert found.config.variant == "bsp" and found.reason == "rank 3 differs" and selector.select(LARGE).config.variant == "push"
+
+
+def broken(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "artifact.json"
+    path.write_text(text)
+    with pytest.raises(ValueError) as raised:
+        load_artifact(path)
+    assert str(path) in str(raised.value)
+    return str(raised.value)
+
+
+def test_a_sound_file_loads(tmp_path: Path, content: dict[str, Any]) -> None:
+    path = tmp_path / "artifact.json"
+    path.write_text(json.dumps(content))
+    assert read_artifact(path).digest == content["sha256"] and load_artifact(str(path)).select(LARGE).config.variant == "push"
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"cannot read the artifact .*none.json: No such file.*run `tftune export`"):
+        load_artifact(tmp_path / "none.json")
+
+
+def test_a_truncated_file(tmp_path: Path, content: dict[str, Any]) -> None:
+    assert "is no JSON, or was cut off" in broken(tmp_path, json.dumps(content)[:-100])
+
+
+def test_bytes_that_are_no_text(tmp_path: Path) -> None:
+    (tmp_path / "artifact.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match="is no JSON, or was cut off"):
+        load_artifact(tmp_path / "artifact.json")
+
+
+def test_an_edited_file(tmp_path: Path, content: dict[str, Any]) -> None:
+    assert "was edited: its content has the digest" in broken(tmp_path, json.dumps({**content, "rows": 1}))
+
+
+def test_a_newer_and_an_older_schema(tmp_path: Path, content: dict[str, Any]) -> None:
+    assert "has schema 99, and this tftune reads schema 1; upgrade tftune" in broken(tmp_path, json.dumps(edited(content, schema=99)))
+    assert "has schema 0, and this tftune reads schema 1; run `tftune export` again" in broken(
+        tmp_path, json.dumps(edited(content, schema=0))
+    )
+
+
+def test_an_artifact_of_an_unknown_operation_target_or_feature(tmp_path: Path, content: dict[str, Any]) -> None:
+    unknown = json.loads(json.dumps(content["trees"]).replace('"feature": "m"', '"feature": "moon"'))
+    assert "no operation 'flash_decode'; the operations are all_gather_gemm" in broken(
+        tmp_path, json.dumps(edited(content, op="flash_decode"))
+    )
+    assert "'abacus' is no target" in broken(tmp_path, json.dumps(edited(content, target="abacus")))
+    assert "asks for the feature 'moon'" in broken(tmp_path, json.dumps(edited(content, trees=unknown)))
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "3", '{"schema": "1"}'])
+def test_json_of_something_else(tmp_path: Path, text: str) -> None:
+    assert "is no artifact of tftune" in broken(tmp_path, text)
+
+
+def test_missing_parts(tmp_path: Path, content: dict[str, Any]) -> None:
+    without = {name: value for name, value in content.items() if name != "held_out"}
+    assert "lacks 'held_out'" in broken(tmp_path, json.dumps(edited(without)))
+    assert "lacks 'config'" in broken(tmp_path, json.dumps(edited(content, trees={"graph": {**content["trees"]["graph"], "root": {}}})))
+    assert "unexpected form" in broken(tmp_path, json.dumps(edited(content, trees=["graph"])))
+
+
+def test_every_shipped_artifact_loads() -> None:
+    for path in module.SHIPPED.glob("*.json"):
+        artifact = read_artifact(path)
+        assert path.stem == f"{artifact.op}__{artifact.target}"

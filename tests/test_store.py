@@ -1,0 +1,560 @@
+"""The store keeps every committed row, lets one process write, and says in one sentence why it does not."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tftune.db import lock, schema
+from tftune.db.store import Store, StoreError, read_rows, write_rows
+from tftune.db.trial import Failure, Measurement, Run, Trial
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.space import Config
+
+FIXTURES = Path(__file__).parent / "fixtures"
+RUN = Run("r1", "h200x8", "node", {"torch": "2.13.0"}, "2026-11-21T01:00:00Z", {"0": {"sm_mhz": 1980.0}})
+SHAPE = AllGatherGemm(m=64, n=3584, k=8192, world=8)
+MEASURED = Measurement((10.0, 12.5), (20.0, 25.0), check_error=0.0004)
+
+
+def trial(number: int = 0, **changes: Any) -> Trial:
+    """A trial; another number makes it another trial."""
+    config = Config("push", block_m=16 + number, k_per_flag=256)
+    base = Trial(SHAPE, config, "graph", "h200x8", "node", RUN.id, "0123456789ab", MEASURED, "search", "2026-11-21T01:00:01Z")
+    return replace(base, **changes)
+
+
+TRIALS = [
+    trial(0),
+    trial(1, outcome=Failure("hang", "it's late\nü")),
+    trial(2, mode="eager", outcome=Measurement((1.25,), stopped_early=True, check_error=0)),
+    trial(3, bench="model", outcome=Measurement((7.0,))),
+    trial(4, shape=replace(SHAPE, m=128, dtype="bf16"), stage="final"),
+    trial(5, target="mi300x8"),
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "t.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[Store]:
+    with Store.open(path) as opened:
+        opened.add_run(RUN)
+        yield opened
+
+
+def filled(store: Store) -> Store:
+    for each in TRIALS:
+        store.add_trial(each)
+    return store
+
+
+@contextmanager
+def raw(path: Path) -> Iterator[sqlite3.Connection]:
+    """The database as any other program sees it; committed and closed at the end."""
+    with closing(sqlite3.connect(path)) as db, db:
+        yield db
+
+
+def pragma(path: Path, name: str) -> Any:
+    with raw(path) as db:
+        return db.execute(f"PRAGMA {name}").fetchone()[0]
+
+
+@contextmanager
+def other_process(code: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """Another process that runs `code` with this module's names; killed at the end."""
+    start = f"import sys, time; sys.path.insert(0, {str(Path(__file__).parent)!r}); from test_store import *; path = Path(sys.argv[1])\n"
+    command = [sys.executable, "-c", start + code, *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.kill()
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+class TestRows:
+    def test_come_back_as_they_went(self, store: Store, path: Path) -> None:
+        filled(store)
+        assert store.trials() == TRIALS
+        assert store.runs() == [RUN]
+        store.close()
+        with Store.open(path, write=False) as again:
+            assert again.trials() == TRIALS
+            assert [each.id for each in again.trials()] == [each.id for each in TRIALS]
+
+    @pytest.mark.parametrize(
+        ("filters", "numbers"),
+        [
+            ({"op": "all_gather_gemm"}, [0, 1, 2, 3, 4, 5]),
+            ({"op": "flash_decode"}, []),
+            ({"target": "mi300x8"}, [5]),
+            ({"bench": "model"}, [3]),
+            ({"mode": "eager"}, [2]),
+            ({"stage": "final"}, [4]),
+            ({"shape": SHAPE}, [0, 1, 2, 3, 5]),
+            ({"shape": SHAPE, "mode": "graph", "target": "h200x8", "bench": "node"}, [0, 1]),
+        ],
+    )
+    def test_are_filtered(self, store: Store, filters: dict[str, Any], numbers: list[int]) -> None:
+        assert filled(store).trials(**filters) == [TRIALS[number] for number in numbers]
+
+    def test_a_shape_of_another_operation_is_a_mistake(self, store: Store) -> None:
+        with pytest.raises(ValueError, match="is of all_gather_gemm, not of flash_decode"):
+            store.trials(op="flash_decode", shape=SHAPE)
+
+    def test_the_same_trial_twice_is_one(self, store: Store) -> None:
+        store.add_trial(trial())
+        store.add_trial(trial())
+        assert store.trials() == [trial()]
+
+    def test_measuring_again_adds_a_row(self, store: Store) -> None:
+        again = trial(created="2026-11-22T01:00:01Z")
+        store.add_trial(trial())
+        store.add_trial(again)
+        assert store.trials(shape=SHAPE) == [trial(), again]
+
+    def test_the_order_survives_vacuum(self, store: Store, path: Path) -> None:
+        filled(store).close()
+        with raw(path) as db:
+            db.execute("DELETE FROM tft_trials WHERE number = 2")
+            db.commit()
+            db.execute("VACUUM")
+        with Store.open(path) as again:
+            again.add_trial(TRIALS[1])
+            assert again.trials() == [TRIALS[0], *TRIALS[2:], TRIALS[1]]
+
+    def test_a_run_comes_before_its_trials(self, store: Store) -> None:
+        with pytest.raises(StoreError, match=r"run 'r9' cannot be stored in .*t\.db before the run itself"):
+            store.add_trial(trial(run="r9"))
+        assert store.trials() == []
+
+    def test_a_run_keeps_its_id(self, store: Store) -> None:
+        store.add_run(RUN)
+        with pytest.raises(StoreError, match=r"run r1 is in .* with target=h200x8, not mi300x8; give the new run its own id"):
+            store.add_run(replace(RUN, target="mi300x8"))
+        assert store.runs() == [RUN]
+
+    @pytest.mark.parametrize("error", [float("nan"), float("inf")])
+    def test_a_wrong_result_is_no_measurement(self, store: Store, error: float) -> None:
+        with pytest.raises(StoreError, match=r"check_error=(nan|inf): store it as Failure"):
+            store.add_trial(trial(outcome=Measurement((1.0,), check_error=error)))
+
+    def test_what_would_not_read_back_is_refused(self, store: Store) -> None:
+        """A time that rounds to 0.00 us, in the row's two decimals, would make the whole database unreadable."""
+        with pytest.raises(ValueError, match="positive and finite"):
+            store.add_trial(trial(outcome=Measurement((0.001,))))
+        assert store.check() == []
+
+    def test_an_unknown_knob_of_an_old_row_is_read(self, store: Store) -> None:
+        old = trial(config=Config("push", forgotten_knob="fast"))
+        store.add_trial(old)
+        assert store.trials() == [old]
+
+    def test_a_trial_is_seen_by_others_when_add_trial_returns(self, store: Store, path: Path) -> None:
+        with Store.open(path, write=False) as reader:
+            for count, each in enumerate(TRIALS, start=1):
+                store.add_trial(each)
+                assert len(reader.trials()) == count
+
+    def test_the_lookup_uses_the_index(self, store: Store, path: Path) -> None:
+        query = "SELECT * FROM tft_trials WHERE op = 'a' AND target = 'b' AND bench = 'c' AND mode = 'd' AND shape = 'e'"
+        with raw(path) as db:
+            assert "tft_trials_lookup" in db.execute(f"EXPLAIN QUERY PLAN {query}").fetchone()[3]
+
+
+class TestFiles:
+    def test_export_and_import_again(self, store: Store, tmp_path: Path) -> None:
+        rows = tmp_path / "rows.jsonl"
+        assert filled(store).export_rows(rows) == len(TRIALS)
+        assert read_rows(rows) == ([RUN], TRIALS)
+        with Store.open(tmp_path / "new.db") as new:
+            assert new.import_rows(rows) == (len(TRIALS), 0)
+            assert new.import_rows(rows) == (0, len(TRIALS))
+            assert (new.runs(), new.trials()) == ([RUN], TRIALS)
+            assert new.export_rows(tmp_path / "again.jsonl") == len(TRIALS)
+        assert (tmp_path / "again.jsonl").read_bytes() == rows.read_bytes()
+
+    def test_export_takes_only_the_runs_it_needs(self, store: Store, tmp_path: Path) -> None:
+        store.add_run(replace(RUN, id="r2"))
+        assert filled(store).export_rows(tmp_path / "rows.jsonl", mode="eager") == 1
+        assert read_rows(tmp_path / "rows.jsonl") == ([RUN], [TRIALS[2]])
+
+    def test_rows_are_short_and_sorted(self, tmp_path: Path) -> None:
+        write_rows(tmp_path / "rows.jsonl", [RUN], [trial()])
+        first, second = (tmp_path / "rows.jsonl").read_text().splitlines()
+        assert first.startswith('{"run":{"bench":"node","build":{"torch":"2.13.0"},"clocks"')
+        assert second.startswith('{"trial":{"bench":"node","bsp_us":[20.0,25.0],"check_error":0.0004,"config":{"block_m":16')
+
+    @pytest.mark.parametrize("cut", [1, 2, 20, 200])
+    def test_a_half_written_line_imports_nothing(self, store: Store, tmp_path: Path, cut: int) -> None:
+        rows = tmp_path / "rows.jsonl"
+        write_rows(rows, [RUN, replace(RUN, id="r2")], TRIALS)
+        rows.write_bytes(rows.read_bytes()[: -1 - cut])
+        with pytest.raises(
+            StoreError, match=f"^line {2 + len(TRIALS)} of {rows} is no whole row .*; delete that line, then run the command again$"
+        ):
+            store.import_rows(rows)
+        assert (store.trials(), store.runs()) == ([], [RUN])
+        rows.write_bytes(b"\n".join(rows.read_bytes().split(b"\n")[:-1]))
+        assert store.import_rows(rows) == (len(TRIALS) - 1, 0)
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "[]",
+            "{}",
+            "12",
+            '{"row": {}}',
+            '{"trial": {"op": "all_gather_gemm"}}',
+            '{"run": {"id": "r"}}',
+            '{"run": 1, "trial": 2}',
+            "\x00\x00",
+        ],
+    )
+    def test_a_line_of_something_else_is_named(self, tmp_path: Path, line: str) -> None:
+        rows = tmp_path / "rows.jsonl"
+        write_rows(rows, [RUN], [])
+        rows.write_text(rows.read_text() + "\n" + line + "\n")
+        with pytest.raises(StoreError, match=f"^line 3 of {rows} is no whole row"):
+            read_rows(rows)
+
+    def test_rows_without_their_run_import_nothing(self, store: Store, tmp_path: Path) -> None:
+        write_rows(tmp_path / "rows.jsonl", [], [trial(), trial(1, run="r9")])
+        with pytest.raises(StoreError, match="run 'r9' cannot be stored"):
+            store.import_rows(tmp_path / "rows.jsonl")
+        assert store.trials() == []
+
+    def test_a_missing_file_is_named(self, store: Store) -> None:
+        with pytest.raises(StoreError, match=r"cannot read /no/rows\.jsonl: No such file"):
+            store.import_rows(Path("/no/rows.jsonl"))
+
+    def test_a_folder_that_cannot_be_written(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        with pytest.raises(StoreError, match=r"cannot write .*rows\.jsonl: Not a directory; choose a folder"):
+            write_rows(tmp_path / "file" / "rows.jsonl", [], [])
+
+    def test_a_failed_export_leaves_the_old_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        rows = tmp_path / "rows.jsonl"
+        write_rows(rows, [RUN], [])
+        before = rows.read_bytes()
+
+        def full(*_: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(os, "replace", full)
+        with pytest.raises(StoreError, match="No space left on device"):
+            write_rows(rows, [], TRIALS)
+        assert rows.read_bytes() == before
+        assert list(tmp_path.iterdir()) == [rows]
+
+
+class TestOneWriter:
+    def test_a_second_writer_is_told_who_writes(self, store: Store, path: Path) -> None:
+        code = "try: Store.open(path)\nexcept StoreError as error: print(error)"
+        with other_process(code, path) as second:
+            assert f"{path} is being written by process {os.getpid()}; " in first_line(second)
+
+    def test_a_link_to_the_file_is_the_same_file(self, store: Store, path: Path) -> None:
+        path.with_name("link.db").symlink_to(path)
+        with pytest.raises(StoreError, match=f"is being written by process {os.getpid()}"):
+            Store.open(path.with_name("link.db"))
+
+    def test_closing_gives_the_lock_back(self, store: Store, path: Path) -> None:
+        store.close()
+        store.close()
+        Store.open(path).close()
+
+    def test_a_failed_open_gives_the_lock_back(self, path: Path) -> None:
+        path.write_text("this is no database, " * 100)
+        for _ in range(2):
+            with pytest.raises(StoreError, match=r"SQLite cannot use .*t\.db: file is not a database"):
+                Store.open(path)
+
+    def test_kill_9_loses_nothing_committed(self, path: Path) -> None:
+        code = """
+with Store.open(path) as store:
+    store.add_run(RUN)
+    for number in range(10_000):
+        store.add_trial(trial(number))
+        print(number, flush=True)
+"""
+        with other_process(code, path) as writer:
+            while int(said := first_line(writer)) < 20:
+                pass
+            writer.kill()
+            assert writer.stdout is not None
+            committed = int((writer.stdout.read().splitlines() or [said])[-1]) + 1
+        with Store.open(path) as store:
+            kept = store.trials()
+            assert len(kept) in (committed, committed + 1)
+            assert kept == [trial(number) for number in range(len(kept))]
+            assert store.check() == []
+
+    def test_a_forked_child_does_not_keep_the_lock_of_a_killed_writer(self, path: Path) -> None:
+        """A compile pool outlives its parent for a moment; the next search must not wait for it."""
+        code = """
+store = Store.open(path)
+child = os.fork()
+if child == 0:
+    print(os.getpid(), flush=True)
+time.sleep(30)
+"""
+        with other_process(code, path) as writer:
+            child = int(first_line(writer))
+        try:
+            Store.open(path).close()
+        finally:
+            os.kill(child, 9)
+
+    def test_a_reader_while_a_writer_writes(self, path: Path) -> None:
+        code = """
+with Store.open(path) as store:
+    store.add_run(RUN)
+    for number in range(100):
+        store.add_trial(trial(number))
+        print(number, flush=True)
+"""
+        with other_process(code, path) as writer:
+            said = int(first_line(writer))
+            with Store.open(path, write=False) as reader:
+                while said < 99:
+                    said = int(first_line(writer))
+                    assert [each.config["block_m"] - 16 for each in reader.trials()][: said + 1] == list(range(said + 1))
+                assert writer.wait() == 0
+
+    def test_a_reader_cannot_write(self, store: Store, path: Path) -> None:
+        with Store.open(path, write=False) as reader:
+            for write in (lambda: reader.add_trial(trial()), lambda: reader.add_run(RUN), reader.optuna_storage):
+                with pytest.raises(StoreError, match="was opened for reading"):
+                    write()
+
+
+class TestPlace:
+    TABLE = (
+        "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+        "30 22 0:50 / /home rw shared:2 - nfs4 server:/home rw,vers=4.2\n"
+        "31 30 8:2 / /home/me/local\\040disk rw - xfs /dev/sdb1 rw\n"
+        "32 22 0:51 / /mnt/s rw - fuse.sshfs host:/ rw\n"
+        "33 22 0:52 / /mnt/c rw master:3 propagate_from:4 - cifs //host/c rw\n"
+        "34 22 0:53 / /mnt/l rw - lustre 10.0.0.1:/l rw\n"
+        "35 22 0:54 / /mnt/twice rw - ext4 /dev/sdc rw\n"
+        "36 35 0:55 / /mnt/twice rw - nfs server:/x rw\n"
+    )
+
+    @pytest.mark.parametrize(
+        ("path", "kind"),
+        [
+            ("/t.db", None), ("/home/me/t.db", "nfs4"), ("/home/me/local disk/t.db", None), ("/homework/t.db", None),
+            ("/mnt/s/t.db", "fuse.sshfs"), ("/mnt/c/t.db", "cifs"), ("/mnt/l/a/b/t.db", "lustre"), ("/mnt/twice/t.db", "nfs"),
+        ],
+    )  # fmt: skip
+    def test_network_file_systems_are_known(self, path: str, kind: str | None) -> None:
+        assert lock.network_file_system(Path(path), self.TABLE) == kind
+
+    def test_a_network_file_system_is_refused_in_a_sentence(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(lock, "_mount_table", lambda: f"1 0 0:1 / {path.parent} rw - nfs4 server:/ rw\n")
+        for write in (True, False):
+            with pytest.raises(
+                StoreError, match=r"t\.db is on a network file system \(nfs4\), where .*; give a file on a local disk with --db"
+            ):
+                Store.open(path, write=write)
+        assert list(path.parent.iterdir()) == []
+
+    def test_the_table_of_this_machine_is_read(self, tmp_path: Path) -> None:
+        lock.refuse_network(tmp_path / "t.db")
+        assert lock._mount_table().count(" - ") > 0
+
+    @pytest.mark.parametrize(("place", "why"), [("/proc/t.db", "No such file|Permission"), ("/no/folder/t.db", "No such file")])
+    def test_a_folder_that_cannot_be_written(self, place: str, why: str) -> None:
+        with pytest.raises(StoreError, match=f"^cannot write {place}: ({why}).*; give a file in a folder that can be written, with --db$"):
+            Store.open(Path(place))
+
+    def test_a_missing_database_cannot_be_read(self, path: Path) -> None:
+        with pytest.raises(StoreError, match=r"there is no database .*t\.db; `tftune search` makes one"):
+            Store.open(path, write=False)
+        assert not path.exists()
+
+
+class TestSchema:
+    @pytest.fixture
+    def released(self, path: Path) -> Path:
+        """A database as the first release left it."""
+        with raw(path) as db:
+            db.executescript((FIXTURES / "schema-1.sql").read_text())
+        return path
+
+    def upgrade(self, monkeypatch: pytest.MonkeyPatch, *statements: str) -> None:
+        """Let this tftune have one schema more."""
+        monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, statements))
+
+    def test_a_new_file_has_the_released_schema(self, released: Path) -> None:
+        new = released.with_name("new.db")
+        Store.open(new).close()
+        query = "SELECT name, sql FROM sqlite_master WHERE name LIKE 'tft_%' ORDER BY name"
+        with raw(released) as old, raw(new) as made:
+            assert old.execute(query).fetchall() == made.execute(query).fetchall()
+
+    def test_every_released_schema_has_a_fixture(self) -> None:
+        assert [FIXTURES / f"schema-{number}.sql" for number in range(1, schema.newest() + 1)] == sorted(FIXTURES.glob("schema-*.sql"))
+
+    def test_rows_of_the_released_schema_are_read(self, released: Path) -> None:
+        with Store.open(released) as store:
+            assert (store.runs(), store.trials(), store.check()) == ([RUN], TRIALS, [])
+        assert not list(released.parent.glob("*.backup-*"))
+
+    def test_migration_keeps_rows_and_makes_a_backup(self, released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.upgrade(monkeypatch, "CREATE TABLE tft_notes (text TEXT)", "UPDATE tft_trials SET text = 'moved' WHERE number = 2")
+        with Store.open(released) as store:
+            assert [each.config for each in store.trials()] == [each.config for each in TRIALS]
+            assert store.trials()[1].outcome == Failure("hang", "moved")
+            assert schema.version(store._db) == 2
+        monkeypatch.undo()
+        with Store.open(released.with_name("t.db.backup-1"), write=False) as backup:
+            assert (backup.runs(), backup.trials(), backup.check()) == ([RUN], TRIALS, [])
+
+    def test_a_migration_that_fails_changes_nothing(self, released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.upgrade(monkeypatch, "CREATE TABLE tft_notes (text TEXT)", "UPDATE no_such_table SET text = ''")
+        with pytest.raises(StoreError, match="no such table"):
+            Store.open(released)
+        monkeypatch.undo()
+        with Store.open(released) as store:
+            assert store.trials() == TRIALS
+            assert "tft_notes" not in store._db.table_names()
+
+    def test_a_reader_does_not_migrate(self, released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.upgrade(monkeypatch, "CREATE TABLE tft_notes (text TEXT)")
+        before = released.read_bytes()
+        with pytest.raises(StoreError, match=r"has schema 1, this tftune reads 2; .* upgrades it"):
+            Store.open(released, write=False)
+        assert released.read_bytes() == before
+
+    @pytest.mark.parametrize("write", [True, False])
+    def test_a_newer_schema_is_left_as_it_is(self, released: Path, write: bool) -> None:
+        with raw(released) as db:
+            db.execute("UPDATE tft_meta SET value = '7'")
+        before = released.read_bytes()
+        with pytest.raises(
+            StoreError, match=r"t\.db has schema 7, newer than this tftune's 1; upgrade tftune, or give another file with --db"
+        ):
+            Store.open(released, write=write)
+        assert released.read_bytes() == before
+
+    def test_a_file_that_only_optuna_used_is_taken_over(self, path: Path) -> None:
+        with raw(path) as db:
+            db.execute("CREATE TABLE studies (name TEXT)")
+        with Store.open(path) as store:
+            assert {"studies", "tft_trials"} <= set(store._db.table_names())
+
+
+class TestCheck:
+    def test_a_sound_database_has_no_problems(self, store: Store) -> None:
+        assert filled(store).check() == []
+
+    @pytest.mark.parametrize(
+        ("change", "sentence"),
+        [
+            ("UPDATE tft_trials SET samples_us = '[9.0, 12.5]' WHERE number = 1", r"\(row 1\) was changed: id is "),
+            ("UPDATE tft_trials SET variant = 'pull' WHERE number = 1", r"\(row 1\) was changed: variant is pull, its content says push"),
+            ("UPDATE tft_trials SET samples_us = '[9.0,' WHERE number = 1", r"\(row 1\) cannot be read: "),
+            ("UPDATE tft_trials SET shape = 'm=64' WHERE number = 5", r"\(row 5\) cannot be read: .* lacks n, k, world"),
+            ("UPDATE tft_trials SET mode = 'jit' WHERE number = 6", r"\(row 6\) cannot be read: mode='jit'"),
+            ("UPDATE tft_trials SET failure = 'slow' WHERE number = 2", r"\(row 2\) cannot be read: 'slow' is no kind"),
+            ("UPDATE tft_runs SET build = 'torch'", "run r1 cannot be read"),
+            ("UPDATE tft_meta SET value = '0'", "has schema 0, this tftune has schema 1"),
+        ],
+    )
+    def test_each_problem_is_a_sentence(self, store: Store, path: Path, change: str, sentence: str) -> None:
+        filled(store)
+        with raw(path) as db:
+            db.execute(change)
+        (problem,) = store.check()
+        assert re.search(sentence, problem)
+
+    def test_a_missing_run_is_named(self, store: Store, path: Path) -> None:
+        store.add_trial(trial())
+        with raw(path) as db:
+            db.execute("DELETE FROM tft_runs")
+        assert store.check() == [f"trial {trial().id} (row 1) names run 'r1', which is not in the database"]
+
+    def test_reading_an_unreadable_row_names_the_command(self, store: Store, path: Path) -> None:
+        store.add_trial(trial())
+        with raw(path) as db:
+            db.execute("UPDATE tft_trials SET config = '{}'")
+        with pytest.raises(StoreError, match=f"trial {trial().id} of {path} cannot be read .it lacks 'variant'.; `tftune db check`"):
+            store.trials()
+
+    def test_a_damaged_file(self, store: Store, path: Path) -> None:
+        filled(store).close()
+        with open(path, "r+b") as file:
+            file.seek(3 * 4096)
+            file.write(b"\xff" * 4096)
+        with Store.open(path) as damaged:
+            assert any("SQLite" in problem for problem in damaged.check())
+
+
+class TestOptuna:
+    def test_shares_the_file(self, store: Store, path: Path) -> None:
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        study = optuna.create_study(storage=store.optuna_storage(), study_name="s")
+        for number in range(5):
+            asked = study.ask({"x": optuna.distributions.CategoricalDistribution((1, 2, 3))})
+            store.add_trial(trial(number))
+            study.tell(asked, float(number))
+        assert store.optuna_storage() is store.optuna_storage()
+        store.close()
+        with Store.open(path) as again:
+            assert len(again.trials()) == 5
+            assert len(optuna.load_study(study_name="s", storage=again.optuna_storage()).trials) == 5
+            assert again.check() == []
+        assert pragma(path, "journal_mode") == "wal"
+
+    def test_keeps_the_journal_and_waits(self, store: Store, path: Path) -> None:
+        storage: Any = store.optuna_storage()
+        with storage.engine.connect() as connection:
+            answers = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous", "busy_timeout")]
+        assert answers == ["wal", 1, 30_000]
+
+    def test_a_path_with_odd_characters(self, tmp_path: Path) -> None:
+        odd = tmp_path / "a {b} %20 #c?.db"
+        with Store.open(odd) as store:
+            store.optuna_storage()
+            assert {"studies", "tft_trials"} <= set(store._db.table_names())
+        with Store.open(odd, write=False) as store:
+            assert store.trials() == []
+        assert all(file.name.startswith(odd.name) for file in tmp_path.iterdir())
+
+
+def test_our_connection_is_set_up(store: Store, path: Path) -> None:
+    answers = [
+        store._db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous", "busy_timeout", "foreign_keys")
+    ]
+    assert answers == ["wal", 1, 30_000, 1]
+
+
+def test_json_columns_are_json(store: Store, path: Path) -> None:
+    """Other programs read the tables too."""
+    store.add_trial(trial())
+    with raw(path) as db:
+        (samples, config) = db.execute("SELECT samples_us, config FROM tft_trials").fetchone()
+    assert json.loads(samples) == [10.0, 12.5]
+    assert json.loads(config) == {"variant": "push", "block_m": 16, "k_per_flag": 256}

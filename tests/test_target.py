@@ -1,0 +1,143 @@
+"""Targets parse and are found; versions and clocks are read from tools that may be absent, slow or silent."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from tftune.db import target
+from tftune.db.target import Target
+from tftune.kernels.chips import CHIPS, H200, MI300X
+
+
+def fake_torch(*names: str, cuda: str | None = "13.0", hip: str | None = None) -> ModuleType:
+    module = ModuleType("torch")
+    module.__spec__ = SimpleNamespace()  # type: ignore[assignment]
+    seen = SimpleNamespace(is_available=lambda: bool(names), device_count=lambda: len(names), get_device_name=lambda index: names[index])
+    vars(module).update(cuda=seen, version=SimpleNamespace(cuda=cuda, hip=hip), __version__="2.13.0")
+    return module
+
+
+def tool(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, script: str) -> None:
+    """The only tool that can be found is `name`."""
+    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+    (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+
+
+@pytest.mark.parametrize(
+    ("text", "chip", "gpus"), [("h200x8", H200, 8), ("mi300x8", MI300X, 8), ("mi300x1", MI300X, 1), ("h200x16", H200, 16)]
+)
+def test_parse(text: str, chip: object, gpus: int) -> None:
+    parsed = Target.parse(text)
+    assert (parsed.name, parsed.chip, parsed.gpus) == (text, chip, gpus)
+    assert str(parsed) == text
+
+
+@pytest.mark.parametrize("text", ["", "h200", "h200x", "h200x0", "h200x-1", "h200x08", "b300x8", "mi300xx8", "xh200x8", "h200x8 "])
+def test_parse_lists_the_chips(text: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(repr(text))} is no target; .* as in h200x8 .* the chips are {', '.join(CHIPS)}$"):
+        Target.parse(text)
+
+
+@pytest.mark.parametrize("chip", CHIPS.values(), ids=str)
+def test_every_chip_parses_back(chip: object) -> None:
+    assert isinstance(chip, type(H200))
+    assert Target.parse(Target.of(chip, 4).name) == Target.of(chip, 4)
+
+
+def test_no_gpus_make_no_target() -> None:
+    with pytest.raises(ValueError, match="at least 1 GPU, not 0"):
+        Target.of(H200, 0)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [(["NVIDIA H200"] * 8, "h200x8"), (["AMD Instinct MI300X"] * 4, "mi300x4"), (["NVIDIA H200 NVL"], "h200x1")],
+)
+def test_detect(monkeypatch: pytest.MonkeyPatch, names: list[str], expected: str) -> None:
+    monkeypatch.setitem(sys.modules, "torch", fake_torch(*names))
+    assert target.detect() == Target.parse(expected)
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        ([], "torch 2.13.0 sees no GPU .* --on model"),
+        (["NVIDIA A100"], "'NVIDIA A100' is not one that tftune knows .*H200.* --on model"),
+        (["NVIDIA H200", "NVIDIA A100"], "GPUs of 2 kinds .NVIDIA A100, NVIDIA H200."),
+    ],
+)
+def test_detect_says_why_not(monkeypatch: pytest.MonkeyPatch, names: list[str], sentence: str) -> None:
+    monkeypatch.setitem(sys.modules, "torch", fake_torch(*names))
+    with pytest.raises(ValueError, match=sentence):
+        target.detect()
+
+
+def test_detect_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="torch is not installed; use --on model"):
+        target.detect()
+
+
+def test_build_without_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool(tmp_path, monkeypatch, "nvidia-smi", "exit 9")
+    monkeypatch.setattr(target, "_driver", lambda: None)
+    found = target.build()
+    assert found["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert re.match(r"\d+\.\d+", found["tftune"])
+    assert "driver" not in found and "cuda" not in found
+
+
+def test_build_names_driver_and_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool(tmp_path, monkeypatch, "nvidia-smi", "echo 580.65.06; echo 580.65.06")
+    monkeypatch.setitem(sys.modules, "torch", fake_torch("NVIDIA H200"))
+    assert target.build().items() >= {"driver": "580.65.06", "cuda": "13.0"}.items()
+
+
+def test_build_finds_each_of_several_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = {"triton-rocm": "3.7.1", "iris": "0.2", "torch": "2.13.0+rocm7.2"}
+    monkeypatch.setattr(target, "_installed", installed.get)
+    monkeypatch.setattr(target, "_driver", lambda: "6.16.6")
+    monkeypatch.setitem(sys.modules, "torch", fake_torch("AMD Instinct MI300X", cuda=None, hip="7.2"))
+    found = target.build()
+    assert found.pop("python")
+    assert found == {"triton": "3.7.1", "iris": "0.2", "torch": "2.13.0+rocm7.2", "driver": "6.16.6", "rocm": "7.2"}
+
+
+def test_build_imports_no_torch_without_a_driver(tmp_path: Path) -> None:
+    code = "import sys; from tftune.db.target import build, _driver; build(); print(_driver() is not None or 'torch' not in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PATH": str(tmp_path)})
+    assert done.stdout == "True\n"
+
+
+def test_clocks_of_nvidia(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool(tmp_path, monkeypatch, "nvidia-smi", "echo '0, 1980, 3201, 1980, 31, 75.21, 700.00'; echo '1, 345, 3201, 1980, 29, [N/A], 700.00'")
+    read = target.clocks()
+    assert list(read) == ["0", "1"]
+    assert read["0"] == {"sm_mhz": 1980, "memory_mhz": 3201, "max_sm_mhz": 1980, "celsius": 31, "watts": 75.21, "limit_watts": 700}
+    assert read["1"]["watts"] is None
+
+
+@pytest.mark.parametrize("wrapped", ['{"gpu_data": %s}', "%s"])
+def test_clocks_of_amd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrapped: str) -> None:
+    gpus = '[{"gpu": 0, "clock": {"gfx_0": {"clk": {"value": 2100, "unit": "MHz"}}}, "usage": "N/A"}, {"gpu": 1, "power": "N/A"}]'
+    tool(tmp_path, monkeypatch, "amd-smi", f"echo '{wrapped % gpus}'")
+    assert target.clocks() == {"0": {"clock": {"gfx_0": {"clk": {"value": 2100, "unit": "MHz"}}}}, "1": {"power": "N/A"}}
+
+
+@pytest.mark.parametrize("script", ["exit 1", "echo not json", "sleep 5"])
+def test_clocks_of_a_tool_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    monkeypatch.setattr(target, "SMI_TIMEOUT_S", 0.2)
+    tool(tmp_path, monkeypatch, "amd-smi", script.replace("sleep", "/bin/sleep"))
+    assert target.clocks() == {}
+
+
+def test_clocks_without_any_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert target.clocks() == {}

@@ -1,0 +1,152 @@
+"""Training: our tree says what scikit-learn's says, loses less than any constant rule, and abstains where it is not sure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.tree import DecisionTreeRegressor
+
+from tftune.db.trial import Measurement, Trial
+from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
+from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.shape import Shape
+from tftune.kernels.space import Config
+from tftune.models import train as training
+from tftune.models.dataset import Dataset, load
+from tftune.models.features import names, vector
+from tftune.models.train import choose, round_between, train
+from tftune.models.tree import Leaf, Node, Split, Tree
+
+OP = "all_gather_gemm"
+BSP = Config("bsp", form="gather_copy")
+PUSH = SPACE.complete(Config("push"))
+Rows = Callable[..., list[Trial]]
+
+
+def features(shape: Shape) -> dict[str, float]:
+    return dict(zip(names(OP), vector(OP, shape), strict=True))
+
+
+@pytest.fixture(scope="module")
+def dataset(make_rows: Rows) -> Dataset:
+    return load(make_rows((*paper(), *paper(shard="m")[::3])), OP, "h200x8", "graph", "model")
+
+
+@pytest.fixture(scope="module")
+def tree(dataset: Dataset) -> Tree:
+    return train(dataset)
+
+
+def splits(at: Node) -> Iterator[Split]:
+    if isinstance(at, Split):
+        yield at
+        yield from splits(at.below)
+        yield from splits(at.above)
+
+
+def test_it_uses_both_kinds_of_leaves(tree: Tree) -> None:
+    assert {leaf.abstains for leaf in tree.leaves()} == {True, False}
+
+
+def test_it_agrees_with_scikit_learn_on_every_training_shape(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without merging, each shape gets the choice of the very leaf that scikit-learn puts it into."""
+    monkeypatch.setattr(training, "MERGE_LOSS", -math.inf)
+    monkeypatch.setattr(training, "_same_leaf", lambda one, other: False)
+    tree, configs = train(dataset), dataset.configs
+    told = training.distinct([features(shape) for shape in dataset.shapes])
+    points = [[features(shape)[name] for name in told] for shape in dataset.shapes]
+    table = [[dataset.loss(shape, config) for config in configs] for shape in dataset.shapes]
+    places = DecisionTreeRegressor(max_depth=4, random_state=0).fit(points, table).apply(points)
+    for place, shape in zip(places, dataset.shapes, strict=True):
+        together = [other for there, other in zip(places, dataset.shapes, strict=True) if there == place]
+        leaf, _ = tree.walk(features(shape))
+        assert leaf.config == choose(dataset, together, configs) and leaf.rows == len(together)
+
+
+def test_every_training_shape_loses_what_its_leaf_says_at_most(dataset: Dataset, tree: Tree) -> None:
+    for shape in dataset.shapes:
+        leaf, _ = tree.walk(features(shape))
+        assert dataset.loss(shape, leaf.config) <= math.log(leaf.worst_regret) + 1e-4
+    assert sum(leaf.rows for leaf in tree.leaves()) == len(dataset.shapes)
+
+
+def test_it_loses_less_than_any_single_config(dataset: Dataset, tree: Tree) -> None:
+    lost = sum(dataset.loss(shape, tree.walk(features(shape))[0].config) for shape in dataset.shapes)
+    for config in dataset.configs:
+        assert lost <= sum(dataset.loss(shape, config) for shape in dataset.shapes) + 0.005 * len(dataset.shapes)
+
+
+def test_a_fused_leaf_is_faster_than_bsp_on_each_of_its_shapes(dataset: Dataset, tree: Tree) -> None:
+    for shape in dataset.shapes:
+        leaf, _ = tree.walk(features(shape))
+        assert leaf.abstains or (leaf.speedup_low or 0) >= 1 <= dataset.speedup_low(shape, leaf.config)
+
+
+def test_boundary_values_go_below(tree: Tree) -> None:
+    for split in splits(tree.root):
+        alone = replace(tree, root=replace(split, below=_leaf("below"), above=_leaf("above")))
+        assert alone.walk({split.feature: split.threshold})[0].reason == "below"
+        assert alone.walk({split.feature: math.nextafter(split.threshold, math.inf)})[0].reason == "above"
+
+
+def _leaf(reason: str) -> Leaf:
+    return Leaf(BSP, BSP, 1, 1.0, None, reason, "")
+
+
+def test_thresholds_read_well(tree: Tree) -> None:
+    assert all(len(f"{split.threshold:g}") <= 6 and float(f"{split.threshold:g}") == split.threshold for split in splits(tree.root))
+
+
+def test_the_gap_beside_a_fused_leaf_is_left_to_bsp(make_rows: Rows) -> None:
+    tree = train(load(make_rows(paper()), OP, "h200x8", "graph", "model"))
+    sides = {shape.m: tree.walk(features(shape))[0].abstains for shape in paper()}
+    turns = [(low, high) for low, high in zip(sides, list(sides)[1:], strict=False) if sides[low] != sides[high]]
+    assert turns
+    for low, high in turns:
+        middle = tree.walk(features(AllGatherGemm(m=(low + high) // 2, n=3584, k=8192, world=8)))[0]
+        assert middle.abstains or high - low <= 1
+
+
+def measured(shape: Shape, config: Config, us: tuple[float, ...], bsp_us: tuple[float, ...] = ()) -> Trial:
+    return Trial(shape, config, "graph", "h200x8", "node", "run", "code", Measurement(us, bsp_us, 1e-4), "final")
+
+
+@pytest.mark.parametrize(("bsp_us", "abstains"), [((98.0, 98.0, 98.0), True), ((150.0, 150.0, 150.0), False)])
+def test_an_unsure_speedup_makes_every_leaf_abstain(bsp_us: tuple[float, ...], abstains: bool) -> None:
+    rows = [measured(shape, BSP, (bsp_us[0],)) for shape in paper()[8:]]
+    rows += [measured(shape, PUSH, (95.0, 97.0, 99.0), bsp_us) for shape in paper()[8:]]
+    assert {leaf.abstains for leaf in train(load(rows, OP, "h200x8", "graph", "node")).leaves()} == {abstains}
+
+
+def test_the_reason_names_the_rival_and_the_next_best_may_win() -> None:
+    shape, pull = paper()[9], Config("pull", **dict(PUSH.knobs))
+    rows = [measured(shape, BSP, (100.0,) * 3), measured(shape, PUSH, (80.0,) * 3, (79.0, 100.0, 100.0))]
+    dataset = load([*rows, measured(shape, pull, (90.0,) * 3, (95.0,) * 3)], OP, "h200x8", "graph", "node")
+    leaf = training.make_leaf(dataset, [shape], (BSP, PUSH), choose(dataset, [shape], (BSP, PUSH)))
+    assert leaf.abstains and leaf.reason.startswith("push may be faster, but the lower bound of its speed-up over BSP is 0.99")
+    assert choose(dataset, [shape], (BSP, PUSH, pull)) == pull
+
+
+def test_one_shape_is_enough(make_rows: Rows) -> None:
+    tree = train(load(make_rows(paper()[:1]), OP, "h200x8", "graph", "model"))
+    assert isinstance(tree.root, Leaf) and tree.root.rows == 1
+
+
+def test_what_was_measured_is_written_down(tree: Tree) -> None:
+    assert dict(tree.measured) == {"b_layout": ("kn",), "dtype": ("fp16",), "shard": ("k", "m"), "world": (8,)}
+
+
+def test_a_tree_survives_its_dictionary(tree: Tree) -> None:
+    assert Tree.from_dict(tree.to_dict()) == tree
+
+
+@given(st.floats(-1e9, 1e9), st.floats(-1e9, 1e9), st.sampled_from([(0.25, 0.75), (0.0, 0.25), (0.75, 1.0)]))
+def test_a_round_threshold_separates_its_neighbours(one: float, other: float, part: tuple[float, float]) -> None:
+    low, high = min(one, other), max(one, other)
+    if low < high:
+        assert low <= round_between(low, high, part) < high

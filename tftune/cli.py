@@ -1,0 +1,356 @@
+"""The command `tftune`: search, train, export, select, explain, report, doctor, trials, db.
+
+Each command only gathers its arguments, asks the rooms, and prints. Whatever is heavy is imported inside the command that needs it.
+Wrong input is one sentence on stderr and exit code 2; TFTUNE_DEBUG=1 shows the traceback. The environment is read here only.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+
+try:
+    import typer
+except ModuleNotFoundError as missing:
+    print(f"error: the command line needs {missing.name}, which comes with: pip install 'tftune[tune]'", file=sys.stderr)
+    sys.exit(2)
+
+from tftune.db.trial import MODES, Trial
+from tftune.kernels.registry import OPS, Operation, operation
+from tftune.kernels.shape import Shape
+
+if TYPE_CHECKING:
+    from tftune.db.store import Store
+    from tftune.fitting import Source
+    from tftune.tables import Line
+    from tftune.tuner.benches import Bench
+
+USAGE, INTERRUPTED = 2, 130
+UsageError: Any = typer.BadParameter.__bases__[0]  # typer brings its own click, or takes the installed one, by its version
+EXPECTED = (ValueError, OSError, ImportError, NotImplementedError, UsageError)
+"""What the rooms raise for wrong input or a machine that lacks something: each carries its sentence."""
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+trials_app = typer.Typer(help="Move rows between databases and JSONL files.")
+db_app = typer.Typer(help="Look after a database.")
+app.add_typer(trials_app, name="trials")
+app.add_typer(db_app, name="db")
+
+Op = Annotated[str, typer.Argument(metavar="OP", help=f"Operation: {', '.join(OPS)}.")]
+ShapeText = Annotated[str, typer.Argument(metavar="SHAPE", help="One shape, as in m=64,n=3584,k=8192,world=8.")]
+Db = Annotated[Path, typer.Option("--db", metavar="PATH", envvar="TFTUNE_DB", help="Database of runs and trials.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else there.")]
+TargetName = Annotated[str | None, typer.Option("--target", metavar="TARGET", help="Machine, <chip>x<GPUs>, such as h200x8 or mi300x8.")]
+BenchName = Annotated[
+    Literal["node", "model", "replay"] | None, typer.Option(help="Rows of this bench; default: node, else what there is.")
+]
+OneMode = Annotated[Literal["graph", "eager"], typer.Option(help="How the server launches: captured in a graph, or eagerly.")]
+Artifact = Annotated[Path | None, typer.Option(metavar="PATH", help="An exported artifact; default: the one shipped for the target.")]
+AllowModelled = Annotated[bool, typer.Option("--allow-modelled", help="Also answer from leaves that were modelled, not measured.")]
+DEFAULT_DB = Path("tftune.db")
+
+
+@app.callback()
+def about() -> None:
+    """Tune, train and select kernels that fuse communication into computation on one multi-GPU node."""
+
+
+@app.command()
+def search(
+    op: Op,
+    shapes: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SHAPES",
+            help="Shape, YAML or JSON file, or named set (paper, paper:shard=m); repeat, or separate by ';'.",
+        ),
+    ] = None,
+    on: Annotated[Literal["node", "model", "replay"], typer.Option(help="Real GPUs, the analytic model, or stored rows.")] = "node",
+    target: TargetName = None,
+    mode: Annotated[Literal["graph", "eager", "both"], typer.Option(help="Captured in a graph, eager, or both.")] = "both",
+    effort: Annotated[Literal["quick", "default", "exhaustive"], typer.Option(help="Trials for each shape and mode.")] = "default",
+    budget: Annotated[str | None, typer.Option(metavar="DURATION", help="Stop after this wall-clock time, such as 90s, 10m or 2h.")] = None,
+    variant: Annotated[list[str] | None, typer.Option(metavar="VARIANT", help="Only this variant, and BSP; repeat for several.")] = None,
+    sampler: Annotated[Literal["lfbo", "tpe", "random", "exhaustive"], typer.Option(help="How the next config is proposed.")] = "lfbo",
+    seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
+    db: Db = DEFAULT_DB,
+    gpus: Annotated[int | None, typer.Option(min=1, help="Use at most this many GPUs.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Find the fastest config of each shape; every trial is stored, and the same command resumes after a stop."""
+    from tftune import tables
+    from tftune.console import Progress, note, print_json, print_table
+    from tftune.machine import check_worlds, find_target, make_bench, seconds
+    from tftune.shapes_file import read_shapes
+
+    known = operation(op)
+    wanted = read_shapes(known, shapes or ["paper"])
+    variants = _known_variants(known, variant or [])
+    budget_s = seconds(budget) if budget else None
+    machine = find_target(on, target)
+    check_worlds(wanted, machine, gpus)
+    word = tables.BENCH_WORDS[on]
+    note(f"{op} on {machine.name}, {word}: {len(wanted)} shape{'s' * (len(wanted) > 1)}, mode {mode}, effort {effort}, stored in {db}")
+    modes = MODES if mode == "both" else (mode,)
+    with _open(db, write=True) as store, closing(make_bench(on, known, machine, wanted, store)) as bench:
+        options: dict[str, Any] = dict(effort=effort, budget_s=budget_s, sampler=sampler, variants=variants, seed=seed)
+        found = _search(op, wanted, modes, bench, store, Progress(budget_s), options)
+    if as_json:
+        return print_json([line.to_dict() for line in found])
+    shown = tables.variants_of(found)
+    print_table(f"{op} on {machine.name}, {word}", tables.head(shown), [tables.cells(line, shown) for line in found])
+    for sentence in tables.headline(found):
+        print(sentence)
+
+
+def _search(
+    op: str, shapes: Sequence[Shape], modes: Sequence[str], bench: Bench, store: Store, progress: Any, options: Mapping[str, Any]
+) -> list[Line]:
+    """The tuner's search, given the analytic model for its first proposals, with its results as table lines."""
+    from tftune.models.timeline import predict
+    from tftune.tables import Line
+    from tftune.tuner.search import search as run
+
+    best = run(op, shapes, modes, bench, store, progress=progress, predict=predict, **options)
+    found = [Line(b.shape, b.mode, b.winner, b.bsp, b.by_variant, b.evaluations, b.feasible, len(b.tied)) for b in best]
+    return sorted(found, key=lambda line: MODES.index(line.mode))
+
+
+def _known_variants(known: Operation, names: Sequence[str]) -> tuple[str, ...]:
+    for name in names:
+        known.space.choices(name)
+    return tuple(names)
+
+
+@app.command()
+def train(op: Op, target: TargetName = None, bench: BenchName = None, db: Db = DEFAULT_DB, as_json: Json = False) -> None:
+    """Fit a tree for each mode and judge it on held-out shapes; prints both and writes nothing (export writes the artifact)."""
+    from tftune import tables
+    from tftune.console import print_json
+    from tftune.explain import tree_text
+    from tftune.fitting import fit
+
+    found = fit(_source(op, target, bench, db))
+    word = tables.BENCH_WORDS[found.source.bench]
+    if as_json:
+        modes = {m: {"tree": tree.to_dict(), "held_out": found.evaluations[m].to_dict()} for m, tree in found.trees.items()}
+        return print_json({"op": op, "target": found.source.target, "bench": found.source.bench, "times": word, "modes": modes})
+    for mode, tree in found.trees.items():
+        data = found.datasets[mode]
+        print(f"{op} on {data.target}, mode {mode}: {len(data.shapes)} shapes, {data.rows:,} rows, {word}")
+        print(tree_text(tree))
+        print(f"held out ({word}): {found.evaluations[mode]}")
+        rules = (f"{name} {score.geomean_regret:.3f}" for name, score in found.evaluations[mode].rules.items())
+        print(f"constant rules there: regret {', '.join(rules)} (geomean)\n")
+
+
+@app.command()
+def export(
+    op: Op,
+    target: TargetName = None,
+    bench: BenchName = None,
+    out: Annotated[Path | None, typer.Option(help="The artifact to write; default: OP__TARGET.json here.", metavar="PATH")] = None,
+    db: Db = DEFAULT_DB,
+) -> None:
+    """Train as `train` does, and write the artifact: trees, provenance, held-out report and digest in one JSON file."""
+    from tftune.fitting import fit, newest_build
+    from tftune.models.export import export as write
+    from tftune.models.export import provenance
+    from tftune.tables import BENCH_WORDS
+
+    found = fit(_source(op, target, bench, db))
+    origin = provenance(found.datasets, found.evaluations, newest_build(found.source))
+    path = write(found.trees, out or Path(f"{op}__{found.source.target}.json"), origin)
+    print(f"{path}: {op} on {found.source.target}, {BENCH_WORDS[found.source.bench]}, modes {', '.join(found.trees)}, {origin.rows:,} rows")
+
+
+@app.command()
+def select(
+    op: Op,
+    shape: ShapeText,
+    mode: OneMode = "graph",
+    target: TargetName = None,
+    artifact: Artifact = None,
+    allow_modelled: AllowModelled = False,
+    as_json: Json = False,
+) -> None:
+    """The config to run for one shape, and whether it rests on measured or modelled times."""
+    import tftune
+    from tftune.console import print_json
+
+    asked = operation(op).shape.parse(shape)
+    selector = tftune.load(artifact, target, allow_modelled)
+    selection = selector.select(asked, mode)
+    machine = selector.artifacts[op].target.name if op in selector.artifacts else None
+    if as_json:
+        answer = {"shape": str(asked), "mode": mode, "target": machine, "config": selection.config.to_dict()}
+        return print_json(answer | {"source": selection.source, "reason": selection.reason})
+    print(f"{selection.config}\n  {selection.source}, for {asked} in mode {mode} on {machine}\n  why: {selection.reason}")
+
+
+@app.command()
+def explain(
+    op: Op,
+    shape: ShapeText,
+    mode: OneMode = "graph",
+    target: TargetName = None,
+    artifact: Artifact = None,
+    allow_modelled: AllowModelled = False,
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
+    """Why that config: the path in the tree, its leaf, and the nearest shapes with their times and intervals."""
+    import tftune
+    from tftune.console import print_json, print_table
+    from tftune.explain import explain as say
+    from tftune.explain import nearest_table
+    from tftune.tables import BENCH_WORDS
+
+    asked = operation(op).shape.parse(shape)
+    selector = tftune.load(artifact, target, allow_modelled)
+    found = say(selector, asked, mode, _rows_at(db, op))
+    if as_json:
+        return print_json(found.to_dict())
+    print("\n".join(found.sentences()))
+    if found.nearest:
+        print()
+        print_table(f"nearest shapes, {BENCH_WORDS[found.nearest[0].winner.bench]}", *nearest_table(found.nearest))
+
+
+@app.command()
+def report(
+    op: Annotated[str | None, typer.Option(help="Only this operation.")] = None,
+    target: TargetName = None,
+    bench: BenchName = None,
+    out: Annotated[Path, typer.Option(help="Folder for the pages and their PNGs.", metavar="DIR")] = Path("report"),
+    db: Db = DEFAULT_DB,
+) -> None:
+    """Write a page with figures (HTML, and PNGs beside it) for each operation, target and bench in the database."""
+    from tftune.db.target import Target
+    from tftune.fitting import sources, trees_or_reasons
+    from tftune.report import Page, write
+
+    wanted = (operation(op).name if op else None, Target.parse(target).name if target else None, bench)
+    with _open(db) as store:
+        found = sources(store.trials(), store.runs())
+    chosen = [s for s in found if all(want in (None, has) for want, has in zip(wanted, (s.op, s.target, s.bench), strict=True))]
+    if not chosen:
+        there = ", ".join(f"{s.op} on {s.target} ({s.bench})" for s in found) or "nothing"
+        raise ValueError(f"{db} has no rows to report; it has {there}; run `tftune search`")
+    for source in chosen:
+        page = Page(source.op, source.target, source.bench, source.trials, source.runs, trees_or_reasons(source))
+        for path in write(page, out):
+            print(path)
+
+
+@app.command()
+def doctor(as_json: Json = False) -> None:
+    """What works on this machine: packages, GPUs, driver, links, and why a shipped artifact does or does not apply."""
+    from tftune.console import print_json
+    from tftune.doctor import examine, sentences
+
+    found = examine()
+    print_json(found) if as_json else print("\n".join(sentences(found)))
+
+
+def _source(op: str, target: str | None, bench: str | None, db: Path) -> Source:
+    """The rows of the database that train and export are meant to use."""
+    from tftune.fitting import choose, sources
+
+    with _open(db) as store:
+        found = sources(store.trials(), store.runs())
+    return choose(found, operation(op).name, target, bench, str(db))
+
+
+def _rows_at(db: Path, op: str) -> list[Trial]:
+    """The rows of a database where there is one, else those of the checkout."""
+    from tftune.machine import stored_or_committed
+
+    if not db.exists():
+        return stored_or_committed(None, op)
+    with _open(db) as store:
+        return stored_or_committed(store, op)
+
+
+@trials_app.command("import")
+def import_trials(file: Annotated[Path, typer.Argument(metavar="FILE", help="JSONL rows to add.")], db: Db = DEFAULT_DB) -> None:
+    """Add the rows of a JSONL file to the database: all of them or none; rows already there are passed over."""
+    with _open(db, write=True) as store:
+        added, there = store.import_rows(file)
+    print(f"{file}: {added} trials added to {db}, {there} already there")
+
+
+@trials_app.command("export")
+def export_trials(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSONL file to write; replaced whole.")],
+    op: Annotated[str | None, typer.Option(help="Only this operation.")] = None,
+    target: TargetName = None,
+    bench: BenchName = None,
+    mode: Annotated[Literal["graph", "eager"] | None, typer.Option(help="Only this mode.")] = None,
+    db: Db = DEFAULT_DB,
+) -> None:
+    """Write rows of the database, and the runs they belong to, as JSONL."""
+    from tftune.db.target import Target
+
+    op, target = operation(op).name if op else None, Target.parse(target).name if target else None
+    with _open(db) as store:
+        count = store.export_rows(file, op=op, target=target, bench=bench, mode=mode)
+    print(f"{count} trials written to {file}")
+
+
+@db_app.command("check")
+def check(db: Db = DEFAULT_DB, as_json: Json = False) -> None:
+    """Read every row of the database and say what is wrong with it; exit code 1 where something is."""
+    from tftune.console import print_json
+
+    with _open(db) as store:
+        problems = store.check()
+    if as_json:
+        print_json({"db": str(db), "sound": not problems, "problems": problems})
+    else:
+        print("\n".join(problems) or f"{db} is sound")
+    raise typer.Exit(1 if problems else 0)
+
+
+@contextmanager
+def _open(path: Path, *, write: bool = False) -> Iterator[Store]:
+    from tftune.db.store import Store
+
+    with Store.open(path, write=write) as store:
+        yield store
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit: 0, 2 with one sentence for wrong input, 130 after Ctrl-C."""
+    arguments = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    try:
+        code = app(arguments, prog_name="tftune", standalone_mode=False)
+    except (typer.Abort, KeyboardInterrupt):
+        code = INTERRUPTED
+    except EXPECTED as error:
+        if os.environ.get("TFTUNE_DEBUG"):
+            raise
+        _fail(f"error: {_sentence(error)}", USAGE)
+    if code == INTERRUPTED:  # newer typer returns it, older typer raises
+        _fail("stopped" + "; what finished is stored, and the same command resumes" * (arguments[0] == "search"), INTERRUPTED)
+    sys.exit(code)
+
+
+def _fail(sentence: str, code: int) -> NoReturn:
+    print(sentence, file=sys.stderr)
+    sys.exit(code)
+
+
+def _sentence(error: Any) -> str:
+    """What an error says, on one line."""
+    text = str(error)
+    if isinstance(error, UsageError):
+        command = error.ctx.command_path if error.ctx else "tftune"
+        text = f"{error.format_message().replace('Value error, ', '').rstrip('.')}; see `{command} --help`"
+    elif isinstance(error, OSError) and error.filename:
+        text = f"{error.filename}: {error.strerror}"
+    return " ".join(text.split())

@@ -1,0 +1,134 @@
+"""What works on this machine: packages, GPUs, links, kernels' libraries, and whether each shipped artifact applies here."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any
+
+from tftune.tables import BENCH_WORDS
+
+PACKAGES = {
+    "tune": ("optuna", "scikit-learn", "sqlite-utils", "numpy", "scipy", "matplotlib", "pyyaml", "typer", "rich"),
+    "cuda": ("torch", "triton", "tokenspeed-iris"),
+}
+"""Distributions that each extra brings."""
+IMPORTED = ("triton", "iris")
+"""What the kernels import: a found package is not always one that loads."""
+
+
+def examine() -> dict[str, Any]:
+    """Everything that `tftune doctor` says, as JSON values. Nothing here fails: what does not work is told as a sentence."""
+    target, why = _target()
+    return {
+        "python": platform.python_version(),
+        "packages": {extra: {name: _version(name) for name in names} for extra, names in PACKAGES.items()},
+        "imports": {name: _why_not_imported(name) or "ok" for name in IMPORTED},
+        "build": _build(),
+        "gpus": _gpus(),
+        "target": target or None,
+        "why_no_target": why,
+        "artifacts": [_artifact(path, target, why) for path in _shipped()],
+    }
+
+
+def _shipped() -> list[Path]:
+    from tftune.models.selector import SHIPPED
+
+    return sorted(SHIPPED.glob("*.json"))
+
+
+def _artifact(path: Path, target: str, why_no_target: str) -> dict[str, Any]:
+    """One shipped artifact, and every reason for which it (or some of its leaves) does not apply here."""
+    from tftune.models.selector import Selector, read_artifact
+
+    try:
+        artifact = read_artifact(path)
+    except ValueError as error:
+        return {"file": path.name, "applies": False, "why_not": [str(error)]}
+    elsewhere = f"it is for {artifact.target}, and this machine is {target}" if target else why_no_target
+    reasons = [elsewhere] if artifact.target.name != target else []
+    if artifact.modelled:
+        reasons.append("its times are modelled; serve them with --allow-modelled")
+    reasons += [f"{leaf} answers BSP: {why}" for leaf, why in Selector(artifact).disabled().items()]
+    return {"file": path.name, "op": artifact.op, "target": artifact.target.name, "times": BENCH_WORDS[artifact.bench],
+            "applies": not reasons, "why_not": reasons}  # fmt: skip
+
+
+def _version(name: str) -> str | None:
+    """None where the package is not installed."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _why_not_imported(name: str) -> str | None:
+    """A GPU library can fail in its own way while loading (a missing driver is an OSError or a RuntimeError)."""
+    try:
+        import_module(name)
+    except (ImportError, OSError, RuntimeError, AttributeError) as error:
+        return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return None
+
+
+def _build() -> dict[str, str]:
+    from tftune.db.target import build
+
+    return build()
+
+
+def _target() -> tuple[str, str]:
+    """The name of this machine's target, or the sentence that says why it has none."""
+    from tftune.db.target import detect
+
+    try:
+        return detect().name, ""
+    except (ValueError, ImportError) as error:
+        return "", str(error)
+
+
+def _gpus() -> dict[str, Any]:
+    """Names of the GPUs and how many ordered pairs can read each other's memory; empty without torch or GPUs."""
+    try:
+        import torch
+    except ImportError:
+        return {"names": [], "peer_pairs": 0, "pairs": 0}
+    count = torch.cuda.device_count()
+    pairs = [(a, b) for a in range(count) for b in range(count) if a != b]
+    peers = sum(torch.cuda.can_device_access_peer(a, b) for a, b in pairs)
+    return {"names": [torch.cuda.get_device_name(i) for i in range(count)], "peer_pairs": peers, "pairs": len(pairs)}
+
+
+def sentences(found: dict[str, Any]) -> Iterator[str]:
+    """The examination as lines of text."""
+    yield f"python {found['python']}"
+    for extra, versions in found["packages"].items():
+        missing = [name for name, version in versions.items() if version is None]
+        yield f"[{extra}] " + ", ".join(f"{name} {version}" for name, version in versions.items() if version)
+        if missing:
+            yield f"[{extra}] not installed: {', '.join(missing)}; pip install 'tftune[{extra}]'" + _rocm(extra)
+    yield from (f"import {name}: {result}" for name, result in found["imports"].items())
+    yield (
+        "driver: " + ", ".join(f"{name} {found['build'][name]}" for name in ("driver", "cuda", "rocm") if name in found["build"]) or "none"
+    )
+    gpus = found["gpus"]
+    yield f"GPUs: {', '.join(gpus['names']) or 'none'}" + (
+        f"; {gpus['peer_pairs']} of {gpus['pairs']} pairs reach each other" * bool(gpus["pairs"])
+    )
+    yield f"target: {found['target']}" if found["target"] else f"target: none ({found['why_no_target']})"
+    yield from _artifact_sentences(found["artifacts"])
+
+
+def _rocm(extra: str) -> str:
+    return " (on ROCm, torch and its Triton come from ROCm and Iris from its repository)" if extra == "cuda" else ""
+
+
+def _artifact_sentences(artifacts: list[dict[str, Any]]) -> Iterator[str]:
+    if not artifacts:
+        yield "artifacts: none is shipped; `tftune export` writes one"
+    for artifact in artifacts:
+        reasons = "; ".join(artifact["why_not"])
+        yield f"artifact {artifact['file']}: " + ("applies here" if artifact["applies"] else f"does not apply here: {reasons}")

@@ -1,0 +1,98 @@
+"""Why a config was selected: the path in the tree, its leaf, and the measured shapes nearest to the one asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tftune.db.trial import Trial
+from tftune.kernels.shape import Shape
+from tftune.models.selector import Selection, Selector
+from tftune.models.tree import Leaf, Node, Tree
+from tftune.tables import Line, label, lines, measurement, ratio_text, variants_of
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One answer of a selector, and what it rests on."""
+
+    shape: Shape
+    mode: str
+    target: str
+    selection: Selection
+    path: tuple[str, ...]
+    leaf: Leaf | None
+    """None where the answer does not come from a tree."""
+    nearest: list[Line]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "shape": str(self.shape), "mode": self.mode, "target": self.target, "config": self.selection.config.to_dict(),
+            "source": self.selection.source, "reason": self.selection.reason, "path": list(self.path),
+            "leaf": self.leaf.to_dict() if self.leaf else None, "nearest": [line.to_dict() for line in self.nearest],
+        }  # fmt: skip
+
+    def sentences(self) -> Iterator[str]:
+        """The answer as lines of text, without the table of the nearest shapes."""
+        yield f"{self.selection.config}"
+        yield f"  {self.selection.source}, for {self.shape} in mode {self.mode} on {self.target}"
+        yield f"  why: {self.selection.reason}"
+        if self.leaf:
+            yield "  path: " + (", then ".join(self.path) or "the tree is a single leaf")
+            yield f"  leaf: {leaf_text(self.leaf)}"
+
+
+def explain(selector: Selector, shape: Shape, mode: str, rows: Sequence[Trial], count: int = 3) -> Explanation:
+    """The selector's answer for a shape, with the `count` nearest shapes among the rows of the artifact's target and bench."""
+    from tftune.tuner.search import distance
+
+    artifact = selector.artifacts.get(shape.op)
+    selection, path = selector.select(shape, mode), selector.path(shape, mode)
+    mine = [row for row in rows if artifact and (row.target, row.bench, row.mode) == (artifact.target.name, artifact.bench, mode)]
+    nearest = sorted(lines(mine), key=lambda line: distance(shape, line.shape))[:count]
+    leaf = _leaf(artifact.trees.get(mode), shape) if artifact and selection.source != "fallback" else None
+    return Explanation(shape, mode, artifact.target.name if artifact else "no target", selection, path, leaf, nearest)
+
+
+def _leaf(tree: Tree | None, shape: Shape) -> Leaf | None:
+    from tftune.models.features import names, vector
+
+    return tree.walk(dict(zip(names(shape.op), vector(shape.op, shape), strict=True)))[0] if tree else None
+
+
+def leaf_text(leaf: Leaf) -> str:
+    """What a leaf rests on."""
+    shapes = f"{leaf.rows} training shape{'s' if leaf.rows != 1 else ''}, regret at most {leaf.worst_regret:.2f}"
+    return shapes + (f", at least {leaf.speedup_low:.2f}x over BSP" if leaf.speedup_low is not None else "")
+
+
+def tree_text(tree: Tree) -> str:
+    """The tree, one indented line for each condition and leaf."""
+    return "\n".join(_node_text(tree.root, ""))
+
+
+def _node_text(node: Node, indent: str) -> Iterator[str]:
+    if isinstance(node, Leaf):
+        yield f"{indent}{node.config}: {leaf_text(node)}"
+        return
+    for child, sign in ((node.below, "<="), (node.above, ">")):
+        yield f"{indent}{node.feature} {sign} {node.threshold:g}"
+        yield from _node_text(child, indent + "  ")
+
+
+def nearest_table(nearest: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
+    """Head and rows of the nearest shapes: the median of each variant with its 95 % interval."""
+    variants = variants_of(nearest)
+    head = ["nearest shape", *(f"{label(variant)} us" for variant in variants), "winner", "over BSP"]
+    return head, [[str(line.shape), *_times(line, variants), label(line.winner.config.variant), ratio_text(line.ratio)] for line in nearest]
+
+
+def _times(line: Line, variants: Sequence[str]) -> Iterator[str]:
+    for variant in variants:
+        if variant not in line.by_variant:
+            yield "-"
+            continue
+        found = measurement(line.by_variant[variant])
+        low, high = found.interval_us
+        yield f"{found.median_us:,.1f}" + (f" ({low:,.1f}-{high:,.1f})" if low < high else "")

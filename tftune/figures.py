@@ -1,0 +1,236 @@
+"""The report's figures, drawn with matplotlib: time, speed-up, tree, failures. Imported only by the report.
+
+Few colours, one per variant wherever it appears; lines are labelled where they end instead of in a legend.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import fields
+from typing import Any
+
+import matplotlib
+import matplotlib.ticker
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tftune.db.trial import FAILURES, MODES, Failure, Trial
+from tftune.models.tree import Leaf, Node, Tree
+from tftune.tables import BENCH_WORDS, Line, label, speedup, variants_of
+
+INK, QUIET, FAINT = "#22262b", "#6b7280", "#e5e7eb"
+COLOURS = {"bsp": "#8a8f98", "pull": "#2b6cb0", "push": "#dd6b20"}
+SPARE_COLOURS = ("#2f855a", "#805ad5", "#b83280", "#b7791f")
+MOST_FAMILIES = 4
+"""Rows of panels in one figure; the table below it shows every shape."""
+STYLE: dict[Any, Any] = {
+    "font.size": 9, "text.color": INK, "axes.labelcolor": QUIET, "axes.edgecolor": "#c5c9d0", "axes.linewidth": 0.8, "axes.titlesize": 10,
+    "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.grid.axis": "y",
+    "axes.axisbelow": True, "grid.color": FAINT, "grid.linewidth": 0.8, "xtick.color": QUIET, "ytick.color": QUIET,
+    "xtick.major.size": 0, "ytick.major.size": 0, "xtick.minor.size": 0, "ytick.minor.size": 0, "figure.facecolor": "white",
+}  # fmt: skip
+
+
+def style() -> AbstractContextManager[None]:
+    """Everything that the figures change of matplotlib's defaults; enter it around drawing and saving."""
+    return matplotlib.rc_context(STYLE)
+
+
+def colour(variant: str) -> str:
+    """The variant's colour, the same in every figure and page."""
+    return COLOURS.get(variant) or SPARE_COLOURS[sum(variant.encode()) % len(SPARE_COLOURS)]
+
+
+def _size_name(line: Line) -> str:
+    """The first field of a shape is what its family leaves open: the number of tokens, M."""
+    return fields(line.shape)[0].name
+
+
+def _size(line: Line) -> int:
+    return int(getattr(line.shape, _size_name(line)))
+
+
+def _family(line: Line) -> str:
+    return str(line.shape).partition(",")[2].replace(",", "  ")
+
+
+Ends = dict[str, tuple[float, float]]
+"""Where each variant's line ends, for its label."""
+
+
+def _panels(lines: Sequence[Line], draw: Callable[[Axes, list[Line]], Ends], y_axis: Callable[[Axes], None], y_title: str) -> Figure:
+    """A grid of panels, a row for each family (the first few) and a column for each mode; a row shares its y axis."""
+    families = list(dict.fromkeys(_family(line) for line in lines))[:MOST_FAMILIES]
+    modes = [mode for mode in MODES if any(line.mode == mode for line in lines)]
+    figure = Figure(figsize=(max(5.8 * len(modes), 6.6), 3.7 * len(families)), layout="constrained")
+    grid = figure.subplots(len(families), len(modes), squeeze=False, sharey="row")
+    for family, panels in zip(families, grid, strict=True):
+        chosen = [[line for line in lines if _family(line) == family and line.mode == mode] for mode in modes]
+        drawn = [draw(ax, sorted(part, key=_size)) if part else {} for ax, part in zip(panels, chosen, strict=True)]
+        for ax, mode, part, ends in zip(panels, modes, chosen, drawn, strict=True):
+            ax.set_title(f"{mode}   {family}", fontsize=9, color=QUIET, pad=10)
+            _size_axis(ax, part)
+            y_axis(ax)
+            _end_labels(ax, ends)
+        panels[0].set_ylabel(f"{y_title}, {BENCH_WORDS[lines[0].winner.bench]}")
+    return figure
+
+
+def _size_axis(ax: Axes, lines: Sequence[Line]) -> None:
+    if not (sizes := sorted({_size(line) for line in lines})):
+        return
+    shown = sizes[:: -(-len(sizes) // 14)]
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(shown, [str(size) for size in shown], fontsize=8)
+    ax.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
+    ax.set_xlabel(_size_name(lines[0]).upper())
+    low, high = min(sizes), max(sizes)
+    span = math.log2(high / low) or 1.0
+    ax.set_xlim(low / 2 ** (0.04 * span), high * 2 ** (0.13 * span))  # room for the labels where the lines end
+
+
+def _end_labels(ax: Axes, ends: Ends) -> None:
+    """Names at the line ends, moved apart where two would overlap. Both axes are logarithmic."""
+    low, high = (math.log(limit) for limit in ax.get_ylim())
+    placed = -math.inf
+    for variant, (x, y) in sorted(ends.items(), key=lambda end: end[1][1]):
+        placed = max((math.log(y) - low) / (high - low), placed + 0.06)
+        ax.annotate(
+            label(variant), (x, math.exp(low + placed * (high - low))), xytext=(7, 0), textcoords="offset points", va="center",
+            color=colour(variant), fontweight="bold", annotation_clip=False,
+        )  # fmt: skip
+
+
+def time_figure(lines: Sequence[Line]) -> Figure:
+    """Time of each variant's best config against M, both logarithmic; a filled mark is the fastest at its M."""
+    return _panels(lines, _draw_times, _time_axis, "µs for one call")
+
+
+def _draw_times(ax: Axes, lines: Sequence[Line]) -> Ends:
+    ends: Ends = {}
+    for variant in variants_of(lines):
+        having = [line for line in lines if variant in line.by_variant]
+        xs, ys = [_size(line) for line in having], [line.median_us(variant) for line in having]
+        fills = [colour(variant) if line.winner.config.variant == variant else "white" for line in having]
+        ax.plot(xs, ys, color=colour(variant), lw=1.8, zorder=2 if variant == "bsp" else 3)
+        ax.scatter(xs, ys, s=26, zorder=4, edgecolors=colour(variant), linewidths=1.3, color=fills)
+        ends[variant] = (xs[-1], ys[-1])
+    return ends
+
+
+def _time_axis(ax: Axes) -> None:
+    ax.set_yscale("log")
+    ax.yaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.yaxis.set_minor_locator(matplotlib.ticker.NullLocator())
+    ax.yaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda us, _: f"{us:,.0f}" if us >= 1 else f"{us:g}"))
+
+
+def speedup_figure(lines: Sequence[Line]) -> Figure:
+    """BSP's time over each fused variant's, in the same rounds, against M, with the 95 % interval as a bar."""
+    return _panels(lines, _draw_speedups, _ratio_axis, "speed-up over BSP")
+
+
+def _draw_speedups(ax: Axes, lines: Sequence[Line]) -> Ends:
+    ends: Ends = {}
+    for variant in variants_of(lines):
+        found = [(_size(line), speedup(line.by_variant[variant], line.bsp)) for line in lines if variant in line.by_variant]
+        points = [(size, *ratio) for size, ratio in found if ratio is not None]
+        if variant == "bsp" or not points:
+            continue
+        xs, ys, lows, highs = zip(*points, strict=True)
+        ax.plot(xs, ys, color=colour(variant), lw=1.8, marker="o", ms=4.5, zorder=3)
+        ax.vlines(xs, lows, highs, color=colour(variant), lw=4, alpha=0.35, zorder=2)
+        ends[variant] = (xs[-1], ys[-1])
+    last = max(map(_size, lines))
+    ax.plot((min(map(_size, lines)), last), (1, 1), color=colour("bsp"), lw=1.8, zorder=1)
+    return ends | {"bsp": (last, 1.0)}
+
+
+def _ratio_axis(ax: Axes) -> None:
+    """A logarithmic axis of ratios around the line of BSP, at 1."""
+    ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    low, high = min(low, 0.8), max(high, 1.25)
+    ticks = [tick for tick in (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.4, 2, 3, 5, 10, 20, 50) if low <= tick <= high]
+    ax.set_ylim(low, high)
+    ax.set_yticks(ticks, [f"{tick:g}x" for tick in ticks])
+    ax.yaxis.set_minor_locator(matplotlib.ticker.NullLocator())
+    ax.axhspan(1, high, color="#f4f7f4", zorder=0)
+
+
+def failure_figure(trials: Sequence[Trial]) -> Figure | None:
+    """Failures by kind, each bar split by variant and labelled with its count; None where nothing failed."""
+    counts = Counter((trial.outcome.kind, trial.config.variant) for trial in trials if isinstance(trial.outcome, Failure))
+    kinds = [kind for kind in FAILURES if any(found == kind for found, _ in counts)]
+    if not kinds:
+        return None
+    figure = Figure(figsize=(8.4, 0.7 + 0.42 * len(kinds)), layout="constrained")
+    ax = figure.subplots()
+    ax.grid(False)
+    for row, kind in enumerate(kinds):
+        _draw_failure_bar(ax, row, {variant: count for (found, variant), count in sorted(counts.items()) if found == kind})
+    ax.set_yticks(range(len(kinds)), kinds)
+    ax.invert_yaxis()
+    ax.xaxis.set_visible(False)
+    ax.spines["bottom"].set_visible(False)
+    ax.margins(x=0.3)
+    ax.set_xlim(left=0)
+    return figure
+
+
+def _draw_failure_bar(ax: Axes, row: int, counts: Mapping[str, int]) -> None:
+    left = 0
+    for variant, count in counts.items():
+        ax.barh(row, count, left=left, height=0.55, color=colour(variant))
+        left += count
+    parts = ", ".join(f"{count} {variant}" for variant, count in counts.items())
+    ax.annotate(f"{left}  ({parts})", (left, row), xytext=(6, 0), textcoords="offset points", va="center", color=QUIET)
+
+
+def tree_figure(tree: Tree) -> Figure:
+    """The tree from left to right: each branch carries its condition, each leaf its config, shapes and worst regret."""
+    leaves = list(tree.leaves())
+    depth = _depth(tree.root)
+    figure = Figure(figsize=(2.4 + 1.5 * depth + 5.6, 0.6 + 0.55 * len(leaves)), layout="constrained")
+    ax = figure.subplots()
+    ax.set_axis_off()
+    ax.set_xlim(-0.1, depth + 3.9)
+    ax.set_ylim(len(leaves) - 0.3, -0.7)
+    places = iter(range(len(leaves)))
+    _draw_node(ax, tree.root, 0, depth, places)
+    return figure
+
+
+def _depth(node: Node) -> int:
+    return 0 if isinstance(node, Leaf) else 1 + max(_depth(node.below), _depth(node.above))
+
+
+def _draw_node(ax: Axes, node: Node, level: int, depth: int, places: Iterator[int]) -> float:
+    """Draw what is under a node, and say at which height it stands."""
+    if isinstance(node, Leaf):
+        height = next(places)
+        _draw_leaf(ax, node, depth, height)
+        return height
+    heights = []
+    for child, sign in ((node.below, "\u2264"), (node.above, ">")):
+        heights.append(_draw_node(ax, child, level + 1, depth, places))
+        end = depth if isinstance(child, Leaf) else level + 1
+        ax.plot((level, end), (heights[-1], heights[-1]), color="#c5c9d0", lw=1.2, zorder=1)
+        ax.annotate(
+            f"{node.feature} {sign} {node.threshold:,.4g}", (level, heights[-1]), xytext=(5, 3), textcoords="offset points", fontsize=8.5
+        )
+    ax.plot((level, level), heights, color="#c5c9d0", lw=1.2, zorder=1)
+    return sum(heights) / 2
+
+
+def _draw_leaf(ax: Axes, leaf: Leaf, depth: int, height: float) -> None:
+    variant = leaf.config.variant
+    ax.scatter([depth], [height], s=34, color=colour(variant), zorder=3)
+    shapes = f"{leaf.rows} shape{'s' if leaf.rows != 1 else ''}, regret at most {leaf.worst_regret:.2f}"
+    ax.annotate(label(variant), (depth, height), xytext=(9, 2), textcoords="offset points", color=colour(variant), fontweight="bold")
+    ax.annotate(shapes, (depth, height), xytext=(48, 2), textcoords="offset points", color=QUIET, fontsize=8)
+    knobs = "  ".join(f"{name} {value}" for name, value in leaf.config.knobs)
+    ax.annotate(knobs, (depth, height), xytext=(9, -8), textcoords="offset points", color=QUIET, fontsize=7)

@@ -1,0 +1,86 @@
+"""From rows to trees: which rows are meant, then dataset, tree and held-out evaluation of each mode, for train, export and report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tftune.db.target import Target
+from tftune.db.trial import MODES, Run, Trial
+from tftune.models.dataset import Dataset, load
+from tftune.models.evaluate import Evaluation, evaluate
+from tftune.models.train import train
+from tftune.models.tree import Tree
+
+
+@dataclass(frozen=True)
+class Source:
+    """The rows of one operation, target and bench, and their runs in order."""
+
+    op: str
+    target: str
+    bench: str
+    trials: Sequence[Trial]
+    runs: Sequence[Run]
+
+    @property
+    def modes(self) -> list[str]:
+        return [mode for mode in MODES if any(trial.mode == mode for trial in self.trials)]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What was learned from a source, by mode."""
+
+    source: Source
+    datasets: Mapping[str, Dataset]
+    trees: Mapping[str, Tree]
+    evaluations: Mapping[str, Evaluation]
+
+
+def sources(trials: Sequence[Trial], runs: Sequence[Run]) -> list[Source]:
+    """The rows apart by operation, target and bench, in the order in which each first appears."""
+    groups: dict[tuple[str, str, str], list[Trial]] = {}
+    for trial in trials:
+        groups.setdefault((trial.op, trial.target, trial.bench), []).append(trial)
+    used = {key: {trial.run for trial in rows} for key, rows in groups.items()}
+    return [Source(*key, rows, [run for run in runs if run.id in used[key]]) for key, rows in groups.items()]
+
+
+def choose(found: Sequence[Source], op: str, target: str | None, bench: str | None, place: str) -> Source:
+    """The one source that is meant: of this target and bench where given; node before the others where no bench is given.
+
+    Raises ValueError where there is none, or where several targets are left to choose from.
+    """
+    wanted = Target.parse(target).name if target else None
+    left = [s for s in found if s.op == op and wanted in (None, s.target) and bench in (None, s.bench)]
+    asked = " ".join([op, *(["on " + wanted] if wanted else []), *([f"from the {bench} bench"] if bench else [])])
+    if not left:
+        there = ", ".join(f"{s.op} on {s.target} ({s.bench})" for s in found) or "nothing"
+        raise ValueError(f"{place} has no rows of {asked}; it has {there}; run `tftune search {op}`")
+    if len(targets := sorted({source.target for source in left})) > 1:
+        raise ValueError(f"{place} has rows of {asked} on {', '.join(targets)}; choose one with --target")
+    return min(left, key=lambda source: ("node", "replay", "model").index(source.bench))
+
+
+def fit(source: Source) -> Fit:
+    """Train a tree for each mode that the source has, and judge it on shapes held out."""
+    datasets = {mode: load(source.trials, source.op, source.target, mode, source.bench) for mode in source.modes}
+    trees = {mode: train(dataset) for mode, dataset in datasets.items()}
+    return Fit(source, datasets, trees, {mode: evaluate(dataset) for mode, dataset in datasets.items()})
+
+
+def trees_or_reasons(source: Source) -> dict[str, Tree | str]:
+    """The tree of each mode, or the sentence that says why it cannot be trained: a report is worth having without it."""
+    made: dict[str, Tree | str] = {}
+    for mode in source.modes:
+        try:
+            made[mode] = train(load(source.trials, source.op, source.target, mode, source.bench))
+        except ValueError as error:
+            made[mode] = str(error)
+    return made
+
+
+def newest_build(source: Source) -> dict[str, str]:
+    """The versions that the newest run was made with; empty where no run is known."""
+    return dict(max(source.runs, key=lambda run: run.started).build) if source.runs else {}

@@ -1,0 +1,87 @@
+"""What a search is for and where it measures: the target, the GPUs it may use, the bench, and rows that answer instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tftune.db.target import Target, detect
+from tftune.db.trial import Trial
+from tftune.kernels.registry import Operation
+from tftune.kernels.shape import Shape
+
+if TYPE_CHECKING:
+    from tftune.db.store import Store
+    from tftune.tuner.benches import Bench
+
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+def seconds(text: str) -> float:
+    """A duration such as 90s, 10m, 2h or 45 (seconds); raises ValueError for anything else, and for none at all.
+
+    >>> seconds("10m")
+    600.0
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text.strip())
+    if not match or not float(match[1]):
+        raise ValueError(f"--budget {text!r} is no duration; give one such as 90s, 10m or 2h")
+    return float(match[1]) * UNITS[match[2]]
+
+
+def find_target(on: str, name: str | None) -> Target:
+    """The target of a search: found out on a node, where a name given must agree, and named elsewhere."""
+    given = Target.parse(name) if name else None
+    if on != "node":
+        if given is None:
+            raise ValueError(f"--on {on} needs --target, the machine to ask about, such as --target mi300x8")
+        return given
+    here = detect()
+    if given and given.name != here.name:
+        raise ValueError(f"--target {given.name} differs from this machine, {here.name}; leave it out, or give --on model")
+    return here
+
+
+def check_worlds(shapes: Sequence[Shape], target: Target, gpus: int | None) -> None:
+    """Raises ValueError where a shape, or `--gpus`, asks for more GPUs than there are."""
+    if gpus is not None and gpus > target.gpus:
+        raise ValueError(f"--gpus {gpus} is more than the {target.gpus} GPUs of {target.name}")
+    there, where = (target.gpus, target.name) if gpus is None else (gpus, f"--gpus {gpus}")
+    for shape in shapes:
+        if _world(shape) > there:
+            raise ValueError(f"world={_world(shape)} of {shape} is larger than the {there} GPUs of {where}; give shapes with world={there}")
+
+
+def _world(shape: Shape) -> int:
+    return int(shape.to_dict().get("world", 1))
+
+
+def make_bench(on: str, known: Operation, target: Target, shapes: Sequence[Shape], store: Store) -> Bench:
+    """The bench of that name, a node's sized for the largest shape; raises ValueError where there is nothing to replay."""
+    from tftune.tuner.benches import ModelBench, ReplayBench
+
+    if on == "model":
+        from tftune.models.timeline import predict
+
+        return ModelBench(target, predict)
+    if on == "replay":
+        rows = [trial for trial in stored_or_committed(store, known.name) if (trial.target, trial.bench) == (target.name, "node")]
+        if not rows:
+            raise ValueError(f"no measured rows of {known.name} on {target.name} to replay; fill {store.path} with `tftune trials import`")
+        return ReplayBench(target, rows)
+    from tftune.tuner.node import NodeBench
+
+    return NodeBench(target, max(known.module("host").payload_bytes(shape) for shape in shapes))
+
+
+def stored_or_committed(store: Store | None, op: str) -> list[Trial]:
+    """The rows of the database, else the measured rows that come with a checkout under db/trials."""
+    from tftune import db
+    from tftune.db.store import read_rows
+
+    if store and (stored := store.trials(op=op)):
+        return stored
+    committed = sorted((Path(db.__file__).parent / "trials").glob(f"*/{op}-*.jsonl"))
+    return [trial for path in committed for trial in read_rows(path)[1]]

@@ -1,0 +1,97 @@
+"""Shapes as a person gives them: one string, a named set with options, or a YAML or JSON list. Imports a YAML reader only for YAML."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tftune.kernels.registry import Operation
+from tftune.kernels.shape import Shape
+
+FILE_ENDINGS = (".json", ".yaml", ".yml")
+
+
+def read_shapes(operation: Operation, texts: Iterable[str]) -> list[Shape]:
+    """The shapes that the texts name, each once, in their order; a text may hold several separated by `;`.
+
+    A text is a shape (`m=64,n=3584,k=8192,world=8`), a named set (`paper`, `paper:shard=m,dtype=bf16`), or the path of a
+    YAML or JSON list whose items are such texts or mappings of fields. Raises ValueError naming what is not understood.
+    """
+    parts = [part.strip() for text in texts for part in text.split(";") if part.strip()]
+    shapes = dict.fromkeys(shape for part in parts for shape in _read(operation, part))
+    if not shapes:
+        raise ValueError(f"no shapes are given for {operation.name}; give one as {operation.shape.example()!r}, {_known(operation)}")
+    return list(shapes)
+
+
+def _known(operation: Operation) -> str:
+    return f"a named set ({', '.join(operation.shape_sets)}), or a YAML or JSON file"
+
+
+def _read(operation: Operation, text: str) -> list[Shape]:
+    name, _, options = text.partition(":")
+    if name in operation.shape_sets:
+        return _named_set(operation, name, options)
+    if Path(text).suffix in FILE_ENDINGS:
+        return _read_file(operation, Path(text))
+    if "=" not in text:
+        raise ValueError(
+            f"{text!r} is no shape, named set or file of {operation.name}; give {operation.shape.example()!r}, {_known(operation)}"
+        )
+    return [operation.shape.parse(text)]
+
+
+def _named_set(operation: Operation, name: str, options: str) -> list[Shape]:
+    """The set, made with its options converted to the type of their defaults."""
+    make = operation.shape_sets[name]
+    known = {option: parameter.default for option, parameter in inspect.signature(make).parameters.items()}
+    given: dict[str, Any] = {}
+    for part in filter(None, options.replace(" ", "").split(",")):
+        option, _, value = part.partition("=")
+        if option not in known:
+            raise ValueError(f"the set {name!r} of {operation.name} has no option {option!r}; it has {', '.join(known)}")
+        given[option] = _integer(option, value) if isinstance(known[option], int) else value
+    return list(make(**given))
+
+
+def _integer(name: str, text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"{name}={text!r} must be an integer of at least 1")
+    return int(text)
+
+
+def _read_file(operation: Operation, path: Path) -> list[Shape]:
+    items = _parse(path)
+    if not isinstance(items, list):
+        raise ValueError(f"{path} must hold a list of shapes, not {type(items).__name__}; write one as - {operation.shape.example()!r}")
+    return [shape for number, item in enumerate(items, start=1) for shape in _item(operation, path, number, item)]
+
+
+def _item(operation: Operation, path: Path, number: int, item: Any) -> list[Shape]:
+    try:
+        if isinstance(item, Mapping):
+            return [operation.shape.from_dict(dict(item))]
+        if isinstance(item, str) and Path(item).suffix not in FILE_ENDINGS:
+            return _read(operation, item)
+    except ValueError as error:
+        raise ValueError(f"{path}, item {number}: {error}") from None
+    raise ValueError(f"{path}, item {number}: {item!r} is neither a mapping of fields nor a shape such as {operation.shape.example()!r}")
+
+
+def _parse(path: Path) -> Any:
+    """The content of the file; raises ValueError where it is not valid JSON or YAML."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".json":
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path} is not valid JSON: {error}") from None
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None

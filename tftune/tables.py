@@ -1,0 +1,173 @@
+"""What a search found, as values and as words: the best trial of each variant per shape and mode. Standard library only.
+
+The command line and the report show the same lines, so that neither decides alone what "winner" or "ratio" means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tftune.db.trial import MODES, Measurement, Run, Trial
+from tftune.kernels.shape import Shape
+
+BENCH_WORDS = {"node": "measured", "model": "modelled", "replay": "replayed"}
+"""How a time of each bench is called wherever it is shown. A predicted time never passes for a measured one."""
+
+
+def measurement(trial: Trial) -> Measurement:
+    """The times of a trial that has some; raises ValueError for a failure."""
+    if not isinstance(trial.outcome, Measurement):
+        raise ValueError(f"{trial.config} at {trial.shape} failed: {trial.outcome.text}")
+    return trial.outcome
+
+
+def speedup(trial: Trial, bsp: Trial | None) -> tuple[float, float, float] | None:
+    """BSP's time over the trial's with its 95 % interval: (ratio, low, high).
+
+    From the same rounds where the trial has them; else the ratio of the two medians, without an interval of its own; None without BSP.
+    """
+    outcome = measurement(trial)
+    if outcome.speedup is not None and outcome.speedup_interval is not None:
+        return outcome.speedup, *outcome.speedup_interval
+    if bsp is None:
+        return None
+    ratio = measurement(bsp).median_us / outcome.median_us
+    return ratio, ratio, ratio
+
+
+@dataclass(frozen=True)
+class Line:
+    """One shape in one mode: the best trial of each variant, the fastest of them, and how many configs were tried."""
+
+    shape: Shape
+    mode: str
+    winner: Trial
+    bsp: Trial | None
+    by_variant: Mapping[str, Trial]
+    evaluations: int
+    """Configs tried in the search stage, failures among them."""
+    feasible: int | None = None
+    """Possible configs; None where nobody counted."""
+    tied: int = 1
+    """Configs that the measurement cannot tell from the winner, and the winner."""
+
+    def median_us(self, variant: str) -> float:
+        return measurement(self.by_variant[variant]).median_us
+
+    @property
+    def ratio(self) -> tuple[float, float, float] | None:
+        """Speed-up of the winner over BSP with its interval; exactly 1 where BSP wins."""
+        return (1.0, 1.0, 1.0) if self.winner.config.variant == "bsp" else speedup(self.winner, self.bsp)
+
+    @property
+    def fused_wins(self) -> bool:
+        """Whether a fused variant is faster than BSP by more than noise: the interval of the ratio lies above 1."""
+        return self.ratio is not None and self.ratio[1] > 1
+
+    @property
+    def ties_with_bsp(self) -> bool:
+        return self.winner.config.variant != "bsp" and self.ratio is not None and not self.fused_wins
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `tftune search --json` prints of one line."""
+        times = {variant: measurement(trial).median_us for variant, trial in self.by_variant.items()}
+        ratio = self.ratio or (None, None, None)
+        return {
+            "shape": str(self.shape), "mode": self.mode, "bench": self.winner.bench, "times": BENCH_WORDS[self.winner.bench],
+            "target": self.winner.target, "winner": self.winner.config.to_dict(), "us": times, "speedup": ratio[0],
+            "speedup_interval": list(ratio[1:]), "evaluations": self.evaluations, "feasible": self.feasible, "tied": self.tied,
+        }  # fmt: skip
+
+
+def lines(trials: Iterable[Trial]) -> list[Line]:
+    """One line for each shape and mode that has a measurement, in order of the shapes; all trials of one target and bench.
+
+    Rows of older kernels are left out, as they are for training.
+    """
+    trials = list(trials)
+    newest = {trial.config.variant: trial.kernel_hash for trial in sorted(trials, key=lambda trial: trial.created)}
+    groups: dict[tuple[Shape, str], list[Trial]] = {}
+    for trial in (trial for trial in trials if trial.kernel_hash == newest[trial.config.variant]):
+        groups.setdefault((trial.shape, trial.mode), []).append(trial)
+    made = [_line(shape, mode, group) for (shape, mode), group in groups.items() if any(isinstance(t.outcome, Measurement) for t in group)]
+    return sorted(made, key=lambda line: (MODES.index(line.mode), line.shape.family, line.shape))
+
+
+def _line(shape: Shape, mode: str, trials: Sequence[Trial]) -> Line:
+    by_variant = {}
+    for variant in dict.fromkeys(trial.config.variant for trial in trials):
+        if best := _best([trial for trial in trials if trial.config.variant == variant]):
+            by_variant[variant] = best
+    bsp = by_variant.get("bsp")
+    winner = max(by_variant.values(), key=lambda trial: _merit(trial, bsp))
+    return Line(shape, mode, winner, bsp, by_variant, evaluations=len({trial.config for trial in trials if trial.stage == "search"}))
+
+
+def _best(trials: Sequence[Trial]) -> Trial | None:
+    """The fastest of a variant: among those measured again in a fresh world where there are some; the newest row of each config."""
+    timed = [trial for trial in trials if isinstance(trial.outcome, Measurement)]
+    newest = {trial.config: trial for trial in ([t for t in timed if t.stage == "final"] or timed)}
+    return min(newest.values(), key=lambda trial: measurement(trial).median_us, default=None)
+
+
+def _merit(trial: Trial, bsp: Trial | None) -> float:
+    """Speed-up over BSP, since times of different rounds do not compare; without BSP the inverse time."""
+    if trial is bsp:
+        return 1.0
+    ratio = speedup(trial, bsp)
+    return ratio[0] if ratio else 1 / measurement(trial).median_us
+
+
+def variants_of(lines: Iterable[Line]) -> list[str]:
+    """The variants with a time, BSP first."""
+    return sorted({variant for line in lines for variant in line.by_variant}, key=lambda variant: (variant != "bsp", variant))
+
+
+def head(variants: Sequence[str]) -> list[str]:
+    """Column names of the result table."""
+    return ["shape", "mode", "times", *(f"{label(variant)} us" for variant in variants), "winner", "over BSP", "evaluations"]
+
+
+def label(variant: str) -> str:
+    return "BSP" if variant == "bsp" else variant
+
+
+def cells(line: Line, variants: Sequence[str]) -> list[str]:
+    """One row of the result table; the third cell says whether the times are measured or modelled."""
+    times = [f"{line.median_us(variant):,.1f}" if variant in line.by_variant else "-" for variant in variants]
+    tried = f"{line.evaluations:,}" + (f" of {line.feasible:,}" if line.feasible else "")
+    winner = label(line.winner.config.variant)
+    winner += " (ties with BSP)" if line.ties_with_bsp else f" (tie of {line.tied})" if line.tied > 1 else ""
+    return [str(line.shape), line.mode, BENCH_WORDS[line.winner.bench], *times, winner, ratio_text(line.ratio), tried]
+
+
+def ratio_text(ratio: tuple[float, float, float] | None) -> str:
+    """`1.23x (1.20-1.26)`; without an interval where there is none."""
+    if ratio is None:
+        return "-"
+    middle, low, high = ratio
+    return f"{middle:.2f}x" + (f" ({low:.2f}-{high:.2f})" if low < high else "")
+
+
+def headline(lines: Sequence[Line]) -> list[str]:
+    """One sentence for each mode: where a fused variant wins, and by how much."""
+    by_mode = {mode: [line for line in lines if line.mode == mode] for mode in MODES}
+    return [_mode_headline(mode, found) for mode, found in by_mode.items() if found]
+
+
+def _mode_headline(mode: str, lines: Sequence[Line]) -> str:
+    won = [line.ratio[0] for line in lines if line.ratio and line.fused_wins]
+    ties = sum(line.ties_with_bsp for line in lines)
+    gain = f", by {min(won):.2f}x to {max(won):.2f}x" if won else ""
+    return (
+        f"{mode}: a fused variant beats BSP on {len(won)} of {len(lines)} shapes{gain}; "
+        f"{ties} tie{'s' * (ties == 1)} ({BENCH_WORDS[lines[0].winner.bench]})."
+    )
+
+
+def provenance(runs: Sequence[Run]) -> str:
+    """Versions that the rows were made with, newest run last: `torch 2.11.0, triton 3.6.0`."""
+    builds = dict.fromkeys(", ".join(f"{name} {version}" for name, version in sorted(run.build.items())) for run in runs)
+    return "; ".join(build for build in builds if build) or "unknown build"
