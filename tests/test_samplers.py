@@ -10,7 +10,8 @@ import pytest
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import MI300X
+from tftune.kernels.chips import H200, MI300X
+from tftune.kernels.registry import operation
 from tftune.kernels.space import Choice, Config, Rule, Space
 from tftune.tuner.samplers import SAMPLERS, Feasible, Proposer, config_of, finished, make_sampler, parameters, suggest
 
@@ -163,3 +164,15 @@ def test_asking_for_more_than_there_is_is_a_sentence() -> None:
 def test_an_unknown_sampler_lists_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"'annealing'.*lfbo, tpe, random, exhaustive"):
         make_sampler("annealing", Feasible(toy(), SHAPE, MI300X), 0)
+
+
+def test_a_pool_is_a_fixed_part_that_shapes_share_and_the_defaults() -> None:
+    op = operation("all_gather_gemm")
+    small, large = (op.shape(m=m, n=3584, k=8192, world=8) for m in (1024, 8192))
+    always = [op.space.complete(config) for config in op.space.defaults(small, H200)]
+    whole = set(op.space.configs(small, H200))
+    parts = [Feasible(op.space, shape, H200, pool=50, always=always) for shape in (small, large)]
+    assert set(parts[0].configs) == set(parts[1].configs) < whole
+    assert set(always) <= set(parts[0].configs)
+    counts = {variant: sum(config.variant == variant for config in parts[0].configs) for variant in op.space.variants}
+    assert counts["bsp"] == 2 and all(50 <= counts[variant] <= 51 for variant in ("pull", "push"))

@@ -6,7 +6,7 @@ import itertools
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,6 +67,10 @@ class FakeBench:
         self.asked: list[tuple[Shape, Config, str, str]] = []
         self.baselines: list[Config | None] = []
         self.restarts: list[int] = []
+        self.announced: set[tuple[Shape, Config]] = set()
+
+    def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
+        self.announced |= {(shape, config) for config in configs}
 
     def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
         self.asked.append((shape, config, mode, stage))
@@ -432,3 +436,11 @@ def test_what_does_not_exist_is_a_sentence_before_anything_is_measured(store: St
     with pytest.raises(ValueError, match=sentence):
         run(store, bench, **wrong)  # type: ignore[arg-type]
     assert bench.asked == [] and store.runs() == []
+
+
+def test_a_pool_limits_the_search_and_is_announced_before_it_is_measured(store: Store) -> None:
+    bench = FakeBench()
+    found = run(store, bench, effort="exhaustive", pool=3)
+    asked = {(shape, config) for shape, config, _, _ in bench.asked}
+    assert asked == bench.announced
+    assert {best.feasible for best in found} == {len(asked)}

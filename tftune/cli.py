@@ -77,6 +77,10 @@ def search(
     variant: Annotated[list[str] | None, typer.Option(metavar="VARIANT", help="Only this variant, and BSP; repeat for several.")] = None,
     sampler: Annotated[Literal["lfbo", "tpe", "random", "exhaustive"], typer.Option(help="How the next config is proposed.")] = "lfbo",
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
+    pool: Annotated[
+        int | None,
+        typer.Option(min=1, help="Consider this many configs of each variant, a fixed random part: all are compiled ahead."),
+    ] = None,
     db: Db = DEFAULT_DB,
     gpus: Annotated[int | None, typer.Option(min=1, help="Use at most this many GPUs.")] = None,
     as_json: Json = False,
@@ -97,7 +101,7 @@ def search(
     note(f"{op} on {machine.name}, {word}: {len(wanted)} shape{'s' * (len(wanted) > 1)}, mode {mode}, effort {effort}, stored in {db}")
     modes = MODES if mode == "both" else (mode,)
     with _open(db, write=True) as store, closing(make_bench(on, known, machine, wanted, store)) as bench:
-        options: dict[str, Any] = dict(effort=effort, budget_s=budget_s, sampler=sampler, variants=variants, seed=seed)
+        options: dict[str, Any] = dict(effort=effort, budget_s=budget_s, sampler=sampler, variants=variants, seed=seed, pool=pool)
         found = _search(op, wanted, modes, bench, store, Progress(budget_s), options)
     if as_json:
         return print_json([line.to_dict() for line in found])

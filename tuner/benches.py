@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from tftune.db.target import Target
@@ -21,6 +21,10 @@ class Bench(Protocol):
     name: str
     """`node`, `model` or `replay`."""
     target: Target
+
+    def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
+        """These will likely be measured: compile them meanwhile, where there is something to compile."""
+        ...
 
     def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
         """Time a config beside `baseline`, the strongest BSP config known so far; None where this config is itself the baseline.
@@ -45,6 +49,9 @@ class ModelBench:
         self.target = target
         self._predict = predict
 
+    def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
+        """Nothing to compile."""
+
     def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
         time_us = self._predict(shape, config, mode, self.target.chip)
         bsp_us = () if baseline is None else (self._predict(shape, baseline, mode, self.target.chip),)
@@ -65,6 +72,9 @@ class ReplayBench:
     def __init__(self, target: Target, trials: Iterable[Trial]) -> None:
         self.target = target
         self._rows = {(trial.shape, trial.config, trial.mode, stage): trial for trial in trials for stage in ("", trial.stage)}
+
+    def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
+        """Nothing to compile."""
 
     def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
         row = self._rows.get((shape, config, mode, stage)) or self._rows.get((shape, config, mode, ""))

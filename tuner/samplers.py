@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -33,11 +34,23 @@ class Feasible:
 
     `matrix` is float32 [configs, columns]: one column for each variant (0 or 1) and for each knob name, shared by the variants that
     have it: its value, or its place among the values where they are words, and -1 where the variant lacks it.
+
+    `pool` keeps that many configs of each variant, and those of `always`: a fixed random part, chosen by a digest of each config, so
+    that shapes share configs, and kernels compiled for one serve the others.
     """
 
-    def __init__(self, space: Space, shape: Shape, chip: Chip, variants: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        space: Space,
+        shape: Shape,
+        chip: Chip,
+        variants: tuple[str, ...] = (),
+        pool: int | None = None,
+        always: Sequence[Config] = (),
+    ) -> None:
         self.space = space
-        self.configs = tuple(space.configs(shape, chip, variants))
+        configs = tuple(space.configs(shape, chip, variants))
+        self.configs = configs if pool is None else _part(configs, pool, always)
         self.index = {config: number for number, config in enumerate(self.configs)}
 
     def __len__(self) -> int:
@@ -58,6 +71,15 @@ class Feasible:
             for name, value in config.knobs:
                 row[columns[name]] = words[name].index(value) if name in words else value
         return matrix
+
+
+def _part(configs: Sequence[Config], pool: int, always: Sequence[Config]) -> tuple[Config, ...]:
+    """At most `pool` configs of each variant, those of the smallest digests, and `always` among them; in the order given."""
+    ranked = sorted(configs, key=lambda config: sha256(repr(config).encode()).digest())
+    kept = set(always)
+    for variant in dict.fromkeys(config.variant for config in configs):
+        kept |= set([config for config in ranked if config.variant == variant][:pool])
+    return tuple(config for config in configs if config in kept)
 
 
 def parameters(config: Config) -> dict[str, Any]:

@@ -102,13 +102,15 @@ def search(
     sampler: str = "lfbo",
     variants: tuple[str, ...] = (),
     seed: int = 0,
+    pool: int | None = None,
     progress: Progress | None = None,
     predict: Predict | None = None,
 ) -> list[Best]:
     """Search each shape in each mode, then measure the winners again; every outcome is a committed row of `store`.
 
     `budget_s` is wall-clock time; BSP and the default configs of every shape, and each shape's own winners, are measured whatever it
-    says. `variants` limits the search (BSP is always among them). A shape and mode where no BSP form could be measured is left out.
+    says. `variants` limits the search (BSP is always among them); `pool` limits it to that many configs of each variant, a fixed random
+    part that is compiled ahead. A shape and mode where no BSP form could be measured is left out.
     Raises ValueError for an unknown name, a shape that the target is too small for, or if nothing at all could be measured.
     """
     shapes, modes = tuple(dict.fromkeys(shapes)), tuple(dict.fromkeys(modes))
@@ -116,7 +118,7 @@ def search(
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     started, budget = time.monotonic(), inf if budget_s is None else budget_s
     rows = Rows(operation(op), bench, store, progress.advance if progress else None)
-    stage = _SearchStage(rows, EFFORTS[effort], sampler, variants, seed, predict)
+    stage = _SearchStage(rows, EFFORTS[effort], sampler, variants, seed, pool, predict)
     places = [(shape, mode) for shape in shapes for mode in modes]
     if progress:
         progress.start(stage.planned(places))
@@ -172,13 +174,23 @@ class _Track:
 class _SearchStage:
     """Shape after shape; the modes of a shape go side by side, so that a node bench compiles and checks a config once for both."""
 
-    def __init__(self, rows: Rows, effort: Effort, sampler: str, variants: tuple[str, ...], seed: int, predict: Predict | None) -> None:
-        self.rows, self.effort, self.sampler, self.seed, self.predict = rows, effort, sampler, seed, predict
+    def __init__(
+        self,
+        rows: Rows,
+        effort: Effort,
+        sampler: str,
+        variants: tuple[str, ...],
+        seed: int,
+        pool: int | None,
+        predict: Predict | None,
+    ) -> None:
+        self.rows, self.effort, self.sampler, self.seed, self.pool, self.predict = rows, effort, sampler, seed, pool, predict
         self.space, self.chip = rows.op.space, rows.bench.target.chip
         self.variants = tuple(name for name in self.space.variants if not variants or name in (BSP, *variants))
         for name in variants:
             self.space.choices(name)  # an unknown variant is a ValueError that lists the known ones
         self.feasible: dict[Shape, int] = {}
+        self._last: tuple[Shape, Feasible] | None = None
 
     def planned(self, places: Sequence[Place]) -> int:
         """About how many trials are to come, the final stage included."""
@@ -186,26 +198,38 @@ class _SearchStage:
         return sum(max(0, self._limit(shape) - len(self.rows.searched((shape, mode)))) + finals for shape, mode in places)
 
     def _limit(self, shape: Shape) -> int:
-        if self.effort.trials is not None:
-            return self.effort.trials
-        return sum(1 for _ in self.space.configs(shape, self.chip, self.variants))
+        return len(self._feasible(shape)) if self.effort.trials is None else self.effort.trials
 
     def run(self, shapes: Sequence[Shape], modes: Sequence[str], until: float) -> None:
         """Search every shape; each may use its share of the time that is left until then (of `time.monotonic`)."""
+        if self.pool is not None:  # few enough to compile them all
+            for shape in shapes:
+                self.rows.bench.ahead(shape, self._feasible(shape).configs)
         for done, shape in enumerate(shapes):
             now = time.monotonic()
             self._search(shape, modes, now + (until - now) / (len(shapes) - done))
 
     def _search(self, shape: Shape, modes: Sequence[str], until: float) -> None:
-        feasible = Feasible(self.space, shape, self.chip, self.variants)
+        feasible = self._feasible(shape)
         self.feasible[shape] = len(feasible)
-        opening = [config for config in map(self.space.complete, self.space.defaults(shape, self.chip)) if config in feasible]
+        opening = [config for config in self._defaults(shape) if config in feasible]
+        self.rows.bench.ahead(shape, opening)
         tracks = [track for mode in modes if (track := self._track(feasible, (shape, mode), opening))]
         for default in opening:
             self._try(tracks, default)
         candidates = self._candidates(tracks)
         while time.monotonic() < until and (config := next(candidates, None)):
             self._try(tracks, config)
+
+    def _defaults(self, shape: Shape) -> list[Config]:
+        return [self.space.complete(config) for config in self.space.defaults(shape, self.chip)]
+
+    def _feasible(self, shape: Shape) -> Feasible:
+        """Kept for the shape in work: the largest sets have tens of thousands of configs."""
+        if self._last is None or self._last[0] != shape:
+            always = self._defaults(shape)
+            self._last = shape, Feasible(self.space, shape, self.chip, self.variants, self.pool, always)
+        return self._last[1]
 
     def _track(self, feasible: Feasible, place: Place, opening: Sequence[Config]) -> _Track | None:
         """The track of a place once its BSP is measured; None, with a warning, where BSP could not be measured."""
@@ -256,7 +280,9 @@ class _SearchStage:
         for source in (self._predicted, self._nearest):
             for track in tracks:
                 if track.room:
-                    yield from source(track)
+                    likely = source(track)
+                    self.rows.bench.ahead(track.place[0], likely)
+                    yield from likely
         while turns := [track for track in tracks if track.room and track.proposer.any_left]:
             for track in turns:
                 if config := track.proposer.ask():
