@@ -1,6 +1,8 @@
 """BSP against the winner of each shape, recomputed from committed rows: prints a table and a RESULT line for each mode and set.
 
-usage: python benchmarks/speedup.py [--target h200x8]
+usage: python benchmarks/speedup.py [--target h200x8] [--op all_gather_gemm]
+
+`readme` is what README.md shows between its markers; a test holds the two together.
 """
 
 from __future__ import annotations
@@ -97,6 +99,20 @@ def read(target: str, op: str = "all_gather_gemm") -> list[Trial]:
     """The committed rows of one target and operation, oldest first."""
     trials = [trial for path in sorted((ROWS / target).glob(f"{op}-*.jsonl")) for trial in read_rows(path)[1]]
     return sorted(trials, key=lambda trial: trial.created)
+
+
+def readme(target: str = "h200x8") -> str:
+    """The `paper` set, fp16, A sharded along K, in both modes, with the share of shapes that a fused variant wins."""
+    paper = set(operation("all_gather_gemm").shape_sets["paper"]())
+    trials = [trial for trial in read(target) if trial.shape in paper]
+    parts = []
+    for mode, meaning in (("graph", "captured in a CUDA graph"), ("eager", "one call from an idle queue")):
+        rows = lines(trials, mode)
+        wins = sum(row.fused_wins for row in rows)
+        geomean = exp(sum(log(speedup(row.winner)) for row in rows) / len(rows))
+        head = f"**{mode}** ({meaning}): a fused variant wins {wins} of {len(rows)} shapes; geometric mean of BSP / winner {geomean:.2f}."
+        parts.append("\n".join([head, "", *table(rows)]))
+    return "\n\n".join(parts)
 
 
 def main() -> None:

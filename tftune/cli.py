@@ -46,10 +46,12 @@ Db = Annotated[Path, typer.Option("--db", metavar="PATH", envvar="TFTUNE_DB", he
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else there.")]
 TargetName = Annotated[str | None, typer.Option("--target", metavar="TARGET", help="Machine, <chip>x<GPUs>, such as h200x8 or mi300x8.")]
 BenchName = Annotated[
-    Literal["node", "model", "replay"] | None, typer.Option(help="Rows of this bench; default: node, else what there is.")
+    Literal["node", "model", "replay"] | None, typer.Option("--bench", help="Rows of this bench; default: node, else what there is.")
 ]
-OneMode = Annotated[Literal["graph", "eager"], typer.Option(help="How the server launches: captured in a graph, or eagerly.")]
-Artifact = Annotated[Path | None, typer.Option(metavar="PATH", help="An exported artifact; default: the one shipped for the target.")]
+OneMode = Annotated[Literal["graph", "eager"], typer.Option("--mode", help="How the server launches: captured in a graph, or eagerly.")]
+Artifact = Annotated[
+    Path | None, typer.Option("--artifact", metavar="PATH", help="An exported artifact; default: the one shipped for the target.")
+]
 AllowModelled = Annotated[bool, typer.Option("--allow-modelled", help="Also answer from leaves that were modelled, not measured.")]
 DEFAULT_DB = Path("tftune.db")
 
@@ -65,24 +67,33 @@ def search(
     shapes: Annotated[
         list[str] | None,
         typer.Option(
+            "--shapes",
             metavar="SHAPES",
             help="Shape, YAML or JSON file, or named set (paper, paper:shard=m); repeat, or separate by ';'.",
         ),
     ] = None,
-    on: Annotated[Literal["node", "model", "replay"], typer.Option(help="Real GPUs, the analytic model, or stored rows.")] = "node",
+    on: Annotated[Literal["node", "model", "replay"], typer.Option("--on", help="Real GPUs, the analytic model, or stored rows.")] = "node",
     target: TargetName = None,
-    mode: Annotated[Literal["graph", "eager", "both"], typer.Option(help="Captured in a graph, eager, or both.")] = "both",
-    effort: Annotated[Literal["quick", "default", "exhaustive"], typer.Option(help="Trials for each shape and mode.")] = "default",
-    budget: Annotated[str | None, typer.Option(metavar="DURATION", help="Stop after this wall-clock time, such as 90s, 10m or 2h.")] = None,
-    variant: Annotated[list[str] | None, typer.Option(metavar="VARIANT", help="Only this variant, and BSP; repeat for several.")] = None,
-    sampler: Annotated[Literal["lfbo", "tpe", "random", "exhaustive"], typer.Option(help="How the next config is proposed.")] = "lfbo",
-    seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
+    mode: Annotated[Literal["graph", "eager", "both"], typer.Option("--mode", help="Captured in a graph, eager, or both.")] = "both",
+    effort: Annotated[
+        Literal["quick", "default", "exhaustive"], typer.Option("--effort", help="Trials for each shape and mode.")
+    ] = "default",
+    budget: Annotated[
+        str | None, typer.Option("--budget", metavar="DURATION", help="Stop after this wall-clock time, such as 90s, 10m or 2h.")
+    ] = None,
+    variant: Annotated[
+        list[str] | None, typer.Option("--variant", metavar="VARIANT", help="Only this variant, and BSP; repeat for several.")
+    ] = None,
+    sampler: Annotated[
+        Literal["lfbo", "tpe", "random", "exhaustive"], typer.Option("--sampler", help="How the next config is proposed.")
+    ] = "lfbo",
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the sampler.")] = 0,
     pool: Annotated[
         int | None,
-        typer.Option(min=1, help="Consider this many configs of each variant, a fixed random part: all are compiled ahead."),
+        typer.Option("--pool", min=1, help="Consider this many configs of each variant, a fixed random part: all are compiled ahead."),
     ] = None,
     db: Db = DEFAULT_DB,
-    gpus: Annotated[int | None, typer.Option(min=1, help="Use at most this many GPUs.")] = None,
+    gpus: Annotated[int | None, typer.Option("--gpus", min=1, help="Use at most this many GPUs.")] = None,
     as_json: Json = False,
 ) -> None:
     """Find the fastest config of each shape; every trial is stored, and the same command resumes after a stop."""
@@ -157,7 +168,7 @@ def export(
     op: Op,
     target: TargetName = None,
     bench: BenchName = None,
-    out: Annotated[Path | None, typer.Option(help="The artifact to write; default: OP__TARGET.json here.", metavar="PATH")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The artifact to write; default: OP__TARGET.json here.", metavar="PATH")] = None,
     db: Db = DEFAULT_DB,
 ) -> None:
     """Train as `train` does, and write the artifact: trees, provenance, held-out report and digest in one JSON file."""
@@ -227,10 +238,10 @@ def explain(
 
 @app.command()
 def report(
-    op: Annotated[str | None, typer.Option(help="Only this operation.")] = None,
+    op: Annotated[str | None, typer.Option("--op", help="Only this operation.")] = None,
     target: TargetName = None,
     bench: BenchName = None,
-    out: Annotated[Path, typer.Option(help="Folder for the pages and their PNGs.", metavar="DIR")] = Path("report"),
+    out: Annotated[Path, typer.Option("--out", help="Folder for the pages and their PNGs.", metavar="DIR")] = Path("report"),
     db: Db = DEFAULT_DB,
 ) -> None:
     """Write a page with figures (HTML, and PNGs beside it) for each operation, target and bench in the database."""
@@ -291,10 +302,10 @@ def import_trials(file: Annotated[Path, typer.Argument(metavar="FILE", help="JSO
 @trials_app.command("export")
 def export_trials(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="JSONL file to write; replaced whole.")],
-    op: Annotated[str | None, typer.Option(help="Only this operation.")] = None,
+    op: Annotated[str | None, typer.Option("--op", help="Only this operation.")] = None,
     target: TargetName = None,
     bench: BenchName = None,
-    mode: Annotated[Literal["graph", "eager"] | None, typer.Option(help="Only this mode.")] = None,
+    mode: Annotated[Literal["graph", "eager"] | None, typer.Option("--mode", help="Only this mode.")] = None,
     db: Db = DEFAULT_DB,
 ) -> None:
     """Write rows of the database, and the runs they belong to, as JSONL."""
