@@ -7,7 +7,6 @@ after another, and memory order is the host's.
 
 from __future__ import annotations
 
-import dataclasses
 import mmap
 import os
 import pickle
@@ -133,25 +132,10 @@ def _load(module: str, file: str | None, qualname: str) -> Callable[..., Any]:
     return target
 
 
-def _tune_interpreter() -> None:
-    """Let a rank that polls give its core away, and skip the overflow checks of debug builds: half of the time on two cores."""
-    from triton.runtime.interpreter import interpreter_builder as builder
-
-    builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)
-    exchange = builder.create_atomic_rmw
-
-    def polite(*arguments: Any) -> Any:
-        time.sleep(1e-4)
-        return exchange(*arguments)
-
-    builder.create_atomic_rmw = polite
-
-
 def _rank(folder: Path, rank: int) -> None:
     import torch
     import torch.distributed as dist
 
-    _tune_interpreter()
     world, payload_bytes, (module, file, qualname, arguments) = pickle.loads((folder / "job").read_bytes())
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=world)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import time
 from collections.abc import Iterator
 
@@ -84,12 +82,12 @@ def test_a_workspace_that_is_too_small_fails_on_all_ranks_alike() -> None:
 
 
 def test_closing_leaves_no_process_and_no_shared_memory() -> None:
-    before = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
     bench = NodeBench(Target.parse("h200x2"), 1 << 20, emulated=True, rounds=Rounds(1, 2, 2))
     assert isinstance(bench.measure(SHAPE, BSP, "eager", None), Measurement)
-    others = set(multiprocessing.active_children())
+    world = bench._world
+    assert world is not None and world._folder is not None
+    folder, ranks = world._folder, [process for process, _ in world._ranks]
+    assert folder.exists() and all(process.is_alive() for process in ranks)
     bench.close()
-    gone = others - set(multiprocessing.active_children())
-    assert len(gone) == 2 and not any(process.is_alive() for process in gone)
-    if os.path.isdir("/dev/shm"):
-        assert not {name for name in set(os.listdir("/dev/shm")) - before if name.startswith("tftune-")}
+    assert not folder.exists()
+    assert len(ranks) == 2 and not any(process.is_alive() for process in ranks)

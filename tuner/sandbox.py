@@ -25,6 +25,8 @@ from tftune.tuner.worker import WorldSpec
 GRACE_S = 3.0
 """After one rank replied with an error, how long the others may still take: they may be waiting for it."""
 START_S = 120.0
+KILL_S = 30.0
+"""How long a killed rank may need to give its GPU memory back."""
 
 
 class Broken(Exception):
@@ -49,6 +51,7 @@ class World:
     def __init__(self, spec: WorldSpec) -> None:
         self._spec = spec
         self._ranks: list[tuple[Any, Connection]] = []
+        self._folder: Path | None = None
 
     @property
     def size(self) -> int:
@@ -89,13 +92,13 @@ class World:
             for _, connection in self._ranks:
                 connection.send_bytes(message)
             replies = self._collect(method, began + deadline_s)
-        except Broken:
-            self.kill()
-            raise
         except (BrokenPipeError, ConnectionError) as error:
             text = self._describe_crash(method, error)
             self.kill()
             raise Broken("crash", text) from error
+        except BaseException:  # an interrupt, too: a reply left in a pipe would answer the next request
+            self.kill()
+            raise
         for rank, reply in enumerate(replies):
             if reply[0] == "error":
                 if method == "prepare":
@@ -118,7 +121,7 @@ class World:
                     replies[rank] = pickle.loads(connection.recv_bytes())
                 except (EOFError, OSError) as error:
                     raise Broken("crash", self._describe_crash(method, error)) from error
-                if replies[rank][0] == "error":
+                if replies[rank][0] == "error" and method != "prepare":  # preparing waits for nobody
                     deadline = min(deadline, time.monotonic() + GRACE_S)
             if not ready and waiting:
                 raise self._late(method, replies, sorted(waiting.values()), time.monotonic() - began)
@@ -136,21 +139,16 @@ class World:
         ended = [f"rank {rank} with {process.exitcode}" for rank, (process, _) in enumerate(self._ranks) if process.exitcode is not None]
         return f"{', '.join(ended) or repr(error)} ended during {method}"
 
-    def log(self, rank: int, characters: int = 2000) -> str:
-        """The end of what a rank printed."""
-        path = self._folder / f"log-{rank}"
-        return path.read_text(errors="replace")[-characters:] if path.exists() else ""
-
     def kill(self) -> None:
         """End every rank at once and remove what they shared. Nothing survives: memory goes back with the processes."""
         for process, connection in self._ranks:
             process.kill()
             connection.close()
         for process, _ in self._ranks:
-            process.join()
-        if self._ranks:
+            process.join(timeout=KILL_S)
+        if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
-        self._ranks = []
+        self._folder, self._ranks = None, []
 
     def __enter__(self) -> Self:
         self.start()

@@ -19,7 +19,7 @@ from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.kernels.workspace import Workspace
 from tftune.tuner import clock, faults
-from tftune.tuner.check import References
+from tftune.tuner.check import References, relative_error
 
 
 @dataclass(frozen=True)
@@ -69,17 +69,17 @@ class Rank:
 
     def check(self, shape: Shape, config: Config, fault: str | None = None) -> tuple[float, float]:
         """(error, tolerance) of this rank. `fault`: what a drill lets go wrong here."""
-        if self._references is None:
-            self._references = References(shape, self.workspace)
+        references = self._known_results(shape)
         plan = self.workspace.plans[shape, config]
         if fault is not None:
             plan = faults.faulty(plan, fault, self.rank)
-        return self._references.error(plan, self.workspace), self._references.tolerance
+        return references.error(plan, self.workspace), references.tolerance
 
     def time(self, shape: Shape, configs: Sequence[Config], mode: str, rounds: int) -> list[list[float]]:
         """Samples in microseconds of each config, measured in turns: `rounds` of them."""
         plans = [self.workspace.plans[shape, config] for config in configs]
         operands = self._rotation(shape)
+        operands[0][2].fill_(float("nan"))
         if self.spec.emulated:
             return clock.host_rounds(plans, operands, rounds, self.barrier)
         if mode == "eager":
@@ -88,6 +88,11 @@ class Rank:
         if self._start_together is None:
             self._start_together = self.workspace.barrier()
         return clock.graph_rounds(graphs, rounds, self._start_together)
+
+    def verify(self, shape: Shape) -> tuple[float, float]:
+        """(error, tolerance) of what the last timed config left in its first output; the outputs were NaN before."""
+        output, references = self._rotation(shape)[0][2], self._known_results(shape)
+        return relative_error(output, references.results[0]), references.tolerance
 
     def forget(self, shape: Shape, config: Config, mode: str) -> None:
         """Drop a config's graph: a search measures hundreds. Its plan stays for the other mode."""
@@ -101,6 +106,11 @@ class Rank:
             self._references = self._operands = None
             self._graphs.clear()
             self.workspace.plans.clear()
+
+    def _known_results(self, shape: Shape) -> References:
+        if self._references is None:
+            self._references = References(shape, self.workspace)
+        return self._references
 
     def _rotation(self, shape: Shape) -> Any:
         if self._operands is None:

@@ -1,0 +1,94 @@
+"""Emulated ranks: results by rank, shared heaps, and an end to every job: a hang, an error and a crash leave no process behind."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tftune.kernels import emulated
+from tftune.kernels.workspace import Workspace
+
+PAYLOAD_BYTES = 10_000
+
+
+def meet(workspace: Workspace, word: str) -> tuple[str, int, int, list[int]]:
+    """Each rank writes its number into the next rank's payload; the collective is a barrier."""
+    import torch
+    import torch.distributed as dist
+
+    following = (workspace.rank + 1) % workspace.world
+    workspace.owner[following][workspace.payload - workspace.control] = 10 + workspace.rank
+    heard = [torch.zeros(1, dtype=torch.int64) for _ in range(workspace.world)]
+    dist.all_gather(heard, torch.tensor([workspace.rank]), group=workspace.group)
+    assert os.environ["TRITON_INTERPRET"] == "1" and workspace.arch == "interpreter"
+    return word, int(workspace.payload_tensor[0]), workspace.generation_bytes, [int(rank) for rank in heard]
+
+
+def look(workspace: Workspace) -> tuple[str, list[str]]:
+    """The folder of the heaps, which `run` names to its ranks, and the heaps in it."""
+    return sys.argv[1], sorted(path.name for path in Path(sys.argv[1]).glob("heap-*"))
+
+
+def leave_pid(folder: Path, rank: int) -> None:
+    (folder / f"pid-{rank}").write_text(str(os.getpid()))
+
+
+def hang(workspace: Workspace, folder: Path) -> None:
+    leave_pid(folder, workspace.rank)
+    while workspace.rank == 1:
+        time.sleep(0.01)
+
+
+def fail(workspace: Workspace, folder: Path) -> None:
+    """Rank 0 raises while rank 1 would wait for ever."""
+    leave_pid(folder, workspace.rank)
+    while not (folder / "pid-1").exists() or workspace.rank == 1:
+        time.sleep(0.01)
+    raise ValueError("rank 0 cannot go on")
+
+
+def crash(workspace: Workspace, folder: Path) -> None:
+    leave_pid(folder, workspace.rank)
+    os._exit(7)
+
+
+def nobody_left(folder: Path) -> bool:
+    pids = [int(path.read_text()) for path in folder.glob("pid-*")]
+    return bool(pids) and not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_ranks_share_their_heaps() -> None:
+    assert emulated.run(3, meet, "hello", payload_bytes=PAYLOAD_BYTES) == [
+        ("hello", 10 + (rank - 1) % 3, 12_288, [0, 1, 2]) for rank in range(3)
+    ]
+
+
+def test_a_hang_is_a_timeout(tmp_path: Path) -> None:
+    with pytest.raises(TimeoutError, match=r"ranks \[.*\] had not ended after 10 s"):
+        emulated.run(2, hang, tmp_path, timeout_s=10)
+    assert nobody_left(tmp_path)
+
+
+def test_an_error_shows_the_rank_s_output(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"(?s)rank 0 ended with 1:.*ValueError: rank 0 cannot go on"):
+        emulated.run(2, fail, tmp_path, timeout_s=60)
+    assert nobody_left(tmp_path)
+
+
+def test_a_crash_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"rank . ended with 7"):
+        emulated.run(2, crash, tmp_path, timeout_s=60)
+    assert nobody_left(tmp_path)
+
+
+def test_heaps_are_removed() -> None:
+    (folder, heaps), _ = emulated.run(2, look)
+    assert heaps == ["heap-0", "heap-1"] and not Path(folder).exists()
+
+
+def test_the_caller_can_still_compile() -> None:
+    assert "TRITON_INTERPRET" not in os.environ

@@ -1,0 +1,135 @@
+"""The host function refuses what does not fit, naming it and both numbers; its plans are made once."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm.host import all_gather_gemm, payload_bytes, prepare, programs, source
+from tftune.kernels.all_gather_gemm.reference import make_inputs, tolerance
+from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.chips import H200
+from tftune.kernels.space import Config
+from tftune.kernels.symmetric import CONTROL_BYTES
+from tftune.kernels.workspace import Workspace, check_ranks
+
+PUSH = Config("push", block_m=16, block_n=32, group_m=1, num_warps=4, rows_per_flag=16, k_per_flag=256)
+
+
+@pytest.fixture
+def workspace() -> Workspace:
+    """One of two ranks, without a group: good for everything that is refused before a launch."""
+    own = torch.zeros(CONTROL_BYTES + 8192, dtype=torch.uint8)
+    bases = torch.tensor([own.data_ptr()] * 2)
+    return Workspace(
+        rank=0, world=2, arch="interpreter", units=16, device=torch.device("cpu"), group=None, control=own.data_ptr(),
+        payload=own.data_ptr() + CONTROL_BYTES, control_bases=bases, payload_bases=bases + CONTROL_BYTES, generation_bytes=4096,
+        payload_tensor=own[CONTROL_BYTES:], owner=own,
+    )  # fmt: skip
+
+
+def half(*size: int) -> torch.Tensor:
+    return torch.zeros(*size, dtype=torch.float16)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "options", "sentence"),
+    [
+        (torch.zeros(4, 8), half(16, 8), {}, r"a is torch.float32; all_gather_gemm takes torch.float16 and torch.bfloat16"),
+        (half(4), half(16, 8), {}, r"must have 2 dimensions, not 1 and 2"),
+        (half(4, 8), half(24, 8), {}, r"gathered a has 16 columns but b has 24 rows"),
+        (half(4, 8), half(16, 8), {"shard": "m"}, r"gathered a has 8 columns but b has 16 rows \(shard='m'"),
+        (half(4, 8), half(16, 24), {"b_layout": "nk"}, r"gathered a has 16 columns but b has 24 rows"),
+        (half(4, 8), half(16, 8).bfloat16(), {}, r"b is torch.bfloat16 on cpu but a is torch.float16 on cpu"),
+        (half(8, 4).t(), half(16, 8), {}, r"a must be contiguous and 16-byte aligned; pass a.contiguous\(\)"),
+        (half(33)[1:].view(4, 8), half(16, 8), {}, r"a must be contiguous and 16-byte aligned"),
+        (half(4, 8), half(16, 8), {"out": half(4, 9)}, r"out is \[4, 9\] but must be \[4, 8\]"),
+        (half(4, 8), half(16, 8), {"shard": "n"}, r"gathered a has 8 columns but b has 16 rows \(shard='n'"),
+        (half(4, 8), half(8, 8), {"shard": "n"}, r"shard='n' is not one of k, m"),
+        (half(4, 8), half(16, 8), {"b_layout": "tn"}, r"b_layout='tn' is not one of kn, nk"),
+        (half(4, 7), half(7, 8), {"shard": "m"}, r"k=7 must be divisible by world=2"),
+        (half(200, 8), half(16, 8), {}, r"gathers 6400 bytes but a generation of the workspace has 4096; .*create\(group, 6400\)"),
+    ],
+)  # fmt: skip
+def test_operands_that_do_not_fit(workspace: Workspace, a: torch.Tensor, b: torch.Tensor, options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        all_gather_gemm(a, b, workspace, PUSH, **options)
+
+
+def test_an_impossible_config_says_the_rule(workspace: Workspace) -> None:
+    with pytest.raises(ValueError, match=r"push\(block_k=64, .* cannot run m=16,n=64,k=512,world=2: block_m must not exceed M"):
+        prepare(AllGatherGemm(16, 64, 512, 2), Config("push", block_m=32), workspace)
+
+
+def test_slots_are_padded_to_16_bytes() -> None:
+    assert payload_bytes(AllGatherGemm(1, 40, 66, 2)) == 2 * 80
+    assert payload_bytes(AllGatherGemm(16, 40, 64, 2)) == AllGatherGemm(16, 40, 64, 2).gathered_bytes
+
+
+def test_a_launch_is_resident() -> None:
+    """Programs wait for each other, so all of a launch must fit at once: one on each unit."""
+    for m in (1, 129, 8192):
+        shape = AllGatherGemm(m, 3584, 8192, 8)
+        for config in (config for config in SPACE.defaults(shape, H200) if config.variant != "bsp"):
+            assert config["comm_programs"] < programs(shape, SPACE.complete(config), H200.units) <= H200.units
+    assert programs(AllGatherGemm(16, 32, 512, 2), SPACE.complete(PUSH), 132) == 16 + 1
+
+
+@pytest.mark.parametrize("variant", [variant for variant in SPACE.variants if variant != "bsp"])
+def test_the_kernel_takes_exactly_its_arguments(variant: str) -> None:
+    config = SPACE.complete(Config.from_dict(PUSH.to_dict() | {"variant": variant}))
+    kernel = source(AllGatherGemm(7, 40, 512, 2), config, "cuda")
+    assert set(kernel.kernel.arg_names) == set(kernel.types) | set(kernel.constants)
+    assert set(kernel.divisible) <= set(kernel.types)
+
+
+def test_inputs_are_the_same_for_a_seed() -> None:
+    shape = AllGatherGemm(7, 40, 66, 2, b_layout="nk")
+    (a, b), (again, _), (other, _) = (make_inputs(shape, rank, seed) for rank, seed in ((0, 1), (0, 1), (1, 1)))
+    assert a.shape == (7, 33) and b.shape == (40, 66) and a.dtype == torch.float16
+    assert torch.equal(a, again) and not torch.equal(a, other)
+
+
+def test_the_tolerance_has_no_room_for_fp16_sums() -> None:
+    """Half-precision accumulation of the paper's K errs by more, one rounding of an exact result by less."""
+    shape = AllGatherGemm(8, 64, 8192, 8)
+    generator = torch.Generator().manual_seed(0)
+    a, b = torch.randn(8, 8192, generator=generator).half(), (torch.randn(8192, 64, generator=generator) / 8192**0.5).half()
+    exact = a.double() @ b.double()
+    sums = torch.zeros(8, 64, dtype=torch.float16)
+    for k in range(0, 8192, 64):
+        sums += (a[:, k : k + 64].float() @ b[k : k + 64].float()).half()
+    assert float((exact.half().double() - exact).norm() / exact.norm()) < tolerance(shape)
+    assert float((sums.double() - exact).norm() / exact.norm()) > tolerance(shape)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "gpus", "world", "sentence"),
+    [
+        ([0], 8, 8, r"at least 2 ranks, not 1"),
+        (list(range(17)), 32, 17, r"at most 16 ranks, not 17"),
+        (list(range(8)), 8, 16, r"the job has 16 ranks but this node has 8 GPUs"),
+    ],
+)
+def test_ranks_that_cannot_share_a_heap(ranks: list[int], gpus: int, world: int, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        check_ranks(ranks, gpus, world)
+    check_ranks([4, 5, 6, 7], 8, 8)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens where there is no GPU")
+def test_without_a_gpu_there_is_no_workspace() -> None:
+    with pytest.raises(ValueError, match=r"a Workspace needs a GPU; without one, use tftune.kernels.emulated"):
+        Workspace.create(None, 4096)
+
+
+def test_only_some_workspaces_set_their_epoch(workspace: Workspace) -> None:
+    with pytest.raises(NotImplementedError, match="cannot set its epoch"):
+        workspace.set_epoch(3)
+    seen: list[int] = []
+    dataclasses.replace(workspace, _set_epoch=seen.append).set_epoch(3)
+    assert seen == [3]

@@ -1,0 +1,143 @@
+"""The space is countable, its defaults are possible, and it says why a config is not."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
+from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.chips import CHIPS, H200, MI300X, Chip
+from tftune.kernels.registry import OPS, operation
+from tftune.kernels.space import Choice, Config, Rule, Space
+
+LARGE = AllGatherGemm(4096, 3584, 8192, 8)
+FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
+
+
+def test_a_config_is_a_value() -> None:
+    config = Config("push", block_n=256, block_m=128)
+    assert config == Config("push", block_m=128, block_n=256) and hash(config) == hash(Config("push", block_m=128, block_n=256))
+    assert eval(repr(config)) == config == Config.from_dict(config.to_dict()) == pickle.loads(pickle.dumps(config))
+    assert str(config) == "push(block_m=128, block_n=256)" and config["block_n"] == 256
+    with pytest.raises(KeyError, match="no knob 'group_m'"):
+        config["group_m"]
+
+
+def test_every_choice_has_a_meaning_and_its_default() -> None:
+    for choices in SPACE.variants.values():
+        assert all(choice.meaning and choice.default in choice.values for choice in choices)
+        assert len({choice.name for choice in choices}) == len(choices)
+    with pytest.raises(ValueError, match=r"default 3 of block_m is not among its values \(1, 2\)"):
+        Choice("block_m", (1, 2), "rows", 3)
+
+
+def test_an_absent_knob_is_its_default() -> None:
+    whole = SPACE.complete(Config("push", block_m=64))
+    assert whole["block_m"] == 64 and whole["rows_per_flag"] == 128
+    assert SPACE.complete(whole) == whole and {name for name, _ in whole.knobs} == {c.name for c in SPACE.choices("push")}
+
+
+@pytest.mark.parametrize(
+    ("config", "sentence"),
+    [
+        (Config("fetch"), r"no variant 'fetch'; it has bsp, pull, push"),
+        (Config("push", tile=1), r"push has no knob 'tile'; it has block_m, block_n"),
+        (Config("push", block_m=17), r"block_m=17 of all_gather_gemm/push is not one of \(16, 32"),
+    ],
+)
+def test_mistakes_list_what_is_known(config: Config, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        SPACE.why_invalid(LARGE, config)
+
+
+@pytest.mark.parametrize(
+    ("shape", "config", "chip", "sentence"),
+    [
+        (LARGE, Config("bsp", form="gather"), None, "gather needs it sharded along M"),
+        (AllGatherGemm(4096, 8, 64, 8, shard="m"), Config("bsp", form="gather_copy"), None, "need A sharded along K"),
+        (AllGatherGemm(16, 3584, 8192, 8), Config("push", block_m=32), None, "block_m must not exceed M"),
+        (AllGatherGemm(4096, 32, 8192, 8), Config("push", block_n=64), None, "block_n must not exceed N"),
+        (AllGatherGemm(256, 64, 8192, 8, shard="m"), Config("pull", block_m=64, block_n=64), None, "rows_per_flag must not exceed"),
+        (AllGatherGemm(4096, 3584, 512, 8), Config("pull"), None, "k_per_flag must not exceed"),
+        (AllGatherGemm(4096, 3584, 512, 8), Config("pull", k_per_flag=256, block_k=128), None, "block_k must not exceed"),
+        (AllGatherGemm(1 << 20, 64, 8192, 8), Config("push", block_n=64, rows_per_flag=16, k_per_flag=256), None, "at most 16384 flags"),
+        (AllGatherGemm(128, 3584, 8192, 8), Config("push"), None, "group_m must be 1"),
+        (LARGE, Config("push", block_m=16, block_n=32), H200, "at least 8 accumulators"),
+        (LARGE, Config("push", block_m=256, block_n=256), H200, "at most 128 fp32 accumulators"),
+        (LARGE, Config("push", block_k=128), MI300X, "must fit the chip's shared memory"),
+        (LARGE, Config("push", comm_programs=64), H200, None),
+        (LARGE, Config("push"), MI300X, None),
+    ],
+)
+def test_rules_answer_with_their_sentence(shape: AllGatherGemm, config: Config, chip: Chip | None, sentence: str | None) -> None:
+    found = SPACE.why_invalid(shape, config, chip)
+    assert found is None if sentence is None else found is not None and sentence in found
+
+
+def test_every_rule_refuses_something_and_not_everything() -> None:
+    """A rule that holds for everything, or for nothing, is a mistake in the rule."""
+    tried = [AllGatherGemm(m, n, k, 8, shard=shard) for m in (8, 128, 1 << 20) for n in (32, 3584) for k in (512, 8192) for shard in "km"]
+    every = {variant: list(_all_configs(variant))[:: 1 if variant == "bsp" else 97] for variant in SPACE.variants}
+    small_chip = Chip(**{**vars(H200), "units": 100})
+    for rule in SPACE.rules:
+        answers = {rule.holds(s, c, small_chip) for v, configs in every.items() for c in configs if rule.applies(c) for s in tried}
+        assert answers == {True, False}, rule.sentence
+
+
+def _all_configs(variant: str) -> list[Config]:
+    free = Space(SPACE.op, SPACE.variants, (), SPACE.defaults)
+    return list(free.configs(LARGE, None, (variant,)))
+
+
+@given(
+    st.sampled_from(sorted(CHIPS)),
+    st.integers(1, 9000),
+    st.integers(1, 5000),
+    st.integers(1, 2000),
+    st.integers(2, 8),
+    st.sampled_from("km"),
+)
+def test_defaults_are_possible(chip: str, m: int, n: int, k: int, world: int, shard: str) -> None:
+    shape = AllGatherGemm(m * world if shard == "m" else m, n, k * world, world, shard=shard)
+    for known in (None, CHIPS[chip]):
+        defaults = SPACE.defaults(shape, known)
+        assert {config.variant for config in defaults} == set(SPACE.variants)
+        assert [SPACE.why_invalid(shape, config, known) for config in defaults] == [None] * len(defaults)
+
+
+def test_configs_are_the_possible_ones_in_a_fixed_order() -> None:
+    shape = AllGatherGemm(16, 64, 8192, 8)
+    found = list(SPACE.configs(shape, H200))
+    assert found == list(SPACE.configs(shape, H200)) and len(set(found)) == len(found)
+    assert found == [c for v in SPACE.variants for c in _all_configs(v) if SPACE.why_invalid(shape, c, H200) is None]
+    assert list(SPACE.configs(shape, H200, ("pull",))) == [config for config in found if config.variant == "pull"]
+    for default in SPACE.defaults(shape, H200):
+        assert SPACE.complete(default) in found
+
+
+def test_the_paper_set_has_configs_on_every_chip() -> None:
+    for chip in CHIPS.values():
+        for shape in paper()[::6]:
+            assert {config.variant for config in SPACE.configs(shape, chip)} == set(SPACE.variants)
+
+
+def test_the_digest_follows_the_values() -> None:
+    changed = dict(SPACE.variants) | {"bsp": (Choice("form", ("gather",), "one", "gather"),)}
+    assert len(SPACE.digest()) == 12 and Space(SPACE.op, changed, (), SPACE.defaults).digest() != SPACE.digest()
+    assert Space(SPACE.op, SPACE.variants, (), SPACE.defaults).digest() == SPACE.digest()
+
+
+def test_a_rule_without_variants_applies_to_all() -> None:
+    assert Rule("x", lambda s, c, chip: True).applies(Config("bsp")) and not Rule("x", lambda s, c, chip: True, FUSED).applies(
+        Config("bsp")
+    )
+
+
+def test_operations_are_listed() -> None:
+    assert operation("all_gather_gemm").space is SPACE and operation("all_gather_gemm").shape is AllGatherGemm
+    with pytest.raises(ValueError, match=f"no operation 'softmax'; the operations are {', '.join(OPS)}"):
+        operation("softmax")
