@@ -40,7 +40,6 @@ def workspace(folder: Path, rank: int, world: int, payload_bytes: int, group: An
 
     def set_epoch(epoch: int) -> None:
         words[0] = epoch
-        words[1024:] = epoch
 
     return Workspace(
         rank=rank,

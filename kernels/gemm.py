@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.symmetric import flag, wait
+from tftune.kernels.symmetric import drain, flag, wait
 
 
 @triton.jit
@@ -61,11 +61,33 @@ def multiply(
 
 
 @triton.jit
-def store_tile(c_ptr, acc, row, cols, M, N: tl.constexpr, BLOCK_M: tl.constexpr):
-    """C[row:row+BM, cols] = acc, rounded once."""
+def store_tile(c_ptr, acc, row, cols, M, N: tl.constexpr, BLOCK_M: tl.constexpr, ARCH: tl.constexpr):
+    """C[row:row+BM, cols] = acc, rounded once, to nearest even."""
+    if ARCH == "interpreter" and c_ptr.dtype.element_ty == tl.bfloat16:  # whose cast cuts off
+        bits = tl.cast(acc, tl.int32, bitcast=True)
+        acc = tl.cast(bits + 0x7FFF + ((bits >> 16) & 1), tl.float32, bitcast=True)
     rows = row + tl.arange(0, BLOCK_M)
     c_ptrs = c_ptr + (tl.cast(rows, tl.int64) * N)[:, None] + cols[None, :]
     tl.store(c_ptrs, tl.cast(acc, c_ptr.dtype.element_ty), mask=(rows < M)[:, None] & (cols < N)[None, :])
+
+
+@triton.jit
+def add_parts(
+    c_ptr, parts_ptr, arrivals_ptr, acc, tile, part, row, cols, M,
+    N: tl.constexpr, SPLIT_K: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, ARCH: tl.constexpr,
+):  # fmt: skip
+    """Leave this part of a tile in fp32; the program whose part comes last adds all of them, in a fixed order, and stores C.
+    It also sets the tile's counter back, for the next call."""
+    inside = tl.arange(0, BLOCK_M)[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+    first = parts_ptr + tl.cast(tile, tl.int64) * (SPLIT_K * BLOCK_M * BLOCK_N)
+    tl.store(first + part * (BLOCK_M * BLOCK_N) + inside, acc)
+    drain(part, ARCH)
+    if tl.atomic_add(arrivals_ptr + tile, 1, sem="acq_rel", scope="gpu") == SPLIT_K - 1:
+        total = tl.load(first + inside)
+        for other in range(1, SPLIT_K):
+            total += tl.load(first + other * (BLOCK_M * BLOCK_N) + inside)
+        store_tile(c_ptr, total, row, cols, M, N, BLOCK_M, ARCH)
+        tl.store(arrivals_ptr + tile, 0)
 
 
 @triton.jit

@@ -37,9 +37,7 @@ def workspace(make: type[Workspace], group: Any, ranks: list[int], payload_bytes
     dist.barrier()
 
     def set_epoch(epoch: int) -> None:
-        word = torch.tensor([epoch], dtype=torch.int32, device=device)
-        control.view(torch.int32)[0:1].copy_(word)
-        control.view(torch.int32)[1024:].fill_(epoch)
+        control.view(torch.int32)[0].fill_(epoch)
 
     return make(
         rank=ranks.index(dist.get_rank()),

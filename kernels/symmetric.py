@@ -49,27 +49,34 @@ def flag(control, source, slot):
 
 
 @triton.jit
-def signal(address, epoch, ARCH: tl.constexpr):
-    """Publish every store that this program made so far, then set the flag: release at system scope."""
+def drain(value, ARCH: tl.constexpr):
+    """Whatever any warp of this program stored so far comes before what follows. `value`: any int32, which the assembly needs."""
     if ARCH == "hip":
         # The barrier alone is a bare s_barrier on CDNA, so each wave must first see its own stores leave. Each also writes L2 back
-        # and waits for that: the release below does not (LLVM dropped the wait until pull request 178316 of 2026-02).
+        # and waits for that: the release that follows does not (LLVM dropped the wait until pull request 178316 of 2026-02).
         tl.inline_asm_elementwise(
             "s_waitcnt vmcnt(0)\nbuffer_wbl2 sc0 sc1\ns_waitcnt vmcnt(0)\nv_mov_b32 $0, $1",
-            "=v,v", [epoch], tl.int32, is_pure=False, pack=1,
+            "=v,v", [value], tl.int32, is_pure=False, pack=1,
         )  # fmt: skip
     tl.debug_barrier()
+
+
+@triton.jit
+def signal(address, epoch, ARCH: tl.constexpr):
+    """Publish every store that this program made so far, then set the flag: release at system scope."""
+    drain(epoch, ARCH)
     tl.atomic_xchg(word(address), epoch, sem="release", scope="sys")
 
 
 @triton.jit
 def wait(address, epoch):
-    """Return when the flag has reached the epoch: acquire at system scope. The difference wraps safely.
+    """Return when the flag has reached the epoch: acquire at system scope.
 
-    Only this form is right on both targets: a volatile load is hoisted into an endless loop on gfx942, and an acquire
-    whose result is not used is deleted on sm_90.
+    A peer is at most one call ahead, so the flag then holds the epoch or the next one: anything else is old, however old. (With
+    `flag - epoch < 0` a slot that was not used for 2^31 calls would look ahead.) Only this form of polling is right on both targets:
+    a volatile load is hoisted into an endless loop on gfx942, and an acquire whose result is not used is deleted on sm_90.
     """
-    while tl.atomic_add(word(address), 0, sem="acquire", scope="sys") - epoch < 0:
+    while ((tl.atomic_add(word(address), 0, sem="acquire", scope="sys") - epoch) & -2) != 0:
         pass
 
 

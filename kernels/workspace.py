@@ -42,7 +42,8 @@ class Workspace:
     """Compiled launches and their buffers, by shape and config."""
 
     def set_epoch(self, epoch: int) -> None:
-        """Start counting from here, on every rank alike and with no call in flight: for tests of the wrap."""
+        """Start counting from here, on every rank alike and with no call in flight: for tests of the wrap. Flags
+        stay as they are, old as they may be."""
         if self._set_epoch is None:
             raise NotImplementedError("this workspace cannot set its epoch")
         self._set_epoch(epoch)

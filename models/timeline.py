@@ -44,6 +44,7 @@ class Tile:
     block_n: int
     block_k: int
     group_m: int
+    split_k: int
     num_warps: int
     num_stages: int
 
@@ -95,13 +96,21 @@ class Machine:
         """Bytes loaded from all peers, by all programs together."""
         return size / (PULL_SHARE * self.chip.link_rate(world))
 
-    def tile_gemm_us(self, m: int, n: int, k: int, element_bytes: int, tile: Tile, units: int, restarts: int, remote_us: float) -> float:
+    def tile_gemm_us(self, m: int, n: int, k: int, element_bytes: int, tile: Tile, units: int, restarts: float, remote_us: float) -> float:
         """A persistent Triton GEMM on so many units. `restarts`: times per tile that the loop over K waits for a flag and fills its
-        pipeline anew. `remote_us`: what loads take longer than from HBM."""
+        pipeline anew, shared by the tile's parts. `remote_us`: what loads take longer than from HBM."""
         tiles = ceil(m / tile.block_m) * ceil(n / tile.block_n)
-        latency = LOAD_US + remote_us
-        tile_us = ceil(k / tile.block_k) * self._step_us(tile, latency) + restarts * (latency + self.signal_us() / 2) + LOAD_US
-        return overlap(_waves(tiles / units) * tile_us, self.hbm_us(self._traffic(m, n, k, element_bytes, tile, units)))
+        latency, parts = LOAD_US + remote_us, tile.split_k
+        loop_us = ceil(k / parts / tile.block_k) * self._step_us(tile, latency) + restarts / parts * (latency + self.signal_us() / 2)
+        gemm_us = overlap(
+            _waves(tiles * parts / units) * (loop_us + LOAD_US), self.hbm_us(self._traffic(m, n, k, element_bytes, tile, units // parts))
+        )
+        return gemm_us + (self._add_parts_us(tile) if parts > 1 else 0.0)
+
+    def _add_parts_us(self, tile: Tile) -> float:
+        """The last program of a tile waits for the counter, then reads every part from the cache."""
+        rate = self.hbm_us(1) * CACHED_REREAD * self.chip.units
+        return 2 * LOAD_US + tile.split_k * tile.block_m * tile.block_n * 4 * rate
 
     def _step_us(self, tile: Tile, latency_us: float) -> float:
         flops = 2 * tile.block_m * tile.block_n * tile.block_k
@@ -111,6 +120,7 @@ class Machine:
     def _traffic(self, m: int, n: int, k: int, element_bytes: int, tile: Tile, units: int) -> float:
         """Bytes from HBM: each wave reads its rows of A and columns of B once; re-reads are cheap where A and B fit the cache."""
         tiles_m, tiles_n = ceil(m / tile.block_m), ceil(n / tile.block_n)
+        units = max(units, 1)
         columns = min(ceil(units / min(tile.group_m, tiles_m)), tiles_n)
         rows = min(max(tile.group_m, units // columns), tiles_m)
         waves = tiles_m * tiles_n / (rows * columns)

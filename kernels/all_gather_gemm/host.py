@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.all_gather_gemm.space import SPACE, parts_bytes
 from tftune.kernels.chips import Chip
 from tftune.kernels.compile import KernelSource
 from tftune.kernels.space import Config
@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     import torch
 
 Plan = Callable[["torch.Tensor", "torch.Tensor", "torch.Tensor"], None]
-_TYPES = {"a_ptr": "*{}", "b_ptr": "*{}", "c_ptr": "*{}", "control": "i64", "payload": "i64", "control_bases": "*i64",
-          "payload_bases": "*i64", "generation_bytes": "i64", "M": "i32", "rank": "i32"}  # fmt: skip
-_DIVISIBLE = ("a_ptr", "b_ptr", "c_ptr", "control", "payload", "control_bases", "payload_bases", "generation_bytes")
+_TYPES = {
+    "a_ptr": "*{}", "b_ptr": "*{}", "c_ptr": "*{}", "parts_ptr": "*fp32", "arrivals_ptr": "*i32", "control": "i64", "payload": "i64",
+    "control_bases": "*i64", "payload_bases": "*i64", "generation_bytes": "i64", "M": "i32", "rank": "i32",
+}  # fmt: skip
+_DIVISIBLE = tuple(name for name in _TYPES if name not in ("M", "rank"))
+"""Arguments that are multiples of 16: addresses of aligned tensors and blocks."""
 
 
 def all_gather_gemm(
@@ -54,6 +57,8 @@ def shape_of(a: torch.Tensor, b: torch.Tensor, workspace: Workspace, shard: str,
         raise ValueError(f"a is {a.dtype}; all_gather_gemm takes torch.float16 and torch.bfloat16")
     if a.dim() != 2 or b.dim() != 2:
         raise ValueError(f"a and b must have 2 dimensions, not {a.dim()} and {b.dim()}")
+    if a.device != workspace.device:
+        raise ValueError(f"a is on {a.device} but the workspace is on {workspace.device}")
     rows, columns = a.shape
     n, k = b.shape if b_layout == "nk" else reversed(b.shape)
     gathered = columns * workspace.world if shard == "k" else columns
@@ -129,22 +134,32 @@ def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any
     return dict(
         N=shape.n, K=shape.k, WORLD=shape.world, SHARD_IS_M=shape.shard == "m", B_IS_NK=shape.b_layout == "nk",
         BLOCK_M=config["block_m"], BLOCK_N=config["block_n"], BLOCK_K=config["block_k"], GROUP_M=config["group_m"],
-        COMM_PROGRAMS=config["comm_programs"], ROWS_PER_FLAG=config["rows_per_flag"], K_PER_FLAG=config["k_per_flag"],
+        SPLIT_K=config["split_k"], COMM_PROGRAMS=config["comm_programs"],
+        ROWS_PER_FLAG=config["rows_per_flag"], K_PER_FLAG=config["k_per_flag"],
         COPY_ROWS=copy_rows, COPY_COLUMNS=copy_columns,
         EVEN_K=shape.shard_columns % config["block_k"] == 0, EVEN_N=shape.n % config["block_n"] == 0, ARCH=arch,
     )  # fmt: skip
 
 
 def programs(shape: AllGatherGemm, config: Config, units: int) -> int:
-    """Programs of a launch: the communicating ones first, then one for each tile while units are left; all resident at once."""
-    tiles = -(-shape.m // config["block_m"]) * -(-shape.n // config["block_n"])
-    return int(config["comm_programs"] + min(tiles, max(1, units - config["comm_programs"])))
+    """Programs of a launch: the communicating ones first, then one for each part of a tile while units are left; all resident at once."""
+    parts = tiles(shape, config) * config["split_k"]
+    return int(config["comm_programs"] + min(parts, max(1, units - config["comm_programs"])))
+
+
+def tiles(shape: AllGatherGemm, config: Config) -> int:
+    return int(-(-shape.m // config["block_m"]) * -(-shape.n // config["block_n"]))
 
 
 def _fused(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
+    import torch
+
     kernel = source(shape, config, workspace.arch)
     grid = (programs(shape, config, workspace.units), 1, 1)
+    split = config["split_k"] > 1
     fixed = dict(
+        parts_ptr=torch.empty(parts_bytes(shape, config) // 4 if split else 4, dtype=torch.float32, device=workspace.device),
+        arrivals_ptr=torch.zeros(tiles(shape, config) if split else 4, dtype=torch.int32, device=workspace.device),
         control=workspace.control, payload=workspace.payload, control_bases=workspace.control_bases,
         payload_bases=workspace.payload_bases, generation_bytes=workspace.generation_bytes, M=shape.m, rank=workspace.rank,
     )  # fmt: skip

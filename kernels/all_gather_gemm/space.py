@@ -11,6 +11,7 @@ _TILE = (
     Choice("block_n", (32, 64, 128, 256), "columns of C that one program computes at a time", 128),
     Choice("block_k", (64, 128, 256), "length of one step along K", 64),
     Choice("group_m", (1, 8), "row tiles visited before the next column tile, so that B stays in cache", 8),
+    Choice("split_k", (1, 2, 4, 8), "parts of K that programs compute side by side and add up: more programs where tiles are few", 1),
     Choice("num_warps", (4, 8), "warps (waves) of one program", 8),
     Choice("num_stages", (2, 3, 4), "depth of the software pipeline of the loop over K", 3),
 )
@@ -35,6 +36,19 @@ def _round_up_to_power(value: int) -> int:
 def _flags(shape: AllGatherGemm, config: Config) -> int:
     """Flags of one source: row chunks times column chunks of its shard."""
     return -(-shape.shard_rows // config["rows_per_flag"]) * -(-shape.shard_columns // config["k_per_flag"])
+
+
+def _steps(shape: AllGatherGemm, config: Config) -> int:
+    """Column chunks of the whole K, each with its own wait."""
+    chunks: int = -(-shape.shard_columns // config["k_per_flag"])
+    return chunks * (shape.world if shape.shard == "k" else 1)
+
+
+def parts_bytes(shape: AllGatherGemm, config: Config) -> int:
+    """Bytes of the fp32 tiles that split_k leaves in memory."""
+    rows = -(-shape.m // config["block_m"]) * config["block_m"]
+    columns = -(-shape.n // config["block_n"]) * config["block_n"]
+    return int(4 * rows * columns * config["split_k"])
 
 
 def _form_fits(shape: AllGatherGemm, config: Config, chip: Chip | None) -> bool:
@@ -68,6 +82,10 @@ RULES = (
          lambda s, c, chip: c["block_k"] <= max(64, _round_up_to_power(s.shard_columns)), _FUSED),
     Rule("group_m must be 1 where there is one row tile",
          lambda s, c, chip: c["group_m"] == 1 or s.m > c["block_m"], _FUSED),
+    Rule("split_k must not exceed the flags along K: world times a shard's column chunks, or its column chunks alone along M",
+         lambda s, c, chip: c["split_k"] <= _steps(s, c), _FUSED),
+    Rule("split_k must be 1 where there are more than two row tiles: columns alone give programs enough",
+         lambda s, c, chip: c["split_k"] == 1 or s.m <= 2 * c["block_m"], _FUSED),
     Rule("a tile must give each thread at least 8 accumulators: take fewer warps",
          lambda s, c, chip: chip is None or c["num_warps"] == 4 or _registers(c, chip) >= 8, _FUSED),
     Rule("a thread may hold at most 128 fp32 accumulators: take a smaller tile or more warps",
@@ -89,12 +107,13 @@ def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ..
 
 def _default_tile(shape: AllGatherGemm, chip: Chip | None) -> dict[str, int]:
     block_m = max(16, min(128, _round_up_to_power(shape.m)))
-    wide = 256 if shape.m >= 1024 else 128 if shape.m > 64 else 32
+    wide = 256 if shape.m >= 1024 else 128 if shape.m > 64 else 64
     return dict(
         block_m=block_m,
         block_n=min(wide, max(32, _round_up_to_power(shape.n))),
         block_k=64 if shape.m > 64 or shape.shard_columns <= 64 else 128,
         group_m=8 if shape.m > block_m else 1,
+        split_k=2 if shape.m <= 64 and shape.shard == "k" else 1,
         num_warps=8 if block_m == 128 and shape.n > 64 else 4,
         num_stages=2 if chip is not None and chip.lanes == 64 else 3 if shape.m > 64 else 4,
     )
