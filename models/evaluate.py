@@ -112,8 +112,8 @@ def _selector(seen: Dataset, tree: Tree) -> Rule:
 
 
 def _constant(seen: Dataset, variant: str) -> Rule:
-    """Always one config of the variant: of those measured on at least half of the shapes seen (else on most), the one with the least
-    mean log regret. BSP stands in where it is invalid or was not measured."""
+    """Always one config of the variant: of those measured on most of the shapes seen, the one with the least mean log regret. BSP
+    stands in where it is invalid or was not measured."""
 
     def or_bsp(shape: Shape, config: Config) -> Config:
         known = seen.time_us(shape, config) is not None and seen.why_invalid(shape, config) is None
@@ -124,8 +124,7 @@ def _constant(seen: Dataset, variant: str) -> Rule:
 
     configs = [config for config in seen.candidates() if config.variant == variant]
     counts = {config: sum(config in seen.times_us[shape] for shape in seen.shapes) for config in configs}
-    enough = min(max(counts.values()), len(seen.shapes) / 2)
-    best = min((config for config in configs if counts[config] >= enough), key=loss)
+    best = min((config for config in configs if counts[config] == max(counts.values())), key=loss)
     return lambda shape: or_bsp(shape, best)
 
 

@@ -55,11 +55,13 @@ def make_rows() -> Callable[..., list[Trial]]:
     from tftune.kernels.space import Config
     from tftune.models.timeline import predict
 
-    small = dict(block_m=16, block_n=32, block_k=128, group_m=1, num_warps=4, num_stages=4, comm_programs=8, rows_per_flag=16)
+    small = dict(block_m=16, block_n=32, block_k=128, group_m=1, split_k=1, num_warps=4, num_stages=4, comm_programs=8, rows_per_flag=16)
 
     def build(shapes: tuple[Shape, ...], mode: str = "graph", target: str = "h200x8", bench: str = "model") -> list[Trial]:
         chip = Target.parse(target).chip
-        configs = {config for shape in shapes for config in SPACE.defaults(shape, chip)} | {Config("push", **small, k_per_flag=1024)}
+        configs = {config for shape in shapes for config in SPACE.defaults(shape, chip)} | {
+            Config(variant, **small, k_per_flag=1024) for variant in ("pull", "push")
+        }
         noise = [1 + 0.001 * (i % 5) for i in range(9 if bench == "node" else 1)]
         rows = []
         for shape in shapes:

@@ -61,12 +61,12 @@ def shapes(world: int) -> tuple[AllGatherGemm, ...]:
 
 
 def configs(shape: AllGatherGemm) -> tuple[Config, ...]:
-    """Every BSP form that fits, and for each fused variant a small tile with many flags, or a larger one with few, or both."""
+    """Every BSP form that fits, and for each fused variant a small tile, or a tall one where M is large, and a split K where K_local is."""
+    large, deep = shape.m > 64, shape.shard == "k" and shape.shard_columns > 256
     small = dict(block_m=16, block_n=32, block_k=64, rows_per_flag=16, k_per_flag=256, group_m=1)
-    large = shape.m > 64
-    larger = small | (dict(block_m=64, block_n=64, group_m=8) if large else dict(block_n=64, block_k=128))
-    larger |= dict(rows_per_flag=64 if shape.shard_rows > 32 else 16)
-    knobs = [larger] * (large or shape.shard_columns > 256) + [small] * (not large)
+    tall = small | dict(block_m=64, block_n=64, group_m=8, rows_per_flag=64 if shape.shard_rows > 32 else 16)
+    split = small | dict(block_n=64, block_k=128, split_k=4)
+    knobs = [tall] * large + [small] * (not large) + [split] * deep
     forms = [config for config in SPACE.defaults(shape, None) if config.variant == "bsp"]
     return *forms, *(Config(variant, num_warps=4, comm_programs=8, **chosen) for variant in FUSED for chosen in knobs)
 
@@ -89,8 +89,8 @@ def sampled_cases(world: int) -> list[Case]:
     return [(shape, config) for shape in tiny for v in FUSED for config in chooser.sample(list(SPACE.configs(shape, None, (v,))), 2)]
 
 
-def scenario(workspace: Workspace, calls: Iterable[Case], pause_s: float = 0.0, first_epoch: int = 0) -> list[Call]:
-    """Run the calls back to back on every rank, this one pausing before each; compare when all have ended."""
+def scenario(workspace: Workspace, calls: Iterable[Case], pause_s: float = 0.0, last_epoch: int | None = None) -> list[Call]:
+    """Run the calls back to back on every rank, this one pausing before each; compare when all have ended. Epochs follow last_epoch."""
     import torch
     import torch.distributed as dist
 
@@ -100,7 +100,7 @@ def scenario(workspace: Workspace, calls: Iterable[Case], pause_s: float = 0.0, 
     calls = list(calls)
     inputs = {(shape, seed): make_inputs(shape, workspace.rank, seed) for shape in {s for s, _ in calls} for seed in range(SEEDS)}
     exact = {key: reference(key[0], *inputs[key], workspace.group) for key in sorted(inputs)}
-    _reset(workspace, first_epoch)
+    _reset(workspace, last_epoch)
     outs = []
     for number, (shape, config) in enumerate(calls):
         time.sleep(pause_s)
@@ -116,16 +116,17 @@ def scenario(workspace: Workspace, calls: Iterable[Case], pause_s: float = 0.0, 
     return done
 
 
-def _reset(workspace: Workspace, epoch: int) -> None:
-    """Start from this epoch with a payload of NaN, on all ranks together."""
+def _reset(workspace: Workspace, epoch: int | None) -> None:
+    """Fill the payload with NaN, on all ranks together."""
     import torch
     import torch.distributed as dist
 
     from tftune.kernels.symmetric import EXITS_OFFSET
 
     dist.barrier()
-    workspace.set_epoch(epoch)
-    workspace.owner[workspace.rank][EXITS_OFFSET.value :][:4] = 0  # a call that was broken off has left some
+    if epoch is not None:
+        workspace.set_epoch(epoch)
+        workspace.owner[workspace.rank][EXITS_OFFSET.value :][:4] = 0  # a call that was broken off has left some
     workspace.payload_tensor.view(torch.int16).fill_(-1)  # a NaN in fp16 and in bf16
     dist.barrier()
 
@@ -139,7 +140,7 @@ def contract(workspace: Workspace) -> dict[str, list[Call]]:
         "sampled": scenario(workspace, sampled_cases(world)),
         "one rank late": scenario(workspace, alternating, pause_s=0.05 * last),
         "one rank ahead": scenario(workspace, alternating, pause_s=0.05 * (not last)),
-        "the epoch wraps": scenario(workspace, small_cases(world), first_epoch=WRAPS),
+        "the epoch wraps": scenario(workspace, small_cases(world), last_epoch=WRAPS),
     }
 
 
@@ -206,14 +207,14 @@ def mutants(variant: str) -> dict[str, Mutant]:
     return {
         "no wait": Mutant((("gemm", "if source != rank:", "if source < 0:"),), "wrong"),
         "waits for the wrong source": Mutant(((kernel, "wait_tile(control, source,", "wait_tile(control, (rank + 1) % WORLD,"),), "wrong"),
-        "takes the last call's flag": Mutant((("symmetric", "- epoch < 0:", "- epoch < -1:"),), "wrong"),
+        "takes the last call's flag": Mutant((("symmetric", "- epoch) & -2)", "- epoch + 1) & -4)"),), "wrong"),
         "flag before data": Mutant(((kernel, "            copy_chunk(\n", early),), "wrong"),
         "one generation": Mutant((one_generation, SLOW_READER), "wrong", control=(SLOW_READER,)),
         "signals the last epoch": Mutant((("symmetric", "word(address), epoch, sem", "word(address), epoch - 1, sem"),), "end"),
     }
 
 
-def verdict(workspace: Workspace, run: Callable[[], list[Call]], deadline_s: float) -> str:
+def verdict(run: Callable[[], list[Call]], deadline_s: float) -> str:
     """`right`, `wrong`, or `end` where the calls did not end in time."""
 
     def expire(*_: Any) -> None:
@@ -236,13 +237,14 @@ def judge(workspace: Workspace, folder: Path, variant: str) -> dict[str, str]:
     module = import_module(f"tftune.kernels.all_gather_gemm.{variant}")
     shape = AllGatherGemm(7, 40, 33 * workspace.world, workspace.world)
     config = next(config for config in configs(shape) if config.variant == variant)
-    own, took_s = getattr(module, variant), 30.0
+    own, epochs = getattr(module, variant), [1_000_000 * FUSED.index(variant)]
     late_s = 0.2 * (workspace.rank == workspace.world - 1)
 
     def tried(changes: tuple[Change, ...], deadline_s: float) -> str:
         setattr(module, variant, mutant(folder, variant, changes) if changes else own)
         workspace.plans.clear()
-        return verdict(workspace, lambda: scenario(workspace, [(shape, config)] * 2, pause_s=late_s), deadline_s)
+        epochs.append(epochs[-1] + 1000)  # flags keep what a mutant left in them
+        return verdict(lambda: scenario(workspace, [(shape, config)] * 2, late_s, epochs[-1]), deadline_s)
 
     started = time.monotonic()
     verdicts = {"itself": tried((), 60)}

@@ -64,7 +64,9 @@ def test_rules_and_figures(dataset: Dataset) -> None:
 
 def test_a_perfect_and_a_bad_tree(dataset: Dataset) -> None:
     """The figures are those of the choice: what each shape's own BSP costs, or one pull config, whatever was fitted."""
-    pull = next(config for config in dataset.candidates() if config.variant == "pull" and config["block_m"] == 16)
+    pull = next(
+        config for config in dataset.candidates() if config.variant == "pull" and config["block_m"] == 16 and config["split_k"] == 1
+    )
     report = evaluate(dataset, lambda part: _constant(part, pull))
     assert report.selector.slower_than_bsp > 5 and report.selector.oracle_gain_captured is not None
     assert report.selector.oracle_gain_captured < 0 and report.selector.worst_regret > 3
@@ -77,7 +79,7 @@ def _constant(part: Dataset, config: Config) -> Tree:
 
 def test_a_choice_that_failed_there_is_counted_as_unknown(make_rows: Rows) -> None:
     rows = make_rows(paper())
-    pull = next(row.config for row in rows if row.config.variant == "pull" and row.config["block_m"] == 16)
+    pull = next(row.config for row in rows if row.config.variant == "pull" and row.config["block_n"] == 32)
     failing = [replace(r, outcome=Failure("crash", "gone")) if (r.config, r.shape.m) == (pull, 8192) else r for r in rows]  # type: ignore[attr-defined]
     report = evaluate(load(failing, OP, "h200x8", "graph", "model"), lambda part: _constant(part, pull))
     assert report.selector.unknown == 1
