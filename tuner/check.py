@@ -56,7 +56,7 @@ def _delay(workspace: Workspace) -> None:
     import torch
 
     if workspace.device.type == "cuda":
-        torch.cuda._sleep(DELAY_CYCLES)  # type: ignore[no-untyped-call]
+        torch.cuda._sleep(DELAY_CYCLES)
     else:
         time.sleep(DELAY_S)
 
