@@ -1,0 +1,91 @@
+"""The check sees what a norm over the whole matrix, or the same inputs twice, would hide."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from mutant import mutant
+
+from tftune.kernels import emulated
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm.reference import tolerance
+from tftune.kernels.space import Config
+from tftune.kernels.workspace import Workspace
+from tftune.tuner.check import References, relative_error
+
+SHAPE = AllGatherGemm(m=256, n=384, k=512, world=8)
+
+
+def rounded(dtype: torch.dtype = torch.float16) -> tuple[torch.Tensor, torch.Tensor]:
+    """A result that is right, and its reference."""
+    exact = torch.randn(SHAPE.m, SHAPE.n, generator=torch.Generator().manual_seed(0))
+    return exact.to(dtype), exact
+
+
+def test_rounding_passes() -> None:
+    output, exact = rounded()
+    assert 0.2 * tolerance(SHAPE) < relative_error(output, exact) < 0.8 * tolerance(SHAPE)
+
+
+@pytest.mark.parametrize("dtype", ["fp16", "bf16"])
+def test_a_few_wrong_elements_of_one_row_are_seen(dtype: str) -> None:
+    shape = AllGatherGemm(SHAPE.m, SHAPE.n, SHAPE.k, SHAPE.world, dtype)
+    output, exact = rounded({"fp16": torch.float16, "bf16": torch.bfloat16}[dtype])
+    output[77, :4] = 0
+    assert relative_error(output, exact) > 3 * tolerance(shape)
+
+
+def test_what_was_not_written_is_infinitely_wrong() -> None:
+    output, exact = rounded()
+    output[-1, -1] = math.nan
+    assert relative_error(output, exact) == math.inf
+
+
+def test_a_small_row_is_held_against_its_neighbours() -> None:
+    """A row near zero has the absolute error of the others' sums; nobody could compute it better in fp32."""
+    exact = torch.ones(4, 8)
+    exact[2] = 1e-6
+    assert relative_error(exact + 1e-5, exact) < 2e-4
+
+
+def accumulated_in_fp16(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    total = torch.zeros(a.shape[0], b.shape[1], dtype=torch.float16)
+    for k in range(0, a.shape[1], 16):
+        total = (total.float() + a[:, k : k + 16].float() @ b[k : k + 16].float()).half()
+    return total
+
+
+def test_sums_kept_in_fp16_are_refused() -> None:
+    generator = torch.Generator().manual_seed(1)
+    a, b = torch.randn(32, 2048, generator=generator).half(), (torch.randn(2048, 64, generator=generator) / 2048**0.5).half()
+    exact = (a.double() @ b.double()).float()
+    shape = AllGatherGemm(32, 64, 2048, 2)
+    assert relative_error((a.float() @ b.float()).half(), exact) < tolerance(shape)
+    assert relative_error(accumulated_in_fp16(a, b), exact) > tolerance(shape)
+
+
+def judged(workspace: Workspace, folder: Path) -> list[float]:
+    """Errors in tolerances of push, and of push with one generation: a peer's next call then overwrites what is still read."""
+    from tftune.kernels.all_gather_gemm import host
+    from tftune.kernels.all_gather_gemm import push as module
+
+    shape = AllGatherGemm(7, 40, 66, 2)
+    config = Config("push", block_m=16, block_n=32, block_k=64, group_m=1, num_warps=4, comm_programs=8, rows_per_flag=16, k_per_flag=256)
+    references = References(shape, workspace)
+    change = ("all_gather_gemm.push", "(epoch & 1) * generation_bytes", "0 * generation_bytes")
+    text = "    dtype = b_ptr.dtype.element_ty\n"
+    slow: Any = ("gemm", text, text + "    __import__('time').sleep(0.1 * (b_begin == 33))\n")  # rank 0 has waited for rank 1, and dawdles
+    errors = []
+    for changes in ((slow,), (slow, change)):
+        module.push = mutant(folder, "push", changes)
+        errors.append(references.error(host.prepare(shape, config, workspace), workspace) / references.tolerance)
+    return errors
+
+
+def test_a_generation_used_too_early_is_seen(tmp_path: Path) -> None:
+    right, wrong = zip(*emulated.run(2, judged, tmp_path), strict=True)
+    assert max(right) < 1 < max(wrong)

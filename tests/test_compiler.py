@@ -1,0 +1,78 @@
+"""The compile pool: nothing to do for libraries, a config's own failure, a compiler that hangs or dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tftune.db.trial import Failure
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.chips import H200
+from tftune.kernels.space import Config
+from tftune.tuner import compiler
+from tftune.tuner.compiler import CompilePool
+
+SHAPE = AllGatherGemm(64, 256, 512, 2)
+BSP, _, PUSH, PULL = SPACE.defaults(SHAPE, H200)
+
+
+def fake(shape: Any, config: Config, chip: Any) -> None:
+    """Stands in for the compiler: hangs for one config, dies for another."""
+    if config["num_stages"] == 2:
+        time.sleep(60)
+    if config["num_stages"] == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def variant_of(config: Config, **knobs: int) -> Config:
+    return Config(config.variant, **dict(config.knobs) | knobs)
+
+
+def test_a_kernel_compiles_once_and_a_library_call_not_at_all() -> None:
+    pool = CompilePool(H200, 120, workers=1)
+    try:
+        pool.ahead(SHAPE, [BSP, PUSH, PUSH])
+        pool.ahead(replace(SHAPE, m=63), [PUSH])  # one binary serves every M
+        assert len(pool._jobs) == 1
+        assert pool.failure(SHAPE, BSP) is None and pool.failure(SHAPE, PUSH) is None
+    finally:
+        pool.close()
+
+
+def test_too_much_shared_memory_is_a_failure_that_says_how_much() -> None:
+    small = replace(H200, shared_bytes=1024)
+    pool = CompilePool(small, 120, workers=1)
+    try:
+        failure = pool.failure(SHAPE, PULL)
+    finally:
+        pool.close()
+    assert isinstance(failure, Failure) and failure.kind == "resources"
+    assert "h200 has 1024" in failure.text
+
+
+def test_a_compiler_that_hangs_is_killed_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "compile_one", fake)
+    pool = CompilePool(H200, 1.0, workers=1)
+    began = time.monotonic()
+    failure = pool.failure(SHAPE, variant_of(PUSH, num_stages=2))
+    assert isinstance(failure, Failure) and failure.kind == "compile" and "1 s" in failure.text
+    assert time.monotonic() - began < 20
+    assert pool.failure(SHAPE, variant_of(PUSH, num_stages=4)) is None, "the pool starts again"
+    pool.close()
+
+
+def test_a_compiler_that_dies_is_blamed_on_the_config_that_kills_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "compile_one", fake)
+    pool = CompilePool(H200, 30.0, workers=1)
+    fatal, harmless = variant_of(PUSH, num_stages=3), variant_of(PUSH, num_stages=4)
+    pool.ahead(SHAPE, [fatal, harmless])
+    assert pool.failure(SHAPE, harmless) is None
+    failure = pool.failure(SHAPE, fatal)
+    assert isinstance(failure, Failure) and "died" in failure.text
+    pool.close()
