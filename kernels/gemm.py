@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.symmetric import drain, flag, wait
+from tftune.kernels.symmetric import UNITS_OFFSET, drain, flag, wait, word
 
 
 @triton.jit
@@ -27,6 +27,29 @@ def pointer(address, COLUMNS: tl.constexpr, DTYPE: tl.constexpr):
     """
     result = tl.cast(address, tl.pointer_type(DTYPE))
     return tl.multiple_of(result, 16) if COLUMNS % 8 == 0 else result
+
+
+@triton.jit
+def first_unit(control, pid, COMM_PROGRAMS: tl.constexpr, units, SCHEDULE: tl.constexpr, ARCH: tl.constexpr):
+    """The first piece of work of a program, by its number among those that compute; or, dynamic, the next that nobody has claimed.
+
+    In the interpreter a communicating program claims none: programs run one after another there, and it would wait for ever for
+    peers that wait for the next one.
+    """
+    if pid < COMM_PROGRAMS and (SCHEDULE == "static" or ARCH == "interpreter"):
+        unit = units
+    else:
+        unit = next_unit(control, pid - tl.num_programs(0), COMM_PROGRAMS, SCHEDULE)
+    return unit
+
+
+@triton.jit
+def next_unit(control, unit, COMM_PROGRAMS: tl.constexpr, SCHEDULE: tl.constexpr):
+    """The piece of work after `unit`."""
+    if SCHEDULE == "dynamic":
+        return tl.atomic_add(word(control + UNITS_OFFSET), 1, sem="relaxed", scope="gpu")
+    else:
+        return unit + tl.num_programs(0) - COMM_PROGRAMS
 
 
 @triton.jit

@@ -20,12 +20,13 @@ from tftune.kernels import space
 FLAGS_PER_SOURCE = tl.constexpr(space.FLAGS_PER_SOURCE)
 EPOCH_OFFSET = tl.constexpr(0)
 EXITS_OFFSET = tl.constexpr(128)
+UNITS_OFFSET = tl.constexpr(192)
 BARRIER_OFFSET = tl.constexpr(256)
 BARRIER_FLAGS_OFFSET = tl.constexpr(1_024)
 BARRIER_FLAG_STRIDE = tl.constexpr(64)
 FLAGS_OFFSET = tl.constexpr(4_096)
 CONTROL_BYTES = 4_096 + space.MAX_WORLD * space.FLAGS_PER_SOURCE * 4
-"""Bytes of one rank's control block: the epoch word, the exit counter and the barrier's words, each on its own
+"""Bytes of one rank's control block: the epoch word, the counters of exits and of claimed work, and the barrier's words, each on its own
 line of memory, then the flags."""
 
 
@@ -88,11 +89,12 @@ def begin(control):
 
 @triton.jit
 def finish(control, epoch):
-    """Leave the call; the last program to leave advances the epoch, when no other can still read it."""
+    """Leave the call; the last program to leave sets the counters back and advances the epoch, when no other can still read them."""
     tl.debug_barrier()
     left = tl.atomic_add(word(control + EXITS_OFFSET), 1, sem="acq_rel", scope="gpu")
     if left == tl.num_programs(0) - 1:
         tl.store(word(control + EXITS_OFFSET), 0)
+        tl.store(word(control + UNITS_OFFSET), 0)
         tl.store(word(control + EPOCH_OFFSET), epoch)
 
 

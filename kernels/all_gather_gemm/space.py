@@ -16,6 +16,9 @@ _TILE = (
     Choice("num_stages", (2, 3, 4), "depth of the software pipeline of the loop over K", 3),
 )
 _EXCHANGE = (
+    Choice(
+        "schedule", ("static", "dynamic"), "tiles by turn; or each as it is claimed, which lets communicating programs compute", "static"
+    ),
     Choice("comm_programs", (8, 16, 32, 64), "programs that move data; the others compute", 16),
     Choice("rows_per_flag", (16, 64, 128, 512), "rows of A that one flag covers", 128),
     Choice("k_per_flag", (256, 1024, 8192), "columns of A that one flag covers", 1024),
@@ -42,6 +45,11 @@ def _steps(shape: AllGatherGemm, config: Config) -> int:
     """Column chunks of the whole K, each with its own wait."""
     chunks: int = -(-shape.shard_columns // config["k_per_flag"])
     return chunks * (shape.world if shape.shard == "k" else 1)
+
+
+def _units(shape: AllGatherGemm, config: Config) -> int:
+    """Pieces of work: parts of tiles."""
+    return int(-(-shape.m // config["block_m"]) * -(-shape.n // config["block_n"]) * config["split_k"])
 
 
 def parts_bytes(shape: AllGatherGemm, config: Config) -> int:
@@ -86,6 +94,8 @@ RULES = (
          lambda s, c, chip: c["split_k"] <= _steps(s, c), _FUSED),
     Rule("split_k must be 1 where there are more than two row tiles: columns alone give programs enough",
          lambda s, c, chip: c["split_k"] == 1 or s.m <= 2 * c["block_m"], _FUSED),
+    Rule("schedule must be static where every program has one tile at most",
+         lambda s, c, chip: chip is None or c["schedule"] == "static" or _units(s, c) > chip.units - c["comm_programs"], _FUSED),
     Rule("a tile must give each thread at least 8 accumulators: take fewer warps",
          lambda s, c, chip: chip is None or c["num_warps"] == 4 or _registers(c, chip) >= 8, _FUSED),
     Rule("a thread may hold at most 128 fp32 accumulators: take a smaller tile or more warps",
@@ -119,9 +129,10 @@ def _default_tile(shape: AllGatherGemm, chip: Chip | None) -> dict[str, int]:
     )
 
 
-def _default_exchange(shape: AllGatherGemm) -> dict[str, int]:
+def _default_exchange(shape: AllGatherGemm) -> dict[str, int | str]:
     rows = max(16, min(128, _round_up_to_power(shape.shard_rows)))
     return dict(
+        schedule="static",
         comm_programs=16 if shape.m >= 1024 else 32,
         rows_per_flag=rows if rows in (16, 64, 128) else 16,
         k_per_flag=1024 if shape.shard_columns >= 256 else 256,
