@@ -148,7 +148,8 @@ def _hip_release(code: Assembly, index: int) -> list[str]:
     if not any(i.text == "buffer_wbl2 sc0 sc1" for i in since_barrier):
         faults.append("no write-back at system scope before the flag")
     barrier = index - len(since_barrier) - 1
-    drained = [i.text for i in code.before(barrier, r"_store|^s_barrier|atomic") or []]
+    since_store = code.before(barrier, r"_store|^s_barrier|atomic")  # None: the stores' block comes later in the text
+    drained = [i.text for i in (code.instructions[:barrier] if since_store is None else since_store)]
     wanted = iter(drained)
     if not all(text in wanted for text in ("s_waitcnt vmcnt(0)", "buffer_wbl2 sc0 sc1", "s_waitcnt vmcnt(0)")):
         faults.append("waves reach the barrier before their stores have left")
