@@ -1,0 +1,84 @@
+"""What is committed holds together: rows, the artifacts trained from them, and the tables shown from them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tftune.db.store import read_rows
+from tftune.db.trial import Measurement, Trial
+from tftune.fitting import choose, fit, sources
+from tftune.kernels.all_gather_gemm.reference import tolerance
+from tftune.kernels.source import kernel_hash
+from tftune.models.export import provenance
+from tftune.models.selector import SHIPPED, Selector, read_artifact
+
+ROOT = Path(__file__).resolve().parent.parent
+FILES = sorted((ROOT / "db/trials").glob("*/*.jsonl"))
+ARTIFACTS = sorted(SHIPPED.glob("*.json"))
+
+
+def speedup() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("speedup", ROOT / "benchmarks/speedup.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["speedup"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module", params=FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def rows(request: pytest.FixtureRequest) -> list[Trial]:
+    return read_rows(request.param)[1]
+
+
+def test_there_are_rows_and_an_artifact() -> None:
+    assert FILES and ARTIFACTS
+
+
+def test_every_measured_row_was_checked_first(rows: list[Trial]) -> None:
+    measured = [row for row in rows if isinstance(row.outcome, Measurement)]
+    assert measured and all(row.bench == "node" for row in rows)
+    for row in measured:
+        assert isinstance(row.outcome, Measurement)
+        assert row.outcome.check_error is not None, row
+        assert row.outcome.check_error <= tolerance(row.shape), row  # type: ignore[arg-type]
+
+
+def test_every_row_is_beside_bsp_and_of_its_own_machine(rows: list[Trial]) -> None:
+    for row in rows:
+        if isinstance(row.outcome, Measurement):
+            assert len(row.outcome.bsp_samples_us) == len(row.outcome.samples_us)
+
+
+def test_final_rows_are_of_the_installed_kernels(rows: list[Trial]) -> None:
+    stale = {row.config.variant for row in rows if row.stage == "final" and row.kernel_hash != kernel_hash(row.op, row.config.variant)}
+    assert stale == set(), "measure again, or say in docs/measured.md why older rows stay"
+
+
+def test_a_file_stays_small() -> None:
+    assert all(path.stat().st_size < 4e6 for path in FILES)
+
+
+@pytest.mark.parametrize("path", ARTIFACTS, ids=lambda path: path.stem)
+def test_a_shipped_artifact_is_measured_current_and_of_these_rows(path: Path) -> None:
+    artifact, document = read_artifact(path), json.loads(path.read_text())
+    assert artifact.bench == "node" and Selector(artifact).disabled() == {}
+    files = [read_rows(file) for file in FILES if file.parent.name == artifact.target.name]
+    runs, trials = [run for found, _ in files for run in found], [trial for _, found in files for trial in found]
+    found = fit(choose(sources(trials, runs), artifact.op, artifact.target.name, "node", "db/trials"))
+    again = provenance(found.datasets, found.evaluations, document["build"])
+    assert (again.rows, again.rows_digest) == (document["rows"], document["rows_digest"])
+    assert {mode: json.loads(json.dumps(tree.to_dict())) for mode, tree in found.trees.items()} == document["trees"]
+    assert path.stat().st_size < 100_000
+
+
+def test_the_readme_shows_these_rows() -> None:
+    text = (ROOT / "README.md").read_text()
+    shown = text.partition("--readme` -->\n")[2].partition("\n<!-- end of speedup -->")[0]
+    assert shown == speedup().readme(), "run `python benchmarks/speedup.py --readme` and put what it prints between the markers"
