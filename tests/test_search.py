@@ -72,6 +72,9 @@ class FakeBench:
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         self.announced |= {(shape, config) for config in configs}
 
+    def settle(self, timeout_s: float) -> None:
+        assert timeout_s > 0 and not self.asked
+
     def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
         self.asked.append((shape, config, mode, stage))
         self.baselines.append(baseline)

@@ -26,6 +26,10 @@ class Bench(Protocol):
         """These will likely be measured: compile them meanwhile, where there is something to compile."""
         ...
 
+    def settle(self, timeout_s: float) -> None:
+        """Wait until what was announced is compiled, so that compilers do not disturb the clock; not longer than so many seconds."""
+        ...
+
     def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
         """Time a config beside `baseline`, the strongest BSP config known so far; None where this config is itself the baseline.
 
@@ -52,6 +56,9 @@ class ModelBench:
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         """Nothing to compile."""
 
+    def settle(self, timeout_s: float) -> None:
+        """Nothing to wait for."""
+
     def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
         time_us = self._predict(shape, config, mode, self.target.chip)
         bsp_us = () if baseline is None else (self._predict(shape, baseline, mode, self.target.chip),)
@@ -75,6 +82,9 @@ class ReplayBench:
 
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         """Nothing to compile."""
+
+    def settle(self, timeout_s: float) -> None:
+        """Nothing to wait for."""
 
     def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
         row = self._rows.get((shape, config, mode, stage)) or self._rows.get((shape, config, mode, ""))

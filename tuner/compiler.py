@@ -23,7 +23,7 @@ class CompilePool:
 
     def __init__(self, chip: Chip, deadline_s: float, workers: int | None = None) -> None:
         self._chip, self._deadline_s = chip, deadline_s
-        self._workers = workers or max(1, (os.cpu_count() or 2) // 2)
+        self._workers = workers or max(1, (os.cpu_count() or 2) * 3 // 4)
         self._pool: ProcessPoolExecutor | None = None
         self._jobs: dict[Any, Future[None]] = {}
 
@@ -35,6 +35,10 @@ class CompilePool:
                 if self._pool is None:
                     self._pool = ProcessPoolExecutor(self._workers, mp_context=get_context("spawn"))
                 self._jobs[key] = self._pool.submit(compile_one, shape, config, self._chip)
+
+    def settle(self, timeout_s: float) -> None:
+        """Wait until the queue is empty, or as long; what failed is told where it is asked for."""
+        wait(self._jobs.values(), timeout=timeout_s)
 
     def failure(self, shape: Shape, config: Config) -> Failure | None:
         """Wait for this config's kernel; why it could not be compiled, or None. A compiler that dies takes the pool with it, whoever

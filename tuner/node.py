@@ -71,6 +71,10 @@ class NodeBench:
         if self._compiler is not None:
             self._compiler.ahead(shape, configs)
 
+    def settle(self, timeout_s: float) -> None:
+        if self._compiler is not None:
+            self._compiler.settle(timeout_s)
+
     def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
         chip = None if self._emulated else self.target.chip
         if sentence := operation(shape.op).space.why_invalid(shape, config, chip):

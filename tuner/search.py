@@ -30,6 +30,8 @@ from tftune.tuner.stats import Interval, greedy_cover, overlap
 
 SEARCH_SHARE = 0.8
 """Of a wall-clock budget; the rest is for the final stage."""
+SETTLE_SHARE, COMPILE_S = 0.5, 1800.0
+"""Of the time for searching, and in seconds, how long a pool may compile before the first trial."""
 PREDICTED = 3
 """Configs of each variant that the model may name."""
 PREDICTED_FROM = 4096
@@ -205,6 +207,7 @@ class _SearchStage:
         if self.pool is not None:  # few enough to compile them all
             for shape in shapes:
                 self.rows.bench.ahead(shape, self._feasible(shape).configs)
+            self.rows.bench.settle(min(COMPILE_S, SETTLE_SHARE * (until - time.monotonic())))
         for done, shape in enumerate(shapes):
             now = time.monotonic()
             self._search(shape, modes, now + (until - now) / (len(shapes) - done))
