@@ -5,9 +5,8 @@ Standard library only, so that a selector and a searcher without torch can ask t
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -81,11 +80,30 @@ class Rule:
     """A sentence that must hold, and its test. `chip` is None where the machine is not known: then the test passes it over."""
 
     sentence: str
-    holds: Callable[[Any, Config, Chip | None], bool]
+    holds: Callable[[Any, Any, Chip | None], bool]
+    """Of shape, config and chip. Reads a config only by its knobs: it is asked as soon as those that it reads are chosen."""
     variants: tuple[str, ...] = ()
 
-    def applies(self, config: Config) -> bool:
-        return not self.variants or config.variant in self.variants
+    def applies(self, variant: str) -> bool:
+        return not self.variants or variant in self.variants
+
+
+def _possible(
+    choices: Sequence[Choice], rules: Sequence[Rule], chosen: dict[str, Knob], shape: Shape, chip: Chip | None
+) -> Iterator[dict[str, Knob]]:
+    """The ways to choose the remaining knobs. A rule that needs a knob not chosen yet stays open; one that is broken ends the branch."""
+    still_open = []
+    for rule in rules:
+        try:
+            if not rule.holds(shape, chosen, chip):
+                return
+        except KeyError:
+            still_open.append(rule)
+    if not choices:
+        yield dict(chosen)
+        return
+    for value in choices[0].values:
+        yield from _possible(choices[1:], still_open, chosen | {choices[0].name: value}, shape, chip)
 
 
 @dataclass(frozen=True)
@@ -119,22 +137,18 @@ class Space:
 
         Raises ValueError for an unknown variant, knob or value: that is a mistake, not a property of the shape.
         """
-        return self._broken(shape, self.complete(config), chip)
-
-    def _broken(self, shape: Shape, config: Config, chip: Chip | None) -> str | None:
+        complete = self.complete(config)
         for rule in self.rules:
-            if rule.applies(config) and not rule.holds(shape, config, chip):
+            if rule.applies(config.variant) and not rule.holds(shape, complete, chip):
                 return rule.sentence
         return None
 
     def configs(self, shape: Shape, chip: Chip | None = None, variants: tuple[str, ...] = ()) -> Iterator[Config]:
         """Every possible config of a shape, in a fixed order: variants as declared, knobs as declared."""
         for variant in variants or self.variants:
-            choices = self.choices(variant)
-            for values in itertools.product(*(choice.values for choice in choices)):
-                config = Config(variant, **{choice.name: value for choice, value in zip(choices, values, strict=True)})
-                if self._broken(shape, config, chip) is None:
-                    yield config
+            rules = [rule for rule in self.rules if rule.applies(variant)]
+            for values in _possible(self.choices(variant), rules, {}, shape, chip):
+                yield Config(variant, **values)
 
     def digest(self) -> str:
         """Twelve hexadecimal digits that change with any variant, knob or value (Optuna refuses a changed categorical)."""

@@ -61,6 +61,7 @@ class FakeBench:
 
     name = "model"
     target = TARGET
+    spent_s: dict[str, float] = {}  # noqa: RUF012
 
     def __init__(self, answer: Answer = plain) -> None:
         self.answer = answer

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 try:
@@ -113,7 +114,9 @@ def search(
     modes = MODES if mode == "both" else (mode,)
     with _open(db, write=True) as store, closing(make_bench(on, known, machine, wanted, store)) as bench:
         options: dict[str, Any] = dict(effort=effort, budget_s=budget_s, sampler=sampler, variants=variants, seed=seed, pool=pool)
+        began = monotonic()
         found = _search(op, wanted, modes, bench, store, Progress(budget_s), options)
+        note(tables.shares(bench.spent_s, monotonic() - began))
     if as_json:
         return print_json([line.to_dict() for line in found])
     shown = tables.variants_of(found)

@@ -171,3 +171,14 @@ def provenance(runs: Sequence[Run]) -> str:
     """Versions that the rows were made with, newest run last: `torch 2.11.0, triton 3.6.0`."""
     builds = dict.fromkeys(", ".join(f"{name} {version}" for name, version in sorted(run.build.items())) for run in runs)
     return "; ".join(build for build in builds if build) or "unknown build"
+
+
+def shares(spent_s: Mapping[str, float], whole_s: float) -> str:
+    """Where the time of a search went, phase by phase; what is left is the tuner's own.
+
+    >>> shares({"time": 6.0, "check": 3.0}, 10.0)
+    'wall time 10 s: 60 % time, 30 % check, 10 % tuner'
+    """
+    rest = {"tuner": whole_s - sum(spent_s.values())}
+    named = [f"{100 * s / whole_s:.0f} % {name}" for name, s in (*sorted(spent_s.items(), key=lambda item: -item[1]), *rest.items())]
+    return f"wall time {whole_s:.0f} s: {', '.join(named)}"

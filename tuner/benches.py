@@ -22,6 +22,11 @@ class Bench(Protocol):
     """`node`, `model` or `replay`."""
     target: Target
 
+    @property
+    def spent_s(self) -> dict[str, float]:
+        """Wall-clock seconds by phase, where there are phases worth telling."""
+        ...
+
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         """These will likely be measured: compile them meanwhile, where there is something to compile."""
         ...
@@ -53,6 +58,10 @@ class ModelBench:
         self.target = target
         self._predict = predict
 
+    @property
+    def spent_s(self) -> dict[str, float]:
+        return {}
+
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         """Nothing to compile."""
 
@@ -79,6 +88,10 @@ class ReplayBench:
     def __init__(self, target: Target, trials: Iterable[Trial]) -> None:
         self.target = target
         self._rows = {(trial.shape, trial.config, trial.mode, stage): trial for trial in trials for stage in ("", trial.stage)}
+
+    @property
+    def spent_s(self) -> dict[str, float]:
+        return {}
 
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         """Nothing to compile."""

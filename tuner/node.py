@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +66,7 @@ class NodeBench:
         self._world: World | None = None
         self._verdicts: dict[tuple[Shape, Config], float | Failure] = {}
         self._compiler = None if emulated else CompilePool(target.chip, deadlines.compile)
+        self._spent_s: dict[str, float] = defaultdict(float)
         self.starts_s: list[float] = []
         """Seconds that each start of a world took."""
 
@@ -73,13 +76,28 @@ class NodeBench:
 
     def settle(self, timeout_s: float) -> None:
         if self._compiler is not None:
+            began = time.monotonic()
             self._compiler.settle(timeout_s)
+            self._spent_s["compile"] += time.monotonic() - began
+
+    @property
+    def spent_s(self) -> dict[str, float]:
+        """Wall-clock seconds that trials waited: for the compiler, and for the ranks by what they were asked to do."""
+        return dict(self._spent_s)
+
+    def _compile_failure(self, shape: Shape, config: Config) -> Failure | None:
+        if self._compiler is None:
+            return None
+        began = time.monotonic()
+        failure = self._compiler.failure(shape, config)
+        self._spent_s["compile"] += time.monotonic() - began
+        return failure
 
     def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
         chip = None if self._emulated else self.target.chip
         if sentence := operation(shape.op).space.why_invalid(shape, config, chip):
             return Failure("invalid", sentence)
-        if self._compiler is not None and (failure := self._compiler.failure(shape, config)):
+        if failure := self._compile_failure(shape, config):
             return failure
         try:
             world = self._ranks(shape)
@@ -96,7 +114,7 @@ class NodeBench:
             if self._world is not None:
                 self._world.kill()
             cache = 0 if self._emulated else self.target.chip.cache_bytes
-            self._world = World(WorldSpec(Path(), shape.world, self._emulated, self._payload_bytes, cache))
+            self._world = World(WorldSpec(Path(), shape.world, self._emulated, self._payload_bytes, cache), self._spent_s)
         if not self._world.alive:
             self.starts_s.append(self._world.start())
         return self._world

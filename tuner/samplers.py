@@ -75,7 +75,7 @@ class Feasible:
 
 def _part(configs: Sequence[Config], pool: int, always: Sequence[Config]) -> tuple[Config, ...]:
     """At most `pool` configs of each variant, those of the smallest digests, and `always` among them; in the order given."""
-    ranked = sorted(configs, key=lambda config: sha256(repr(config).encode()).digest())
+    ranked = sorted(configs, key=lambda config: sha256(str(config.knobs).encode()).digest())
     kept = set(always)
     for variant in dict.fromkeys(config.variant for config in configs):
         kept |= set([config for config in ranked if config.variant == variant][:pool])

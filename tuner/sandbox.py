@@ -11,6 +11,7 @@ import pickle
 import shutil
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -48,10 +49,12 @@ class RankError(Exception):
 class World:
     """One process for each rank. `request` asks all ranks the same and returns all replies, or raises."""
 
-    def __init__(self, spec: WorldSpec) -> None:
+    def __init__(self, spec: WorldSpec, spent_s: dict[str, float] | None = None) -> None:
+        """`spent_s` gathers the wall-clock seconds of each request."""
         self._spec = spec
         self._ranks: list[tuple[Any, Connection]] = []
         self._folder: Path | None = None
+        self.spent_s = defaultdict(float) if spent_s is None else spent_s
 
     @property
     def size(self) -> int:
@@ -99,6 +102,8 @@ class World:
         except BaseException:  # an interrupt, too: a reply left in a pipe would answer the next request
             self.kill()
             raise
+        finally:
+            self.spent_s[method] += time.monotonic() - began
         for rank, reply in enumerate(replies):
             if reply[0] == "error":
                 if method == "prepare":

@@ -192,7 +192,7 @@ class _SearchStage:
         for name in variants:
             self.space.choices(name)  # an unknown variant is a ValueError that lists the known ones
         self.feasible: dict[Shape, int] = {}
-        self._last: tuple[Shape, Feasible] | None = None
+        self._kept: dict[Shape, Feasible] = {}
 
     def planned(self, places: Sequence[Place]) -> int:
         """About how many trials are to come, the final stage included."""
@@ -228,11 +228,12 @@ class _SearchStage:
         return [self.space.complete(config) for config in self.space.defaults(shape, self.chip)]
 
     def _feasible(self, shape: Shape) -> Feasible:
-        """Kept for the shape in work: the largest sets have tens of thousands of configs."""
-        if self._last is None or self._last[0] != shape:
-            always = self._defaults(shape)
-            self._last = shape, Feasible(self.space, shape, self.chip, self.variants, self.pool, always)
-        return self._last[1]
+        """Kept for the shape in work, of which there may be tens of thousands; and for every shape where a pool keeps them few."""
+        if shape not in self._kept:
+            if self.pool is None:
+                self._kept.clear()
+            self._kept[shape] = Feasible(self.space, shape, self.chip, self.variants, self.pool, self._defaults(shape))
+        return self._kept[shape]
 
     def _track(self, feasible: Feasible, place: Place, opening: Sequence[Config]) -> _Track | None:
         """The track of a place once its BSP is measured; None, with a warning, where BSP could not be measured."""

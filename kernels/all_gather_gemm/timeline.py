@@ -76,7 +76,8 @@ def _gemm(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], remote_us: 
     """The tiled GEMM on the units that do not communicate; its loop starts anew at each column chunk, and polls each row chunk's flag."""
     columns = ceil(shape.shard_columns / knobs["k_per_flag"]) * (shape.world if shape.shard == "k" else 1)
     flags = ceil(min(knobs["block_m"], shape.m) / min(knobs["rows_per_flag"], shape.shard_rows))
-    units = max(machine.chip.units - knobs["comm_programs"], 1)
+    communicating = knobs["comm_programs"] * (0.5 if knobs["schedule"] == "dynamic" else 1)  # half of the time, assumed
+    units = max(int(machine.chip.units - communicating), 1)
     tile = machine.tile(knobs)
     return float(machine.tile_gemm_us(shape.m, shape.n, shape.k, shape.element_bytes, tile, units, columns * (1 + flags) / 2, remote_us))
 
