@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 
@@ -33,6 +34,7 @@ class KernelSource:
         import triton
         from triton.compiler import ASTSource
 
+        _hash_helpers()
         names = self.kernel.arg_names
         signature = {name: self.types.get(name, "constexpr") for name in names}
         attributes = {(names.index(name),): [["tt.divisibility", 16]] for name in self.divisible}
@@ -42,6 +44,20 @@ class KernelSource:
     def arguments(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         """The positional arguments of a launch: run-time values and constants in the kernel's order."""
         return tuple(values[name] if name in self.types else self.constants[name] for name in self.kernel.arg_names)
+
+
+@cache
+def _hash_helpers() -> None:
+    """Hash what kernels share, always in the same order, before any kernel.
+
+    Triton's key of a kernel counts the globals of a helper only where that helper was hashed before (3.6 and 3.7), so it would differ
+    between a process that compiled another kernel first and one that did not, and neither would find the other's binary.
+    """
+    from tftune.kernels import gemm, symmetric
+
+    for module in (symmetric, gemm):
+        for function in vars(module).values():
+            getattr(function, "cache_key", None)
 
 
 def gpu_target(arch: str) -> Any:

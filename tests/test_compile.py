@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +96,29 @@ def test_arguments_are_in_the_kernel_s_order() -> None:
 
 def test_nothing_here_runs_in_the_interpreter() -> None:
     assert os.environ.get("TRITON_INTERPRET", "0") == "0"
+
+
+def test_a_binary_is_found_whichever_kernel_was_compiled_first(tmp_path: Path) -> None:
+    """The compile pool and the ranks meet kernels in different orders; what one compiled, the other must find."""
+    script = """
+import sys
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm.host import source
+from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.chips import H200
+from tftune.kernels.compile import gpu_target
+shape = AllGatherGemm(16, 64, 512, 2)
+found = {config.variant: config for config in SPACE.defaults(shape, H200)}
+for name in sys.argv[1:]:
+    kernel = source(shape, found[name], "cuda")
+    kernel.compile(gpu_target("sm_90"))
+    print(name, kernel.kernel.cache_key)
+"""
+    environment = os.environ | {"TRITON_CACHE_DIR": str(tmp_path)}
+
+    def keys(*order: str) -> set[str]:
+        done = subprocess.run([sys.executable, "-c", script, *order], env=environment, text=True, capture_output=True, check=True)
+        return set(done.stdout.splitlines())
+
+    printed = [keys("push", "pull"), keys("pull", "push"), keys("push")]
+    assert printed[0] == printed[1] > printed[2]
