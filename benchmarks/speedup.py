@@ -1,6 +1,6 @@
 """BSP against the winner of each shape, recomputed from committed rows: prints a table and a RESULT line for each mode and set.
 
-usage: python benchmarks/speedup.py [--target h200x8] [--op all_gather_gemm] [--readme]
+usage: python benchmarks/speedup.py [--target h200x4] [--op all_gather_gemm] [--readme]
 
 --readme prints what README.md shows between its markers; a test holds the two together.
 """
@@ -16,10 +16,13 @@ from pathlib import Path
 from statistics import median
 
 from tftune.db.store import read_rows
+from tftune.db.target import Target
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 
+TARGET = "h200x4"
+"""What README.md shows."""
 ROWS = Path(__file__).resolve().parent.parent / "db" / "trials"
 
 
@@ -107,9 +110,9 @@ def read(target: str, op: str = "all_gather_gemm") -> list[Trial]:
     return sorted(trials, key=lambda trial: trial.created)
 
 
-def readme(target: str = "h200x8") -> str:
+def readme(target: str = TARGET) -> str:
     """The `paper` set, fp16, A sharded along K, in both modes, with the share of shapes that a fused variant wins."""
-    paper = set(operation("all_gather_gemm").shape_sets["paper"]())
+    paper = set(operation("all_gather_gemm").shape_sets["paper"](world=Target.parse(target).gpus))
     trials = [trial for trial in read(target) if trial.shape in paper]
     parts = []
     for mode, meaning in (("graph", "captured in a CUDA graph"), ("eager", "one call from an idle queue")):
@@ -123,7 +126,7 @@ def readme(target: str = "h200x8") -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--target", default="h200x8")
+    parser.add_argument("--target", default=TARGET)
     parser.add_argument("--op", default="all_gather_gemm")
     parser.add_argument("--readme", action="store_true", help="only what README.md shows")
     options = parser.parse_args()

@@ -115,11 +115,18 @@ class Dataset:
 
     def candidates(self) -> tuple[Config, ...]:
         """Configs measured on at least half of the shapes, of some family, that they are valid for: in final rows where the family has
-        them, since among many rows of a search the fastest is fast by luck, too."""
+        them, since among many rows of a search the fastest is fast by luck, too. And each shape's own oracle, where a final row says
+        so: a leaf may name it for that shape alone."""
         families: dict[object, list[Shape]] = defaultdict(list)
         for shape in self.shapes:
             families[shape.family].append(shape)
-        return tuple(sorted({config for shapes in families.values() for config in self._common(shapes)}))
+        common = {config for shapes in families.values() for config in self._common(shapes)}
+        own = {self.oracle(shape).config for shape in self.shapes}
+        return tuple(sorted(common | {config for config in own if any(self._final(shape, config) for shape in self.shapes)}))
+
+    def _final(self, shape: Shape, config: Config) -> bool:
+        trial = self.outcomes[shape].get(config)
+        return trial is not None and trial.stage == "final"
 
     def _common(self, shapes: list[Shape]) -> Iterator[Config]:
         """Stops counting valid shapes as soon as they are too many: most rows of a search are of configs tried once."""
@@ -208,7 +215,7 @@ def _complete(op: str, config: Config) -> Config | None:
         return None
 
 
-def portfolio(dataset: Dataset, size: int = 8) -> tuple[Config, ...]:
+def portfolio(dataset: Dataset, size: int = 12) -> tuple[Config, ...]:
     """Few configs that keep the regret small: the best BSP forms, then, greedily, what lowers the mean log regret most.
 
     A pair never measured lowers nothing. Raises ValueError where `size` leaves no room for BSP.

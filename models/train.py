@@ -23,7 +23,7 @@ MERGE_LOSS = 0.005
 """Two leaves become one where that costs their shapes less than this in mean log regret: 0.5 % of the time, below what is measurable."""
 
 
-def train(dataset: Dataset, *, max_depth: int = 4, min_samples_leaf: int = 1, portfolio: int = 8, seed: int = 0) -> Tree:
+def train(dataset: Dataset, *, max_depth: int = 5, min_samples_leaf: int = 1, portfolio: int = 12, seed: int = 0) -> Tree:
     """The tree over a portfolio of configs. Small leaves are safe, because each must beat BSP with confidence or abstain,
     neighbours that lose nothing together are merged, and the gap between a fused leaf and an abstaining one is BSP's."""
     configs = pick(dataset, portfolio)

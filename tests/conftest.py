@@ -60,7 +60,7 @@ def make_rows() -> Callable[..., list[Trial]]:
     def build(shapes: tuple[Shape, ...], mode: str = "graph", target: str = "h200x8", bench: str = "model") -> list[Trial]:
         chip = Target.parse(target).chip
         configs = {config for shape in shapes for config in SPACE.defaults(shape, chip)} | {
-            Config(variant, **small, k_per_flag=1024) for variant in ("pull", "push")
+            SPACE.complete(Config(variant, **small, k_per_flag=1024)) for variant in ("pull", "push")
         }
         noise = [1 + 0.001 * (i % 5) for i in range(9 if bench == "node" else 1)]
         rows = []

@@ -209,10 +209,10 @@ class _SearchStage:
                 self.rows.bench.ahead(shape, self._feasible(shape).configs)
             self.rows.bench.settle(min(COMPILE_S, SETTLE_SHARE * (until - time.monotonic())))
         for done, shape in enumerate(shapes):
-            now = time.monotonic()
-            self._search(shape, modes, now + (until - now) / (len(shapes) - done))
+            self._search(shape, modes, until, len(shapes) - done)
 
-    def _search(self, shape: Shape, modes: Sequence[str], until: float) -> None:
+    def _search(self, shape: Shape, modes: Sequence[str], until: float, left: int) -> None:
+        """`left` shapes share the time that remains once BSP and the defaults of this one are measured: a world may start for them."""
         feasible = self._feasible(shape)
         self.feasible[shape] = len(feasible)
         opening = [config for config in self._defaults(shape) if config in feasible]
@@ -220,8 +220,8 @@ class _SearchStage:
         tracks = [track for mode in modes if (track := self._track(feasible, (shape, mode), opening))]
         for default in opening:
             self._try(tracks, default)
-        candidates = self._candidates(tracks)
-        while time.monotonic() < until and (config := next(candidates, None)):
+        candidates, now = self._candidates(tracks), time.monotonic()
+        while time.monotonic() < now + (until - now) / left and (config := next(candidates, None)):
             self._try(tracks, config)
 
     def _defaults(self, shape: Shape) -> list[Config]:
