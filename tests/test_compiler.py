@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from dataclasses import replace
-from typing import Any
 
 import pytest
+import stand_ins
 
 from tftune.db.trial import Failure
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -20,14 +18,6 @@ from tftune.tuner.compiler import CompilePool
 
 SHAPE = AllGatherGemm(64, 256, 512, 2)
 BSP, _, PUSH, PULL = SPACE.defaults(SHAPE, H200)
-
-
-def fake(shape: Any, config: Config, chip: Any) -> None:
-    """Stands in for the compiler: hangs for one config, dies for another."""
-    if config["num_stages"] == 2:
-        time.sleep(60)
-    if config["num_stages"] == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def variant_of(config: Config, **knobs: int) -> Config:
@@ -57,7 +47,7 @@ def test_too_much_shared_memory_is_a_failure_that_says_how_much() -> None:
 
 
 def test_a_compiler_that_hangs_is_killed_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler, "compile_one", fake)
+    monkeypatch.setattr(compiler, "compile_one", stand_ins.compiler)
     pool = CompilePool(H200, 1.0, workers=1)
     began = time.monotonic()
     failure = pool.failure(SHAPE, variant_of(PUSH, num_stages=2))
@@ -68,7 +58,7 @@ def test_a_compiler_that_hangs_is_killed_at_its_deadline(monkeypatch: pytest.Mon
 
 
 def test_a_compiler_that_dies_is_blamed_on_the_config_that_kills_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler, "compile_one", fake)
+    monkeypatch.setattr(compiler, "compile_one", stand_ins.compiler)
     pool = CompilePool(H200, 30.0, workers=1)
     fatal, harmless = variant_of(PUSH, num_stages=3), variant_of(PUSH, num_stages=4)
     pool.ahead(SHAPE, [fatal, harmless])
