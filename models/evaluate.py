@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tftune.db.target import Target
+from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.models.dataset import Dataset
@@ -98,9 +99,9 @@ def _group(shapes: Iterable[Shape], key: Callable[[Shape], object]) -> list[list
 
 
 def _rules(seen: Dataset, fit: Callable[[Dataset], Tree]) -> dict[str, Rule]:
-    """The selector trained on what was seen, and the constant rules chosen on the same."""
+    """The selector trained on what was seen, and the constant rules."""
     fused = sorted({config.variant for config in seen.candidates()} - {"bsp"})
-    constant = {f"always {variant}": _constant(seen, variant) for variant in fused}
+    constant = {f"always {variant}": _constant(seen.op, seen.target, variant) for variant in fused}
     return {"selector": _selector(seen, fit(seen)), "always BSP": seen.bsp, **constant}
 
 
@@ -111,21 +112,14 @@ def _selector(seen: Dataset, tree: Tree) -> Rule:
     return lambda shape: selector.select(shape, seen.mode).config
 
 
-def _constant(seen: Dataset, variant: str) -> Rule:
-    """Always one config of the variant: of those measured on most of the shapes seen, the one with the least mean log regret. BSP
-    stands in where it is invalid or was not measured."""
+def _constant(op: str, target: str, variant: str) -> Rule:
+    """Always the variant, with the config that the operation itself would take for the shape: what a library without a tuner does."""
+    space, chip = operation(op).space, Target.parse(target).chip
 
-    def or_bsp(shape: Shape, config: Config) -> Config:
-        known = seen.time_us(shape, config) is not None and seen.why_invalid(shape, config) is None
-        return config if known else seen.bsp(shape)
+    def rule(shape: Shape) -> Config:
+        return next(space.complete(config) for config in space.defaults(shape, chip) if config.variant == variant)
 
-    def loss(config: Config) -> float:
-        return math.fsum(seen.log_regret(shape, or_bsp(shape, config)) or 0.0 for shape in seen.shapes)
-
-    configs = [config for config in seen.candidates() if config.variant == variant]
-    counts = {config: sum(config in seen.times_us[shape] for shape in seen.shapes) for config in configs}
-    best = min((config for config in configs if counts[config] == max(counts.values())), key=loss)
-    return lambda shape: or_bsp(shape, best)
+    return rule
 
 
 def _score(dataset: Dataset, picks: dict[Shape, Config]) -> Score:
