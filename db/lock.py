@@ -86,3 +86,11 @@ def _forget() -> None:
 
 
 os.register_at_fork(after_in_child=_forget)
+
+
+def refuse_to_replace_a_database(path: Path) -> None:
+    """Raise StoreError where the file that is to be written is an SQLite database, by its first bytes."""
+    if path.is_file():
+        with path.open("rb") as file:
+            if file.read(16) == b"SQLite format 3\0":
+                raise StoreError(f"{path} is a database, which would be lost; give another file to write")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from sqlite_utils import Database
 
 from tftune.db import lock, schema
-from tftune.db.lock import StoreError
+from tftune.db.lock import StoreError, refuse_to_replace_a_database
 from tftune.db.trial import Run, Trial
 from tftune.kernels.shape import Shape
 
@@ -254,7 +254,8 @@ def _row_of_line(path: Path, number: int, line: bytes) -> Run | Trial:
 
 
 def write_rows(path: Path, runs: Iterable[Run], trials: Iterable[Trial]) -> None:
-    """Write runs, then trials, one JSON line each with sorted keys. The file is replaced whole or stays as it was."""
+    """Write runs, then trials, one JSON line each with sorted keys. The file is replaced whole or stays as it was; a database stays."""
+    refuse_to_replace_a_database(path)
     rows = [{"run": dataclasses.asdict(run)} for run in runs] + [{"trial": trial.to_dict()} for trial in trials]
     text = "".join(json.dumps(row, sort_keys=True, separators=(",", ":")) + "\n" for row in rows)
     unfinished = Path(f"{path}.{os.getpid()}.unfinished")

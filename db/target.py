@@ -71,11 +71,13 @@ class Target:
 def detect() -> Target:
     """The target that this process sees, by torch. Raises ValueError where there is no GPU, or one that tftune does not know."""
     if find_spec("torch") is None:
-        raise ValueError("no GPU can be seen, as torch is not installed; use --on model, or install torch for this machine")
+        raise ValueError(
+            "no GPU can be seen, as torch is not installed; use --on model to search, --target NAME to select, or install torch"
+        )
     import torch
 
     if not torch.cuda.is_available():
-        raise ValueError(f"torch {torch.__version__} sees no GPU on this machine; use --on model, or name a target with --target")
+        raise ValueError(f"torch {torch.__version__} sees no GPU on this machine; use --on model to search, or --target NAME to select")
     names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     if len(set(names)) > 1:
         raise ValueError(

@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from tftune.db.lock import refuse_to_replace_a_database
 from tftune.db.target import Target
 from tftune.kernels.registry import operation
 from tftune.models.dataset import Dataset
@@ -85,6 +86,7 @@ def document(trees: Mapping[str, Tree], origin: Provenance) -> dict[str, Any]:
 def export(trees: Mapping[str, Tree], path: Path | None, origin: Provenance) -> Path:
     """Write the artifact of these trees (by mode), at once or not at all; `path` None: where artifacts are shipped. Returns the path."""
     path = path or artifact_path(origin.op, origin.target)
+    refuse_to_replace_a_database(path)
     text = json.dumps(document(trees, origin), indent=1) + "\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

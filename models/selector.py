@@ -31,6 +31,8 @@ FIELDS = (
 )  # fmt: skip
 """What an artifact holds."""
 
+FAR = 2
+"""How many times a size may lie below the least or above the greatest that was measured, and still be answered."""
 Source = Literal["measured", "modelled", "fallback"]
 
 
@@ -154,11 +156,16 @@ class Selector:
         if self.bsp_only:
             return self.bsp_only
         if artifact.modelled and not self.allow_modelled:
-            return "the artifact's times are modelled, not measured; load it with allow_modelled=True to use it all the same"
+            return "the artifact's times are modelled, not measured; load it with allow_modelled=True (--allow-modelled) to use it"
         if mode not in artifact.trees:
             return f"mode {mode!r} was never measured for {shape.op} on {artifact.target}; only {', '.join(artifact.trees)}"
         for name, seen in artifact.trees[mode].measured:
-            if (value := getattr(shape, name)) not in seen:
+            value = getattr(shape, name)
+            if isinstance(value, int) and name != "world":
+                least, most = int(seen[0]), int(seen[-1])
+                if not least <= FAR * value or not value <= FAR * most:
+                    return f"{name}={value} is far from what was measured for {shape.op} on {artifact.target}: {least} to {most}"
+            elif value not in seen:
                 return f"{name}={value} was never measured for {shape.op} on {artifact.target}; only {', '.join(map(str, seen))}"
         return None
 

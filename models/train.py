@@ -67,9 +67,8 @@ def round_between(low: float, high: float, part: tuple[float, float] = (0.25, 0.
 
 
 def _measured(shapes: Sequence[Shape]) -> tuple[tuple[str, tuple[int | str, ...]], ...]:
-    """Values seen of the world size and of each field of words (dtype, layouts): never interpolated."""
-    fields = sorted({"world", *shapes[0].WORDS} & shapes[0].to_dict().keys())
-    return tuple((name, tuple(sorted({shape.to_dict()[name] for shape in shapes}))) for name in fields)
+    """Values seen of each field: the world size and words (dtype, layouts) are never interpolated, sizes not far beyond their range."""
+    return tuple((name, tuple(sorted({shape.to_dict()[name] for shape in shapes}))) for name in sorted(shapes[0].to_dict()))
 
 
 @dataclass(frozen=True)

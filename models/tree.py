@@ -68,7 +68,7 @@ def node(values: Mapping[str, Any]) -> Node:
 
 @dataclass(frozen=True)
 class Tree:
-    """One trained tree. `measured`: for each field that sets a family apart, the values that training shapes had."""
+    """One trained tree. `measured`: for each field of a shape, the values that training shapes had."""
 
     op: str
     mode: str

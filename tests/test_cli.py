@@ -204,7 +204,7 @@ def test_doctor_says_why_an_artifact_does_not_apply(tftune: Tftune, db: Path, tm
         (f"search {OP} --on model --target h200x8 --variant pul", ["no variant 'pul'", "bsp, pull, push"]),
         (f"search {OP} --on model --target h200x8 --shapes m=1,n=8,k=8,world=2,q=3", ["no shape field 'q'", "m, n, k, world, dtype"]),
         (f"search {OP} --on model --target h200x8 --shapes m=1,n=8,k=9,world=2", ["k=9", "world=2"]),
-        (f"search {OP} --on model --target h200x4", ["world=8", "4 GPUs of h200x4"]),
+        (f"search {OP} --on model --target h200x4 --shapes paper:world=8", ["world=8", "4 GPUs of h200x4"]),
         (f"search {OP} --on model --target h200x8 --gpus 9", ["--gpus 9", "8 GPUs of h200x8"]),
         (f"search {OP} --on model --target h200x8 --gpus 4", ["world=8", "--gpus 4"]),
         (f"search {OP} --on model --target h200x8 --shapes pape", ["'pape' is no shape", "paper"]),
@@ -240,7 +240,7 @@ def test_a_target_that_is_not_this_machine(tftune: Tftune, monkeypatch: pytest.M
 
     monkeypatch.setattr("tftune.machine.detect", lambda: Target.parse("h200x4"))
     assert refused(tftune(f"search {OP} --target h200x8"), "h200x8", "h200x4")
-    assert refused(tftune(f"search {OP}"), "world=8", "4 GPUs of h200x4")
+    assert refused(tftune(f"search {OP} --shapes paper:world=8"), "world=8", "4 GPUs of h200x4")
 
 
 def test_a_node_bench_is_sized_for_the_largest_shape(monkeypatch: pytest.MonkeyPatch) -> None:

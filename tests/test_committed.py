@@ -74,6 +74,7 @@ def test_a_shipped_artifact_is_measured_current_and_of_these_rows(path: Path) ->
     found = fit(choose(sources(trials, runs), artifact.op, artifact.target.name, "node", "db/trials"))
     again = provenance(found.datasets, found.evaluations, document["build"])
     assert (again.rows, again.rows_digest) == (document["rows"], document["rows_digest"])
+    assert json.loads(json.dumps({mode: found.to_dict() for mode, found in found.evaluations.items()})) == document["held_out"]
     assert {mode: json.loads(json.dumps(tree.to_dict())) for mode, tree in found.trees.items()} == document["trees"]
     assert path.stat().st_size < 100_000
 

@@ -203,3 +203,12 @@ def test_every_shipped_artifact_loads() -> None:
     for path in module.SHIPPED.glob("*.json"):
         artifact = read_artifact(path)
         assert path.stem == f"{artifact.op}__{artifact.target}"
+
+
+def test_a_size_far_beyond_what_was_measured_is_bsp(selector: Selector) -> None:
+    for name, size in (("m", 1 << 20), ("n", 64), ("k", 1024)):
+        shape = AllGatherGemm.from_dict({"m": 64, "n": 3584, "k": 8192, "world": 8, name: size})
+        found = selector.select(shape)
+        assert found.source == "fallback" and found.config.variant == "bsp"
+        assert f"{name}={size} is far from what was measured" in found.reason
+    assert selector.select(AllGatherGemm(64, 3584, 4096, 8)).source == "measured"

@@ -138,7 +138,8 @@ def test_one_shape_is_enough(make_rows: Rows) -> None:
 
 
 def test_what_was_measured_is_written_down(tree: Tree) -> None:
-    assert dict(tree.measured) == {"b_layout": ("kn",), "dtype": ("fp16",), "shard": ("k", "m"), "world": (8,)}
+    words = {"b_layout": ("kn",), "dtype": ("fp16",), "shard": ("k", "m"), "world": (8,)}
+    assert dict(tree.measured) == words | {"m": tuple(2**i for i in range(14)), "n": (3584,), "k": (8192,)}
 
 
 def test_a_tree_survives_its_dictionary(tree: Tree) -> None:

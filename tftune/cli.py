@@ -104,15 +104,15 @@ def search(
     from tftune.shapes_file import read_shapes
 
     known = operation(op)
-    wanted = read_shapes(known, shapes or ["paper"])
     variants = _known_variants(known, variant or [])
-    budget_s = seconds(budget) if budget else None
+    budget_s = None if budget is None else seconds(budget)
     machine = find_target(on, target)
+    wanted = read_shapes(known, shapes or ["paper"], machine.gpus)
     check_worlds(wanted, machine, gpus)
     word = tables.BENCH_WORDS[on]
-    note(f"{op} on {machine.name}, {word}: {len(wanted)} shape{'s' * (len(wanted) > 1)}, mode {mode}, effort {effort}, stored in {db}")
     modes = MODES if mode == "both" else (mode,)
     with _open(db, write=True) as store, closing(make_bench(on, known, machine, wanted, store)) as bench:
+        note(f"{op} on {machine.name}, {word}: {len(wanted)} shape{'s' * (len(wanted) > 1)}, mode {mode}, effort {effort}, stored in {db}")
         options: dict[str, Any] = dict(effort=effort, budget_s=budget_s, sampler=sampler, variants=variants, seed=seed, pool=pool)
         began = monotonic()
         found = _search(op, wanted, modes, bench, store, Progress(budget_s), options)

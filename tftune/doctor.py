@@ -112,7 +112,8 @@ def sentences(found: dict[str, Any]) -> Iterator[str]:
             yield f"[{extra}] not installed: {', '.join(missing)}; pip install 'tftune[{extra}]'" + _rocm(extra)
     yield from (f"import {name}: {result}" for name, result in found["imports"].items())
     yield (
-        "driver: " + ", ".join(f"{name} {found['build'][name]}" for name in ("driver", "cuda", "rocm") if name in found["build"]) or "none"
+        "driver: "
+        + (", ".join(f"{name} {found['build'][name]}" for name in ("driver", "cuda", "rocm") if name in found["build"]) or "none")
     )
     gpus = found["gpus"]
     yield f"GPUs: {', '.join(gpus['names']) or 'none'}" + (

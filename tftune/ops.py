@@ -30,8 +30,5 @@ def all_gather_gemm(
     `tftune.bind(group)` once before, so that all ranks have agreed on what they select. Raises ValueError where operands do not fit.
     """
     shape = host.shape_of(a, b, workspace, shard, b_layout)
-    key = ("selected", shape, mode)
-    config = workspace.plans.get(key)
-    if config is None:
-        config = workspace.plans[key] = tftune.select_kernel(shape, mode).config
+    config = tftune.select_kernel(shape, mode).config
     return host.all_gather_gemm(a, b, workspace, config, shard=shard, b_layout=b_layout, out=out)

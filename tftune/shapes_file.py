@@ -14,14 +14,15 @@ from tftune.kernels.shape import Shape
 FILE_ENDINGS = (".json", ".yaml", ".yml")
 
 
-def read_shapes(operation: Operation, texts: Iterable[str]) -> list[Shape]:
+def read_shapes(operation: Operation, texts: Iterable[str], world: int | None = None) -> list[Shape]:
     """The shapes that the texts name, each once, in their order; a text may hold several separated by `;`.
 
     A text is a shape (`m=64,n=3584,k=8192,world=8`), a named set (`paper`, `paper:shard=m,dtype=bf16`), or the path of a
-    YAML or JSON list whose items are such texts or mappings of fields. Raises ValueError naming what is not understood.
+    YAML or JSON list whose items are such texts or mappings of fields. `world`: the ranks of a named set that names none.
+    Raises ValueError naming what is not understood.
     """
     parts = [part.strip() for text in texts for part in text.split(";") if part.strip()]
-    shapes = dict.fromkeys(shape for part in parts for shape in _read(operation, part))
+    shapes = dict.fromkeys(shape for part in parts for shape in _read(operation, part, world))
     if not shapes:
         raise ValueError(f"no shapes are given for {operation.name}; give one as {operation.shape.example()!r}, {_known(operation)}")
     return list(shapes)
@@ -31,10 +32,10 @@ def _known(operation: Operation) -> str:
     return f"a named set ({', '.join(operation.shape_sets)}), or a YAML or JSON file"
 
 
-def _read(operation: Operation, text: str) -> list[Shape]:
+def _read(operation: Operation, text: str, world: int | None) -> list[Shape]:
     name, _, options = text.partition(":")
     if name in operation.shape_sets:
-        return _named_set(operation, name, options)
+        return _named_set(operation, name, options, world)
     if Path(text).suffix in FILE_ENDINGS:
         return _read_file(operation, Path(text))
     if "=" not in text:
@@ -44,11 +45,11 @@ def _read(operation: Operation, text: str) -> list[Shape]:
     return [operation.shape.parse(text)]
 
 
-def _named_set(operation: Operation, name: str, options: str) -> list[Shape]:
+def _named_set(operation: Operation, name: str, options: str, world: int | None) -> list[Shape]:
     """The set, made with its options converted to the type of their defaults."""
     make = operation.shape_sets[name]
     known = {option: parameter.default for option, parameter in inspect.signature(make).parameters.items()}
-    given: dict[str, Any] = {}
+    given: dict[str, Any] = {"world": world} if world and "world" in known else {}
     for part in filter(None, options.replace(" ", "").split(",")):
         option, _, value = part.partition("=")
         if option not in known:
@@ -75,7 +76,7 @@ def _item(operation: Operation, path: Path, number: int, item: Any) -> list[Shap
         if isinstance(item, Mapping):
             return [operation.shape.from_dict(dict(item))]
         if isinstance(item, str) and Path(item).suffix not in FILE_ENDINGS:
-            return _read(operation, item)
+            return _read(operation, item, None)
     except ValueError as error:
         raise ValueError(f"{path}, item {number}: {error}") from None
     raise ValueError(f"{path}, item {number}: {item!r} is neither a mapping of fields nor a shape such as {operation.shape.example()!r}")
@@ -83,7 +84,10 @@ def _item(operation: Operation, path: Path, number: int, item: Any) -> list[Shap
 
 def _parse(path: Path) -> Any:
     """The content of the file; raises ValueError where it is not valid JSON or YAML."""
-    text = path.read_text(encoding="utf-8")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no text in UTF-8: {error.reason} at byte {error.start}") from None
     if path.suffix == ".json":
         try:
             return json.loads(text)
