@@ -19,6 +19,8 @@ from tftune.kernels.compile import KernelSource, gpu_target
 from tftune.kernels.space import Config
 
 ARCHES = ("gfx942", "gfx950", "sm_90")
+SPILLS = ("sm_90", "pull", "small-k")
+"""Known miss: ptxas spills 16 bytes of this default since the tile loop became a while loop."""
 FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
 SHAPES = {
     "small-k": AllGatherGemm(16, 3584, 8192, 8, b_layout="nk"),
@@ -27,8 +29,8 @@ SHAPES = {
     "large-m": AllGatherGemm(4096, 3584, 8192, 8, shard="m"),
 }
 
-FEW_BYTES = 16
-"""ptxas puts two to four scalars of a small tile on the stack, outside the loop over K, with about 56 registers in use."""
+FEW_BYTES = 8
+"""ptxas puts two scalars of a small tile on the stack, outside the loop over K, with 56 registers in use."""
 
 
 def default(variant: str, shape: AllGatherGemm, arch: str) -> tuple[Config, KernelSource]:
@@ -53,7 +55,9 @@ def spilled_bytes(compiled: Any, arch: str, folder: Path) -> int:
 @pytest.mark.parametrize("size", SHAPES)
 @pytest.mark.parametrize("variant", FUSED)
 @pytest.mark.parametrize("arch", ARCHES)
-def test_defaults_compile_without_spills(tmp_path: Path, arch: str, variant: str, size: str) -> None:
+def test_defaults_compile_without_spills(request: pytest.FixtureRequest, tmp_path: Path, arch: str, variant: str, size: str) -> None:
+    if (arch, variant, size) == SPILLS:
+        request.applymarker(pytest.mark.xfail(strict=True, reason="spills 16 bytes"))
     _, kernel = default(variant, SHAPES[size], arch)
     compiled = kernel.compile(gpu_target(arch))
     assert 0 < compiled.metadata.shared <= (MI300X if arch.startswith("gfx") else H200).shared_bytes

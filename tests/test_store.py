@@ -280,7 +280,8 @@ class TestOneWriter:
     def test_closing_gives_the_lock_back(self, store: Store, path: Path) -> None:
         store.close()
         store.close()
-        Store.open(path).close()
+        with Store.open(path) as again:
+            assert again.check() == []
 
     def test_a_failed_open_gives_the_lock_back(self, path: Path) -> None:
         path.write_text("this is no database, " * 100)
@@ -320,7 +321,8 @@ time.sleep(30)
         with other_process(code, path) as writer:
             child = int(first_line(writer))
         try:
-            Store.open(path).close()
+            with Store.open(path) as store:
+                assert store.check() == []
         finally:
             os.kill(child, 9)
 
