@@ -139,8 +139,12 @@ def _rank(folder: Path, rank: int) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=world)
     result = _load(module, file, qualname)(workspace(folder, rank, world, payload_bytes, dist.group.WORLD), *arguments)
-    dist.barrier()
-    (folder / f"result-{rank}").write_bytes(pickle.dumps(result))
+    written = folder / f"written-{rank}"
+    written.write_bytes(pickle.dumps(result))
+    written.rename(folder / f"result-{rank}")
+    # Not a barrier of gloo: who leaves it first and ends resets the connection of who is still in it.
+    while not all((folder / f"result-{peer}").exists() for peer in range(world)):
+        time.sleep(0.005)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # gloo's threads abort about one orderly exit in twelve on a busy machine: "terminate called without an active exception"

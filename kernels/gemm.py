@@ -1,11 +1,11 @@
-"""What the fused kernels share: the order of tiles, the walk over chunks, one loop over K, and the store of a tile."""
+"""What the fused kernels share: copying a chunk, and all that computes: tiles in order, waits, the loop over K, parts added, the store."""
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
 
-from tftune.kernels.symmetric import UNITS_OFFSET, drain, flag, wait, word
+from tftune.kernels.symmetric import UNITS_OFFSET, drain, flag, peer, see_arrivals, wait, word
 
 
 @triton.jit
@@ -84,6 +84,22 @@ def multiply(
 
 
 @triton.jit
+def multiply_blocks(
+    acc, a_desc, a_row, a_begin, a_end, b_desc, b_begin, col,
+    B_IS_NK: tl.constexpr, BLOCK_K: tl.constexpr, ARCH: tl.constexpr,
+):  # fmt: skip
+    """The same by tensor descriptors (TMA): rows a_row.. of a_desc, whole steps of K; what is outside a tensor counts as zero."""
+    for k in range(a_begin, a_end, BLOCK_K):
+        a = a_desc.load([a_row, k])
+        b_row = b_begin + k - a_begin
+        b = b_desc.load([col, b_row]).T if B_IS_NK else b_desc.load([b_row, col])
+        if ARCH == "interpreter":
+            a, b = tl.cast(a, tl.float32), tl.cast(b, tl.float32)
+        acc = tl.dot(a, b, acc)
+    return acc
+
+
+@triton.jit
 def store_tile(c_ptr, acc, row, cols, M, N: tl.constexpr, BLOCK_M: tl.constexpr, ARCH: tl.constexpr):
     """C[row:row+BM, cols] = acc, rounded once, to nearest even."""
     if ARCH == "interpreter" and c_ptr.dtype.element_ty == tl.bfloat16:  # whose cast cuts off
@@ -99,33 +115,48 @@ def add_parts(
     c_ptr, parts_ptr, arrivals_ptr, acc, tile, part, row, cols, M,
     N: tl.constexpr, SPLIT_K: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
-    """Leave this part of a tile in fp32; the program whose part comes last adds all of them, in a fixed order, and stores C.
-    It also sets the tile's counter back, for the next call."""
+    """Leave this part of a tile in fp32, wait for the tile's other parts, then add one slice of rows of all of them, in a fixed order.
+
+    The wait ends, since a tile's parts are numbered one after another and so taken by programs that run at once; the counter only
+    grows. The interpreter runs programs one after another: there the last to arrive adds every slice.
+    """
+    SLICE: tl.constexpr = BLOCK_M // SPLIT_K
     inside = tl.arange(0, BLOCK_M)[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
     first = parts_ptr + tl.cast(tile, tl.int64) * (SPLIT_K * BLOCK_M * BLOCK_N)
-    tl.store(first + part * (BLOCK_M * BLOCK_N) + inside, acc)
+    tl.store(first + part * (BLOCK_M * BLOCK_N) + inside, acc, mask=(row + tl.arange(0, BLOCK_M) < M)[:, None])
     drain(part, ARCH)
-    if tl.atomic_add(arrivals_ptr + tile, 1, sem="acq_rel", scope="gpu") == SPLIT_K - 1:
-        total = tl.load(first + inside)
-        for other in range(1, SPLIT_K):
-            total += tl.load(first + other * (BLOCK_M * BLOCK_N) + inside)
-        store_tile(c_ptr, total, row, cols, M, N, BLOCK_M, ARCH)
-        tl.store(arrivals_ptr + tile, 0)
+    before = tl.atomic_add(arrivals_ptr + tile, 1, sem="acq_rel", scope="gpu")
+    all_parts = (before | (SPLIT_K - 1)) + 1
+    begin, end = part, part + 1
+    if ARCH == "interpreter":
+        begin, end = 0, tl.where(before + 1 == all_parts, SPLIT_K, 0)
+    else:
+        while tl.atomic_add(arrivals_ptr + tile, 0, sem="acquire", scope="gpu") - all_parts < 0:
+            pass
+    for number in range(begin, end):
+        rows = number * SLICE + tl.arange(0, SLICE)
+        slice_ptrs = first + rows[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+        valid = (row + rows < M)[:, None]
+        total = tl.load(slice_ptrs, mask=valid, other=0.0)
+        for other in tl.static_range(1, SPLIT_K):
+            total += tl.load(slice_ptrs + other * (BLOCK_M * BLOCK_N), mask=valid, other=0.0)
+        store_tile(c_ptr, total, row + number * SLICE, cols, M, N, SLICE, ARCH)
 
 
 @triton.jit
 def wait_rows(
-    control, source, first_row, last_row, k_chunk, epoch,
+    control, source, first_row, last_row, first_flag, epoch,
     ROWS_PER_FLAG: tl.constexpr, K_CHUNKS: tl.constexpr,
 ):  # fmt: skip
-    """Wait for the flags that cover rows first_row..last_row (inclusive, counted in `source`'s shard) of one column chunk."""
+    """Wait for the flags that cover rows first_row..last_row (inclusive, counted in `source`'s shard) of one column chunk, whose flag
+    of the first rows is `first_flag`."""
     for row_chunk in range(first_row // ROWS_PER_FLAG, last_row // ROWS_PER_FLAG + 1):
-        wait(flag(control, source, row_chunk * K_CHUNKS + k_chunk), epoch)
+        wait(flag(control, source, first_flag + row_chunk * K_CHUNKS), epoch)
 
 
 @triton.jit
 def wait_tile(
-    control, source, row, M, shard_rows, k_chunk, epoch, rank,
+    control, source, row, M, shard_rows, first_flag, epoch, rank,
     SHARD_IS_M: tl.constexpr, BLOCK_M: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_CHUNKS: tl.constexpr,
 ):  # fmt: skip
     """Wait for everything that the tile of rows row..row+BM-1 reads of one column chunk; this rank's own shard is always there."""
@@ -135,19 +166,21 @@ def wait_tile(
             if owner != rank:
                 first_row = tl.maximum(row - owner * shard_rows, 0)
                 last_row = tl.minimum(last - owner * shard_rows, shard_rows - 1)
-                wait_rows(control, owner, first_row, last_row, k_chunk, epoch, ROWS_PER_FLAG, K_CHUNKS)
+                wait_rows(control, owner, first_row, last_row, first_flag, epoch, ROWS_PER_FLAG, K_CHUNKS)
     else:
         if source != rank:
-            wait_rows(control, source, row, last, k_chunk, epoch, ROWS_PER_FLAG, K_CHUNKS)
+            wait_rows(control, source, row, last, first_flag, epoch, ROWS_PER_FLAG, K_CHUNKS)
 
 
 @triton.jit
 def copy_chunk(
-    source, target, row, column, shard_rows,
+    source, target, chunk, shard_rows,
     COLUMNS: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_PER_FLAG: tl.constexpr, DTYPE: tl.constexpr,
     COPY_ROWS: tl.constexpr, COPY_COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Copy one flag's chunk of a shard [shard_rows, COLUMNS] from address to address, in runs of COPY_COLUMNS contiguous elements."""
+    K_CHUNKS: tl.constexpr = (COLUMNS + K_PER_FLAG - 1) // K_PER_FLAG
+    row, column = chunk // K_CHUNKS * ROWS_PER_FLAG, chunk % K_CHUNKS * K_PER_FLAG
     from_ptr, to_ptr = pointer(source, COLUMNS, DTYPE), pointer(target, COLUMNS, DTYPE)
     for r in range(row, tl.minimum(row + ROWS_PER_FLAG, shard_rows), COPY_ROWS):
         rows = r + tl.arange(0, COPY_ROWS)
@@ -156,3 +189,87 @@ def copy_chunk(
             offsets = (tl.cast(rows, tl.int64) * COLUMNS)[:, None] + columns[None, :]
             inside = (rows < shard_rows)[:, None] & (columns < COLUMNS)[None, :]
             tl.store(to_ptr + offsets, tl.load(from_ptr + offsets, mask=inside), mask=inside)
+
+
+@triton.jit
+def generation(payload, epoch, generation_rows, COLUMNS: tl.constexpr):
+    """Where this call's generation of the payload starts: source s has rows s * shard_rows and on of it, COLUMNS elements each."""
+    return payload + tl.cast((epoch & 1) * generation_rows, tl.int64) * (COLUMNS * 2)
+
+
+@triton.jit
+def multiply_all(
+    a_ptr, b_ptr, c_ptr, a_desc, payload_desc, b_desc, parts_ptr, arrivals_ptr, control, payload, payload_bases,
+    epoch, generation_rows, M, rank,
+    N: tl.constexpr, K: tl.constexpr, WORLD: tl.constexpr, SHARD_IS_M: tl.constexpr, B_IS_NK: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr, SPLIT_K: tl.constexpr,
+    SCHEDULE: tl.constexpr, COMM_PROGRAMS: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_PER_FLAG: tl.constexpr,
+    FIRST_FLAG: tl.constexpr, REMOTE: tl.constexpr, LOADS: tl.constexpr,
+    EVEN_K: tl.constexpr, EVEN_N: tl.constexpr, ARCH: tl.constexpr,
+):  # fmt: skip
+    """Every tile of C that falls to this program, chunk after chunk of K, each waited for; this rank's own shard comes first.
+
+    a_ptr: this rank's shard; b_ptr: [K,N] or [N,K]; c_ptr: [M,N]; all fp16 or all bf16, row-major. *_desc: where LOADS is "descriptor",
+    the tensor descriptors of a, of the payload as rows of COLUMNS elements, and of b. parts_ptr: fp32[tiles * SPLIT_K * BLOCK_M *
+    BLOCK_N] and arrivals_ptr: int32[tiles], zero at first: scratch of this rank where SPLIT_K > 1. control, payload: addresses of this
+    rank's blocks; *_bases: int64[WORLD], the same blocks on every rank, as mapped here; generation_rows: rows of the payload from one
+    generation to the next. A source's rows are read from its slot in this rank's payload or, REMOTE, in the source's own; their flags
+    count from FIRST_FLAG."""
+    COLUMNS: tl.constexpr = K if SHARD_IS_M else K // WORLD
+    K_CHUNKS: tl.constexpr = (COLUMNS + K_PER_FLAG - 1) // K_PER_FLAG
+    STEPS: tl.constexpr = K_CHUNKS if SHARD_IS_M else K_CHUNKS * WORLD
+    shard_rows = M // WORLD if SHARD_IS_M else M
+    slot_bytes = tl.cast(shard_rows, tl.int64) * (COLUMNS * 2)
+    own, inbox = tl.cast(a_ptr, tl.int64), generation(payload, epoch, generation_rows, COLUMNS)
+    if LOADS == "descriptor" and ARCH == "interpreter":  # a tensor argument would be copied back over what peers wrote meanwhile
+        rows_of_payload = generation_rows + WORLD * shard_rows
+        slots = tl.cast(payload, tl.pointer_type(a_ptr.dtype.element_ty))
+        a_desc = tl.make_tensor_descriptor(a_ptr, [shard_rows, COLUMNS], [COLUMNS, 1], [BLOCK_M, BLOCK_K])
+        payload_desc = tl.make_tensor_descriptor(slots, [rows_of_payload, COLUMNS], [COLUMNS, 1], [BLOCK_M, BLOCK_K])
+        if B_IS_NK:
+            b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [K, 1], [BLOCK_N, BLOCK_K])
+        else:
+            b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [N, 1], [BLOCK_K, BLOCK_N])
+    tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
+    units = tiles_m * tiles_n * SPLIT_K
+    unit = first_unit(control, tl.program_id(0), COMM_PROGRAMS, units, SCHEDULE, ARCH)
+    while unit < units:
+        tile, part = unit // SPLIT_K, unit % SPLIT_K
+        tile_m, tile_n = tile_order(tile, tiles_m, tiles_n, GROUP_M)
+        if SHARD_IS_M:
+            tile_m = (tile_m + rank * tiles_m // WORLD) % tiles_m  # own rows first
+        row, col = tile_m * BLOCK_M, tile_n * BLOCK_N
+        rows, cols = tl.minimum(row + tl.arange(0, BLOCK_M), M - 1), col + tl.arange(0, BLOCK_N)
+        acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        # num_stages=1: where the loop over K has one step, Triton folds it and pipelines this one, whose load then passes its wait.
+        for step in tl.range(part * STEPS // SPLIT_K, (part + 1) * STEPS // SPLIT_K, num_stages=1):
+            source, k = (rank + step // K_CHUNKS) % WORLD, step % K_CHUNKS * K_PER_FLAG
+            end = tl.minimum(k + K_PER_FLAG, COLUMNS)
+            if SHARD_IS_M:
+                owners = rows // shard_rows
+                source, row_in_shard, b_row = row // shard_rows, row % shard_rows, k
+            else:
+                owners = source
+                row_in_shard, b_row = row, source * COLUMNS + k
+            wait_tile(
+                control, source, row, M, shard_rows, FIRST_FLAG + step % K_CHUNKS, epoch, rank,
+                SHARD_IS_M, BLOCK_M, ROWS_PER_FLAG, K_CHUNKS,
+            )  # fmt: skip
+            if LOADS == "descriptor":
+                see_arrivals(epoch, ARCH)
+                if source == rank:
+                    shard_desc, first_row = a_desc, row_in_shard
+                else:
+                    shard_desc = payload_desc
+                    first_row = (epoch & 1) * generation_rows + source * shard_rows + row_in_shard
+                acc = multiply_blocks(acc, shard_desc, first_row, k, end, b_desc, b_row, col, B_IS_NK, BLOCK_K, ARCH)
+            else:
+                slots = peer(inbox, payload_bases, rank, owners) if REMOTE else inbox
+                shard = tl.where(owners == rank, own, slots + owners * slot_bytes)
+                a_rows = shard + tl.cast(rows - owners * shard_rows if SHARD_IS_M else rows, tl.int64) * (COLUMNS * 2)
+                acc = multiply(acc, a_rows, b_ptr, k, end, b_row, cols, COLUMNS, N, K, B_IS_NK, EVEN_K, EVEN_N, BLOCK_K, ARCH)
+        if SPLIT_K == 1:
+            store_tile(c_ptr, acc, row, cols, M, N, BLOCK_M, ARCH)
+        else:
+            add_parts(c_ptr, parts_ptr, arrivals_ptr, acc, tile, part, row, cols, M, N, SPLIT_K, BLOCK_M, BLOCK_N, ARCH)
+        unit = next_unit(control, unit, COMM_PROGRAMS, SCHEDULE)

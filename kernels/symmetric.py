@@ -18,6 +18,8 @@ import triton.language as tl
 from tftune.kernels import space
 
 FLAGS_PER_SOURCE = tl.constexpr(space.FLAGS_PER_SOURCE)
+READY_FLAGS = tl.constexpr(space.FLAGS_PER_SOURCE // 2)
+"""Where a variant needs two flags for each chunk, the second half of a source's flags are the later ones."""
 EPOCH_OFFSET = tl.constexpr(0)
 EXITS_OFFSET = tl.constexpr(128)
 UNITS_OFFSET = tl.constexpr(192)
@@ -70,6 +72,15 @@ def signal(address, epoch, ARCH: tl.constexpr):
 
 
 @triton.jit
+def signal_peers(control, control_bases, slot, epoch, rank, WORLD: tl.constexpr, ARCH: tl.constexpr):
+    """The same for this rank's flag at every peer, nearest first."""
+    drain(epoch, ARCH)
+    for step in range(1, WORLD):
+        target = (rank + step) % WORLD
+        tl.atomic_xchg(word(peer(flag(control, rank, slot), control_bases, rank, target)), epoch, sem="release", scope="sys")
+
+
+@triton.jit
 def wait(address, epoch):
     """Return when the flag has reached the epoch: acquire at system scope.
 
@@ -79,6 +90,15 @@ def wait(address, epoch):
     """
     while ((tl.atomic_add(word(address), 0, sem="acquire", scope="sys") - epoch) & -2) != 0:
         pass
+
+
+@triton.jit
+def see_arrivals(value, ARCH: tl.constexpr):
+    """What a wait has seen holds for tensor descriptors, too: they read through another proxy. `value`: any int32."""
+    if ARCH == "cuda":
+        tl.inline_asm_elementwise(
+            "fence.proxy.async.global;\nmov.b32 $0, $1;", "=r,r", [value], tl.int32, is_pure=False, pack=1
+        )  # fmt: skip
 
 
 @triton.jit

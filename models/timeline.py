@@ -23,6 +23,8 @@ SKINNY_SHARE = 0.72
 """Of the copy rate, what a library GEMM reaches where it only streams B: 58.7 MB in 19.7 us on H200, 2026-11-21."""
 LOAD_US = 0.8
 """Latency of a load from HBM while the memory is busy. Assumed; 0.35 us idle on MI300X."""
+DESCRIPTOR_SHARE = 1.0
+"""Of the library's rate, what a Triton GEMM with tensor descriptors reaches: 693.5 against 694.2 us at M=8192 on H200, 2026-11-21."""
 TRITON_LAUNCHES = 3
 """Host time of one eager Triton launch, in raw launches: 35 to 60 us above a captured call on H200, 2026-11-20."""
 CACHED_REREAD = 0.25
@@ -96,25 +98,28 @@ class Machine:
         """Bytes loaded from all peers, by all programs together."""
         return size / (PULL_SHARE * self.chip.link_rate(world))
 
-    def tile_gemm_us(self, m: int, n: int, k: int, element_bytes: int, tile: Tile, units: int, restarts: float, remote_us: float) -> float:
+    def tile_gemm_us(
+        self, m: int, n: int, k: int, element_bytes: int, tile: Tile, units: int, restarts: float, remote_us: float, by_descriptor: bool
+    ) -> float:
         """A persistent Triton GEMM on so many units. `restarts`: times per tile that the loop over K waits for a flag and fills its
         pipeline anew, shared by the tile's parts. `remote_us`: what loads take longer than from HBM."""
         tiles = ceil(m / tile.block_m) * ceil(n / tile.block_n)
         latency, parts = LOAD_US + remote_us, tile.split_k
-        loop_us = ceil(k / parts / tile.block_k) * self._step_us(tile, latency) + restarts / parts * (latency + self.signal_us() / 2)
+        loop_us = ceil(k / parts / tile.block_k) * self._step_us(tile, latency, by_descriptor) + restarts / parts * (latency + self.signal_us() / 2)
         gemm_us = overlap(
             _waves(tiles * parts / units) * (loop_us + LOAD_US), self.hbm_us(self._traffic(m, n, k, element_bytes, tile, units // parts))
         )
         return gemm_us + (self._add_parts_us(tile) if parts > 1 else 0.0)
 
     def _add_parts_us(self, tile: Tile) -> float:
-        """The last program of a tile waits for the counter, then reads every part from the cache."""
+        """Each program writes its part, waits for the counter, then reads its slice of every part from the cache."""
         rate = self.hbm_us(1) * CACHED_REREAD * self.chip.units
-        return 2 * LOAD_US + tile.split_k * tile.block_m * tile.block_n * 4 * rate
+        return 2 * LOAD_US + 2 * tile.block_m * tile.block_n * 4 * rate
 
-    def _step_us(self, tile: Tile, latency_us: float) -> float:
+    def _step_us(self, tile: Tile, latency_us: float, by_descriptor: bool) -> float:
         flops = 2 * tile.block_m * tile.block_n * tile.block_k
-        rate = self.chip.matrix_flops_per_us * self.chip.triton_share / self.chip.units * _tile_share(tile)
+        share = DESCRIPTOR_SHARE if by_descriptor else self.chip.triton_share
+        rate = self.chip.matrix_flops_per_us * share / self.chip.units * _tile_share(tile)
         return overlap(flops / rate, latency_us / max(tile.num_stages - 1, 1)) + 0.02
 
     def _traffic(self, m: int, n: int, k: int, element_bytes: int, tile: Tile, units: int) -> float:

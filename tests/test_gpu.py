@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,6 +49,7 @@ def _shapes(world: int) -> list[Any]:
         AllGatherGemm(513, 512, 1024 * world, world),
         AllGatherGemm(24 * world, 328, 520, world, shard="m"),
         AllGatherGemm(65 * world, 256, 1024, world, "bf16", "m", "nk"),
+        AllGatherGemm(128 * world, 512, 1024, world, shard="m"),
     ]
 
 
@@ -59,7 +62,7 @@ def _cases(world: int) -> list[tuple[Any, Any]]:
     cases = []
     for shape in _shapes(world):
         cases += [(shape, config) for config in SPACE.defaults(shape, H200)]
-        for variant in ("pull", "push"):
+        for variant in ("pull", "staged", "push"):
             cases += [(shape, config) for config in pick.sample(list(SPACE.configs(shape, H200, (variant,))), 2)]
     return cases
 
@@ -141,9 +144,49 @@ def _contract(rank: int, world: int, folder: str) -> None:
     verify(short, outputs, "epoch wraps")
     if rank == 0:
         print(f"200 replays of a graph of {len(short)} calls are right; the epoch wraps", flush=True)
+    _refuse_mutants(workspace)
     dist.barrier()
     torch.cuda.synchronize()
     os._exit(0)  # destroying NCCL's communicators waits for ever on captured graphs that hold them
+
+
+def _mutants() -> dict[str, tuple[str, Any]]:
+    """What the interpreter cannot show, since the programs of one rank run one after another there: the variant, and the change."""
+    parts = 'while tl.atomic_add(arrivals_ptr + tile, 0, sem="acquire", scope="gpu") - all_parts < 0:'
+    wait_tile = "wait_tile(\n                control,"
+    return {
+        "no wait": ("staged", ("gemm", "if source != rank:", "if source < 0:")),
+        "waits for the wrong source": ("staged", ("gemm", f"{wait_tile} source,", f"{wait_tile} (rank + 1) % WORLD,")),
+        "row chunk off by one": ("staged", ("gemm", "range(first_row // ROWS_PER_FLAG,", "range(first_row // ROWS_PER_FLAG + 1,")),
+        "parts not waited for": ("push", ("gemm", parts, "while tile < 0:")),
+    }
+
+
+def _refuse_mutants(workspace: Any) -> None:
+    """The tuner's own check must find each of them wrong on some rank, and the kernel itself right."""
+    import torch.distributed as dist
+    from mutant import mutant
+
+    from tftune.kernels.all_gather_gemm import AllGatherGemm, host
+    from tftune.kernels.all_gather_gemm.space import SPACE
+    from tftune.kernels.chips import H200
+    from tftune.tuner.check import References
+
+    shape = AllGatherGemm(256, 3584, 1024 * workspace.world, workspace.world)
+    references = References(shape, workspace)
+    for name, (variant, change) in {"itself": ("staged", None), **_mutants()}.items():
+        module = import_module(f"tftune.kernels.all_gather_gemm.{variant}")
+        own = getattr(module, variant)
+        if change is not None:
+            setattr(module, variant, mutant(Path(tempfile.mkdtemp()), variant, (change,)))
+        config = next(config for config in SPACE.defaults(shape, H200) if config.variant == variant)
+        error = references.error(host.prepare(shape, config, workspace), workspace)
+        setattr(module, variant, own)
+        errors: list[Any] = [None] * workspace.world
+        dist.all_gather_object(errors, error)
+        assert (max(errors) > references.tolerance) == (change is not None), (name, errors)
+    if workspace.rank == 0:
+        print(f"refused on real ranks: {', '.join(_mutants())}", flush=True)
 
 
 def _peer_is_iris_translation(workspace: Any) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.all_gather_gemm.host import all_gather_gemm, payload_bytes, prepare, programs, source
+from tftune.kernels.all_gather_gemm.host import all_gather_gemm, payload_bytes, placed, prepare, programs, source
 from tftune.kernels.all_gather_gemm.reference import make_inputs, tolerance
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.chips import H200
@@ -65,9 +66,17 @@ def test_an_impossible_config_says_the_rule(workspace: Workspace) -> None:
         prepare(AllGatherGemm(16, 64, 512, 2), Config("push", block_m=32), workspace)
 
 
-def test_slots_are_padded_to_16_bytes() -> None:
-    assert payload_bytes(AllGatherGemm(1, 40, 66, 2)) == 2 * 80
-    assert payload_bytes(AllGatherGemm(16, 40, 64, 2)) == AllGatherGemm(16, 40, 64, 2).gathered_bytes
+@pytest.mark.parametrize("columns", [33, 64, 896, 8192])
+def test_both_generations_are_rows_of_one_tensor_and_never_meet(columns: int) -> None:
+    """The second starts where it does for every shape; a first one as large as the workspace allows ends before it."""
+    generation = 3 * 4096 * 11
+    rows = generation // (2 * columns) // 2
+    shape = AllGatherGemm(rows, 40, 2 * columns, 2)
+    workspace = SimpleNamespace(payload=1 << 20, generation_bytes=generation)
+    payload, generation_rows = placed(shape, workspace)
+    assert payload + generation_rows * 2 * columns == workspace.payload + generation
+    assert workspace.payload <= payload
+    assert payload + payload_bytes(shape) <= workspace.payload + generation
 
 
 def test_a_launch_is_resident() -> None:

@@ -30,6 +30,7 @@ ARCHES = ("gfx942", "gfx950", "sm_90")
 FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
 SHAPES = {"small": AllGatherGemm(16, 3584, 8192, 8, b_layout="nk"), "large": AllGatherGemm(4096, 3584, 8192, 8, shard="m")}
 SYMMETRIC, GEMM = (Path(kernels.__path__[0]) / f"{name}.py" for name in ("symmetric", "gemm"))
+LOADS_OF_A = "a = tl.load(a_ptrs)", "a = a_desc.load("
 
 
 @triton.jit
@@ -184,14 +185,18 @@ def narrow(code: Assembly, hip: bool, *lines: str) -> list[str]:
 
 def early_loads(ttgir: str) -> list[str]:
     """Loads of A that Triton placed above the first wait of the kernel: its pipeliner does so where it takes the wrong loop."""
-    line = line_of(GEMM, "a = tl.load(a_ptrs)").partition(":")[2]
-    from_there = set(re.findall(rf'^(#loc\d*) = loc\("[^"]*gemm\.py":{line}:', ttgir, re.M))
+    numbers = "|".join(line_of(GEMM, load).partition(":")[2] for load in LOADS_OF_A)
+    from_there = set(re.findall(rf'^(#loc\d*) = loc\("[^"]*gemm\.py":(?:{numbers}):', ttgir, re.M))
     aliases = re.findall(r'^(#loc\d*) = loc\((?:callsite|"[^"]*")\((#loc\d*)', ttgir, re.M)
     for _ in aliases:  # the inlined copies, and copies of those
         from_there |= {name for name, of in aliases if of in from_there}
     lines = ttgir.splitlines()
     wait_at = next(at for at, text in enumerate(lines) if "atomic_rmw" in text and "acquire" in text)
-    loads = [at for at, text in enumerate(lines) if re.search(r"tt\.load |async_copy_global_to_local |buffer_load", text)]
+    loads = [
+        at
+        for at, text in enumerate(lines)
+        if re.search(r"tt\.load |async_copy_global_to_local |async_tma_copy_global_to_local |buffer_load", text)
+    ]
     found = [at for at in loads if (where := re.search(r"loc\((#loc\d*)\)$", lines[at])) and where[1] in from_there]
     return [lines[at].strip() for at in found if at < wait_at] if found else ["no load of A"]
 
@@ -242,7 +247,9 @@ def test_every_variant_keeps_the_order(arch: str, variant: str, size: str) -> No
 @pytest.mark.parametrize("arch", ARCHES)
 def test_remote_accesses_are_16_bytes_wide(arch: str, variant: str, size: str) -> None:
     """The copy loop's loads and stores, and the loads of A, which in `pull` are remote."""
-    lines = line_of(GEMM, "tl.store(to_ptr + offsets"), line_of(GEMM, "a = tl.load(a_ptrs)")
+    lines = [line_of(GEMM, "tl.store(to_ptr + offsets")]
+    if "a_desc" not in default_source(variant, size, arch).types:  # a descriptor's load is one instruction for the whole tile
+        lines.append(line_of(GEMM, LOADS_OF_A[0]))
     assert narrow(default(variant, size, arch), is_hip(arch), *lines) == []
 
 
@@ -258,7 +265,8 @@ ONE_STEP = Config("push", block_m=64, block_n=64, block_k=64, group_m=1, num_war
 
 
 def one_step(variant: str, arch: str) -> KernelSource:
-    config = SPACE.complete(Config.from_dict(ONE_STEP.to_dict() | {"variant": variant}))
+    loads = {"loads": "descriptor"} if variant != "pull" and not is_hip(arch) else {}
+    config = SPACE.complete(Config.from_dict(ONE_STEP.to_dict() | {"variant": variant} | loads))
     return source(AllGatherGemm(256, 3584, 512, 8), config, "hip" if is_hip(arch) else "cuda")
 
 
@@ -269,11 +277,24 @@ def test_no_load_passes_its_wait(arch: str, variant: str) -> None:
     assert [early_loads(kernel.compile(gpu_target(arch)).asm["ttgir"]) for kernel in kernels] == [[], [], []]
 
 
+def proxy_faults(code: Assembly, hip: bool) -> list[str]:
+    """A descriptor reads through another proxy: between the poll of a flag and its loads must stand a fence for both."""
+    first = code.find(r"cp\.async\.bulk\.tensor")[0]
+    poll = max(i for i, found in enumerate(code.instructions) if i < first and {"acquire", "sys"} <= found.words)
+    fences = [fence for fence in code.find(r"fence\.proxy\.async\.global") if poll < fence < first]
+    return [] if fences else ["descriptors may read what was there before the wait"]
+
+
+@pytest.mark.parametrize("variant", ["staged", "push"])
+def test_descriptors_see_what_a_wait_has_seen(variant: str) -> None:
+    assert proxy_faults(default(variant, "large", "sm_90"), hip=False) == []
+
+
 @pytest.mark.parametrize("arch", ARCHES)
 def test_a_load_that_passes_its_wait_is_seen(tmp_path: Path, arch: str) -> None:
     loop = "part * STEPS // SPLIT_K, (part + 1) * STEPS // SPLIT_K"
-    change = ("all_gather_gemm.push", f"tl.range({loop}, num_stages=1)", f"range({loop})")
-    kernel = replace(one_step("push", arch), kernel=mutant(tmp_path, "push", (change,)))
+    change = ("gemm", f"tl.range({loop}, num_stages=1)", f"range({loop})")
+    kernel = replace(one_step("pull", arch), kernel=mutant(tmp_path, "pull", (change,)))
     assert early_loads(kernel.compile(gpu_target(arch)).asm["ttgir"])
 
 
@@ -286,6 +307,7 @@ MUTANTS: dict[str, tuple[Change, Faults, tuple[str, ...]]] = {
     "no release": (("symmetric", PUBLISH + RELEASED, PUBLISH + 'sem="relaxed", scope="sys"'), signal_faults, ARCHES),
     "acquire for one GPU": (("symmetric", ACQUIRE, 'sem="acquire", scope="gpu"'), wait_faults, ARCHES),
     "volatile poll": (("symmetric", POLL, "tl.load(word(address), volatile=True)"), wait_faults, ARCHES),
+    "no fence for descriptors": (("gemm", "see_arrivals(epoch, ARCH)", "pass"), proxy_faults, ("sm_90",)),
     "waves not drained": (("symmetric", DRAIN, '"'), signal_faults, ("gfx942", "gfx950")),
     "write-back not awaited": (("symmetric", DRAIN, '"s_waitcnt vmcnt(0)\\n'), signal_faults, ("gfx942", "gfx950")),
 }

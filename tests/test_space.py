@@ -44,7 +44,7 @@ def test_an_absent_knob_is_its_default() -> None:
 @pytest.mark.parametrize(
     ("config", "sentence"),
     [
-        (Config("fetch"), r"no variant 'fetch'; it has bsp, pull, push"),
+        (Config("fetch"), r"no variant 'fetch'; it has bsp, pull, staged, push"),
         (Config("push", tile=1), r"push has no knob 'tile'; it has block_m, block_n"),
         (Config("push", block_m=17), r"block_m=17 of all_gather_gemm/push is not one of \(16, 32"),
     ],
@@ -82,10 +82,10 @@ def test_every_rule_refuses_something_and_not_everything() -> None:
     """A rule that holds for everything, or for nothing, is a mistake in the rule."""
     tried = [AllGatherGemm(m, n, k, 8, shard=shard) for m in (8, 128, 1 << 20) for n in (32, 3584) for k in (512, 8192) for shard in "km"]
     every = {variant: list(_all_configs(variant))[:: 1 if variant == "bsp" else 97] for variant in SPACE.variants}
-    small_chip = Chip(**{**vars(H200), "units": 100})
+    chips = Chip(**{**vars(H200), "units": 100}), MI300X
     for rule in SPACE.rules:
-        answers = {rule.holds(s, c, small_chip) for v, configs in every.items() for c in configs if rule.applies(c.variant) for s in tried}
-        assert answers == {True, False}, rule.sentence
+        concerned = [config for configs in every.values() for config in configs if rule.applies(config.variant)]
+        assert {rule.holds(s, c, chip) for c in concerned for s in tried for chip in chips} == {True, False}, rule.sentence
 
 
 def _all_configs(variant: str) -> list[Config]:

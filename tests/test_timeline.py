@@ -91,7 +91,7 @@ def test_every_config_has_a_positive_finite_time(shape: AllGatherGemm, chip: Chi
         assert math.isfinite(us) and us > 0, (config, us)
 
 
-@pytest.mark.parametrize("variant", ["push", "pull"])
+@pytest.mark.parametrize("variant", ["push", "staged", "pull"])
 def test_every_knob_matters(variant: str) -> None:
     for choice in SPACE.variants[variant]:
         times = {

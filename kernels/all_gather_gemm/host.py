@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
 Plan = Callable[["torch.Tensor", "torch.Tensor", "torch.Tensor"], None]
 _TYPES = {
     "a_ptr": "*{}", "b_ptr": "*{}", "c_ptr": "*{}", "parts_ptr": "*fp32", "arrivals_ptr": "*i32", "control": "i64", "payload": "i64",
-    "control_bases": "*i64", "payload_bases": "*i64", "generation_bytes": "i64", "M": "i32", "rank": "i32",
+    "control_bases": "*i64", "payload_bases": "*i64", "generation_rows": "i32", "M": "i32", "rank": "i32",
 }  # fmt: skip
-_DIVISIBLE = tuple(name for name in _TYPES if name not in ("M", "rank"))
+_DIVISIBLE = ("a_ptr", "b_ptr", "c_ptr", "parts_ptr", "arrivals_ptr", "control", "control_bases", "payload_bases")
 """Arguments that are multiples of 16: addresses of aligned tensors and blocks."""
+_DESCRIPTORS = ("a_desc", "payload_desc", "b_desc")
 
 
 def all_gather_gemm(
@@ -103,22 +105,29 @@ def prepare(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
 
 
 def payload_bytes(shape: AllGatherGemm) -> int:
-    """Bytes of one generation that this shape needs: the gathered A, each source's slot padded to 16 bytes."""
-    return shape.world * (-(-shape.shard_bytes // 16) * 16)
+    """Bytes of one generation that this shape needs: the gathered A."""
+    return shape.gathered_bytes
 
 
 def source(shape: AllGatherGemm, config: Config, arch: str) -> KernelSource:
     """The kernel of a fused config with everything that decides its code. `arch`: `cuda`, `hip` or `interpreter`. M and rank are
     left open, so that one binary serves every M and every rank."""
-    if config.variant == "pull":
-        from tftune.kernels.all_gather_gemm.pull import pull as kernel
+    kernel = getattr(import_module(f"tftune.kernels.all_gather_gemm.{config.variant}"), config.variant)
+    constants, types = _constants(shape, config, arch), {name: text.format(shape.dtype) for name, text in _TYPES.items()}
+    if constants["LOADS"] == "descriptor":
+        types |= {name: f"tensordesc<{shape.dtype}{block}>" for name, block in zip(_DESCRIPTORS, _blocks(shape, config), strict=True)}
     else:
-        from tftune.kernels.all_gather_gemm.push import push as kernel
-    types = {name: text.format(shape.dtype) for name, text in _TYPES.items()}
+        constants |= dict.fromkeys(_DESCRIPTORS)
     options = {"num_warps": config["num_warps"], "num_stages": config["num_stages"], "launch_cooperative_grid": True}
     if arch == "hip":
         options["matrix_instr_nonkdim"] = 16
-    return KernelSource(kernel, types, _constants(shape, config, arch), _DIVISIBLE, options)
+    return KernelSource(kernel, types, constants, _DIVISIBLE, options)
+
+
+def _blocks(shape: AllGatherGemm, config: Config) -> tuple[list[int], ...]:
+    """What one load of each descriptor takes: of a, of the payload, of b."""
+    a, b = [config["block_m"], config["block_k"]], [config["block_k"], config["block_n"]]
+    return a, a, b[::-1] if shape.b_layout == "nk" else b
 
 
 def kernel_source(shape: AllGatherGemm, config: Config, chip: Chip) -> KernelSource | None:
@@ -137,6 +146,7 @@ def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any
         SPLIT_K=config["split_k"], SCHEDULE=config["schedule"], COMM_PROGRAMS=config["comm_programs"],
         ROWS_PER_FLAG=config["rows_per_flag"], K_PER_FLAG=config["k_per_flag"],
         COPY_ROWS=copy_rows, COPY_COLUMNS=copy_columns,
+        LOADS=dict(config.knobs).get("loads", "pointer"),
         EVEN_K=shape.shard_columns % config["block_k"] == 0, EVEN_N=shape.n % config["block_n"] == 0, ARCH=arch,
     )  # fmt: skip
 
@@ -157,22 +167,42 @@ def _fused(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
     kernel = source(shape, config, workspace.arch)
     grid = (programs(shape, config, workspace.units), 1, 1)
     split = config["split_k"] > 1
+    payload, generation_rows = placed(shape, workspace)
     fixed = dict(
         parts_ptr=torch.empty(parts_bytes(shape, config) // 4 if split else 4, dtype=torch.float32, device=workspace.device),
         arrivals_ptr=torch.zeros(tiles(shape, config) if split else 4, dtype=torch.int32, device=workspace.device),
-        control=workspace.control, payload=workspace.payload, control_bases=workspace.control_bases,
-        payload_bases=workspace.payload_bases, generation_bytes=workspace.generation_bytes, M=shape.m, rank=workspace.rank,
+        control=workspace.control, payload=payload, control_bases=workspace.control_bases,
+        payload_bases=workspace.payload_bases, generation_rows=generation_rows, M=shape.m, rank=workspace.rank,
     )  # fmt: skip
     if workspace.arch == "interpreter":
 
         def interpret(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
-            kernel.kernel[grid](a_ptr=a, b_ptr=b, c_ptr=c, **fixed, **kernel.constants)
+            kernel.kernel[grid](a_ptr=a, b_ptr=b, c_ptr=c, **fixed, **kernel.constants | dict.fromkeys(_DESCRIPTORS))
 
         return interpret
     launch = kernel.compile()[grid]
-    tail = kernel.arguments(fixed | dict(a_ptr=None, b_ptr=None, c_ptr=None))[3:]
+    tail = kernel.arguments(fixed | dict.fromkeys(("a_ptr", "b_ptr", "c_ptr", *_DESCRIPTORS)))[6:]
+    if "a_desc" not in kernel.types:
+        return lambda a, b, c: launch(a, b, c, None, None, None, *tail)
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    a_block, _, b_block = _blocks(shape, config)
+    rows = (generation_rows + shape.world * shape.shard_rows, shape.shard_columns)
+    element = {"fp16": torch.float16, "bf16": torch.bfloat16}[shape.dtype]
+    whole = workspace.payload_tensor[payload - workspace.payload :].view(element)[: rows[0] * rows[1]].view(rows)
+    payload_desc = TensorDescriptor.from_tensor(whole, a_block)
 
     def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
-        launch(a, b, c, *tail)
+        launch(a, b, c, TensorDescriptor.from_tensor(a, a_block), payload_desc, TensorDescriptor.from_tensor(b, b_block), *tail)
 
     return call
+
+
+def placed(shape: AllGatherGemm, workspace: Workspace) -> tuple[int, int]:
+    """Where in the payload, and in how many rows of A from one generation to the next, so that both generations are rows of one tensor.
+
+    The second generation starts where it does for every shape; the first ends before it, whatever the length of a row.
+    """
+    row_bytes = shape.shard_columns * shape.element_bytes
+    rows, rest = divmod(workspace.generation_bytes, row_bytes)
+    return workspace.payload + rest, rows

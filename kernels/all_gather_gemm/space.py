@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.chips import Chip
 from tftune.kernels.space import FLAGS_PER_SOURCE, Choice, Config, Rule, Space
@@ -13,8 +15,9 @@ _TILE = (
     Choice("group_m", (1, 8), "row tiles visited before the next column tile, so that B stays in cache", 8),
     Choice("split_k", (1, 2, 4, 8), "parts of K that programs compute side by side and add up: more programs where tiles are few", 1),
     Choice("num_warps", (4, 8), "warps (waves) of one program", 8),
-    Choice("num_stages", (2, 3, 4), "depth of the software pipeline of the loop over K", 3),
+    Choice("num_stages", (2, 3, 4, 5), "depth of the software pipeline of the loop over K", 3),
 )
+_LOADS = Choice("loads", ("pointer", "descriptor"), "how tiles come: by pointers, or by tensor descriptors (Hopper's TMA)", "pointer")
 _EXCHANGE = (
     Choice(
         "schedule", ("static", "dynamic"), "tiles by turn; or each as it is claimed, which lets communicating programs compute", "static"
@@ -29,7 +32,7 @@ _FORM = Choice(
     "how the library builds the gathered A: gather then copy into place; transpose the shard, then gather in place; only gather",
     "gather_copy",
 )
-_FUSED = ("pull", "push")
+_FUSED = ("pull", "staged", "push")
 
 
 def _round_up_to_power(value: int) -> int:
@@ -85,15 +88,17 @@ RULES = (
     Rule("k_per_flag must not exceed four times a shard's columns, unless it is the smallest",
          lambda s, c, chip: c["k_per_flag"] <= max(256, 4 * s.shard_columns), _FUSED),
     Rule(f"one source may have at most {FLAGS_PER_SOURCE} flags: take larger rows_per_flag or k_per_flag",
-         lambda s, c, chip: _flags(s, c) <= FLAGS_PER_SOURCE, _FUSED),
+         lambda s, c, chip: _flags(s, c) <= FLAGS_PER_SOURCE, ("pull", "push")),
+    Rule(f"one source may have at most {FLAGS_PER_SOURCE // 2} chunks, each with two flags: take larger rows_per_flag or k_per_flag",
+         lambda s, c, chip: _flags(s, c) <= FLAGS_PER_SOURCE // 2, ("staged",)),
     Rule("block_k must not exceed a shard's columns rounded up to a power of two, and 64 at least",
          lambda s, c, chip: c["block_k"] <= max(64, _round_up_to_power(s.shard_columns)), _FUSED),
     Rule("group_m must be 1 where there is one row tile",
          lambda s, c, chip: c["group_m"] == 1 or s.m > c["block_m"], _FUSED),
     Rule("split_k must not exceed the flags along K: world times a shard's column chunks, or its column chunks alone along M",
          lambda s, c, chip: c["split_k"] <= _steps(s, c), _FUSED),
-    Rule("split_k must be 1 where there are more than two row tiles: columns alone give programs enough",
-         lambda s, c, chip: c["split_k"] == 1 or s.m <= 2 * c["block_m"], _FUSED),
+    Rule("split_k must be 1 unless all parts of all tiles run at once",
+         lambda s, c, chip: c["split_k"] == 1 or chip is None or _units(s, c) <= chip.units - c["comm_programs"], _FUSED),
     Rule("schedule must be static where every program has one tile at most",
          lambda s, c, chip: chip is None or c["schedule"] == "static" or _units(s, c) > chip.units - c["comm_programs"], _FUSED),
     Rule("a tile must give each thread at least 8 accumulators: take fewer warps",
@@ -102,6 +107,12 @@ RULES = (
          lambda s, c, chip: chip is None or _registers(c, chip) <= 128, _FUSED),
     Rule("the pipeline's tiles must fit the chip's shared memory: take a smaller tile or fewer stages",
          lambda s, c, chip: chip is None or _shared_bytes(s, c, chip) <= chip.shared_bytes, _FUSED),
+    Rule("descriptor loads need a chip with tensor descriptors in hardware: sm_90",
+         lambda s, c, chip: c["loads"] == "pointer" or chip is None or chip.arch.startswith("sm_"), ("staged", "push")),
+    Rule("descriptor loads need a shard's columns to be a multiple of block_k, and N of 8",
+         lambda s, c, chip: c["loads"] == "pointer" or (s.shard_columns % c["block_k"] == 0 and s.n % 8 == 0), ("staged", "push")),
+    Rule("descriptor loads need a shard's rows to be a multiple of block_m where A is sharded along M",
+         lambda s, c, chip: c["loads"] == "pointer" or s.shard == "k" or s.shard_rows % c["block_m"] == 0, ("staged", "push")),
     Rule("comm_programs must leave at least half of the chip to the GEMM",
          lambda s, c, chip: chip is None or 2 * c["comm_programs"] <= chip.units, _FUSED),
 )  # fmt: skip
@@ -111,37 +122,61 @@ def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ..
     """Every BSP form of this shape, then one sound config for each fused variant, after the tiles that published kernels use."""
     forms = ("gather",) if shape.shard == "m" else ("local_transpose", "gather_copy")
     bsp = tuple(Config("bsp", form=form) for form in forms)
-    tile = _default_tile(shape, chip)
-    return bsp + tuple(Config(variant, **tile, **_default_exchange(shape)) for variant in ("push", "pull"))
+    knobs = _default_tile(shape, chip) | _default_exchange(shape)
+    knobs["split_k"] = _default_split(shape, chip, knobs)
+    fused = [Config(variant, **knobs) for variant in ("push", "staged", "pull")]
+    return bsp + tuple(_by_descriptor(shape, chip, config) for config in fused)
+
+
+def _by_descriptor(shape: AllGatherGemm, chip: Chip | None, config: Config) -> Config:
+    """The config with descriptor loads where it may have them: on Hopper they are never slower (docs/measured.md)."""
+    if config.variant == "pull" or chip is None:
+        return config
+    better = Config(config.variant, **dict(config.knobs) | {"loads": "descriptor"})
+    return better if SPACE.why_invalid(shape, better, chip) is None else config
 
 
 def _default_tile(shape: AllGatherGemm, chip: Chip | None) -> dict[str, int]:
+    cdna = chip is not None and chip.lanes == 64
     block_m = max(16, min(128, _round_up_to_power(shape.m)))
-    wide = 256 if shape.m >= 1024 else 128 if shape.m > 64 else 64
+    block_n = min(256 if shape.m >= 1024 else 128, max(32, _round_up_to_power(shape.n)))
     return dict(
         block_m=block_m,
-        block_n=min(wide, max(32, _round_up_to_power(shape.n))),
-        block_k=64 if shape.m > 64 or shape.shard_columns <= 64 else 128,
+        block_n=block_n,
+        block_k=128 if cdna and shape.m <= 32 and shape.shard_columns > 64 else 64,
         group_m=8 if shape.m > block_m else 1,
-        split_k=2 if shape.m <= 64 and shape.shard == "k" else 1,
-        num_warps=8 if block_m == 128 and shape.n > 64 else 4,
-        num_stages=2 if chip is not None and chip.lanes == 64 else 3 if shape.m > 64 else 4,
+        num_warps=8 if block_m * block_n >= 64 * 128 else 4,
+        num_stages=2 if cdna else 3 if block_n == 256 else 5 if block_m <= 32 else 4,
     )
 
 
 def _default_exchange(shape: AllGatherGemm) -> dict[str, int | str]:
-    rows = max(16, min(128, _round_up_to_power(shape.shard_rows)))
+    """Fine rows where there are few, so that every communicating program has some; along K whole shards, or parts that split_k can take."""
+    rows = 16 if shape.m <= 128 else 64
+    whole = 256 if shape.shard_columns <= 256 else 1024 if shape.shard_columns <= 1024 or shape.shard == "m" else 8192
     return dict(
         schedule="static",
-        comm_programs=16 if shape.m >= 1024 else 32,
-        rows_per_flag=rows if rows in (16, 64, 128) else 16,
-        k_per_flag=1024 if shape.shard_columns >= 256 else 256,
+        comm_programs=8 if shape.m <= 32 else 16,
+        rows_per_flag=rows if rows <= max(16, _round_up_to_power(shape.shard_rows)) else 16,
+        k_per_flag=whole if whole <= max(256, 4 * shape.shard_columns) else 1024,
     )
+
+
+def _default_split(shape: AllGatherGemm, chip: Chip | None, knobs: dict[str, Any]) -> int:
+    """As many parts as run at once, and as there are flags along K."""
+    once = chip.units - knobs["comm_programs"] if chip is not None else 0
+    possible = [1, *(split for split in (2, 4, 8) if split <= _steps(shape, knobs) and _units(shape, knobs | {"split_k": split}) <= once)]
+    return possible[-1]
 
 
 SPACE = Space(
     op="all_gather_gemm",
-    variants={"bsp": (_FORM,), "pull": _TILE + _EXCHANGE, "push": _TILE + _EXCHANGE},
+    variants={
+        "bsp": (_FORM,),
+        "pull": _TILE + _EXCHANGE,
+        "staged": (*_TILE, _LOADS, *_EXCHANGE),
+        "push": (*_TILE, _LOADS, *_EXCHANGE),
+    },
     rules=RULES,
     defaults=defaults,
 )

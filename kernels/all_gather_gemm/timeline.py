@@ -49,6 +49,19 @@ def _push(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: str) 
     return float(_frame(machine, mode) + busy_us + late_us)
 
 
+def _staged(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: str) -> float:
+    """As push, but each program stages its chunks, then loads those of its namesakes: two flights before the first chunk is there."""
+    chunks, chunk_bytes, run_bytes = _chunks(shape, knobs)
+    programs = min(knobs["comm_programs"], chunks)
+    item_us = machine.staging_us(chunk_bytes, shape.world)
+    staged_us = ceil(chunks / programs) * item_us
+    pulled_us = machine.exchange_us(chunk_bytes, programs, shape.world, run_bytes)
+    gemm_us = _gemm(machine, shape, knobs, remote_us=0.0)
+    late_us = max(staged_us + pulled_us + 2 * machine.chip.flag_us - gemm_us / shape.world, 0.0)
+    moved_us = staged_us + ceil(chunks / programs) * (shape.world - 1) * pulled_us + 2 * machine.chip.flag_us
+    return float(_frame(machine, mode) + machine.overlap(gemm_us, moved_us) + late_us)
+
+
 def _pull(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: str) -> float:
     """Staging and its flags, then a GEMM that loads each remote tile of A once for each tile of columns."""
     chunks, chunk_bytes, _ = _chunks(shape, knobs)
@@ -79,7 +92,8 @@ def _gemm(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], remote_us: 
     communicating = knobs["comm_programs"] * (0.5 if knobs["schedule"] == "dynamic" else 1)  # half of the time, assumed
     units = max(int(machine.chip.units - communicating), 1)
     tile = machine.tile(knobs)
-    return float(machine.tile_gemm_us(shape.m, shape.n, shape.k, shape.element_bytes, tile, units, columns * (1 + flags) / 2, remote_us))
+    restarts, by_descriptor = columns * (1 + flags) / 2, knobs.get("loads") == "descriptor"
+    return float(machine.tile_gemm_us(shape.m, shape.n, shape.k, shape.element_bytes, tile, units, restarts, remote_us, by_descriptor))
 
 
-_VARIANTS = {"bsp": _bsp, "push": _push, "pull": _pull}
+_VARIANTS = {"bsp": _bsp, "push": _push, "staged": _staged, "pull": _pull}
