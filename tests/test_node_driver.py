@@ -98,9 +98,7 @@ def test_show_prints_every_command_and_runs_none(capsys: pytest.CaptureFixture[s
 def test_a_run_ends_with_a_check_of_the_database(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(
-        node, "TFTUNE", (sys.executable, "-c", "import sys; print('asked', *sys.argv[1:])")
-    )
+    monkeypatch.setattr(node, "TFTUNE", (sys.executable, "-c", "import sys; print('asked', *sys.argv[1:])"))
     assert node.main([str(tmp_path / "node.db"), "--world", "2", "--seconds", "60"]) == 0
     printed = capfd.readouterr().out
     assert printed.count("asked search all_gather_gemm") == 2 and "asked db check" in printed
