@@ -1,4 +1,5 @@
-"""BSP against the winner of each shape, recomputed from committed rows: prints a table and a RESULT line for each mode and set.
+"""BSP against the winner of each shape, recomputed from committed rows: prints a table and a RESULT line for each mode and set, then
+how near each winner, as measured, comes to the physical limit, as computed (limit.py).
 
 usage: python benchmarks/speedup.py [--target h200x4] [--op all_gather_gemm] [--readme]
 
@@ -11,9 +12,10 @@ import argparse
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from math import exp, log
 from pathlib import Path
 from statistics import median
+
+import limit
 
 from tftune.db.store import read_rows
 from tftune.db.target import Target
@@ -89,8 +91,8 @@ def table(rows: list[Line]) -> Iterator[str]:
 
 def result(rows: list[Line], **names: object) -> str:
     """The RESULT line: geometric means over shapes of BSP / winner and of its lower bound, BSP being a winner of 1."""
-    geomean = exp(sum(log(speedup(row.winner)) for row in rows) / len(rows))
-    lower = exp(sum(log(row.interval[0]) for row in rows) / len(rows))
+    geomean = limit.geomean([speedup(row.winner) for row in rows])
+    lower = limit.geomean([row.interval[0] for row in rows])
     named = " ".join(f"{name}={value}" for name, value in names.items())
     wins = sum(row.fused_wins for row in rows)
     return f"RESULT speedup {named} geomean={geomean:.3f} lower={lower:.3f} fused_wins={wins} shapes={len(rows)}"
@@ -118,7 +120,7 @@ def readme(target: str = TARGET) -> str:
     for mode, meaning in (("graph", "captured in a CUDA graph"), ("eager", "one call from an idle queue")):
         rows = lines(trials, mode)
         wins = sum(row.fused_wins for row in rows)
-        geomean = exp(sum(log(speedup(row.winner)) for row in rows) / len(rows))
+        geomean = limit.geomean([speedup(row.winner) for row in rows])
         head = f"**{mode}** ({meaning}): a fused variant wins {wins} of {len(rows)} shapes; geometric mean of BSP / winner {geomean:.2f}."
         parts.append("\n".join([head, "", *table(rows)]))
     return "\n\n".join(parts)
@@ -133,6 +135,7 @@ def main() -> None:
     if options.readme:
         print(readme(options.target))
         return
+    chip = Target.parse(options.target).chip
     for _, trials in groups(read(options.target, options.op)).items():
         shape = trials[0].shape.to_dict()
         names = {name: value for name, value in shape.items() if name != "m"}
@@ -141,6 +144,10 @@ def main() -> None:
                 print(f"\n{options.op} on {options.target}, {mode}: {', '.join(f'{k}={v}' for k, v in names.items())}\n")
                 print("\n".join(table(rows)))
                 print(result(rows, op=options.op, target=options.target, mode=mode, **names))
+                shares = limit.shares(((row.shape, row.median_us(row.winner.config.variant)) for row in rows), chip)
+                print(f"\nwhat the rates of {chip.name} allow, computed, and the winner, measured; microseconds\n")
+                print("\n".join(limit.table(shares)))
+                print(limit.result(shares, op=options.op, target=options.target, mode=mode, **names))
 
 
 if __name__ == "__main__":

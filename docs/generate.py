@@ -37,7 +37,10 @@ def section(op: Operation) -> str:
 
 {OPS[op.name]}
 
-Variants: {", ".join(f"`{name}`" for name in op.space.variants)}. Shapes are written as `{op.shape.example()}`. Named sets: {", ".join(f"`{name}`" for name in op.shape_sets)}.
+Variants: {", ".join(f"`{name}`" for name in op.space.variants)}. Shapes are written as `{op.shape.example()}`.
+
+Named sets, with their shapes counted: {", ".join(f"`{name}` ({len(make())})" for name, make in op.shape_sets.items())}. What each holds, and from which source, says `kernels/{op.name}/sets.py`.
+Options follow a colon, and a size keeps a part of the set: `{next(iter(op.shape_sets))}:world=4,m=16+128`.
 
 Knobs, with the default of an absent knob in bold:
 

@@ -20,8 +20,8 @@ class Operation:
     name: str
     shape: type[Shape]
     space: Space
-    shape_sets: Mapping[str, Callable[[], tuple[Shape, ...]]]
-    """Named sets of shapes, such as `paper`."""
+    shape_sets: Mapping[str, Callable[..., tuple[Shape, ...]]]
+    """Named sets of shapes, such as `paper`; what their makers take are a set's options."""
 
     def module(self, name: str) -> Any:
         """A file of the operation's folder (`host`, `reference`, `timeline`, ...), imported now."""
@@ -34,4 +34,5 @@ def operation(name: str) -> Operation:
         raise ValueError(f"there is no operation {name!r}; the operations are {', '.join(OPS)}")
     folder = import_module(f"tftune.kernels.{name}")
     space = import_module(f"tftune.kernels.{name}.space")
-    return Operation(name, folder.SHAPE, space.SPACE, folder.SHAPE_SETS)
+    sets = import_module(f"tftune.kernels.{name}.sets")
+    return Operation(name, folder.SHAPE, space.SPACE, sets.SHAPE_SETS)

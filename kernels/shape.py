@@ -70,6 +70,11 @@ class Shape:
         return value  # the constructor refuses what is not an integer, 3.5 of a YAML file included
 
     @classmethod
+    def sizes(cls) -> tuple[str, ...]:
+        """The names of its integer fields."""
+        return tuple(field.name for field in dataclasses.fields(cls) if field.name not in cls.WORDS)
+
+    @classmethod
     def example(cls) -> str:
         """A shape string for help texts and errors."""
         raise NotImplementedError(f"{cls.__name__} has no example")

@@ -14,3 +14,45 @@ def compiler(shape: Any, config: Any, chip: Any) -> None:
         time.sleep(60)
     if config["num_stages"] == 3:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def serve_rivals(connection: Any, spec: Any, rank: int) -> None:
+    """A rank of benchmarks/rivals.py that also has rivals which are right, wrong, computed once, or slow to end."""
+    import rival_calls
+
+    rival_calls.RIVALS |= {name: _rival(name) for name in ("right", "wrong", "stale", "hang", "tired")}
+    rival_calls.serve(connection, spec, rank)
+
+
+def _rival(kind: str) -> Any:
+    import rival_calls
+
+    from tftune.kernels.all_gather_gemm.bsp import bsp
+
+    class StandIn(rival_calls.Rival):
+        """BSP with a result of its own, and a fault: wrong by a hundredth, none on the clock, no end, or no end after 8 calls there."""
+
+        def __init__(self, shape: Any, workspace: Any) -> None:
+            import torch
+
+            self.results, self.into_c, self.timed = {}, True, 0
+            self.plan = bsp(shape, workspace, torch.float16, "gather_copy")
+
+        def stage(self, operands: Any) -> None:
+            pass
+
+        def __call__(self, a: Any, b: Any, c: Any) -> None:
+            self.timed += not self.into_c
+            if kind == "hang" or (kind == "tired" and self.timed > 8):
+                time.sleep(60)
+            if kind == "stale" and not self.into_c:
+                return
+            result = c.new_empty(c.shape)
+            self.plan(a, b, result)
+            result *= 1.01 if kind == "wrong" else 1
+            if self.into_c:
+                c.copy_(result)
+            else:
+                self.results[c.data_ptr()] = result
+
+    return StandIn

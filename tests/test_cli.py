@@ -208,7 +208,9 @@ def test_doctor_says_why_an_artifact_does_not_apply(tftune: Tftune, db: Path, tm
         (f"search {OP} --on model --target h200x8 --gpus 9", ["--gpus 9", "8 GPUs of h200x8"]),
         (f"search {OP} --on model --target h200x8 --gpus 4", ["world=8", "--gpus 4"]),
         (f"search {OP} --on model --target h200x8 --shapes pape", ["'pape' is no shape", "paper"]),
-        (f"search {OP} --on model --target h200x8 --shapes paper:tp=4", ["no option 'tp'", "world, dtype, shard"]),
+        (f"search {OP} --on model --target h200x8 --shapes paper:tp=4", ["no option 'tp'", "world, dtype, shard", "m, n, k keep a part"]),
+        (f"search {OP} --on model --target h200x8 --shapes paper:m=16+24", ["'paper' has no m=24", "m=1+2+4+8+16+32"]),
+        (f"search {OP} --on model --target h200x8 --shapes paper:m=16-32", ["m='16-32' must be an integer"]),
         (f"search {OP} --on model --target h200x8 --shapes none.yaml", ["none.yaml", "No such file"]),
         (f"search {OP} --on model --target h200x8 --budget soon", ["'soon' is no duration", "10m"]),
         (f"search {OP} --on replay --target h200x8 --db r.db", ["no measured rows", "tftune trials import"]),
@@ -361,6 +363,12 @@ def test_shapes_from_files_and_named_sets(tmp_path: Path) -> None:
     expected = [AllGatherGemm(1, 8, 8, 2), AllGatherGemm(2, 8, 8, 2), *paper(dtype="bf16", shard="m")]
     assert read_shapes(known, [str(tmp_path / "s.json")]) == read_shapes(known, [str(tmp_path / "s.yaml")]) == expected
     assert read_shapes(known, ["m=1,n=8,k=8,world=2; m=1,n=8,k=8,world=2", "paper:world=4"]) == [expected[0], *paper(4)]
+
+
+def test_a_part_of_a_named_set() -> None:
+    known = operation(OP)
+    assert read_shapes(known, ["paper:m=8192+16"], world=4) == [AllGatherGemm(16, 3584, 8192, 4), AllGatherGemm(8192, 3584, 8192, 4)]
+    assert read_shapes(known, ["llama3-70b:m=16+128,n=1280,shard=m"]) == [AllGatherGemm(m, 1280, 8192, 8, shard="m") for m in (16, 128)]
 
 
 @pytest.mark.parametrize(

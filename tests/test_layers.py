@@ -23,7 +23,7 @@ STANDARD_LIBRARY_ONLY = (
     "tftune/__init__.py",
     "*/__init__.py",
     *(f"kernels/{name}.py" for name in ("shape", "space", "registry", "chips", "source")),
-    *(f"kernels/*/{name}.py" for name in ("__init__", "space", "features", "timeline")),
+    *(f"kernels/*/{name}.py" for name in ("__init__", "space", "sets", "features", "timeline")),
     "db/trial.py",
     "db/target.py",
     *(f"models/{name}.py" for name in ("selector", "features", "tree")),

@@ -70,7 +70,7 @@ def search(
         typer.Option(
             "--shapes",
             metavar="SHAPES",
-            help="Shape, YAML or JSON file, or named set (paper, paper:shard=m); repeat, or separate by ';'.",
+            help="Shape, YAML or JSON file, or named set (paper, llama3-70b:shard=m,m=16+128); repeat, or separate by ';'.",
         ),
     ] = None,
     on: Annotated[Literal["node", "model", "replay"], typer.Option("--on", help="Real GPUs, the analytic model, or stored rows.")] = "node",

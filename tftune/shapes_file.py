@@ -17,8 +17,9 @@ FILE_ENDINGS = (".json", ".yaml", ".yml")
 def read_shapes(operation: Operation, texts: Iterable[str], world: int | None = None) -> list[Shape]:
     """The shapes that the texts name, each once, in their order; a text may hold several separated by `;`.
 
-    A text is a shape (`m=64,n=3584,k=8192,world=8`), a named set (`paper`, `paper:shard=m,dtype=bf16`), or the path of a
-    YAML or JSON list whose items are such texts or mappings of fields. `world`: the ranks of a named set that names none.
+    A text is a shape (`m=64,n=3584,k=8192,world=8`), a named set (`paper`, `paper:shard=m,dtype=bf16`, or a part of it,
+    `paper:m=16+128`), or the path of a YAML or JSON list whose items are such texts or mappings of fields. `world`: the ranks
+    of a named set that names none.
     Raises ValueError naming what is not understood.
     """
     parts = [part.strip() for text in texts for part in text.split(";") if part.strip()]
@@ -46,16 +47,32 @@ def _read(operation: Operation, text: str, world: int | None) -> list[Shape]:
 
 
 def _named_set(operation: Operation, name: str, options: str, world: int | None) -> list[Shape]:
-    """The set, made with its options converted to the type of their defaults."""
+    """The set, made with the options that it takes; any other size of the shape keeps what has one of these values, as in m=16+128."""
     make = operation.shape_sets[name]
     known = {option: parameter.default for option, parameter in inspect.signature(make).parameters.items()}
+    sizes = [size for size in operation.shape.sizes() if size not in known]
     given: dict[str, Any] = {"world": world} if world and "world" in known else {}
+    kept: dict[str, list[int]] = {}
     for part in filter(None, options.replace(" ", "").split(",")):
         option, _, value = part.partition("=")
-        if option not in known:
-            raise ValueError(f"the set {name!r} of {operation.name} has no option {option!r}; it has {', '.join(known)}")
-        given[option] = _integer(option, value) if isinstance(known[option], int) else value
-    return list(make(**given))
+        if option in sizes:
+            kept[option] = [_integer(option, one) for one in value.split("+")]
+        elif option in known:
+            given[option] = _integer(option, value) if isinstance(known[option], int) else value
+        else:
+            has = f"{', '.join(known)}, and {', '.join(sizes)} keep a part of it"
+            raise ValueError(f"the set {name!r} of {operation.name} has no option {option!r}; it has {has}")
+    return _part(name, list(make(**given)), kept)
+
+
+def _part(name: str, shapes: list[Shape], kept: Mapping[str, list[int]]) -> list[Shape]:
+    """The shapes that have one of the values given for every size; raises ValueError for a value that none has."""
+    for size, values in kept.items():
+        there = dict.fromkeys(shape.to_dict()[size] for shape in shapes)
+        if missing := [value for value in values if value not in there]:
+            raise ValueError(f"the set {name!r} has no {size}={missing[0]}; it has {size}={'+'.join(map(str, there))}")
+        shapes = [shape for shape in shapes if shape.to_dict()[size] in values]
+    return shapes
 
 
 def _integer(name: str, text: str) -> int:

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
@@ -49,9 +49,14 @@ class RankError(Exception):
 class World:
     """One process for each rank. `request` asks all ranks the same and returns all replies, or raises."""
 
-    def __init__(self, spec: WorldSpec, spent_s: dict[str, float] | None = None) -> None:
-        """`spent_s` gathers the wall-clock seconds of each request."""
-        self._spec = spec
+    def __init__(
+        self,
+        spec: WorldSpec,
+        spent_s: dict[str, float] | None = None,
+        serve: Callable[[Connection, WorldSpec, int], None] = worker.main,
+    ) -> None:
+        """`spent_s` gathers the wall-clock seconds of each request. `serve`: what each rank's process runs."""
+        self._spec, self._serve = spec, serve
         self._ranks: list[tuple[Any, Connection]] = []
         self._folder: Path | None = None
         self.spent_s = defaultdict(float) if spent_s is None else spent_s
@@ -79,7 +84,7 @@ class World:
         with _environment(spec):
             for rank in range(spec.world):
                 ours, theirs = context.Pipe()
-                process = context.Process(target=worker.main, args=(theirs, spec, rank), daemon=True)
+                process = context.Process(target=self._serve, args=(theirs, spec, rank), daemon=True)
                 process.start()
                 theirs.close()
                 self._ranks.append((process, ours))

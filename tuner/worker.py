@@ -129,8 +129,9 @@ class Rank:
         return self._graphs[config]
 
 
-def main(connection: Connection, spec: WorldSpec, rank: int) -> None:
-    """Serve requests until the supervisor closes the pipe. Replies: ("ok", value) or ("error", exception class, text)."""
+def main(connection: Connection, spec: WorldSpec, rank: int, make: type[Rank] = Rank) -> None:
+    """Serve requests until the supervisor closes the pipe. Replies: ("ok", value) or ("error", exception class, text).
+    `make`: the class whose methods are the requests."""
     _die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the supervisor's to handle
     log = os.open(spec.folder / f"log-{rank}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -144,7 +145,7 @@ def main(connection: Connection, spec: WorldSpec, rank: int) -> None:
             os._exit(0)
         try:
             if method == "start":
-                served = Rank(spec, rank)
+                served = make(spec, rank)
                 value = None
             else:
                 value = getattr(served, method)(*arguments)

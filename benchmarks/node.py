@@ -1,0 +1,147 @@
+"""Measure all_gather_gemm on this GPU node into one database, within a wall-clock budget. The same command goes on where it stopped.
+
+usage: python benchmarks/node.py node.db --world 8 --seconds 1500 [--pool 120] [--parts paper layouts models] [--show]
+
+It runs one `tftune search` for each world and part, and prints each command before it runs; --show prints them and runs nothing.
+What a part leaves of its time goes to the parts after it; a part that still runs when all the time is over is stopped, as Ctrl-C
+stops it: what it measured is stored.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+TFTUNE = (sys.executable, "-m", "tftune")
+NO_MULTICAST = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1"}
+"""What every command here runs with: NCCL and torch without NVLink multicast, as the committed rows were measured."""
+RESERVE_S = 10
+"""Kept free of every search's budget: its processes start, and its winners are measured again whatever the budget says."""
+STOP_S = 60
+"""How long a stopped search may take to end before it is killed."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One search: its shapes, its share of the time (of the parts asked for), and its share of the pool of configs."""
+
+    shapes: str
+    """As in `tftune search --shapes`, the world to be filled in."""
+    share: int
+    pool: float
+    meaning: str
+
+
+PARTS = {
+    "paper": Part("paper:world={world}", 13, 1.0, "the tables of README.md: 14 shapes, fp16, A sharded along K"),
+    "layouts": Part(
+        "paper:world={world},shard=m,m=16+128+1024+8192;"
+        "paper:world={world},dtype=bf16,m=16+128+1024+8192;"
+        "m=16,n=3584,k=8192,world={world},b_layout=nk;m=128,n=3584,k=8192,world={world},b_layout=nk;"
+        "m=1024,n=3584,k=8192,world={world},b_layout=nk;m=8192,n=3584,k=8192,world={world},b_layout=nk",
+        7, 0.5, "four M with A sharded along M, in bf16, and with B stored as nn.Linear does",
+    ),
+    "models": Part(
+        "llama3-70b:world={world};llama3-405b:world={world};deepseek-v3:world={world}",
+        20, 0.25, "other N and K: the projections of three models, 44 shapes",
+    ),
+}  # fmt: skip
+DEFAULT_PARTS = ("paper", "layouts")
+
+Work = tuple[int, Part]
+"""A world and a part of it."""
+
+
+def works(worlds: Sequence[int], parts: Sequence[str]) -> list[Work]:
+    """World after world, each with all its parts."""
+    return [(world, PARTS[name]) for world in worlds for name in parts]
+
+
+def budget_s(left_s: float, works: Sequence[Work]) -> int:
+    """Seconds for the first of these works: its share of what is left for all of them; none is left where it is below 1."""
+    return int((left_s - RESERVE_S * len(works)) * works[0][1].share / sum(part.share for _, part in works))
+
+
+def search(work: Work, db: str, pool: int, seconds: int) -> list[str]:
+    """The command line of one search."""
+    world, part = work
+    shapes = part.shapes.format(world=world)
+    options = {"--shapes": shapes, "--mode": "both", "--pool": max(1, int(pool * part.pool)), "--budget": f"{seconds}s", "--db": db}
+    return [*TFTUNE, "search", "all_gather_gemm", *(str(word) for option in options.items() for word in option)]
+
+
+def run(command: Sequence[str], until: float) -> int:
+    """The exit code of a command, which is stopped at `until` (of time.monotonic) as Ctrl-C would stop it."""
+    print(f"\n$ {shlex.join(command)}", flush=True)
+    process = subprocess.Popen(command, env=os.environ | NO_MULTICAST)
+    try:
+        return process.wait(max(0.0, until - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+        return _ended(process)
+    except KeyboardInterrupt:  # it has heard of it, too: the terminal tells the whole group
+        _ended(process)
+        raise
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a search that was told to stop: it commits what it has. Its ranks die with it."""
+    try:
+        return process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+def measure(todo: Sequence[Work], db: str, pool: int, seconds: float, run: Callable[[Sequence[str], float], int] = run) -> list[str]:
+    """Run the searches one after another; returns a sentence for each that did not end well or was not begun."""
+    until = time.monotonic() + seconds
+    problems = []
+    for number, work in enumerate(todo):
+        what, left = f"world {work[0]}, {work[1].meaning}", until - time.monotonic()
+        budget = budget_s(left, todo[number:])
+        if budget < 1:
+            problems.append(f"not begun: {what}; {max(0.0, left):.0f} s were left for {len(todo) - number} searches")
+        elif code := run(search(work, db, pool, budget), until):
+            problems.append(f"ended with {code}: {what}")
+    return problems
+
+
+def show(todo: Sequence[Work], db: str, pool: int, seconds: float) -> None:
+    """Print what would run, were each search to use its budget to the full."""
+    print("export", " ".join(f"{name}={value}" for name, value in NO_MULTICAST.items()))
+    left = seconds
+    for number, work in enumerate(todo):
+        budget = budget_s(left, todo[number:])
+        left -= budget + RESERVE_S
+        print(f"\n# world {work[0]}, {work[1].meaning}\n{shlex.join(search(work, db, pool, budget))}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("db", help="database that the rows go to; made if it is not there")
+    parser.add_argument("--world", type=int, nargs="+", default=[8], help="ranks of each shape; several are measured one after another")
+    parser.add_argument("--seconds", type=float, default=1500, help="wall-clock time of all searches together")
+    parser.add_argument("--pool", type=int, default=120, help="configs of each variant that a shape of `paper` may take, compiled ahead")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=DEFAULT_PARTS, metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--show", action="store_true", help="print the commands and run nothing")
+    options = parser.parse_args(arguments)
+    todo = works(options.world, options.parts)
+    if options.show:
+        show(todo, options.db, options.pool, options.seconds)
+        return 0
+    problems = measure(todo, options.db, options.pool, options.seconds)
+    sound = run([*TFTUNE, "db", "check", "--db", options.db], time.monotonic() + STOP_S) == 0
+    print("\n".join([*problems, f"{len(todo) - len(problems)} of {len(todo)} searches ended well; the same command goes on"]))
+    return 0 if sound and not problems else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

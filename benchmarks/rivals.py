@@ -1,0 +1,312 @@
+"""tftune beside other libraries on this node's GPUs: BSP, tftune's choice, torch's and Iris' fused all-gather + GEMM, in the same rounds.
+
+usage: python benchmarks/rivals.py --db node.db --out rivals.jsonl [--world 4] [--seconds 240] [--shapes SET]
+       python benchmarks/rivals.py --show rivals.jsonl
+
+Each result is checked against the reference before it is timed, and what the timed calls left is checked again. A rival that fails,
+hangs, cannot be captured or does not take a shape is a row that says so. tftune's choice is the best final row of --db, else what the
+shipped artifact selects. Every row is a line of JSON with all its samples; --show prints the tables of such a file, without a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import rival_calls
+import speedup
+from limit import geomean
+from node import NO_MULTICAST
+
+import tftune
+from tftune.db import target as machine
+from tftune.db.store import Store
+from tftune.db.target import Target
+from tftune.db.trial import MODES, Failure, Measurement
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm.host import payload_bytes
+from tftune.kernels.registry import operation
+from tftune.kernels.space import Config
+from tftune.shapes_file import read_shapes
+from tftune.tuner.sandbox import Broken, RankError, World, slowest
+from tftune.tuner.worker import WorldSpec
+
+OP = "all_gather_gemm"
+SHAPES = "paper:m=16+128+1024+8192; paper:shard=m,m=16+128+1024+8192"
+MEANINGS = {
+    "bsp": "the fastest form of all-gather, then matmul",
+    "tftune": "what tftune chose for this shape and mode",
+    "torch": "torch.ops.symm_mem.fused_all_gather_matmul",
+    "iris": "iris.ops.all_gather_matmul, default configuration",
+    "iris_buffer": "iris.ops.all_gather_matmul_hbm_buffer, its own choice of configuration",
+}
+PREPARE_S, CHECK_S, TIME_S = 60.0, 60.0, 60.0
+"""Deadlines of one request, shorter where the budget ends sooner. A check compiles the rivals' kernels; 22 rounds of Iris at M = 8192
+take some 5 s."""
+PROBE_ROUNDS = 5
+"""What a candidate runs by itself; of BSP's forms the faster one then goes on."""
+STRIKES = 2
+"""A rival that has ended this many worlds in a mode is not tried there again: a start costs seconds."""
+LEAST_S = 15.0
+"""A shape and mode is not begun with less of the budget left."""
+
+Outcome = Measurement | Failure
+Pick = Callable[[AllGatherGemm, str], Config | Failure]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One candidate at one shape and mode. `name` is one of MEANINGS; samples are of the slowest rank, round by round, beside BSP's."""
+
+    shape: AllGatherGemm
+    mode: str
+    name: str
+    config: Config | None
+    outcome: Outcome
+
+    def to_json(self) -> str:
+        """One line, its keys and decimals those of the rows under db/trials."""
+        row = {"shape": str(self.shape), "mode": self.mode, "name": self.name, "config": self.config and self.config.to_dict()}
+        if isinstance(self.outcome, Failure):
+            return json.dumps(row | {"failure": self.outcome.kind, "text": self.outcome.text})
+        us, bsp_us = ([round(one, 2) for one in samples] for samples in (self.outcome.samples_us, self.outcome.bsp_samples_us))
+        return json.dumps(row | {"us": us, "bsp_us": bsp_us, "check_error": self.outcome.check_error})
+
+    @classmethod
+    def from_json(cls, line: str) -> Row:
+        row = json.loads(line)
+        failed = "failure" in row
+        measured = (tuple(row.get("us", ())), tuple(row.get("bsp_us", ())), row.get("check_error"))
+        outcome: Outcome = Failure(row["failure"], row["text"]) if failed else Measurement(*measured)
+        return cls(AllGatherGemm.parse(row["shape"]), row["mode"], row["name"], row["config"] and Config.from_dict(row["config"]), outcome)
+
+    def __str__(self) -> str:
+        told = f"{self.outcome.median_us:.1f} us" if isinstance(self.outcome, Measurement) else f"{self.outcome.kind}: {self.outcome.text}"
+        return f"{self.shape} {self.mode} {self.name}: {told}"
+
+
+class Bench:
+    """A world of ranks that serve rivals, started again after what broke it; no request outlasts `until` (of time.monotonic)."""
+
+    def __init__(self, spec: WorldSpec, until: float, serve: Callable[..., None] = rival_calls.serve) -> None:
+        self._world, self._until = World(spec, serve=serve), until
+        self._errors: dict[tuple[AllGatherGemm, Config], float] = {}
+        self._strikes: dict[tuple[Config, str], list[Failure]] = defaultdict(list)
+
+    def alone(self, shape: AllGatherGemm, config: Config, mode: str) -> Outcome:
+        """Check a config, time it by itself for a few rounds, and check what the timed calls left."""
+        before = self._strikes[config, mode]
+        if len(before) >= STRIKES:
+            return Failure(before[-1].kind, f"not tried: it ended {len(before)} worlds in mode {mode}, the last time so: {before[-1].text}")
+        try:
+            self._ask("prepare", (shape, config), PREPARE_S)
+            if (shape, config) not in self._errors:
+                self._errors[shape, config] = self._right(self._ask("check", (shape, config), CHECK_S))
+            (samples,) = self._times(shape, [config], mode, PROBE_ROUNDS)
+            self._right(self._ask("verify", (shape,), CHECK_S))
+        except RankError as error:
+            return Failure("invalid" if error.name == "NotImplementedError" else "compile", str(error)[:500])
+        except Broken as broken:
+            before.append(broken.failure)
+            return broken.failure
+        return Measurement(samples, check_error=self._errors[shape, config])
+
+    def together(self, shape: AllGatherGemm, configs: Sequence[Config], mode: str, rounds: int) -> list[Measurement]:
+        """All of them in the same rounds, the first being BSP. Raises Broken."""
+        for config in configs:
+            self._ask("prepare", (shape, config), PREPARE_S)  # the world may be another than that of its check
+        times = self._times(shape, configs, mode, rounds)
+        return [Measurement(us, times[0], self._errors[shape, config]) for us, config in zip(times, configs, strict=True)]
+
+    def _times(self, shape: AllGatherGemm, configs: Sequence[Config], mode: str, rounds: int) -> list[tuple[float, ...]]:
+        replies = self._ask("time", (shape, list(configs), mode, rounds), TIME_S)
+        return [slowest([samples[index] for samples in replies]) for index in range(len(configs))]
+
+    def _right(self, replies: list[tuple[float, float]]) -> float:
+        """The largest error over ranks; a wrong result ends the world, since flags may differ between ranks. Raises Broken."""
+        worst, tolerance = max(error for error, _ in replies), replies[0][1]
+        if not worst <= tolerance:
+            self.close()
+            raise Broken("wrong", f"relative error {worst:.3g} is above {tolerance:.3g}")
+        return worst
+
+    def _ask(self, method: str, arguments: tuple[Any, ...], deadline_s: float) -> list[Any]:
+        if not self._world.alive:
+            self._world.start()
+        left = self._until - time.monotonic()
+        try:
+            return self._world.request(method, arguments, max(0.0, min(deadline_s, left)))
+        except Broken as broken:
+            if time.monotonic() < self._until:
+                raise
+            raise Broken("hang", f"the time of the run was over during {method}") from broken  # nobody's fault
+
+    def close(self) -> None:
+        self._world.kill()
+
+
+def compare(bench: Bench, shape: AllGatherGemm, mode: str, pick: Config | Failure, names: Sequence[str], rounds: int) -> list[Row]:
+    """BSP's best form, tftune's pick and these rivals at one shape: each alone first, then what is right and runs in the same rounds."""
+    forms = [config for config in operation(OP).space.defaults(shape, None) if config.variant == "bsp"]
+    alone = {form: bench.alone(shape, form, mode) for form in forms}
+    bsp = min(forms, key=lambda form: alone[form].median_us if isinstance(alone[form], Measurement) else float("inf"))
+    configs: dict[str, Config | Failure] = {"bsp": bsp, "tftune": pick} | {name: Config(name) for name in names}
+    if isinstance(failed := alone[bsp], Failure):
+        beside = Failure(failed.kind, f"BSP beside it failed: {failed.text}")
+        found: dict[str, Outcome] = dict.fromkeys(configs, beside) | {"bsp": failed}
+    else:
+        found = {name: c if isinstance(c, Failure) else alone.get(c) or bench.alone(shape, c, mode) for name, c in configs.items()}
+        found |= _same_rounds(bench, shape, mode, {n: configs[n] for n, f in found.items() if isinstance(f, Measurement)}, rounds)
+    return [Row(shape, mode, name, None if isinstance(c, Failure) else c, found[name]) for name, c in configs.items()]
+
+
+def _same_rounds(bench: Bench, shape: AllGatherGemm, mode: str, configs: dict[str, Any], rounds: int) -> dict[str, Outcome]:
+    """The outcome of each in the same rounds; where the rivals break the world, BSP and tftune are measured without them."""
+    ours = {name: config for name, config in configs.items() if name in ("bsp", "tftune")}
+    found: dict[str, Outcome] = {}
+    for part in (configs, ours):
+        different = list(dict.fromkeys(part.values()))
+        try:
+            times = dict(zip(different, bench.together(shape, different, mode, rounds), strict=True))
+            return found | {name: times[config] for name, config in part.items()}
+        except Broken as broken:
+            found = {name: Failure(broken.failure.kind, f"beside the others: {broken.failure.text}") for name in configs}
+    return found
+
+
+def measure(
+    bench: Bench, shapes: Iterable[AllGatherGemm], modes: Sequence[str], pick: Pick, names: Sequence[str], rounds: int, until: float
+) -> Iterator[Row]:
+    """The rows of every shape and mode, as each is measured; where the budget is spent, rows that say so."""
+    for shape in shapes:
+        for mode in modes:
+            if (left := until - time.monotonic()) < LEAST_S:
+                text = f"not measured: {max(0.0, left):.0f} s of the budget were left, and {LEAST_S:.0f} are needed; give more --seconds"
+                yield from (Row(shape, mode, name, None, Failure("invalid", text)) for name in ("bsp", "tftune", *names))
+            else:
+                yield from compare(bench, shape, mode, pick(shape, mode), names, rounds)
+
+
+def picks(db: Path | None, target: Target) -> Pick:
+    """tftune's choice: the winner of the final rows of a database, else what the artifact shipped for this target selects; raises
+    ValueError where there is neither."""
+    if db is None:
+        selector = tftune.load(target=target.name)
+        return lambda shape, mode: selector.select(shape, mode).config
+    with Store.open(db, write=False) as store:
+        trials = store.trials(op=OP, target=target.name, bench="node")
+    winners = {(line.shape, mode): line.winner.config for mode in MODES for line in speedup.lines(trials, mode)}
+    return lambda shape, mode: winners.get((shape, mode)) or Failure("invalid", f"{db} has no final row of {shape} in mode {mode}")
+
+
+def default_push(shape: AllGatherGemm, mode: str) -> Config:
+    """The choice where nothing was measured: on emulated ranks."""
+    return next(config for config in operation(OP).space.defaults(shape, None) if config.variant == "push")
+
+
+def ratios(rows: Sequence[Row], name: str) -> list[float]:
+    """The time of `name` over tftune's, the median over their rounds, at each shape where both were measured."""
+    ours = {row.shape: row.outcome for row in rows if row.name == "tftune" and isinstance(row.outcome, Measurement)}
+    pairs = [
+        (row.outcome, ours[row.shape]) for row in rows if row.name == name and isinstance(row.outcome, Measurement) and row.shape in ours
+    ]
+    return [median(a / b for a, b in zip(rival.samples_us, own.samples_us, strict=True)) for rival, own in pairs]
+
+
+def table(rows: Sequence[Row]) -> Iterator[str]:
+    """Markdown: microseconds at each M, the kind of failure where there is no time; then what every failure says."""
+    names = list(dict.fromkeys(row.name for row in rows))
+    yield f"| M | {' | '.join(names)} |"
+    yield "|---" * (1 + len(names)) + "|"
+    for shape in dict.fromkeys(row.shape for row in rows):
+        cells = {row.name: row.outcome for row in rows if row.shape == shape}
+        told = [f"{cell.median_us:.1f}" if isinstance(cell, Measurement) else cell.kind for cell in map(cells.__getitem__, names)]
+        yield f"| {shape.m} | {' | '.join(told)} |"
+    for row in rows:
+        if isinstance(row.outcome, Failure):
+            yield f"  {row.name} at M={row.shape.m}: {row.outcome.kind}: {row.outcome.text}"
+
+
+def results(rows: Sequence[Row], **names: object) -> Iterator[str]:
+    """A RESULT line for each candidate but tftune: the geometric mean of its time over tftune's, the least, and where it has none."""
+    told = " ".join(f"{name}={value}" for name, value in names.items())
+    for name in dict.fromkeys(row.name for row in rows if row.name != "tftune"):
+        found = ratios(rows, name)
+        failed = sum(isinstance(row.outcome, Failure) for row in rows if row.name == name)
+        times = f"geomean={geomean(found):.3f} least={min(found):.3f} " if found else ""
+        yield f"RESULT rivals {told} rival={name} {times}shapes={len(found)} failed={failed}"
+
+
+def show(rows: Sequence[Row], where: str) -> None:
+    """A table and RESULT lines for each mode and family of shapes."""
+    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row.mode, *row.shape.family].append(row)
+    for (mode, *_), part in groups.items():
+        names = {name: value for name, value in part[0].shape.to_dict().items() if name != "m"}
+        print(f"\n{OP} on {where}, {mode}: {', '.join(f'{k}={v}' for k, v in names.items())}; microseconds\n")
+        print("\n".join([*table(part), *results(part, op=OP, target=where, mode=mode, **names)]))
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measure, writing each row as it comes, and show what was found."""
+    os.environ.update(NO_MULTICAST)  # the ranks inherit it
+    until = time.monotonic() + options.seconds
+    target = Target.parse(f"h200x{options.world}") if options.emulated else machine.detect()
+    shapes: list[Any] = read_shapes(operation(OP), [options.shapes], options.world or target.gpus)
+    if len(worlds := {shape.world for shape in shapes}) > 1 or max(worlds) > target.gpus:
+        raise ValueError(f"the shapes have worlds {sorted(worlds)}; give those of one, of at most the {target.gpus} GPUs of {target}")
+    pick = default_push if options.emulated else picks(options.db, target)
+    where = f"emulated-{target}" if options.emulated else target.name  # emulated times say nothing of speed
+    spec = WorldSpec(Path(), shapes[0].world, options.emulated, max(map(payload_bytes, shapes)), target.chip.cache_bytes)
+    bench, rows = Bench(spec, until), []
+    with open(options.out, "w", encoding="utf-8") as file:
+        head = {"target": where, "started": datetime.now(UTC).isoformat(), "build": machine.build(), "clocks": machine.clocks()}
+        print(json.dumps({"run": head}), file=file, flush=True)
+        try:
+            for row in measure(bench, shapes, MODES, pick, options.rivals, options.rounds, until):
+                print(row.to_json(), file=file, flush=True)
+                print(str(row)[:200], file=sys.stderr, flush=True)
+                rows.append(row)
+        finally:
+            bench.close()
+    show(rows, where)
+
+
+def show_file(path: Path) -> None:
+    """The tables of a file of rows."""
+    head, *lines = path.read_text(encoding="utf-8").splitlines()
+    show([Row.from_json(line) for line in lines], json.loads(head)["run"]["target"])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    meanings = "; ".join(f"{name}: {meaning}" for name, meaning in MEANINGS.items())
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, epilog=meanings)
+    parser.add_argument("--db", type=Path, help="database with final rows of this machine")
+    parser.add_argument("--out", type=Path, default=Path("rivals.jsonl"), help="where the rows go")
+    parser.add_argument("--world", type=int, help="ranks of the shapes; default: all GPUs")
+    parser.add_argument("--shapes", default=SHAPES, help=f"as in tftune search; default: {SHAPES}")
+    parser.add_argument("--seconds", type=float, default=240, help="wall-clock time of the whole run")
+    parser.add_argument("--rounds", type=int, default=21, help="rounds that the candidates share")
+    parser.add_argument("--rivals", nargs="+", choices=rival_calls.RIVALS, default=list(rival_calls.RIVALS))
+    parser.add_argument("--show", type=Path, metavar="FILE", help="print the tables of a file of rows and measure nothing")
+    parser.add_argument("--emulated", action="store_true", help="ranks without GPUs: tries the script, not the speed; needs --world")
+    options = parser.parse_args(arguments)
+    try:
+        show_file(options.show) if options.show else run(options)
+    except (ValueError, OSError) as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""The named sets of shapes: the paper's, and the projections of models whose input tensor parallelism gathers. Standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tftune.kernels import all_gather_gemm
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+
+ROWS = (16, 128, 1024, 4096)
+"""M, the tokens of one call: two batches of decoding, two of prefill."""
+
+
+@dataclass(frozen=True)
+class Projection:
+    """One column-parallel linear layer: its columns are split over the ranks, and its input is sharded until this layer needs it whole."""
+
+    name: str
+    columns: int
+    """N of all ranks together."""
+    k: int
+
+
+# Column-parallel in Megatron-LM (arXiv 1909.08053); with sequence parallelism (arXiv 2205.05198) the input of each is gathered.
+# A row-parallel layer (attention output, MLP down) ends in a reduce-scatter instead, and is not here.
+
+# Hidden 8192, 64 heads and 8 KV heads of 128, intermediate 28672, vocabulary 128256: arXiv 2407.21783, table 3, and config.json of
+# meta-llama/Meta-Llama-3-70B.
+LLAMA3_70B = (
+    Projection("qkv", columns=(64 + 2 * 8) * 128, k=8192),
+    Projection("gate_up", columns=2 * 28672, k=8192),
+    Projection("lm_head", columns=128256, k=8192),
+)
+
+# Hidden 16384, 128 heads and 8 KV heads of 128, intermediate 53248, vocabulary 128256: the same table, and config.json of
+# meta-llama/Llama-3.1-405B.
+LLAMA3_405B = (
+    Projection("qkv", columns=(128 + 2 * 8) * 128, k=16384),
+    Projection("gate_up", columns=2 * 53248, k=16384),
+    Projection("lm_head", columns=128256, k=16384),
+)
+
+# Hidden 7168, 128 heads of 128 + 64 (query, key) and 128 (value), q_lora_rank 1536, kv_lora_rank 512, dense intermediate 18432, one
+# shared expert of 2048, vocabulary 129280: arXiv 2412.19437, 4.2, and config.json of deepseek-ai/DeepSeek-V3.
+# Not here: the projections down to the latents (1536 + 512 + 64 columns), which every rank keeps whole and applies to its own tokens,
+# so that what is gathered is the narrow latent, the input of q_up and kv_up; and the routed experts, which tokens reach through an
+# all-to-all, not a gather. Decoding absorbs kv_up into attention: its small M stand for chunks of a prefill.
+DEEPSEEK_V3 = (
+    Projection("q_up", columns=128 * (128 + 64), k=1536),
+    Projection("kv_up", columns=128 * (128 + 128), k=512),
+    Projection("gate_up of the dense layers", columns=2 * 18432, k=7168),
+    Projection("gate_up of the shared expert", columns=2 * 2048, k=7168),
+    Projection("lm_head", columns=129280, k=7168),
+)
+
+MODELS = {"llama3-70b": LLAMA3_70B, "llama3-405b": LLAMA3_405B, "deepseek-v3": DEEPSEEK_V3}
+
+
+def _set_of(projections: tuple[Projection, ...]) -> Callable[..., tuple[AllGatherGemm, ...]]:
+    def make(world: int = 8, dtype: str = "fp16", shard: str = "k", b_layout: str = "kn") -> tuple[AllGatherGemm, ...]:
+        """Every projection at every M of ROWS, N being its columns over `world`; raises ValueError where they cannot be split evenly."""
+        for projection in projections:
+            if projection.columns % world:
+                raise ValueError(f"the {projection.columns} columns of {projection.name} must be divisible by world={world}")
+        return tuple(AllGatherGemm(m, p.columns // world, p.k, world, dtype, shard, b_layout) for p in projections for m in ROWS)
+
+    return make
+
+
+SHAPE_SETS = all_gather_gemm.SHAPE_SETS | {name: _set_of(projections) for name, projections in MODELS.items()}

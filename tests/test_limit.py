@@ -1,0 +1,52 @@
+"""The physical limit: each resource bounds where it should, nothing measured beats it, and the table and RESULT line hold the shares."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import limit
+import pytest
+import speedup
+
+from tftune.db.target import Target
+from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
+from tftune.kernels.chips import CHIPS, H200
+
+
+@pytest.mark.parametrize(
+    ("shape", "bound", "us"),
+    [
+        (AllGatherGemm(8192, 3584, 8192, 4), "compute", 2 * 8192 * 3584 * 8192 / 686e6),
+        (AllGatherGemm(1, 3584, 8192, 4), "memory", (3584 * 8192 + 3584 + 2048) * 2 / 4.25e6),
+        (AllGatherGemm(4096, 1024, 8192, 4, shard="m"), "links", 3 / 4 * 4096 * 8192 * 2 / 309e3),
+    ],
+)
+def test_the_slowest_resource_bounds(shape: AllGatherGemm, bound: str, us: float) -> None:
+    found = limit.limit(shape, H200)
+    assert found.bound == bound
+    assert found.us == pytest.approx(us + 1.5)
+
+
+def test_links_of_fewer_peers_are_slower_where_each_peer_has_its_own() -> None:
+    chip = CHIPS["mi300x"]
+    two, eight = (limit.limit(AllGatherGemm(4096, 1024, 8192, world), chip) for world in (2, 8))
+    assert two.links == pytest.approx(4096 * 8192 / 47e3)
+    assert eight.links == pytest.approx(7 / 8 * 4096 * 8192 * 2 / 325e3)
+
+
+def test_no_committed_time_beats_the_limit() -> None:
+    """A share above 1 would mean that a constant of the chip, or a time, is wrong."""
+    for mode in ("graph", "eager"):
+        rows = speedup.lines(speedup.read(speedup.TARGET), mode)
+        found = limit.shares(((row.shape, row.median_us(row.winner.config.variant)) for row in rows), Target.parse(speedup.TARGET).chip)
+        assert found and all(0 < share.reached < 1 for share in found)
+
+
+def test_table_and_result() -> None:
+    rows = limit.shares([(shape, 2 * limit.limit(shape, H200).us) for shape in paper()], H200)
+    assert len(list(limit.table(rows))) == 2 + len(rows)
+    assert list(limit.table(rows[:1]))[-1] == "| 1 | 0.1 | 13.8 | 0.0 | 15.3 | memory | 30.6 | 0.50 |"
+    rows[0] = replace(rows[0], winner_us=rows[0].limit.us / 0.5**9)
+    told = limit.result(rows, mode="graph")
+    assert told == "RESULT limit mode=graph m_from_1024=0.500 shapes_m_from_1024=4 m_to_128=0.250 shapes_m_to_128=8"
+    assert limit.result(rows[8:10], mode="graph") == "RESULT limit mode=graph"  # neither large nor small
