@@ -25,7 +25,9 @@ _TABLES = (
     "CREATE INDEX tft_trials_lookup ON tft_trials (op, target, bench, mode, shape)",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_TABLES,)
+_RUNS_END = ("ALTER TABLE tft_runs ADD COLUMN ended TEXT NOT NULL DEFAULT '{}'",)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_TABLES, _RUNS_END)
 """Migration i brings schema i to schema i+1. Never change a released one: append the next, and add its fixture under tests/fixtures."""
 
 

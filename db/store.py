@@ -32,6 +32,8 @@ BUSY_TIMEOUT_S = 30.0
 
 _SAME_NAME = ("op", "shape", "mode", "target", "bench", "run", "kernel", "stage", "created")
 """Keys of `Trial.to_dict` that are columns as they stand."""
+_PACKED = ("build", "clocks", "ended")
+"""Fields of `Run` that are columns of JSON."""
 
 
 class Store:
@@ -78,7 +80,8 @@ class Store:
         self.close()
 
     def add_run(self, run: Run) -> None:
-        """Store a run; the same run twice is one. Raises StoreError where its id stands for another run."""
+        """Store a run; the same run twice is one, and one without an end takes it once. Raises StoreError where its id stands for
+        another run."""
         with self._writing():
             self._add_run(run)
 
@@ -173,11 +176,13 @@ class Store:
 
     def _add_run(self, run: Run) -> None:
         row = _run_row(run)
-        if not self._insert("tft_runs", row) and row != (stored := self._query("SELECT * FROM tft_runs WHERE id = :id", row)[0]):
-            differs = next(name for name in row if row[name] != stored[name])
-            raise StoreError(
-                f"run {run.id} is in {self.path} with {differs}={stored[differs]}, not {row[differs]}; give the new run its own id"
-            )
+        if self._insert("tft_runs", row):
+            return
+        self._db.execute("UPDATE tft_runs SET ended = :ended WHERE id = :id AND ended = '{}'", row)
+        stored = self._query("SELECT * FROM tft_runs WHERE id = :id", row)[0]
+        for name in row:
+            if row[name] != stored[name] and (name, row[name]) != ("ended", "{}"):
+                raise StoreError(f"run {run.id} is in {self.path} with {name}={stored[name]}, not {row[name]}; give the new run its own id")
 
     def _add_trial(self, trial: Trial) -> bool:
         row = _trial_row(trial)
@@ -272,12 +277,12 @@ def write_rows(path: Path, runs: Iterable[Run], trials: Iterable[Trial]) -> None
 
 
 def _run_row(run: Run) -> dict[str, Any]:
-    packed = {name: json.dumps(getattr(run, name), sort_keys=True) for name in ("build", "clocks")}
+    packed = {name: json.dumps(getattr(run, name), sort_keys=True) for name in _PACKED}
     return dataclasses.asdict(run) | packed
 
 
 def _run_of(row: dict[str, Any]) -> Run:
-    return Run(**row | {name: json.loads(row[name]) for name in ("build", "clocks")})
+    return Run(**row | {name: json.loads(row[name]) for name in _PACKED})
 
 
 def _trial_row(trial: Trial) -> dict[str, Any]:

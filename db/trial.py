@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from statistics import median
@@ -60,6 +60,7 @@ class Measurement:
     bsp_samples_us: tuple[float, ...] = ()
     check_error: float | None = None
     stopped_early: bool = False
+    """Fewer rounds than others, since after these it could not win any more."""
 
     def __post_init__(self) -> None:
         if not self.samples_us or not all(0 < us < math.inf for us in self.samples_us + self.bsp_samples_us):
@@ -88,7 +89,19 @@ class Measurement:
 
     @cached_property
     def speedup_interval(self) -> tuple[float, float] | None:
+        """95 % interval of the median ratio. Order statistics rather than a bootstrap: as free of assumptions about noise, without
+        random numbers, and known to hold its confidence with few rounds, where a bootstrap's is too narrow."""
         return median_interval(self.speedups) if self.speedups else None
+
+    def paired_interval(self, other: Measurement) -> tuple[float, float] | None:
+        """95 % interval of the median over rounds of this config's time over the other's; distribution-free, like the others.
+
+        None where the two were not timed in the same rounds. Configs that take turns have the very samples of BSP in common, which
+        rows of different rounds never have (the model's apart, which are of no rounds): no column needs to name the group.
+        """
+        if not self.bsp_samples_us or self.bsp_samples_us != other.bsp_samples_us:
+            return None
+        return median_interval(tuple(mine / its for mine, its in zip(self.samples_us, other.samples_us, strict=True)))
 
     def why_unstable(self) -> str | None:
         """A sentence where the interval of the median is wider than a tenth of it, else None."""
@@ -125,7 +138,10 @@ class Run:
     started: str
     """UTC, ISO 8601."""
     clocks: dict[str, Any]
-    """Clocks and temperatures as read at the start, by GPU; empty where none could be read."""
+    """As read after the first trial, while the GPUs are awake: clocks, temperature and power by GPU, and under `copy_gb_s` what the
+    self-test of cold caches saw; empty where nothing could be read."""
+    ended: dict[str, Any] = field(default_factory=dict)
+    """The same after the last trial; empty where the search was stopped, or nothing could be read."""
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,8 @@ class Machine:
         pipeline anew, shared by the tile's parts. `remote_us`: what loads take longer than from HBM."""
         tiles = ceil(m / tile.block_m) * ceil(n / tile.block_n)
         latency, parts = LOAD_US + remote_us, tile.split_k
-        loop_us = ceil(k / parts / tile.block_k) * self._step_us(tile, latency, by_descriptor) + restarts / parts * (latency + self.signal_us() / 2)
+        steps_us = ceil(k / parts / tile.block_k) * self._step_us(tile, latency, by_descriptor)
+        loop_us = steps_us + restarts / parts * (latency + self.signal_us() / 2)
         gemm_us = overlap(
             _waves(tiles * parts / units) * (loop_us + LOAD_US), self.hbm_us(self._traffic(m, n, k, element_bytes, tile, units // parts))
         )

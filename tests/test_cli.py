@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -427,3 +428,19 @@ def test_a_terminal_gets_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: 
 
 def test_durations_in_words() -> None:
     assert [duration(seconds) for seconds in (0, 59.4, 61, 3600)] == ["0 s", "59 s", "1 min 1 s", "1 h 0 min"]
+
+
+def test_a_node_search_says_its_speed_and_what_its_machine_was_like(tmp_path: Path) -> None:
+    """Of the runs that this search added; a modelled one has neither."""
+    shape, bsp = AllGatherGemm(m=64, n=3584, k=8192, world=2), Config("bsp", form="gather_copy")
+    bench: Any = SimpleNamespace(spent_s={"time": 1.0, "compile": 2.0})
+    with Store.open(tmp_path / "a.db") as store:
+        for name, kind in (("r0", "node"), ("r1", "node"), ("r2", "model")):
+            store.add_run(Run(name, "h200x2", kind, {}, "2026-11-21", {"0": {"sm_mhz": 1980.0}}))
+            store.add_trial(Trial(shape, bsp, "graph", "h200x2", kind, name, "k", Measurement((1.0,)), created=name))
+        said = list(cli._how_it_went(bench, store, 1, 4.0))
+    assert said == [
+        "wall time 4 s: 50 % compile, 25 % time, 25 % tuner",
+        "1 configs checked and timed: 0.25 a second, 0.50 without waiting for the compiler",
+        "at the first trial SM 1980 MHz",
+    ]

@@ -23,6 +23,25 @@ def _gpus() -> int:
 
 
 @pytest.mark.gpu
+def test_rotated_copies_run_at_memory_speed_and_warm_ones_faster() -> None:
+    """The self-test of every world. A rotation that is too short for the cache, planted, is found."""
+    import torch
+
+    from tftune.db.target import detect
+    from tftune.tuner.selftest import copy_rates
+
+    chip = detect().chip
+    copy_rates(chip.cache_bytes, "cuda", lambda: None)  # loads what it launches
+    began = time.monotonic()
+    rates = copy_rates(chip.cache_bytes, "cuda", lambda: None)
+    torch.cuda.synchronize()
+    assert time.monotonic() - began < 0.2
+    print(f"copy on {chip.name}: {rates.gb_s}")
+    assert rates.why_not_cold(chip) is None
+    assert copy_rates(chip.cache_bytes // 8, "cuda", lambda: None).why_not_cold(chip) is not None
+
+
+@pytest.mark.gpu
 def test_contract_on_real_ranks() -> None:
     gpus = _gpus()
     if gpus < 2:

@@ -30,7 +30,12 @@ STANDARD_LIBRARY_ONLY = (
 )
 """A server that only selects loads these and nothing else."""
 
-WITHOUT_TORCH = ("tftune/cli.py", "db/*.py", "models/*.py", *(f"tuner/{name}.py" for name in ("stats", "benches", "samplers", "search")))
+WITHOUT_TORCH = (
+    "tftune/cli.py",
+    "db/*.py",
+    "models/*.py",
+    *(f"tuner/{name}.py" for name in ("stats", "benches", "samplers", "search", "finals", "rows", "selftest")),
+)
 """Files of `make search`, which installs no torch."""
 
 LAZY_IN_CLI = {"torch", "triton", "iris", "optuna", "sklearn", "numpy", "scipy", "matplotlib", "sqlite_utils", "sqlalchemy"}

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
+from itertools import islice
+from types import SimpleNamespace
 
 import pytest
 
+from tftune.db import target as machine
 from tftune.db.target import Target
-from tftune.db.trial import Failure, Measurement
+from tftune.db.trial import Failure, Measurement, Outcome
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.space import Config
 from tftune.tuner.node import Deadlines, NodeBench, Rounds
+from tftune.tuner.selftest import CopyRates
 
 SHAPE = AllGatherGemm(7, 40, 66, 2)
 BSP, GATHER_COPY, PUSH, PULL = SPACE.defaults(SHAPE)
@@ -91,3 +96,104 @@ def test_closing_leaves_no_process_and_no_shared_memory() -> None:
     bench.close()
     assert not folder.exists()
     assert len(ranks) == 2 and not any(process.is_alive() for process in ranks)
+
+
+def timed(monkeypatch: pytest.MonkeyPatch, bench: NodeBench, ratios: list[float], mode: str = "graph") -> tuple[int, bool]:
+    """Rounds that a search takes, and whether it stops early, where BSP / config goes through these ratios, the last for ever."""
+    clock = iter([*ratios, *[ratios[-1]] * 100])
+
+    def rounds(world: object, shape: object, configs: object, mode: str, count: int) -> list[tuple[float, ...]]:
+        return [(10.0,) * count, tuple(10.0 / ratio for ratio in islice(clock, count))]
+
+    monkeypatch.setattr(bench, "_slowest", rounds)
+    samples, stopped = bench._time(None, SHAPE, [BSP, PUSH], mode, "search")  # type: ignore[arg-type]
+    assert len(samples[0]) == len(samples[1])
+    return len(samples[1]), stopped
+
+
+@pytest.fixture
+def idle() -> NodeBench:
+    return NodeBench(Target.parse("h200x2"), 1 << 20, emulated=True)
+
+
+def test_what_cannot_win_beside_bsp_is_stopped_after_the_probe(monkeypatch: pytest.MonkeyPatch, idle: NodeBench) -> None:
+    assert timed(monkeypatch, idle, [0.79]) == (4, True)
+    assert timed(monkeypatch, idle, [0.81]) == (15, False)
+    assert timed(monkeypatch, idle, [0.5, 0.5, 0.5, 0.9]) == (15, False), "one round of four that could win keeps it in"
+
+
+def test_what_cannot_win_beside_the_best_so_far_is_stopped(monkeypatch: pytest.MonkeyPatch, idle: NodeBench) -> None:
+    assert timed(monkeypatch, idle, [1.5]) == (15, False)
+    assert timed(monkeypatch, idle, [1.19]) == (4, True)
+    assert timed(monkeypatch, idle, [1.21]) == (15, False)
+    assert timed(monkeypatch, idle, [1.19], mode="eager") == (15, False), "each mode has its own best"
+    assert timed(monkeypatch, idle, [1.5]) == (15, False), "a slower one took nothing from the best"
+
+
+def test_a_lucky_round_is_outweighed_at_the_second_look(monkeypatch: pytest.MonkeyPatch, idle: NodeBench) -> None:
+    assert timed(monkeypatch, idle, [0.5, 1.4, 0.5]) == (8, True)
+    assert timed(monkeypatch, idle, [0.5, 1.4, 0.5, 1.4, 0.5]) == (15, False)
+
+
+def test_the_best_counts_with_its_lower_bound(monkeypatch: pytest.MonkeyPatch, idle: NodeBench) -> None:
+    """A median of 3 with half of its rounds at 1 proves nothing about another at 1."""
+    assert timed(monkeypatch, idle, [1.0, 3.0] * 7 + [3.0]) == (15, False)
+    assert timed(monkeypatch, idle, [1.0]) == (15, False)
+
+
+def test_the_baseline_itself_is_never_stopped(monkeypatch: pytest.MonkeyPatch, idle: NodeBench) -> None:
+    timed(monkeypatch, idle, [2.0])
+    monkeypatch.setattr(idle, "_slowest", lambda world, shape, configs, mode, count: [(10.0,) * count])
+    samples, stopped = idle._time(None, SHAPE, [BSP], "graph", "search")  # type: ignore[arg-type]
+    assert len(samples[0]) == 15 and not stopped
+
+
+def bsp_samples(outcomes: list[Outcome]) -> list[tuple[float, ...]]:
+    """BSP's samples of each measurement."""
+    return [outcome.bsp_samples_us for outcome in outcomes if isinstance(outcome, Measurement)]
+
+
+@pytest.mark.parametrize("mode", ["graph", "eager"])
+def test_finalists_share_their_rounds(bench: NodeBench, mode: str) -> None:
+    outcomes = bench.compare(SHAPE, [PUSH, PULL], mode, BSP)
+    assert [isinstance(outcome, Measurement) for outcome in outcomes] == [True] * 3
+    shared = bsp_samples(outcomes)
+    assert len(set(shared)) == 1 and len(shared[0]) == 6
+    bsp, push, pull = outcomes
+    assert isinstance(bsp, Measurement) and isinstance(push, Measurement) and isinstance(pull, Measurement)
+    assert bsp.samples_us == bsp.bsp_samples_us and push.paired_interval(pull) is not None
+    assert push.check_error is not None and not push.stopped_early
+
+
+def test_a_finalist_that_cannot_be_timed_is_left_out_of_the_rounds(bench: NodeBench) -> None:
+    impossible = Config("bsp", form="gather")
+    bsp, failed, push = bench.compare(SHAPE, [impossible, PUSH], "graph", BSP)
+    assert isinstance(failed, Failure) and failed.kind == "invalid"
+    assert len(set(bsp_samples([bsp, push]))) == 1 and isinstance(push, Measurement)
+
+
+def test_a_finalist_that_ends_the_world_leaves_the_others_their_own_rounds(bench: NodeBench, caplog: pytest.LogCaptureFixture) -> None:
+    bench.restart()  # what was found out about the faulty ones in other tests is forgotten
+    wrong = next(config for config, fault in FAULTS.items() if fault == "wrong")
+    with caplog.at_level(logging.WARNING):
+        outcomes = bench.compare(SHAPE, [PULL, wrong, PUSH], "graph", BSP)
+    assert isinstance(outcomes[2], Failure) and outcomes[2].kind == "wrong"
+    assert len(set(bsp_samples(outcomes))) == 3 == len(bsp_samples(outcomes))
+    assert "are timed one by one" in caplog.text
+
+
+def test_emulated_ranks_say_nothing_about_clocks_or_caches(bench: NodeBench) -> None:
+    assert bench.conditions() == {}
+
+
+def test_copy_rates_are_kept_and_doubted_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    real = NodeBench(Target.parse("h200x2"), 1 << 20)
+    monkeypatch.setattr(machine, "clocks", lambda: {"0": {"sm_mhz": 1980.0}})
+    assert real.conditions() == {"0": {"sm_mhz": 1980.0}}
+    for rates in ([(3.3e6, 4.2e6), (3.2e6, 4.2e6)], [(3.1e6, 4e6), (5.5e6, 6e6)], [(3e6, 4e6), (5.4e6, 6e6)]):
+        world = SimpleNamespace(request=lambda method, arguments, deadline_s, rates=rates: [CopyRates(*pair) for pair in rates])
+        with caplog.at_level(logging.WARNING):
+            real._prove_cold(world)  # type: ignore[arg-type]
+    assert real.conditions()["copy_gb_s"] == {"cold": 5500.0, "warm": 6000.0}, "of all ranks and worlds the one that looked least cold"
+    (warning,) = caplog.messages
+    assert "h200x2: caches are not cold: a rotated copy reached 5500 GB/s, and the memory of h200 gives 4250" in warning

@@ -161,3 +161,16 @@ def test_the_tree_figure_names_every_leaf_and_condition() -> None:
     texts = [text.get_text() for text in figures.tree_figure(tree()).axes[0].texts]
     assert {"m \u2264 96", "m > 96", "gflop \u2264 7.5", "gflop > 7.5", "push", "pull", "BSP"} <= set(texts)
     assert texts.count("2 shapes, regret at most 1.02") == 3
+
+
+def test_configs_a_second_count_each_config_of_a_shape_once() -> None:
+    again = [replace(each, mode="eager") for each in rows()]
+    final = [replace(each, stage="final") for each in rows()]
+    said = tables.throughput([*rows(), *again, *final], compile_s=3.0, whole_s=6.0)
+    assert said == "9 configs checked and timed: 1.50 a second, 3.00 without waiting for the compiler"
+
+
+def test_the_page_shows_what_a_run_doubts(tmp_path: Path) -> None:
+    fell = replace(RUN, clocks={"3": {"sm_mhz": 1980.0}}, ended={"3": {"sm_mhz": 990.0}})
+    html = write(replace(page(), runs=[RUN, fell]), tmp_path)[0].read_text()
+    assert html.count("Run r1: ") == 1 and "Run r1: the SM clock of GPU 3 fell by 50 %, from 1980 to 990 MHz" in html

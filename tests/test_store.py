@@ -24,6 +24,9 @@ from tftune.kernels.space import Config
 
 FIXTURES = Path(__file__).parent / "fixtures"
 RUN = Run("r1", "h200x8", "node", {"torch": "2.13.0"}, "2026-11-21T01:00:00Z", {"0": {"sm_mhz": 1980.0}})
+ENDED = replace(RUN, ended={"0": {"sm_mhz": 1965.0}, "copy_gb_s": {"cold": 3350.0, "warm": 4100.0}})
+RELEASED = {1: RUN, 2: ENDED}
+"""The run that the fixture of each released schema holds."""
 SHAPE = AllGatherGemm(m=64, n=3584, k=8192, world=8)
 MEASURED = Measurement((10.0, 12.5), (20.0, 25.0), check_error=0.0004)
 
@@ -150,6 +153,22 @@ class TestRows:
         store.add_run(RUN)
         with pytest.raises(StoreError, match=r"run r1 is in .* with target=h200x8, not mi300x8; give the new run its own id"):
             store.add_run(replace(RUN, target="mi300x8"))
+        assert store.runs() == [RUN]
+
+    def test_a_run_takes_its_end_once(self, store: Store) -> None:
+        store.add_run(ENDED)
+        store.add_run(RUN)
+        store.add_run(ENDED)
+        assert store.runs() == [ENDED]
+        with pytest.raises(StoreError, match=r"with ended=.*1965.0.*, not .*1200.0.*; give the new run its own id"):
+            store.add_run(replace(RUN, ended={"0": {"sm_mhz": 1200.0}}))
+        with pytest.raises(StoreError, match="target=h200x8"):
+            store.add_run(replace(RUN, id="r1", target="h200x4", ended={}))
+        assert store.runs() == [ENDED]
+
+    def test_another_run_does_not_end_this_one(self, store: Store) -> None:
+        with pytest.raises(StoreError, match="with target=h200x8, not mi300x8"):
+            store.add_run(replace(ENDED, target="mi300x8"))
         assert store.runs() == [RUN]
 
     @pytest.mark.parametrize("error", [float("nan"), float("inf")])
@@ -396,12 +415,16 @@ class TestPlace:
 
 
 class TestSchema:
+    def fixture(self, path: Path, number: int) -> Path:
+        """A database as the release of that schema left it."""
+        with raw(path) as db:
+            db.executescript((FIXTURES / f"schema-{number}.sql").read_text())
+        return path
+
     @pytest.fixture
     def released(self, path: Path) -> Path:
-        """A database as the first release left it."""
-        with raw(path) as db:
-            db.executescript((FIXTURES / "schema-1.sql").read_text())
-        return path
+        """A database of the newest schema."""
+        return self.fixture(path, schema.newest())
 
     def upgrade(self, monkeypatch: pytest.MonkeyPatch, *statements: str) -> None:
         """Let this tftune have one schema more."""
@@ -417,20 +440,22 @@ class TestSchema:
     def test_every_released_schema_has_a_fixture(self) -> None:
         assert [FIXTURES / f"schema-{number}.sql" for number in range(1, schema.newest() + 1)] == sorted(FIXTURES.glob("schema-*.sql"))
 
-    def test_rows_of_the_released_schema_are_read(self, released: Path) -> None:
-        with Store.open(released) as store:
-            assert (store.runs(), store.trials(), store.check()) == ([RUN], TRIALS, [])
-        assert not list(released.parent.glob("*.backup-*"))
+    @pytest.mark.parametrize("number", RELEASED)
+    def test_rows_of_every_released_schema_are_read(self, path: Path, number: int) -> None:
+        with Store.open(self.fixture(path, number)) as store:
+            assert (store.runs(), store.trials(), store.check()) == ([RELEASED[number]], TRIALS, [])
+        backups = [path.with_name(f"t.db.backup-{number}")] if number < schema.newest() else []
+        assert list(path.parent.glob("*.backup-*")) == backups
 
     def test_migration_keeps_rows_and_makes_a_backup(self, released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.upgrade(monkeypatch, "CREATE TABLE tft_notes (text TEXT)", "UPDATE tft_trials SET text = 'moved' WHERE number = 2")
         with Store.open(released) as store:
             assert [each.config for each in store.trials()] == [each.config for each in TRIALS]
             assert store.trials()[1].outcome == Failure("hang", "moved")
-            assert schema.version(store._db) == 2
+            assert schema.version(store._db) == 3
         monkeypatch.undo()
-        with Store.open(released.with_name("t.db.backup-1"), write=False) as backup:
-            assert (backup.runs(), backup.trials(), backup.check()) == ([RUN], TRIALS, [])
+        with Store.open(released.with_name("t.db.backup-2"), write=False) as backup:
+            assert (backup.runs(), backup.trials(), backup.check()) == ([ENDED], TRIALS, [])
 
     def test_a_migration_that_fails_changes_nothing(self, released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.upgrade(monkeypatch, "CREATE TABLE tft_notes (text TEXT)", "UPDATE no_such_table SET text = ''")
@@ -444,7 +469,7 @@ class TestSchema:
     def test_a_reader_does_not_migrate(self, released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.upgrade(monkeypatch, "CREATE TABLE tft_notes (text TEXT)")
         before = released.read_bytes()
-        with pytest.raises(StoreError, match=r"has schema 1, this tftune reads 2; .* upgrades it"):
+        with pytest.raises(StoreError, match=r"has schema 2, this tftune reads 3; .* upgrades it"):
             Store.open(released, write=False)
         assert released.read_bytes() == before
 
@@ -454,7 +479,7 @@ class TestSchema:
             db.execute("UPDATE tft_meta SET value = '7'")
         before = released.read_bytes()
         with pytest.raises(
-            StoreError, match=r"t\.db has schema 7, newer than this tftune's 1; upgrade tftune, or give another file with --db"
+            StoreError, match=r"t\.db has schema 7, newer than this tftune's 2; upgrade tftune, or give another file with --db"
         ):
             Store.open(released, write=write)
         assert released.read_bytes() == before
@@ -480,7 +505,7 @@ class TestCheck:
             ("UPDATE tft_trials SET mode = 'jit' WHERE number = 6", r"\(row 6\) cannot be read: mode='jit'"),
             ("UPDATE tft_trials SET failure = 'slow' WHERE number = 2", r"\(row 2\) cannot be read: 'slow' is no kind"),
             ("UPDATE tft_runs SET build = 'torch'", "run r1 cannot be read"),
-            ("UPDATE tft_meta SET value = '0'", "has schema 0, this tftune has schema 1"),
+            ("UPDATE tft_meta SET value = '0'", "has schema 0, this tftune has schema 2"),
         ],
     )
     def test_each_problem_is_a_sentence(self, store: Store, path: Path, change: str, sentence: str) -> None:

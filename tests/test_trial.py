@@ -47,6 +47,15 @@ def test_without_bsp_there_is_no_speedup() -> None:
     assert Measurement((1.0,)).speedup_interval is None
 
 
+def test_configs_of_the_same_rounds_compare_in_pairs() -> None:
+    """Round by round the first is 10 % slower, though both drift by far more."""
+    drift = (1.0, 1.5, 2.0, 4.0, 1.0, 3.0)
+    slow, fast = (Measurement(tuple(us * d for d in drift), tuple(9.0 * d for d in drift)) for us in (5.5, 5.0))
+    assert slow.paired_interval(fast) == pytest.approx((1.1, 1.1)) and fast.paired_interval(slow) == pytest.approx((1 / 1.1, 1 / 1.1))
+    assert slow.paired_interval(replace(fast, bsp_samples_us=(9.0,) * 6)) is None
+    assert Measurement((1.0,)).paired_interval(Measurement((1.0,))) is None
+
+
 def test_a_measurement_can_doubt_itself() -> None:
     assert Measurement((100.0, 101.0, 102.0)).why_unstable() is None
     assert Measurement((100.0,)).why_unstable() is None

@@ -114,9 +114,10 @@ def search(
     with _open(db, write=True) as store, closing(make_bench(on, known, machine, wanted, store)) as bench:
         note(f"{op} on {machine.name}, {word}: {len(wanted)} shape{'s' * (len(wanted) > 1)}, mode {mode}, effort {effort}, stored in {db}")
         options: dict[str, Any] = dict(effort=effort, budget_s=budget_s, sampler=sampler, variants=variants, seed=seed, pool=pool)
-        began = monotonic()
+        began, earlier = monotonic(), len(store.runs())
         found = _search(op, wanted, modes, bench, store, Progress(budget_s), options)
-        note(tables.shares(bench.spent_s, monotonic() - began))
+        for line in _how_it_went(bench, store, earlier, monotonic() - began):
+            note(line)
     if as_json:
         return print_json([line.to_dict() for line in found])
     shown = tables.variants_of(found)
@@ -136,6 +137,19 @@ def _search(
     best = run(op, shapes, modes, bench, store, progress=progress, predict=predict, **options)
     found = [Line(b.shape, b.mode, b.winner, b.bsp, b.by_variant, b.evaluations, b.feasible, len(b.tied)) for b in best]
     return sorted(found, key=lambda line: MODES.index(line.mode))
+
+
+def _how_it_went(bench: Bench, store: Store, earlier: int, whole_s: float) -> Iterator[str]:
+    """Where the time of a search went; on a node also how many configs a second, and what clocks and caches were like. `earlier`: the
+    runs that were stored before it."""
+    from tftune import conditions, tables
+
+    spent_s = bench.spent_s
+    yield tables.shares(spent_s, whole_s)
+    for run in (run for run in store.runs()[earlier:] if run.bench == "node"):
+        trials = [trial for trial in store.trials(bench=run.bench) if trial.run == run.id]
+        yield tables.throughput(trials, spent_s.get("compile", 0.0), whole_s)
+        yield conditions.sentence(run)
 
 
 def _known_variants(known: Operation, names: Sequence[str]) -> tuple[str, ...]:

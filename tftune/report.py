@@ -12,6 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tftune.conditions import doubts
 from tftune.db.trial import Failure, Run, Trial
 from tftune.models.tree import Tree
 from tftune.tables import BENCH_WORDS, Line, cells, head, headline, lines, measurement, provenance, variants_of
@@ -114,7 +115,7 @@ def _html(page: Page, found: Sequence[Line], images: Mapping[str, bytes]) -> str
         "<div class='lead'>" + "".join(f"<p>{escape(sentence)}</p>" for sentence in headline(found)) + "</div>",
         _section("Time", _figure("time", images)),
         _section("Speed-up over BSP", _figure("speedup", images)),
-        _section("Results", _table(found) + _doubts(found)),
+        _section("Results", _table(found) + _doubts(page, found)),
         *(_section(f"Tree, {mode}", _tree(mode, tree, images)) for mode, tree in page.trees.items()),
         _section("Failures", _failures(page, images)),
     ]
@@ -155,7 +156,8 @@ def _row(line: Line, variants: Sequence[str]) -> str:
     return f"<tr title='{escape(str(line.winner.config), quote=True)}'>{''.join(shown)}</tr>"
 
 
-def _doubts(found: Sequence[Line]) -> str:
-    """The measurements that doubt themselves, each in its own words."""
-    doubts = [(line, why) for line in found if (why := measurement(line.winner).why_unstable())]
-    return "".join(f"<p class='quiet'>Unstable: {escape(str(line.shape))}, {line.mode}: {escape(why)}.</p>" for line, why in doubts)
+def _doubts(page: Page, found: Sequence[Line]) -> str:
+    """The measurements and runs that doubt themselves, each in its own words."""
+    lines = [f"Unstable: {line.shape}, {line.mode}: {why}" for line in found if (why := measurement(line.winner).why_unstable())]
+    lines += [f"Run {run.id}: {why}" for run in page.runs for why in doubts(run)]
+    return "".join(f"<p class='quiet'>{escape(line)}.</p>" for line in lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Outcome, Trial
@@ -13,6 +13,8 @@ from tftune.kernels.space import Config
 
 Predict = Callable[[Shape, Config, str, Chip], float]
 """Shape, config, mode and chip to microseconds."""
+Compare = Callable[[Shape, Sequence[Config], str, Config], list[Outcome]]
+"""Shape, configs, mode and baseline to the outcomes of the baseline and of each config, in that order."""
 
 
 class Bench(Protocol):
@@ -25,6 +27,15 @@ class Bench(Protocol):
     @property
     def spent_s(self) -> dict[str, float]:
         """Wall-clock seconds by phase, where there are phases worth telling."""
+        ...
+
+    @property
+    def compare(self) -> Compare | None:
+        """Measures finalists in the same rounds, so that they compare in pairs; None where there are no rounds to share."""
+        ...
+
+    def conditions(self) -> dict[str, Any]:
+        """What the machine is like now (see `Run.clocks`); empty where nothing runs."""
         ...
 
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
@@ -49,7 +60,24 @@ class Bench(Protocol):
     def close(self) -> None: ...
 
 
-class ModelBench:
+def one_by_one(bench: Bench, shape: Shape, configs: Sequence[Config], mode: str, baseline: Config) -> list[Outcome]:
+    """The outcomes that `compare` gives, each of its own rounds beside the baseline."""
+    return [
+        bench.measure(shape, baseline, mode, None, stage="final"),
+        *(bench.measure(shape, config, mode, baseline, stage="final") for config in configs),
+    ]
+
+
+class _Recorded:
+    """What benches share on which nothing runs."""
+
+    compare: Compare | None = None
+
+    def conditions(self) -> dict[str, Any]:
+        return {}
+
+
+class ModelBench(_Recorded):
     """Answers from an analytic model, without a GPU: one sample each, and nothing is checked, since nothing ran."""
 
     name = "model"
@@ -80,7 +108,7 @@ class ModelBench:
         """Nothing to close."""
 
 
-class ReplayBench:
+class ReplayBench(_Recorded):
     """Answers from rows: the newest row of that stage, else the newest of any. What was never measured is a failure that says so."""
 
     name = "replay"

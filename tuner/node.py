@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -9,19 +10,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tftune.db import target as machine
 from tftune.db.target import Target
-from tftune.db.trial import Failure, Measurement, Outcome
+from tftune.db.trial import Failure, Measurement, Outcome, median_interval
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
+from tftune.tuner.benches import one_by_one
 from tftune.tuner.compiler import CompilePool
 from tftune.tuner.sandbox import Broken, RankError, World, slowest
+from tftune.tuner.selftest import CopyRates
+from tftune.tuner.stats import Interval
 from tftune.tuner.worker import WorldSpec
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Deadlines:
-    """Seconds that each phase of a trial may take before the world is killed."""
+    """Seconds that each phase of a trial may take before the world is killed; `time` is for two configs."""
 
     compile: float = 120.0
     prepare: float = 60.0
@@ -31,13 +38,14 @@ class Deadlines:
 
 @dataclass(frozen=True)
 class Rounds:
-    """Rounds of one trial. A config that after `probe` rounds was nowhere near BSP is not measured further."""
+    """Rounds of one trial. In the search stage a config is looked at after `probe` rounds and after each doubling of them."""
 
     probe: int = 4
     search: int = 15
     final: int = 41
-    hopeless: float = 0.5
-    """A ratio BSP / config; a config below it in every probe round is stopped early."""
+    margin: float = 0.8
+    """A config whose ratio BSP / config lies, with its upper bound, below this share of the best one's lower bound cannot win and is
+    stopped. Far from 1, since a handful of rounds know the ratio badly and the best so far is partly luck; BSP's ratio is 1."""
 
 
 class NodeBench:
@@ -67,6 +75,8 @@ class NodeBench:
         self._verdicts: dict[tuple[Shape, Config], float | Failure] = {}
         self._compiler = None if emulated else CompilePool(target.chip, deadlines.compile)
         self._spent_s: dict[str, float] = defaultdict(float)
+        self._best: dict[tuple[Shape, str], float] = {}
+        self._copies: CopyRates | None = None
         self.starts_s: list[float] = []
         """Seconds that each start of a world took."""
 
@@ -93,11 +103,20 @@ class NodeBench:
         self._spent_s["compile"] += time.monotonic() - began
         return failure
 
-    def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
+    def conditions(self) -> dict[str, Any]:
+        """Clocks by GPU as they are now, and the copy rates of the world whose caches looked the least cold."""
+        copies = {"copy_gb_s": self._copies.gb_s} if self._copies else {}
+        return {} if self._emulated else machine.clocks() | copies
+
+    def _impossible(self, shape: Shape, config: Config) -> Failure | None:
+        """Why a config need not be tried on any rank: a rule, or its compiler."""
         chip = None if self._emulated else self.target.chip
         if sentence := operation(shape.op).space.why_invalid(shape, config, chip):
             return Failure("invalid", sentence)
-        if failure := self._compile_failure(shape, config):
+        return self._compile_failure(shape, config)
+
+    def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
+        if failure := self._impossible(shape, config):
             return failure
         try:
             world = self._ranks(shape)
@@ -108,6 +127,42 @@ class NodeBench:
         except Broken as broken:
             return broken.failure
 
+    def compare(self, shape: Shape, configs: Sequence[Config], mode: str, baseline: Config) -> list[Outcome]:
+        """Outcomes of the baseline and of each config, timed in the same rounds of the final stage, so that they compare in pairs.
+
+        One that fails before it is timed is left out; where one ends the world, each is measured alone beside the baseline.
+        """
+        try:
+            return self._together(shape, (baseline, *configs), mode)
+        except Broken as broken:
+            logger.warning("finalists of %s in mode %s are timed one by one: %s", shape, mode, broken)
+            return one_by_one(self, shape, configs, mode, baseline)
+
+    def _together(self, shape: Shape, group: Sequence[Config], mode: str) -> list[Outcome]:
+        """Raises Broken where the world ended, or the baseline, the first of the group, failed."""
+        world, outcomes, errors = self._ranks(shape), dict[Config, Outcome](), dict[Config, float]()
+        for config in group:
+            verdict = self._impossible(shape, config) or self._verdict(world, shape, config)
+            if not isinstance(verdict, Failure):
+                errors[config] = verdict
+            elif not errors or not world.alive:
+                raise Broken(verdict.kind, verdict.text)
+            else:
+                outcomes[config] = verdict
+        samples = self._slowest(world, shape, list(errors), mode, self._rounds.final)
+        for (config, error), times in zip(errors.items(), samples, strict=True):
+            self._verify_alone(world, shape, config, mode)
+            outcomes[config] = Measurement(times, samples[0], error)
+        return [outcomes[config] for config in group]
+
+    def _verify_alone(self, world: World, shape: Shape, config: Config, mode: str) -> None:
+        """Check what the timed calls of one of several configs compute: they share outputs, so it runs once more. Raises Broken."""
+        self._slowest(world, shape, [config], mode, 1)
+        if wrong := self._verify(world, shape, config):
+            raise Broken(wrong.kind, wrong.text)
+        if config.variant != "bsp":
+            self._forget(world, shape, config, mode)
+
     def _ranks(self, shape: Any) -> World:
         """A live world of the size that the shape asks for. Raises Broken where it does not start."""
         if self._world is None or self._world.size != shape.world:
@@ -117,7 +172,17 @@ class NodeBench:
             self._world = World(WorldSpec(Path(), shape.world, self._emulated, self._payload_bytes, cache), self._spent_s)
         if not self._world.alive:
             self.starts_s.append(self._world.start())
+            if not self._emulated:
+                self._prove_cold(self._world)
         return self._world
+
+    def _prove_cold(self, world: World) -> None:
+        """Keep the copy rates of the rank with the fastest cold copy, of all worlds, and warn where they do not look cold."""
+        worst: CopyRates = max(world.request("copy_rates", (), self._deadlines.check), key=lambda rates: rates.cold)
+        if self._copies is None or worst.cold > self._copies.cold:
+            self._copies = worst
+            if sentence := worst.why_not_cold(self.target.chip):
+                logger.warning("%s: %s", self.target, sentence)
 
     def _verdict(self, world: World, shape: Shape, config: Config) -> float | Failure:
         """The check's largest error over ranks, or why the config may not be timed: the verdict of all ranks together, kept."""
@@ -149,30 +214,51 @@ class NodeBench:
         configs = [config] if baseline is None else [baseline, config]
         try:
             samples, stopped = self._time(world, shape, configs, mode, stage)
-            replies = world.request("verify", (shape,), self._deadlines.check)
+            wrong = self._verify(world, shape, config)
         except Broken as broken:
             self._verdicts[shape, config] = broken.failure
             raise
-        if not max(timed for timed, _ in replies) <= replies[0][1]:
-            wrong = self._verdicts[shape, config] = self._wrong(world, replies)
+        if wrong:
             return wrong
         if baseline is not None:
-            world.request("forget", (shape, config, mode), self._deadlines.prepare)
+            self._forget(world, shape, config, mode)
         return Measurement(samples[-1], samples[0], error, stopped)
 
+    def _verify(self, world: World, shape: Shape, config: Config) -> Failure | None:
+        """Why what this config, timed last, left in its output is wrong; None where it is right."""
+        replies = world.request("verify", (shape,), self._deadlines.check)
+        if max(timed for timed, _ in replies) <= replies[0][1]:
+            return None
+        wrong = self._verdicts[shape, config] = self._wrong(world, replies)
+        return wrong
+
+    def _forget(self, world: World, shape: Shape, config: Config, mode: str) -> None:
+        world.request("forget", (shape, config, mode), self._deadlines.prepare)
+
     def _time(self, world: World, shape: Shape, configs: list[Config], mode: str, stage: str) -> tuple[list[tuple[float, ...]], bool]:
-        """Samples of each config, slowest rank by round; and whether it was stopped after the probe."""
+        """Samples of each config, slowest rank by round; and whether it was stopped early. All ranks stop alike: the supervisor
+        decides, from the samples of all."""
         rounds = self._rounds
         if stage == "final":
             return self._slowest(world, shape, configs, mode, rounds.final), False
-        first = self._slowest(world, shape, configs, mode, rounds.probe)
-        if all(bsp < rounds.hopeless * us for bsp, us in zip(first[0], first[-1], strict=True)):
-            return first, True
-        more = self._slowest(world, shape, configs, mode, rounds.search - rounds.probe)
-        return [one + other for one, other in zip(first, more, strict=True)], False
+        samples = self._slowest(world, shape, configs, mode, rounds.probe)
+        while (done := len(samples[0])) < rounds.search:
+            if self._cannot_win(shape, mode, samples):
+                return samples, True
+            more = self._slowest(world, shape, configs, mode, min(done, rounds.search - done))
+            samples = [one + other for one, other in zip(samples, more, strict=True)]
+        low, _ = _ratio(samples)
+        self._best[shape, mode] = max(low, self._best.get((shape, mode), 1.0))
+        return samples, False
+
+    def _cannot_win(self, shape: Shape, mode: str, samples: list[tuple[float, ...]]) -> bool:
+        """Whether the config is surely slower than the best of its shape and mode, by the margin; never where it is the baseline."""
+        _, high = _ratio(samples)
+        return len(samples) > 1 and high < self._rounds.margin * self._best.get((shape, mode), 1.0)
 
     def _slowest(self, world: World, shape: Shape, configs: list[Config], mode: str, rounds: int) -> list[tuple[float, ...]]:
-        replies = world.request("time", (shape, configs, mode, rounds), self._deadlines.time)
+        deadline_s = self._deadlines.time * max(1.0, len(configs) / 2)
+        replies = world.request("time", (shape, configs, mode, rounds), deadline_s)
         return [slowest([samples[index] for samples in replies]) for index in range(len(configs))]
 
     def restart(self) -> None:
@@ -186,3 +272,9 @@ class NodeBench:
             self._world.kill()
         if self._compiler is not None:
             self._compiler.close()
+
+
+def _ratio(samples: list[tuple[float, ...]]) -> Interval:
+    """The ratio BSP / config, of the first and the last config of the same rounds: its lower and its upper bound, each with 95 %
+    confidence (both with 90 %): all of 4 rounds, and all but one of 8 on either side."""
+    return median_interval(tuple(bsp / us for bsp, us in zip(samples[0], samples[-1], strict=True)), confidence=0.9)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -15,6 +15,7 @@ from tftune.kernels.shape import Shape
 from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config
 from tftune.tuner.benches import Bench
+from tftune.tuner.stats import Interval, overlap
 
 BSP = "bsp"
 Place = tuple[Shape, str]
@@ -28,6 +29,12 @@ def ratio(trial: Trial, bsp: Trial) -> float | None:
     if trial.config.variant == BSP or trial.outcome.speedup is None:
         return trial.outcome.median_us / bsp.outcome.median_us
     return 1 / trial.outcome.speedup
+
+
+def speedups(trial: Trial) -> Interval:
+    """The interval of BSP's time over this trial's; BSP is 1 by definition."""
+    interval = trial.outcome.speedup_interval if isinstance(trial.outcome, Measurement) and trial.config.variant != BSP else None
+    return interval or (1.0, 1.0)
 
 
 def strongest(forms: Iterable[Trial]) -> Trial | None:
@@ -49,7 +56,8 @@ class Rows:
     def __init__(self, op: Operation, bench: Bench, store: Store, told: Callable[[Trial], None] | None = None) -> None:
         """`told` hears of each new trial once it is committed."""
         self.op, self.bench, self.store, self._told = op, bench, store, told
-        self._run = ""
+        self._run: Run | None = None
+        self._started = _now()
         self._rows: dict[str, dict[Place, dict[Config, Trial]]] = {stage: {} for stage in STAGES}
         for trial in store.trials(op=op.name, target=bench.target.name, bench=bench.name):
             self._take(trial)
@@ -95,12 +103,32 @@ class Rows:
                 best.setdefault(config.variant, config)
         return list(best.values())
 
+    def rivals(self, place: Place, limit: int) -> list[Config]:
+        """At most so many configs of the search stage that it cannot tell from its winner, the fastest first."""
+        ratios, searched = self.ratios(place), self.searched(place)
+        ranked = sorted((config for config in ratios if config.variant != BSP), key=lambda config: ratios[config])
+        near = [config for config in ranked[1:] if overlap(speedups(searched[config]), speedups(searched[ranked[0]]))]
+        return near[:limit]
+
     def measure(self, place: Place, config: Config, baseline: Config | None, stage: str = "search") -> Trial:
         """Measure a config and commit the row, whatever came of it."""
-        run = self._run_id()
-        outcome = self._outcome(place, config, baseline, stage)
+        shape, mode = place
+        (outcome,) = self._outcomes(1, lambda: [self.bench.measure(shape, config, mode, baseline, stage=stage)])
+        return self._commit(place, config, outcome, stage)
+
+    def compare(self, place: Place, configs: Sequence[Config], baseline: Config) -> None:
+        """Measure finalists and their baseline in the same rounds, on a bench that has rounds, and commit their rows."""
+        shape, mode = place
+        compare = self.bench.compare
+        assert compare is not None
+        outcomes = self._outcomes(1 + len(configs), lambda: compare(shape, configs, mode, baseline))
+        for config, outcome in zip((baseline, *configs), outcomes, strict=True):
+            self._commit(place, config, outcome, "final")
+
+    def _commit(self, place: Place, config: Config, outcome: Outcome, stage: str) -> Trial:
         hashed = kernel_hash(self.op.name, config.variant)
         shape, mode = place
+        run = self._run_id()
         trial = Trial(shape, config, mode, self.bench.target.name, self.bench.name, run, hashed, outcome, stage, _now())
         self.store.add_trial(trial)
         self._take(trial)
@@ -108,23 +136,28 @@ class Rows:
             self._told(trial)
         return trial
 
-    def _outcome(self, place: Place, config: Config, baseline: Config | None, stage: str) -> Outcome:
-        shape, mode = place
+    def _outcomes(self, count: int, ask: Callable[[], list[Outcome]]) -> list[Outcome]:
+        """So many outcomes, as the bench gives them."""
         try:
-            return self.bench.measure(shape, config, mode, baseline, stage=stage)
+            return ask()
         except StoreError:
             raise
         except Exception as error:  # one config must not end the search: what went wrong is its result
-            return Failure("crash", f"{type(error).__name__}: {error}")
+            return [Failure("crash", f"{type(error).__name__}: {error}")] * count
 
     def _run_id(self) -> str:
-        """The run of this search, stored with its first trial: a search that measures nothing leaves no run."""
-        if not self._run:
-            clocks = machine.clocks() if self.bench.name == "node" else {}
-            run = Run(uuid4().hex[:12], self.bench.target.name, self.bench.name, machine.build(), _now(), clocks)
-            self.store.add_run(run)
-            self._run = run.id
-        return self._run
+        """The run of this search, stored with its first trial: a search that measures nothing leaves no run, and clocks are read
+        after a measurement, when the GPUs are awake."""
+        if self._run is None:
+            target, build = self.bench.target.name, machine.build()
+            self._run = Run(uuid4().hex[:12], target, self.bench.name, build, self._started, self.bench.conditions())
+            self.store.add_run(self._run)
+        return self._run.id
+
+    def end(self) -> None:
+        """Store with the run what the machine is like after the last trial."""
+        if self._run is not None:
+            self.store.add_run(replace(self._run, ended=self.bench.conditions()))
 
     def refuse_nothing(self, places: Iterable[Place]) -> None:
         """Raise ValueError where not one config could be measured, with the first reason."""

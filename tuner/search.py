@@ -19,14 +19,14 @@ import numpy as np
 import optuna
 
 from tftune.db.store import Store
-from tftune.db.trial import MODES, Measurement, Trial
+from tftune.db.trial import MODES, Trial
 from tftune.kernels.registry import Operation, operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.tuner.benches import Bench, Predict
+from tftune.tuner.finals import Best, conclude, final_stage
 from tftune.tuner.rows import BSP, Place, Rows, ratio
 from tftune.tuner.samplers import SAMPLERS, Feasible, Proposer, finished
-from tftune.tuner.stats import Interval, greedy_cover, overlap
 
 SEARCH_SHARE = 0.8
 """Of a wall-clock budget; the rest is for the final stage."""
@@ -75,23 +75,6 @@ class Progress(Protocol):
         """No more trials come, whether the search ended well or not."""
 
 
-@dataclass(frozen=True)
-class Best:
-    """The outcome of a search for one shape in one mode; the trials are of the final stage where BSP could be measured there."""
-
-    shape: Shape
-    mode: str
-    winner: Trial
-    bsp: Trial
-    by_variant: dict[str, Trial]
-    evaluations: int
-    """Configs tried in the search stage, failures among them."""
-    feasible: int
-    """Configs that there are."""
-    tied: tuple[Config, ...]
-    """The winner, and the configs whose interval of the ratio to BSP overlaps the winner's: noise does not tell them apart."""
-
-
 def search(
     op: str,
     shapes: Iterable[Shape],
@@ -127,11 +110,12 @@ def search(
     try:
         stage.run(shapes, modes, started + SEARCH_SHARE * budget)
         rows.refuse_nothing(places)
-        _final_stage(rows, places, EFFORTS[effort].finalists, started + budget)
+        final_stage(rows, places, EFFORTS[effort].finalists, started + budget)
+        rows.end()
     finally:
         if progress:
             progress.finish()
-    return [_best(rows, place, bsp, stage.feasible[place[0]]) for place in places if (bsp := rows.bsp(place))]
+    return [conclude(rows, place, bsp, stage.feasible[place[0]]) for place in places if (bsp := rows.bsp(place))]
 
 
 def _check(op: str, shapes: Sequence[Shape], modes: Sequence[str], bench: Bench, effort: str, sampler: str) -> None:
@@ -317,74 +301,3 @@ def distance(one: Shape, other: Shape) -> float:
     """How far two shapes are apart: the doublings from one size to the other, summed over the fields."""
     pairs = [(value, other.to_dict()[name]) for name, value in one.to_dict().items()]
     return sum(abs(log2(a / b)) if isinstance(a, int) else OTHER_LAYOUT * (a != b) for a, b in pairs)
-
-
-def portfolio(rows: Rows, places: Sequence[Place], limit: int) -> dict[str, tuple[Config, ...]]:
-    """For each mode, at most `limit` configs that come near the best of each variant at most shapes."""
-    chosen = {}
-    for mode in dict.fromkeys(mode for _, mode in places):
-        times: dict[tuple[Shape, str], dict[Config, float]] = {}
-        for place in places:
-            if place[1] == mode:
-                for config, value in rows.ratios(place).items():
-                    if config.variant != BSP:
-                        times.setdefault((place[0], config.variant), {})[config] = value
-        chosen[mode] = greedy_cover(times, limit)
-    return chosen
-
-
-def _final_stage(rows: Rows, places: Sequence[Place], finalists: int, until: float) -> None:
-    """Measure in a fresh world: at each place BSP and its own winners; then, while there is time, the portfolio at every place.
-
-    The portfolio is measured everywhere so that the regret of each of its configs is defined at every shape.
-    """
-    space, chip = rows.op.space, rows.bench.target.chip
-    chosen = portfolio(rows, places, finalists)
-    own = {place: rows.winners(place) for place in places}
-    shared = {place: [config for config in chosen[place[1]] if space.why_invalid(place[0], config, chip) is None] for place in places}
-    fresh = False
-    for part, wanted in enumerate((own, shared)):
-        for place, configs in wanted.items():
-            for config, baseline in _missing_finals(rows, place, configs):
-                if part and time.monotonic() >= until:
-                    return
-                if not fresh:
-                    rows.bench.restart()
-                    fresh = True
-                rows.measure(place, config, baseline, "final")
-
-
-def _missing_finals(rows: Rows, place: Place, configs: Sequence[Config]) -> Iterator[tuple[Config, Config | None]]:
-    """What has no final row yet, with its baseline: BSP before all, and nothing beside it where BSP fails."""
-    bsp = rows.bsp(place)
-    if bsp is None:
-        return
-    for config in (bsp.config, *configs):
-        known = rows.finals(place)
-        if config != bsp.config and not _measured(known.get(bsp.config)):
-            return
-        if config not in known or (config == bsp.config and not _measured(known[config])):
-            yield config, None if config == bsp.config else bsp.config
-
-
-def _measured(trial: Trial | None) -> bool:
-    return trial is not None and isinstance(trial.outcome, Measurement)
-
-
-def _best(rows: Rows, place: Place, bsp: Trial, feasible: int) -> Best:
-    """The fastest by the final rows, or by the search's own where BSP has no final one."""
-    finals = rows.finals(place)
-    again = finals.get(bsp.config)
-    trials, bsp = (finals, again) if again is not None and _measured(again) else (rows.searched(place), bsp)
-    ratios = {config: value for config, trial in trials.items() if (value := ratio(trial, bsp)) is not None}
-    ranked = sorted(ratios, key=lambda config: ratios[config])
-    by_variant = {config.variant: trials[config] for config in reversed(ranked)} | {BSP: bsp}
-    winner = trials[ranked[0]]
-    tied = tuple(config for config in ranked if overlap(_speedups(trials[config]), _speedups(winner)))
-    return Best(*place, winner, bsp, by_variant, len(rows.searched(place)), feasible, tied)
-
-
-def _speedups(trial: Trial) -> Interval:
-    """The interval of BSP's time over this trial's; BSP is 1 by definition."""
-    interval = trial.outcome.speedup_interval if isinstance(trial.outcome, Measurement) and trial.config.variant != BSP else None
-    return interval or (1.0, 1.0)

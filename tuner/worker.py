@@ -18,7 +18,7 @@ from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.kernels.workspace import Workspace
-from tftune.tuner import clock, faults
+from tftune.tuner import clock, faults, selftest
 from tftune.tuner.check import References, relative_error
 
 
@@ -60,6 +60,10 @@ class Rank:
         self._graphs: dict[Config, clock.GraphCall] = {}
         self._start_together: Any = None
 
+    def copy_rates(self) -> selftest.CopyRates:
+        """What a streaming copy reaches through the clock of graph mode: whether rotation leaves caches cold on this GPU."""
+        return selftest.copy_rates(self.spec.cache_bytes, self.workspace.device, self._device_barrier())
+
     def prepare(self, shape: Shape, config: Config) -> None:
         """Compile, load and allocate; launches nothing, so that one rank's failure hangs no other."""
         self._use(shape)
@@ -83,11 +87,11 @@ class Rank:
         if self.spec.emulated:
             return clock.host_rounds(plans, operands, rounds, self.barrier)
         if mode == "eager":
-            return clock.eager_rounds(plans, operands, rounds, self.barrier)
+            samples = clock.eager_rounds(plans, operands, rounds, self.barrier)
+            plans[-1](*operands[0])  # for `verify`: the rotation may have left there what another config computed
+            return samples
         graphs = [self._graph(shape, config, operands) for config in configs]
-        if self._start_together is None:
-            self._start_together = self.workspace.barrier()
-        return clock.graph_rounds(graphs, rounds, self._start_together)
+        return clock.graph_rounds(graphs, rounds, self._device_barrier())
 
     def verify(self, shape: Shape) -> tuple[float, float]:
         """(error, tolerance) of what the last timed config left in its first output; the outputs were NaN before."""
@@ -120,6 +124,11 @@ class Rank:
             inputs = [module.make_inputs(shape, self.rank, seed, self.workspace.device) for seed in range(count)]
             self._operands = [(*tensors, module.make_output(shape, self.workspace.device)) for tensors in inputs]
         return self._operands
+
+    def _device_barrier(self) -> Any:
+        if self._start_together is None:
+            self._start_together = self.workspace.barrier()
+        return self._start_together
 
     def _graph(self, shape: Shape, config: Config, operands: Any) -> Any:
         if config not in self._graphs:
