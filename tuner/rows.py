@@ -120,7 +120,7 @@ class Rows:
     def _run_id(self) -> str:
         """The run of this search, stored with its first trial: a search that measures nothing leaves no run."""
         if not self._run:
-            clocks = machine.clocks() if self.bench.name == "node" else {}
+            clocks = machine.clocks() if self.bench.name in ("node", "drill") else {}
             run = Run(uuid4().hex[:12], self.bench.target.name, self.bench.name, machine.build(), _now(), clocks)
             self.store.add_run(run)
             self._run = run.id
