@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -21,15 +20,6 @@ from tftune.models.selector import SHIPPED, Selector, read_artifact
 ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted((ROOT / "db/trials").glob("*/*.jsonl"))
 ARTIFACTS = sorted(SHIPPED.glob("*.json"))
-
-
-def speedup() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("speedup", ROOT / "benchmarks/speedup.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["speedup"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module", params=FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
@@ -79,7 +69,7 @@ def test_a_shipped_artifact_is_measured_current_and_of_these_rows(path: Path) ->
     assert path.stat().st_size < 100_000
 
 
-def test_the_readme_shows_these_rows() -> None:
+def test_the_readme_shows_these_rows(script: Callable[[str], ModuleType]) -> None:
     text = (ROOT / "README.md").read_text()
     shown = text.partition("--readme` -->\n")[2].partition("\n<!-- end of speedup -->")[0]
-    assert shown == speedup().readme(), "run `python benchmarks/speedup.py --readme` and put what it prints between the markers"
+    assert shown == script("speedup").readme(), "run `python benchmarks/speedup.py --readme` and put what it prints between the markers"
