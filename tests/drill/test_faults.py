@@ -49,6 +49,7 @@ class Played:
         self.remains: list[str] = script.left(mark, 0, before)
         del os.environ[script.MARK]
         self.found = script.compare(self.clean, self.faulty, self.drill)
+        print(*script.report(self.scene, len(self.faulty), self.found, self.bench.recoveries_s, self.remains), sep="\n")
 
     def fault(self, trial: Trial) -> str | None:
         return self.drill.fault(trial.shape, trial.config)
