@@ -29,7 +29,7 @@ search: .venv/.tune ## the main job without a GPU: search, train, export, select
 test: .venv/.test ## the tests and the guards (layers, packaging, documentation, style)
 	$(BIN)/pytest
 
-drill: .venv/.test ## the slow tests: kill -9 and Ctrl-C during a search, then resume
+drill: .venv/.test ## the slow tests: searches that are killed and resume, or whose trials hang, crash and lie
 	$(BIN)/pytest -m drill
 
 clean: ## remove what was built; .venv stays

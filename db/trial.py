@@ -14,7 +14,8 @@ from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 
 MODES = ("graph", "eager")
-BENCHES = ("node", "model", "replay")
+BENCHES = ("node", "model", "replay", "drill")
+"""Where a row comes from. `drill`: the node with faults injected on purpose, whose rows are never taken for clean ones."""
 STAGES = {
     "search": "proposed by the sampler",
     "final": "a winner, measured again in a fresh world with more rounds: the figure that counts",
@@ -22,7 +23,7 @@ STAGES = {
 FAILURES = {
     "invalid": "the config breaks a rule for this shape",
     "compile": "the kernel did not compile",
-    "resources": "it needs more registers, shared memory or programs than the chip has",
+    "resources": "it needs more memory, registers, shared memory or programs than the chip has",
     "wrong": "its result differs from the reference by more than rounding",
     "hang": "it passed its deadline; the world was killed and started again",
     "crash": "a rank died; the world was started again",

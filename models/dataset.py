@@ -166,6 +166,8 @@ def load(trials: Iterable[Trial], op: str, target: str, mode: str, bench: str) -
     for name, value, known in (("mode", mode, MODES), ("bench", bench, BENCHES)):
         if value not in known:
             raise ValueError(f"{name}={value!r} is not one of {', '.join(known)}")
+    if bench == "drill":
+        raise ValueError(f"rows of a drill are not trained on, since faults were injected; run `tftune search {op}` without --inject")
     wanted = [t for t in trials if (t.op, t.target, t.mode, t.bench) == (op, target, mode, bench)]
     rows = _current(op, sorted(wanted, key=lambda trial: trial.created))
     outcomes: dict[Shape, dict[Config, Trial]] = defaultdict(dict)

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args, get_type_hints
@@ -214,6 +215,10 @@ def test_doctor_says_why_an_artifact_does_not_apply(tftune: Tftune, db: Path, tm
         (f"search {OP} --on model --target h200x8 --shapes paper:m=16-32", ["m='16-32' must be an integer"]),
         (f"search {OP} --on model --target h200x8 --shapes none.yaml", ["none.yaml", "No such file"]),
         (f"search {OP} --on model --target h200x8 --budget soon", ["'soon' is no duration", "10m"]),
+        (f"search {OP} --on model --target h200x8 --inject hang=0.1", ["--inject needs --on node", "--on model"]),
+        (f"search {OP} --inject hagn=0.1", ["no fault 'hagn'", "hang, crash, wrong, oom, rank_error"]),
+        (f"search {OP} --inject hang=x", ["hang=x is no probability"]),
+        (f"search {OP} --inject hang=0.9,oom=0.2", ["sum to 1.1", "above 1"]),
         (f"search {OP} --on replay --target h200x8 --db r.db", ["no measured rows", "tftune trials import"]),
         (f"search {OP} --on modell", ["'modell' is not one of 'node', 'model', 'replay'", "tftune search --help"]),
         (f"search {OP} --on model --target h200x8 --db /proc/none/t.db", ["cannot write /proc/none/t.db"]),
@@ -256,6 +261,21 @@ def test_a_node_bench_is_sized_for_the_largest_shape(monkeypatch: pytest.MonkeyP
     target, shapes = Target.parse("h200x8"), paper()
     make_bench("node", operation(OP), target, shapes, store=None)
     assert made == [(target, payload_bytes(shapes[-1]))] and made[0][1] >= shapes[-1].gathered_bytes
+
+
+def test_rows_of_a_drill_are_not_trained_on(tftune: Tftune, tmp_path: Path, make_rows: Callable[..., list[Trial]]) -> None:
+    drilled = [replace(row, bench="drill") for row in make_rows(paper()[:2], bench="node")]
+    run = Run("run", "h200x8", "drill", {}, "2026-11-20", {})
+    write_rows(tmp_path / "drill.jsonl", [run], drilled)
+    tftune("trials import drill.jsonl --db d.db")
+    for command in (f"train {OP}", f"export {OP} --out a.json"):
+        assert refused(tftune(f"{command} --db d.db"), "rows of a drill are not trained on", "without --inject")
+    write_rows(tmp_path / "clean.jsonl", [replace(run, id="clean", bench="node")], [replace(r, bench="node", run="clean") for r in drilled])
+    tftune("trials import clean.jsonl --db d.db")
+    found = json.loads(tftune(f"train {OP} --db d.db --json").out)
+    assert found["bench"] == "node"
+    pages = [Path(line) for line in tftune("report --db d.db").out.splitlines() if line.endswith(".html")]
+    assert ["measured in a drill" in page.read_text() for page in pages] == ["drill" in page.name for page in pages] == [True, False]
 
 
 def test_rows_of_several_targets_must_be_told_apart(tftune: Tftune, db: Path) -> None:
@@ -353,7 +373,7 @@ def test_the_words_of_options_are_those_of_the_rooms() -> None:
 
     hints = get_type_hints(cli.search)
     assert set(get_args(hints["effort"])) == set(EFFORTS) and set(get_args(hints["sampler"])) == set(SAMPLERS)
-    assert set(get_args(hints["on"])) == set(BENCHES) and set(get_args(hints["mode"])) == {*MODES, "both"}
+    assert {*get_args(hints["on"]), "drill"} == set(BENCHES) and set(get_args(hints["mode"])) == {*MODES, "both"}
 
 
 def test_shapes_from_files_and_named_sets(tmp_path: Path) -> None:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 import stand_ins
@@ -55,6 +61,19 @@ def test_a_compiler_that_hangs_is_killed_at_its_deadline(monkeypatch: pytest.Mon
     assert time.monotonic() - began < 20
     assert pool.failure(SHAPE, variant_of(PUSH, num_stages=4)) is None, "the pool starts again"
     pool.close()
+
+
+def test_no_compiler_outlives_a_killed_supervisor(script: Callable[[str], ModuleType], tmp_path: Path) -> None:
+    drill, mark = script("drill"), f"{tmp_path}"
+    command = [sys.executable, stand_ins.__file__]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ | {drill.MARK: mark}) as supervisor:
+        assert supervisor.stdout is not None and supervisor.stdout.readline() == b"compiling\n"
+        assert len(list(drill.processes(mark))) >= 2, "the supervisor and its compiler"
+        supervisor.kill()
+    until = time.monotonic() + 10
+    while (orphans := list(drill.processes(mark))) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert orphans == []
 
 
 def test_a_compiler_that_dies_is_blamed_on_the_config_that_kills_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:

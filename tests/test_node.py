@@ -16,25 +16,25 @@ from tftune.db.trial import Failure, Measurement, Outcome
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.space import Config
+from tftune.tuner.faults import FAULTS, injected
 from tftune.tuner.node import Deadlines, NodeBench, Rounds
 from tftune.tuner.selftest import CopyRates
 
 SHAPE = AllGatherGemm(7, 40, 66, 2)
 BSP, GATHER_COPY, PUSH, _, PULL = SPACE.defaults(SHAPE)
-FAULTS = {
+FAULTY = {
     Config("push", **dict(PUSH.knobs) | {"group_m": 1, "num_stages": stages, "num_warps": warps}): fault
     for (stages, warps), fault in {
         (2, 4): "hang", (2, 8): "crash", (3, 8): "wrong", (3, 4): "oom", (4, 8): "rank_error",
     }.items()
 }  # fmt: skip
-KINDS = {"hang": "hang", "crash": "crash", "wrong": "wrong", "oom": "crash", "rank_error": "crash"}
 
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[NodeBench]:
     deadlines = Deadlines(check=6.0)
     bench = NodeBench(
-        Target.parse("h200x2"), 1 << 20, emulated=True, deadlines=deadlines, rounds=Rounds(2, 4, 6), inject=lambda s, c: FAULTS.get(c)
+        Target.parse("h200x2"), 1 << 20, emulated=True, deadlines=deadlines, rounds=Rounds(2, 4, 6), inject=lambda s, c: FAULTY.get(c)
     )
     yield bench
     bench.close()
@@ -59,14 +59,22 @@ def test_final_stage_takes_more_rounds_and_is_never_stopped_early(bench: NodeBen
     assert len(outcome.samples_us) == 6 and not outcome.stopped_early
 
 
-@pytest.mark.parametrize("config", FAULTS, ids=FAULTS.values())
+@pytest.mark.parametrize("config", FAULTY, ids=FAULTY.values())
 def test_a_fault_is_a_failure_of_its_kind_and_the_search_goes_on(bench: NodeBench, config: Config) -> None:
-    began = time.monotonic()
+    began, recovered, fault = time.monotonic(), len(bench.recoveries_s), FAULTY[config]
     outcome = bench.measure(SHAPE, config, "graph", BSP)
     assert isinstance(outcome, Failure)
-    assert outcome.kind == KINDS[FAULTS[config]], outcome
+    assert outcome.kind == FAULTS[fault].kind and injected(outcome) == fault, outcome
     assert time.monotonic() - began < 20
+    broken = bench._world is not None and not bench._world.alive
+    assert broken == (fault != "oom"), "an allocation that fails while preparing leaves the ranks sound"
     assert isinstance(bench.measure(SHAPE, PULL, "graph", BSP), Measurement)
+    assert len(bench.recoveries_s) == recovered + broken
+    assert not broken or bench.starts_s[-1] <= bench.recoveries_s[-1] < time.monotonic() - began
+
+
+def test_every_fault_has_a_config() -> None:
+    assert set(FAULTY.values()) == set(FAULTS)
 
 
 def test_an_impossible_config_starts_nothing() -> None:

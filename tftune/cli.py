@@ -88,30 +88,37 @@ def search(
     sampler: Annotated[
         Literal["lfbo", "tpe", "random", "exhaustive"], typer.Option("--sampler", help="How the next config is proposed.")
     ] = "lfbo",
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the sampler.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the sampler and of --inject.")] = 0,
     pool: Annotated[
         int | None,
         typer.Option("--pool", min=1, help="Consider this many configs of each variant, a fixed random part: all are compiled ahead."),
     ] = None,
     db: Db = DEFAULT_DB,
+    inject: Annotated[
+        str | None,
+        typer.Option(
+            "--inject", metavar="FAULTS", help="A drill: faults on purpose, as in hang=0.1,crash=0.05, the probability for each config."
+        ),
+    ] = None,
     gpus: Annotated[int | None, typer.Option("--gpus", min=1, help="Use at most this many GPUs.")] = None,
     as_json: Json = False,
 ) -> None:
     """Find the fastest config of each shape; every trial is stored, and the same command resumes after a stop."""
     from tftune import tables
     from tftune.console import Progress, note, print_json, print_table
-    from tftune.machine import check_worlds, find_target, make_bench, seconds
+    from tftune.machine import check_worlds, find_target, make_bench, make_drill, seconds
     from tftune.shapes_file import read_shapes
 
     known = operation(op)
     variants = _known_variants(known, variant or [])
     budget_s = None if budget is None else seconds(budget)
+    drill = make_drill(inject, seed, on)
     machine = find_target(on, target)
     wanted = read_shapes(known, shapes or ["paper"], machine.gpus)
     check_worlds(wanted, machine, gpus)
-    word = tables.BENCH_WORDS[on]
+    word = tables.BENCH_WORDS["drill" if drill else on]
     modes = MODES if mode == "both" else (mode,)
-    with _open(db, write=True) as store, closing(make_bench(on, known, machine, wanted, store)) as bench:
+    with _open(db, write=True) as store, closing(make_bench(on, known, machine, wanted, store, drill)) as bench:
         note(f"{op} on {machine.name}, {word}: {len(wanted)} shape{'s' * (len(wanted) > 1)}, mode {mode}, effort {effort}, stored in {db}")
         options: dict[str, Any] = dict(effort=effort, budget_s=budget_s, sampler=sampler, variants=variants, seed=seed, pool=pool)
         began, earlier = monotonic(), len(store.runs())
@@ -146,7 +153,9 @@ def _how_it_went(bench: Bench, store: Store, earlier: int, whole_s: float) -> It
 
     spent_s = bench.spent_s
     yield tables.shares(spent_s, whole_s)
-    for run in (run for run in store.runs()[earlier:] if run.bench == "node"):
+    if bench.recoveries_s:
+        yield tables.recoveries(bench.recoveries_s, bench.starts_s)
+    for run in (run for run in store.runs()[earlier:] if run.bench in ("node", "drill")):
         trials = [trial for trial in store.trials(bench=run.bench) if trial.run == run.id]
         yield tables.throughput(trials, spent_s.get("compile", 0.0), whole_s)
         yield conditions.sentence(run)

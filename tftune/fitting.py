@@ -60,7 +60,7 @@ def choose(found: Sequence[Source], op: str, target: str | None, bench: str | No
         raise ValueError(f"{place} has no rows of {asked}; it has {there}; run `tftune search {op}`")
     if len(targets := sorted({source.target for source in left})) > 1:
         raise ValueError(f"{place} has rows of {asked} on {', '.join(targets)}; choose one with --target")
-    return min(left, key=lambda source: ("node", "replay", "model").index(source.bench))
+    return min(left, key=lambda source: ("node", "replay", "model", "drill").index(source.bench))
 
 
 def fit(source: Source) -> Fit:

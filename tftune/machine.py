@@ -15,6 +15,7 @@ from tftune.kernels.shape import Shape
 if TYPE_CHECKING:
     from tftune.db.store import Store
     from tftune.tuner.benches import Bench
+    from tftune.tuner.faults import Drill
 
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
@@ -58,8 +59,22 @@ def _world(shape: Shape) -> int:
     return int(shape.to_dict().get("world", 1))
 
 
-def make_bench(on: str, known: Operation, target: Target, shapes: Sequence[Shape], store: Store) -> Bench:
-    """The bench of that name, a node's sized for the largest shape; raises ValueError where there is nothing to replay."""
+def make_drill(inject: str | None, seed: int, on: str) -> Drill | None:
+    """The drill that --inject asks for; raises ValueError where it is none, or where there are no ranks that could go wrong."""
+    if inject is None:
+        return None
+    if on != "node":
+        raise ValueError(f"--inject needs --on node, whose ranks run into the faults; it was given with --on {on}")
+    from tftune.tuner.faults import Drill
+
+    return Drill.parse(inject, seed)
+
+
+def make_bench(on: str, known: Operation, target: Target, shapes: Sequence[Shape], store: Store, drill: Drill | None = None) -> Bench:
+    """The bench of that name, a node's sized for the largest shape.
+
+    Raises ValueError where there is nothing to replay, or where the store holds another drill.
+    """
     from tftune.tuner.benches import ModelBench, ReplayBench
 
     if on == "model":
@@ -73,7 +88,11 @@ def make_bench(on: str, known: Operation, target: Target, shapes: Sequence[Shape
         return ReplayBench(target, rows)
     from tftune.tuner.node import NodeBench
 
-    return NodeBench(target, max(known.module("host").payload_bytes(shape) for shape in shapes))
+    payload_bytes = max(known.module("host").payload_bytes(shape) for shape in shapes)
+    if drill is None:
+        return NodeBench(target, payload_bytes)
+    drill.refuse_another(store.trials(op=known.name, target=target.name, bench="drill"), str(store.path))
+    return NodeBench(target, payload_bytes, inject=drill.fault)
 
 
 def stored_or_committed(store: Store | None, op: str) -> list[Trial]:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from tftune.db.trial import MODES, Measurement, Run, Trial
 from tftune.kernels.shape import Shape
 
-BENCH_WORDS = {"node": "measured", "model": "modelled", "replay": "replayed"}
+BENCH_WORDS = {"node": "measured", "model": "modelled", "replay": "replayed", "drill": "measured in a drill"}
 """How a time of each bench is called wherever it is shown. A predicted time never passes for a measured one."""
 
 
@@ -171,6 +172,17 @@ def provenance(runs: Sequence[Run]) -> str:
     """Versions that the rows were made with, newest run last: `torch 2.11.0, triton 3.6.0`."""
     builds = dict.fromkeys(", ".join(f"{name} {version}" for name, version in sorted(run.build.items())) for run in runs)
     return "; ".join(build for build in builds if build) or "unknown build"
+
+
+def recoveries(recoveries_s: Sequence[float], starts_s: Sequence[float]) -> str:
+    """How long broken worlds held a search up; seconds from noticing one until a fresh one could measure again.
+
+    >>> recoveries([4.0, 9.0, 3.0], [1.5, 2.5, 1.5, 1.5])
+    '3 recoveries from a broken world: 4.0 s median, 9.0 s worst; starting a world: 1.5 s median, 2.5 s worst'
+    """
+    spread = [f"{median(times):.1f} s median, {max(times):.1f} s worst" for times in (recoveries_s, starts_s)]
+    count = f"{len(recoveries_s)} recover{'y' if len(recoveries_s) == 1 else 'ies'}"
+    return f"{count} from a broken world: {spread[0]}; starting a world: {spread[1]}"
 
 
 def shares(spent_s: Mapping[str, float], whole_s: float) -> str:

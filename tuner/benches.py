@@ -21,8 +21,18 @@ class Bench(Protocol):
     """A place that measures. A config that cannot be measured is a Failure, never an exception."""
 
     name: str
-    """`node`, `model` or `replay`."""
+    """`node`, `model`, `replay` or `drill`."""
     target: Target
+
+    @property
+    def starts_s(self) -> Sequence[float]:
+        """Seconds that each start of a world of processes took, where there is one."""
+        ...
+
+    @property
+    def recoveries_s(self) -> Sequence[float]:
+        """Seconds from when a world was seen to be broken until a fresh one could measure again."""
+        ...
 
     @property
     def spent_s(self) -> dict[str, float]:
@@ -81,6 +91,7 @@ class ModelBench(_Recorded):
     """Answers from an analytic model, without a GPU: one sample each, and nothing is checked, since nothing ran."""
 
     name = "model"
+    starts_s = recoveries_s = ()
 
     def __init__(self, target: Target, predict: Predict) -> None:
         self.target = target
@@ -112,6 +123,7 @@ class ReplayBench(_Recorded):
     """Answers from rows: the newest row of that stage, else the newest of any. What was never measured is a failure that says so."""
 
     name = "replay"
+    starts_s = recoveries_s = ()
 
     def __init__(self, target: Target, trials: Iterable[Trial]) -> None:
         self.target = target

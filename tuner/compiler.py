@@ -16,6 +16,7 @@ from tftune.kernels.compile import gpu_target
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
+from tftune.tuner.worker import die_with_parent
 
 
 class CompilePool:
@@ -33,7 +34,7 @@ class CompilePool:
             key = self._key(shape, config)
             if key is not None and key not in self._jobs:
                 if self._pool is None:
-                    self._pool = ProcessPoolExecutor(self._workers, mp_context=get_context("spawn"))
+                    self._pool = ProcessPoolExecutor(self._workers, get_context("spawn"), initializer=die_with_parent)
                 self._jobs[key] = self._pool.submit(compile_one, shape, config, self._chip)
 
     def settle(self, timeout_s: float) -> None:

@@ -16,6 +16,7 @@ from tftune.db.trial import Failure, Measurement, Outcome, median_interval
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
+from tftune.tuner import faults
 from tftune.tuner.benches import one_by_one
 from tftune.tuner.compiler import CompilePool
 from tftune.tuner.sandbox import Broken, RankError, World, slowest
@@ -24,6 +25,9 @@ from tftune.tuner.stats import Interval
 from tftune.tuner.worker import WorldSpec
 
 logger = logging.getLogger(__name__)
+
+OUT_OF = ("OutOfResources", "OutOfMemoryError")
+"""What Triton and torch raise on a rank where the chip has too little of something."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +58,6 @@ class NodeBench:
     `measure` never raises for a config: a hang, a crash, a wrong result are Failures, after which the world is started again.
     """
 
-    name = "node"
-
     def __init__(
         self,
         target: Target,
@@ -64,13 +66,15 @@ class NodeBench:
         emulated: bool = False,
         deadlines: Deadlines = Deadlines(),
         rounds: Rounds = Rounds(),
-        inject: Callable[[Shape, Config], str | None] = lambda shape, config: None,
+        inject: Callable[[Shape, Config], str | None] | None = None,
     ) -> None:
         """`payload_bytes`: what the largest shape needs of one generation. `inject`: the fault of `faults.FAULTS` that a drill lets
-        a config's check run into. Starts nothing yet."""
+        a config run into before it is timed; rows of a drill are of a bench of their own. Starts nothing yet."""
         self.target = target
+        self.name = "node" if inject is None else "drill"
         self._emulated, self._payload_bytes = emulated, payload_bytes
-        self._deadlines, self._rounds, self._inject = deadlines, rounds, inject
+        self._deadlines, self._rounds = deadlines, rounds
+        self._inject = inject or (lambda shape, config: None)
         self._world: World | None = None
         self._verdicts: dict[tuple[Shape, Config], float | Failure] = {}
         self._compiler = None if emulated else CompilePool(target.chip, deadlines.compile)
@@ -79,6 +83,11 @@ class NodeBench:
         self._copies: CopyRates | None = None
         self.starts_s: list[float] = []
         """Seconds that each start of a world took."""
+        self.recoveries_s: list[float] = []
+        """Seconds from when a world was seen to be broken until a fresh one could measure again: ending the old one, starting ranks,
+        preparing BSP. What the search does in between is not counted."""
+        self._down_s: float | None = None
+        """The same so far, while no world is ready after a broken one."""
 
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         if self._compiler is not None:
@@ -119,12 +128,13 @@ class NodeBench:
         if failure := self._impossible(shape, config):
             return failure
         try:
-            world = self._ranks(shape)
-            if baseline is not None and isinstance(failed := self._verdict(world, shape, baseline), Failure):
+            world, failed = self._ready(shape, baseline)
+            if failed:
                 return Failure(failed.kind, f"BSP beside it failed: {failed.text}")
             verdict = self._verdict(world, shape, config)
             return verdict if isinstance(verdict, Failure) else self._timed(world, shape, config, mode, baseline, stage, verdict)
         except Broken as broken:
+            self._broke()
             return broken.failure
 
     def compare(self, shape: Shape, configs: Sequence[Config], mode: str, baseline: Config) -> list[Outcome]:
@@ -135,6 +145,7 @@ class NodeBench:
         try:
             return self._together(shape, (baseline, *configs), mode)
         except Broken as broken:
+            self._broke()
             logger.warning("finalists of %s in mode %s are timed one by one: %s", shape, mode, broken)
             return one_by_one(self, shape, configs, mode, baseline)
 
@@ -163,6 +174,25 @@ class NodeBench:
         if config.variant != "bsp":
             self._forget(world, shape, config, mode)
 
+    def _ready(self, shape: Shape, baseline: Config | None) -> tuple[World, Failure | None]:
+        """A live world with the baseline prepared and checked, or why that failed. Raises Broken."""
+        began = time.monotonic()
+        try:
+            world = self._ranks(shape)
+            verdict = None if baseline is None else self._verdict(world, shape, baseline)
+        finally:
+            if self._down_s is not None:
+                self._down_s += time.monotonic() - began
+        if self._down_s is not None and world.alive:
+            self.recoveries_s.append(self._down_s)
+            self._down_s = None
+        return world, verdict if isinstance(verdict, Failure) else None
+
+    def _broke(self) -> None:
+        """The world was ended since it was broken: a recovery begins, unless one is under way."""
+        if self._down_s is None and self._world is not None:
+            self._down_s = self._world.ended_s
+
     def _ranks(self, shape: Any) -> World:
         """A live world of the size that the shape asks for. Raises Broken where it does not start."""
         if self._world is None or self._world.size != shape.world:
@@ -186,25 +216,29 @@ class NodeBench:
 
     def _verdict(self, world: World, shape: Shape, config: Config) -> float | Failure:
         """The check's largest error over ranks, or why the config may not be timed: the verdict of all ranks together, kept."""
+        fault = self._inject(shape, config)
         try:
-            world.request("prepare", (shape, config), self._deadlines.prepare)
+            world.request("prepare", (shape, config, fault), self._deadlines.prepare)
             if (shape, config) not in self._verdicts:
-                self._verdicts[shape, config] = self._check(world, shape, config)
+                verdict = self._check(world, shape, config, fault)
+                self._verdicts[shape, config] = faults.marked(verdict, fault) if isinstance(verdict, Failure) else verdict
         except RankError as error:
-            self._verdicts[shape, config] = Failure("resources" if error.name == "OutOfResources" else "compile", str(error)[:500])
+            kind = "resources" if error.name in OUT_OF else "compile"
+            self._verdicts[shape, config] = faults.marked(Failure(kind, str(error)[:500]), fault)
         except Broken as broken:
-            self._verdicts[shape, config] = broken.failure
+            broken.failure = self._verdicts[shape, config] = faults.marked(broken.failure, fault)
             raise
         return self._verdicts[shape, config]
 
-    def _check(self, world: World, shape: Shape, config: Config) -> float | Failure:
-        replies = world.request("check", (shape, config, self._inject(shape, config)), self._deadlines.check)
+    def _check(self, world: World, shape: Shape, config: Config, fault: str | None) -> float | Failure:
+        replies = world.request("check", (shape, config, fault), self._deadlines.check)
         worst = max(error for error, _ in replies)
         return worst if worst <= replies[0][1] else self._wrong(world, replies)
 
     def _wrong(self, world: World, replies: list[tuple[float, float]]) -> Failure:
         """A wrong result may have left epochs or flags that differ between ranks: this world ends with it."""
         world.kill()
+        self._broke()
         worst, tolerance = max(error for error, _ in replies), replies[0][1]
         ranks = [rank for rank, (error, _) in enumerate(replies) if not error <= tolerance]
         return Failure("wrong", f"relative error {worst:.3g} on ranks {ranks} is above {tolerance:.3g}")

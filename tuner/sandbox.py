@@ -59,6 +59,9 @@ class World:
         self._spec, self._serve = spec, serve
         self._ranks: list[tuple[Any, Connection]] = []
         self._folder: Path | None = None
+        self._noticed: float | None = None
+        self.ended_s = 0.0
+        """Seconds from when this world was seen to be broken, or to be ended, until its last rank was gone."""
         self.spent_s = defaultdict(float) if spent_s is None else spent_s
 
     @property
@@ -72,14 +75,14 @@ class World:
     def start(self) -> float:
         """Start every rank, join them and make the workspace; returns the seconds it took. Raises Broken."""
         began = time.monotonic()
-        folder = Path(tempfile.mkdtemp(prefix="tftune-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+        shared_memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+        folder = self._folder = Path(tempfile.mkdtemp(prefix=f"tftune-{os.getpid()}-", dir=shared_memory))
         spec = replace(self._spec, folder=folder)
         (folder / "barrier").write_bytes(bytes(8 * spec.world))
         if spec.emulated:
             from tftune.kernels import emulated
 
             emulated.prepare(folder, spec.world, spec.payload_bytes)
-        self._folder = folder
         context = multiprocessing.get_context("spawn")
         with _environment(spec):
             for rank in range(spec.world):
@@ -130,12 +133,18 @@ class World:
                 try:
                     replies[rank] = pickle.loads(connection.recv_bytes())
                 except (EOFError, OSError) as error:
+                    self._notice()
                     raise Broken("crash", self._describe_crash(method, error)) from error
                 if replies[rank][0] == "error" and method != "prepare":  # preparing waits for nobody
+                    self._notice()
                     deadline = min(deadline, time.monotonic() + GRACE_S)
             if not ready and waiting:
                 raise self._late(method, replies, sorted(waiting.values()), time.monotonic() - began)
         return [replies[rank] for rank in sorted(replies)]
+
+    def _notice(self) -> None:
+        """This world is broken: from the first sign of it the clock of the recovery runs."""
+        self._noticed = self._noticed or time.monotonic()
 
     def _late(self, method: str, replies: dict[int, tuple[Any, ...]], late: list[int], after_s: float) -> Broken:
         for rank, reply in replies.items():
@@ -151,6 +160,7 @@ class World:
 
     def kill(self) -> None:
         """End every rank at once and remove what they shared. Nothing survives: memory goes back with the processes."""
+        noticed, self._noticed = self._noticed or time.monotonic(), None
         for process, connection in self._ranks:
             process.kill()
             connection.close()
@@ -159,6 +169,7 @@ class World:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._folder, self._ranks = None, []
+        self.ended_s = time.monotonic() - noticed
 
     def __enter__(self) -> Self:
         self.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import multiprocessing
 import os
 import pickle
 import signal
@@ -64,9 +65,10 @@ class Rank:
         """What a streaming copy reaches through the clock of graph mode: whether rotation leaves caches cold on this GPU."""
         return selftest.copy_rates(self.spec.cache_bytes, self.workspace.device, self._device_barrier())
 
-    def prepare(self, shape: Shape, config: Config) -> None:
-        """Compile, load and allocate; launches nothing, so that one rank's failure hangs no other."""
+    def prepare(self, shape: Shape, config: Config, fault: str | None = None) -> None:
+        """Compile, load and allocate; launches nothing, so that one rank's failure hangs no other. `fault`: as in `check`."""
         self._use(shape)
+        faults.fail_to_allocate(fault)
         key = (shape, config)
         if key not in self.workspace.plans:
             self.workspace.plans[key] = operation(shape.op).module("host").prepare(shape, config, self.workspace)
@@ -141,7 +143,7 @@ class Rank:
 def main(connection: Connection, spec: WorldSpec, rank: int, make: type[Rank] = Rank) -> None:
     """Serve requests until the supervisor closes the pipe. Replies: ("ok", value) or ("error", exception class, text).
     `make`: the class whose methods are the requests."""
-    _die_with_parent()
+    die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the supervisor's to handle
     log = os.open(spec.folder / f"log-{rank}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
@@ -166,6 +168,9 @@ def main(connection: Connection, spec: WorldSpec, rank: int, make: type[Rank] = 
         connection.send_bytes(pickle.dumps(reply))
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """Ask the kernel to kill this process when its parent dies, kill -9 included (prctl PR_SET_PDEATHSIG = 1)."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    parent = multiprocessing.parent_process()
+    if parent is not None and not parent.is_alive():  # it died before the kernel was asked
+        os._exit(0)

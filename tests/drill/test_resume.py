@@ -4,77 +4,29 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
+import killed
 import pytest
+from killed import Key, key_of, resumable
 
 from tftune.db.store import Store
-from tftune.db.target import Target
-from tftune.db.trial import Outcome, Trial
-from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.chips import Chip
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
-from tftune.tuner.benches import ModelBench
-from tftune.tuner.search import EFFORTS, Best, search
+from tftune.db.trial import MODES
+from tftune.tuner.search import EFFORTS
 
-SHAPES = tuple(AllGatherGemm(m=m, n=3584, k=8192, world=8) for m in (1, 2, 4))
-MODES = ("graph", "eager")
 EFFORT = EFFORTS["quick"]
-KILLS = 20
-Key = tuple[str, str, str, str]
-
-
-def predicted(shape: Shape, config: Config, mode: str, chip: Chip) -> float:
-    knobs = sum(value * place for place, (_, value) in enumerate(config.knobs) if isinstance(value, int))
-    return (20.0 if config.variant == "bsp" else 10 + knobs % 97 / 5) * (2 if mode == "eager" else 1)
-
-
-class SlowBench(ModelBench):
-    """Notes each finished measurement in a file of its own, which is how the test knows what must be, or may be, in the database."""
-
-    def __init__(self, notes: Path) -> None:
-        super().__init__(Target.parse("mi300x8"), predicted)
-        self.notes = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-
-    def note(self, word: str, key: Key) -> None:
-        os.write(self.notes, ("\t".join((word, *key)) + "\n").encode())
-
-    def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
-        time.sleep(0.01)
-        outcome = super().measure(shape, config, mode, baseline, stage=stage)
-        self.note("measured", (str(shape), str(config), mode, stage))
-        return outcome
-
-
-class Acknowledged:
-    """Progress that notes what the search says is committed."""
-
-    def __init__(self, bench: SlowBench) -> None:
-        self.bench = bench
-
-    def start(self, total: int) -> None: ...
-
-    def advance(self, trial: Trial) -> None:
-        self.bench.note("committed", key_of(trial))
-
-    def finish(self) -> None: ...
-
-
-def key_of(trial: Trial) -> Key:
-    return str(trial.shape), str(trial.config), trial.mode, trial.stage
-
-
-def resumable(folder: Path) -> list[Best]:
-    """The command that is killed, and started again as it is."""
-    bench = SlowBench(folder / "notes")
-    with Store.open(folder / "a.db") as store:
-        return search("all_gather_gemm", SHAPES, MODES, bench, store, effort="quick", progress=Acknowledged(bench))
+KILLS = {"model": 40, "ranks": 10}
+"""Of the supervisor; of these one in ten is Ctrl-C. Fewer with ranks, since each start of a world imports torch."""
+GONE_S = 10.0
+"""The kernel kills ranks at once when the supervisor dies; a busy machine may take a while to do so."""
 
 
 def notes(folder: Path) -> list[tuple[str, Key]]:
@@ -89,16 +41,33 @@ def rows(folder: Path) -> list[Key]:
         return [key_of(trial) for trial in store.trials()]
 
 
-def stop(folder: Path, how: signal.Signals, chance: random.Random) -> bool:
-    """Start the search and stop it some time after its first new measurement; False where it ended well before that."""
-    before = len(notes(folder))
-    child = subprocess.Popen([sys.executable, __file__, str(folder)], stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
+def wait_for_a_measurement(folder: Path, child: subprocess.Popen[bytes]) -> None:
+    before, deadline = len(notes(folder)), time.monotonic() + 60
     while len(notes(folder)) == before and child.poll() is None and time.monotonic() < deadline:
         time.sleep(0.002)
-    time.sleep(chance.uniform(0, 0.8))
+
+
+def stop(kind: str, folder: Path, how: signal.Signals, chance: random.Random, drill: ModuleType) -> bool:
+    """Start the search and stop it at a random moment; False where it ended before. Nobody that it started outlives it.
+
+    With ranks the moment may be before the first measurement, while a world starts; else every kill is of a search that measures.
+    """
+    mark = f"{folder}-{time.time_ns()}"
+    command = [sys.executable, killed.__file__, kind, str(folder)]
+    child = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | {drill.MARK: mark})
+    if kind == "model" or chance.random() < 0.5:
+        wait_for_a_measurement(folder, child)
+    time.sleep(chance.uniform(0, 0.5 if kind == "model" else 4.0))
     child.send_signal(how)
-    return child.wait(timeout=60) != 0
+    stopped = child.wait(timeout=60) != 0
+    until = time.monotonic() + GONE_S
+    while (orphans := list(drill.processes(mark))) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert orphans == []
+    for shared in drill.folders(child.pid):
+        assert how == signal.SIGKILL, "only a killed supervisor may leave what its ranks shared"
+        shutil.rmtree(shared)
+    return stopped
 
 
 def check_stopped(folder: Path, lost_before: int) -> int:
@@ -112,22 +81,23 @@ def check_stopped(folder: Path, lost_before: int) -> int:
     return lost
 
 
-def check_ended(folder: Path) -> None:
-    bests = resumable(folder)
-    assert [(best.shape, best.mode) for best in bests] == [(shape, mode) for shape in SHAPES for mode in MODES]
+def check_ended(kind: str, folder: Path) -> None:
+    bests = resumable(kind, folder)
+    assert [(best.shape, best.mode) for best in bests] == [(shape, mode) for shape in killed.SHAPES[kind] for mode in MODES]
     assert {best.evaluations for best in bests} == {EFFORT.trials} and {best.winner.stage for best in bests} == {"final"}
     assert {key for word, key in notes(folder) if word == "measured"} == set(rows(folder))
 
 
 @pytest.mark.drill
-def test_a_search_survives_being_killed_at_random_moments(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", KILLS)
+def test_a_search_survives_being_killed_at_random_moments(kind: str, tmp_path: Path, script: Callable[[str], ModuleType]) -> None:
     """Where a search came to its end between two kills, the rest of the kills are of a new one."""
-    chance = random.Random(20)
-    hows = [signal.SIGINT if kill == KILLS // 2 else signal.SIGKILL for kill in range(KILLS)]
+    chance, drill = random.Random(20), script("drill")
+    hows = [signal.SIGINT if kill % 10 == 5 else signal.SIGKILL for kill in range(KILLS[kind])]
     folders, lost = [tmp_path / "0"], 0
     folders[0].mkdir()
     while hows:
-        if stop(folders[-1], hows[0], chance):
+        if stop(kind, folders[-1], hows[0], chance, drill):
             hows.pop(0)
             lost = check_stopped(folders[-1], lost)
         else:
@@ -135,8 +105,4 @@ def test_a_search_survives_being_killed_at_random_moments(tmp_path: Path) -> Non
             folders[-1].mkdir()
             lost = 0
     for folder in folders:
-        check_ended(folder)
-
-
-if __name__ == "__main__":
-    resumable(Path(sys.argv[1]))
+        check_ended(kind, folder)

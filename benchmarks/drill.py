@@ -1,0 +1,316 @@
+"""A drill: search the same configs of one small shape twice, cleanly and with faults injected, and hold the two beside each other.
+
+usage: python benchmarks/drill.py [--world 2] [--trials 100] [--share 0.3] [--seconds 1200] [--keep FOLDER] [--emulated]
+
+Prints a table and a RESULT line. The exit code is 1 where a fault was not stored under its kind, a config was lost or failed without
+a fault, or something is left of the searches. --emulated takes ranks in host memory: the same protocol without a GPU, and times that
+mean nothing. --keep leaves the two databases in a folder, and the same command resumes from them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any, NoReturn
+
+from tftune.db.target import Target, detect
+from tftune.db.trial import MODES, Failure, Measurement, Trial
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.chips import H200
+from tftune.kernels.registry import operation
+from tftune.kernels.shape import Shape
+from tftune.kernels.space import Config
+from tftune.tuner.faults import FAULTS, Drill, injected
+from tftune.tuner.node import Deadlines, NodeBench, Rounds
+
+OP = "all_gather_gemm"
+MARK = "TFTUNE_DRILL"
+"""An environment variable that every process of a drill inherits, whoever its parent is by then."""
+CLEAN_SHARE, RESERVE_S = 0.4, 60.0
+"""Of the time, for the clean search; and what is kept for ending, looking and comparing."""
+GPU_TOLERANCE_MIB = 64
+SETTLE_S = 15.0
+"""How long a driver may need to give memory back."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Where a drill is played. A is sharded along M: there BSP has one form only, so that both searches have the same baseline."""
+
+    shape: AllGatherGemm
+    target: Target
+    emulated: bool
+    deadlines: Deadlines
+    rounds: Rounds
+
+    def bench(self, drill: Drill | None) -> NodeBench:
+        payload_bytes = operation(OP).module("host").payload_bytes(self.shape)
+        inject = drill.fault if drill else None
+        return NodeBench(self.target, payload_bytes, emulated=self.emulated, deadlines=self.deadlines, rounds=self.rounds, inject=inject)
+
+    def configs(self, pool: int) -> tuple[Config, ...]:
+        """What a search with this pool tries."""
+        from tftune.tuner.samplers import Feasible
+
+        space, chip = operation(OP).space, self.target.chip
+        defaults = [space.complete(config) for config in space.defaults(self.shape, chip)]
+        return Feasible(space, self.shape, chip, (), pool, defaults).configs
+
+
+def node(world: int) -> Scene:
+    """GPUs of this machine. Raises ValueError where there are none, or too few."""
+    target = detect()
+    if world > target.gpus:
+        raise ValueError(f"--world {world} is more than the {target.gpus} GPUs of {target.name}")
+    return Scene(AllGatherGemm(64, 1024, 2048, world, shard="m"), target, False, Deadlines(check=15.0), Rounds())
+
+
+def emulated(world: int) -> Scene:
+    """Ranks in host memory. The chip has 16 units, so that few programs communicate: each is interpreted, one after another.
+    No config is hopeless, since all are far slower than BSP here, and a stopped one has next to no interval."""
+    target = Target.of(replace(H200, name="emulated", units=16), world)
+    return Scene(AllGatherGemm(4 * world, 40, 256, world, shard="m"), target, True, Deadlines(check=6.0), Rounds(2, 4, 4, 0.0))
+
+
+def make_drill(shape: Shape, configs: Iterable[Config], share: float) -> Drill:
+    """The first seed with which the faults befall that share of the fused configs, and each fault half of its part or more."""
+    fused = [config for config in configs if config.variant != "bsp"]
+    shares = tuple((name, share / len(FAULTS)) for name in FAULTS)
+    wanted = round(share * len(fused))
+    for seed in range(10_000):
+        drill = Drill(shares, seed)
+        counts = Counter(fault for config in fused if (fault := drill.fault(shape, config)))
+        if counts.total() == wanted and all(2 * len(FAULTS) * counts[name] >= wanted for name in FAULTS):
+            return drill
+    raise ValueError(f"a share of {share:g} of {len(fused)} configs cannot hold {len(FAULTS)} faults; give more --trials or --share")
+
+
+def search(scene: Scene, db: Path, pool: int, drill: Drill | None, budget_s: float) -> tuple[list[Trial], NodeBench]:
+    """The rows of the search stage once every config of the pool was tried in both modes, or the time was up; and the closed bench."""
+    from tftune.console import Progress, note  # not at the top: ranks import this file again, and would wait for what they do not need
+    from tftune.db.store import Store
+    from tftune.tuner.search import search as run
+
+    how = f"with --inject {drill} --seed {drill.seed}" if drill else "without faults"
+    note(f"{OP} on {scene.target.name}, {scene.shape}: a search {how}")
+    with Store.open(db) as store, closing(scene.bench(drill)) as bench:
+        more: dict[str, Any] = dict(effort="exhaustive", sampler="exhaustive", pool=pool, budget_s=budget_s, progress=Progress(budget_s))
+        run(OP, (scene.shape,), MODES, bench, store, **more)
+        return store.trials(bench=bench.name, stage="search"), bench
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A faulty search beside a clean one: what of the clean one's measurements became of each."""
+
+    injected: Counter[str]
+    """Trials by the fault that they were to run into."""
+    stored: Counter[str]
+    """Those of them that failed with the fault's kind, and say that it was injected."""
+    lost: list[str]
+    failed: list[str]
+    """Without a fault."""
+    gaps: list[float]
+    """Of each good fused trial: its ratio to BSP over the clean one's, less 1."""
+    agreeing: int
+
+    @property
+    def agree(self) -> float:
+        """The share of good fused trials whose ratio is the clean one's within the joint interval."""
+        return self.agreeing / len(self.gaps) if self.gaps else 0.0
+
+    @property
+    def sound(self) -> bool:
+        return self.stored == self.injected and not self.lost and not self.failed
+
+
+def compare(clean: Sequence[Trial], faulty: Sequence[Trial], drill: Drill) -> Comparison:
+    """Trial by trial of the clean search; what failed there never came as far as its fault, and is left out."""
+    found = {(trial.config, trial.mode): trial.outcome for trial in faulty}
+    result = Comparison(Counter(), Counter(), [], [], [], 0)
+    agreeing = 0
+    for trial in (trial for trial in clean if isinstance(trial.outcome, Measurement)):
+        fault, outcome = drill.fault(trial.shape, trial.config), found.get((trial.config, trial.mode))
+        result.injected.update([fault] if fault else [])
+        if outcome is None:
+            result.lost.append(f"{trial.config} in mode {trial.mode}")
+        elif fault:
+            fits = isinstance(outcome, Failure) and outcome.kind == FAULTS[fault].kind and injected(outcome) == fault
+            result.stored.update([fault] if fits else [])
+        elif isinstance(outcome, Failure):
+            result.failed.append(f"{trial.config} in mode {trial.mode}: {outcome.kind}: {outcome.text}")
+        elif trial.config.variant != "bsp":
+            result.gaps.append(ratio(outcome)[0] / ratio(trial.outcome)[0] - 1)
+            agreeing += agree(ratio(outcome), ratio(trial.outcome))
+    return replace(result, agreeing=agreeing)
+
+
+def ratio(outcome: Measurement) -> tuple[float, float, float]:
+    """BSP's time over this one's, round by round: the median, and its 95 % interval."""
+    assert outcome.speedup is not None and outcome.speedup_interval is not None
+    return outcome.speedup, *outcome.speedup_interval
+
+
+def agree(one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
+    """Whether noise explains why two medians (median, low, high) differ: the joint interval of their difference holds 0.
+
+    It is made of the two intervals (MOVER; Zou and Donner 2008, Statistics in Medicine 27:1693), and is narrower than an overlap.
+
+    >>> agree((1.0, 0.9, 1.1), (1.13, 1.03, 1.23)), agree((1.0, 0.9, 1.1), (1.15, 1.05, 1.25))
+    (True, False)
+    """
+    (below, _, high), (above, low, _) = sorted((one, other))
+    return (above - below) ** 2 <= (high - below) ** 2 + (above - low) ** 2
+
+
+@dataclass(frozen=True)
+class Traces:
+    """What a search could leave behind."""
+
+    processes: frozenset[str]
+    folders: frozenset[str]
+    compute_processes: int
+    """On the GPUs, by nvidia-smi, where there is one."""
+    free_mib: tuple[int, ...]
+    """Of each GPU, as a fresh process sees it."""
+
+    def left_since(self, before: Traces) -> list[str]:
+        """What is there now and was not there before, by name."""
+        held = [then - now for then, now in zip(before.free_mib, self.free_mib, strict=True)]
+        return [
+            *sorted(self.processes - before.processes),
+            *sorted(self.folders - before.folders),
+            *["a compute process"] * (self.compute_processes - before.compute_processes),
+            *[f"{mib} MiB on GPU {gpu}" for gpu, mib in enumerate(held) if mib > GPU_TOLERANCE_MIB],
+        ]
+
+
+def traces(mark: str, pid: int, gpus: int) -> Traces:
+    """Of the processes that carry the mark, and of the worlds that process `pid` started."""
+    return Traces(frozenset(processes(mark)), frozenset(folders(pid)), _compute_processes() if gpus else 0, _free_mib(gpus))
+
+
+def processes(mark: str) -> Iterator[str]:
+    """Number and command of every other process that inherited `MARK=mark`, but multiprocessing's own tracker, which ends with us."""
+    wanted = f"{MARK}={mark}".encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended meanwhile, or is another user's
+            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            carries = wanted in (folder / "environ").read_bytes().split(b"\0")
+            if carries and int(folder.name) != os.getpid() and "resource_tracker" not in command:
+                yield f"process {folder.name}: {command}"
+
+
+def folders(pid: int) -> Iterator[str]:
+    """What a world of that supervisor shares lies in these; and NCCL's segments, whose names say nothing of their owner."""
+    for place in {Path("/dev/shm"), Path(tempfile.gettempdir())}:
+        yield from (str(path) for pattern in (f"tftune-{pid}-*", "nccl-*") for path in place.glob(pattern))
+
+
+def _compute_processes() -> int:
+    if shutil.which("nvidia-smi") is None:
+        return 0
+    command = ["nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader"]
+    return len(subprocess.run(command, text=True, capture_output=True, timeout=60).stdout.split())
+
+
+def _free_mib(gpus: int) -> tuple[int, ...]:
+    """Asked in a fresh process: asking takes a context of its own, which must not stay."""
+    if not gpus:
+        return ()
+    script = f"import torch\nprint(*(torch.cuda.mem_get_info(gpu)[0] >> 20 for gpu in range({gpus})))"
+    return tuple(map(int, subprocess.check_output([sys.executable, "-c", script], text=True, timeout=120).split()))
+
+
+def left(mark: str, gpus: int, before: Traces) -> list[str]:
+    """What the searches of this process left, once it had time to go."""
+    until = time.monotonic() + SETTLE_S
+    while (found := traces(mark, os.getpid(), gpus).left_since(before)) and time.monotonic() < until:
+        time.sleep(0.5)
+    return found
+
+
+def report(scene: Scene, trials: int, found: Comparison, recoveries_s: Sequence[float], remains: Sequence[str]) -> Iterator[str]:
+    """The table and the RESULT line."""
+    yield "| fault | trials that ran into it | stored under its kind | kind |"
+    yield "|---|---|---|---|"
+    for name, fault in FAULTS.items():
+        yield f"| {name} | {found.injected[name]} | {found.stored[name]} | {fault.kind} |"
+    gaps = sorted(map(abs, found.gaps)) or [float("nan")]
+    yield f"\ngood fused trials: {len(found.gaps)} compared, {found.agreeing} with the clean ratio to BSP within the joint interval"
+    yield f"difference of the ratios: {median(gaps):.2%} median, {gaps[-1]:.2%} worst"
+    for what, names in (("lost", found.lost), ("failed without a fault", found.failed), ("left", remains)):
+        yield "\n  ".join([f"{what}: {len(names)}", *names])
+    middle, worst = (median(recoveries_s), max(recoveries_s)) if recoveries_s else (float("nan"), float("nan"))
+    yield f"recoveries: {len(recoveries_s)}, {middle:.1f} s median, {worst:.1f} s worst"
+    yield (
+        f"RESULT drill target={scene.target.name} trials={trials} faults={found.injected.total()} stored={found.stored.total()} "
+        f"agree={found.agree:.3f} recovery_median_s={middle:.2f} recovery_worst_s={worst:.2f} left={len(remains)}"
+    )
+
+
+def play(scene: Scene, pool: int, share: float, folder: Path, seconds: float) -> bool:
+    """Both searches and the report; whether all was well."""
+    mark = os.environ[MARK] = f"{os.getpid()}-{time.time_ns()}"
+    gpus, until = 0 if scene.emulated else scene.target.gpus, time.monotonic() + seconds - RESERVE_S
+    before = traces(mark, os.getpid(), gpus)
+    drill = make_drill(scene.shape, scene.configs(pool), share)
+    clean, _ = search(scene, folder / "clean.db", pool, None, CLEAN_SHARE * (until - time.monotonic()))
+    faulty, bench = search(scene, folder / "drill.db", pool, drill, until - time.monotonic())
+    found, remains = compare(clean, faulty, drill), left(mark, gpus, before)
+    print("\n".join(report(scene, len(faulty), found, bench.recoveries_s, remains)))
+    return found.sound and not remains
+
+
+@contextmanager
+def deadline(seconds: float) -> Iterator[None]:
+    """Ends this process with a sentence when the time is up: by SystemExit, since a search stores an Exception as a trial's result."""
+
+    def stop(*_: object) -> NoReturn:
+        raise SystemExit(f"the drill had not ended after {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--world", type=int, default=2)
+    parser.add_argument("--trials", type=int, default=100, help="about, of each search: fused configs in both modes")
+    parser.add_argument("--share", type=float, default=0.3, help="of the fused configs, to run into a fault")
+    parser.add_argument("--seconds", type=float, default=1200, help="for everything; then it stops")
+    parser.add_argument("--keep", type=Path, help="folder for clean.db and drill.db")
+    parser.add_argument("--emulated", action="store_true", help="ranks in host memory instead of GPUs")
+    options = parser.parse_args(arguments)
+    if options.seconds <= RESERVE_S:
+        parser.error(f"--seconds {options.seconds:g} is too little: {RESERVE_S:g} s of it are for ending and comparing")
+    try:
+        scene = (emulated if options.emulated else node)(options.world)
+    except ValueError as error:
+        parser.error(str(error))
+    with deadline(options.seconds), tempfile.TemporaryDirectory() as temporary:
+        folder = options.keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        well = play(scene, max(1, options.trials // (2 * len(MODES))), options.share, folder, options.seconds)
+    return 0 if well else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

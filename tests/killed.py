@@ -1,0 +1,101 @@
+"""Searches that a test starts as a process of its own, and kills: `python killed.py model|ranks FOLDER`. The same command resumes.
+
+Each notes what it measured in a file beside the database, which is how the test knows what must be, or may be, stored. What ranks do
+not need is imported late: they import this file again.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tftune.db.target import Target
+from tftune.db.trial import MODES, Outcome, Trial
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.chips import H200, Chip
+from tftune.kernels.shape import Shape
+from tftune.kernels.space import Config
+from tftune.tuner.benches import ModelBench
+from tftune.tuner.faults import Drill
+from tftune.tuner.node import NodeBench, Rounds
+
+if TYPE_CHECKING:
+    from tftune.tuner.search import Best
+
+Key = tuple[str, str, str, str]
+SHAPES: dict[str, tuple[AllGatherGemm, ...]] = {
+    "model": tuple(AllGatherGemm(m=m, n=3584, k=8192, world=8) for m in (1, 2, 4)),
+    "ranks": (AllGatherGemm(8, 40, 256, 2, shard="m"),),
+}
+EMULATED = Target.of(replace(H200, name="emulated", units=16), 2)
+FAULTS = Drill.parse("crash=0.1,wrong=0.1")
+
+
+def predicted(shape: Shape, config: Config, mode: str, chip: Chip) -> float:
+    knobs = sum(value * place for place, (_, value) in enumerate(config.knobs) if isinstance(value, int))
+    return (20.0 if config.variant == "bsp" else 10 + knobs % 97 / 5) * (2 if mode == "eager" else 1)
+
+
+class Notes:
+    """Notes each finished measurement, and what the search says is committed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = os.open(folder / "notes", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+    def note(self, word: str, key: Key) -> None:
+        os.write(self.file, ("\t".join((word, *key)) + "\n").encode())
+
+    def start(self, total: int) -> None: ...
+
+    def advance(self, trial: Trial) -> None:
+        self.note("committed", key_of(trial))
+
+    def finish(self) -> None: ...
+
+
+class SlowBench(ModelBench):
+    """Long enough on each trial to be killed in it."""
+
+    def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
+        time.sleep(0.01)
+        return super().measure(shape, config, mode, baseline, stage=stage)
+
+
+def bench_of(kind: str) -> SlowBench | NodeBench:
+    """`model`: no children, quick trials. `ranks`: emulated ranks, some configs faulty, so that recoveries are interrupted, too."""
+    if kind == "model":
+        return SlowBench(Target.parse("mi300x8"), predicted)
+    return NodeBench(EMULATED, 1 << 16, emulated=True, rounds=Rounds(1, 2, 2), inject=FAULTS.fault)
+
+
+def key_of(trial: Trial) -> Key:
+    return str(trial.shape), str(trial.config), trial.mode, trial.stage
+
+
+def resumable(kind: str, folder: Path) -> list[Best]:
+    """The command that is killed, and started again as it is."""
+    from tftune.db.store import Store
+    from tftune.tuner.search import search
+
+    bench, notes = bench_of(kind), Notes(folder)
+    measure: Any = bench.measure
+
+    def noted(shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
+        outcome: Outcome = measure(shape, config, mode, baseline, stage=stage)
+        notes.note("measured", (str(shape), str(config), mode, stage))
+        return outcome
+
+    bench.measure = noted  # type: ignore[method-assign]
+    with Store.open(folder / "a.db") as store:
+        try:
+            return search("all_gather_gemm", SHAPES[kind], MODES, bench, store, effort="quick", progress=notes)
+        finally:
+            bench.close()
+
+
+if __name__ == "__main__":
+    resumable(sys.argv[1], Path(sys.argv[2]))

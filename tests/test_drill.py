@@ -1,0 +1,162 @@
+"""The drill's script without its searches: what it compares, what it finds left behind, and when it stops. `make drill` plays it whole."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tftune.db.trial import MODES, Failure, Measurement, Outcome, Trial
+from tftune.kernels.space import Config
+from tftune.tuner.faults import FAULTS, Drill, marked
+
+POOL, SHARE = 25, 0.3
+GOOD = Measurement((20.0, 21.0, 22.0, 21.0), (10.0, 10.5, 11.0, 10.0), 1e-4)
+
+
+@pytest.fixture(scope="module")
+def drill(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("drill")
+
+
+@pytest.fixture(scope="module")
+def faults(drill: ModuleType) -> Drill:
+    scene = drill.emulated(2)
+    made: Drill = drill.make_drill(scene.shape, scene.configs(POOL), SHARE)
+    return made
+
+
+def rows(drill: ModuleType, faults: Drill | None) -> list[Trial]:
+    """What a search stores whose every good trial takes the same time."""
+    scene = drill.emulated(2)
+
+    def outcome(config: Config) -> Outcome:
+        fault = faults.fault(scene.shape, config) if faults else None
+        return marked(Failure(FAULTS[fault].kind, "x"), fault) if fault else GOOD
+
+    bench = "drill" if faults else "node"
+    return [
+        Trial(scene.shape, config, mode, "emulatedx2", bench, "run", "code", outcome(config))
+        for config in scene.configs(POOL)
+        for mode in MODES
+    ]
+
+
+def test_each_fault_befalls_some_and_all_together_the_share(drill: ModuleType, faults: Drill) -> None:
+    counts = Counter(fault for trial in rows(drill, None) if (fault := faults.fault(trial.shape, trial.config)))
+    assert set(counts) == set(FAULTS) and min(counts.values()) >= 4 and counts.total() == 30
+
+
+def test_too_few_configs_for_a_drill_are_refused(drill: ModuleType) -> None:
+    scene = drill.emulated(2)
+    with pytest.raises(ValueError, match="cannot hold 5 faults; give more --trials or --share"):
+        drill.make_drill(scene.shape, scene.configs(3), 0.3)
+
+
+def test_a_search_as_it_should_be_is_sound(drill: ModuleType, faults: Drill) -> None:
+    found = drill.compare(rows(drill, None), rows(drill, faults), faults)
+    assert found.sound and found.agree == 1.0 and found.injected.total() == 30 and len(found.gaps) == 70
+
+
+def test_what_went_wrong_is_named(drill: ModuleType, faults: Drill) -> None:
+    stored = rows(drill, faults)
+    good = [number for number, trial in enumerate(stored) if trial.outcome == GOOD and trial.config.variant != "bsp"]
+    hangs = [number for number, trial in enumerate(stored) if faults.fault(trial.shape, trial.config) == "hang"]
+
+    def with_outcome(number: int, outcome: Outcome) -> Any:
+        changed = [replace(trial, outcome=outcome) if index == number else trial for index, trial in enumerate(stored)]
+        return drill.compare(rows(drill, None), changed, faults)
+
+    lost = drill.compare(rows(drill, None), stored[:-1], faults)
+    assert len(lost.lost) == 1 and not lost.sound
+    failed = with_outcome(good[0], Failure("hang", "by itself"))
+    assert len(failed.failed) == 1 and "hang: by itself" in failed.failed[0] and not failed.sound
+    for outcome in (GOOD, Failure("crash", "injected hang: x"), Failure("hang", "by itself")):
+        found = with_outcome(hangs[0], outcome)
+        assert found.injected["hang"] - found.stored["hang"] == 1 and not found.sound, outcome
+    off = with_outcome(good[0], replace(GOOD, samples_us=tuple(3 * us for us in GOOD.samples_us)))
+    assert off.agreeing == 69 and min(off.gaps) == pytest.approx(-2 / 3) and off.sound
+
+
+def test_a_config_that_fails_cleanly_is_left_out(drill: ModuleType, faults: Drill) -> None:
+    clean = [replace(trial, outcome=Failure("compile", "x")) if trial.config.variant == "push" else trial for trial in rows(drill, None)]
+    found = drill.compare(clean, rows(drill, faults), faults)
+    assert found.sound and found.injected.total() < 30
+
+
+@pytest.fixture
+def mark() -> Iterator[str]:
+    yield f"test-{time.time_ns()}"
+
+
+def test_what_is_left_is_named(drill: ModuleType, mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    before = drill.traces(mark, 7, 0)
+    (tmp_path / "tftune-7-abc").mkdir()
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], env=os.environ | {drill.MARK: mark}) as child:
+        try:
+            process, folder = drill.traces(mark, 7, 0).left_since(before)
+        finally:
+            child.kill()
+    assert process.startswith(f"process {child.pid}: ") and folder.endswith("/tftune-7-abc")
+    (tmp_path / "tftune-7-abc").rmdir()
+    assert drill.traces(mark, 7, 0).left_since(before) == []
+
+
+def test_memory_that_a_gpu_does_not_get_back_is_named(drill: ModuleType) -> None:
+    before = drill.Traces(frozenset(), frozenset(), 0, (1000, 1000))
+    after = replace(before, compute_processes=1, free_mib=(990, 300))
+    assert after.left_since(before) == ["a compute process", "700 MiB on GPU 1"]
+
+
+def play(drill: ModuleType, monkeypatch: pytest.MonkeyPatch, faulty: list[Trial], *arguments: str) -> Any:
+    monkeypatch.setenv(drill.MARK, "")  # so that it is put back
+    searched = iter((rows(drill, None), faulty))
+    bench = SimpleNamespace(recoveries_s=[1.0, 2.0, 6.0])
+    monkeypatch.setattr(drill, "search", lambda *given: (next(searched), bench))
+    return drill.main(["--emulated", *arguments])
+
+
+def test_the_result_is_one_line(drill: ModuleType, faults: Drill, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    assert play(drill, monkeypatch, rows(drill, faults)) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[-1] == (
+        "RESULT drill target=emulatedx2 trials=102 faults=30 stored=30 agree=1.000 recovery_median_s=2.00 recovery_worst_s=6.00 left=0"
+    )
+    assert [line for line in out if re.fullmatch(r"\| hang \| \d+ \| \d+ \| hang \|", line)]
+
+
+def test_a_drill_that_went_wrong_ends_with_1(drill: ModuleType, faults: Drill, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    assert play(drill, monkeypatch, rows(drill, faults)[:-1]) == 1
+    assert "lost: 1\n  push(" in capsys.readouterr().out
+
+
+def test_the_deadline_stops_even_a_search_that_keeps_every_error(drill: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stuck(*given: object) -> None:
+        while True:
+            try:
+                time.sleep(60)
+            except Exception:
+                continue
+
+    monkeypatch.setenv(drill.MARK, "")
+    monkeypatch.setattr(drill, "search", stuck)
+    monkeypatch.setattr(drill, "RESERVE_S", 0.1)
+    with pytest.raises(SystemExit, match=r"the drill had not ended after 0.5 s"):
+        drill.main(["--emulated", "--seconds", "0.5"])
+
+
+def test_too_little_time_is_refused(drill: ModuleType, capsys: Any) -> None:
+    with pytest.raises(SystemExit):
+        drill.main(["--emulated", "--seconds", "30"])
+    assert "--seconds 30 is too little: 60 s of it are for ending and comparing" in capsys.readouterr().err
