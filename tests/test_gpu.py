@@ -189,6 +189,7 @@ def _refuse_mutants(workspace: Any) -> None:
     from tftune.kernels.all_gather_gemm import AllGatherGemm, host
     from tftune.kernels.all_gather_gemm.space import SPACE
     from tftune.kernels.chips import H200
+    from tftune.kernels.space import Config
     from tftune.tuner.check import References
 
     shape = AllGatherGemm(256, 3584, 1024 * workspace.world, workspace.world)
@@ -199,6 +200,7 @@ def _refuse_mutants(workspace: Any) -> None:
         if change is not None:
             setattr(module, variant, mutant(Path(tempfile.mkdtemp()), variant, (change,)))
         config = next(config for config in SPACE.defaults(shape, H200) if config.variant == variant)
+        config = Config.from_dict(config.to_dict() | {"rows_per_flag": 128})  # one flag for a row tile
         error = references.error(host.prepare(shape, config, workspace), workspace)
         setattr(module, variant, own)
         errors: list[Any] = [None] * workspace.world
