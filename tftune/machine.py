@@ -61,6 +61,7 @@ def _world(shape: Shape) -> int:
 def make_bench(on: str, known: Operation, target: Target, shapes: Sequence[Shape], store: Store) -> Bench:
     """The bench of that name, a node's sized for the largest shape; raises ValueError where there is nothing to replay."""
     from tftune.tuner.benches import ModelBench, ReplayBench
+    from tftune.tuner.rows import completed
 
     if on == "model":
         from tftune.models.timeline import predict
@@ -70,7 +71,7 @@ def make_bench(on: str, known: Operation, target: Target, shapes: Sequence[Shape
         rows = [trial for trial in stored_or_committed(store, known.name) if (trial.target, trial.bench) == (target.name, "node")]
         if not rows:
             raise ValueError(f"no measured rows of {known.name} on {target.name} to replay; fill {store.path} with `tftune trials import`")
-        return ReplayBench(target, rows)
+        return ReplayBench(target, completed(known.space, rows))
     from tftune.tuner.node import NodeBench
 
     return NodeBench(target, max(known.module("host").payload_bytes(shape) for shape in shapes))

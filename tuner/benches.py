@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Protocol
 
 from tftune.db.target import Target
@@ -36,6 +36,10 @@ class Bench(Protocol):
 
     def conditions(self) -> dict[str, Any]:
         """What the machine is like now (see `Run.clocks`); empty where nothing runs."""
+        ...
+
+    def known(self, shape: Shape, mode: str) -> Collection[Config] | None:
+        """The only configs that can be asked for, where rows answer; None where any can be measured."""
         ...
 
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
@@ -90,6 +94,9 @@ class ModelBench(_Recorded):
     def spent_s(self) -> dict[str, float]:
         return {}
 
+    def known(self, shape: Shape, mode: str) -> None:
+        """Any config has a modelled time."""
+
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         """Nothing to compile."""
 
@@ -120,6 +127,9 @@ class ReplayBench(_Recorded):
     @property
     def spent_s(self) -> dict[str, float]:
         return {}
+
+    def known(self, shape: Shape, mode: str) -> set[Config]:
+        return {config for at, config, in_mode, _ in self._rows if (at, in_mode) == (shape, mode)}
 
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         """Nothing to compile."""

@@ -80,6 +80,9 @@ class NodeBench:
         self.starts_s: list[float] = []
         """Seconds that each start of a world took."""
 
+    def known(self, shape: Shape, mode: str) -> None:
+        """Any config can be measured."""
+
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         if self._compiler is not None:
             self._compiler.ahead(shape, configs)
