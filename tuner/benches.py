@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Protocol
 
@@ -122,14 +123,18 @@ class ReplayBench(_Recorded):
 
     def __init__(self, target: Target, trials: Iterable[Trial]) -> None:
         self.target = target
+        trials = tuple(trials)
         self._rows = {(trial.shape, trial.config, trial.mode, stage): trial for trial in trials for stage in ("", trial.stage)}
+        self._known: dict[tuple[Shape, str], set[Config]] = defaultdict(set)
+        for trial in trials:
+            self._known[trial.shape, trial.mode].add(trial.config)
 
     @property
     def spent_s(self) -> dict[str, float]:
         return {}
 
     def known(self, shape: Shape, mode: str) -> set[Config]:
-        return {config for at, config, in_mode, _ in self._rows if (at, in_mode) == (shape, mode)}
+        return self._known[shape, mode]
 
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         """Nothing to compile."""

@@ -7,7 +7,7 @@ and never ask for one twice; a failed trial is a result that they learn from.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -57,16 +57,12 @@ class Feasible:
         """Every possible config of one shape on one chip.
 
         `pool` keeps that many configs of each variant, a fixed random part that shapes share, so that kernels compiled for one serve
-        the others; and the configs of `always`.
+        the others; and the configs of `always`, which must be possible.
         """
         if pool is None:
             return cls(space, space.configs(shape, chip, variants))
         parts = [_part(space, shape, chip, variant, pool) for variant in variants or space.variants]
         return cls(space, dict.fromkeys([*(config for part in parts for config in part), *always]))
-
-    def only(self, configs: Container[Config]) -> Feasible:
-        """Those of them that are among these."""
-        return Feasible(self.space, (config for config in self.configs if config in configs))
 
     def __len__(self) -> int:
         return len(self.configs)

@@ -95,7 +95,7 @@ def search(
 
     `budget_s` is wall-clock time; BSP and the default configs of every shape, and each shape's own winners, are measured whatever it
     says. `variants` limits the search (BSP is always among them); `pool` limits it to that many configs of each variant, a fixed random
-    part that is compiled ahead. A shape and mode where no BSP form could be measured is left out.
+    part that is compiled ahead; a replay is limited by its rows instead. A shape and mode where no BSP form could be measured is left out.
     Raises ValueError for an unknown name, a shape that the target is too small for, or if nothing at all could be measured.
     """
     shapes, modes = tuple(dict.fromkeys(shapes)), tuple(dict.fromkeys(modes))
@@ -203,8 +203,7 @@ class _SearchStage:
 
     def _search(self, shape: Shape, modes: Sequence[str], until: float, left: int) -> None:
         """`left` shapes share the time that remains once BSP and the defaults of this one are measured: a world may start for them."""
-        feasible = self._feasible(shape)
-        opening = [config for config in self._defaults(shape) if config in feasible]
+        opening = self._defaults(shape)
         self.rows.bench.ahead(shape, opening)
         tracks = [track for mode in modes if (track := self._track((shape, mode), opening))]
         for default in opening:
@@ -214,7 +213,9 @@ class _SearchStage:
             self._try(tracks, config)
 
     def _defaults(self, shape: Shape) -> list[Config]:
-        return [self.space.complete(config) for config in self.space.defaults(shape, self.chip)]
+        """The default configs of the variants searched, those that are possible."""
+        defaults = [self.space.complete(config) for config in self.space.defaults(shape, self.chip) if config.variant in self.variants]
+        return [config for config in defaults if self.space.why_invalid(shape, config, self.chip) is None]
 
     def _feasible(self, shape: Shape) -> Feasible:
         """Kept for the shape in work, of which there may be tens of thousands; and for every shape where a pool keeps them few."""
@@ -227,7 +228,9 @@ class _SearchStage:
     def _feasible_at(self, place: Place) -> Feasible:
         """What may be tried in one mode of a shape: every feasible config, or those that the bench knows."""
         known = self.rows.bench.known(*place)
-        return self._feasible(place[0]) if known is None else self._feasible(place[0]).only(known)
+        if known is None:
+            return self._feasible(place[0])
+        return Feasible(self.space, sorted(c for c in known if c.variant in self.variants and self.rows.can(place, c)))
 
     def _track(self, place: Place, opening: Sequence[Config]) -> _Track | None:
         """The track of a place once its BSP is measured; None, with a warning, where BSP could not be measured."""
