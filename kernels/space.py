@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from random import Random
 from typing import Any
 
 from tftune.kernels.chips import Chip
@@ -146,9 +147,22 @@ class Space:
     def configs(self, shape: Shape, chip: Chip | None = None, variants: tuple[str, ...] = ()) -> Iterator[Config]:
         """Every possible config of a shape, in a fixed order: variants as declared, knobs as declared."""
         for variant in variants or self.variants:
-            rules = [rule for rule in self.rules if rule.applies(variant)]
-            for values in _possible(self.choices(variant), rules, {}, shape, chip):
+            for values in _possible(self.choices(variant), self._rules(variant), {}, shape, chip):
                 yield Config(variant, **values)
+
+    def drawn(self, shape: Shape, chip: Chip | None, variant: str, draws: int) -> Iterator[Config]:
+        """The possible configs, some of them repeatedly, among so many of a fixed random sequence of all knob values.
+
+        The sequence is the same for every shape, so that shapes share configs.
+        """
+        random, choices, rules = Random(f"{self.op}/{variant}"), self.choices(variant), self._rules(variant)
+        for _ in range(draws):
+            values = {choice.name: random.choice(choice.values) for choice in choices}
+            if all(rule.holds(shape, values, chip) for rule in rules):
+                yield Config(variant, **values)
+
+    def _rules(self, variant: str) -> list[Rule]:
+        return [rule for rule in self.rules if rule.applies(variant)]
 
     def digest(self) -> str:
         """Twelve hexadecimal digits that change with any variant, knob or value (Optuna refuses a changed categorical)."""

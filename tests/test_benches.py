@@ -52,6 +52,13 @@ def test_replay_prefers_the_stage_then_the_newest_row() -> None:
     assert ReplayBench(TARGET, [row(first)]).measure(SHAPE, PUSH, "graph", None, stage="final") is first
 
 
+def test_replay_knows_what_has_a_row_and_the_model_any_config() -> None:
+    bench = ReplayBench(TARGET, [row(Measurement((1.0,))), row(Failure("hang", "late"), BSP, stage="final")])
+    assert bench.known(SHAPE, "graph") == {PUSH, BSP} and bench.known(SHAPE, "eager") == set()
+    model: Bench = ModelBench(TARGET, predicted)
+    assert model.known(SHAPE, "graph") is None
+
+
 def test_replay_of_what_was_never_measured_says_so() -> None:
     outcome = ReplayBench(TARGET, [row(Measurement((1.0,)))]).measure(SHAPE, PUSH, "eager", None)
     assert isinstance(outcome, Failure) and outcome.kind == "invalid"

@@ -179,6 +179,21 @@ def test_a_search_replays_measured_rows(tftune: Tftune) -> None:
     assert ran.code == 0 and json.loads(ran.out)[0]["us"] == {"bsp": 50.0} and json.loads(ran.out)[0]["times"] == "replayed"
 
 
+def test_replay_takes_rows_of_a_space_with_fewer_knobs_or_more_values(tftune: Tftune) -> None:
+    shape = AllGatherGemm.parse(LARGE)
+    full = operation(OP).space.complete(Config("push", block_m=64))
+    less = Config("push", **{name: value for name, value in full.knobs if name != "block_n"})
+    gone = Config("push", **dict(full.knobs) | {"block_m": 48})
+    times = {Config("bsp", form="gather_copy"): 50.0, less: 40.0, gone: 30.0}
+    rows = [Trial(shape, c, "graph", "h200x8", "node", "r1", "k1", Measurement((us,) * 9, (50.0,) * 9, 1e-4)) for c, us in times.items()]
+    write_rows(Path("rows.jsonl"), [Run("r1", "h200x8", "node", {}, "2026-11-20T10:00:00+00:00", {})], rows)
+    tftune("trials import rows.jsonl")
+    ran = tftune(f"search {OP} --shapes {LARGE} --on replay --target h200x8 --mode graph --json")
+    assert ran.code == 0 and json.loads(ran.out)[0]["us"] == {"bsp": 50.0, "push": 40.0}
+    with Store.open(Path("tftune.db"), write=False) as store:
+        assert {trial.config for trial in store.trials(bench="replay")} == {Config("bsp", form="gather_copy"), full}
+
+
 def test_doctor_always_answers(tftune: Tftune) -> None:
     ran = tftune("doctor")
     assert ran.code == 0 and ran.out.startswith("python 3.") and "optuna" in ran.out and "import iris: " in ran.out

@@ -23,7 +23,7 @@ from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Choice, Config, Space
 from tftune.tuner import rows as rows_module
-from tftune.tuner.benches import Compare, ModelBench
+from tftune.tuner.benches import Bench, Compare, ModelBench, ReplayBench
 from tftune.tuner.rows import Rows, speedups
 from tftune.tuner.samplers import SAMPLERS
 from tftune.tuner.search import EFFORTS, Best, Effort, distance, search, study_name
@@ -75,6 +75,8 @@ class FakeBench:
         self.restarts: list[int] = []
         self.announced: set[tuple[Shape, Config]] = set()
 
+    def known(self, shape: Shape, mode: str) -> None: ...
+
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         self.announced |= {(shape, config) for config in configs}
 
@@ -124,7 +126,7 @@ def use(monkeypatch: pytest.MonkeyPatch, space: Space) -> None:
 BOTH = ("graph", "eager")
 
 
-def run(store: Store, bench: FakeBench, shapes: tuple[Shape, ...] = (SMALL,), modes: tuple[str, ...] = BOTH, **more: object) -> list[Best]:
+def run(store: Store, bench: Bench, shapes: tuple[Shape, ...] = (SMALL,), modes: tuple[str, ...] = BOTH, **more: object) -> list[Best]:
     return search("all_gather_gemm", shapes, modes, bench, store, **{"effort": "tiny", "sampler": "random"} | more)  # type: ignore[arg-type]
 
 
@@ -461,6 +463,35 @@ def test_variants_limit_the_search_and_bsp_stays(store: Store) -> None:
     (best,) = run(store, FakeBench(), modes=("graph",), variants=("push",))
     assert set(best.by_variant) == {"bsp", "push"}
     assert {trial.config.variant for trial in store.trials()} == {"bsp", "push"}
+
+
+def test_replay_tries_what_has_a_row_in_each_mode_and_nothing_else(store: Store) -> None:
+    """Rows of both shapes, but in eager mode a third of SMALL's: the portfolio and the sampler stay within them."""
+    run(store, FakeBench(), (SMALL, OTHER))
+    whole = [trial for trial in store.trials() if trial.stage == "search"]
+    few = [trial for trial in whole if (trial.shape, trial.mode) == (SMALL, "eager") and trial.config.variant != "bsp"][::3]
+    rows = [trial for trial in whole if (trial.shape, trial.mode) != (SMALL, "eager") or trial.config.variant == "bsp"] + few
+    best = run(store, ReplayBench(TARGET, rows), (SMALL, OTHER), effort="default")
+    replayed = store.trials(bench="replay")
+    assert {(trial.shape, trial.config, trial.mode) for trial in replayed} == {(trial.shape, trial.config, trial.mode) for trial in rows}
+    assert all(isinstance(trial.outcome, Measurement) for trial in replayed)
+    assert [(found.evaluations, found.feasible) for found in best] == [(12, 12), (2 + len(few), 2 + len(few)), (12, 12), (12, 12)]
+
+
+def test_replay_of_a_shape_without_rows_is_a_sentence_and_stores_nothing(store: Store) -> None:
+    run(store, FakeBench(), modes=("graph",))
+    bench = ReplayBench(TARGET, store.trials())
+    with pytest.raises(ValueError, match=rf"no rows of {OTHER} on mi300x8 in mode graph or eager to replay; .*tftune trials import"):
+        run(store, bench, (SMALL, OTHER))
+    with pytest.raises(ValueError, match=rf"no rows of {SMALL} on mi300x8 in mode eager"):
+        run(store, bench, modes=("eager",))
+    assert not store.trials(bench="replay")
+
+
+def test_replay_of_a_mode_without_rows_leaves_it_out(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    run(store, FakeBench(), modes=("graph",))
+    (best,) = run(store, ReplayBench(TARGET, store.trials()))
+    assert best.mode == "graph" and f"{SMALL} in mode eager is left out" in caplog.text
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)

@@ -76,6 +76,7 @@ def make_bench(on: str, known: Operation, target: Target, shapes: Sequence[Shape
     Raises ValueError where there is nothing to replay, or where the store holds another drill.
     """
     from tftune.tuner.benches import ModelBench, ReplayBench
+    from tftune.tuner.rows import completed
 
     if on == "model":
         from tftune.models.timeline import predict
@@ -85,7 +86,7 @@ def make_bench(on: str, known: Operation, target: Target, shapes: Sequence[Shape
         rows = [trial for trial in stored_or_committed(store, known.name) if (trial.target, trial.bench) == (target.name, "node")]
         if not rows:
             raise ValueError(f"no measured rows of {known.name} on {target.name} to replay; fill {store.path} with `tftune trials import`")
-        return ReplayBench(target, rows)
+        return ReplayBench(target, completed(known.space, rows))
     from tftune.tuner.node import NodeBench
 
     payload_bytes = max(known.module("host").payload_bytes(shape) for shape in shapes)

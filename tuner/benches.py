@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Protocol
 
 from tftune.db.target import Target
@@ -46,6 +47,10 @@ class Bench(Protocol):
 
     def conditions(self) -> dict[str, Any]:
         """What the machine is like now (see `Run.clocks`); empty where nothing runs."""
+        ...
+
+    def known(self, shape: Shape, mode: str) -> Collection[Config] | None:
+        """The only configs that can be asked for, where rows answer; None where any can be measured."""
         ...
 
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
@@ -101,6 +106,9 @@ class ModelBench(_Recorded):
     def spent_s(self) -> dict[str, float]:
         return {}
 
+    def known(self, shape: Shape, mode: str) -> None:
+        """Any config has a modelled time."""
+
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         """Nothing to compile."""
 
@@ -127,11 +135,18 @@ class ReplayBench(_Recorded):
 
     def __init__(self, target: Target, trials: Iterable[Trial]) -> None:
         self.target = target
+        trials = tuple(trials)
         self._rows = {(trial.shape, trial.config, trial.mode, stage): trial for trial in trials for stage in ("", trial.stage)}
+        self._known: dict[tuple[Shape, str], set[Config]] = defaultdict(set)
+        for trial in trials:
+            self._known[trial.shape, trial.mode].add(trial.config)
 
     @property
     def spent_s(self) -> dict[str, float]:
         return {}
+
+    def known(self, shape: Shape, mode: str) -> set[Config]:
+        return self._known[shape, mode]
 
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         """Nothing to compile."""

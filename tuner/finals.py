@@ -56,12 +56,11 @@ def final_stage(rows: Rows, places: Sequence[Place], finalists: int, until: floa
     The portfolio is measured everywhere so that the regret of each of its configs is defined at every shape. Where the bench has
     rounds to share, all finalists of a place, and the winner's rivals, are in them.
     """
-    space, chip = rows.op.space, rows.bench.target.chip
     chosen = portfolio(rows, places, finalists)
     own = {place: rows.winners(place) for place in places}
     everything = {}
     for place in places:
-        shared = [config for config in chosen[place[1]] if space.why_invalid(place[0], config, chip) is None]
+        shared = [config for config in chosen[place[1]] if rows.can(place, config)]
         rivals = rows.rivals(place, RIVALS) if rows.bench.compare else []
         everything[place] = list(dict.fromkeys([*own[place], *rivals, *shared]))
     fresh = False

@@ -89,6 +89,9 @@ class NodeBench:
         self._down_s: float | None = None
         """The same so far, while no world is ready after a broken one."""
 
+    def known(self, shape: Shape, mode: str) -> None:
+        """Any config can be measured."""
+
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         if self._compiler is not None:
             self._compiler.ahead(shape, configs)

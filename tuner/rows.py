@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -13,7 +13,7 @@ from tftune.db.trial import STAGES, Failure, Measurement, Outcome, Run, Trial
 from tftune.kernels.registry import Operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.source import kernel_hash
-from tftune.kernels.space import Config
+from tftune.kernels.space import Config, Space
 from tftune.tuner.benches import Bench
 from tftune.tuner.stats import Interval, overlap
 
@@ -47,6 +47,15 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
+def completed(space: Space, trials: Iterable[Trial]) -> Iterator[Trial]:
+    """The trials with every absent knob at its default. A trial with a value that the space no longer has is left out."""
+    for trial in trials:
+        try:
+            yield replace(trial, config=space.complete(trial.config))
+        except ValueError:
+            continue
+
+
 class Rows:
     """The rows of one operation on one target and bench, by stage, shape and mode.
 
@@ -59,18 +68,14 @@ class Rows:
         self._run: Run | None = None
         self._started = _now()
         self._rows: dict[str, dict[Place, dict[Config, Trial]]] = {stage: {} for stage in STAGES}
-        for trial in store.trials(op=op.name, target=bench.target.name, bench=bench.name):
+        for trial in completed(op.space, store.trials(op=op.name, target=bench.target.name, bench=bench.name)):
             self._take(trial)
 
     def _take(self, trial: Trial) -> None:
-        try:
-            config = self.op.space.complete(trial.config)
-        except ValueError:
-            return  # a value that the space no longer has: the row stays in the store, and no longer holds
-        if trial.kernel_hash == kernel_hash(self.op.name, config.variant):
+        if trial.kernel_hash == kernel_hash(self.op.name, trial.config.variant):
             rows = self._rows[trial.stage].setdefault((trial.shape, trial.mode), {})
-            if config not in rows or rows[config].created <= trial.created:
-                rows[config] = replace(trial, config=config)
+            if trial.config not in rows or rows[trial.config].created <= trial.created:
+                rows[trial.config] = trial
 
     def places(self, mode: str) -> list[Place]:
         """Where something was searched in this mode."""
@@ -109,6 +114,12 @@ class Rows:
         ranked = sorted((config for config in ratios if config.variant != BSP), key=lambda config: ratios[config])
         near = [config for config in ranked[1:] if overlap(speedups(searched[config]), speedups(searched[ranked[0]]))]
         return near[:limit]
+
+    def can(self, place: Place, config: Config) -> bool:
+        """Whether the config is possible at the place, and the bench can answer for it."""
+        shape, mode = place
+        known = self.bench.known(shape, mode)
+        return self.op.space.why_invalid(shape, config, self.bench.target.chip) is None and (known is None or config in known)
 
     def measure(self, place: Place, config: Config, baseline: Config | None, stage: str = "search") -> Trial:
         """Measure a config and commit the row, whatever came of it."""

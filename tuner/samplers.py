@@ -7,10 +7,11 @@ and never ask for one twice; a failed trial is a result that they learn from.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -23,35 +24,45 @@ from tftune.kernels.chips import Chip
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config, Space
 
+Hint = Callable[[Config], float]
+"""What is believed of a config before it is measured: the smaller the better, in any unit."""
+
+DRAWS = 50
+"""Draws for each config of a pool, before its variant's configs are listed."""
 PENALTY = 1e6
-"""What an infeasible, repeated or failed ask is told to TPE, which only ranks values: it ignores trials told as failed."""
-WASTED_ASKS = 50
-"""Asks for one proposal that TPE may waste, before a random unseen feasible config is taken instead."""
+"""What a failed config is told to TPE, which only ranks values: it ignores trials told as failed."""
 
 
 class Feasible:
-    """Every possible config of one shape on one chip, numbered, with the matrix that a model of them is fitted on.
+    """Configs that are possible, numbered, with the matrix that a model of them is fitted on.
 
     `matrix` is float32 [configs, columns]: one column for each variant (0 or 1) and for each knob name, shared by the variants that
     have it: its value, or its place among the values where they are words, and -1 where the variant lacks it.
-
-    `pool` keeps that many configs of each variant, and those of `always`: a fixed random part, chosen by a digest of each config, so
-    that shapes share configs, and kernels compiled for one serve the others.
     """
 
-    def __init__(
-        self,
+    def __init__(self, space: Space, configs: Iterable[Config]) -> None:
+        self.space, self.configs = space, tuple(configs)
+        self.index = {config: number for number, config in enumerate(self.configs)}
+
+    @classmethod
+    def of(
+        cls,
         space: Space,
         shape: Shape,
         chip: Chip,
         variants: tuple[str, ...] = (),
         pool: int | None = None,
         always: Sequence[Config] = (),
-    ) -> None:
-        self.space = space
-        configs = tuple(space.configs(shape, chip, variants))
-        self.configs = configs if pool is None else _part(configs, pool, always)
-        self.index = {config: number for number, config in enumerate(self.configs)}
+    ) -> Feasible:
+        """Every possible config of one shape on one chip.
+
+        `pool` keeps that many configs of each variant, a fixed random part that shapes share, so that kernels compiled for one serve
+        the others; and the configs of `always`, which must be possible.
+        """
+        if pool is None:
+            return cls(space, space.configs(shape, chip, variants))
+        parts = [_part(space, shape, chip, variant, pool) for variant in variants or space.variants]
+        return cls(space, dict.fromkeys([*(config for part in parts for config in part), *always]))
 
     def __len__(self) -> int:
         return len(self.configs)
@@ -61,25 +72,43 @@ class Feasible:
 
     @cached_property
     def matrix(self) -> np.ndarray:
+        return self._encoded(self.configs)
+
+    def _encoded(self, configs: Sequence[Config]) -> np.ndarray:
         choices = [choice for variant in self.space.variants for choice in self.space.choices(variant)]
         words = {choice.name: choice.values for choice in choices if isinstance(choice.values[0], str)}
         columns = {name: place for place, name in enumerate([*self.space.variants, *dict.fromkeys(choice.name for choice in choices)])}
-        matrix = np.full((len(self), len(columns)), -1, dtype=np.float32)
+        matrix = np.full((len(configs), len(columns)), -1, dtype=np.float32)
         matrix[:, : len(self.space.variants)] = 0
-        for row, config in zip(matrix, self.configs, strict=True):
+        for row, config in zip(matrix, configs, strict=True):
             row[columns[config.variant]] = 1
             for name, value in config.knobs:
                 row[columns[name]] = words[name].index(value) if name in words else value
         return matrix
 
+    def nearest(self, config: Config, numbers: np.ndarray) -> np.ndarray:
+        """Those of these numbers whose configs differ from this one, which need not be feasible, in the fewest columns."""
+        differing = (self.matrix[numbers] != self._encoded([config])).sum(axis=1)
+        return numbers[differing == differing.min()]
 
-def _part(configs: Sequence[Config], pool: int, always: Sequence[Config]) -> tuple[Config, ...]:
-    """At most `pool` configs of each variant, those of the smallest digests, and `always` among them; in the order given."""
-    ranked = sorted(configs, key=lambda config: sha256(str(config.knobs).encode()).digest())
-    kept = set(always)
-    for variant in dict.fromkeys(config.variant for config in configs):
-        kept |= set([config for config in ranked if config.variant == variant][:pool])
-    return tuple(config for config in configs if config in kept)
+
+def _part(space: Space, shape: Shape, chip: Chip, variant: str, pool: int) -> list[Config]:
+    """At most `pool` possible configs of a variant. Drawn, since listing hundreds of thousands takes seconds for each shape; listed
+    where so few of the draws are possible that there cannot be many."""
+    drawn = space.drawn(shape, chip, variant, DRAWS * pool)
+    found = list(islice(_once(drawn), pool))
+    if len(found) < pool:
+        rest = set(space.configs(shape, chip, (variant,))) - set(found)
+        found += sorted(rest, key=lambda config: sha256(str(config.knobs).encode()).digest())[: pool - len(found)]
+    return found
+
+
+def _once(configs: Iterable[Config]) -> Iterator[Config]:
+    seen: set[Config] = set()
+    for config in configs:
+        if config not in seen:
+            seen.add(config)
+            yield config
 
 
 def parameters(config: Config) -> dict[str, Any]:
@@ -127,8 +156,8 @@ class FeasibleSampler(BaseSampler):
     Subclasses say which, in `choose`. Asking once more than there are feasible configs raises ValueError.
     """
 
-    def __init__(self, feasible: Feasible, seed: int) -> None:
-        self.feasible = feasible
+    def __init__(self, feasible: Feasible, seed: int, hint: Hint | None = None) -> None:
+        self.feasible, self.hint = feasible, hint
         self.random = np.random.default_rng(seed)
         self.unseen = np.ones(len(feasible), dtype=bool)
         self.seen: dict[int, float | None] = {}
@@ -139,6 +168,14 @@ class FeasibleSampler(BaseSampler):
     def choose(self) -> int:
         """The number of an unseen config."""
         return int(self.random.choice(np.flatnonzero(self.unseen)))
+
+    @property
+    def known(self) -> list[int]:
+        """The finished configs to learn from: of variants that have unseen ones. Good times of an exhausted variant (BSP has few
+        forms) would only raise the bar."""
+        variants = self.feasible.matrix[:, : len(self.feasible.space.variants)]
+        left = variants[self.unseen].any(axis=0)
+        return [number for number in self.seen if variants[number] @ left]
 
     def learn(self, trials: Sequence[FrozenTrial]) -> None:
         """Take in the trials that finished since the last call; a config outside the feasible set is passed over."""
@@ -179,67 +216,98 @@ class ExhaustiveSampler(FeasibleSampler):
 class LfboSampler(FeasibleSampler):
     """Likelihood-free Bayesian optimisation with a random forest (Song et al., "A General Recipe for Likelihood-free Bayesian
     Optimization", ICML 2022): a classifier tells the configs below a quantile of the times from the others, each positive weighted
-    by its improvement, and its probability ranks every unseen config. Failed configs are negatives, so it learns to avoid them too.
+    by its improvement, and its probability ranks the unseen configs. Failed configs are negatives, so it learns to avoid them too.
 
-    One fit serves a batch of asks, since a fit costs more than many predictions.
+    The hint, where there is one, is a column like a knob: the forest finds out for itself how far it can be believed.
+    docs/measured.md has what `benchmarks/sampler.py` says of these constants.
     """
 
     QUANTILE = 0.2
     BATCH = 4
-    """Asks for each fit, until a sixteenth of what was seen is more."""
+    """Asks for each fit, which costs more than many predictions, until a sixteenth of what was seen is more."""
     WARM_UP = 8
     """Measured configs before the first fit; until then asks are random."""
-    TREES = 50
+    EXPLORED = 0.05
+    """Share of asks that stay random, so that no region is closed for ever."""
+    TREES = 32
+    CANDIDATES = 4096
+    """Unseen configs that a fit ranks: of more, a random part, another at each fit."""
 
-    def __init__(self, feasible: Feasible, seed: int) -> None:
-        super().__init__(feasible, seed)
+    def __init__(self, feasible: Feasible, seed: int, hint: Hint | None = None) -> None:
+        super().__init__(feasible, seed, hint)
+        self._hints = np.full(len(feasible), np.nan, dtype=np.float32)
         self._batch: list[int] = []
 
     def choose(self) -> int:
         self._batch = [number for number in self._batch if self.unseen[number]]
-        if not self._batch:
-            self._batch = self._ranked()
+        if self.random.random() < self.EXPLORED:
+            return super().choose()
+        self._batch = self._batch or self._ranked()
         return self._batch.pop(0)
 
     def _ranked(self) -> list[int]:
-        """The next batch, best first; its last is random, so that no region is closed for ever."""
-        numbers = np.flatnonzero(self.unseen)
-        size = min(len(numbers), max(self.BATCH, len(self.seen) // 16))
-        scores = self._scores(numbers)
-        if scores is None:
-            return [int(self.random.choice(numbers))]
-        order = np.lexsort((self.random.random(len(numbers)), -scores))
-        return [*(int(number) for number in numbers[order[: size - 1]]), int(self.random.choice(numbers))]
+        """The next batch, best first; one random config where there is too little to learn from."""
+        known, unseen = np.array(self.known, dtype=int), np.flatnonzero(self.unseen)
+        times = np.array([np.inf if (time := self.seen[number]) is None else time for number in known])
+        measured = times[np.isfinite(times)]
+        if len(measured) < self.WARM_UP or (threshold := np.quantile(measured, self.QUANTILE)) >= times.max():
+            return [super().choose()]
+        if len(unseen) > self.CANDIDATES:
+            unseen = self.random.choice(unseen, self.CANDIDATES, replace=False)
+        scores = self._scores(known, times, threshold, unseen)
+        best = unseen[np.lexsort((self.random.random(len(unseen)), -scores))]
+        return best[: max(self.BATCH, len(self.seen) // 16)].tolist()
 
-    def _scores(self, numbers: np.ndarray) -> np.ndarray | None:
-        """The probability of each of these configs to be a good one; None where there is too little to learn from.
-
-        Learned from variants that have unseen configs: good times of an exhausted one (BSP has few forms) would only raise the bar.
-        """
+    def _scores(self, known: np.ndarray, times: np.ndarray, threshold: float, unseen: np.ndarray) -> np.ndarray:
+        """The probability of each unseen config to be at least as good as the threshold; `times` are infinite where they failed."""
         from sklearn.ensemble import RandomForestClassifier
 
-        open_variants = {self.feasible.configs[number].variant for number in numbers}
-        known = [number for number in self.seen if self.feasible.configs[number].variant in open_variants]
-        times = np.array([np.inf if (value := self.seen[number]) is None else value for number in known])
-        measured = times[np.isfinite(times)]
-        if len(measured) < self.WARM_UP:
-            return None
-        threshold = np.quantile(measured, self.QUANTILE)
         good = times <= threshold
-        if good.all():
-            return None
         # An improvement of zero, at the threshold itself, must still count as good.
         gain = np.where(good, threshold - np.where(good, times, 0), 0) + 1e-3 * threshold
         weights = np.where(good, gain / gain[good].mean(), 1.0)
         forest = RandomForestClassifier(self.TREES, random_state=int(self.random.integers(2**31)), n_jobs=1)
-        forest.fit(self.feasible.matrix[known], good, sample_weight=weights)
-        return np.asarray(forest.predict_proba(self.feasible.matrix[numbers])[:, 1])
+        forest.fit(self._columns(known), good, sample_weight=weights)
+        return np.asarray(forest.predict_proba(self._columns(unseen))[:, 1])
+
+    def _columns(self, numbers: np.ndarray) -> np.ndarray:
+        """What the forest sees of these configs: their row of the matrix, and their hint, which is asked for once."""
+        rows = self.feasible.matrix[numbers]
+        if self.hint is None:
+            return rows
+        for number in numbers[np.isnan(self._hints[numbers])]:
+            self._hints[number] = self.hint(self.feasible.configs[number])
+        return np.column_stack([rows, self._hints[numbers]])
 
 
-def _tpe(feasible: Feasible, seed: int) -> BaseSampler:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        return TPESampler(multivariate=True, group=True, seed=seed)
+class NearTpeSampler(FeasibleSampler):
+    """Optuna's multivariate TPE, each proposal moved to the nearest unseen config: left alone, it spends most of its asks on repeats
+    and on configs that break a rule."""
+
+    def __init__(self, feasible: Feasible, seed: int, hint: Hint | None = None) -> None:
+        super().__init__(feasible, seed, hint)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            self._study = optuna.create_study(sampler=TPESampler(multivariate=True, group=True, seed=seed))
+        self._told: set[int] = set()
+
+    def choose(self) -> int:
+        for number in self.known:
+            if number not in self._told:
+                self._told.add(number)
+                value = PENALTY if self.seen[number] is None else self.seen[number]
+                self._study.add_trial(finished(self.feasible.space, self.feasible.configs[number], value))
+        wanted = self._wanted({self.feasible.configs[number].variant for number in np.flatnonzero(self.unseen)})
+        return int(self.random.choice(self.feasible.nearest(wanted, np.flatnonzero(self.unseen))))
+
+    def _wanted(self, variants: set[str]) -> Config:
+        while True:
+            trial = self._study.ask()
+            config = suggest(trial, self.feasible.space)
+            if config.variant in variants:
+                self._study.tell(trial, state=TrialState.FAIL)  # forgotten: what it learns from is what was measured
+                return config
+            self._study.tell(trial, PENALTY)
 
 
 @dataclass(frozen=True)
@@ -247,36 +315,31 @@ class Kind:
     """A sampler that a search may use."""
 
     meaning: str
-    build: Callable[[Feasible, int], BaseSampler]
+    build: Callable[[Feasible, int, Hint | None], FeasibleSampler]
 
 
 SAMPLERS = {
     "lfbo": Kind("random-forest likelihood-free Bayesian optimisation over the feasible configs", LfboSampler),
-    "tpe": Kind("Optuna's multivariate tree-structured Parzen estimator, which may waste asks; for comparison", _tpe),
+    "tpe": Kind("Optuna's multivariate tree-structured Parzen estimator, moved to feasible configs; for comparison", NearTpeSampler),
     "random": Kind("feasible configs at random, none twice", FeasibleSampler),
     "exhaustive": Kind("every feasible config, in the order of the space", ExhaustiveSampler),
 }
 
 
-def make_sampler(name: str, feasible: Feasible, seed: int) -> BaseSampler:
+def make_sampler(name: str, feasible: Feasible, seed: int, hint: Hint | None = None) -> FeasibleSampler:
     """The sampler of that name; raises ValueError listing the known ones."""
     if name not in SAMPLERS:
         raise ValueError(f"there is no sampler {name!r}; there are {', '.join(SAMPLERS)}")
-    return SAMPLERS[name].build(feasible, seed)
+    return SAMPLERS[name].build(feasible, seed, hint)
 
 
 class Proposer:
-    """A study in memory and its sampler: `ask` for a feasible config that it has not seen, `tell` any config's time.
+    """A study in memory and its sampler: `ask` for a feasible config that it has not seen, `tell` any config's time."""
 
-    Whatever the sampler, no config is proposed twice. `wasted` counts the sampler's asks that were infeasible or repeats.
-    """
-
-    def __init__(self, feasible: Feasible, sampler: str, seed: int) -> None:
+    def __init__(self, feasible: Feasible, sampler: str, seed: int, hint: Hint | None = None) -> None:
         self.feasible = feasible
-        self.study = optuna.create_study(sampler=make_sampler(sampler, feasible, seed))
+        self.study = optuna.create_study(sampler=make_sampler(sampler, feasible, seed, hint))
         self.seen: set[Config] = set()
-        self.wasted = 0
-        self._random = np.random.default_rng(seed)
         self._asked: dict[Config, optuna.Trial] = {}
 
     @property
@@ -287,29 +350,16 @@ class Proposer:
         """The next config to try; None where all were tried."""
         if not self.any_left:
             return None
-        for _ in range(WASTED_ASKS):
-            trial = self.study.ask()
-            config = suggest(trial, self.feasible.space)
-            if config in self.feasible and config not in self.seen:
-                self.seen.add(config)
-                self._asked[config] = trial
-                return config
-            self.study.tell(trial, PENALTY)
-            self.wasted += 1
-        return self._any()
-
-    def _any(self) -> Config:
-        unseen = [config for config in self.feasible.configs if config not in self.seen]
-        config = unseen[int(self._random.integers(len(unseen)))]
+        trial = self.study.ask()
+        config = suggest(trial, self.feasible.space)
         self.seen.add(config)
+        self._asked[config] = trial
         return config
 
     def tell(self, config: Config, value: float | None) -> None:
         """What came of a config, asked for here or not: its time over BSP's time, or None where it failed."""
         if config in self.feasible:
             self.seen.add(config)
-        if value is None and not isinstance(self.study.sampler, FeasibleSampler):
-            value = PENALTY
         if trial := self._asked.pop(config, None):
             self.study.tell(trial, value, state=TrialState.FAIL if value is None else TrialState.COMPLETE)
         else:

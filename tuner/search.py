@@ -26,7 +26,7 @@ from tftune.kernels.space import Config
 from tftune.tuner.benches import Bench, Predict
 from tftune.tuner.finals import Best, conclude, final_stage
 from tftune.tuner.rows import BSP, Place, Rows, ratio
-from tftune.tuner.samplers import SAMPLERS, Feasible, Proposer, finished
+from tftune.tuner.samplers import SAMPLERS, Feasible, Hint, Proposer, finished
 
 SEARCH_SHARE = 0.8
 """Of a wall-clock budget; the rest is for the final stage."""
@@ -95,7 +95,7 @@ def search(
 
     `budget_s` is wall-clock time; BSP and the default configs of every shape, and each shape's own winners, are measured whatever it
     says. `variants` limits the search (BSP is always among them); `pool` limits it to that many configs of each variant, a fixed random
-    part that is compiled ahead. A shape and mode where no BSP form could be measured is left out.
+    part that is compiled ahead; a replay is limited by its rows instead. A shape and mode where no BSP form could be measured is left out.
     Raises ValueError for an unknown name, a shape that the target is too small for, or if nothing at all could be measured.
     """
     shapes, modes = tuple(dict.fromkeys(shapes)), tuple(dict.fromkeys(modes))
@@ -115,7 +115,7 @@ def search(
     finally:
         if progress:
             progress.finish()
-    return [conclude(rows, place, bsp, stage.feasible[place[0]]) for place in places if (bsp := rows.bsp(place))]
+    return [conclude(rows, place, bsp, stage.feasible[place]) for place in places if (bsp := rows.bsp(place))]
 
 
 def _check(op: str, shapes: Sequence[Shape], modes: Sequence[str], bench: Bench, effort: str, sampler: str) -> None:
@@ -130,6 +130,11 @@ def _check(op: str, shapes: Sequence[Shape], modes: Sequence[str], bench: Bench,
         if (world := shape.to_dict().get("world", 1)) > bench.target.gpus:
             raise ValueError(
                 f"the shape {shape} needs world={world} GPUs and {bench.target.name} has {bench.target.gpus}; give another --target"
+            )
+        if not any(known is None or known for known in (bench.known(shape, mode) for mode in modes)):
+            raise ValueError(
+                f"there are no rows of {shape} on {bench.target.name} in mode {' or '.join(modes)} to replay; "
+                "leave it out, or add rows with `tftune trials import`"
             )
 
 
@@ -175,16 +180,17 @@ class _SearchStage:
         self.variants = tuple(name for name in self.space.variants if not variants or name in (BSP, *variants))
         for name in variants:
             self.space.choices(name)  # an unknown variant is a ValueError that lists the known ones
-        self.feasible: dict[Shape, int] = {}
+        self.feasible: dict[Place, int] = {}
+        """Configs that may be tried at each place."""
         self._kept: dict[Shape, Feasible] = {}
 
     def planned(self, places: Sequence[Place]) -> int:
         """About how many trials are to come, the final stage included."""
         finals = 1 + self.effort.finalists
-        return sum(max(0, self._limit(shape) - len(self.rows.searched((shape, mode)))) + finals for shape, mode in places)
+        return sum(max(0, self._limit(place) - len(self.rows.searched(place))) + finals for place in places)
 
-    def _limit(self, shape: Shape) -> int:
-        return len(self._feasible(shape)) if self.effort.trials is None else self.effort.trials
+    def _limit(self, place: Place) -> int:
+        return len(self._feasible_at(place)) if self.effort.trials is None else self.effort.trials
 
     def run(self, shapes: Sequence[Shape], modes: Sequence[str], until: float) -> None:
         """Search every shape; each may use its share of the time that is left until then (of `time.monotonic`)."""
@@ -197,11 +203,9 @@ class _SearchStage:
 
     def _search(self, shape: Shape, modes: Sequence[str], until: float, left: int) -> None:
         """`left` shapes share the time that remains once BSP and the defaults of this one are measured: a world may start for them."""
-        feasible = self._feasible(shape)
-        self.feasible[shape] = len(feasible)
-        opening = [config for config in self._defaults(shape) if config in feasible]
+        opening = self._defaults(shape)
         self.rows.bench.ahead(shape, opening)
-        tracks = [track for mode in modes if (track := self._track(feasible, (shape, mode), opening))]
+        tracks = [track for mode in modes if (track := self._track((shape, mode), opening))]
         for default in opening:
             self._try(tracks, default)
         candidates, now = self._candidates(tracks), time.monotonic()
@@ -209,19 +213,30 @@ class _SearchStage:
             self._try(tracks, config)
 
     def _defaults(self, shape: Shape) -> list[Config]:
-        return [self.space.complete(config) for config in self.space.defaults(shape, self.chip)]
+        """The default configs of the variants searched, those that are possible."""
+        defaults = [self.space.complete(config) for config in self.space.defaults(shape, self.chip) if config.variant in self.variants]
+        return [config for config in defaults if self.space.why_invalid(shape, config, self.chip) is None]
 
     def _feasible(self, shape: Shape) -> Feasible:
         """Kept for the shape in work, of which there may be tens of thousands; and for every shape where a pool keeps them few."""
         if shape not in self._kept:
             if self.pool is None:
                 self._kept.clear()
-            self._kept[shape] = Feasible(self.space, shape, self.chip, self.variants, self.pool, self._defaults(shape))
+            self._kept[shape] = Feasible.of(self.space, shape, self.chip, self.variants, self.pool, self._defaults(shape))
         return self._kept[shape]
 
-    def _track(self, feasible: Feasible, place: Place, opening: Sequence[Config]) -> _Track | None:
+    def _feasible_at(self, place: Place) -> Feasible:
+        """What may be tried in one mode of a shape: every feasible config, or those that the bench knows."""
+        known = self.rows.bench.known(*place)
+        if known is None:
+            return self._feasible(place[0])
+        return Feasible(self.space, sorted(c for c in known if c.variant in self.variants and self.rows.can(place, c)))
+
+    def _track(self, place: Place, opening: Sequence[Config]) -> _Track | None:
         """The track of a place once its BSP is measured; None, with a warning, where BSP could not be measured."""
-        bsp = self._baseline(place, [config for config in opening if config.variant == BSP])
+        feasible = self._feasible_at(place)
+        self.feasible[place] = len(feasible)
+        bsp = self._baseline(place, [config for config in opening if config.variant == BSP and config in feasible])
         if bsp is None:
             logger.warning("%s in mode %s is left out: no form of BSP could be measured there", *place)
             return None
@@ -229,13 +244,18 @@ class _SearchStage:
         name = study_name(self.rows.op, *place, self.rows.bench)
         seed = int.from_bytes(sha256(f"{name}/{self.seed}".encode()).digest()[:4])
         limit = len(feasible) if self.effort.trials is None else self.effort.trials
-        track = _Track(place, bsp, Proposer(feasible, self.sampler, seed), self._stored(name), rows, limit)
+        track = _Track(place, bsp, Proposer(feasible, self.sampler, seed, self._hint(place)), self._stored(name), rows, limit)
         stored = {trial.user_attrs.get("trial") for trial in track.stored.get_trials(deepcopy=False)}
         for trial in rows.values():
             track.tell(trial)
             if trial.id not in stored:
                 self._copy(track, trial)
         return track
+
+    def _hint(self, place: Place) -> Hint | None:
+        """The model's time of a config."""
+        predict, (shape, mode) = self.predict, place
+        return None if predict is None else lambda config: predict(shape, config, mode, self.chip)
 
     def _baseline(self, place: Place, forms: Sequence[Config]) -> Trial | None:
         """The strongest form of BSP. Where all have failed so far, all are measured once more: it may have been the machine."""
@@ -258,7 +278,7 @@ class _SearchStage:
     def _try(self, tracks: Sequence[_Track], config: Config) -> None:
         """Measure a config in every mode that has room and has not seen it."""
         for track in tracks:
-            if config not in track.rows and track.room:
+            if config in track.proposer.feasible and config not in track.rows and track.room:
                 trial = self.rows.measure(track.place, config, track.bsp.config)
                 track.tell(trial)
                 self._copy(track, trial)
@@ -278,15 +298,14 @@ class _SearchStage:
 
     def _predicted(self, track: _Track) -> list[Config]:
         """The best configs of each variant in the model's opinion, of all feasible ones or a random part of them."""
-        if self.predict is None:
+        hint = self._hint(track.place)
+        if hint is None:
             return []
         configs = track.proposer.feasible.configs
         if len(configs) > PREDICTED_FROM:
             part = np.random.default_rng(self.seed).choice(len(configs), PREDICTED_FROM, replace=False)
             configs = tuple(configs[number] for number in part)
-        shape, mode = track.place
-        times = {config: self.predict(shape, config, mode, self.chip) for config in configs}
-        ranked = sorted(times, key=lambda config: times[config])
+        ranked = sorted(configs, key=hint)
         return [config for name in self.variants for config in [c for c in ranked if c.variant == name][:PREDICTED]]
 
     def _nearest(self, track: _Track) -> list[Config]:
