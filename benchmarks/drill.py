@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 from statistics import median
 from typing import Any, NoReturn
@@ -66,7 +67,7 @@ class Scene:
 
         space, chip = operation(OP).space, self.target.chip
         defaults = [space.complete(config) for config in space.defaults(self.shape, chip)]
-        return Feasible(space, self.shape, chip, (), pool, defaults).configs
+        return Feasible.of(space, self.shape, chip, (), pool, defaults).configs
 
 
 def node(world: int) -> Scene:
@@ -82,6 +83,11 @@ def emulated(world: int) -> Scene:
     No config is hopeless, since all are far slower than BSP here, and a stopped one has next to no interval."""
     target = Target.of(replace(H200, name="emulated", units=16), world)
     return Scene(AllGatherGemm(4 * world, 40, 256, world, shard="m"), target, True, Deadlines(check=6.0), Rounds(2, 4, 4, 0.0))
+
+
+def pool_of(trials: int) -> int:
+    """Configs of each fused variant (all but BSP), so that a search in both modes makes so many trials, or few more."""
+    return ceil(trials / (len(MODES) * (len(operation(OP).space.variants) - 1)))
 
 
 def make_drill(shape: Shape, configs: Iterable[Config], share: float) -> Drill:
@@ -308,7 +314,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with deadline(options.seconds), tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        well = play(scene, max(1, options.trials // (2 * len(MODES))), options.share, folder, options.seconds)
+        well = play(scene, pool_of(options.trials), options.share, folder, options.seconds)
     return 0 if well else 1
 
 

@@ -76,7 +76,7 @@ def judged(workspace: Workspace, folder: Path) -> list[float]:
     shape = AllGatherGemm(7, 40, 66, 2)
     config = Config("push", block_m=16, block_n=32, block_k=64, group_m=1, num_warps=4, comm_programs=8, rows_per_flag=16, k_per_flag=256)
     references = References(shape, workspace)
-    change = ("all_gather_gemm.push", "(epoch & 1) * generation_bytes", "0 * generation_bytes")
+    change = ("gemm", "(epoch & 1) * generation_rows, tl", "0 * generation_rows, tl")
     text = "    dtype = b_ptr.dtype.element_ty\n"
     slow: Any = ("gemm", text, text + "    __import__('time').sleep(0.1 * (b_begin == 33))\n")  # rank 0 has waited for rank 1, and dawdles
     errors = []

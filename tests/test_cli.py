@@ -218,7 +218,7 @@ def test_doctor_says_why_an_artifact_does_not_apply(tftune: Tftune, db: Path, tm
         ("search foo", ["there is no operation 'foo'", OP]),
         (f"search {OP} --on model", ["--on model needs --target"]),
         (f"search {OP} --on model --target b200x8", ["'b200x8' is no target", "mi300x", "h200"]),
-        (f"search {OP} --on model --target h200x8 --variant pul", ["no variant 'pul'", "bsp, pull, push"]),
+        (f"search {OP} --on model --target h200x8 --variant pul", ["no variant 'pul'", "bsp, pull, staged, push"]),
         (f"search {OP} --on model --target h200x8 --shapes m=1,n=8,k=8,world=2,q=3", ["no shape field 'q'", "m, n, k, world, dtype"]),
         (f"search {OP} --on model --target h200x8 --shapes m=1,n=8,k=9,world=2", ["k=9", "world=2"]),
         (f"search {OP} --on model --target h200x4 --shapes paper:world=8", ["world=8", "4 GPUs of h200x4"]),
@@ -468,7 +468,7 @@ def test_durations_in_words() -> None:
 def test_a_node_search_says_its_speed_and_what_its_machine_was_like(tmp_path: Path) -> None:
     """Of the runs that this search added; a modelled one has neither."""
     shape, bsp = AllGatherGemm(m=64, n=3584, k=8192, world=2), Config("bsp", form="gather_copy")
-    bench: Any = SimpleNamespace(spent_s={"time": 1.0, "compile": 2.0})
+    bench: Any = SimpleNamespace(spent_s={"time": 1.0, "compile": 2.0}, recoveries_s=[])
     with Store.open(tmp_path / "a.db") as store:
         for name, kind in (("r0", "node"), ("r1", "node"), ("r2", "model")):
             store.add_run(Run(name, "h200x2", kind, {}, "2026-11-21", {"0": {"sm_mhz": 1980.0}}))

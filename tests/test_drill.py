@@ -20,7 +20,7 @@ from tftune.db.trial import MODES, Failure, Measurement, Outcome, Trial
 from tftune.kernels.space import Config
 from tftune.tuner.faults import FAULTS, Drill, marked
 
-POOL, SHARE = 25, 0.3
+POOL, SHARE = 17, 0.3
 GOOD = Measurement((20.0, 21.0, 22.0, 21.0), (10.0, 10.5, 11.0, 10.0), 1e-4)
 
 
@@ -57,6 +57,11 @@ def test_each_fault_befalls_some_and_all_together_the_share(drill: ModuleType, f
     assert set(counts) == set(FAULTS) and min(counts.values()) >= 4 and counts.total() == 30
 
 
+def test_a_drill_has_the_trials_that_were_asked_for_or_few_more(drill: ModuleType) -> None:
+    fused = [config for config in drill.emulated(2).configs(POOL) if config.variant != "bsp"]
+    assert drill.pool_of(100) == POOL and 100 <= len(MODES) * len(fused) <= 105
+
+
 def test_too_few_configs_for_a_drill_are_refused(drill: ModuleType) -> None:
     scene = drill.emulated(2)
     with pytest.raises(ValueError, match="cannot hold 5 faults; give more --trials or --share"):
@@ -65,7 +70,7 @@ def test_too_few_configs_for_a_drill_are_refused(drill: ModuleType) -> None:
 
 def test_a_search_as_it_should_be_is_sound(drill: ModuleType, faults: Drill) -> None:
     found = drill.compare(rows(drill, None), rows(drill, faults), faults)
-    assert found.sound and found.agree == 1.0 and found.injected.total() == 30 and len(found.gaps) == 70
+    assert found.sound and found.agree == 1.0 and found.injected.total() == 30 and len(found.gaps) == 72
 
 
 def test_what_went_wrong_is_named(drill: ModuleType, faults: Drill) -> None:
@@ -85,7 +90,7 @@ def test_what_went_wrong_is_named(drill: ModuleType, faults: Drill) -> None:
         found = with_outcome(hangs[0], outcome)
         assert found.injected["hang"] - found.stored["hang"] == 1 and not found.sound, outcome
     off = with_outcome(good[0], replace(GOOD, samples_us=tuple(3 * us for us in GOOD.samples_us)))
-    assert off.agreeing == 69 and min(off.gaps) == pytest.approx(-2 / 3) and off.sound
+    assert off.agreeing == 71 and min(off.gaps) == pytest.approx(-2 / 3) and off.sound
 
 
 def test_a_config_that_fails_cleanly_is_left_out(drill: ModuleType, faults: Drill) -> None:
@@ -131,7 +136,7 @@ def test_the_result_is_one_line(drill: ModuleType, faults: Drill, monkeypatch: p
     assert play(drill, monkeypatch, rows(drill, faults)) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[-1] == (
-        "RESULT drill target=emulatedx2 trials=102 faults=30 stored=30 agree=1.000 recovery_median_s=2.00 recovery_worst_s=6.00 left=0"
+        "RESULT drill target=emulatedx2 trials=104 faults=30 stored=30 agree=1.000 recovery_median_s=2.00 recovery_worst_s=6.00 left=0"
     )
     assert [line for line in out if re.fullmatch(r"\| hang \| \d+ \| \d+ \| hang \|", line)]
 

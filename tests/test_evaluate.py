@@ -52,7 +52,7 @@ def test_three_families_are_held_out_whole(make_rows: Rows) -> None:
 def test_rules_and_figures(dataset: Dataset) -> None:
     report = evaluate(dataset)
     always = report.rules["always BSP"]
-    assert set(report.rules) == {"always BSP", "always pull", "always push"}
+    assert set(report.rules) == {"always BSP", "always pull", "always staged", "always push"}
     assert always.oracle_gain_captured == 0 and always.slower_than_bsp == 0 and always.unknown == 0
     assert report.rules["always pull"].slower_than_bsp > 5, "pull reads A again for each column tile"
     for score in (report.selector, *report.rules.values()):

@@ -182,7 +182,7 @@ def test_a_finalist_that_cannot_be_timed_is_left_out_of_the_rounds(bench: NodeBe
 
 def test_a_finalist_that_ends_the_world_leaves_the_others_their_own_rounds(bench: NodeBench, caplog: pytest.LogCaptureFixture) -> None:
     bench.restart()  # what was found out about the faulty ones in other tests is forgotten
-    wrong = next(config for config, fault in FAULTS.items() if fault == "wrong")
+    wrong = next(config for config, fault in FAULTY.items() if fault == "wrong")
     with caplog.at_level(logging.WARNING):
         outcomes = bench.compare(SHAPE, [PULL, wrong, PUSH], "graph", BSP)
     assert isinstance(outcomes[2], Failure) and outcomes[2].kind == "wrong"

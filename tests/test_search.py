@@ -62,6 +62,7 @@ class FakeBench:
 
     name = "model"
     target = TARGET
+    starts_s = recoveries_s = ()
     spent_s: dict[str, float] = {}  # noqa: RUF012
     compare: Compare | None = None
 
@@ -135,7 +136,7 @@ def test_bsp_is_measured_first_then_the_defaults(store: Store) -> None:
     run(store, bench, (SMALL, OTHER))
     for shape, mode in itertools.product((SMALL, OTHER), ("graph", "eager")):
         rows = [trial.config for trial in store.trials(shape=shape, mode=mode, stage="search")]
-        assert tuple(rows[:4]) == tuple(map(SPACE.complete, SPACE.defaults(shape, TARGET.chip)))
+        assert tuple(rows[:5]) == tuple(map(SPACE.complete, SPACE.defaults(shape, TARGET.chip)))
         assert len(rows) == len(set(rows)) == 12
         assert not [config for config in rows if SPACE.why_invalid(shape, config, TARGET.chip)]
 
@@ -280,7 +281,7 @@ def test_the_final_stage_measures_the_same_portfolio_everywhere_in_a_fresh_world
         small, other = set(bench.of("final", SMALL, mode)), set(bench.of("final", OTHER, mode))
         assert len({config for config in small & other if config.variant != "bsp"}) >= 2, "regret must be defined at both shapes"
     assert {best.winner.stage for best in bests} == {best.bsp.stage for best in bests} == {"final"}
-    assert all(set(best.by_variant) == {"bsp", "pull", "push"} for best in bests)
+    assert all(set(best.by_variant) == {"bsp", "pull", "staged", "push"} for best in bests)
     assert [best.winner.config.variant for best in bests] == ["push", "pull"] * 2
 
 
@@ -330,7 +331,7 @@ def near_us(config: Config) -> float:
     """Of the configs of push some are 0.5 % and some 2 % slower than the fastest."""
     if config.variant == "bsp":
         return time_us(SMALL, config, "graph")
-    return 10 * {32: 1.0, 64: 1.005, 128: 1.02}[config["block_n"]] * (1 + (config.variant == "pull"))
+    return 10 * {32: 1.0, 64: 1.005, 128: 1.02}[config["block_n"]] * (1 + (config.variant != "push"))
 
 
 def near(shape: Shape, config: Config, mode: str, baseline: Config | None, stage: str) -> Outcome:
@@ -343,7 +344,8 @@ def test_finalists_of_a_place_are_measured_in_the_same_rounds(store: Store) -> N
     (best,) = run(store, bench, modes=("graph",))
     (_, _, own), (_, _, everything) = bench.groups
     assert bench.of("final") == [] and len(bench.restarts) == 1
-    assert own[0] == everything[0] == Config("bsp", form="gather_copy") and {config.variant for config in own[1:]} == {"pull", "push"}
+    assert own[0] == everything[0] == Config("bsp", form="gather_copy")
+    assert {config.variant for config in own[1:]} == {"pull", "staged", "push"}
     assert set(own) < set(everything), "the winner's rivals are timed beside it"
     finals = store.trials(stage="final")
     assert [trial.config for trial in finals] == [*own, *everything]
@@ -354,7 +356,7 @@ def test_finalists_of_a_place_are_measured_in_the_same_rounds(store: Store) -> N
 def test_pairs_tell_apart_what_separate_rounds_cannot(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tftune.tuner.finals.RIVALS", 12)
     bench = PairingBench(near, near_us)
-    (best,) = run(store, bench, modes=("graph",))
+    (best,) = run(store, bench, modes=("graph",), variants=("pull", "push"))
     push = [config for config in bench.groups[-1][2] if config.variant == "push"]
     assert {config["block_n"] for config in push} == {32, 64, 128}
     assert set(best.tied) == {config for config in push if config["block_n"] < 128}
@@ -374,7 +376,7 @@ def test_without_time_only_the_winners_share_rounds(store: Store) -> None:
     bench = PairingBench()
     run(store, bench, (SMALL, OTHER), budget_s=0.0)
     assert [(shape, mode) for shape, mode, _ in bench.groups] == list(itertools.product((SMALL, OTHER), BOTH))
-    assert {len(group) for *_, group in bench.groups} == {3}
+    assert {len(group) for *_, group in bench.groups} == {4}
 
 
 def test_finalists_that_a_bench_cannot_compare_are_failures(store: Store) -> None:
@@ -429,8 +431,8 @@ def test_without_a_final_bsp_the_rows_of_the_search_decide(store: Store) -> None
 def test_without_time_every_shape_still_has_bsp_its_defaults_and_its_winners(store: Store) -> None:
     bench = FakeBench()
     bests = run(store, bench, (SMALL, OTHER), budget_s=0.0)
-    assert [best.evaluations for best in bests] == [4] * 4
-    assert all(len(bench.of("final", shape, mode)) == 3 for shape in (SMALL, OTHER) for mode in ("graph", "eager"))
+    assert [best.evaluations for best in bests] == [5] * 4
+    assert all(len(bench.of("final", shape, mode)) == 4 for shape in (SMALL, OTHER) for mode in ("graph", "eager"))
 
 
 def test_a_budget_stops_and_is_shared_by_the_shapes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -454,9 +456,9 @@ def test_the_winners_of_the_nearest_shapes_are_tried(store: Store) -> None:
 def test_the_models_best_of_each_variant_are_tried(store: Store) -> None:
     bench = FakeBench()
     run(store, bench, modes=("graph",), predict=time_us)
-    for variant in ("pull", "push"):
+    for variant in ("pull", "staged", "push"):
         times = {config: time_us(SMALL, config, "graph") for config in SPACE.configs(SMALL, TARGET.chip, (variant,))}
-        assert min(times.values()) in [times[config] for config in bench.of("search")[4:10] if config.variant == variant]
+        assert min(times.values()) in [times[config] for config in bench.of("search")[5:] if config.variant == variant]
 
 
 def test_variants_limit_the_search_and_bsp_stays(store: Store) -> None:
@@ -574,7 +576,7 @@ def test_the_model_bench_can_be_searched(store: Store) -> None:
         ({"modes": ("lazy",)}, r"no mode 'lazy'; there are graph, eager"),
         ({"effort": "huge"}, r"no effort 'huge'; there are quick, default, exhaustive"),
         ({"sampler": "guess"}, r"no sampler 'guess'; there are lfbo, tpe"),
-        ({"variants": ("pool",)}, r"no variant 'pool'; it has bsp, pull, push"),
+        ({"variants": ("pool",)}, r"no variant 'pool'; it has bsp, pull, staged, push"),
         ({"shapes": ()}, r"0 shapes and 2 modes"),
         ({"shapes": (AllGatherGemm(1, 3584, 8192, 16),)}, r"needs world=16 GPUs and mi300x8 has 8"),
     ],

@@ -113,7 +113,7 @@ def test_a_stale_kernel_disables_exactly_its_leaves(content: dict[str, Any], sel
     push = selector.select(LARGE).config
     assert push.variant == "push"
     leaf = next(leaf for leaf in Tree.from_dict(content["trees"]["graph"]).leaves() if leaf.config == push)
-    pull = replace(leaf, config=Config("pull", **dict(push.knobs)), kernel_hash=content["kernels"]["pull"])
+    pull = replace(leaf, config=SPACE.complete(Config("pull")), kernel_hash=content["kernels"]["pull"])
     root = Split("m", 2048.0, pull, replace(leaf, kernel_hash="0" * 12))
     artifact = replace(parse_artifact(content), trees={"graph": Tree(OP, "graph", root, ())})
     stale, kept = Selector(artifact).select(LARGE), Selector(artifact).select(replace(LARGE, m=2048))

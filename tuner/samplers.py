@@ -89,7 +89,8 @@ class Feasible:
     def nearest(self, config: Config, numbers: np.ndarray) -> np.ndarray:
         """Those of these numbers whose configs differ from this one, which need not be feasible, in the fewest columns."""
         differing = (self.matrix[numbers] != self._encoded([config])).sum(axis=1)
-        return numbers[differing == differing.min()]
+        fewest: np.ndarray = numbers[differing == differing.min()]
+        return fewest
 
 
 def _part(space: Space, shape: Shape, chip: Chip, variant: str, pool: int) -> list[Config]:
@@ -256,7 +257,7 @@ class LfboSampler(FeasibleSampler):
             unseen = self.random.choice(unseen, self.CANDIDATES, replace=False)
         scores = self._scores(known, times, threshold, unseen)
         best = unseen[np.lexsort((self.random.random(len(unseen)), -scores))]
-        return best[: max(self.BATCH, len(self.seen) // 16)].tolist()
+        return [int(number) for number in best[: max(self.BATCH, len(self.seen) // 16)]]
 
     def _scores(self, known: np.ndarray, times: np.ndarray, threshold: float, unseen: np.ndarray) -> np.ndarray:
         """The probability of each unseen config to be at least as good as the threshold; `times` are infinite where they failed."""
@@ -272,7 +273,7 @@ class LfboSampler(FeasibleSampler):
 
     def _columns(self, numbers: np.ndarray) -> np.ndarray:
         """What the forest sees of these configs: their row of the matrix, and their hint, which is asked for once."""
-        rows = self.feasible.matrix[numbers]
+        rows: np.ndarray = self.feasible.matrix[numbers]
         if self.hint is None:
             return rows
         for number in numbers[np.isnan(self._hints[numbers])]:

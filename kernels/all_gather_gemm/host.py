@@ -177,7 +177,7 @@ def _fused(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
     if workspace.arch == "interpreter":
 
         def interpret(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
-            kernel.kernel[grid](a_ptr=a, b_ptr=b, c_ptr=c, **fixed, **kernel.constants | dict.fromkeys(_DESCRIPTORS))
+            kernel.kernel[grid](a_ptr=a, b_ptr=b, c_ptr=c, **fixed, **dict(kernel.constants) | dict.fromkeys(_DESCRIPTORS))
 
         return interpret
     launch = kernel.compile()[grid]

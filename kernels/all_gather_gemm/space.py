@@ -165,8 +165,9 @@ def _default_exchange(shape: AllGatherGemm) -> dict[str, int | str]:
 def _default_split(shape: AllGatherGemm, chip: Chip | None, knobs: dict[str, Any]) -> int:
     """As many parts as run at once, and as there are flags along K."""
     once = chip.units - knobs["comm_programs"] if chip is not None else 0
-    possible = [1, *(split for split in (2, 4, 8) if split <= _steps(shape, knobs) and _units(shape, knobs | {"split_k": split}) <= once)]
-    return possible[-1]
+    configs = [Config("push", **knobs, split_k=split) for split in (2, 4, 8)]
+    possible = [config["split_k"] for config in configs if config["split_k"] <= _steps(shape, config) and _units(shape, config) <= once]
+    return max(possible, default=1)
 
 
 SPACE = Space(

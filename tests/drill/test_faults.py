@@ -23,7 +23,7 @@ from tftune.tuner.search import EFFORTS, Effort
 
 pytestmark = pytest.mark.drill
 
-POOL, SHARE = 25, 0.3
+POOL, SHARE = 17, 0.3
 """Configs of each fused variant, each tried in both modes: a hundred trials. And how many of them are faulty."""
 BREAKING = ("hang", "crash", "wrong", "rank_error")
 """After these a fresh world starts; an allocation that fails while preparing leaves the ranks sound."""
