@@ -39,9 +39,10 @@ from tftune.tuner.node import Deadlines, NodeBench, Rounds
 OP = "all_gather_gemm"
 MARK = "TFTUNE_DRILL"
 """An environment variable that every process of a drill inherits, whoever its parent is by then."""
-CLEAN_SHARE, RESERVE_S = 0.4, 60.0
+CLEAN_SHARE, RESERVE_S = 0.2, 40.0
 """Of the time, for the clean search; and what is kept for ending, looking and comparing."""
 GPU_TOLERANCE_MIB = 64
+NEAR = 0.03
 SETTLE_S = 15.0
 """How long a driver may need to give memory back."""
 
@@ -75,7 +76,7 @@ def node(world: int) -> Scene:
     target = detect()
     if world > target.gpus:
         raise ValueError(f"--world {world} is more than the {target.gpus} GPUs of {target.name}")
-    return Scene(AllGatherGemm(64, 1024, 2048, world, shard="m"), target, False, Deadlines(check=15.0), Rounds())
+    return Scene(AllGatherGemm(64, 1024, 2048, world, shard="m"), target, False, Deadlines(check=8.0), Rounds())
 
 
 def emulated(world: int) -> Scene:
@@ -131,6 +132,9 @@ class Comparison:
     gaps: list[float]
     """Of each good fused trial: its ratio to BSP over the clean one's, less 1."""
     agreeing: int
+    """Of these, whose ratio is the clean one's within the joint interval."""
+    near: int
+    """The same within the larger of `NEAR` and the joint interval: an interval knows the noise of one world, not how two worlds differ."""
 
     @property
     def agree(self) -> float:
@@ -145,8 +149,8 @@ class Comparison:
 def compare(clean: Sequence[Trial], faulty: Sequence[Trial], drill: Drill) -> Comparison:
     """Trial by trial of the clean search; what failed there never came as far as its fault, and is left out."""
     found = {(trial.config, trial.mode): trial.outcome for trial in faulty}
-    result = Comparison(Counter(), Counter(), [], [], [], 0)
-    agreeing = 0
+    result = Comparison(Counter(), Counter(), [], [], [], 0, 0)
+    agreeing = near = 0
     for trial in (trial for trial in clean if isinstance(trial.outcome, Measurement)):
         fault, outcome = drill.fault(trial.shape, trial.config), found.get((trial.config, trial.mode))
         result.injected.update([fault] if fault else [])
@@ -158,9 +162,11 @@ def compare(clean: Sequence[Trial], faulty: Sequence[Trial], drill: Drill) -> Co
         elif isinstance(outcome, Failure):
             result.failed.append(f"{trial.config} in mode {trial.mode}: {outcome.kind}: {outcome.text}")
         elif trial.config.variant != "bsp":
-            result.gaps.append(ratio(outcome)[0] / ratio(trial.outcome)[0] - 1)
-            agreeing += agree(ratio(outcome), ratio(trial.outcome))
-    return replace(result, agreeing=agreeing)
+            gap, alike = ratio(outcome)[0] / ratio(trial.outcome)[0] - 1, agree(ratio(outcome), ratio(trial.outcome))
+            result.gaps.append(gap)
+            agreeing += alike
+            near += alike or abs(gap) <= NEAR
+    return replace(result, agreeing=agreeing, near=near)
 
 
 def ratio(outcome: Measurement) -> tuple[float, float, float]:
@@ -256,6 +262,7 @@ def report(scene: Scene, trials: int, found: Comparison, recoveries_s: Sequence[
         yield f"| {name} | {found.injected[name]} | {found.stored[name]} | {fault.kind} |"
     gaps = sorted(map(abs, found.gaps)) or [float("nan")]
     yield f"\ngood fused trials: {len(found.gaps)} compared, {found.agreeing} with the clean ratio to BSP within the joint interval"
+    yield f"and {found.near} within the larger of {NEAR:.0%} and that"
     yield f"difference of the ratios: {median(gaps):.2%} median, {gaps[-1]:.2%} worst"
     for what, names in (("lost", found.lost), ("failed without a fault", found.failed), ("left", remains)):
         yield "\n  ".join([f"{what}: {len(names)}", *names])
@@ -263,7 +270,8 @@ def report(scene: Scene, trials: int, found: Comparison, recoveries_s: Sequence[
     yield f"recoveries: {len(recoveries_s)}, {middle:.1f} s median, {worst:.1f} s worst"
     yield (
         f"RESULT drill target={scene.target.name} trials={trials} faults={found.injected.total()} stored={found.stored.total()} "
-        f"agree={found.agree:.3f} recovery_median_s={middle:.2f} recovery_worst_s={worst:.2f} left={len(remains)}"
+        f"agree={found.agree:.3f} near={found.near / max(1, len(found.gaps)):.3f} "
+        f"recovery_median_s={middle:.2f} recovery_worst_s={worst:.2f} left={len(remains)}"
     )
 
 

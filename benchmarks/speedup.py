@@ -107,8 +107,8 @@ def groups(trials: list[Trial]) -> dict[tuple[object, ...], list[Trial]]:
 
 
 def read(target: str, op: str = "all_gather_gemm") -> list[Trial]:
-    """The committed rows of one target and operation, oldest first."""
-    trials = [trial for path in sorted((ROWS / target).glob(f"{op}-*.jsonl")) for trial in read_rows(path)[1]]
+    """The committed rows of one target and operation, oldest first; those in folders below, which no artifact is trained on, too."""
+    trials = [trial for path in sorted((ROWS / target).rglob(f"{op}-*.jsonl")) for trial in read_rows(path)[1]]
     return sorted(trials, key=lambda trial: trial.created)
 
 
@@ -126,6 +126,16 @@ def readme(target: str = TARGET) -> str:
     return "\n\n".join(parts)
 
 
+def sets(target: str, op: str, trials: list[Trial]) -> Iterator[str]:
+    """A RESULT line for each named set of which every shape has rows, in each mode."""
+    for name, shapes in operation(op).shape_sets.items():
+        wanted = set(shapes(world=Target.parse(target).gpus))
+        for mode in ("graph", "eager"):
+            rows = lines([trial for trial in trials if trial.shape in wanted], mode)
+            if {row.shape for row in rows} == wanted:
+                yield result(rows, op=op, target=target, mode=mode, set=name, dtype="fp16", shard="k")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", default=TARGET)
@@ -136,7 +146,8 @@ def main() -> None:
         print(readme(options.target))
         return
     chip = Target.parse(options.target).chip
-    for _, trials in groups(read(options.target, options.op)).items():
+    committed = read(options.target, options.op)
+    for _, trials in groups(committed).items():
         shape = trials[0].shape.to_dict()
         names = {name: value for name, value in shape.items() if name != "m"}
         for mode in ("graph", "eager"):
@@ -148,6 +159,7 @@ def main() -> None:
                 print(f"\nwhat the rates of {chip.name} allow, computed, and the winner, measured; microseconds\n")
                 print("\n".join(limit.table(shares)))
                 print(limit.result(shares, op=options.op, target=options.target, mode=mode, **names))
+    print("\n" + "\n".join(sets(options.target, options.op, committed)))
 
 
 if __name__ == "__main__":

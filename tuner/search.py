@@ -222,8 +222,14 @@ class _SearchStage:
         if shape not in self._kept:
             if self.pool is None:
                 self._kept.clear()
-            self._kept[shape] = Feasible.of(self.space, shape, self.chip, self.variants, self.pool, self._defaults(shape))
+            likely = () if self.pool is None else (*self._defaults(shape), *self._won_nearby(shape))
+            self._kept[shape] = Feasible.of(self.space, shape, self.chip, self.variants, self.pool, likely)
         return self._kept[shape]
+
+    def _won_nearby(self, shape: Shape) -> list[Config]:
+        """What a pool must hold, too: winners of the nearest shapes in any mode, those that are possible here."""
+        won = [config for mode in MODES for config in self._winners(shape, mode) if config.variant in self.variants]
+        return [config for config in won if self.space.why_invalid(shape, config, self.chip) is None]
 
     def _feasible_at(self, place: Place) -> Feasible:
         """What may be tried in one mode of a shape: every feasible config, or those that the bench knows."""
@@ -310,10 +316,13 @@ class _SearchStage:
 
     def _nearest(self, track: _Track) -> list[Config]:
         """The winners of the nearest shapes that were searched in this mode and are possible here."""
-        shape, mode = track.place
+        return [config for config in self._winners(*track.place) if config in track.proposer.feasible]
+
+    def _winners(self, shape: Shape, mode: str) -> list[Config]:
+        """Of the nearest other shapes that were searched in this mode."""
         others = sorted((place for place in self.rows.places(mode) if place[0] != shape), key=lambda place: distance(shape, place[0]))
         won = [winners for place in others if (winners := self.rows.winners(place))]
-        return [config for winners in won[:NEAREST] for config in winners if config in track.proposer.feasible]
+        return [config for winners in won[:NEAREST] for config in winners]
 
 
 def distance(one: Shape, other: Shape) -> float:
