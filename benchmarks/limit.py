@@ -1,7 +1,8 @@
 """The physical limit of one all_gather_gemm call, *computed* from the rates of its chip, and how near a *measured* time comes to it.
 
-No call can end before its slowest resource has done its part, nor before one flag has flown. A share of 1 cannot be reached: the
-GEMM's last step waits for the last transfer, so that the two never overlap from end to end.
+No call can end before its slowest resource has done its part, nor before one flag has flown. A share of 1 is hardly reached: the
+GEMM's last step waits for the last transfer, so that the two never overlap from end to end. Where B alone is read for long, it is, to the
+percent that the rates are known.
 """
 
 from __future__ import annotations

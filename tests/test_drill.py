@@ -136,7 +136,8 @@ def test_the_result_is_one_line(drill: ModuleType, faults: Drill, monkeypatch: p
     assert play(drill, monkeypatch, rows(drill, faults)) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[-1] == (
-        "RESULT drill target=emulatedx2 trials=104 faults=30 stored=30 agree=1.000 recovery_median_s=2.00 recovery_worst_s=6.00 left=0"
+        "RESULT drill target=emulatedx2 trials=104 faults=30 stored=30 agree=1.000 near=1.000 "
+        "recovery_median_s=2.00 recovery_worst_s=6.00 left=0"
     )
     assert [line for line in out if re.fullmatch(r"\| hang \| \d+ \| \d+ \| hang \|", line)]
 
@@ -164,4 +165,4 @@ def test_the_deadline_stops_even_a_search_that_keeps_every_error(drill: ModuleTy
 def test_too_little_time_is_refused(drill: ModuleType, capsys: Any) -> None:
     with pytest.raises(SystemExit):
         drill.main(["--emulated", "--seconds", "30"])
-    assert "--seconds 30 is too little: 60 s of it are for ending and comparing" in capsys.readouterr().err
+    assert "--seconds 30 is too little: 40 s of it are for ending and comparing" in capsys.readouterr().err
