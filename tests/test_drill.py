@@ -93,6 +93,17 @@ def test_what_went_wrong_is_named(drill: ModuleType, faults: Drill) -> None:
     assert off.agreeing == 71 and min(off.gaps) == pytest.approx(-2 / 3) and off.sound
 
 
+def test_a_ratio_outside_its_interval_is_near_up_to_3_percent(drill: ModuleType, faults: Drill) -> None:
+    """Times without noise, whose intervals are points: 0, 2 and 5 % slower than in the clean search."""
+    good = next(trial for trial in rows(drill, faults) if trial.outcome == GOOD and trial.config.variant != "bsp")
+
+    def timed(us: float) -> Trial:
+        return replace(good, outcome=Measurement((us,) * 4, (10.0,) * 4, 1e-4))
+
+    found = [drill.compare([timed(20.0)], [timed(us)], faults) for us in (20.0, 20.4, 21.0)]
+    assert [(each.agreeing, each.near) for each in found] == [(1, 1), (0, 1), (0, 0)]
+
+
 def test_a_config_that_fails_cleanly_is_left_out(drill: ModuleType, faults: Drill) -> None:
     clean = [replace(trial, outcome=Failure("compile", "x")) if trial.config.variant == "push" else trial for trial in rows(drill, None)]
     found = drill.compare(clean, rows(drill, faults), faults)
