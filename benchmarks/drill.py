@@ -64,7 +64,7 @@ class Scene:
 
     def configs(self, pool: int) -> tuple[Config, ...]:
         """What a search with this pool tries."""
-        from tftune.tuner.samplers import Feasible
+        from tftune.tuner.feasible import Feasible
 
         space, chip = operation(OP).space, self.target.chip
         defaults = [space.complete(config) for config in space.defaults(self.shape, chip)]

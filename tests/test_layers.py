@@ -34,7 +34,7 @@ WITHOUT_TORCH = (
     "tftune/cli.py",
     "db/*.py",
     "models/*.py",
-    *(f"tuner/{name}.py" for name in ("stats", "benches", "samplers", "search", "finals", "rows", "selftest")),
+    *(f"tuner/{name}.py" for name in ("stats", "benches", "feasible", "samplers", "search", "finals", "rows", "selftest")),
 )
 """Files of `make search`, which installs no torch."""
 

@@ -14,7 +14,8 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.chips import H200, MI300X
 from tftune.kernels.space import Choice, Config, Rule, Space
-from tftune.tuner.samplers import SAMPLERS, Feasible, Hint, Proposer, config_of, finished, make_sampler, parameters, suggest
+from tftune.tuner.feasible import Feasible
+from tftune.tuner.samplers import SAMPLERS, Hint, Proposer, config_of, finished, make_sampler, parameters, suggest
 
 SHAPE = AllGatherGemm(m=64, n=3584, k=8192, world=8)
 POWERS = (16, 32, 64, 128, 256, 512, 1024)

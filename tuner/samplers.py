@@ -7,11 +7,8 @@ and never ask for one twice; a failed trial is a result that they learn from.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from hashlib import sha256
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,96 +17,14 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.samplers import BaseSampler, TPESampler
 from optuna.trial import FrozenTrial, TrialState
 
-from tftune.kernels.chips import Chip
-from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config, Space
+from tftune.tuner.feasible import Feasible
 
 Hint = Callable[[Config], float]
 """What is believed of a config before it is measured: the smaller the better, in any unit."""
 
-DRAWS = 50
-"""Draws for each config of a pool, before its variant's configs are listed."""
 PENALTY = 1e6
 """What a failed config is told to TPE, which only ranks values: it ignores trials told as failed."""
-
-
-class Feasible:
-    """Configs that are possible, numbered, with the matrix that a model of them is fitted on.
-
-    `matrix` is float32 [configs, columns]: one column for each variant (0 or 1) and for each knob name, shared by the variants that
-    have it: its value, or its place among the values where they are words, and -1 where the variant lacks it.
-    """
-
-    def __init__(self, space: Space, configs: Iterable[Config]) -> None:
-        self.space, self.configs = space, tuple(configs)
-        self.index = {config: number for number, config in enumerate(self.configs)}
-
-    @classmethod
-    def of(
-        cls,
-        space: Space,
-        shape: Shape,
-        chip: Chip,
-        variants: tuple[str, ...] = (),
-        pool: int | None = None,
-        always: Sequence[Config] = (),
-    ) -> Feasible:
-        """Every possible config of one shape on one chip.
-
-        `pool` keeps that many configs of each variant, a fixed random part that shapes share, so that kernels compiled for one serve
-        the others; and the configs of `always`, which must be possible.
-        """
-        if pool is None:
-            return cls(space, space.configs(shape, chip, variants))
-        parts = [_part(space, shape, chip, variant, pool) for variant in variants or space.variants]
-        return cls(space, dict.fromkeys([*(config for part in parts for config in part), *always]))
-
-    def __len__(self) -> int:
-        return len(self.configs)
-
-    def __contains__(self, config: Config) -> bool:
-        return config in self.index
-
-    @cached_property
-    def matrix(self) -> np.ndarray:
-        return self._encoded(self.configs)
-
-    def _encoded(self, configs: Sequence[Config]) -> np.ndarray:
-        choices = [choice for variant in self.space.variants for choice in self.space.choices(variant)]
-        words = {choice.name: choice.values for choice in choices if isinstance(choice.values[0], str)}
-        columns = {name: place for place, name in enumerate([*self.space.variants, *dict.fromkeys(choice.name for choice in choices)])}
-        matrix = np.full((len(configs), len(columns)), -1, dtype=np.float32)
-        matrix[:, : len(self.space.variants)] = 0
-        for row, config in zip(matrix, configs, strict=True):
-            row[columns[config.variant]] = 1
-            for name, value in config.knobs:
-                row[columns[name]] = words[name].index(value) if name in words else value
-        return matrix
-
-    def nearest(self, config: Config, numbers: np.ndarray) -> np.ndarray:
-        """Those of these numbers whose configs differ from this one, which need not be feasible, in the fewest columns."""
-        differing = (self.matrix[numbers] != self._encoded([config])).sum(axis=1)
-        fewest: np.ndarray = numbers[differing == differing.min()]
-        return fewest
-
-
-def _part(space: Space, shape: Shape, chip: Chip, variant: str, pool: int) -> list[Config]:
-    """At most `pool` possible configs of a variant. Drawn, since listing hundreds of thousands takes seconds for each shape; listed
-    where so few of the draws are possible that there cannot be many."""
-    drawn = space.drawn(shape, chip, variant, DRAWS * pool)
-    found = list(islice(_once(drawn), pool))
-    if len(found) < pool:
-        rest = set(space.configs(shape, chip, (variant,))) - set(found)
-        found += sorted(rest, key=lambda config: sha256(str(config.knobs).encode()).digest())[: pool - len(found)]
-    return found
-
-
-def _once(configs: Iterable[Config]) -> Iterator[Config]:
-    seen: set[Config] = set()
-    for config in configs:
-        if config not in seen:
-            seen.add(config)
-            yield config
 
 
 def parameters(config: Config) -> dict[str, Any]:

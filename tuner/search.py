@@ -24,9 +24,10 @@ from tftune.kernels.registry import Operation, operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.tuner.benches import Bench, Predict
+from tftune.tuner.feasible import Feasible
 from tftune.tuner.finals import Best, conclude, final_stage
 from tftune.tuner.rows import BSP, Place, Rows, ratio
-from tftune.tuner.samplers import SAMPLERS, Feasible, Hint, Proposer, finished
+from tftune.tuner.samplers import SAMPLERS, Hint, Proposer, finished
 
 SEARCH_SHARE = 0.8
 """Of a wall-clock budget; the rest is for the final stage."""
