@@ -64,7 +64,8 @@ def test_mistakes_list_what_is_known(config: Config, sentence: str) -> None:
         (AllGatherGemm(256, 64, 8192, 8, shard="m"), Config("pull", block_m=64, block_n=64), None, "rows_per_flag must not exceed"),
         (AllGatherGemm(4096, 3584, 512, 8), Config("pull"), None, "k_per_flag must not exceed"),
         (AllGatherGemm(4096, 3584, 512, 8), Config("pull", k_per_flag=256, block_k=128), None, "block_k must not exceed"),
-        (AllGatherGemm(1 << 20, 64, 8192, 8), Config("push", block_n=64, rows_per_flag=16, k_per_flag=256), None, "at most 16384 flags"),
+        (AllGatherGemm(1 << 20, 64, 8192, 8), Config("push", block_n=64, rows_per_flag=16, k_per_flag=256), None, "at most 8192 flags"),
+        (AllGatherGemm(8192, 64, 53248, 8), Config("push", block_n=64, rows_per_flag=16, k_per_flag=256), None, "that peers set"),
         (AllGatherGemm(128, 3584, 8192, 8), Config("push"), None, "group_m must be 1"),
         (LARGE, Config("push", block_m=16, block_n=32), H200, "at least 8 accumulators"),
         (LARGE, Config("push", block_m=256, block_n=256), H200, "at most 128 fp32 accumulators"),
@@ -141,3 +142,17 @@ def test_operations_are_listed() -> None:
     assert operation("all_gather_gemm").space is SPACE and operation("all_gather_gemm").shape is AllGatherGemm
     with pytest.raises(ValueError, match=f"no operation 'softmax'; the operations are {', '.join(OPS)}"):
         operation("softmax")
+
+
+def test_peers_never_set_the_flags_that_a_rank_keeps_for_itself() -> None:
+    """A peer one call ahead, in `push`, would release a wait of `staged` for what this rank has not pulled yet."""
+    pytest.importorskip("triton")
+    from tftune.kernels.symmetric import READY_FLAGS
+
+    shape = AllGatherGemm(16 * READY_FLAGS.value, 64, 1024, 4)
+    for variant in ("pull", "staged", "push"):
+        assert SPACE.why_invalid(shape, Config(variant, block_n=64, rows_per_flag=16, k_per_flag=1024)) is None
+        sentence = SPACE.why_invalid(shape, Config(variant, block_n=64, rows_per_flag=16, k_per_flag=256))
+        assert sentence is None or "that peers set" in sentence
+    beyond = AllGatherGemm(16 * READY_FLAGS.value + 1, 64, 1024, 4)
+    assert SPACE.why_invalid(beyond, Config("push", block_n=64, rows_per_flag=16, k_per_flag=256))

@@ -84,6 +84,7 @@ def _check_operand(name: str, tensor: torch.Tensor, size: tuple[int, ...], like:
 def prepare(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
     """A call (a, b, c) for this shape and config: compiled, with buffers allocated; not collective, and launches nothing.
 
+    Its scratch lives as long as it does: whoever captures it in a graph keeps it as long as the graph.
     Raises ValueError with the rule's sentence for an impossible config, and where the workspace is too small.
     """
     config = SPACE.complete(config)
@@ -167,6 +168,8 @@ def _fused(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
     kernel = source(shape, config, workspace.arch)
     grid = (programs(shape, config, workspace.units), 1, 1)
     split = config["split_k"] > 1
+    if (computing := grid[0] - config["comm_programs"]) < config["split_k"] and workspace.arch != "interpreter":
+        raise ValueError(f"{computing} programs cannot run split_k={config['split_k']} parts of a tile at once; take fewer comm_programs")
     payload, generation_rows = placed(shape, workspace)
     fixed = dict(
         parts_ptr=torch.empty(parts_bytes(shape, config) // 4 if split else 4, dtype=torch.float32, device=workspace.device),
@@ -187,13 +190,17 @@ def _fused(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
     from triton.tools.tensor_descriptor import TensorDescriptor
 
     a_block, _, b_block = _blocks(shape, config)
+
+    def descriptor(rows: torch.Tensor, block: list[int]) -> TensorDescriptor:  # by its sizes: a tensor of one row may have any stride
+        return TensorDescriptor(rows, list(rows.shape), [rows.shape[1], 1], block)
+
     rows = (generation_rows + shape.world * shape.shard_rows, shape.shard_columns)
     element = {"fp16": torch.float16, "bf16": torch.bfloat16}[shape.dtype]
     whole = workspace.payload_tensor[payload - workspace.payload :].view(element)[: rows[0] * rows[1]].view(rows)
-    payload_desc = TensorDescriptor.from_tensor(whole, a_block)
+    payload_desc = descriptor(whole, a_block)
 
     def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
-        launch(a, b, c, TensorDescriptor.from_tensor(a, a_block), payload_desc, TensorDescriptor.from_tensor(b, b_block), *tail)
+        launch(a, b, c, descriptor(a, a_block), payload_desc, descriptor(b, b_block), *tail)
 
     return call
 

@@ -87,10 +87,10 @@ RULES = (
          lambda s, c, chip: c["rows_per_flag"] <= max(16, _round_up_to_power(s.shard_rows)), _FUSED),
     Rule("k_per_flag must not exceed four times a shard's columns, unless it is the smallest",
          lambda s, c, chip: c["k_per_flag"] <= max(256, 4 * s.shard_columns), _FUSED),
-    Rule(f"one source may have at most {FLAGS_PER_SOURCE} flags: take larger rows_per_flag or k_per_flag",
-         lambda s, c, chip: _flags(s, c) <= FLAGS_PER_SOURCE, ("pull", "push")),
-    Rule(f"one source may have at most {FLAGS_PER_SOURCE // 2} chunks, each with two flags: take larger rows_per_flag or k_per_flag",
-         lambda s, c, chip: _flags(s, c) <= FLAGS_PER_SOURCE // 2, ("staged",)),
+    # Not all of FLAGS_PER_SOURCE for any variant: the second half belongs to this rank's own signals (`staged`), and a peer that is one
+    # call ahead must not write there.
+    Rule(f"one source may have at most {FLAGS_PER_SOURCE // 2} flags that peers set: take larger rows_per_flag or k_per_flag",
+         lambda s, c, chip: _flags(s, c) <= FLAGS_PER_SOURCE // 2, _FUSED),
     Rule("block_k must not exceed a shard's columns rounded up to a power of two, and 64 at least",
          lambda s, c, chip: c["block_k"] <= max(64, _round_up_to_power(s.shard_columns)), _FUSED),
     Rule("group_m must be 1 where there is one row tile",
