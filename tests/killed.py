@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tftune.db.target import Target
 from tftune.db.trial import MODES, Outcome, Trial
@@ -41,7 +42,7 @@ def predicted(shape: Shape, config: Config, mode: str, chip: Chip) -> float:
 
 
 class Notes:
-    """Notes each finished measurement, and what the search says is committed."""
+    """Notes each finished measurement, alone or compared with others, and what the search says is committed."""
 
     def __init__(self, folder: Path) -> None:
         self.file = os.open(folder / "notes", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -82,14 +83,24 @@ def resumable(kind: str, folder: Path) -> list[Best]:
     from tftune.tuner.search import search
 
     bench, notes = bench_of(kind), Notes(folder)
-    measure: Any = bench.measure
+    measure, compare = bench.measure, bench.compare
 
     def noted(shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
-        outcome: Outcome = measure(shape, config, mode, baseline, stage=stage)
-        notes.note("measured", (str(shape), str(config), mode, stage))
+        outcome = measure(shape, config, mode, baseline, stage=stage)
+        if compare is None or stage == "search":  # else it is a part of a comparison
+            notes.note("measured", (str(shape), str(config), mode, stage))
         return outcome
 
+    def noted_together(shape: Shape, configs: Sequence[Config], mode: str, baseline: Config) -> list[Outcome]:
+        assert compare is not None
+        outcomes = compare(shape, configs, mode, baseline)
+        for config in (baseline, *configs):
+            notes.note("compared", (str(shape), str(config), mode, "final"))
+        return outcomes
+
     bench.measure = noted  # type: ignore[method-assign]
+    if compare is not None:
+        bench.compare = noted_together  # type: ignore[method-assign]
     with Store.open(folder / "a.db") as store:
         try:
             return search("all_gather_gemm", SHAPES[kind], MODES, bench, store, effort="quick", progress=notes)
