@@ -30,16 +30,26 @@ def pointer(address, COLUMNS: tl.constexpr, DTYPE: tl.constexpr):
 
 
 @triton.jit
-def first_unit(control, pid, COMM_PROGRAMS: tl.constexpr, units, SCHEDULE: tl.constexpr, ARCH: tl.constexpr):
-    """The first piece of work of a program, by its number among those that compute; or, dynamic, the next that nobody has claimed.
+def by_die(number, programs, XCDS: tl.constexpr):
+    """A program's place where each die takes a run of neighbours: the hardware deals programs to dies in turn, so that tiles which share
+    rows of A or columns of B would else lie in the caches of different dies. One to one also where XCDS does not divide the programs."""
+    die, within = number % XCDS, number // XCDS
+    return die * (programs // XCDS) + min(die, programs % XCDS) + within
+
+
+@triton.jit
+def first_unit(control, pid, COMM_PROGRAMS: tl.constexpr, XCDS: tl.constexpr, units, SCHEDULE: tl.constexpr, ARCH: tl.constexpr):
+    """The first piece of work of a program, by its place among those that compute; or, dynamic, the next that nobody has claimed.
 
     In the interpreter a communicating program claims none: programs run one after another there, and it would wait for ever for
     peers that wait for the next one.
     """
     if pid < COMM_PROGRAMS and (SCHEDULE == "static" or ARCH == "interpreter"):
         unit = units
+    elif SCHEDULE == "static":
+        unit = by_die(pid - COMM_PROGRAMS, tl.num_programs(0) - COMM_PROGRAMS, XCDS)
     else:
-        unit = next_unit(control, pid - tl.num_programs(0), COMM_PROGRAMS, SCHEDULE)
+        unit = next_unit(control, 0, COMM_PROGRAMS, SCHEDULE)
     return unit
 
 
@@ -117,8 +127,9 @@ def add_parts(
 ):  # fmt: skip
     """Leave this part of a tile in fp32, wait for the tile's other parts, then add one slice of rows of all of them, in a fixed order.
 
-    The wait ends, since a tile's parts are numbered one after another and so taken by programs that run at once; the counter only
-    grows. The interpreter runs programs one after another: there the last to arrive adds every slice.
+    The wait ends, since a program takes its pieces in rising order of tiles, and a tile has no more parts than there are programs: all
+    parts of the first tile that is not done are taken. The counter only grows. The interpreter runs programs one after another: there
+    the last to arrive adds every slice.
     """
     SLICE: tl.constexpr = BLOCK_M // SPLIT_K
     inside = tl.arange(0, BLOCK_M)[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
@@ -203,7 +214,7 @@ def multiply_all(
     epoch, generation_rows, M, rank,
     N: tl.constexpr, K: tl.constexpr, WORLD: tl.constexpr, SHARD_IS_M: tl.constexpr, B_IS_NK: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr, SPLIT_K: tl.constexpr,
-    SCHEDULE: tl.constexpr, COMM_PROGRAMS: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_PER_FLAG: tl.constexpr,
+    SCHEDULE: tl.constexpr, XCDS: tl.constexpr, COMM_PROGRAMS: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_PER_FLAG: tl.constexpr,
     FIRST_FLAG: tl.constexpr, REMOTE: tl.constexpr, LOADS: tl.constexpr,
     EVEN_K: tl.constexpr, EVEN_N: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
@@ -232,7 +243,7 @@ def multiply_all(
             b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [N, 1], [BLOCK_K, BLOCK_N])
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     units = tiles_m * tiles_n * SPLIT_K
-    unit = first_unit(control, tl.program_id(0), COMM_PROGRAMS, units, SCHEDULE, ARCH)
+    unit = first_unit(control, tl.program_id(0), COMM_PROGRAMS, XCDS, units, SCHEDULE, ARCH)
     while unit < units:
         tile, part = unit // SPLIT_K, unit % SPLIT_K
         tile_m, tile_n = tile_order(tile, tiles_m, tiles_n, GROUP_M)

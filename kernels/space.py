@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from random import Random
 from typing import Any
@@ -70,6 +70,12 @@ class Choice:
     values: tuple[Knob, ...]
     meaning: str
     default: Knob
+    arch: str = ""
+    """How the architectures begin that have this knob; on any other, or none known, only the default is chosen."""
+
+    def on(self, chip: Chip | None) -> Choice:
+        """What is left to choose on this chip."""
+        return self if (chip.arch if chip else "").startswith(self.arch) else replace(self, values=(self.default,))
 
     def __post_init__(self) -> None:
         if self.default not in self.values:
@@ -139,6 +145,9 @@ class Space:
         Raises ValueError for an unknown variant, knob or value: that is a mistake, not a property of the shape.
         """
         complete = self.complete(config)
+        for choice in self.choices(config.variant):
+            if chip is not None and complete[choice.name] not in choice.on(chip).values:
+                return f"{choice.name} is for chips whose architecture begins with {choice.arch}"
         for rule in self.rules:
             if rule.applies(config.variant) and not rule.holds(shape, complete, chip):
                 return rule.sentence
@@ -147,7 +156,7 @@ class Space:
     def configs(self, shape: Shape, chip: Chip | None = None, variants: tuple[str, ...] = ()) -> Iterator[Config]:
         """Every possible config of a shape, in a fixed order: variants as declared, knobs as declared."""
         for variant in variants or self.variants:
-            for values in _possible(self.choices(variant), self._rules(variant), {}, shape, chip):
+            for values in _possible(self._choices(variant, chip), self._rules(variant), {}, shape, chip):
                 yield Config(variant, **values)
 
     def drawn(self, shape: Shape, chip: Chip | None, variant: str, draws: int) -> Iterator[Config]:
@@ -155,11 +164,14 @@ class Space:
 
         The sequence is the same for every shape, so that shapes share configs.
         """
-        random, choices, rules = Random(f"{self.op}/{variant}"), self.choices(variant), self._rules(variant)
+        random, choices, rules = Random(f"{self.op}/{variant}"), self._choices(variant, chip), self._rules(variant)
         for _ in range(draws):
             values = {choice.name: random.choice(choice.values) for choice in choices}
             if all(rule.holds(shape, values, chip) for rule in rules):
                 yield Config(variant, **values)
+
+    def _choices(self, variant: str, chip: Chip | None) -> tuple[Choice, ...]:
+        return tuple(choice.on(chip) for choice in self.choices(variant))
 
     def _rules(self, variant: str) -> list[Rule]:
         return [rule for rule in self.rules if rule.applies(variant)]

@@ -68,8 +68,8 @@ def configs(shape: AllGatherGemm) -> tuple[Config, ...]:
     by descriptors where they are possible."""
     large, deep = shape.m > 64, shape.shard == "k" and shape.shard_columns > 256
     small = dict(block_m=16, block_n=32, block_k=64, rows_per_flag=16, k_per_flag=256, group_m=1)
-    tall = small | dict(block_m=64, block_n=64, group_m=8, rows_per_flag=64 if shape.shard_rows > 32 else 16)
-    split = small | dict(block_n=64, block_k=128, split_k=4)
+    tall = small | dict(block_m=64, block_n=64, group_m=8, xcds=8, rows_per_flag=64 if shape.shard_rows > 32 else 16)
+    split = small | dict(block_n=64, block_k=128, split_k=4, xcds=8)
     knobs = [tall] * large + [small] * (not large) + [split] * deep
     forms = [config for config in SPACE.defaults(shape, None) if config.variant == "bsp"]
     fused = [Config(variant, num_warps=4, comm_programs=8, **chosen) for variant in FUSED for chosen in knobs]

@@ -73,9 +73,10 @@ def _shapes(world: int) -> list[Any]:
 
 
 def _cases(world: int) -> list[tuple[Any, Any]]:
-    """Every variant at every shape, with its default config and some random ones."""
+    """Every variant at every shape, with its default config and some random ones; and more parts of tiles than run at once."""
     from tftune.kernels.all_gather_gemm.space import SPACE
     from tftune.kernels.chips import H200
+    from tftune.kernels.space import Config
 
     pick = random.Random(0)
     cases = []
@@ -83,7 +84,8 @@ def _cases(world: int) -> list[tuple[Any, Any]]:
         cases += [(shape, config) for config in SPACE.defaults(shape, H200)]
         for variant in ("pull", "staged", "push"):
             cases += [(shape, config) for config in pick.sample(list(SPACE.configs(shape, H200, (variant,))), 2)]
-    return cases
+    rounds = dict(block_m=64, block_n=64, split_k=4, num_warps=4, rows_per_flag=64, k_per_flag=256)
+    return cases + [(_shapes(world)[3], SPACE.complete(Config(variant, **rounds))) for variant in ("pull", "staged", "push")]
 
 
 def _contract(rank: int, world: int, folder: str) -> None:

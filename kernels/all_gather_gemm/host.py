@@ -113,6 +113,7 @@ def payload_bytes(shape: AllGatherGemm) -> int:
 def source(shape: AllGatherGemm, config: Config, arch: str) -> KernelSource:
     """The kernel of a fused config with everything that decides its code. `arch`: `cuda`, `hip` or `interpreter`. M and rank are
     left open, so that one binary serves every M and every rank."""
+    config = SPACE.complete(config)
     kernel = getattr(import_module(f"tftune.kernels.all_gather_gemm.{config.variant}"), config.variant)
     constants, types = _constants(shape, config, arch), {name: text.format(shape.dtype) for name, text in _TYPES.items()}
     if constants["LOADS"] == "descriptor":
@@ -121,7 +122,7 @@ def source(shape: AllGatherGemm, config: Config, arch: str) -> KernelSource:
         constants |= dict.fromkeys(_DESCRIPTORS)
     options = {"num_warps": config["num_warps"], "num_stages": config["num_stages"], "launch_cooperative_grid": True}
     if arch == "hip":
-        options["matrix_instr_nonkdim"] = 16
+        options |= {"matrix_instr_nonkdim": 16, "waves_per_eu": config["waves_per_eu"]}
     return KernelSource(kernel, types, constants, _DIVISIBLE, options)
 
 
@@ -133,7 +134,7 @@ def _blocks(shape: AllGatherGemm, config: Config) -> tuple[list[int], ...]:
 
 def kernel_source(shape: AllGatherGemm, config: Config, chip: Chip) -> KernelSource | None:
     """What must be compiled ahead for this config on this chip; None where it is all library calls."""
-    return None if config.variant == "bsp" else source(shape, SPACE.complete(config), "hip" if chip.arch.startswith("gfx") else "cuda")
+    return None if config.variant == "bsp" else source(shape, config, "hip" if chip.arch.startswith("gfx") else "cuda")
 
 
 def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any]:
@@ -144,7 +145,7 @@ def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any
     return dict(
         N=shape.n, K=shape.k, WORLD=shape.world, SHARD_IS_M=shape.shard == "m", B_IS_NK=shape.b_layout == "nk",
         BLOCK_M=config["block_m"], BLOCK_N=config["block_n"], BLOCK_K=config["block_k"], GROUP_M=config["group_m"],
-        SPLIT_K=config["split_k"], SCHEDULE=config["schedule"], COMM_PROGRAMS=config["comm_programs"],
+        SPLIT_K=config["split_k"], SCHEDULE=config["schedule"], XCDS=config["xcds"], COMM_PROGRAMS=config["comm_programs"],
         ROWS_PER_FLAG=config["rows_per_flag"], K_PER_FLAG=config["k_per_flag"],
         COPY_ROWS=copy_rows, COPY_COLUMNS=copy_columns,
         LOADS=dict(config.knobs).get("loads", "pointer"),

@@ -17,7 +17,13 @@ _TILE = (
     Choice("num_warps", (4, 8), "warps (waves) of one program", 8),
     Choice("num_stages", (2, 3, 4, 5), "depth of the software pipeline of the loop over K", 3),
 )
-_LOADS = Choice("loads", ("pointer", "descriptor"), "how tiles come: by pointers, or by tensor descriptors (Hopper's TMA)", "pointer")
+_LOADS = Choice(
+    "loads", ("pointer", "descriptor"), "how tiles come: by pointers, or by tensor descriptors (Hopper's TMA)", "pointer", "sm_"
+)
+_CDNA = (
+    Choice("xcds", (1, 8), "dies that programs are dealt to in turn; 8 gives each die of an MI300X neighbouring tiles", 1, "gfx"),
+    Choice("waves_per_eu", (0, 2), "waves that registers must leave room for on each SIMD; 0 leaves it to the compiler", 0, "gfx"),
+)
 _EXCHANGE = (
     Choice(
         "schedule", ("static", "dynamic"), "tiles by turn; or each as it is claimed, which lets communicating programs compute", "static"
@@ -50,9 +56,13 @@ def _steps(shape: AllGatherGemm, config: Config) -> int:
     return chunks * (shape.world if shape.shard == "k" else 1)
 
 
+def _tiles(shape: AllGatherGemm, config: Config) -> int:
+    return int(-(-shape.m // config["block_m"]) * -(-shape.n // config["block_n"]))
+
+
 def _units(shape: AllGatherGemm, config: Config) -> int:
     """Pieces of work: parts of tiles."""
-    return int(-(-shape.m // config["block_m"]) * -(-shape.n // config["block_n"]) * config["split_k"])
+    return _tiles(shape, config) * int(config["split_k"])
 
 
 def parts_bytes(shape: AllGatherGemm, config: Config) -> int:
@@ -97,8 +107,10 @@ RULES = (
          lambda s, c, chip: c["group_m"] == 1 or s.m > c["block_m"], _FUSED),
     Rule("split_k must not exceed the flags along K: world times a shard's column chunks, or its column chunks alone along M",
          lambda s, c, chip: c["split_k"] <= _steps(s, c), _FUSED),
-    Rule("split_k must be 1 unless all parts of all tiles run at once",
-         lambda s, c, chip: c["split_k"] == 1 or chip is None or _units(s, c) <= chip.units - c["comm_programs"], _FUSED),
+    Rule("split_k must be 1 where there is a whole tile for each program that computes",
+         lambda s, c, chip: c["split_k"] == 1 or chip is None or _tiles(s, c) <= chip.units - c["comm_programs"], _FUSED),
+    Rule("xcds must be 1 where programs claim tiles: which die takes one is not known",
+         lambda s, c, chip: c["xcds"] == 1 or c["schedule"] == "static", _FUSED),
     Rule("schedule must be static where every program has one tile at most",
          lambda s, c, chip: chip is None or c["schedule"] == "static" or _units(s, c) > chip.units - c["comm_programs"], _FUSED),
     Rule("a tile must give each thread at least 8 accumulators: take fewer warps",
@@ -107,8 +119,6 @@ RULES = (
          lambda s, c, chip: chip is None or _registers(c, chip) <= 128, _FUSED),
     Rule("the pipeline's tiles must fit the chip's shared memory: take a smaller tile or fewer stages",
          lambda s, c, chip: chip is None or _shared_bytes(s, c, chip) <= chip.shared_bytes, _FUSED),
-    Rule("descriptor loads need a chip with tensor descriptors in hardware: sm_90",
-         lambda s, c, chip: c["loads"] == "pointer" or chip is None or chip.arch.startswith("sm_"), ("staged", "push")),
     Rule("descriptor loads need a shard's columns to be a multiple of block_k, and N of 8",
          lambda s, c, chip: c["loads"] == "pointer" or (s.shard_columns % c["block_k"] == 0 and s.n % 8 == 0), ("staged", "push")),
     Rule("descriptor loads need a shard's rows to be a multiple of block_m where A is sharded along M",
@@ -147,6 +157,7 @@ def _default_tile(shape: AllGatherGemm, chip: Chip | None) -> dict[str, int]:
         group_m=8 if shape.m > block_m else 1,
         num_warps=8 if block_m * block_n >= 64 * 128 else 4,
         num_stages=2 if cdna else 3 if block_n == 256 else 5 if block_m <= 32 else 4,
+        xcds=8 if cdna else 1,
     )
 
 
@@ -174,9 +185,9 @@ SPACE = Space(
     op="all_gather_gemm",
     variants={
         "bsp": (_FORM,),
-        "pull": _TILE + _EXCHANGE,
-        "staged": (*_TILE, _LOADS, *_EXCHANGE),
-        "push": (*_TILE, _LOADS, *_EXCHANGE),
+        "pull": _TILE + _EXCHANGE + _CDNA,
+        "staged": (*_TILE, _LOADS, *_EXCHANGE, *_CDNA),
+        "push": (*_TILE, _LOADS, *_EXCHANGE, *_CDNA),
     },
     rules=RULES,
     defaults=defaults,
