@@ -218,7 +218,8 @@ def multiply_all(
     FIRST_FLAG: tl.constexpr, REMOTE: tl.constexpr, LOADS: tl.constexpr,
     EVEN_K: tl.constexpr, EVEN_N: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
-    """Every tile of C that falls to this program, chunk after chunk of K, each waited for; this rank's own shard comes first.
+    """Every tile of C that falls to this program, chunk after chunk of K, each waited for; this rank's own shard comes first. The parts
+    of a split tile take chunks in turn, so that as many of them as there are chunks begin with the own shard.
 
     a_ptr: this rank's shard; b_ptr: [K,N] or [N,K]; c_ptr: [M,N]; all fp16 or all bf16, row-major. *_desc: where LOADS is "descriptor",
     the tensor descriptors of a, of the payload as rows of COLUMNS elements, and of b. parts_ptr: fp32[tiles * SPLIT_K * BLOCK_M *
@@ -253,7 +254,7 @@ def multiply_all(
         rows, cols = tl.minimum(row + tl.arange(0, BLOCK_M), M - 1), col + tl.arange(0, BLOCK_N)
         acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         # num_stages=1: where the loop over K has one step, Triton folds it and pipelines this one, whose load then passes its wait.
-        for step in tl.range(part * STEPS // SPLIT_K, (part + 1) * STEPS // SPLIT_K, num_stages=1):
+        for step in tl.range(part, STEPS, SPLIT_K, num_stages=1):
             source, k = (rank + step // K_CHUNKS) % WORLD, step % K_CHUNKS * K_PER_FLAG
             end = tl.minimum(k + K_PER_FLAG, COLUMNS)
             if SHARD_IS_M:

@@ -30,7 +30,7 @@ _EXCHANGE = (
     ),
     Choice("comm_programs", (8, 16, 32, 64), "programs that move data; the others compute", 16),
     Choice("rows_per_flag", (16, 64, 128, 512), "rows of A that one flag covers", 128),
-    Choice("k_per_flag", (256, 1024, 8192), "columns of A that one flag covers", 1024),
+    Choice("k_per_flag", (256, 512, 1024, 8192), "columns of A that one flag covers", 1024),
 )
 _FORM = Choice(
     "form",
