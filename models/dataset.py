@@ -20,6 +20,9 @@ ORACLE_EVALUATIONS = 160
 """An oracle of fewer evaluations, in a space not exhausted, is called incomplete."""
 SMALLEST_GAIN = 1e-3
 """A config joins the portfolio where the mean log regret falls by at least this: a tenth of a percent of the time."""
+MATRIX_SIZE = 18
+"""Configs of each mode, BSP's forms among them, that `tftune search --portfolio` measures on every shape: more than a tree needs, so that
+one which is trained on a part of the shapes has others to choose from."""
 
 
 @dataclass(frozen=True)
@@ -222,10 +225,20 @@ def portfolio(dataset: Dataset, size: int = 12) -> tuple[Config, ...]:
 
     A pair never measured lowers nothing. Raises ValueError where `size` leaves no room for BSP.
     """
+    return _cover(dataset, dataset.candidates(), size)
+
+
+def cover(trials: Iterable[Trial], op: str, target: str, mode: str, bench: str, size: int = MATRIX_SIZE) -> tuple[Config, ...]:
+    """What to measure on every shape: the portfolio of all configs in these rows, few of which were tried at more than some shapes."""
+    dataset = load(trials, op, target, mode, bench)
+    return _cover(dataset, sorted({config for shape in dataset.shapes for config in dataset.times_us[shape]}), size)
+
+
+def _cover(dataset: Dataset, candidates: Iterable[Config], size: int) -> tuple[Config, ...]:
     chosen = sorted({dataset.bsp(shape) for shape in dataset.shapes})
     if size < len(chosen):
         raise ValueError(f"a portfolio of {size} is smaller than the {len(chosen)} best BSP forms")
-    losses = {config: [dataset.loss(shape, config) for shape in dataset.shapes] for config in dataset.candidates()}
+    losses = {config: [dataset.loss(shape, config) for shape in dataset.shapes] for config in candidates}
     best = [dataset.loss(shape, dataset.bsp(shape)) for shape in dataset.shapes]
     while losses and len(chosen) < size:
         gains = {config: sum(max(had - loss, 0.0) for had, loss in zip(best, row, strict=True)) for config, row in losses.items()}

@@ -23,6 +23,7 @@ from tftune.db.trial import Measurement, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.registry import operation
 from tftune.kernels.space import Config
+from tftune.searching import how_it_went
 from tftune.shapes_file import read_shapes
 
 OP = "all_gather_gemm"
@@ -473,7 +474,7 @@ def test_a_node_search_says_its_speed_and_what_its_machine_was_like(tmp_path: Pa
         for name, kind in (("r0", "node"), ("r1", "node"), ("r2", "model")):
             store.add_run(Run(name, "h200x2", kind, {}, "2026-11-21", {"0": {"sm_mhz": 1980.0}}))
             store.add_trial(Trial(shape, bsp, "graph", "h200x2", kind, name, "k", Measurement((1.0,)), created=name))
-        said = list(cli._how_it_went(bench, store, 1, 4.0))
+        said = list(how_it_went(bench, store, 1, 4.0))
     assert said == [
         "wall time 4 s: 50 % compile, 25 % time, 25 % tuner",
         "1 configs checked and timed: 0.25 a second, 0.50 without waiting for the compiler",

@@ -87,8 +87,11 @@ class Rows:
     def finals(self, place: Place) -> dict[Config, Trial]:
         """The final rows that are not older than the newest search row of the place."""
         newest = max((trial.created for trial in self.searched(place).values()), default="")
-        finals = self._rows["final"].get(place, {})
-        return {config: trial for config, trial in finals.items() if trial.created >= newest}
+        return {config: trial for config, trial in self.measured_again(place).items() if trial.created >= newest}
+
+    def measured_again(self, place: Place) -> dict[Config, Trial]:
+        """The final rows, however old."""
+        return self._rows["final"].get(place, {})
 
     def bsp(self, place: Place) -> Trial | None:
         """The strongest form of BSP in the search stage; None where none could be measured."""
