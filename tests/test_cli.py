@@ -93,6 +93,18 @@ def test_a_search_says_modelled_and_prints_plain_lines_outside_a_terminal(tftune
     assert "measured" not in ran.out and rows[2].startswith("graph: a fused variant beats BSP on ")
 
 
+def test_a_portfolio_is_measured_on_every_shape_that_was_searched(tftune: Tftune, db: Path) -> None:
+    matrix = f"search {OP} --shapes {SMALL};{LARGE} --on model --target mi300x8 --mode graph --portfolio --db {db}"
+    ran = tftune(matrix)
+    assert ran.code == 0 and "configs on every shape: " in ran.err and "pairs are impossible: " in ran.err and "missing" not in ran.err
+    with Store.open(db, write=False) as store:
+        before = len(store.trials())
+    assert "0 trials to come" in tftune(matrix).err
+    with Store.open(db, write=False) as store:
+        assert len(store.trials()) == before
+    assert refused(tftune(matrix.replace(SMALL, "m=32,n=512,k=1024,world=2")), "no measured BSP", "--effort scout")
+
+
 def test_the_same_search_again_measures_nothing(tftune: Tftune, db: Path) -> None:
     with Store.open(db, write=False) as store:
         before = len(store.trials())

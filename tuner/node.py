@@ -295,7 +295,7 @@ class NodeBench:
         """Samples of each config, slowest rank by round; and whether it was stopped early. All ranks stop alike: the supervisor
         decides, from the samples of all."""
         rounds = self._rounds
-        if stage == "final":
+        if stage != "search":
             return self._slowest(world, shape, configs, mode, rounds.final), False
         samples = self._slowest(world, shape, configs, mode, rounds.probe)
         while (done := len(samples[0])) < rounds.search:

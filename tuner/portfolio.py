@@ -17,14 +17,12 @@ from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.tuner.benches import Bench
-from tftune.tuner.finals import Best, conclude
+from tftune.tuner.finals import TIE, Best, best_of
 from tftune.tuner.rows import BSP, Place, Rows
 from tftune.tuner.search import COMPILE_S, Progress
 
 Pick = Callable[[Sequence[Trial], str], Sequence[Config]]
 """Rows of the search stage and a mode to the configs that cover their shapes."""
-OWN = 2
-"""Configs of each shape and mode that are measured again at that shape: the winner, and the one that may be it."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +62,12 @@ def fill(
     budget_s: float | None = None,
     progress: Progress | None = None,
 ) -> Matrix:
-    """Measure the portfolio, the default configs and each shape's own best on every shape, in rounds that all configs of a shape share.
+    """Measure the portfolio and each shape's own best on every shape, and the default configs on their own, in rounds that all configs of
+    a shape share.
 
     The portfolio is chosen from rows of the search stage alone, which this does not add to: the same command goes on with the same
-    pairs. What has a final row of the kernels as they are is not measured again. Raises ValueError where a shape was never searched.
+    pairs. What has a row of this stage, of the kernels as they are, is not measured again. Raises ValueError where a shape was never
+    searched.
     """
     shapes, modes = tuple(dict.fromkeys(shapes)), tuple(dict.fromkeys(modes))
     until = time.monotonic() + (inf if budget_s is None else budget_s)
@@ -75,7 +75,7 @@ def fill(
     places = [(shape, mode) for shape in shapes for mode in modes]
     _refuse_unsearched(rows, places)
     searched = [trial for place in places for trial in rows.searched(place).values()]
-    portfolio = tuple(dict.fromkeys(config for mode in modes for config in pick(searched, mode)))
+    portfolio = _with_own(rows, places, dict.fromkeys(config for mode in modes for config in pick(searched, mode)))
     wanted = _wanted(rows, places, portfolio)
     if progress:
         progress.start(sum(len(_missing(rows, place, configs)) for place, configs in wanted.items()))
@@ -85,7 +85,7 @@ def fill(
     finally:
         if progress:
             progress.finish()
-    return _matrix(rows, wanted, portfolio)
+    return _matrix(rows, wanted, tuple(portfolio))
 
 
 def _refuse_unsearched(rows: Rows, places: Sequence[Place]) -> None:
@@ -98,24 +98,27 @@ def _refuse_unsearched(rows: Rows, places: Sequence[Place]) -> None:
         )
 
 
+def _with_own(rows: Rows, places: Sequence[Place], portfolio: Iterable[Config]) -> list[Config]:
+    """The portfolio, and the best config of each place that none of it ties with there."""
+    listed = list(portfolio)
+    for place in places:
+        ratios = {config: value for config, value in rows.ratios(place).items() if config.variant != BSP}
+        best = min(ratios, key=ratios.__getitem__, default=None)
+        if best is not None and all(ratios.get(config, inf) > TIE * ratios[best] for config in listed):
+            listed.append(best)
+    return listed
+
+
 def _wanted(rows: Rows, places: Sequence[Place], portfolio: Sequence[Config]) -> dict[Place, list[Config]]:
-    """For each place the baseline first, then the defaults, the best of either mode, and the portfolio; impossible ones among them."""
+    """For each place the baseline first, then the defaults, and the portfolio; impossible ones among them."""
     space, chip = rows.op.space, rows.bench.target.chip
-    own: dict[Shape, list[Config]] = {}
-    for place in places:
-        ratios = rows.ratios(place)
-        own.setdefault(place[0], []).extend(sorted((c for c in ratios if c.variant != BSP), key=ratios.__getitem__)[:OWN])
-    found = {}
-    for place in places:
-        baseline, shape = rows.bsp(place), place[0]
-        defaults = [space.complete(config) for config in space.defaults(shape, chip)]
-        if baseline:
-            found[place] = list(dict.fromkeys([baseline.config, *defaults, *own[shape], *portfolio]))
-    return found
+    defaults = {shape: [space.complete(config) for config in space.defaults(shape, chip)] for shape, _ in places}
+    baselines = [(place, bsp.config) for place in places if (bsp := rows.bsp(place))]
+    return {place: list(dict.fromkeys([baseline, *defaults[place[0]], *portfolio])) for place, baseline in baselines}
 
 
 def _missing(rows: Rows, place: Place, configs: Sequence[Config]) -> list[Config]:
-    known = rows.measured_again(place)
+    known = rows.matrix(place)
     return [config for config in configs if config not in known and rows.can(place, config)]
 
 
@@ -137,9 +140,9 @@ def _measure_at(rows: Rows, place: Place, baseline: Config, configs: Sequence[Co
     """The missing configs of a place, and the baseline, in the same rounds where the bench has rounds."""
     others = [config for config in configs if config != baseline]
     if rows.bench.compare is not None:
-        return rows.compare(place, others, baseline)
+        return rows.compare(place, others, baseline, "matrix")
     for config in configs:
-        rows.measure(place, config, None if config == baseline else baseline, "final")
+        rows.measure(place, config, None if config == baseline else baseline, "matrix")
 
 
 def _matrix(rows: Rows, wanted: Mapping[Place, Sequence[Config]], portfolio: tuple[Config, ...]) -> Matrix:
@@ -151,10 +154,11 @@ def _matrix(rows: Rows, wanted: Mapping[Place, Sequence[Config]], portfolio: tup
                 invalid[sentence] = invalid.get(sentence, 0) + 1
                 continue
             pairs += 1
-            trial = rows.measured_again(place).get(config)
+            trial = rows.matrix(place).get(config)
             if trial is None:
                 missing.append((place, config))
             elif isinstance(trial.outcome, Failure):
                 failed.append(trial)
-    best = tuple(conclude(rows, place, bsp, len(configs)) for place, configs in wanted.items() if (bsp := rows.bsp(place)))
+    found = [(place, len(configs), bsp) for place, configs in wanted.items() if (bsp := rows.bsp(place))]
+    best = tuple(best_of(rows, place, rows.matrix(place), bsp, count) for place, count, bsp in found)
     return Matrix(portfolio, pairs, invalid, tuple(failed), tuple(missing), best)

@@ -40,7 +40,7 @@ PREDICTED_FROM = 4096
 """Feasible configs that the model is asked about at most; of more, a random part."""
 NEAREST = 2
 """Shapes whose winners are tried."""
-SCOUT_POOL = 300
+SCOUT_POOL = 120
 """Configs of each variant among which a search that samples nothing takes the model's best, where no pool is given."""
 
 logger = logging.getLogger(__name__)
