@@ -1,6 +1,6 @@
 """Measure all_gather_gemm on this GPU node into one database, within a wall-clock budget. The same command goes on where it stopped.
 
-usage: python benchmarks/node.py node.db --world 8 --seconds 1500 [--pool 120] [--parts paper layouts models] [--show]
+usage: python benchmarks/node.py node.db --world 8 --seconds 1500 [--pool 120] [--parts paper layouts models grid portfolio] [--show]
 
 It runs one `tftune search` for each world and part, and prints each command before it runs; --show prints them and runs nothing.
 What a part leaves of its time goes to the parts after it; a part that still runs when all the time is over is stopped, as Ctrl-C
@@ -36,7 +36,9 @@ class Part:
     """As in `tftune search --shapes`, the world to be filled in."""
     share: int
     pool: float
+    """0: the search has a pool of its own."""
     meaning: str
+    options: tuple[str, ...] = ()
 
 
 PARTS = {
@@ -52,6 +54,8 @@ PARTS = {
         "llama3-70b:world={world};llama3-405b:world={world};deepseek-v3:world={world}",
         20, 0.25, "other N and K: the projections of three models, 44 shapes",
     ),
+    "grid": Part("grid:world={world}", 10, 0, "what is likely to be fast for 12 N and K at 8 M", ("--effort", "scout")),
+    "portfolio": Part("grid:world={world}", 13, 0, "the configs that cover the grid on every shape of it, after `grid`", ("--portfolio",)),
 }  # fmt: skip
 DEFAULT_PARTS = ("paper", "layouts")
 
@@ -72,9 +76,9 @@ def budget_s(left_s: float, works: Sequence[Work]) -> int:
 def search(work: Work, db: str, pool: int, seconds: int) -> list[str]:
     """The command line of one search."""
     world, part = work
-    shapes = part.shapes.format(world=world)
-    options = {"--shapes": shapes, "--mode": "both", "--pool": max(1, int(pool * part.pool)), "--budget": f"{seconds}s", "--db": db}
-    return [*TFTUNE, "search", "all_gather_gemm", *(str(word) for option in options.items() for word in option)]
+    shapes = ["--shapes", part.shapes.format(world=world), "--mode", "both", *part.options]
+    pooled = ["--pool", str(max(1, int(pool * part.pool)))] if part.pool else []
+    return [*TFTUNE, "search", "all_gather_gemm", *shapes, *pooled, "--budget", f"{seconds}s", "--db", db]
 
 
 def run(command: Sequence[str], until: float) -> int:

@@ -19,6 +19,7 @@ BENCHES = ("node", "model", "replay", "drill")
 STAGES = {
     "search": "proposed by the sampler",
     "final": "a winner, measured again in a fresh world with more rounds: the figure that counts",
+    "matrix": "one of the configs that were measured on every shape of a set, in rounds that all configs of a shape share",
 }
 FAILURES = {
     "invalid": "the config breaks a rule for this shape",

@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import islice
 
@@ -20,6 +20,9 @@ ORACLE_EVALUATIONS = 160
 """An oracle of fewer evaluations, in a space not exhausted, is called incomplete."""
 SMALLEST_GAIN = 1e-3
 """A config joins the portfolio where the mean log regret falls by at least this: a tenth of a percent of the time."""
+MATRIX_SIZE = 24
+"""Configs of each mode, BSP's forms among them, that `tftune search --portfolio` measures on every shape: more than a tree needs, so that
+one which is trained on a part of the shapes has others to choose from."""
 
 
 @dataclass(frozen=True)
@@ -124,14 +127,42 @@ class Dataset:
         own = {self.oracle(shape).config for shape in self.shapes}
         return tuple(sorted(common | {config for config in own if any(self._final(shape, config) for shape in self.shapes)}))
 
+    @cached_property
+    def listed(self) -> tuple[Config, ...]:
+        """The configs of a matrix: those that `tftune search --portfolio` measured at a shape whose own default they are not."""
+        space, chip = operation(self.op).space, Target.parse(self.target).chip
+        found = set()
+        for shape in self.matrix:
+            own = {space.complete(config) for config in space.defaults(shape, chip)}
+            found |= {config for config, trial in self.outcomes[shape].items() if trial.stage == "matrix" and config not in own}
+        return tuple(sorted(found))
+
+    @cached_property
+    def matrix(self) -> tuple[Shape, ...]:
+        """The shapes of the matrix."""
+        return tuple(s for s in self.shapes if any(trial.stage == "matrix" for trial in self.outcomes[s].values()))
+
+    def refuse_missing(self) -> None:
+        """Raise ValueError where a pair of the matrix was never tried: a config that is possible for a shape and has neither a time nor
+        a failure there would be taken for one that loses nothing."""
+        pairs = [(shape, config) for shape in self.matrix for config in self.listed if config not in self.outcomes[shape]]
+        missing = [(shape, config) for shape, config in pairs if self.why_invalid(shape, config) is None]
+        if missing:
+            shape, config = missing[0]
+            count = Counter(shape for shape, _ in missing)
+            raise ValueError(
+                f"{len(missing)} pairs of the portfolio were never measured in mode {self.mode}, at {len(count)} of {len(self.matrix)} "
+                f"shapes, such as {config} at {shape}; run `tftune search {self.op} --portfolio` with these shapes again"
+            )
+
     def _final(self, shape: Shape, config: Config) -> bool:
         trial = self.outcomes[shape].get(config)
-        return trial is not None and trial.stage == "final"
+        return trial is not None and trial.stage != "search"
 
     def _common(self, shapes: list[Shape]) -> Iterator[Config]:
         """Stops counting valid shapes as soon as they are too many: most rows of a search are of configs tried once."""
         pairs = [(shape, config) for shape in shapes for config in self.times_us[shape]]
-        final = [(shape, config) for shape, config in pairs if self.outcomes[shape][config].stage == "final"]
+        final = [(shape, config) for shape, config in pairs if self.outcomes[shape][config].stage != "search"]
         for config, count in Counter(config for _, config in final or pairs).items():
             valid = (shape for shape in shapes if self.why_invalid(shape, config) is None)
             if 2 * count >= len(shapes) or 0 < len(list(islice(valid, 2 * count + 1))) <= 2 * count:
@@ -153,8 +184,8 @@ def _times_us(found: Mapping[Config, Trial]) -> dict[Config, float]:
 
 
 def _oracle(op: str, target: str, shape: Shape, found: Mapping[Config, Trial], times_us: Mapping[Config, float]) -> Oracle:
-    final = {config: us for config, us in times_us.items() if found[config].stage == "final" or config.variant == "bsp"}
-    times = final if any(trial.stage == "final" for trial in found.values()) else times_us
+    final = {config: us for config, us in times_us.items() if found[config].stage != "search" or config.variant == "bsp"}
+    times = final if any(trial.stage != "search" for trial in found.values()) else times_us
     config, count = min(times, key=times.__getitem__), len(found)
     feasible = operation(op).space.configs(shape, Target.parse(target).chip)
     complete = count >= ORACLE_EVALUATIONS or len(list(islice(feasible, count + 1))) <= count
@@ -222,10 +253,20 @@ def portfolio(dataset: Dataset, size: int = 12) -> tuple[Config, ...]:
 
     A pair never measured lowers nothing. Raises ValueError where `size` leaves no room for BSP.
     """
+    return _cover(dataset, dataset.candidates(), size)
+
+
+def cover(trials: Iterable[Trial], op: str, target: str, mode: str, bench: str, size: int = MATRIX_SIZE) -> tuple[Config, ...]:
+    """What to measure on every shape: the portfolio of all configs in these rows, few of which were tried at more than some shapes."""
+    dataset = load(trials, op, target, mode, bench)
+    return _cover(dataset, sorted({config for shape in dataset.shapes for config in dataset.times_us[shape]}), size)
+
+
+def _cover(dataset: Dataset, candidates: Iterable[Config], size: int) -> tuple[Config, ...]:
     chosen = sorted({dataset.bsp(shape) for shape in dataset.shapes})
     if size < len(chosen):
         raise ValueError(f"a portfolio of {size} is smaller than the {len(chosen)} best BSP forms")
-    losses = {config: [dataset.loss(shape, config) for shape in dataset.shapes] for config in dataset.candidates()}
+    losses = {config: [dataset.loss(shape, config) for shape in dataset.shapes] for config in candidates}
     best = [dataset.loss(shape, dataset.bsp(shape)) for shape in dataset.shapes]
     while losses and len(chosen) < size:
         gains = {config: sum(max(had - loss, 0.0) for had, loss in zip(best, row, strict=True)) for config, row in losses.items()}

@@ -23,6 +23,7 @@ from tftune.db.trial import Measurement, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.registry import operation
 from tftune.kernels.space import Config
+from tftune.searching import how_it_went
 from tftune.shapes_file import read_shapes
 
 OP = "all_gather_gemm"
@@ -90,6 +91,18 @@ def test_a_search_says_modelled_and_prints_plain_lines_outside_a_terminal(tftune
     assert head.split() == ["shape", "mode", "times", "BSP", "us", "push", "us", "winner", "over", "BSP", "evaluations"]
     assert [row.split()[:3] for row in rows[:2]] == [[SMALL, "graph", "modelled"], [LARGE, "graph", "modelled"]]
     assert "measured" not in ran.out and rows[2].startswith("graph: a fused variant beats BSP on ")
+
+
+def test_a_portfolio_is_measured_on_every_shape_that_was_searched(tftune: Tftune, db: Path) -> None:
+    matrix = f"search {OP} --shapes {SMALL};{LARGE} --on model --target mi300x8 --mode graph --portfolio --db {db}"
+    ran = tftune(matrix)
+    assert ran.code == 0 and "configs on every shape: " in ran.err and "pairs are impossible: " in ran.err and "missing" not in ran.err
+    with Store.open(db, write=False) as store:
+        before = len(store.trials())
+    assert "0 trials to come" in tftune(matrix).err
+    with Store.open(db, write=False) as store:
+        assert len(store.trials()) == before
+    assert refused(tftune(matrix.replace(SMALL, "m=32,n=512,k=1024,world=2")), "no measured BSP", "--effort scout")
 
 
 def test_the_same_search_again_measures_nothing(tftune: Tftune, db: Path) -> None:
@@ -473,7 +486,7 @@ def test_a_node_search_says_its_speed_and_what_its_machine_was_like(tmp_path: Pa
         for name, kind in (("r0", "node"), ("r1", "node"), ("r2", "model")):
             store.add_run(Run(name, "h200x2", kind, {}, "2026-11-21", {"0": {"sm_mhz": 1980.0}}))
             store.add_trial(Trial(shape, bsp, "graph", "h200x2", kind, name, "k", Measurement((1.0,)), created=name))
-        said = list(cli._how_it_went(bench, store, 1, 4.0))
+        said = list(how_it_went(bench, store, 1, 4.0))
     assert said == [
         "wall time 4 s: 50 % compile, 25 % time, 25 % tuner",
         "1 configs checked and timed: 0.25 a second, 0.50 without waiting for the compiler",

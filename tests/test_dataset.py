@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import pytest
 
+from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.space import Config
-from tftune.models.dataset import Dataset, load, portfolio
+from tftune.models.dataset import Dataset, cover, load, portfolio
 
 OP, TARGET = "all_gather_gemm", "h200x8"
 SHAPE = AllGatherGemm(m=256, n=3584, k=8192, world=8)
@@ -148,3 +149,37 @@ def test_nothing_to_learn_from_says_what_to_do() -> None:
 def test_the_digest_is_of_the_set_of_rows() -> None:
     one, two = row(BSP, 70.0), row(PUSH, 50.0)
     assert of(one, two).rows_digest == of(two, one).rows_digest != of(one).rows_digest
+
+
+OTHER = replace(SHAPE, n=7168)
+LISTED = SPACE.complete(Config("push", block_m=64, block_n=64, k_per_flag=256))
+
+
+def matrix(*pairs: tuple[AllGatherGemm, Config], failed: tuple[AllGatherGemm, ...] = ()) -> Dataset:
+    rows = [replace(row(config, 50.0, bsp=(70.0,), stage="matrix"), shape=shape) for shape, config in pairs]
+    bad = [replace(failure(LISTED, "hang", "2"), shape=shape, stage="matrix") for shape in failed]
+    return of(*rows, *bad, *(replace(row(BSP, 70.0, stage="matrix"), shape=shape) for shape in (SHAPE, OTHER)))
+
+
+def test_a_missing_pair_of_a_matrix_is_an_error_that_names_it() -> None:
+    found = matrix((SHAPE, LISTED), (SHAPE, PUSH))
+    assert found.matrix == (SHAPE, OTHER) and set(found.listed) == {LISTED, PUSH}
+    with pytest.raises(ValueError, match=r"2 pairs .* at 1 of 2 shapes, such as push.* at m=256,n=7168.*--portfolio"):
+        found.refuse_missing()
+
+
+def test_a_failed_or_impossible_pair_or_a_default_is_none_that_is_missing() -> None:
+    matrix((SHAPE, LISTED), (OTHER, LISTED)).refuse_missing()
+    matrix((SHAPE, LISTED), failed=(OTHER,)).refuse_missing()
+    tall = SPACE.complete(Config("push", block_m=256, block_n=128, rows_per_flag=512))
+    small = replace(SHAPE, m=16)
+    assert SPACE.why_invalid(small, tall) is not None
+    matrix((SHAPE, tall), (OTHER, tall), (small, BSP)).refuse_missing()
+    own = next(SPACE.complete(config) for config in SPACE.defaults(SHAPE, Target.parse(TARGET).chip) if config.variant == "push")
+    assert matrix((SHAPE, own)).listed == ()
+
+
+def test_the_cover_is_of_all_rows_however_few_shapes_have_them() -> None:
+    there = [row(BSP, 90.0, stage="search"), row(LISTED, 60.0, bsp=(90.0,), stage="search")]
+    rows = [row(BSP, 70.0, stage="search"), row(PUSH, 50.0, bsp=(70.0,), stage="search"), *(replace(one, shape=OTHER) for one in there)]
+    assert set(cover(rows, OP, TARGET, "graph", "node")) == {BSP, PUSH, LISTED}

@@ -17,7 +17,7 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.space import Config
 from tftune.tuner.faults import FAULTS, injected
-from tftune.tuner.node import Deadlines, NodeBench, Rounds
+from tftune.tuner.node import MATRIX, Deadlines, NodeBench, Rounds
 from tftune.tuner.selftest import CopyRates
 
 SHAPE = AllGatherGemm(7, 40, 66, 2)
@@ -171,6 +171,22 @@ def test_finalists_share_their_rounds(bench: NodeBench, mode: str) -> None:
     assert isinstance(bsp, Measurement) and isinstance(push, Measurement) and isinstance(pull, Measurement)
     assert bsp.samples_us == bsp.bsp_samples_us and push.paired_interval(pull) is not None
     assert push.check_error is not None and not push.stopped_early
+
+
+def test_in_a_matrix_what_is_far_behind_is_not_measured_to_the_end(bench: NodeBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    times, asked = {BSP: 10.0, PUSH: 8.0, PULL: 17.0}, list[list[Config]]()
+
+    def rounds(world: object, shape: object, configs: list[Config], mode: str, count: int) -> list[tuple[float, ...]]:
+        asked.append(configs)
+        return [(times[config],) * count for config in configs]
+
+    monkeypatch.setattr(bench, "_slowest", rounds)
+    monkeypatch.setattr(bench, "_rounds", MATRIX)
+    found = bench.compare(SHAPE, [PULL, PUSH], "graph", BSP)
+    assert [(len(f.samples_us), f.stopped_early) for f in found if isinstance(f, Measurement)] == [(21, False), (4, True), (21, False)]
+    assert asked[:2] == [[BSP, PULL, PUSH], [BSP, PUSH]] and [len(samples) for samples in bsp_samples(found)] == [21, 4, 21]
+    times[PULL] = 15.0
+    assert all(len(samples) == 21 for samples in bsp_samples(bench.compare(SHAPE, [PULL, PUSH], "graph", BSP)))
 
 
 def test_a_finalist_that_cannot_be_timed_is_left_out_of_the_rounds(bench: NodeBench) -> None:

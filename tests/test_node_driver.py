@@ -13,6 +13,7 @@ import node
 import pytest
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
+from tftune.kernels.all_gather_gemm.sets import grid
 from tftune.kernels.registry import operation
 from tftune.shapes_file import read_shapes
 
@@ -32,12 +33,16 @@ def test_the_parts_are_the_sets_that_the_readme_reports(world: int) -> None:
         (m, 3584, 8192, world) for m in (16, 128, 1024, 8192)
     }
     assert len(set(shapes("models", world))) == 44
+    assert shapes("grid", world) == shapes("portfolio", world) == list(grid(world))
 
 
 def test_a_command_is_one_that_the_program_takes() -> None:
     command = node.search((4, node.PARTS["layouts"]), "node.db", 120, 84)
     assert command[: len(node.TFTUNE) + 2] == [*node.TFTUNE, "search", "all_gather_gemm"]
     assert command[-8:] == ["--mode", "both", "--pool", "60", "--budget", "84s", "--db", "node.db"]
+    scout, matrix = (node.search((4, node.PARTS[name]), "node.db", 120, 84) for name in ("grid", "portfolio"))
+    assert scout[-8:-4] == ["--mode", "both", "--effort", "scout"] and "--pool" not in scout
+    assert matrix[-7:-4] == ["--mode", "both", "--portfolio"] and "--pool" not in matrix
 
 
 class FakeClock:

@@ -24,9 +24,10 @@ from tftune.kernels.shape import Shape
 from tftune.kernels.space import Choice, Config, Space
 from tftune.tuner import rows as rows_module
 from tftune.tuner.benches import Bench, Compare, ModelBench, ReplayBench
+from tftune.tuner.former import distance
 from tftune.tuner.rows import Rows, speedups
 from tftune.tuner.samplers import SAMPLERS
-from tftune.tuner.search import EFFORTS, Best, Effort, distance, search, study_name
+from tftune.tuner.search import EFFORTS, Best, Effort, search, study_name
 from tftune.tuner.stats import overlap
 
 TARGET = Target.parse("mi300x8")
@@ -574,7 +575,7 @@ def test_the_model_bench_can_be_searched(store: Store) -> None:
     ("wrong", "sentence"),
     [
         ({"modes": ("lazy",)}, r"no mode 'lazy'; there are graph, eager"),
-        ({"effort": "huge"}, r"no effort 'huge'; there are quick, default, exhaustive"),
+        ({"effort": "huge"}, r"no effort 'huge'; there are quick, default, exhaustive, scout"),
         ({"sampler": "guess"}, r"no sampler 'guess'; there are lfbo, tpe"),
         ({"variants": ("pool",)}, r"no variant 'pool'; it has bsp, pull, staged, push"),
         ({"shapes": ()}, r"0 shapes and 2 modes"),

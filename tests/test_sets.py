@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
-from tftune.kernels.all_gather_gemm.sets import DEEPSEEK_V3, LLAMA3_70B, LLAMA3_405B, MODELS, ROWS, SHAPE_SETS, Projection
+from tftune.kernels.all_gather_gemm.sets import (
+    DEEPSEEK_V3,
+    GRID,
+    GRID_ROWS,
+    LLAMA3_70B,
+    LLAMA3_405B,
+    MODELS,
+    ROWS,
+    SHAPE_SETS,
+    Projection,
+    grid,
+)
 
 
 def weights(projections: tuple[Projection, ...]) -> dict[str, int]:
@@ -55,3 +66,19 @@ def test_columns_that_cannot_be_split_are_refused() -> None:
 
 def test_the_set_of_the_paper_is_there_too() -> None:
     assert SHAPE_SETS["paper"] is paper
+
+
+def test_the_grid_spans_the_layers_of_nodes() -> None:
+    for world in (2, 4, 8):
+        shapes = grid(world)
+        assert len(set(shapes)) == 96 and len({shape.family for shape in shapes}) == 12
+        assert {shape.m for shape in grid(world, shard="m")} == {m for m in GRID_ROWS if m % world == 0}
+    assert {(3584, 8192)} <= set(GRID) and min(n for n, _ in GRID) <= 1024 and max(n for n, _ in GRID) >= 16000
+    assert {k for _, k in GRID} == {2048, 4096, 7168, 8192, 16384}
+
+
+@pytest.mark.parametrize("pair", GRID)
+def test_each_pair_of_the_grid_has_a_neighbour(pair: tuple[int, int]) -> None:
+    """One held out is to be told from the others: each has a pair within two doublings of N and one of K."""
+    others = [other for other in GRID if other != pair]
+    assert any(pair[0] / 4 <= n <= 4 * pair[0] and pair[1] / 2 <= k <= 2 * pair[1] for n, k in others)

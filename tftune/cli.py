@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from time import monotonic
@@ -22,13 +22,10 @@ except ModuleNotFoundError as missing:
 
 from tftune.db.trial import MODES, Trial
 from tftune.kernels.registry import OPS, Operation, operation
-from tftune.kernels.shape import Shape
 
 if TYPE_CHECKING:
     from tftune.db.store import Store
     from tftune.fitting import Source
-    from tftune.tables import Line
-    from tftune.tuner.benches import Bench
 
 USAGE, INTERRUPTED = 2, 130
 UsageError: Any = typer.BadParameter.__bases__[0]  # typer brings its own click, or takes the installed one, by its version
@@ -77,7 +74,7 @@ def search(
     target: TargetName = None,
     mode: Annotated[Literal["graph", "eager", "both"], typer.Option("--mode", help="Captured in a graph, eager, or both.")] = "both",
     effort: Annotated[
-        Literal["quick", "default", "exhaustive"], typer.Option("--effort", help="Trials for each shape and mode.")
+        Literal["quick", "default", "exhaustive", "scout"], typer.Option("--effort", help="Trials for each shape and mode.")
     ] = "default",
     budget: Annotated[
         str | None, typer.Option("--budget", metavar="DURATION", help="Stop after this wall-clock time, such as 90s, 10m or 2h.")
@@ -93,6 +90,9 @@ def search(
         int | None,
         typer.Option("--pool", min=1, help="Consider this many configs of each variant, a fixed random part: all are compiled ahead."),
     ] = None,
+    portfolio: Annotated[
+        bool, typer.Option("--portfolio", help="Measure the configs that cover what was searched, and each shape's best, on every shape.")
+    ] = False,
     db: Db = DEFAULT_DB,
     inject: Annotated[
         str | None,
@@ -107,6 +107,7 @@ def search(
     from tftune import tables
     from tftune.console import Progress, note, print_json, print_table
     from tftune.machine import check_worlds, find_target, make_bench, make_drill, seconds
+    from tftune.searching import fill, find, how_it_went
     from tftune.shapes_file import read_shapes
 
     known = operation(op)
@@ -118,12 +119,16 @@ def search(
     check_worlds(wanted, machine, gpus)
     word = tables.BENCH_WORDS["drill" if drill else on]
     modes = MODES if mode == "both" else (mode,)
-    with _open(db, write=True) as store, closing(make_bench(on, known, machine, wanted, store, drill)) as bench:
+    with _open(db, write=True) as store, closing(make_bench(on, known, machine, wanted, store, drill, portfolio)) as bench:
         note(f"{op} on {machine.name}, {word}: {len(wanted)} shape{'s' * (len(wanted) > 1)}, mode {mode}, effort {effort}, stored in {db}")
         options: dict[str, Any] = dict(effort=effort, budget_s=budget_s, sampler=sampler, variants=variants, seed=seed, pool=pool)
         began, earlier = monotonic(), len(store.runs())
-        found = _search(op, wanted, modes, bench, store, Progress(budget_s), options)
-        for line in _how_it_went(bench, store, earlier, monotonic() - began):
+        progress = Progress(budget_s)
+        if portfolio:
+            found, missing = fill(op, wanted, modes, bench, store, progress, budget_s)
+        else:
+            found, missing = find(op, wanted, modes, bench, store, progress, options), 0
+        for line in how_it_went(bench, store, earlier, monotonic() - began):
             note(line)
     if as_json:
         return print_json([line.to_dict() for line in found])
@@ -131,34 +136,8 @@ def search(
     print_table(f"{op} on {machine.name}, {word}", tables.head(shown), [tables.cells(line, shown) for line in found])
     for sentence in tables.headline(found):
         print(sentence)
-
-
-def _search(
-    op: str, shapes: Sequence[Shape], modes: Sequence[str], bench: Bench, store: Store, progress: Any, options: Mapping[str, Any]
-) -> list[Line]:
-    """The tuner's search, given the analytic model for its first proposals, with its results as table lines."""
-    from tftune.models.timeline import predict
-    from tftune.tables import Line
-    from tftune.tuner.search import search as run
-
-    best = run(op, shapes, modes, bench, store, progress=progress, predict=predict, **options)
-    found = [Line(b.shape, b.mode, b.winner, b.bsp, b.by_variant, b.evaluations, b.feasible, len(b.tied)) for b in best]
-    return sorted(found, key=lambda line: MODES.index(line.mode))
-
-
-def _how_it_went(bench: Bench, store: Store, earlier: int, whole_s: float) -> Iterator[str]:
-    """Where the time of a search went; on a node also how many configs a second, and what clocks and caches were like. `earlier`: the
-    runs that were stored before it."""
-    from tftune import conditions, tables
-
-    spent_s = bench.spent_s
-    yield tables.shares(spent_s, whole_s)
-    if bench.recoveries_s:
-        yield tables.recoveries(bench.recoveries_s, bench.starts_s)
-    for run in (run for run in store.runs()[earlier:] if run.bench in ("node", "drill")):
-        trials = [trial for trial in store.trials(bench=run.bench) if trial.run == run.id]
-        yield tables.throughput(trials, spent_s.get("compile", 0.0), whole_s)
-        yield conditions.sentence(run)
+    if missing:
+        raise ValueError(f"{missing:,} pairs of a shape and a config are missing: the budget was too small; the same command goes on")
 
 
 def _known_variants(known: Operation, names: Sequence[str]) -> tuple[str, ...]:

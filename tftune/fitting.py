@@ -64,8 +64,10 @@ def choose(found: Sequence[Source], op: str, target: str | None, bench: str | No
 
 
 def fit(source: Source) -> Fit:
-    """Train a tree for each mode that the source has, and judge it on shapes held out."""
+    """Train a tree for each mode that the source has, and judge it on shapes held out; raises ValueError for a matrix with gaps."""
     datasets = {mode: load(source.trials, source.op, source.target, mode, source.bench) for mode in source.modes}
+    for dataset in datasets.values():
+        dataset.refuse_missing()
     trees = {mode: train(dataset) for mode, dataset in datasets.items()}
     return Fit(source, datasets, trees, {mode: evaluate(dataset) for mode, dataset in datasets.items()})
 

@@ -70,8 +70,10 @@ def make_drill(inject: str | None, seed: int, on: str) -> Drill | None:
     return Drill.parse(inject, seed)
 
 
-def make_bench(on: str, known: Operation, target: Target, shapes: Sequence[Shape], store: Store, drill: Drill | None = None) -> Bench:
-    """The bench of that name, a node's sized for the largest shape.
+def make_bench(
+    on: str, known: Operation, target: Target, shapes: Sequence[Shape], store: Store, drill: Drill | None = None, matrix: bool = False
+) -> Bench:
+    """The bench of that name, a node's sized for the largest shape; with fewer rounds where a whole matrix of configs is measured.
 
     Raises ValueError where there is nothing to replay, or where the store holds another drill.
     """
@@ -87,21 +89,27 @@ def make_bench(on: str, known: Operation, target: Target, shapes: Sequence[Shape
         if not rows:
             raise ValueError(f"no measured rows of {known.name} on {target.name} to replay; fill {store.path} with `tftune trials import`")
         return ReplayBench(target, completed(known.space, rows))
-    from tftune.tuner.node import NodeBench
+    from tftune.tuner.node import MATRIX, NodeBench, Rounds
 
     payload_bytes = max(known.module("host").payload_bytes(shape) for shape in shapes)
     if drill is None:
-        return NodeBench(target, payload_bytes)
+        return NodeBench(target, payload_bytes, rounds=MATRIX if matrix else Rounds())
     drill.refuse_another(store.trials(op=known.name, target=target.name, bench="drill"), str(store.path))
     return NodeBench(target, payload_bytes, inject=drill.fault)
 
 
 def stored_or_committed(store: Store | None, op: str) -> list[Trial]:
     """The rows of the database, else the measured rows that come with a checkout under db/trials."""
+    return (store and store.trials(op=op)) or _committed(f"*/{op}-*.jsonl")
+
+
+def former_rows(op: str, target: Target) -> list[Trial]:
+    """Every measured row of a target that comes with a checkout, first looks included: of whatever kernels, so only hints."""
+    return _committed(f"{target.name}/**/{op}-*.jsonl")
+
+
+def _committed(pattern: str) -> list[Trial]:
     from tftune import db
     from tftune.db.store import read_rows
 
-    if store and (stored := store.trials(op=op)):
-        return stored
-    committed = sorted((Path(db.__file__).parent / "trials").glob(f"*/{op}-*.jsonl"))
-    return [trial for path in committed for trial in read_rows(path)[1]]
+    return [trial for path in sorted((Path(db.__file__).parent / "trials").glob(pattern)) for trial in read_rows(path)[1]]

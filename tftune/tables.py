@@ -109,7 +109,7 @@ def _line(shape: Shape, mode: str, trials: Sequence[Trial]) -> Line:
 def _best(trials: Sequence[Trial]) -> Trial | None:
     """The fastest of a variant: among those measured again in a fresh world where there are some; the newest row of each config."""
     timed = [trial for trial in trials if isinstance(trial.outcome, Measurement)]
-    newest = {trial.config: trial for trial in ([t for t in timed if t.stage == "final"] or timed)}
+    newest = {trial.config: trial for trial in ([t for t in timed if t.stage != "search"] or timed)}
     return min(newest.values(), key=lambda trial: measurement(trial).median_us, default=None)
 
 

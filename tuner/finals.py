@@ -103,9 +103,13 @@ def _measured(trial: Trial | None) -> bool:
 
 def conclude(rows: Rows, place: Place, bsp: Trial, feasible: int) -> Best:
     """The fastest by the final rows, or by the search's own where BSP has no final one."""
-    finals = rows.finals(place)
-    again = finals.get(bsp.config)
-    trials, bsp = (finals, again) if again is not None and _measured(again) else (rows.searched(place), bsp)
+    return best_of(rows, place, rows.finals(place), bsp, feasible)
+
+
+def best_of(rows: Rows, place: Place, again: Mapping[Config, Trial], bsp: Trial, feasible: int) -> Best:
+    """The fastest of what was measured again, or of the search's own where BSP was not."""
+    measured = again.get(bsp.config)
+    trials, bsp = (again, measured) if measured is not None and _measured(measured) else (rows.searched(place), bsp)
     ranked = ranking(trials, bsp)
     by_variant = {config.variant: trials[config] for config in reversed(ranked)} | {BSP: bsp}
     winner = trials[ranked[0]]

@@ -50,6 +50,12 @@ class Rounds:
     margin: float = 0.8
     """A config whose ratio BSP / config lies, with its upper bound, below this share of the best one's lower bound cannot win and is
     stopped. Far from 1, since a handful of rounds know the ratio badly and the best so far is partly luck; BSP's ratio is 1."""
+    final_margin: float = 0.0
+    """The same for configs that are compared in the same rounds, after `probe` of them; 0: all are measured to the end."""
+
+
+MATRIX = Rounds(final=21, final_margin=0.5)
+"""For many configs on many shapes: fewer rounds, and those few for what is twice as slow as another."""
 
 
 class NodeBench:
@@ -163,11 +169,24 @@ class NodeBench:
                 raise Broken(verdict.kind, verdict.text)
             else:
                 outcomes[config] = verdict
-        samples = self._slowest(world, shape, list(errors), mode, self._rounds.final)
-        for (config, error), times in zip(errors.items(), samples, strict=True):
+        samples = self._compared(world, shape, list(errors), mode)
+        for config, error in errors.items():
             self._verify_alone(world, shape, config, mode)
-            outcomes[config] = Measurement(times, samples[0], error)
+            rounds = len(samples[config])
+            outcomes[config] = Measurement(samples[config], samples[group[0]][:rounds], error, rounds < self._rounds.final)
         return [outcomes[config] for config in group]
+
+    def _compared(self, world: World, shape: Shape, group: list[Config], mode: str) -> dict[Config, tuple[float, ...]]:
+        """Samples of each config in the same rounds beside the first, the baseline; few of them for those far behind the best."""
+        rounds = self._rounds
+        if not rounds.final_margin:
+            return dict(zip(group, self._slowest(world, shape, group, mode, rounds.final), strict=True))
+        probed = dict(zip(group, self._slowest(world, shape, group, mode, rounds.probe), strict=True))
+        bounds = {config: _ratio([probed[group[0]], times]) for config, times in probed.items()}
+        best = max(low for low, _ in bounds.values())
+        going = [config for config in group if config == group[0] or bounds[config][1] >= rounds.final_margin * best]
+        more = self._slowest(world, shape, going, mode, rounds.final - rounds.probe)
+        return probed | {config: probed[config] + times for config, times in zip(going, more, strict=True)}
 
     def _verify_alone(self, world: World, shape: Shape, config: Config, mode: str) -> None:
         """Check what the timed calls of one of several configs compute: they share outputs, so it runs once more. Raises Broken."""
@@ -276,7 +295,7 @@ class NodeBench:
         """Samples of each config, slowest rank by round; and whether it was stopped early. All ranks stop alike: the supervisor
         decides, from the samples of all."""
         rounds = self._rounds
-        if stage == "final":
+        if stage != "search":
             return self._slowest(world, shape, configs, mode, rounds.final), False
         samples = self._slowest(world, shape, configs, mode, rounds.probe)
         while (done := len(samples[0])) < rounds.search:

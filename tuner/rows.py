@@ -87,8 +87,11 @@ class Rows:
     def finals(self, place: Place) -> dict[Config, Trial]:
         """The final rows that are not older than the newest search row of the place."""
         newest = max((trial.created for trial in self.searched(place).values()), default="")
-        finals = self._rows["final"].get(place, {})
-        return {config: trial for config, trial in finals.items() if trial.created >= newest}
+        return {config: trial for config, trial in self._rows["final"].get(place, {}).items() if trial.created >= newest}
+
+    def matrix(self, place: Place) -> dict[Config, Trial]:
+        """What was measured there as one of the configs that are measured everywhere."""
+        return self._rows["matrix"].setdefault(place, {})
 
     def bsp(self, place: Place) -> Trial | None:
         """The strongest form of BSP in the search stage; None where none could be measured."""
@@ -127,14 +130,14 @@ class Rows:
         (outcome,) = self._outcomes(1, lambda: [self.bench.measure(shape, config, mode, baseline, stage=stage)])
         return self._commit(place, config, outcome, stage)
 
-    def compare(self, place: Place, configs: Sequence[Config], baseline: Config) -> None:
+    def compare(self, place: Place, configs: Sequence[Config], baseline: Config, stage: str = "final") -> None:
         """Measure finalists and their baseline in the same rounds, on a bench that has rounds, and commit their rows."""
         shape, mode = place
         compare = self.bench.compare
         assert compare is not None
         outcomes = self._outcomes(1 + len(configs), lambda: compare(shape, configs, mode, baseline))
         for config, outcome in zip((baseline, *configs), outcomes, strict=True):
-            self._commit(place, config, outcome, "final")
+            self._commit(place, config, outcome, stage)
 
     def _commit(self, place: Place, config: Config, outcome: Outcome, stage: str) -> Trial:
         hashed = kernel_hash(self.op.name, config.variant)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from math import inf, log2
+from math import inf
 from typing import Protocol
 
 import numpy as np
@@ -26,6 +26,7 @@ from tftune.kernels.space import Config
 from tftune.tuner.benches import Bench, Predict
 from tftune.tuner.feasible import Feasible
 from tftune.tuner.finals import Best, conclude, final_stage
+from tftune.tuner.former import Former, distance
 from tftune.tuner.rows import BSP, Place, Rows, ratio
 from tftune.tuner.samplers import SAMPLERS, Hint, Proposer, finished
 
@@ -39,8 +40,8 @@ PREDICTED_FROM = 4096
 """Feasible configs that the model is asked about at most; of more, a random part."""
 NEAREST = 2
 """Shapes whose winners are tried."""
-OTHER_LAYOUT = 10.0
-"""Distance of two shapes for each text field that differs, in doublings of a size: another layout is further than another size."""
+SCOUT_POOL = 120
+"""Configs of each variant among which a search that samples nothing takes the model's best, where no pool is given."""
 
 logger = logging.getLogger(__name__)
 
@@ -54,12 +55,15 @@ class Effort:
     finalists: int
     """Configs of each mode that are measured again on every shape, beside each shape's own winners."""
     meaning: str
+    sampled: bool = True
+    """False: only what is likely to be fast is tried, no study hears of it, and nothing is measured again."""
 
 
 EFFORTS = {
     "quick": Effort(24, 4, "24 trials for each shape and mode: a first look"),
     "default": Effort(64, 8, "64 trials for each shape and mode"),
     "exhaustive": Effort(None, 8, "every feasible config of each shape and mode: hours on a node; give a budget"),
+    "scout": Effort(48, 0, "only the defaults, the model's best and what won nearby, once: for --portfolio to go on from", sampled=False),
 }
 
 
@@ -91,12 +95,14 @@ def search(
     pool: int | None = None,
     progress: Progress | None = None,
     predict: Predict | None = None,
+    former: Iterable[Trial] = (),
 ) -> list[Best]:
     """Search each shape in each mode, then measure the winners again; every outcome is a committed row of `store`.
 
     `budget_s` is wall-clock time; BSP and the default configs of every shape, and each shape's own winners, are measured whatever it
     says. `variants` limits the search (BSP is always among them); `pool` limits it to that many configs of each variant, a fixed random
-    part that is compiled ahead; a replay is limited by its rows instead. A shape and mode where no BSP form could be measured is left out.
+    part that is compiled ahead; a replay is limited by its rows instead. `former`: rows of any kernel, whose winners near a shape are
+    tried. A shape and mode where no BSP form could be measured is left out.
     Raises ValueError for an unknown name, a shape that the target is too small for, or if nothing at all could be measured.
     """
     shapes, modes = tuple(dict.fromkeys(shapes)), tuple(dict.fromkeys(modes))
@@ -104,14 +110,15 @@ def search(
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     started, budget = time.monotonic(), inf if budget_s is None else budget_s
     rows = Rows(operation(op), bench, store, progress.advance if progress else None)
-    stage = _SearchStage(rows, EFFORTS[effort], sampler, variants, seed, pool, predict)
+    stage = _SearchStage(rows, EFFORTS[effort], sampler, variants, seed, pool, predict, former)
     places = [(shape, mode) for shape in shapes for mode in modes]
     if progress:
         progress.start(stage.planned(places))
     try:
-        stage.run(shapes, modes, started + SEARCH_SHARE * budget)
+        stage.run(shapes, modes, started + (SEARCH_SHARE if EFFORTS[effort].sampled else 1.0) * budget)
         rows.refuse_nothing(places)
-        final_stage(rows, places, EFFORTS[effort].finalists, started + budget)
+        if EFFORTS[effort].sampled:
+            final_stage(rows, places, EFFORTS[effort].finalists, started + budget)
         rows.end()
     finally:
         if progress:
@@ -151,7 +158,8 @@ class _Track:
     place: Place
     bsp: Trial
     proposer: Proposer
-    stored: optuna.Study
+    stored: optuna.Study | None
+    """None where no study hears of it."""
     rows: dict[Config, Trial]
     limit: int
 
@@ -175,8 +183,10 @@ class _SearchStage:
         seed: int,
         pool: int | None,
         predict: Predict | None,
+        former: Iterable[Trial],
     ) -> None:
-        self.rows, self.effort, self.sampler, self.seed, self.pool, self.predict = rows, effort, sampler, seed, pool, predict
+        self.rows, self.effort, self.sampler, self.seed, self.predict = rows, effort, sampler, seed, predict
+        self.pool = pool if effort.sampled else pool or SCOUT_POOL
         self.space, self.chip = rows.op.space, rows.bench.target.chip
         self.variants = tuple(name for name in self.space.variants if not variants or name in (BSP, *variants))
         for name in variants:
@@ -184,10 +194,11 @@ class _SearchStage:
         self.feasible: dict[Place, int] = {}
         """Configs that may be tried at each place."""
         self._kept: dict[Shape, Feasible] = {}
+        self._former = Former(self.space, former)
 
     def planned(self, places: Sequence[Place]) -> int:
         """About how many trials are to come, the final stage included."""
-        finals = 1 + self.effort.finalists
+        finals = 1 + self.effort.finalists if self.effort.sampled else 0
         return sum(max(0, self._limit(place) - len(self.rows.searched(place))) + finals for place in places)
 
     def _limit(self, place: Place) -> int:
@@ -197,10 +208,17 @@ class _SearchStage:
         """Search every shape; each may use its share of the time that is left until then (of `time.monotonic`)."""
         if self.pool is not None:  # few enough to compile them all
             for shape in shapes:
-                self.rows.bench.ahead(shape, self._feasible(shape).configs)
+                self.rows.bench.ahead(shape, self._announced(shape, modes))
             self.rows.bench.settle(min(COMPILE_S, SETTLE_SHARE * (until - time.monotonic())))
         for done, shape in enumerate(shapes):
             self._search(shape, modes, until, len(shapes) - done)
+
+    def _announced(self, shape: Shape, modes: Sequence[str]) -> Sequence[Config]:
+        """What will be tried: of a search that samples, the whole pool may be."""
+        if self.effort.sampled:
+            return self._feasible(shape).configs
+        likely = [config for mode in modes for source in (self._won_before, self._predicted) for config in source((shape, mode))]
+        return [*self._defaults(shape), *(config for config in likely if self.rows.can((shape, modes[0]), config))]
 
     def _search(self, shape: Shape, modes: Sequence[str], until: float, left: int) -> None:
         """`left` shapes share the time that remains once BSP and the defaults of this one are measured: a world may start for them."""
@@ -252,7 +270,7 @@ class _SearchStage:
         seed = int.from_bytes(sha256(f"{name}/{self.seed}".encode()).digest()[:4])
         limit = len(feasible) if self.effort.trials is None else self.effort.trials
         track = _Track(place, bsp, Proposer(feasible, self.sampler, seed, self._hint(place)), self._stored(name), rows, limit)
-        stored = {trial.user_attrs.get("trial") for trial in track.stored.get_trials(deepcopy=False)}
+        stored = {trial.user_attrs.get("trial") for trial in track.stored.get_trials(deepcopy=False)} if track.stored else set()
         for trial in rows.values():
             track.tell(trial)
             if trial.id not in stored:
@@ -275,58 +293,63 @@ class _SearchStage:
                 return best
         return None
 
-    def _stored(self, name: str) -> optuna.Study:
+    def _stored(self, name: str) -> optuna.Study | None:
+        if not self.effort.sampled:
+            return None
         return optuna.create_study(storage=self.rows.store.optuna_storage(), study_name=name, load_if_exists=True)
 
     def _copy(self, track: _Track, trial: Trial) -> None:
-        """Tell the study in the database of a committed row."""
-        track.stored.add_trial(finished(self.space, trial.config, ratio(trial, track.bsp), trial=trial.id))
+        """Tell the study in the database, where there is one, of a committed row."""
+        if track.stored:
+            track.stored.add_trial(finished(self.space, trial.config, ratio(trial, track.bsp), trial=trial.id))
 
     def _try(self, tracks: Sequence[_Track], config: Config) -> None:
         """Measure a config in every mode that has room and has not seen it."""
         for track in tracks:
-            if config in track.proposer.feasible and config not in track.rows and track.room:
+            if self._may_try(track, config) and config not in track.rows and track.room:
                 trial = self.rows.measure(track.place, config, track.bsp.config)
                 track.tell(trial)
                 self._copy(track, trial)
 
+    def _may_try(self, track: _Track, config: Config) -> bool:
+        """Whether it is among the feasible ones; where nothing is sampled these are a pool, and whatever is possible may be tried."""
+        return config in track.proposer.feasible or (not self.effort.sampled and self.rows.can(track.place, config))
+
     def _candidates(self, tracks: Sequence[_Track]) -> Iterator[Config]:
-        """The model's best, the winners of the nearest shapes, then the proposals of the modes' samplers in turn."""
-        for source in (self._predicted, self._nearest):
+        """What won before, the model's best, the winners of the nearest shapes, then the proposals of the modes' samplers in turn."""
+        for source in (self._won_before, self._predicted, lambda place: self._winners(*place)):
             for track in tracks:
                 if track.room:
-                    likely = source(track)
+                    likely = [config for config in source(track.place) if self._may_try(track, config)]
                     self.rows.bench.ahead(track.place[0], likely)
                     yield from likely
+        if self.effort.sampled:
+            yield from self._proposed(tracks)
+
+    def _proposed(self, tracks: Sequence[_Track]) -> Iterator[Config]:
         while turns := [track for track in tracks if track.room and track.proposer.any_left]:
             for track in turns:
                 if config := track.proposer.ask():
                     yield config
 
-    def _predicted(self, track: _Track) -> list[Config]:
+    def _won_before(self, place: Place) -> list[Config]:
+        """The winners of the nearest rows of earlier kernels, where such rows are given, of the variants searched."""
+        return [config for config in self._former.near(*place, NEAREST) if config.variant in self.variants]
+
+    def _predicted(self, place: Place) -> list[Config]:
         """The best configs of each variant in the model's opinion, of all feasible ones or a random part of them."""
-        hint = self._hint(track.place)
+        hint = self._hint(place)
         if hint is None:
             return []
-        configs = track.proposer.feasible.configs
+        configs = self._feasible_at(place).configs
         if len(configs) > PREDICTED_FROM:
             part = np.random.default_rng(self.seed).choice(len(configs), PREDICTED_FROM, replace=False)
             configs = tuple(configs[number] for number in part)
         ranked = sorted(configs, key=hint)
         return [config for name in self.variants for config in [c for c in ranked if c.variant == name][:PREDICTED]]
 
-    def _nearest(self, track: _Track) -> list[Config]:
-        """The winners of the nearest shapes that were searched in this mode and are possible here."""
-        return [config for config in self._winners(*track.place) if config in track.proposer.feasible]
-
     def _winners(self, shape: Shape, mode: str) -> list[Config]:
         """Of the nearest other shapes that were searched in this mode."""
         others = sorted((place for place in self.rows.places(mode) if place[0] != shape), key=lambda place: distance(shape, place[0]))
         won = [winners for place in others if (winners := self.rows.winners(place))]
         return [config for winners in won[:NEAREST] for config in winners]
-
-
-def distance(one: Shape, other: Shape) -> float:
-    """How far two shapes are apart: the doublings from one size to the other, summed over the fields."""
-    pairs = [(value, other.to_dict()[name]) for name, value in one.to_dict().items()]
-    return sum(abs(log2(a / b)) if isinstance(a, int) else OTHER_LAYOUT * (a != b) for a, b in pairs)

@@ -1,4 +1,7 @@
-"""The named sets of shapes: the paper's, and the projections of models whose input tensor parallelism gathers. Standard library only."""
+"""The named sets of shapes: the paper's, the projections of models whose input tensor parallelism gathers, and a grid to learn from.
+
+Standard library only.
+"""
 
 from __future__ import annotations
 
@@ -68,4 +71,30 @@ def _set_of(projections: tuple[Projection, ...]) -> Callable[..., tuple[AllGathe
     return make
 
 
-SHAPE_SETS = all_gather_gemm.SHAPE_SETS | {name: _set_of(projections) for name, projections in MODELS.items()}
+GRID_ROWS = (1, 8, 32, 128, 512, 1024, 2048, 8192)
+# N of one rank and K, the same whatever the world: layers as nodes of 4 and of 8 ranks split them, no pair far from all others. Beside
+# the models above: Llama-3.2-1B (hidden 2048, intermediate 8192) and Llama-3.1-8B (hidden 4096, 32 + 2 x 8 heads of 128, intermediate
+# 14336), from config.json of meta-llama/Llama-3.2-1B and meta-llama/Llama-3.1-8B.
+GRID = (
+    (2048, 2048),  # 1B gate_up, of 8
+    (4096, 2048),  # 1B gate_up, of 4
+    (1536, 4096),  # 8B qkv, of 4
+    (7168, 4096),  # 8B gate_up, of 4
+    (16032, 4096),  # 8B lm_head, of 8: not a multiple of any tile
+    (1024, 7168),  # DeepSeek-V3 shared expert, of 4
+    (4608, 7168),  # DeepSeek-V3 dense gate_up, of 8
+    (2560, 8192),  # 70B qkv, of 4
+    (3584, 8192),  # 70B gate, of 8: the paper's
+    (7168, 8192),  # 70B gate_up, of 8
+    (14336, 8192),  # 70B gate_up, of 4
+    (4608, 16384),  # 405B qkv, of 4
+)
+
+
+def grid(world: int = 8, dtype: str = "fp16", shard: str = "k", b_layout: str = "kn") -> tuple[AllGatherGemm, ...]:
+    """Every (N, K) of GRID at every M of GRID_ROWS that can be sharded: what a selector is trained and judged on."""
+    rows = [m for m in GRID_ROWS if shard == "k" or m % world == 0]
+    return tuple(AllGatherGemm(m, n, k, world, dtype, shard, b_layout) for n, k in GRID for m in rows)
+
+
+SHAPE_SETS = all_gather_gemm.SHAPE_SETS | {name: _set_of(projections) for name, projections in MODELS.items()} | {"grid": grid}

@@ -1,0 +1,65 @@
+"""A search as the command line runs it: the tuner given what the models know, its results as table lines, and where its time went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tftune.db.trial import MODES, Trial
+from tftune.kernels.shape import Shape
+from tftune.kernels.space import Config
+from tftune.tables import Line
+
+if TYPE_CHECKING:
+    from tftune.db.store import Store
+    from tftune.tuner.benches import Bench
+    from tftune.tuner.finals import Best
+
+
+def find(
+    op: str, shapes: Sequence[Shape], modes: Sequence[str], bench: Bench, store: Store, progress: Any, options: Mapping[str, Any]
+) -> list[Line]:
+    """The tuner's search, given the analytic model and, for a scout, the committed rows of the target for its first proposals."""
+    from tftune.machine import former_rows
+    from tftune.models.timeline import predict
+    from tftune.tuner.search import EFFORTS, search
+
+    former = () if EFFORTS[options["effort"]].sampled else former_rows(op, bench.target)
+    return _lines(search(op, shapes, modes, bench, store, progress=progress, predict=predict, former=former, **options))
+
+
+def fill(
+    op: str, shapes: Sequence[Shape], modes: Sequence[str], bench: Bench, store: Store, progress: Any, budget_s: float | None
+) -> tuple[list[Line], int]:
+    """The tuner's matrix of a portfolio that the models choose; says what became of its pairs, and how many are still missing."""
+    from tftune.console import note
+    from tftune.models.dataset import cover
+    from tftune.tuner import portfolio
+
+    def pick(trials: Sequence[Trial], mode: str) -> tuple[Config, ...]:
+        return cover(trials, op, bench.target.name, mode, bench.name)
+
+    matrix = portfolio.fill(op, shapes, modes, bench, store, pick, budget_s=budget_s, progress=progress)
+    for sentence in matrix.sentences():
+        note(sentence)
+    return _lines(matrix.best), len(matrix.missing)
+
+
+def _lines(found: Sequence[Best]) -> list[Line]:
+    lines = [Line(b.shape, b.mode, b.winner, b.bsp, b.by_variant, b.evaluations, b.feasible, len(b.tied)) for b in found]
+    return sorted(lines, key=lambda line: MODES.index(line.mode))
+
+
+def how_it_went(bench: Bench, store: Store, earlier: int, whole_s: float) -> Iterator[str]:
+    """Where the time of a search went; on a node also how many configs a second, and what clocks and caches were like. `earlier`: the
+    runs that were stored before it."""
+    from tftune import conditions, tables
+
+    spent_s = bench.spent_s
+    yield tables.shares(spent_s, whole_s)
+    if bench.recoveries_s:
+        yield tables.recoveries(bench.recoveries_s, bench.starts_s)
+    for run in (run for run in store.runs()[earlier:] if run.bench in ("node", "drill")):
+        trials = [trial for trial in store.trials(bench=run.bench) if trial.run == run.id]
+        yield tables.throughput(trials, spent_s.get("compile", 0.0), whole_s)
+        yield conditions.sentence(run)
