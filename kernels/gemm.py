@@ -184,6 +184,28 @@ def wait_tile(
 
 
 @triton.jit
+def chunk_and_peer(item, row_chunks, K_CHUNKS: tl.constexpr, PEERS: tl.constexpr, BAND: tl.constexpr, ORDER: tl.constexpr):
+    """Which chunk a copy moves, and to or from which peer, counted in the order in which peers need each other's shards.
+
+    "chunk": each chunk goes to all peers before the next one, along K, then down the rows. "column": down the rows first, so that
+    tiles which all run at once get their first steps of K early. "group": what one peer needs of a band of BAND row chunks, column
+    after column, before the next peer: where NVSwitch gives all bandwidth to any one peer, the shard needed first is whole first.
+    """
+    if ORDER == "chunk":
+        chunk, peer_number = item // PEERS, item % PEERS
+    elif ORDER == "column":
+        place, peer_number = item // PEERS, item % PEERS
+        chunk = place % row_chunks * K_CHUNKS + place // row_chunks
+    else:
+        first = item // (BAND * K_CHUNKS * PEERS) * BAND
+        height = min(row_chunks - first, BAND)
+        within = item % (BAND * K_CHUNKS * PEERS)
+        place, peer_number = within % (height * K_CHUNKS), within // (height * K_CHUNKS)
+        chunk = (first + place % height) * K_CHUNKS + place // height
+    return chunk, peer_number
+
+
+@triton.jit
 def copy_chunk(
     source, target, chunk, shard_rows,
     COLUMNS: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_PER_FLAG: tl.constexpr, DTYPE: tl.constexpr,

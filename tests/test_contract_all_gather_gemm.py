@@ -65,7 +65,7 @@ def shapes(world: int) -> tuple[AllGatherGemm, ...]:
 
 def configs(shape: AllGatherGemm) -> tuple[Config, ...]:
     """Every BSP form that fits, and for each fused variant a small tile, or a tall one where M is large, and a split K where K_local is;
-    by descriptors where they are possible."""
+    by descriptors, and one peer after another, where that is possible."""
     large, deep = shape.m > 64, shape.shard == "k" and shape.shard_columns > 256
     small = dict(block_m=16, block_n=32, block_k=64, rows_per_flag=16, k_per_flag=256, group_m=1)
     tall = small | dict(block_m=64, block_n=64, group_m=8, xcds=8, rows_per_flag=64 if shape.shard_rows > 32 else 16)
@@ -73,14 +73,15 @@ def configs(shape: AllGatherGemm) -> tuple[Config, ...]:
     knobs = [tall] * large + [small] * (not large) + [split] * deep
     forms = [config for config in SPACE.defaults(shape, None) if config.variant == "bsp"]
     fused = [Config(variant, num_warps=4, comm_programs=8, **chosen) for variant in FUSED for chosen in knobs]
-    return *forms, *(by_descriptor(shape, config) for config in fused)
+    return *forms, *(where_possible(shape, where_possible(shape, config, loads="descriptor"), order="group") for config in fused)
 
 
-def by_descriptor(shape: AllGatherGemm, config: Config) -> Config:
-    if "loads" not in [choice.name for choice in SPACE.choices(config.variant)]:
-        return config
-    changed = Config(config.variant, **dict(config.knobs) | {"loads": "descriptor"})
-    return changed if SPACE.why_invalid(shape, changed) is None else config
+def where_possible(shape: AllGatherGemm, config: Config, **knobs: str) -> Config:
+    """The config with these knobs, if its variant has them and the shape allows it."""
+    values = {choice.name: choice.values for choice in SPACE.choices(config.variant)}
+    changed = Config(config.variant, **dict(config.knobs) | knobs)
+    known = all(value in values.get(name, ()) for name, value in knobs.items())
+    return changed if known and SPACE.why_invalid(shape, changed) is None else config
 
 
 def cases(world: int) -> list[Case]:

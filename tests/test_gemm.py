@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from tftune.kernels.all_gather_gemm.space import SPACE
@@ -26,3 +28,26 @@ def test_a_die_takes_neighbouring_places() -> None:
     places = [by_die.fn(number, 43, 8) for number in range(43)]
     assert places[0::8] == [0, 1, 2, 3, 4, 5] and places[1::8] == [6, 7, 8, 9, 10, 11] and places[3::8] == [18, 19, 20, 21, 22]
     assert [by_die.fn(number, 43, 1) for number in range(43)] == list(range(43))
+
+
+@pytest.mark.parametrize("order", ["chunk", "column", "group"])
+def test_every_order_moves_every_chunk_to_every_peer_once(order: str) -> None:
+    from tftune.kernels.gemm import chunk_and_peer
+
+    for rows, columns, peers, band in itertools.product((1, 2, 5, 8, 9), (1, 2, 3), (1, 3, 7), (1, 2, 8, 16)):
+        items = range(rows * columns * peers)
+        moved = [chunk_and_peer.fn(item, rows, columns, peers, band, order) for item in items]
+        assert sorted(moved) == [(chunk, peer) for chunk in range(rows * columns) for peer in range(peers)]
+
+
+def test_orders_say_what_comes_first() -> None:
+    """Three row chunks of two column chunks, numbered along K first, to two peers."""
+    from tftune.kernels.gemm import chunk_and_peer
+
+    def moves(order: str, band: int) -> list[tuple[int, int]]:
+        return [chunk_and_peer.fn(item, 3, 2, 2, band, order) for item in range(12)]
+
+    assert moves("chunk", 1)[:5] == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]
+    assert moves("column", 1)[:5] == [(0, 0), (0, 1), (2, 0), (2, 1), (4, 0)]
+    assert moves("group", 3)[:7] == [(0, 0), (2, 0), (4, 0), (1, 0), (3, 0), (5, 0), (0, 1)]
+    assert moves("group", 2)[:9] == [(0, 0), (2, 0), (1, 0), (3, 0), (0, 1), (2, 1), (1, 1), (3, 1), (4, 0)]

@@ -147,7 +147,7 @@ def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any
         BLOCK_M=config["block_m"], BLOCK_N=config["block_n"], BLOCK_K=config["block_k"], GROUP_M=config["group_m"],
         SPLIT_K=config["split_k"], SCHEDULE=config["schedule"], XCDS=config["xcds"], COMM_PROGRAMS=config["comm_programs"],
         ROWS_PER_FLAG=config["rows_per_flag"], K_PER_FLAG=config["k_per_flag"],
-        COPY_ROWS=copy_rows, COPY_COLUMNS=copy_columns,
+        ORDER=config["order"], COPY_ROWS=copy_rows, COPY_COLUMNS=copy_columns,
         LOADS=dict(config.knobs).get("loads", "pointer"),
         EVEN_K=shape.shard_columns % config["block_k"] == 0, EVEN_N=shape.n % config["block_n"] == 0, ARCH=arch,
     )  # fmt: skip

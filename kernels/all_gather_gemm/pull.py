@@ -11,7 +11,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.gemm import copy_chunk, generation, multiply_all
+from tftune.kernels.gemm import chunk_and_peer, copy_chunk, generation, multiply_all
 from tftune.kernels.symmetric import begin, finish, signal_peers
 
 
@@ -22,18 +22,20 @@ def pull(
     N: tl.constexpr, K: tl.constexpr, WORLD: tl.constexpr, SHARD_IS_M: tl.constexpr, B_IS_NK: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr, SPLIT_K: tl.constexpr,
     SCHEDULE: tl.constexpr, XCDS: tl.constexpr, COMM_PROGRAMS: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_PER_FLAG: tl.constexpr,
-    COPY_ROWS: tl.constexpr, COPY_COLUMNS: tl.constexpr, LOADS: tl.constexpr,
+    ORDER: tl.constexpr, COPY_ROWS: tl.constexpr, COPY_COLUMNS: tl.constexpr, LOADS: tl.constexpr,
     EVEN_K: tl.constexpr, EVEN_N: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """C[M,N] = all_gather(A) @ B; `gemm.multiply_all` says what the arguments are."""
     COLUMNS: tl.constexpr = K if SHARD_IS_M else K // WORLD
     shard_rows = M // WORLD if SHARD_IS_M else M
     slot_bytes = tl.cast(shard_rows, tl.int64) * (COLUMNS * 2)
-    chunks = tl.cdiv(shard_rows, ROWS_PER_FLAG) * tl.cdiv(COLUMNS, K_PER_FLAG)
+    K_CHUNKS: tl.constexpr = (COLUMNS + K_PER_FLAG - 1) // K_PER_FLAG
+    row_chunks = tl.cdiv(shard_rows, ROWS_PER_FLAG)
     pid, epoch = tl.program_id(0), begin(control)
     inbox = generation(payload, epoch, generation_rows, COLUMNS)
     if pid < COMM_PROGRAMS:
-        for chunk in range(pid, chunks, COMM_PROGRAMS):
+        for item in range(pid, row_chunks * K_CHUNKS, COMM_PROGRAMS):
+            chunk, _ = chunk_and_peer(item, row_chunks, K_CHUNKS, 1, 1, ORDER)
             copy_chunk(
                 tl.cast(a_ptr, tl.int64), inbox + rank * slot_bytes, chunk, shard_rows,
                 COLUMNS, ROWS_PER_FLAG, K_PER_FLAG, a_ptr.dtype.element_ty, COPY_ROWS, COPY_COLUMNS,

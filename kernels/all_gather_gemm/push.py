@@ -2,7 +2,8 @@
 
 Who owns a tile: programs `comm_programs..` of every rank, and with schedule="dynamic" the others when they are done, compute C's
 tiles, or `split_k` parts of each, one at a time; each of a tile's parts then adds up a slice of its rows.
-Who writes remotely: programs `0..comm_programs-1` store chunk after chunk into the inbox of each peer, peers rotated by rank.
+Who writes remotely: programs `0..comm_programs-1` store chunk after chunk into the inbox of each peer, in the order that
+`gemm.chunk_and_peer` gives; of two peers the one first that reads this rank's shard sooner.
 Which flag says ready: flag[source][row chunk, column chunk] in the reader's memory, set to the epoch after the chunk's stores.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.gemm import copy_chunk, generation, multiply_all
+from tftune.kernels.gemm import chunk_and_peer, copy_chunk, generation, multiply_all
 from tftune.kernels.symmetric import begin, finish, flag, peer, signal
 
 
@@ -22,19 +23,22 @@ def push(
     N: tl.constexpr, K: tl.constexpr, WORLD: tl.constexpr, SHARD_IS_M: tl.constexpr, B_IS_NK: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr, SPLIT_K: tl.constexpr,
     SCHEDULE: tl.constexpr, XCDS: tl.constexpr, COMM_PROGRAMS: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_PER_FLAG: tl.constexpr,
-    COPY_ROWS: tl.constexpr, COPY_COLUMNS: tl.constexpr, LOADS: tl.constexpr,
+    ORDER: tl.constexpr, COPY_ROWS: tl.constexpr, COPY_COLUMNS: tl.constexpr, LOADS: tl.constexpr,
     EVEN_K: tl.constexpr, EVEN_N: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """C[M,N] = all_gather(A) @ B; `gemm.multiply_all` says what the arguments are."""
     COLUMNS: tl.constexpr = K if SHARD_IS_M else K // WORLD
     shard_rows = M // WORLD if SHARD_IS_M else M
     slot_bytes = tl.cast(shard_rows, tl.int64) * (COLUMNS * 2)
-    chunks = tl.cdiv(shard_rows, ROWS_PER_FLAG) * tl.cdiv(COLUMNS, K_PER_FLAG)
+    K_CHUNKS: tl.constexpr = (COLUMNS + K_PER_FLAG - 1) // K_PER_FLAG
+    BAND: tl.constexpr = (GROUP_M * BLOCK_M + ROWS_PER_FLAG - 1) // ROWS_PER_FLAG
+    row_chunks = tl.cdiv(shard_rows, ROWS_PER_FLAG)
     pid, epoch = tl.program_id(0), begin(control)
     inbox = generation(payload, epoch, generation_rows, COLUMNS)
     if pid < COMM_PROGRAMS:
-        for item in range(pid, chunks * (WORLD - 1), COMM_PROGRAMS):
-            chunk, target = item // (WORLD - 1), (rank + 1 + item % (WORLD - 1)) % WORLD
+        for item in range(pid, row_chunks * K_CHUNKS * (WORLD - 1), COMM_PROGRAMS):
+            chunk, number = chunk_and_peer(item, row_chunks, K_CHUNKS, WORLD - 1, BAND, ORDER)
+            target = (rank + WORLD - 1 - number) % WORLD
             copy_chunk(
                 tl.cast(a_ptr, tl.int64), peer(inbox + rank * slot_bytes, payload_bases, rank, target), chunk, shard_rows,
                 COLUMNS, ROWS_PER_FLAG, K_PER_FLAG, a_ptr.dtype.element_ty, COPY_ROWS, COPY_COLUMNS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -32,6 +33,12 @@ _EXCHANGE = (
     Choice("rows_per_flag", (16, 64, 128, 512), "rows of A that one flag covers", 128),
     Choice("k_per_flag", (256, 512, 1024, 8192), "columns of A that one flag covers", 1024),
 )
+_ORDER = Choice(
+    "order",
+    ("chunk", "column", "group"),
+    "what is sent first: a chunk to all peers; the first columns of all rows; or what the next peer needs of a group of tiles",
+    "chunk",
+)
 _FORM = Choice(
     "form",
     ("gather_copy", "local_transpose", "gather"),
@@ -48,6 +55,12 @@ def _round_up_to_power(value: int) -> int:
 def _flags(shape: AllGatherGemm, config: Config) -> int:
     """Flags of one source: row chunks times column chunks of its shard."""
     return -(-shape.shard_rows // config["rows_per_flag"]) * -(-shape.shard_columns // config["k_per_flag"])
+
+
+def _order_differs(shape: AllGatherGemm, config: Config) -> bool:
+    """Whether this order is not that of "chunk"."""
+    flags, columns = _flags(shape, config), -(-shape.shard_columns // config["k_per_flag"])
+    return config["order"] == "chunk" or (flags > 1 if config["order"] == "group" else 1 < columns < flags)
 
 
 def _steps(shape: AllGatherGemm, config: Config) -> int:
@@ -123,6 +136,8 @@ RULES = (
          lambda s, c, chip: c["loads"] == "pointer" or (s.shard_columns % c["block_k"] == 0 and s.n % 8 == 0), ("staged", "push")),
     Rule("descriptor loads need a shard's rows to be a multiple of block_m where A is sharded along M",
          lambda s, c, chip: c["loads"] == "pointer" or s.shard == "k" or s.shard_rows % c["block_m"] == 0, ("staged", "push")),
+    Rule("order must be chunk unless a shard has several flags; and column needs several along its rows and along K",
+         lambda s, c, chip: _order_differs(s, c), _FUSED),
     Rule("comm_programs must leave at least half of the chip to the GEMM",
          lambda s, c, chip: chip is None or 2 * c["comm_programs"] <= chip.units, _FUSED),
 )  # fmt: skip
@@ -134,16 +149,24 @@ def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ..
     bsp = tuple(Config("bsp", form=form) for form in forms)
     knobs = _default_tile(shape, chip) | _default_exchange(shape)
     knobs["split_k"] = _default_split(shape, chip, knobs)
-    fused = [Config(variant, **knobs) for variant in ("push", "staged", "pull")]
-    return bsp + tuple(_by_descriptor(shape, chip, config) for config in fused)
+    pull, staged, push = (Config(variant, **knobs) for variant in _FUSED)
+    # On Hopper descriptors are never slower (docs/measured.md).
+    by_descriptor = [_where_possible(shape, chip, config, loads="descriptor") for config in (push, staged)]
+    return *bsp, _where_possible(shape, chip, by_descriptor[0], order=_default_order(shape, chip, push)), by_descriptor[1], pull
 
 
-def _by_descriptor(shape: AllGatherGemm, chip: Chip | None, config: Config) -> Config:
-    """The config with descriptor loads where it may have them: on Hopper they are never slower (docs/measured.md)."""
-    if config.variant == "pull" or chip is None:
-        return config
-    better = Config(config.variant, **dict(config.knobs) | {"loads": "descriptor"})
-    return better if SPACE.why_invalid(shape, better, chip) is None else config
+def _where_possible(shape: AllGatherGemm, chip: Chip | None, config: Config, **knobs: Any) -> Config:
+    """The config with these knobs where the shape and the chip, if it is known, allow them."""
+    changed = Config(config.variant, **dict(config.knobs) | knobs)
+    return changed if chip is not None and SPACE.why_invalid(shape, changed, chip) is None else config
+
+
+def _default_order(shape: AllGatherGemm, chip: Chip | None, config: Config) -> str:
+    """All tiles at once want the first columns of every row; more of them the shard of one peer after another, if one peer can have all
+    bandwidth, which private links do not give."""
+    if chip is None or chip.link_bytes_per_us < chip.links_bytes_per_us:
+        return "chunk"
+    return "column" if shape.shard == "m" and _tiles(shape, config) <= chip.units else "group"
 
 
 def _default_tile(shape: AllGatherGemm, chip: Chip | None) -> dict[str, int]:
@@ -185,9 +208,9 @@ SPACE = Space(
     op="all_gather_gemm",
     variants={
         "bsp": (_FORM,),
-        "pull": _TILE + _EXCHANGE + _CDNA,
-        "staged": (*_TILE, _LOADS, *_EXCHANGE, *_CDNA),
-        "push": (*_TILE, _LOADS, *_EXCHANGE, *_CDNA),
+        "pull": (*_TILE, *_EXCHANGE, replace(_ORDER, values=("chunk", "column")), *_CDNA),
+        "staged": (*_TILE, _LOADS, *_EXCHANGE, _ORDER, *_CDNA),
+        "push": (*_TILE, _LOADS, *_EXCHANGE, _ORDER, *_CDNA),
     },
     rules=RULES,
     defaults=defaults,
