@@ -168,13 +168,14 @@ def wait_rows(
 @triton.jit
 def wait_tile(
     control, source, row, M, shard_rows, first_flag, epoch, rank,
-    SHARD_IS_M: tl.constexpr, BLOCK_M: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_CHUNKS: tl.constexpr,
+    SHARD_IS_M: tl.constexpr, BLOCK_M: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_CHUNKS: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
-    """Wait for everything that the tile of rows row..row+BM-1 reads of one column chunk; this rank's own shard is always there."""
+    """Wait for everything that the tile of rows row..row+BM-1 reads of one column chunk; this rank's own shard is there from the start,
+    unless it is read from the inbox (WHOLE)."""
     last = tl.minimum(row + BLOCK_M, M) - 1
     if SHARD_IS_M:
         for owner in range(row // shard_rows, last // shard_rows + 1):
-            if owner != rank:
+            if WHOLE or owner != rank:
                 first_row = tl.maximum(row - owner * shard_rows, 0)
                 last_row = tl.minimum(last - owner * shard_rows, shard_rows - 1)
                 wait_rows(control, owner, first_row, last_row, first_flag, epoch, ROWS_PER_FLAG, K_CHUNKS)
@@ -237,7 +238,7 @@ def multiply_all(
     N: tl.constexpr, K: tl.constexpr, WORLD: tl.constexpr, SHARD_IS_M: tl.constexpr, B_IS_NK: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr, SPLIT_K: tl.constexpr,
     SCHEDULE: tl.constexpr, XCDS: tl.constexpr, COMM_PROGRAMS: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_PER_FLAG: tl.constexpr,
-    FIRST_FLAG: tl.constexpr, REMOTE: tl.constexpr, LOADS: tl.constexpr,
+    FIRST_FLAG: tl.constexpr, REMOTE: tl.constexpr, LOADS: tl.constexpr, WHOLE: tl.constexpr,
     EVEN_K: tl.constexpr, EVEN_N: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """Every tile of C that falls to this program, chunk after chunk of K, each waited for; this rank's own shard comes first. The parts
@@ -248,7 +249,7 @@ def multiply_all(
     BLOCK_N] and arrivals_ptr: int32[tiles], zero at first: scratch of this rank where SPLIT_K > 1. control, payload: addresses of this
     rank's blocks; *_bases: int64[WORLD], the same blocks on every rank, as mapped here; generation_rows: rows of the payload from one
     generation to the next. A source's rows are read from its slot in this rank's payload or, REMOTE, in the source's own; their flags
-    count from FIRST_FLAG."""
+    count from FIRST_FLAG. WHOLE: this rank's own rows are read from its slot, too, so that a descriptor's block may span sources."""
     COLUMNS: tl.constexpr = K if SHARD_IS_M else K // WORLD
     K_CHUNKS: tl.constexpr = (COLUMNS + K_PER_FLAG - 1) // K_PER_FLAG
     STEPS: tl.constexpr = K_CHUNKS if SHARD_IS_M else K_CHUNKS * WORLD
@@ -287,11 +288,11 @@ def multiply_all(
                 row_in_shard, b_row = row, source * COLUMNS + k
             wait_tile(
                 control, source, row, M, shard_rows, FIRST_FLAG + step % K_CHUNKS, epoch, rank,
-                SHARD_IS_M, BLOCK_M, ROWS_PER_FLAG, K_CHUNKS,
+                SHARD_IS_M, BLOCK_M, ROWS_PER_FLAG, K_CHUNKS, WHOLE,
             )  # fmt: skip
             if LOADS == "descriptor":
                 see_arrivals(epoch, ARCH)
-                if source == rank:
+                if source == rank and not WHOLE:
                     shard_desc, first_row = a_desc, row_in_shard
                 else:
                     shard_desc = payload_desc

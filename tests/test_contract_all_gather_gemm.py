@@ -50,15 +50,15 @@ class Call:
 
 
 def shapes(world: int) -> tuple[AllGatherGemm, ...]:
-    """M = 1, 7 and 129 (sharded along M: multiples of world); N and K_local that no block divides; both layouts of B. Two shapes with
-    large M fit tensor descriptors."""
+    """M = 1, 7 and 129 (sharded along M: multiples of world); N and K_local that no block divides; both layouts of B. Three shapes
+    fit tensor descriptors, one of them with blocks of rows that several sources own."""
     return (
         AllGatherGemm(1, 40, 33 * world, world, b_layout="nk"),
         AllGatherGemm(7, 72, 264 * world, world),
         AllGatherGemm(129, 40, 64 * world, world, b_layout="nk"),
         AllGatherGemm(7, 40, 70 * world, world, dtype="bf16"),
         AllGatherGemm(world, 72, 33 * world, world, shard="m", dtype="bf16"),
-        AllGatherGemm(7 * world, 40, 60 * world, world, shard="m", b_layout="nk"),
+        AllGatherGemm(7 * world, 40, 64 * world, world, shard="m", b_layout="nk"),
         AllGatherGemm(64 * world, 40, 64 * world, world, shard="m"),
     )
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.all_gather_gemm.space import SPACE, parts_bytes
+from tftune.kernels.all_gather_gemm.space import SPACE, parts_bytes, spans_sources
 from tftune.kernels.chips import Chip
 from tftune.kernels.compile import KernelSource
 from tftune.kernels.space import Config
@@ -138,7 +138,7 @@ def kernel_source(shape: AllGatherGemm, config: Config, chip: Chip) -> KernelSou
 
 
 def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any]:
-    lanes = 64 if arch == "hip" else 32
+    lanes, knobs = 64 if arch == "hip" else 32, dict(config.knobs)
     copy_columns = min(config["k_per_flag"], 1024, 1 << (shape.shard_columns - 1).bit_length())
     # Four 16-byte accesses of each thread in flight.
     copy_rows = max(1, min(config["rows_per_flag"], config["num_warps"] * lanes * 8 * 4 // copy_columns))
@@ -148,7 +148,7 @@ def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any
         SPLIT_K=config["split_k"], SCHEDULE=config["schedule"], XCDS=config["xcds"], COMM_PROGRAMS=config["comm_programs"],
         ROWS_PER_FLAG=config["rows_per_flag"], K_PER_FLAG=config["k_per_flag"],
         ORDER=config["order"], COPY_ROWS=copy_rows, COPY_COLUMNS=copy_columns,
-        LOADS=dict(config.knobs).get("loads", "pointer"),
+        LOADS=knobs.get("loads", "pointer"), WHOLE="loads" in knobs and spans_sources(shape, config),
         EVEN_K=shape.shard_columns % config["block_k"] == 0, EVEN_N=shape.n % config["block_n"] == 0, ARCH=arch,
     )  # fmt: skip
 

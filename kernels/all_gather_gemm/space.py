@@ -85,6 +85,11 @@ def parts_bytes(shape: AllGatherGemm, config: Config) -> int:
     return int(4 * rows * columns * config["split_k"])
 
 
+def spans_sources(shape: AllGatherGemm, config: Config) -> bool:
+    """Whether one load by descriptor takes rows of several sources, which must then lie side by side in the inbox, the own ones too."""
+    return config["loads"] == "descriptor" and shape.shard == "m" and shape.shard_rows % int(config["block_m"]) != 0
+
+
 def _form_fits(shape: AllGatherGemm, config: Config, chip: Chip | None) -> bool:
     return (config["form"] == "gather") == (shape.shard == "m")
 
@@ -134,8 +139,8 @@ RULES = (
          lambda s, c, chip: chip is None or _shared_bytes(s, c, chip) <= chip.shared_bytes, _FUSED),
     Rule("descriptor loads need a shard's columns to be a multiple of block_k, and N of 8",
          lambda s, c, chip: c["loads"] == "pointer" or (s.shard_columns % c["block_k"] == 0 and s.n % 8 == 0), ("staged", "push")),
-    Rule("descriptor loads need a shard's rows to be a multiple of block_m where A is sharded along M",
-         lambda s, c, chip: c["loads"] == "pointer" or s.shard == "k" or s.shard_rows % c["block_m"] == 0, ("staged", "push")),
+    Rule("staged reads whole tiles of one source by descriptor: a shard's rows must be a multiple of block_m where A is sharded along M",
+         lambda s, c, chip: not spans_sources(s, c), ("staged",)),
     Rule("order must be chunk unless a shard has several flags; and column needs several along its rows and along K",
          lambda s, c, chip: _order_differs(s, c), _FUSED),
     Rule("comm_programs must leave at least half of the chip to the GEMM",
