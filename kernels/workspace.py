@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from tftune.kernels.space import MAX_WORLD
@@ -40,6 +41,10 @@ class Workspace:
     _set_epoch: Callable[[int], None] | None = None
     plans: dict[Any, Any] = field(default_factory=dict, compare=False)
     """Compiled launches and their buffers, by shape and config."""
+    turns: Iterator[int] = field(default_factory=count, compare=False)
+    """Numbers of the calls whose copies have fixed addresses: each takes the generation that the one before it did not."""
+    streams: list[Any] = field(default_factory=list, compare=False)
+    """Side streams of those calls, made when they are first wanted, and used by nothing else."""
 
     def set_epoch(self, epoch: int) -> None:
         """Start counting from here, on every rank alike and with no call in flight: for tests of the wrap. Flags

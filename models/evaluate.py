@@ -113,11 +113,13 @@ def _selector(seen: Dataset, tree: Tree) -> Rule:
 
 
 def _constant(op: str, target: str, variant: str) -> Rule:
-    """Always the variant, with the config that the operation itself would take for the shape: what a library without a tuner does."""
+    """Always the variant, with the config that the operation itself would take for the shape: what a library without a tuner does. BSP
+    where the variant has none."""
     space, chip = operation(op).space, Target.parse(target).chip
 
     def rule(shape: Shape) -> Config:
-        return next(space.complete(config) for config in space.defaults(shape, chip) if config.variant == variant)
+        defaults = [space.complete(config) for config in space.defaults(shape, chip)]
+        return next((config for config in defaults if config.variant == variant), defaults[0])
 
     return rule
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import importlib.util
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest import mock
 
@@ -16,9 +20,26 @@ Change = tuple[str, str, str]
 
 
 def mutant(folder: Path, variant: str, changes: tuple[Change, ...]) -> Any:
-    """The kernel of a variant of all_gather_gemm, and the device code that it shares with others, rebuilt in a new folder."""
+    """The kernel of a variant of all_gather_gemm, from its rebuilt module."""
+    return getattr(_rebuilt(folder, variant, changes), variant)
+
+
+@contextmanager
+def in_place(folder: Path, variant: str, changes: tuple[Change, ...]) -> Iterator[None]:
+    """Meanwhile all that a variant's own module defines and imports, its host code too, is the mutant's."""
+    own = vars(import_module(f"tftune.kernels.all_gather_gemm.{variant}"))
+    kept = dict(own)
+    own.update({name: value for name, value in vars(_rebuilt(folder, variant, changes)).items() if not name.startswith("__")})
+    try:
+        yield
+    finally:
+        own.update(kept)
+
+
+def _rebuilt(folder: Path, variant: str, changes: tuple[Change, ...]) -> ModuleType:
+    """The module of a variant of all_gather_gemm, and the device code that it shares with others, from sources in a new folder."""
     home, here = Path(kernels.__path__[0]), Path(tempfile.mkdtemp(dir=folder))
-    names = ("symmetric", "gemm", f"all_gather_gemm.{variant}")
+    names = ("symmetric", "copy_engine", "gemm", f"all_gather_gemm.{variant}")
     assert {file for file, _, _ in changes} <= set(names)
     with mock.patch.dict(sys.modules):  # so that the rebuilt modules find each other, and nobody else finds them
         for name in names:
@@ -33,4 +54,4 @@ def mutant(folder: Path, variant: str, changes: tuple[Change, ...]) -> Any:
             assert spec is not None and spec.loader is not None
             module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
-    return getattr(module, variant)
+    return module

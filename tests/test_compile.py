@@ -19,7 +19,7 @@ from tftune.kernels.compile import KernelSource, gpu_target
 from tftune.kernels.space import Config
 
 ARCHES = ("gfx942", "gfx950", "sm_90")
-FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
+FUSED = tuple(variant for variant in SPACE.variants if not variant.startswith("bsp"))
 SHAPES = {
     "small-k": AllGatherGemm(16, 3584, 8192, 8, b_layout="nk"),
     "small-m": AllGatherGemm(64, 3584, 8192, 8, dtype="bf16", shard="m"),
@@ -50,8 +50,8 @@ def spilled_bytes(compiled: Any, arch: str, folder: Path) -> int:
     return sum(int(size) for size in re.findall(r"(?:STACK|LOCAL):(\d+)", usage))
 
 
-@pytest.mark.parametrize("size", SHAPES)
-@pytest.mark.parametrize("variant", FUSED)
+# Small shapes are no work for copy engines, and have no such default.
+@pytest.mark.parametrize(("variant", "size"), [(v, s) for v in FUSED for s in SHAPES if v != "push_ce" or s.startswith("large")])
 @pytest.mark.parametrize("arch", ARCHES)
 def test_defaults_compile_without_spills(tmp_path: Path, arch: str, variant: str, size: str) -> None:
     _, kernel = default(variant, SHAPES[size], arch)

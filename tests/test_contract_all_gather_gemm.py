@@ -12,14 +12,14 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mutant import Change, mutant
+from mutant import Change, in_place
 
 from tftune.kernels import emulated
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -64,16 +64,24 @@ def shapes(world: int) -> tuple[AllGatherGemm, ...]:
 
 
 def configs(shape: AllGatherGemm) -> tuple[Config, ...]:
-    """Every BSP form that fits, and for each fused variant a small tile, or a tall one where M is large, and a split K where K_local is;
-    by descriptors, and one peer after another, where that is possible."""
+    """Every BSP form that fits, and for each other variant a small tile, or a tall one where M is large, and a split K where K_local is;
+    by descriptors, and one peer after another, where that is possible; by copies of few rows."""
     large, deep = shape.m > 64, shape.shard == "k" and shape.shard_columns > 256
-    small = dict(block_m=16, block_n=32, block_k=64, rows_per_flag=16, k_per_flag=256, group_m=1)
+    small = dict(block_m=16, block_n=32, block_k=64, rows_per_flag=16, k_per_flag=256, group_m=1, num_warps=4, comm_programs=8)
+    small |= dict(copy_streams=1, first_rows=16, growth=1)
     tall = small | dict(block_m=64, block_n=64, group_m=8, xcds=8, rows_per_flag=64 if shape.shard_rows > 32 else 16)
     split = small | dict(block_n=64, block_k=128, split_k=4, xcds=8)
     knobs = [tall] * large + [small] * (not large) + [split] * deep
     forms = [config for config in SPACE.defaults(shape, None) if config.variant == "bsp"]
-    fused = [Config(variant, num_warps=4, comm_programs=8, **chosen) for variant in FUSED for chosen in knobs]
-    return *forms, *(where_possible(shape, where_possible(shape, config, loads="descriptor"), order="group") for config in fused)
+    fused = dict.fromkeys(config_of(variant, chosen) for variant in FUSED for chosen in knobs)
+    possible = [config for config in fused if config.variant != "push_ce" or SPACE.why_invalid(shape, config) is None]  # one flag along K
+    return *forms, *(where_possible(shape, where_possible(shape, config, loads="descriptor"), order="group") for config in possible)
+
+
+def config_of(variant: str, knobs: dict[str, int]) -> Config:
+    """The config of those knobs that the variant has, where it has their value."""
+    declared = {choice.name: choice.values for choice in SPACE.choices(variant)}
+    return Config(variant, **{name: value for name, value in knobs.items() if value in declared.get(name, ())})
 
 
 def where_possible(shape: AllGatherGemm, config: Config, **knobs: str) -> Config:
@@ -99,7 +107,7 @@ def sampled_cases(world: int) -> list[Case]:
     """Configs of the whole space for tiny shapes, two of each variant, the same on every rank."""
     chooser = random.Random(world)
     tiny = AllGatherGemm(7, 40, 66 * world, world), AllGatherGemm(3 * world, 40, 64 * world, world, shard="m", b_layout="nk")
-    return [(shape, config) for shape in tiny for v in FUSED for config in chooser.sample(list(SPACE.configs(shape, None, (v,))), 2)]
+    return [(shape, config) for shape in tiny for v in FUSED for config in chooser.choices(list(SPACE.configs(shape, None, (v,))), k=2)]
 
 
 def scenario(workspace: Workspace, calls: Iterable[Case], pause_s: float = 0.0, last_epoch: int | None = None) -> list[Call]:
@@ -133,12 +141,14 @@ def _reset(workspace: Workspace, epoch: int | None) -> None:
     import torch
     import torch.distributed as dist
 
-    from tftune.kernels.symmetric import EXITS_OFFSET
+    from tftune.kernels.symmetric import BARRIER_OFFSET, EXITS_OFFSET, FLAGS_OFFSET
 
     dist.barrier()
     if epoch is not None:
         workspace.set_epoch(epoch)
-        workspace.owner[workspace.rank][EXITS_OFFSET.value :][:4] = 0  # a call that was broken off has left some
+        for left in (slice(EXITS_OFFSET.value, EXITS_OFFSET.value + 4), slice(BARRIER_OFFSET.value, FLAGS_OFFSET.value)):
+            workspace.owner[workspace.rank][left] = 0  # by a call that was broken off
+        object.__setattr__(workspace, "turns", itertools.count())  # ranks were broken off at different calls
     workspace.payload_tensor.view(torch.int16).fill_(-1)  # a NaN in fp16 and in bf16
     dist.barrier()
 
@@ -241,7 +251,29 @@ PACKED: tuple[Change, ...] = (
 """Flags of a source right behind those of the one before it, as many as this shape has: their places follow the shape."""
 
 
+COPIED = "                self._runtime.copy(piece, target, shard + piece.source, stream)\n"
+FLAGGED = "                self._runtime.copy(_WORD, its_flag, self._staged.data_ptr(), stream)\n"
+SKIPS = "    if (epoch & 1) != parity:\n        barrier(control, control_bases, rank, WORLD)\n"
+MEETS_NOBODY: Change = ("copy_engine", SKIPS, SKIPS.replace("barrier(control, control_bases, rank, WORLD)", "pass"))
+UNHEARD = "range(1, WORLD):\n        wait(flag(control, (rank + step) % WORLD, slot)"
+COPIES = {
+    "flag before data": Mutant((("copy_engine", COPIED + FLAGGED, f"{FLAGGED}                {SLEEP}(0.1)\n{COPIED}"),), "wrong"),
+    "the other generation": Mutant((("copy_engine", "+ parity * inbox[1]", "+ (1 - parity) * inbox[1]"),), "wrong"),
+}
+"""Of the variants whose copies `copy_engine` makes; and of each of them."""
+PUSH_CE = {
+    "another source's flag": Mutant((("copy_engine", "(rank * FLAGS_PER_SOURCE", "((rank + 1) % world * FLAGS_PER_SOURCE"),), "end"),
+    "stale epoch word": Mutant((("copy_engine", "tl.store(word(staged), epoch)", "tl.store(word(staged), epoch - 1)"),), "end"),
+    "skips no epoch": Mutant((("copy_engine", "if (epoch & 1) != parity:", "if epoch < 0:"),), "wrong", calls="beside push"),
+    "skips without meeting": Mutant((MEETS_NOBODY, SLOW_READER), "wrong or end", control=(SLOW_READER,), calls="beside push"),
+    "no wait": Mutant((("gemm", "if source != rank:", "if source < 0:"),), "wrong"),
+}
+BSP_CHUNKED = {"a peer not waited for": Mutant((("copy_engine", UNHEARD, UNHEARD.replace("WORLD)", "WORLD - 1)", 1)),), "wrong")}
+
+
 def mutants(variant: str) -> dict[str, Mutant]:
+    if variant in ("push_ce", "bsp_chunked"):
+        return COPIES | (PUSH_CE if variant == "push_ce" else BSP_CHUNKED)
     kernel, signals = f"all_gather_gemm.{variant}", SIGNAL if variant == "push" else SIGNAL_PEERS
     copy = "            copy_chunk(\n                tl.cast(a_ptr"
     slow = SLOW_PULLER if variant == "staged" else SLOW_READER
@@ -269,21 +301,24 @@ def mutants(variant: str) -> dict[str, Mutant]:
 
 
 def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
-    """What a kernel must survive: two calls of a small shape; of one with three row tiles; a long K; and two shapes, the first with more
-    flags: 3 of each source, then 2."""
+    """What a variant must survive: two calls of a small shape; of one with three row tiles; a long K; two shapes, the first with more
+    flags: 3 of each source, then 2; and for copies to fixed places a call of push between, so that the epochs do not fit."""
 
-    def case(m: int, k: int, **knobs: int) -> Case:
-        config = Config(
-            variant, **dict(block_m=16, block_n=32, num_warps=4, comm_programs=8, rows_per_flag=16, k_per_flag=256, group_m=1) | knobs
+    def case(m: int, k: int, variant: str = variant, **knobs: int) -> Case:
+        small = dict(
+            block_m=16, block_n=32, num_warps=4, comm_programs=8, rows_per_flag=16, k_per_flag=256, group_m=1, first_rows=16, growth=1
         )
-        return AllGatherGemm(m, 40, k * world, world), config
+        return AllGatherGemm(m, 40, k * world, world), config_of(variant, small | knobs)
 
-    return {
+    found = {
         "small": [case(7, 33)] * 2,
         "tall": [case(40, 33, group_m=8)],
         "deep": [case(7, 520)],
         "alternating": [case(7, 520), case(7, 300)],
     }
+    if variant in ("push_ce", "bsp_chunked"):
+        found["beside push"] = [*found["small"], case(7, 33, "push"), *found["small"]]
+    return found
 
 
 def verdict(run: Callable[[], list[Call]], deadline_s: float) -> str:
@@ -306,15 +341,14 @@ def verdict(run: Callable[[], list[Call]], deadline_s: float) -> str:
 
 def judge(workspace: Workspace, folder: Path, variant: str) -> dict[str, str]:
     """Verdicts on the kernel itself and on each mutant, by calls in which the last rank is late."""
-    module, calls = import_module(f"tftune.kernels.all_gather_gemm.{variant}"), calls_of_a_trial(variant, workspace.world)
-    own, epochs = getattr(module, variant), [1_000_000 * FUSED.index(variant)]
+    calls, epochs = calls_of_a_trial(variant, workspace.world), [1_000_000 * FUSED.index(variant)]
 
     def tried(changes: tuple[Change, ...], name: str, deadline_s: float) -> str:
-        setattr(module, variant, mutant(folder, variant, changes) if changes else own)
         workspace.plans.clear()
         epochs.append(epochs[-1] + 1000)  # flags keep what a mutant left in them
         late_s = 0.2 * (name != "alternating" and workspace.rank == workspace.world - 1)
-        return verdict(lambda: scenario(workspace, calls[name], late_s, epochs[-1]), deadline_s)
+        with in_place(folder, variant, changes) if changes else nullcontext():
+            return verdict(lambda: scenario(workspace, calls[name], late_s, epochs[-1]), deadline_s)
 
     started = time.monotonic()
     verdicts = {"itself, small": tried((), "small", 60)}

@@ -39,7 +39,11 @@ WITHOUT_TORCH = (
 """Files of `make search`, which installs no torch."""
 
 LAZY_IN_CLI = {"torch", "triton", "iris", "optuna", "sklearn", "numpy", "scipy", "matplotlib", "sqlite_utils", "sqlalchemy"}
-KERNEL_FILES = ("kernels/gemm.py", *(f"kernels/*/{name}.py" for name in ("pull", "push", "bsp", "host", "reference")))
+KERNEL_FILES = (
+    "kernels/gemm.py",
+    "kernels/copy_engine.py",
+    *(f"kernels/*/{name}.py" for name in ("pull", "staged", "push", "push_ce", "bsp", "bsp_chunked", "host", "reference")),
+)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import triton.language as tl
 from mutant import Change, mutant
 
 from tftune import kernels
+from tftune.kernels import copy_engine
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.host import source
 from tftune.kernels.all_gather_gemm.space import SPACE
@@ -27,7 +28,8 @@ from tftune.kernels.space import Config
 from tftune.kernels.symmetric import flag, signal, wait
 
 ARCHES = ("gfx942", "gfx950", "sm_90")
-FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
+FUSED = ("pull", "staged", "push")
+"""Those whose kernels signal, too; `push_ce` waits only."""
 SHAPES = {"small": AllGatherGemm(16, 3584, 8192, 8, b_layout="nk"), "large": AllGatherGemm(4096, 3584, 8192, 8, shard="m")}
 SYMMETRIC, GEMM = (Path(kernels.__path__[0]) / f"{name}.py" for name in ("symmetric", "gemm"))
 LOADS_OF_A = "a = tl.load(a_ptrs)", "a = a_desc.load("
@@ -212,7 +214,7 @@ def assemble(kernel: KernelSource, arch: str) -> Assembly:
 def default_source(variant: str, size: str, arch: str) -> KernelSource:
     chip = MI300X if is_hip(arch) else H200
     config = next(config for config in SPACE.defaults(SHAPES[size], chip) if config.variant == variant)
-    return source(SHAPES[size], config, "hip" if is_hip(arch) else "cuda")
+    return source(SHAPES[size], SPACE.complete(config), "hip" if is_hip(arch) else "cuda")
 
 
 @cache
@@ -240,6 +242,18 @@ def test_wait_polls_with_an_acquire_at_system_scope(arch: str) -> None:
 def test_every_variant_keeps_the_order(arch: str, variant: str, size: str) -> None:
     code = default(variant, size, arch)
     assert signal_faults(code, is_hip(arch)) + wait_faults(code, is_hip(arch)) == []
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_what_waits_for_copies_keeps_the_order(arch: str) -> None:
+    """push_ce's kernel, what meets before an epoch is skipped, and what waits for a chunk before the library's GEMM."""
+    assert wait_faults(default("push_ce", "large", arch), is_hip(arch)) == []
+    assert early_loads(default_source("push_ce", "large", arch).compile(gpu_target(arch)).asm["ttgir"]) == []
+    start_types = {"control": "i64", "control_bases": "*i64", "staged": "i64", "parity": "i32", "rank": "i32"}
+    arrive_types = {"control": "i64", "slot": "i32", "last": "i32", "rank": "i32"}
+    for kernel, types in ((copy_engine.start, start_types), (copy_engine.arrive, arrive_types)):
+        code = assemble(KernelSource(kernel, types, {"WORLD": 4}, ("control",), {"num_warps": 1}), arch)
+        assert wait_faults(code, is_hip(arch)) == []
 
 
 @pytest.mark.parametrize("size", SHAPES)

@@ -91,18 +91,26 @@ def prepare(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
     if sentence := SPACE.why_invalid(shape, config):
         raise ValueError(f"{config} cannot run {shape}: {sentence}")
     if config.variant == "bsp":
-        import torch
-
         from tftune.kernels.all_gather_gemm.bsp import bsp
 
-        dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}[shape.dtype]
-        return bsp(shape, workspace, dtype, config["form"])
+        return bsp(shape, workspace, _element(shape), config["form"])
     if payload_bytes(shape) > workspace.generation_bytes:
         raise ValueError(
             f"{shape} gathers {payload_bytes(shape)} bytes but a generation of the workspace has {workspace.generation_bytes}; "
             f"create it with Workspace.create(group, {payload_bytes(shape)})"
         )
-    return _fused(shape, config, workspace)
+    if config.variant == "bsp_chunked":
+        from tftune.kernels.all_gather_gemm.bsp_chunked import bsp_chunked
+
+        return bsp_chunked(shape, workspace, _element(shape), config)
+    plan = _fused(shape, config, workspace)
+    return _beside_copies(shape, config, workspace, plan) if config.variant == "push_ce" else plan
+
+
+def _element(shape: AllGatherGemm) -> torch.dtype:
+    import torch
+
+    return {"fp16": torch.float16, "bf16": torch.bfloat16}[shape.dtype]
 
 
 def payload_bytes(shape: AllGatherGemm) -> int:
@@ -115,7 +123,8 @@ def source(shape: AllGatherGemm, config: Config, arch: str) -> KernelSource:
     left open, so that one binary serves every M and every rank."""
     config = SPACE.complete(config)
     kernel = getattr(import_module(f"tftune.kernels.all_gather_gemm.{config.variant}"), config.variant)
-    constants, types = _constants(shape, config, arch), {name: text.format(shape.dtype) for name, text in _TYPES.items()}
+    constants = {name: value for name, value in _constants(shape, config, arch).items() if name in kernel.arg_names}
+    types = {name: text.format(shape.dtype) for name, text in _TYPES.items()}
     if constants["LOADS"] == "descriptor":
         types |= {name: f"tensordesc<{shape.dtype}{block}>" for name, block in zip(_DESCRIPTORS, _blocks(shape, config), strict=True)}
     else:
@@ -133,8 +142,10 @@ def _blocks(shape: AllGatherGemm, config: Config) -> tuple[list[int], ...]:
 
 
 def kernel_source(shape: AllGatherGemm, config: Config, chip: Chip) -> KernelSource | None:
-    """What must be compiled ahead for this config on this chip; None where it is all library calls."""
-    return None if config.variant == "bsp" else source(shape, config, "hip" if chip.arch.startswith("gfx") else "cuda")
+    """What must be compiled ahead for this config on this chip; None where it is all library calls and copies."""
+    if config.variant in ("bsp", "bsp_chunked"):
+        return None
+    return source(shape, config, "hip" if chip.arch.startswith("gfx") else "cuda")
 
 
 def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any]:
@@ -147,7 +158,7 @@ def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any
         BLOCK_M=config["block_m"], BLOCK_N=config["block_n"], BLOCK_K=config["block_k"], GROUP_M=config["group_m"],
         SPLIT_K=config["split_k"], SCHEDULE=config["schedule"], XCDS=config["xcds"], COMM_PROGRAMS=config["comm_programs"],
         ROWS_PER_FLAG=config["rows_per_flag"], K_PER_FLAG=config["k_per_flag"],
-        ORDER=config["order"], COPY_ROWS=copy_rows, COPY_COLUMNS=copy_columns,
+        ORDER=knobs.get("order"), COPY_ROWS=copy_rows, COPY_COLUMNS=copy_columns,
         LOADS=knobs.get("loads", "pointer"), WHOLE="loads" in knobs and spans_sources(shape, config),
         EVEN_K=shape.shard_columns % config["block_k"] == 0, EVEN_N=shape.n % config["block_n"] == 0, ARCH=arch,
     )  # fmt: skip
@@ -196,12 +207,33 @@ def _fused(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
         return TensorDescriptor(rows, list(rows.shape), [rows.shape[1], 1], block)
 
     rows = (generation_rows + shape.world * shape.shard_rows, shape.shard_columns)
-    element = {"fp16": torch.float16, "bf16": torch.bfloat16}[shape.dtype]
-    whole = workspace.payload_tensor[payload - workspace.payload :].view(element)[: rows[0] * rows[1]].view(rows)
+    whole = workspace.payload_tensor[payload - workspace.payload :].view(_element(shape))[: rows[0] * rows[1]].view(rows)
     payload_desc = descriptor(whole, a_block)
 
     def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         launch(a, b, c, descriptor(a, a_block), payload_desc, descriptor(b, b_block), *tail)
+
+    return call
+
+
+def _beside_copies(shape: AllGatherGemm, config: Config, workspace: Workspace, kernel: Plan) -> Plan:
+    """The kernel, with the copies that it waits for in side streams. It is queued first, so that it starts while the host queues them;
+    emulated copies end before they return, and a kernel before them would wait for ever."""
+    from tftune.kernels.all_gather_gemm.push_ce import exchange
+
+    payload, generation_rows = placed(shape, workspace)
+    inbox = payload - workspace.payload, generation_rows * shape.shard_columns * shape.element_bytes
+    copies = exchange(shape, workspace, inbox, config["rows_per_flag"], config["copy_streams"])
+    emulated = workspace.arch == "interpreter"
+
+    def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+        parity = copies.begin()
+        if emulated:
+            copies.send(parity, a.data_ptr())
+        kernel(a, b, c)
+        if not emulated:
+            copies.send(parity, a.data_ptr())
+        copies.join()
 
     return call
 

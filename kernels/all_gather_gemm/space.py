@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -25,10 +27,11 @@ _CDNA = (
     Choice("xcds", (1, 8), "dies that programs are dealt to in turn; 8 gives each die of an MI300X neighbouring tiles", 1, "gfx"),
     Choice("waves_per_eu", (0, 2), "waves that registers must leave room for on each SIMD; 0 leaves it to the compiler", 0, "gfx"),
 )
+_SCHEDULE = Choice(
+    "schedule", ("static", "dynamic"), "tiles by turn; or each as it is claimed, which lets communicating programs compute", "static"
+)
 _EXCHANGE = (
-    Choice(
-        "schedule", ("static", "dynamic"), "tiles by turn; or each as it is claimed, which lets communicating programs compute", "static"
-    ),
+    _SCHEDULE,
     Choice("comm_programs", (8, 16, 32, 64), "programs that move data; the others compute", 16),
     Choice("rows_per_flag", (16, 64, 128, 512), "rows of A that one flag covers", 128),
     Choice("k_per_flag", (256, 512, 1024, 8192), "columns of A that one flag covers", 1024),
@@ -45,7 +48,28 @@ _FORM = Choice(
     "how the library builds the gathered A: gather then copy into place; transpose the shard, then gather in place; only gather",
     "gather_copy",
 )
+_STREAMS = Choice("copy_streams", (1, 3), "side streams that copies are dealt out to: more let several copy engines work at once", 1)
+_COPIES = (
+    _SCHEDULE,
+    Choice("comm_programs", (0,), "none: copy engines move data, and all programs compute", 0),
+    Choice("rows_per_flag", (16, 64, 256, 512, 1024, 2048, 8192), "rows of A that one copy moves and one flag covers", 512),
+    Choice("k_per_flag", (1 << 20,), "whole rows, so that a copy is contiguous", 1 << 20),
+    _STREAMS,
+)
+_CHUNKED = (
+    Choice("first_rows", (16, 64, 128, 256, 512, 1024, 2048, 8192), "rows of a shard in the chunk that comes first", 512),
+    Choice("growth", (1, 7), "rows of each next chunk, in those of the one before it, whose GEMM hides its flight", 7),
+    _STREAMS,
+)
 _FUSED = ("pull", "staged", "push")
+_TILED = (*_FUSED, "push_ce")
+_BY_DESCRIPTOR = ("staged", "push", "push_ce")
+COPY_BYTES = 1 << 18
+"""What a copy must move at least: starting one costs about 2.7 us, in which a link moves more (an NVLink4 pair, kernels/chips.py)."""
+COPIES = 16
+"""Copies of one shard to each peer at most: every one, and its flag's, is queued by the host or is a node of a graph."""
+CHUNK_ROWS = 128
+"""Rows of C that a chunk's own GEMM has at least: below, it reads all of B for less than a row of tiles."""
 
 
 def _round_up_to_power(value: int) -> int:
@@ -105,14 +129,24 @@ def _shared_bytes(shape: AllGatherGemm, config: Config, chip: Chip) -> int:
     return (config["block_m"] + config["block_n"]) * config["block_k"] * shape.element_bytes * stages
 
 
+def _copy_bytes(shape: AllGatherGemm, rows: int) -> int:
+    """Bytes of the copy of so many rows of a shard, or of the whole shard where it has fewer."""
+    return min(rows, shape.shard_rows) * shape.shard_columns * shape.element_bytes
+
+
+def _chunk_is_large(shape: AllGatherGemm, config: Config) -> bool:
+    rows = min(config["first_rows"], shape.shard_rows)
+    return rows * (shape.world if shape.shard == "m" else 1) >= CHUNK_ROWS and _copy_bytes(shape, rows) >= COPY_BYTES
+
+
 RULES = (
     Rule("gather_copy and local_transpose need A sharded along K, gather needs it sharded along M", _form_fits, ("bsp",)),
     Rule("block_m must not exceed M rounded up to a power of two, and 16 at least",
-         lambda s, c, chip: c["block_m"] <= max(16, _round_up_to_power(s.m)), _FUSED),
+         lambda s, c, chip: c["block_m"] <= max(16, _round_up_to_power(s.m)), _TILED),
     Rule("block_n must not exceed N rounded up to a power of two, and 32 at least",
-         lambda s, c, chip: c["block_n"] <= max(32, _round_up_to_power(s.n)), _FUSED),
+         lambda s, c, chip: c["block_n"] <= max(32, _round_up_to_power(s.n)), _TILED),
     Rule("rows_per_flag must not exceed a shard's rows rounded up to a power of two, and 16 at least",
-         lambda s, c, chip: c["rows_per_flag"] <= max(16, _round_up_to_power(s.shard_rows)), _FUSED),
+         lambda s, c, chip: c["rows_per_flag"] <= max(16, _round_up_to_power(s.shard_rows)), _TILED),
     Rule("k_per_flag must not exceed four times a shard's columns, unless it is the smallest",
          lambda s, c, chip: c["k_per_flag"] <= max(256, 4 * s.shard_columns), _FUSED),
     # Not all of FLAGS_PER_SOURCE for any variant: the second half belongs to this rank's own signals (`staged`), and a peer that is one
@@ -120,36 +154,51 @@ RULES = (
     Rule(f"one source may have at most {FLAGS_PER_SOURCE // 2} flags that peers set: take larger rows_per_flag or k_per_flag",
          lambda s, c, chip: _flags(s, c) <= FLAGS_PER_SOURCE // 2, _FUSED),
     Rule("block_k must not exceed a shard's columns rounded up to a power of two, and 64 at least",
-         lambda s, c, chip: c["block_k"] <= max(64, _round_up_to_power(s.shard_columns)), _FUSED),
+         lambda s, c, chip: c["block_k"] <= max(64, _round_up_to_power(s.shard_columns)), _TILED),
     Rule("group_m must be 1 where there is one row tile",
-         lambda s, c, chip: c["group_m"] == 1 or s.m > c["block_m"], _FUSED),
+         lambda s, c, chip: c["group_m"] == 1 or s.m > c["block_m"], _TILED),
     Rule("split_k must not exceed the flags along K: world times a shard's column chunks, or its column chunks alone along M",
-         lambda s, c, chip: c["split_k"] <= _steps(s, c), _FUSED),
+         lambda s, c, chip: c["split_k"] <= _steps(s, c), _TILED),
     Rule("split_k must be 1 where there is a whole tile for each program that computes",
-         lambda s, c, chip: c["split_k"] == 1 or chip is None or _tiles(s, c) <= chip.units - c["comm_programs"], _FUSED),
+         lambda s, c, chip: c["split_k"] == 1 or chip is None or _tiles(s, c) <= chip.units - c["comm_programs"], _TILED),
     Rule("xcds must be 1 where programs claim tiles: which die takes one is not known",
-         lambda s, c, chip: c["xcds"] == 1 or c["schedule"] == "static", _FUSED),
+         lambda s, c, chip: c["xcds"] == 1 or c["schedule"] == "static", _TILED),
     Rule("schedule must be static where every program has one tile at most",
-         lambda s, c, chip: chip is None or c["schedule"] == "static" or _units(s, c) > chip.units - c["comm_programs"], _FUSED),
+         lambda s, c, chip: chip is None or c["schedule"] == "static" or _units(s, c) > chip.units - c["comm_programs"], _TILED),
     Rule("a tile must give each thread at least 8 accumulators: take fewer warps",
-         lambda s, c, chip: chip is None or c["num_warps"] == 4 or _registers(c, chip) >= 8, _FUSED),
+         lambda s, c, chip: chip is None or c["num_warps"] == 4 or _registers(c, chip) >= 8, _TILED),
     Rule("a thread may hold at most 128 fp32 accumulators: take a smaller tile or more warps",
-         lambda s, c, chip: chip is None or _registers(c, chip) <= 128, _FUSED),
+         lambda s, c, chip: chip is None or _registers(c, chip) <= 128, _TILED),
     Rule("the pipeline's tiles must fit the chip's shared memory: take a smaller tile or fewer stages",
-         lambda s, c, chip: chip is None or _shared_bytes(s, c, chip) <= chip.shared_bytes, _FUSED),
+         lambda s, c, chip: chip is None or _shared_bytes(s, c, chip) <= chip.shared_bytes, _TILED),
     Rule("descriptor loads need a shard's columns to be a multiple of block_k, and N of 8",
-         lambda s, c, chip: c["loads"] == "pointer" or (s.shard_columns % c["block_k"] == 0 and s.n % 8 == 0), ("staged", "push")),
-    Rule("staged reads whole tiles of one source by descriptor: a shard's rows must be a multiple of block_m where A is sharded along M",
-         lambda s, c, chip: not spans_sources(s, c), ("staged",)),
+         lambda s, c, chip: c["loads"] == "pointer" or (s.shard_columns % c["block_k"] == 0 and s.n % 8 == 0), _BY_DESCRIPTOR),
+    Rule("only push reads tiles of several sources by descriptor: a shard's rows must be a multiple of block_m where A is sharded along M",
+         lambda s, c, chip: not spans_sources(s, c), ("staged", "push_ce")),
     Rule("order must be chunk unless a shard has several flags; and column needs several along its rows and along K",
          lambda s, c, chip: _order_differs(s, c), _FUSED),
     Rule("comm_programs must leave at least half of the chip to the GEMM",
          lambda s, c, chip: chip is None or 2 * c["comm_programs"] <= chip.units, _FUSED),
+    Rule("a copy must move at least 256 KB: take more rows_per_flag; a smaller shard is no work for copy engines",
+         lambda s, c, chip: chip is None or _copy_bytes(s, c["rows_per_flag"]) >= COPY_BYTES, ("push_ce",)),
+    Rule(f"a shard may go to each peer in at most {COPIES} copies: take more rows_per_flag",
+         lambda s, c, chip: _flags(s, c) <= COPIES, ("push_ce",)),
+    Rule("a chunk must have at least 128 rows of C, and a copy 256 KB: take more first_rows; a smaller call is no work for this variant",
+         lambda s, c, chip: chip is None or _chunk_is_large(s, c), ("bsp_chunked",)),
+    Rule("first_rows must not exceed a shard's rows rounded up to a power of two, and 16 at least",
+         lambda s, c, chip: c["first_rows"] <= max(16, _round_up_to_power(s.shard_rows)), ("bsp_chunked",)),
+    Rule(f"a shard may come in at most {COPIES} chunks: take more first_rows or growth",
+         lambda s, c, chip: c["growth"] > 1 or s.shard_rows < (COPIES + 1) * c["first_rows"], ("bsp_chunked",)),
+    Rule("growth must be 1 where no chunk could be larger than the first one",
+         lambda s, c, chip: c["growth"] == 1 or s.shard_rows > 2 * c["first_rows"], ("bsp_chunked",)),
+    Rule("copy_streams must be fewer than the ranks",
+         lambda s, c, chip: c["copy_streams"] == 1 or c["copy_streams"] < s.world, ("push_ce", "bsp_chunked")),
 )  # fmt: skip
 
 
 def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ...]:
-    """Every BSP form of this shape, then one sound config for each fused variant, after the tiles that published kernels use."""
+    """Every BSP form of this shape, then one sound config for each other variant, after the tiles that published kernels use; the copy
+    engine's variants only where a chip's rules let them have this shape."""
     forms = ("gather",) if shape.shard == "m" else ("local_transpose", "gather_copy")
     bsp = tuple(Config("bsp", form=form) for form in forms)
     knobs = _default_tile(shape, chip) | _default_exchange(shape)
@@ -157,7 +206,9 @@ def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ..
     pull, staged, push = (Config(variant, **knobs) for variant in _FUSED)
     # On Hopper descriptors are never slower (docs/measured.md).
     by_descriptor = [_where_possible(shape, chip, config, loads="descriptor") for config in (push, staged)]
-    return *bsp, _where_possible(shape, chip, by_descriptor[0], order=_default_order(shape, chip, push)), by_descriptor[1], pull
+    push_first = _where_possible(shape, chip, by_descriptor[0], order=_default_order(shape, chip, push))
+    copies = [_where_possible(shape, chip, config, loads="descriptor") for config in _default_copies(shape, chip, knobs)]
+    return *bsp, push_first, *copies, *_default_chunks(shape, chip), by_descriptor[1], pull
 
 
 def _where_possible(shape: AllGatherGemm, chip: Chip | None, config: Config, **knobs: Any) -> Config:
@@ -201,6 +252,27 @@ def _default_exchange(shape: AllGatherGemm) -> dict[str, int | str]:
     )
 
 
+def _first_possible(shape: AllGatherGemm, chip: Chip | None, configs: Iterable[Config]) -> tuple[Config, ...]:
+    return tuple(islice((config for config in configs if SPACE.why_invalid(shape, config, chip) is None), 1))
+
+
+def _default_copies(shape: AllGatherGemm, chip: Chip | None, knobs: dict[str, Any]) -> tuple[Config, ...]:
+    """push's tile, and the fewest rows for each flag of which a copy moves a megabyte; or the most that there are."""
+    of_tile = {choice.name: knobs[choice.name] for choice in _TILE if choice.name != "split_k"}
+    rows = next(choice.values for choice in _COPIES if choice.name == "rows_per_flag")
+    large = [value for value in rows if _copy_bytes(shape, value) >= 4 * COPY_BYTES]
+    return _first_possible(shape, chip, (Config("push_ce", **of_tile, rows_per_flag=value) for value in (*large, *reversed(rows))))
+
+
+def _default_chunks(shape: AllGatherGemm, chip: Chip | None) -> tuple[Config, ...]:
+    """An eighth of the rows, then all others; along M the own rows hide the first chunk, which may be larger."""
+    values = next(choice.values for choice in _CHUNKED if choice.name == "first_rows")
+    most = max(shape.m // 8 if shape.shard == "k" else 2 * shape.shard_rows // shape.world, 128)
+    firsts = sorted(values, key=lambda rows: (rows > most, abs(rows - most)))
+    growths = (7, 1) if shape.shard == "k" else (1,)
+    return _first_possible(shape, chip, (Config("bsp_chunked", first_rows=rows, growth=growth) for rows in firsts for growth in growths))
+
+
 def _default_split(shape: AllGatherGemm, chip: Chip | None, knobs: dict[str, Any]) -> int:
     """As many parts as run at once, and as there are flags along K."""
     once = chip.units - knobs["comm_programs"] if chip is not None else 0
@@ -216,6 +288,8 @@ SPACE = Space(
         "pull": (*_TILE, *_EXCHANGE, replace(_ORDER, values=("chunk", "column")), *_CDNA),
         "staged": (*_TILE, _LOADS, *_EXCHANGE, _ORDER, *_CDNA),
         "push": (*_TILE, _LOADS, *_EXCHANGE, _ORDER, *_CDNA),
+        "push_ce": (*_TILE, _LOADS, *_COPIES, *_CDNA),
+        "bsp_chunked": _CHUNKED,
     },
     rules=RULES,
     defaults=defaults,

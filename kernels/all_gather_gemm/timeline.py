@@ -12,6 +12,8 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.space import Config
 
+COPY_START_US, COPY_HOST_US = 2.5, 4.0
+"""From one copy to the next in a stream, and the host's time to queue one: 4 bytes between 2 H200, 2026-11-21 (docs/measured.md)."""
 _DEFAULTS = {variant: {choice.name: choice.default for choice in choices} for variant, choices in SPACE.variants.items()}
 
 
@@ -47,6 +49,34 @@ def _push(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: str) 
     late_us = max(first_us - gemm_us / shape.world, 0.0)
     busy_us = machine.overlap(gemm_us, ceil(items / programs) * item_us + machine.chip.flag_us)
     return float(_frame(machine, mode) + busy_us + late_us)
+
+
+def _push_ce(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: str) -> float:
+    """Copies follow each other over the link, each behind a start of its own, while every unit computes; one small kernel goes before."""
+    chunks, chunk_bytes, _ = _chunks(shape, knobs)
+    copies = chunks * (shape.world - 1)
+    gemm_us = _gemm(machine, shape, knobs, remote_us=0.0)
+    late_us = max(_copies_us(machine, shape, 1, chunk_bytes, mode) - gemm_us / shape.world, 0.0)
+    moved_us = _copies_us(machine, shape, copies, chunk_bytes, mode, knobs["copy_streams"])
+    return float(machine.launch_us(mode, 1) + _frame(machine, mode) + machine.overlap(gemm_us, moved_us) + late_us)
+
+
+def _bsp_chunked(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: str) -> float:
+    """The first chunk's flight, behind the own rows' GEMM where A is sharded along M, then a GEMM of each chunk and a wait before it."""
+    first = min(knobs["first_rows"], shape.shard_rows)
+    chunks = 1 if first == shape.shard_rows else 2 if knobs["growth"] > 1 else ceil(shape.shard_rows / first)
+    gemms = chunks + (shape.shard == "m")
+    gemm_us = machine.library_gemm_us(shape.flops / gemms, _gemm_bytes(shape) / gemms) * gemms
+    first_us = _copies_us(machine, shape, shape.world - 1, shape.shard_bytes * first / shape.shard_rows, mode)
+    moved_us = _copies_us(machine, shape, chunks * (shape.world - 1), shape.shard_bytes / chunks, mode, knobs["copy_streams"])
+    late_us = max(first_us - (gemm_us / shape.world if shape.shard == "m" else 0.0), 0.0)
+    return float(machine.launch_us(mode, 1 + 2 * gemms) + machine.overlap(gemm_us, moved_us) + late_us)
+
+
+def _copies_us(machine: Any, shape: AllGatherGemm, copies: int, copy_bytes: float, mode: str, streams: int = 1) -> float:
+    """Copies and their flags', in streams that share the link; the host queues them one by one where nothing is captured."""
+    link_us = copies * copy_bytes / machine.chip.link_rate(shape.world)
+    return float(max(link_us + copies * 2 * COPY_START_US / streams, copies * 2 * COPY_HOST_US * (mode == "eager")))
 
 
 def _staged(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: str) -> float:
@@ -96,4 +126,4 @@ def _gemm(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], remote_us: 
     return float(machine.tile_gemm_us(shape.m, shape.n, shape.k, shape.element_bytes, tile, units, restarts, remote_us, by_descriptor))
 
 
-_VARIANTS = {"bsp": _bsp, "push": _push, "staged": _staged, "pull": _pull}
+_VARIANTS = {"bsp": _bsp, "push": _push, "staged": _staged, "pull": _pull, "push_ce": _push_ce, "bsp_chunked": _bsp_chunked}
