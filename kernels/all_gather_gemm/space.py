@@ -49,15 +49,17 @@ _FORM = Choice(
     "gather_copy",
 )
 _STREAMS = Choice("copy_streams", (1, 3), "side streams that copies are dealt out to: more let several copy engines work at once", 1)
+_COPY_ROWS = (16, 64, 256, 512, 1024, 2048, 8192)
+_FIRST_ROWS = (16, 64, 128, 256, 512, 1024, 2048, 8192)
 _COPIES = (
     _SCHEDULE,
     Choice("comm_programs", (0,), "none: copy engines move data, and all programs compute", 0),
-    Choice("rows_per_flag", (16, 64, 256, 512, 1024, 2048, 8192), "rows of A that one copy moves and one flag covers", 512),
+    Choice("rows_per_flag", _COPY_ROWS, "rows of A that one copy moves and one flag covers", 512),
     Choice("k_per_flag", (1 << 20,), "whole rows, so that a copy is contiguous", 1 << 20),
     _STREAMS,
 )
 _CHUNKED = (
-    Choice("first_rows", (16, 64, 128, 256, 512, 1024, 2048, 8192), "rows of a shard in the chunk that comes first", 512),
+    Choice("first_rows", _FIRST_ROWS, "rows of a shard in the chunk that comes first", 512),
     Choice("growth", (1, 7), "rows of each next chunk, in those of the one before it, whose GEMM hides its flight", 7),
     _STREAMS,
 )
@@ -259,16 +261,14 @@ def _first_possible(shape: AllGatherGemm, chip: Chip | None, configs: Iterable[C
 def _default_copies(shape: AllGatherGemm, chip: Chip | None, knobs: dict[str, Any]) -> tuple[Config, ...]:
     """push's tile, and the fewest rows for each flag of which a copy moves a megabyte; or the most that there are."""
     of_tile = {choice.name: knobs[choice.name] for choice in _TILE if choice.name != "split_k"}
-    rows = next(choice.values for choice in _COPIES if choice.name == "rows_per_flag")
-    large = [value for value in rows if _copy_bytes(shape, value) >= 4 * COPY_BYTES]
-    return _first_possible(shape, chip, (Config("push_ce", **of_tile, rows_per_flag=value) for value in (*large, *reversed(rows))))
+    large = [value for value in _COPY_ROWS if _copy_bytes(shape, value) >= 4 * COPY_BYTES]
+    return _first_possible(shape, chip, (Config("push_ce", **of_tile, rows_per_flag=value) for value in (*large, *reversed(_COPY_ROWS))))
 
 
 def _default_chunks(shape: AllGatherGemm, chip: Chip | None) -> tuple[Config, ...]:
     """An eighth of the rows, then all others; along M the own rows hide the first chunk, which may be larger."""
-    values = next(choice.values for choice in _CHUNKED if choice.name == "first_rows")
     most = max(shape.m // 8 if shape.shard == "k" else 2 * shape.shard_rows // shape.world, 128)
-    firsts = sorted(values, key=lambda rows: (rows > most, abs(rows - most)))
+    firsts = sorted(_FIRST_ROWS, key=lambda rows: (rows > most, abs(rows - most)))
     growths = (7, 1) if shape.shard == "k" else (1,)
     return _first_possible(shape, chip, (Config("bsp_chunked", first_rows=rows, growth=growth) for rows in firsts for growth in growths))
 
