@@ -12,6 +12,7 @@ import argparse
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from statistics import median
 
@@ -50,7 +51,8 @@ class Line:
 
     @property
     def fused_wins(self) -> bool:
-        return self.interval[0] > 1
+        """A library's GEMM chunk by chunk is not fused."""
+        return not self.winner.config.variant.startswith("bsp") and self.interval[0] > 1
 
 
 def measured(trial: Trial) -> Measurement:
@@ -63,11 +65,11 @@ def speedup(trial: Trial) -> float:
     return measured(trial).speedup or 1.0
 
 
-def lines(trials: Iterable[Trial], mode: str) -> list[Line]:
+def lines(trials: Iterable[Trial], mode: str, stage: str = "final") -> list[Line]:
     """The final rows of one mode, a line for each shape that has a BSP row. Of rows of the same config the newest counts."""
     newest: dict[tuple[Shape, object], Trial] = {}
     for trial in trials:
-        if trial.mode == mode and trial.stage == "final" and isinstance(trial.outcome, Measurement):
+        if trial.mode == mode and trial.stage == stage and isinstance(trial.outcome, Measurement):
             newest[trial.shape, trial.config] = trial
     shapes: dict[Shape, dict[str, Trial]] = defaultdict(dict)
     for (shape, _), trial in newest.items():
@@ -83,7 +85,7 @@ def table(rows: list[Line]) -> Iterator[str]:
     yield f"| M | {' | '.join(variants)} | winner | BSP / winner (95 % interval) |"
     yield "|---" * (3 + len(variants)) + "|"
     for row in rows:
-        times = [f"{row.median_us(name):.1f}" if name in row.best else "failed" for name in variants]
+        times = [f"{row.median_us(name):.1f}" if name in row.best else "-" for name in variants]
         low, high = row.interval
         ratio = f"{speedup(row.winner):.2f} ({low:.2f} to {high:.2f})" if row.winner.config.variant != "bsp" else "1"
         yield f"| {row.shape.to_dict()['m']} | {' | '.join(times)} | {row.winner.config.variant} | {ratio} |"
@@ -107,8 +109,8 @@ def groups(trials: list[Trial]) -> dict[tuple[object, ...], list[Trial]]:
 
 
 def read(target: str, op: str = "all_gather_gemm") -> list[Trial]:
-    """The committed rows of one target and operation, oldest first; those in folders below, which no artifact is trained on, too."""
-    trials = [trial for path in sorted((ROWS / target).rglob(f"{op}-*.jsonl")) for trial in read_rows(path)[1]]
+    """The committed rows of one target and operation, oldest first."""
+    trials = [trial for path in sorted((ROWS / target).glob(f"{op}-*.jsonl")) for trial in read_rows(path)[1]]
     return sorted(trials, key=lambda trial: trial.created)
 
 
@@ -127,11 +129,11 @@ def readme(target: str = TARGET) -> str:
 
 
 def sets(target: str, op: str, trials: list[Trial]) -> Iterator[str]:
-    """A RESULT line for each named set of which every shape has rows, in each mode."""
+    """A RESULT line for each named set of which every shape has rows of one stage, in each mode."""
     for name, shapes in operation(op).shape_sets.items():
         wanted = set(shapes(world=Target.parse(target).gpus))
-        for mode in ("graph", "eager"):
-            rows = lines([trial for trial in trials if trial.shape in wanted], mode)
+        for mode, stage in product(("graph", "eager"), ("final", "matrix")):
+            rows = lines([trial for trial in trials if trial.shape in wanted], mode, stage)
             if {row.shape for row in rows} == wanted:
                 yield result(rows, op=op, target=target, mode=mode, set=name, dtype="fp16", shard="k")
 

@@ -64,12 +64,13 @@ class Line:
 
     @property
     def fused_wins(self) -> bool:
-        """Whether a fused variant is faster than BSP by more than noise: the interval of the ratio lies above 1."""
-        return self.ratio is not None and self.ratio[1] > 1
+        """Whether a fused variant is faster than BSP by more than noise: the interval of the ratio lies above 1. A library's GEMM chunk
+        by chunk is not fused."""
+        return not self.winner.config.variant.startswith("bsp") and self.ratio is not None and self.ratio[1] > 1
 
     @property
     def ties_with_bsp(self) -> bool:
-        return self.winner.config.variant != "bsp" and self.ratio is not None and not self.fused_wins
+        return self.winner.config.variant != "bsp" and self.ratio is not None and self.ratio[1] <= 1
 
     def to_dict(self) -> dict[str, Any]:
         """What `tftune search --json` prints of one line."""
