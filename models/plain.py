@@ -6,7 +6,9 @@ Both come from the same text, so that a threshold means the same in the JSON, in
 from __future__ import annotations
 
 import ast
+import json
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any
 from tftune.kernels.registry import operation
 from tftune.kernels.source import ROOT
 from tftune.models.tree import Leaf, Node, Tree
+from tftune.models.validity import stamp
 
 FAR = 2
 """How many times a size may lie below the least or above the greatest that was measured, and still be answered."""
@@ -64,7 +67,7 @@ def _near(tree: Tree) -> Iterator[str]:
         if field in shape.WORDS or field == "world":
             yield f"    if s.{field} not in {seen!r}:"
         else:
-            yield f"    if s.{field} * {FAR} < {seen[0]!r} or s.{field} > {FAR} * {seen[-1]!r}:"
+            yield f"    if not {int(seen[0]) / FAR!r} <= s.{field} <= {int(seen[-1]) * FAR!r}:"
         yield "        return None"
 
 
@@ -106,7 +109,7 @@ def module(document: Mapping[str, Any]) -> str:
         *([f"from math import {', '.join(imports)}"] if imports else []),
         "",
         *(f"{name.upper()} = {document[name]!r}" for name in ("op", "target", "arch", "modelled", "sha256")),
-        f"TRITON = {document['build'].get('triton', '')!r}",
+        f"TRITON = {stamp(document).get('triton', '')!r}",
         f"KERNELS = {kernels!r}",
         *_configs(configs),
         "",
@@ -139,7 +142,7 @@ def choose(s, mode, target, kernels, triton, allow_modelled=False):
         return None
     config = CONFIGS[mode][leaf]
     sound = config["variant"] != "bsp" and kernels.get(config["variant"]) == KERNELS[config["variant"]]
-    return config if sound and triton.split(".")[:2] == TRITON.split(".")[:2] else None
+    return config if sound and (not TRITON or triton.split(".")[:2] == TRITON.split(".")[:2]) else None
 '''
 
 
@@ -149,3 +152,8 @@ def beside(path: Path) -> Path:
     if place == path or (place.exists() and not place.read_text(errors="replace").startswith(HEAD)):
         raise ValueError(f"the artifact's module would replace {place}, which tftune did not write; name another place with --out")
     return place
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        beside(Path(name)).write_text(module(json.loads(Path(name).read_text())))

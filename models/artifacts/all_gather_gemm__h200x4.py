@@ -42,11 +42,11 @@ def graph(s):
         return None
     if s.dtype not in ('bf16', 'fp16'):
         return None
-    if s.k * 2 < 8192 or s.k > 2 * 8192:
+    if not 4096.0 <= s.k <= 16384:
         return None
-    if s.m * 2 < 1 or s.m > 2 * 8192:
+    if not 0.5 <= s.m <= 16384:
         return None
-    if s.n * 2 < 3584 or s.n > 2 * 3584:
+    if not 1792.0 <= s.n <= 7168:
         return None
     if s.shard not in ('k', 'm'):
         return None
@@ -77,11 +77,11 @@ def eager(s):
         return None
     if s.dtype not in ('bf16', 'fp16'):
         return None
-    if s.k * 2 < 8192 or s.k > 2 * 8192:
+    if not 4096.0 <= s.k <= 16384:
         return None
-    if s.m * 2 < 1 or s.m > 2 * 8192:
+    if not 0.5 <= s.m <= 16384:
         return None
-    if s.n * 2 < 3584 or s.n > 2 * 3584:
+    if not 1792.0 <= s.n <= 7168:
         return None
     if s.shard not in ('k', 'm'):
         return None
@@ -119,4 +119,4 @@ def choose(s, mode, target, kernels, triton, allow_modelled=False):
         return None
     config = CONFIGS[mode][leaf]
     sound = config["variant"] != "bsp" and kernels.get(config["variant"]) == KERNELS[config["variant"]]
-    return config if sound and triton.split(".")[:2] == TRITON.split(".")[:2] else None
+    return config if sound and (not TRITON or triton.split(".")[:2] == TRITON.split(".")[:2]) else None
