@@ -97,13 +97,15 @@ def stamped(content: Mapping[str, Any], build: Mapping[str, str], leaves: int) -
 
 
 def write(content: Mapping[str, Any], path: Path) -> Path:
-    """Write a document and the module of it beside, each at once or not at all; the JSON, which is what counts, last."""
+    """Write a document, and the module of it beside, each at once or not at all; the module carries the digest of its JSON."""
     refuse_to_replace_a_database(path)
-    _replace(plain.beside(path), plain.module(content))
-    return _replace(path, json.dumps(content, indent=1) + "\n")
+    module = plain.beside(path)
+    _replace(path, json.dumps(content, indent=1) + "\n")
+    _replace(module, plain.module(content))
+    return path
 
 
-def _replace(path: Path, text: str) -> Path:
+def _replace(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -117,4 +119,3 @@ def _replace(path: Path, text: str) -> Path:
     except BaseException:
         os.unlink(temporary)
         raise
-    return path

@@ -62,9 +62,12 @@ def _near(tree: Tree) -> Iterator[str]:
     """The lines that turn away what is far from all that was measured."""
     shape = operation(tree.op).shape
     for field, seen in tree.measured:
-        if field not in shape.__dataclass_fields__ or not seen:
-            raise ValueError(f"it says that {field!r} was measured at {seen}; a shape of {tree.op} has {', '.join(shape.__dataclass_fields__)}")
-        if field in shape.WORDS or field == "world":
+        kind = str if field in shape.WORDS else int
+        if field not in shape.__dataclass_fields__ or not seen or not all(isinstance(value, kind) for value in seen):
+            raise ValueError(
+                f"it says that {field!r} was measured at {seen}; a shape of {tree.op} has {', '.join(shape.__dataclass_fields__)}"
+            )
+        if kind is str or field == "world":
             yield f"    if s.{field} not in {seen!r}:"
         else:
             yield f"    if not {int(seen[0]) / FAR!r} <= s.{field} <= {int(seen[-1]) * FAR!r}:"

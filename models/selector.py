@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tftune.db.target import Machine, Target
-from tftune.db.trial import MODES
+from tftune.db.trial import BENCHES, MODES
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.source import kernel_hash
@@ -29,11 +29,11 @@ SCHEMA = 1
 """Version of the artifact's form; raised when a field changes its meaning."""
 SHIPPED = Path(__file__).parent / "artifacts"
 """Where the artifacts are that come with tftune."""
-FIELDS = (
-    "schema", "op", "target", "arch", "build", "bench", "modelled", "kernels", "rows", "rows_digest", "space", "held_out", "trees",
-    "created", "sha256",
-)  # fmt: skip
-"""What an artifact holds."""
+FIELDS = {
+    "schema": int, "op": str, "target": str, "arch": str, "build": dict, "bench": str, "modelled": bool, "kernels": dict, "rows": int,
+    "rows_digest": str, "space": str, "held_out": dict, "trees": dict, "created": str, "sha256": str,
+}  # fmt: skip
+"""What an artifact holds; and `verified`, the stamp of `tftune verify`, where there was one."""
 MEMO = 1 << 14
 """Answers that are kept for each mode: a server of varying M may see any number of shapes."""
 Source = Literal["measured", "modelled", "fallback"]
@@ -99,8 +99,11 @@ def read_artifact(path: Path) -> Artifact:
 def parse_artifact(document: Mapping[str, Any], name: str = "the artifact") -> Artifact:
     """The artifact of such a document; raises ValueError where it lacks something, or needs an operation or feature unknown here."""
     try:
-        if missing := [field for field in FIELDS if field not in document]:
-            raise KeyError(missing[0])
+        for field, kind in FIELDS.items():
+            if not isinstance(document[field], kind):
+                raise TypeError(f"{field} is {document[field]!r}")
+        if not all(isinstance(version, str) for version in validity.stamp(document).values()) or document["bench"] not in BENCHES:
+            raise TypeError(f"its times are of {document['bench']!r}, with {dict(validity.stamp(document))}")
         op = operation(document["op"]).name
         trees = {mode: Tree.from_dict(tree) for mode, tree in document["trees"].items()}
         for mode, tree in trees.items():

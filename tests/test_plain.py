@@ -80,7 +80,11 @@ def test_the_function_turns_away_what_the_selector_calls_far(shape: AllGatherGem
             near = replace(shape, **{"m": 64, "n": 512, "k": 8192, "world": 4, name: value + step * (4 if name == "k" else 1)}, shard="k")
         except ValueError:
             continue
-        assert (plain.compiled(HULL)(near) is None) == (selector.select(near).source == "fallback") == bool(selector._why_not(content, near, "graph"))
+        assert (
+            (plain.compiled(HULL)(near) is None)
+            == (selector.select(near).source == "fallback")
+            == bool(selector._why_not(content, near, "graph"))
+        )
 
 
 HULL = Tree(OP, "graph", Leaf(BSP, BSP, 1, 1.0, None, "BSP is measured", "x"), (
@@ -129,7 +133,9 @@ def written(make_rows: Callable[..., list[Trial]], tmp_path_factory: pytest.Temp
     from tftune.models.train import train
 
     dataset = load(make_rows(paper(), bench="node"), OP, "h200x8", "graph", "node")
-    return export({"graph": train(dataset)}, tmp_path_factory.mktemp("a") / "a.json", provenance({"graph": dataset}, {}, {"triton": "3.6.0"}))
+    return export(
+        {"graph": train(dataset)}, tmp_path_factory.mktemp("a") / "a.json", provenance({"graph": dataset}, {}, {"triton": "3.6.0"})
+    )
 
 
 def test_the_module_answers_alone_and_refuses_what_it_was_not_timed_on(written: Path) -> None:
