@@ -19,7 +19,7 @@ class Shape:
     op: ClassVar[str] = ""
     WORDS: ClassVar[dict[str, tuple[str, ...]]] = {}
     key: ClassVar[tuple[Any, ...]]
-    """Of each shape: the operation and the fields, equal for equal shapes. A dict finds it faster than the shape, whose hash is Python's."""
+    """Of each shape: the operation and the fields. A dict finds it faster than the shape itself, whose hash and equality are Python's."""
 
     def __post_init__(self) -> None:
         # The instance's dict holds the fields in order, and nothing else yet: a server builds a shape for every call.

@@ -90,7 +90,7 @@ def export(trees: Mapping[str, Tree], path: Path | None, origin: Provenance) -> 
 
 
 def stamped(content: Mapping[str, Any], build: Mapping[str, str], leaves: int) -> dict[str, Any]:
-    """The document after so many of its leaves were found to hold with this build: `tftune verify` says so, and rows stay what they were."""
+    """The document after so many of its leaves were found to hold with this build; what the rows were measured with stays."""
     verified = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "build": dict(build), "leaves": leaves}
     found: dict[str, Any] = {**content, "verified": verified}
     return found | {"sha256": digest(found)}

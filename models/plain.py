@@ -1,6 +1,6 @@
 """A trained tree as plain ifs: the function that answers at dispatch, and a Python module of it for who does not install tftune.
 
-Both come from the same text, so that a threshold means the same in the JSON, in the module and in the running selector. Standard library only.
+Both come from the same text, so that a threshold means the same in the module and in the running selector. Standard library only.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def module(document: Mapping[str, Any]) -> str:
     imports = [name for name in used if hasattr(math, name)]
     lines = [
         f"{HEAD}the JSON beside it, whose digest it carries; `tftune export` and `tftune verify` write both.",
-        f'"""Which config {document["op"]} runs on {document["target"]}, for programs that do not install tftune; tftune.load reads the JSON."""',
+        f'"""Which config {document["op"]} runs on {document["target"]}, for programs without tftune; tftune.load reads the JSON."""',
         "# ruff: noqa",
         "# fmt: off",
         "# mypy: ignore-errors",

@@ -49,4 +49,4 @@ def warnings(document: Mapping[str, Any], machine: Machine | None) -> Iterator[s
     if machine is not None and why_elsewhere(document, machine) is None:
         pairs = [(name, stamped.get(name), machine.build.get(name)) for name in WARNED]
         if told := [f"{name} {installed or 'none'} (timed with {was})" for name, was, installed in pairs if was and was != installed]:
-            yield f"{document['op']} on {document['target']} is served, though this machine has {', '.join(told)}; check with `tftune verify`"
+            yield f"{document['op']} on {document['target']} is served, but here are {', '.join(told)}; check with `tftune verify`"

@@ -25,13 +25,13 @@ OP = "all_gather_gemm"
 OFTEN = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 SIZES = st.one_of(st.integers(1, 1 << 14), st.integers(1, 1 << 62))
 SHAPES = st.builds(
-    lambda m, n, k, world, dtype, shard, layout: AllGatherGemm(m * world, n, k * world, world, dtype, shard, layout),
+    lambda m, n, k, world, *words: AllGatherGemm(m * world, n, k * world, world, *words),
     SIZES, SIZES, SIZES, st.integers(1, 64), st.sampled_from(["fp16", "bf16"]), st.sampled_from("km"), st.sampled_from(["kn", "nk"]),
 )  # fmt: skip
 NEAR = st.builds(lambda m: AllGatherGemm(m, 3584, 8192, 8), st.integers(1, 1 << 14))
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | st.sampled_from(["push", "bsp", "m", "graph", OP]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["variant", "m", "feature", "config", "x"]), inner, max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["variant", "m", "feature", "x"]), inner, max_size=3),
     max_leaves=6,
 )  # fmt: skip
 MACHINES = st.none() | st.builds(

@@ -148,7 +148,7 @@ def _statement(verdict: str, wanted: tuple[Any, ...] | None) -> dict[str, Any]:
     from tftune.db.target import build
 
     try:
-        selector = load(*wanted) if wanted or _default is None else _default
+        selector = _default if wanted is None and _default is not None else load(*(wanted or ()))
         artifacts = {op: artifact.digest[:12] for op, artifact in sorted(selector.artifacts.items())}
         served = {"allow_modelled": selector.allow_modelled, "bsp_only": selector.bsp_only}
         return {"verdict": verdict, "artifacts": artifacts, "served": served, "disabled": selector.disabled(), "versions": build()}
