@@ -65,6 +65,13 @@ class Artifact:
         return self.bench == "model"
 
     @property
+    def file(self) -> Path:
+        """Raises ValueError where it was not read from a file."""
+        if self.path is None:
+            raise ValueError(f"the artifact for {self.op} on {self.target} was not read from a file")
+        return self.path
+
+    @property
     def digest(self) -> str:
         return str(self.document.get("sha256", ""))
 
@@ -186,10 +193,17 @@ class Selector:
 
     def path(self, shape: Shape, mode: str = "graph") -> tuple[str, ...]:
         """The steps in the tree, as in `m = 64 <= 100`; empty where the answer does not come from a tree."""
+        return self._walk(shape, mode)[1]
+
+    def leaf(self, shape: Shape, mode: str = "graph") -> Leaf | None:
+        """The leaf of the tree, whether it is served or not; None where the tree says nothing about the shape."""
+        return self._walk(shape, mode)[0]
+
+    def _walk(self, shape: Shape, mode: str) -> tuple[Leaf | None, tuple[str, ...]]:
         artifact = self.artifacts.get(shape.op)
         if artifact is None or self._why_not(artifact, shape, mode):
-            return ()
-        return _leaf(artifact, shape, mode)[1]
+            return None, ()
+        return _leaf(artifact, shape, mode)
 
     def restricted(self, reason: str) -> Selector:
         """A selector that answers BSP for everything, with this reason: what all ranks take when they do not agree."""
