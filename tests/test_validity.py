@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import tftune
+from tftune import doctor
 from tftune.db import target as machines
 from tftune.db.target import Machine
 from tftune.db.trial import Trial
@@ -121,6 +122,28 @@ def test_the_target_given_counts_where_a_process_sees_some_of_the_gpus(loaded: C
     assert tftune.select_kernel(LARGE).config.variant == "bsp"
     loaded(replace(HERE, target="h200x1"), target="h200x8")
     assert tftune.select_kernel(LARGE).config.variant == "push"
+
+
+@pytest.mark.parametrize(
+    ("machine", "applies", "told"),
+    [
+        (HERE, True, []),
+        (here(driver="590.2"), True, ["driver 590.2 (timed with 580.1)"]),
+        (here(triton="3.7.1"), False, ["run `tftune verify all_gather_gemm`"]),
+        (replace(HERE, target="h200x4"), False, ["this machine is h200x4"]),
+        (None, False, ["there is no GPU to be seen"]),
+    ],
+)
+def test_doctor_says_what_the_selector_would_do(
+    content: dict[str, Any], tmp_path: Path, machine: Machine | None, applies: bool, told: list[str]
+) -> None:
+    (path := tmp_path / "a.json").write_text(json.dumps(content))
+    path.with_suffix(".py").write_text("# Written by tftune from another")
+    found = doctor._artifact(path, machine, "there is no GPU to be seen")
+    assert found["applies"] == applies and "a.py beside it was not written from it" in found["warnings"][-1]
+    said, lines = " ".join(found["why_not"] + found["warnings"][:-1]), list(doctor._artifact_sentences([found]))
+    assert [part for part in told if part not in said] == [] and bool(said) == bool(told)
+    assert ("applies here" in lines[0]) == applies and lines[1].startswith("  warning: ")
 
 
 def torch_that_sees(names: list[str], hip: str | None = None, arch: str = "gfx942:sramecc+:xnack-") -> Any:

@@ -15,9 +15,11 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
-from tftune.options import DEFAULT_DB, BenchName, Db, Json, Op, TargetName, typer  # first: it says what typer comes with
+from tftune.options import DEFAULT_DB, BenchName, Db, Json, Op, TargetName  # before typer: it says what typer comes with
 
 # isort: split
+import typer
+
 from tftune import artifact_commands
 from tftune.db.trial import MODES
 from tftune.kernels.registry import Operation, operation
