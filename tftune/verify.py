@@ -58,7 +58,7 @@ class Check:
     def row(self) -> list[str]:
         """The cells of a table."""
         sample, found = self.sample, self.outcome
-        ratio = (found.speedup, *found.speedup_interval) if isinstance(found, Measurement) and found.speedup_interval else None
+        ratio = (found.speedup or 0.0, *found.speedup_interval) if isinstance(found, Measurement) and found.speedup_interval else None
         promised = f"{sample.leaf.speedup_low or 1.0:.2f}x"
         return [str(sample.shape), sample.mode, sample.leaf.config.variant, promised, ratio_text(ratio), self.verdict]
 

@@ -1,5 +1,5 @@
 # Written by tftune from the JSON beside it, whose digest it carries; `tftune export` and `tftune verify` write both.
-"""Which config all_gather_gemm runs on h200x4, for programs that do not install tftune; tftune.load reads the JSON."""
+"""Which config all_gather_gemm runs on h200x4, for programs without tftune; tftune.load reads the JSON."""
 # ruff: noqa
 # fmt: off
 # mypy: ignore-errors
