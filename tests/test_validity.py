@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import tftune
-from tftune import doctor
+from tftune import cli, doctor
 from tftune.db import target as machines
 from tftune.db.target import Machine
 from tftune.db.trial import Trial
@@ -144,6 +144,20 @@ def test_doctor_says_what_the_selector_would_do(
     said, lines = " ".join(found["why_not"] + found["warnings"][:-1]), list(doctor._artifact_sentences([found]))
     assert [part for part in told if part not in said] == [] and bool(said) == bool(told)
     assert ("applies here" in lines[0]) == applies and lines[1].startswith("  warning: ")
+
+
+def test_the_command_line_answers_for_the_artifact_s_machine_and_says_what_happens_here(
+    content: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (path := tmp_path / "a.json").write_text(json.dumps(content))
+    monkeypatch.setattr(machines, "here", lambda: replace(HERE, target="h200x4"))
+    monkeypatch.setattr(tftune, "_default", None)
+    for command in ("select", "explain"):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([command, OP, str(LARGE), "--artifact", str(path)])
+        shown = capsys.readouterr()
+        assert not ended.value.code and shown.out.startswith("push(")
+        assert shown.err.startswith("on this machine it answers BSP: the artifact is for h200x8, and this machine is h200x4")
 
 
 def torch_that_sees(names: list[str], hip: str | None = None, arch: str = "gfx942:sramecc+:xnack-") -> Any:
