@@ -187,7 +187,7 @@ def overhead(shape: AllGatherGemm, chosen: dict[str, Selector], workspace: Works
     """What tftune.ops adds on the host to the bare launch of the same plan. Collective; returns the RESULT line."""
     tftune._install(chosen["push"])
     config = chosen["push"].select(shape).config
-    plan, (a, b) = host.planned(shape, config, workspace), reference.make_inputs(shape, workspace.rank, 0, workspace.device)
+    plan, (a, b) = host.prepare(shape, config, workspace), reference.make_inputs(shape, workspace.rank, 0, workspace.device)
     c = reference.make_output(shape, workspace.device)
     calls: dict[str, Callable[[], object]] = {
         "bare": lambda: plan(a, b, c),

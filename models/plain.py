@@ -36,7 +36,9 @@ def expressions(op: str) -> dict[str, str]:
     >>> expressions("all_gather_gemm")["m"]
     's.m'
     """
-    declared = next(node for node in ast.walk(ast.parse((ROOT / op / "features.py").read_text())) if isinstance(node, ast.Dict))
+    body = ast.parse((ROOT / op / "features.py").read_text()).body
+    declared = next(node.value for node in body if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "FEATURES")
+    assert isinstance(declared, ast.Dict)
     found = {}
     for name, value in zip(declared.keys, declared.values, strict=True):
         feature, lambdas = ast.literal_eval(name or ast.Constant(None)), [n for n in ast.walk(value) if isinstance(n, ast.Lambda)]

@@ -107,7 +107,30 @@ def test_a_plan_is_made_once_and_not_kept_when_the_selection_changes(monkeypatch
         monkeypatch.setattr(selector, "select", lambda shape, mode, config=config: Selection(config, "fallback", "as told"))
         for mode in ("graph", "eager", "graph", "eager"):
             ops.all_gather_gemm(a, b, workspace, mode=mode)
-    assert made == ["local_transpose", "gather_copy"]
+    assert made == ["local_transpose", "local_transpose", "gather_copy", "gather_copy"]  # one for each mode
+
+
+def test_of_many_shapes_the_oldest_eager_plans_go_and_those_of_graphs_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from tftune import ops
+    from tftune.kernels.all_gather_gemm import host
+    from tftune.models.selector import Selector
+
+    made: list[int] = []
+    monkeypatch.setattr(host, "prepare", lambda shape, config, workspace: made.append(shape.m) or (lambda a, b, c: None))
+    monkeypatch.setattr(tftune, "_default", Selector())
+    workspace = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    b = torch.zeros(16, 8, dtype=torch.float16)
+    for m in range(1, ops.EAGER_PLANS + 3):
+        for mode in ("graph", "eager"):
+            ops.all_gather_gemm(torch.zeros(m, 8, dtype=torch.float16), b, workspace, mode=mode)
+    made.clear()
+    for m in (1, 2, 3, ops.EAGER_PLANS + 2):
+        for mode in ("graph", "eager"):
+            ops.all_gather_gemm(torch.zeros(m, 8, dtype=torch.float16), b, workspace, mode=mode)
+    assert made == [1, 2, 3]
+    assert sum(key[-1] == "eager" for key in workspace.plans) == ops.EAGER_PLANS
 
 
 def test_a_handle_names_a_workspace_as_long_as_it_lives() -> None:

@@ -103,8 +103,8 @@ def test_every_feature_is_one_expression_and_means_what_its_lambda_says(op: str)
 def test_a_feature_that_needs_more_than_the_shape_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
-    (tmp_path / "one/features.py").write_text('F = {"tall": ("tall", lambda s: helper(s.m))}')
-    (tmp_path / "two/features.py").write_text('F = {"tall": ("tall", helper)}')
+    (tmp_path / "one/features.py").write_text('FEATURES: dict = {"tall": ("tall", lambda s: helper(s.m))}')
+    (tmp_path / "two/features.py").write_text('FEATURES: dict = {"tall": ("tall", helper)}')
     monkeypatch.setattr(plain, "ROOT", tmp_path)
     with pytest.raises(ValueError, match="the feature 'tall' of one uses 'helper'; it may use the shape s"):
         plain.expressions("one")

@@ -12,6 +12,9 @@ import tftune
 from tftune.kernels.all_gather_gemm import host
 from tftune.kernels.workspace import Workspace
 
+EAGER_PLANS = 64
+"""Shapes whose plans are kept in eager mode: a server's prefill may have any M, and a plan of BSP holds a whole gathered A."""
+
 
 def all_gather_gemm(
     a: torch.Tensor,
@@ -26,8 +29,9 @@ def all_gather_gemm(
     """C[M,N] = all_gather(A) @ B by the config that `select_kernel` names for this shape; operands as in the operation's host.
 
     `mode` is how the layer will run, `graph` (captured, the default) or `eager`: it is not read off the stream, since the call that
-    warms up before a capture must prepare what the capture runs. The first call of a shape compiles and allocates. Call
-    `tftune.bind(group)` once before, so that all ranks have agreed on what they select. Under torch.compile the result is copied to
+    warms up before a capture must prepare what the capture runs; eager plans are forgotten where there are many, so a call that is
+    captured must not say `eager`. The first call of a shape compiles and allocates. Call `tftune.bind(group)` once before, so that all
+    ranks have agreed on what they select. Under torch.compile the result is copied to
     `out`, where there is one. Raises ValueError where operands do not fit.
     """
     if torch.compiler.is_compiling():
@@ -38,12 +42,21 @@ def all_gather_gemm(
     if known is None or not host.placed_well(a, b, workspace):
         shape = host.shape_of(a, b, workspace, shard, b_layout)
         config = tftune.select_kernel(shape, mode).config  # loads, where nothing is loaded
-        known = host.planned(shape, config, workspace), shape.m, shape.n
+        known = host.prepare(shape, config, workspace), shape.m, shape.n
+        _make_room(workspace)
         workspace.plans[tftune._default, *key[1:]] = known
     plan, m, n = known
     c = a.new_empty(m, n) if out is None else host.check_out(out, (m, n), a)
     plan(a, b, c)
     return c
+
+
+def _make_room(workspace: Workspace) -> None:
+    """Drop the oldest eager plan of too many, with its buffers, which are freed in stream order. Those of graphs stay: graphs hold
+    their addresses."""
+    eager = [key for key in workspace.plans if key[-1] == "eager"]
+    if len(eager) >= EAGER_PLANS:
+        del workspace.plans[eager[0]]
 
 
 @torch.library.custom_op("tftune::all_gather_gemm", mutates_args=())

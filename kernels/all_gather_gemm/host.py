@@ -45,18 +45,12 @@ def all_gather_gemm(
     capturing a graph. Every rank must pass the same shape and config. Raises ValueError naming what does not fit.
     """
     shape = shape_of(a, b, workspace, shard, b_layout)
-    plan = planned(shape, config, workspace)
-    c = a.new_empty(shape.m, shape.n) if out is None else check_out(out, (shape.m, shape.n), a)
-    plan(a, b, c)
-    return c
-
-
-def planned(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
-    """`prepare`, once for each shape and config of a workspace."""
     plan = workspace.plans.get((shape, config))
     if plan is None:
         plan = workspace.plans[shape, config] = prepare(shape, config, workspace)
-    return plan
+    c = a.new_empty(shape.m, shape.n) if out is None else check_out(out, (shape.m, shape.n), a)
+    plan(a, b, c)
+    return c
 
 
 def check_out(out: torch.Tensor, size: tuple[int, int], a: torch.Tensor) -> torch.Tensor:
@@ -219,12 +213,10 @@ def _fused(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
             kernel.kernel[grid](a_ptr=a, b_ptr=b, c_ptr=c, **fixed, **dict(kernel.constants) | dict.fromkeys(_DESCRIPTORS))
 
         return interpret
-    return _launcher(shape, config, workspace, kernel, grid, fixed)
+    return _launcher(shape, config, kernel, grid, fixed)
 
 
-def _launcher(
-    shape: AllGatherGemm, config: Config, workspace: Workspace, kernel: KernelSource, grid: tuple[int, int, int], fixed: dict[str, Any]
-) -> Plan:
+def _launcher(shape: AllGatherGemm, config: Config, kernel: KernelSource, grid: tuple[int, int, int], fixed: dict[str, Any]) -> Plan:
     """The compiled kernel as a call, with little to do on the host: whatever does not change is an address or a descriptor already.
 
     Triton takes an address where it takes a tensor; of a tensor it would ask the driver each time whether it is on the GPU.
