@@ -33,7 +33,7 @@ def test_all_ranks_agree_or_all_refuse_alike(make_rows: Callable[..., list[Trial
     with ProcessPoolExecutor(WORLD, mp_context=context) as pool:
         ranks = [pool.submit(stand_ins.asked, rank, WORLD, tmp_path, BROKEN) for rank in range(WORLD)]
         first, *others = (rank.result(timeout=100) for rank in ranks)
-    assert first["variants"] == ["bsp", "push"] and first["variant"] == "push"
+    assert first["variant"] != "bsp" and {"bsp", first["variant"]} <= {*first["variants"]}
     assert [other == first for other in others] == [True] * (WORLD - 1)
     for name in ("edited", "cut", "failed"):
         assert first[name].config.variant == "bsp" and first[name].reason.endswith("every rank selects BSP")

