@@ -7,6 +7,7 @@ import json
 import platform
 import re
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -24,6 +25,9 @@ _DISTRIBUTIONS = {
     "iris": ("tokenspeed-iris", "iris"),
 }
 """Names under which each is installed: torch for ROCm brings its own Triton, and Iris for ROCm comes from its repository."""
+
+_DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
+"""What the drivers of NVIDIA and AMD leave in /dev, the last under WSL: to see without torch that there is no GPU."""
 
 _NVIDIA_QUERY = {
     "clocks.sm": "sm_mhz",
@@ -94,6 +98,39 @@ def _chip(gpu_name: str) -> Chip:
     raise ValueError(
         f"the GPU {gpu_name!r} is not one that tftune knows ({known}); add its constants to kernels/chips.py, or use --on model"
     )
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What this process runs on: what the times of an artifact are held against."""
+
+    target: str
+    """Its name, or in words where tftune has no target for it."""
+    arch: str
+    """`sm_90`, `gfx942`, as the GPU says."""
+    build: Mapping[str, str]
+
+
+def here() -> Machine | None:
+    """This machine, or None where this process sees no GPU: nothing fused can run here, and nothing can differ.
+
+    torch is imported only where a driver has left its device file; driver and versions are asked as in `build`. Not for the hot path.
+    """
+    if not any(Path(device).exists() for device in _DEVICES):
+        return None
+    try:
+        import torch
+    except ImportError:
+        return None
+    if not torch.cuda.is_available():
+        return None
+    try:
+        target = detect().name
+    except ValueError:
+        target = f"{torch.cuda.device_count()} x {torch.cuda.get_device_name(0)}"
+    properties = torch.cuda.get_device_properties(0)
+    arch = f"sm_{properties.major}{properties.minor}" if torch.version.hip is None else properties.gcnArchName.partition(":")[0]
+    return Machine(target, arch, build())
 
 
 def build() -> dict[str, str]:

@@ -121,7 +121,7 @@ def _load(module: str, file: str | None, qualname: str) -> Callable[..., Any]:
         spec = importlib.util.spec_from_file_location("tftune_emulated_job", str(file))
         if spec is None or spec.loader is None:
             raise ValueError(f"the ranks cannot import {qualname} from {module} ({file})")
-        found = importlib.util.module_from_spec(spec)
+        found = sys.modules["tftune_emulated_job"] = importlib.util.module_from_spec(spec)  # dataclasses look there
         spec.loader.exec_module(found)
     else:
         found = importlib.import_module(module)

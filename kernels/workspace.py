@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
+from weakref import WeakValueDictionary
 
 from tftune.kernels.space import MAX_WORLD
+
+_NUMBERS = count()
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,18 @@ class Workspace:
     """Numbers of the calls whose copies have fixed addresses: each takes the generation that the one before it did not."""
     streams: list[Any] = field(default_factory=list, compare=False)
     """Side streams of those calls, made when they are first wanted, and used by nothing else."""
+    handle: str = field(init=False, default_factory=lambda: f"workspace-{next(_NUMBERS)}", compare=False)
+    """Its name in this process, for calls that can only pass text: an operator that torch.compile traces."""
+
+    def __post_init__(self) -> None:
+        _LIVING[self.handle] = self
+
+    @staticmethod
+    def of(handle: str) -> Workspace:
+        """The workspace of that handle, which does not keep it alive; raises ValueError where it is gone."""
+        if (found := _LIVING.get(handle)) is None:
+            raise ValueError(f"{handle} is gone: keep the workspace as long as what was compiled with it")
+        return found
 
     def set_epoch(self, epoch: int) -> None:
         """Start counting from here, on every rank alike and with no call in flight: for tests of the wrap. Flags
@@ -84,6 +99,9 @@ class Workspace:
         from tftune.kernels import heap
 
         return heap.workspace(cls, group, ranks, payload_bytes)
+
+
+_LIVING: WeakValueDictionary[str, Workspace] = WeakValueDictionary()
 
 
 def check_ranks(ranks: list[int], gpus: int, world: int) -> None:

@@ -1,4 +1,4 @@
-"""Write the trained trees, with where they come from, as one JSON file that says if it was changed."""
+"""Write the trained trees, with where they come from, as a JSON file that says if it was changed, and a module of plain ifs beside it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 from tftune.db.lock import refuse_to_replace_a_database
 from tftune.db.target import Target
 from tftune.kernels.registry import operation
+from tftune.models import plain
 from tftune.models.dataset import Dataset
 from tftune.models.evaluate import Evaluation
 from tftune.models.selector import SCHEMA, SHIPPED, digest
@@ -79,15 +80,32 @@ def document(trees: Mapping[str, Tree], origin: Provenance) -> dict[str, Any]:
         "space": operation(origin.op).space.digest(),
         "trees": {mode: tree.to_dict() for mode, tree in trees.items()},
     }
-    plain: dict[str, Any] = json.loads(json.dumps(content))
-    return plain | {"sha256": digest(plain)}
+    found: dict[str, Any] = json.loads(json.dumps(content))
+    return found | {"sha256": digest(found)}
 
 
 def export(trees: Mapping[str, Tree], path: Path | None, origin: Provenance) -> Path:
-    """Write the artifact of these trees (by mode), at once or not at all; `path` None: where artifacts are shipped. Returns the path."""
-    path = path or artifact_path(origin.op, origin.target)
+    """Write the artifact of these trees (by mode); `path` None: where artifacts are shipped. Returns the path."""
+    return write(document(trees, origin), path or artifact_path(origin.op, origin.target))
+
+
+def stamped(content: Mapping[str, Any], build: Mapping[str, str], leaves: int) -> dict[str, Any]:
+    """The document after so many of its leaves were found to hold with this build; what the rows were measured with stays."""
+    verified = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "build": dict(build), "leaves": leaves}
+    found: dict[str, Any] = {**content, "verified": verified}
+    return found | {"sha256": digest(found)}
+
+
+def write(content: Mapping[str, Any], path: Path) -> Path:
+    """Write a document, and the module of it beside, each at once or not at all; the module carries the digest of its JSON."""
     refuse_to_replace_a_database(path)
-    text = json.dumps(document(trees, origin), indent=1) + "\n"
+    module = plain.beside(path)
+    _replace(path, json.dumps(content, indent=1) + "\n")
+    _replace(module, plain.module(content))
+    return path
+
+
+def _replace(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -101,4 +119,3 @@ def export(trees: Mapping[str, Tree], path: Path | None, origin: Provenance) -> 
     except BaseException:
         os.unlink(temporary)
         raise
-    return path

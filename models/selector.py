@@ -1,4 +1,4 @@
-"""Answer `which config for this shape?` from an exported artifact: checked once when loaded, one dict lookup when asked again.
+"""Answer `which config for this shape?` from an exported artifact: checked once when loaded, plain ifs, a dict lookup when asked again.
 
 Standard library only. Whatever does not apply here (another operation, an unmeasured layout, another kernel, a broken rule) is answered
 by BSP, the library pattern that is always right, with the reason.
@@ -7,32 +7,35 @@ by BSP, the library pattern that is always right, with the reason.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from tftune.db.target import Target
+from tftune.db.target import Machine, Target
+from tftune.db.trial import BENCHES, MODES
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config
+from tftune.models import validity
 from tftune.models.features import names, vector
+from tftune.models.plain import FAR, Find, compiled
 from tftune.models.tree import Leaf, Tree
 
 SCHEMA = 1
 """Version of the artifact's form; raised when a field changes its meaning."""
 SHIPPED = Path(__file__).parent / "artifacts"
 """Where the artifacts are that come with tftune."""
-FIELDS = (
-    "schema", "op", "target", "arch", "build", "bench", "modelled", "kernels", "rows", "rows_digest", "space", "held_out", "trees",
-    "created", "sha256",
-)  # fmt: skip
-"""What an artifact holds."""
-
-FAR = 2
-"""How many times a size may lie below the least or above the greatest that was measured, and still be answered."""
+FIELDS = {
+    "schema": int, "op": str, "target": str, "arch": str, "build": dict, "bench": str, "modelled": bool, "kernels": dict, "rows": int,
+    "rows_digest": str, "space": str, "held_out": dict, "trees": dict, "created": str, "sha256": str,
+}  # fmt: skip
+"""What an artifact holds; and `verified`, the stamp of `tftune verify`, where there was one."""
+MEMO = 1 << 14
+"""Answers that are kept for each mode: a server of varying M may see any number of shapes."""
 Source = Literal["measured", "modelled", "fallback"]
 
 
@@ -60,6 +63,13 @@ class Artifact:
     @property
     def modelled(self) -> bool:
         return self.bench == "model"
+
+    @property
+    def file(self) -> Path:
+        """Raises ValueError where it was not read from a file."""
+        if self.path is None:
+            raise ValueError(f"the artifact for {self.op} on {self.target} was not read from a file")
+        return self.path
 
     @property
     def digest(self) -> str:
@@ -96,13 +106,17 @@ def read_artifact(path: Path) -> Artifact:
 def parse_artifact(document: Mapping[str, Any], name: str = "the artifact") -> Artifact:
     """The artifact of such a document; raises ValueError where it lacks something, or needs an operation or feature unknown here."""
     try:
-        if missing := [field for field in FIELDS if field not in document]:
-            raise KeyError(missing[0])
+        for field, kind in FIELDS.items():
+            if not isinstance(document[field], kind):
+                raise TypeError(f"{field} is {document[field]!r}")
+        if not all(isinstance(version, str) for version in validity.stamp(document).values()) or document["bench"] not in BENCHES:
+            raise TypeError(f"its times are of {document['bench']!r}, with {dict(validity.stamp(document))}")
         op = operation(document["op"]).name
         trees = {mode: Tree.from_dict(tree) for mode, tree in document["trees"].items()}
-        asked: set[str] = set().union(*(tree.features() for tree in trees.values()))
-        if unknown := sorted(asked - set(names(op))):
-            raise ValueError(f"its tree asks for the feature {unknown[0]!r}; {op} has {', '.join(names(op))}")
+        for mode, tree in trees.items():
+            if (tree.op, tree.mode) != (op, mode) or mode not in MODES:
+                raise ValueError(f"it has a tree of {tree.op} in mode {tree.mode!r} under {mode!r}")
+            compiled(tree)
         return Artifact(op, Target.parse(document["target"]), document["bench"], trees, document)
     except KeyError as error:
         raise ValueError(f"{name} lacks {error}; run `tftune export` to write it again") from error
@@ -112,38 +126,96 @@ def parse_artifact(document: Mapping[str, Any], name: str = "the artifact") -> A
         raise ValueError(f"{name} does not fit this tftune: {error}") from error
 
 
+@dataclass(frozen=True)
+class _Served:
+    """A leaf that may answer: what it says, and why it may not for some shape."""
+
+    selection: Selection
+    why_invalid: Callable[[Shape], str | None]
+
+
 class Selector:
     """Answers for one or more operations, one artifact each. An answer, once given, stays: later calls look it up."""
 
-    def __init__(self, *artifacts: Artifact, allow_modelled: bool = False, bsp_only: str | None = None, check_source: bool = True) -> None:
+    def __init__(
+        self,
+        *artifacts: Artifact,
+        allow_modelled: bool = False,
+        bsp_only: str | None = None,
+        check_source: bool = True,
+        machine: Machine | None = None,
+    ) -> None:
         """`allow_modelled`: serve leaves whose times were predicted. `bsp_only`: the sentence for which every answer is BSP.
-        `check_source`: refuse leaves whose kernel's source has changed; off where rows are judged rather than served."""
+        `check_source`: refuse leaves whose kernel's source has changed; off where rows are judged rather than served.
+        `machine`: where the answers will run; None where it has no GPU, or is another than this one."""
         self.artifacts = {artifact.op: artifact for artifact in artifacts}
         self.allow_modelled = allow_modelled
         self.bsp_only = bsp_only
         self.check_source = check_source
-        self._answers: dict[tuple[Shape, str], Selection] = {}
+        self.machine = machine
+        self._answers: defaultdict[str, dict[tuple[Any, ...], Selection]] = defaultdict(dict)
+        self._trees: dict[tuple[str, str], tuple[Find, list[_Served | None]]] = {}
 
     def select(self, shape: Shape, mode: str = "graph") -> Selection:
-        """The config to run, and why. Never raises for a valid shape and a mode of MODES."""
-        answer = self._answers.get((shape, mode))
-        if answer is None:
-            answer = self._answers[shape, mode] = self._decide(shape, mode)
+        """The config to run, and why. Never raises for a valid shape."""
+        return self._answers[mode].get(shape.key) or self._first(shape, mode)
+
+    def _first(self, shape: Shape, mode: str) -> Selection:
+        find, leaves = self._trees.get((shape.op, mode)) or self._compile(shape.op, mode)
+        number = find(shape)
+        served = None if number is None else leaves[number]
+        answer = served.selection if served and served.why_invalid(shape) is None else self._decide(shape, mode)
+        answers = self._answers[mode]
+        if len(answers) >= MEMO:
+            answers.clear()
+        answers[shape.key] = answer
         return answer
+
+    def _compile(self, op: str, mode: str) -> tuple[Find, list[_Served | None]]:
+        """The tree as a function, and what its leaves serve; where the artifact does not apply at all, a function that finds nothing."""
+        artifact = self.artifacts.get(op)
+        if artifact is None or self._why_closed(artifact, mode):
+            found: tuple[Find, list[_Served | None]] = (lambda shape: None), []
+        else:
+            tree = artifact.trees[mode]
+            found = compiled(tree), [self._served(artifact, leaf) for leaf in tree.leaves()]
+        self._trees[op, mode] = found
+        return found
+
+    def _served(self, artifact: Artifact, leaf: Leaf) -> _Served | None:
+        config = leaf.bsp if leaf.abstains else leaf.config
+        try:
+            judge = operation(artifact.op).space.judge(config, artifact.target.chip)
+        except ValueError:  # a knob that is no more: `_decide` says which
+            return None
+        selection = Selection(config, "modelled" if artifact.modelled else "measured", leaf.reason)
+        return None if self._why_stale(artifact, leaf) else _Served(selection, judge)
 
     def path(self, shape: Shape, mode: str = "graph") -> tuple[str, ...]:
         """The steps in the tree, as in `m = 64 <= 100`; empty where the answer does not come from a tree."""
+        return self._walk(shape, mode)[1]
+
+    def leaf(self, shape: Shape, mode: str = "graph") -> Leaf | None:
+        """The leaf of the tree, whether it is served or not; None where the tree says nothing about the shape."""
+        return self._walk(shape, mode)[0]
+
+    def _walk(self, shape: Shape, mode: str) -> tuple[Leaf | None, tuple[str, ...]]:
         artifact = self.artifacts.get(shape.op)
         if artifact is None or self._why_not(artifact, shape, mode):
-            return ()
-        return _leaf(artifact, shape, mode)[1]
+            return None, ()
+        return _leaf(artifact, shape, mode)
 
     def restricted(self, reason: str) -> Selector:
         """A selector that answers BSP for everything, with this reason: what all ranks take when they do not agree."""
-        return Selector(*self.artifacts.values(), allow_modelled=self.allow_modelled, bsp_only=reason)
+        return Selector(*self.artifacts.values(), allow_modelled=self.allow_modelled, bsp_only=reason, machine=self.machine)
+
+    def warnings(self) -> Iterator[str]:
+        """What differs here from the artifacts' builds and is served all the same, a sentence for each."""
+        for artifact in self.artifacts.values():
+            yield from validity.warnings(artifact.document, self.machine)
 
     def disabled(self) -> dict[str, str]:
-        """`op/variant` of every fused leaf that does not hold for the source installed here, and why."""
+        """`op/variant` of every fused leaf that does not hold for this machine, or for the source installed here, and why."""
         found = {}
         for artifact in self.artifacts.values():
             for leaf in (leaf for tree in artifact.trees.values() for leaf in tree.leaves()):
@@ -151,14 +223,20 @@ class Selector:
                     found[f"{artifact.op}/{leaf.config.variant}"] = why
         return found
 
-    def _why_not(self, artifact: Artifact, shape: Shape, mode: str) -> str | None:
-        """The sentence for which the artifact says nothing about this call, or None."""
+    def _why_closed(self, artifact: Artifact, mode: str) -> str | None:
+        """The sentence for which the artifact says nothing about any shape, or None."""
         if self.bsp_only:
             return self.bsp_only
         if artifact.modelled and not self.allow_modelled:
             return "the artifact's times are modelled, not measured; load it with allow_modelled=True (--allow-modelled) to use it"
         if mode not in artifact.trees:
-            return f"mode {mode!r} was never measured for {shape.op} on {artifact.target}; only {', '.join(artifact.trees)}"
+            return f"mode {mode!r} was never measured for {artifact.op} on {artifact.target}; only {', '.join(artifact.trees)}"
+        return None
+
+    def _why_not(self, artifact: Artifact, shape: Shape, mode: str) -> str | None:
+        """The sentence for which the artifact says nothing about this call, or None."""
+        if why := self._why_closed(artifact, mode):
+            return why
         for name, seen in artifact.trees[mode].measured:
             value = getattr(shape, name)
             if isinstance(value, int) and name != "world":
@@ -192,9 +270,11 @@ class Selector:
         return f"{leaf.config} does not fit {shape}: {why}" if why else None
 
     def _why_stale(self, artifact: Artifact, leaf: Leaf) -> str | None:
-        """The sentence for which a fused leaf's times do not hold for the installed source, or None."""
+        """The sentence for which a fused leaf's times do not hold for this machine or the installed source, or None."""
         if leaf.abstains or not self.check_source:
             return None
+        if why := validity.why_elsewhere(artifact.document, self.machine):
+            return why
         kernel = f"{artifact.op}/{leaf.config.variant}"
         try:
             installed = kernel_hash(artifact.op, leaf.config.variant)

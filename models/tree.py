@@ -38,7 +38,15 @@ class Leaf:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Leaf:
-        return cls(**{**values, "config": Config.from_dict(values["config"]), "bsp": Config.from_dict(values["bsp"])})
+        """Raises KeyError or TypeError where a part is missing, unknown, or of another kind."""
+        leaf = cls(**{**values, "config": Config.from_dict(values["config"]), "bsp": Config.from_dict(values["bsp"])})
+        knobs = [value for config in (leaf.config, leaf.bsp) for value in config.to_dict().values()]
+        texts, numbers = (leaf.reason, leaf.kernel_hash), (leaf.rows, leaf.worst_regret, leaf.speedup_low or 0)
+        if not all(isinstance(v, str | int) for v in knobs) or not all(isinstance(v, str) for v in texts) or not leaf.reason:
+            raise TypeError(f"a leaf holds {dict(values)}")
+        if not all(isinstance(v, int | float) for v in numbers):
+            raise TypeError(f"a leaf holds the numbers {numbers}")
+        return leaf
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import time
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 
@@ -56,6 +59,45 @@ def _rival(kind: str) -> Any:
                 self.results[c.data_ptr()] = result
 
     return StandIn
+
+
+def random_shapes(seed: int, count: int) -> list[Any]:
+    """Half of them as the artifact's, but for M; the others anything that is a shape."""
+    from tftune.kernels.all_gather_gemm import AllGatherGemm
+
+    pick = random.Random(seed)
+    found = [AllGatherGemm(pick.randint(1, 1 << 15), 3584, 8192, 8) for _ in range(count // 2)]
+    for _ in range(count - len(found)):
+        world, sizes = pick.choice([1, 2, 4, 8]), [pick.randint(1, 1 << 13) for _ in range(3)]
+        words = pick.choice(["fp16", "bf16"]), pick.choice("km"), pick.choice(["kn", "nk"])
+        found.append(AllGatherGemm(sizes[0] * world, sizes[1], sizes[2] * world, world, *words))
+    return found
+
+
+def asked(rank: int, world: int, folder: Path, broken: int) -> dict[str, Any]:
+    """What this rank answers once all ranks bound the same artifact, and once the broken one had a bad file or failed its checks."""
+    import torch.distributed as dist
+
+    import tftune
+
+    dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=world)
+
+    def bound(file: str, verdict: str = "ok") -> Any:
+        tftune._default = None
+        mine, said = (file, verdict) if rank == broken else ("sound", "ok")
+        tftune.bind(None, said, path=folder / f"{mine}.json", allow_modelled=True)
+        return tftune.select_kernel(tftune.AllGatherGemm(m=4096, n=3584, k=8192, world=8))
+
+    first = bound("sound")
+    answers = [tftune.select_kernel(shape) for shape in random_shapes(3, 10_000)]
+    return {
+        "variant": first.config.variant,
+        "variants": sorted({answer.config.variant for answer in answers}),
+        "answers": sha256(repr([(str(answer.config), answer.reason) for answer in answers]).encode()).hexdigest(),
+        "edited": bound("edited"),
+        "cut": bound("cut"),
+        "failed": bound("sound", "link 3 is slow"),
+    }
 
 
 def supervise() -> None:

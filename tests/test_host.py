@@ -14,6 +14,7 @@ from tftune.kernels.all_gather_gemm.host import all_gather_gemm, payload_bytes, 
 from tftune.kernels.all_gather_gemm.reference import make_inputs, tolerance
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.chips import H200
+from tftune.kernels.compile import KernelSource
 from tftune.kernels.space import Config
 from tftune.kernels.symmetric import CONTROL_BYTES
 from tftune.kernels.workspace import Workspace, check_ranks
@@ -95,6 +96,32 @@ def test_the_kernel_takes_exactly_its_arguments(variant: str) -> None:
     kernel = source(AllGatherGemm(7, 40, 512, 2), config, "cuda")
     assert set(kernel.kernel.arg_names) == set(kernel.types) | set(kernel.constants)
     assert set(kernel.divisible) <= set(kernel.types)
+
+
+@pytest.mark.parametrize("loads", ["pointer", "descriptor"])
+def test_a_launch_passes_addresses_and_keeps_its_scratch(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, loads: str) -> None:
+    """In the kernel's own order; the descriptor of an address is made once and keeps no operand alive."""
+    calls: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(KernelSource, "compile", lambda self: {(17, 1, 1): lambda *arguments: calls.append(arguments)})
+    config = Config.from_dict(PUSH.to_dict() | {"loads": loads, "block_k": 64, "split_k": 1})
+    shape = AllGatherGemm(4, 32, 256, 2, b_layout="nk")
+    plan = prepare(shape, config, dataclasses.replace(workspace, arch="cuda"))
+    a, b, c = half(4, 128), half(32, 256), half(4, 32)
+    for _ in range(2):
+        plan(a, b, c)
+    first, second = (dict(zip(source(shape, SPACE.complete(config), "cuda").kernel.arg_names, call, strict=True)) for call in calls)
+    assert [first[name] for name in ("a_ptr", "b_ptr", "c_ptr")] == [tensor.data_ptr() for tensor in (a, b, c)]
+    assert all(isinstance(first[name], int) and first[name] for name in ("parts_ptr", "arrivals_ptr", "control_bases", "payload_bases"))
+    assert (first["M"], first["rank"], first["N"], first["B_IS_NK"]) == (4, 0, 32, True)
+    descriptors = [first[name] for name in ("a_desc", "payload_desc", "b_desc")]
+    if loads == "pointer":
+        assert descriptors == [None, None, None]
+        return
+    assert [d.base.data_ptr() for d in descriptors] == [a.data_ptr(), placed(shape, workspace)[0], b.data_ptr()]
+    assert [(d.shape, d.strides, d.block_shape) for d in descriptors] == [
+        ([4, 128], [128, 1], [16, 64]), ([16 + 2 * 4, 128], [128, 1], [16, 64]), ([32, 256], [256, 1], [32, 64]),
+    ]  # fmt: skip
+    assert second["a_desc"] is first["a_desc"] and second["b_desc"] is first["b_desc"]
 
 
 def test_inputs_are_the_same_for_a_seed() -> None:

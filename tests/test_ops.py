@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+import tftune
 from tftune.kernels import emulated
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.space import Config
 from tftune.kernels.workspace import Workspace
+from tftune.models.selector import Selection
 
 SHAPE = AllGatherGemm(7, 72, 264, 2)
 
@@ -58,6 +61,111 @@ def test_ranks_with_different_artifacts_all_run_bsp(artifact: Path, make_rows: A
         assert variant == "bsp"
         assert "rank 1 differs from rank 0 in artifacts" in reason
         assert error < 1
+
+
+def traced(workspace: Workspace, path: Path) -> list[float]:
+    """Errors, in tolerances, of a layer that torch.compile traced whole, for two M and with `out`; what opcheck finds is raised."""
+    import torch
+
+    import tftune
+    from tftune import ops
+    from tftune.kernels.all_gather_gemm import reference
+    from tftune.tuner.check import relative_error
+
+    tftune.bind(workspace.group, path=path, allow_modelled=True)
+    layer = torch.compile(lambda a, b, out=None: ops.all_gather_gemm(a * 2, b, workspace, out=out) / 2, backend="aot_eager", fullgraph=True)
+    errors = []
+    for m, out in ((7, None), (7, torch.full((7, 72), torch.nan, dtype=torch.float16)), (16, None)):
+        shape = AllGatherGemm(m, 72, 264, 2)
+        a, b = reference.make_inputs(shape, workspace.rank, 0)
+        errors.append(relative_error(layer(a, b, out), reference.reference(shape, a, b, workspace.group)) / reference.tolerance(shape))
+        assert out is None or torch.equal(out, layer(a, b) * 2)
+    torch.library.opcheck(ops.traced_all_gather_gemm, (a, b, workspace.handle, "k", "kn", "graph"))
+    return errors
+
+
+def test_torch_compile_sees_one_operator_and_no_graph_break(artifact: Path) -> None:
+    for errors in emulated.run(2, traced, artifact):
+        assert len(errors) == 3 and max(errors) < 1
+
+
+def test_a_plan_is_made_once_and_not_kept_when_the_selection_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from tftune import ops
+    from tftune.kernels.all_gather_gemm import host
+    from tftune.models.selector import Selector
+
+    made: list[str] = []
+    monkeypatch.setattr(host, "prepare", lambda shape, config, workspace: made.append(config["form"]) or (lambda a, b, c: None))
+    workspace = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
+    chosen = iter(("local_transpose", "gather_copy"))
+    for _ in range(2):
+        monkeypatch.setattr(tftune, "_default", selector := Selector())
+        config = Config("bsp", form=next(chosen))
+        monkeypatch.setattr(selector, "select", lambda shape, mode, config=config: Selection(config, "fallback", "as told"))
+        for mode in ("graph", "eager", "graph", "eager"):
+            ops.all_gather_gemm(a, b, workspace, mode=mode)
+    assert made == ["local_transpose", "local_transpose", "gather_copy", "gather_copy"]  # one for each mode
+
+
+def test_of_many_shapes_the_oldest_eager_plans_go_and_those_of_graphs_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from tftune import ops
+    from tftune.kernels.all_gather_gemm import host
+    from tftune.models.selector import Selector
+
+    made: list[int] = []
+    monkeypatch.setattr(host, "prepare", lambda shape, config, workspace: made.append(shape.m) or (lambda a, b, c: None))
+    monkeypatch.setattr(tftune, "_default", Selector())
+    workspace = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    b = torch.zeros(16, 8, dtype=torch.float16)
+    for m in range(1, ops.EAGER_PLANS + 3):
+        for mode in ("graph", "eager"):
+            ops.all_gather_gemm(torch.zeros(m, 8, dtype=torch.float16), b, workspace, mode=mode)
+    made.clear()
+    for m in (1, 2, 3, ops.EAGER_PLANS + 2):
+        for mode in ("graph", "eager"):
+            ops.all_gather_gemm(torch.zeros(m, 8, dtype=torch.float16), b, workspace, mode=mode)
+    assert made == [1, 2, 3]
+    assert sum(key[-1] == "eager" for key in workspace.plans) == ops.EAGER_PLANS
+
+
+def test_a_handle_names_a_workspace_as_long_as_it_lives() -> None:
+    import torch
+
+    workspace = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    handle = workspace.handle
+    assert Workspace.of(handle) is workspace
+    del workspace
+    with pytest.raises(ValueError, match=f"{handle} is gone: keep the workspace as long as what was compiled with it"):
+        Workspace.of(handle)
+
+
+def test_a_shape_that_ran_before_is_still_checked() -> None:
+    """What changes from call to call: where the operands lie, and their types."""
+    import torch
+
+    from tftune import ops
+    from tftune.kernels.all_gather_gemm import host
+
+    workspace = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
+    seen: list[Any] = []
+    workspace.plans[tftune._default, a.shape, b.shape, a.dtype, "k", "kn", "graph"] = (lambda *call: seen.append(call)), 4, 8
+    c = ops.all_gather_gemm(a, b, workspace)
+    assert c.shape == (4, 8) and len(seen) == 1 and host.placed_well(a, b, workspace)
+    crooked, shifted = torch.zeros(8, 4, dtype=torch.float16).t(), torch.zeros(33, dtype=torch.float16)[1:].view(4, 8)
+    for bad, sentence in (
+        ((crooked, b), "a must be contiguous"), ((shifted, b), "a must be contiguous"), ((a, b.bfloat16()), "b is torch.bfloat16"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=sentence):
+            ops.all_gather_gemm(*bad, workspace)
+    with pytest.raises(ValueError, match=r"out is \[4, 9\] but must be \[4, 8\]"):
+        ops.all_gather_gemm(a, b, workspace, out=torch.zeros(4, 9, dtype=torch.float16))
+    assert len(seen) == 1
 
 
 def test_operands_that_do_not_fit_are_refused() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +22,13 @@ shapes = st.builds(
 @given(shapes)
 def test_the_string_and_the_mapping_are_the_shape(shape: AllGatherGemm) -> None:
     assert AllGatherGemm.parse(str(shape)) == shape == AllGatherGemm.from_dict(shape.to_dict())
+
+
+@given(shapes, shapes)
+def test_the_key_is_equal_where_shapes_are(shape: AllGatherGemm, other: AllGatherGemm) -> None:
+    """In another process, too, where text hashes otherwise: the key is a tuple of plain values, and no field."""
+    assert (shape.key == other.key) == (shape == other) and pickle.loads(pickle.dumps(shape)).key == shape.key
+    assert shape.key == ("all_gather_gemm", *shape.to_dict().values()) and replace(shape, n=7).key != replace(shape, n=8).key
 
 
 @given(shapes)

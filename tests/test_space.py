@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -129,6 +130,23 @@ def test_defaults_are_possible(chip: str, m: int, n: int, k: int, world: int, sh
         found = {config.variant for config in defaults}
         assert found == set(SPACE.variants) if known is None else found | BY_COPIES == set(SPACE.variants)
         assert [SPACE.why_invalid(shape, config, known) for config in defaults] == [None] * len(defaults)
+
+
+@given(
+    st.integers(0, 1 << 30),
+    st.integers(0, 12),
+    st.integers(1, 14),
+    st.sampled_from([2, 4, 8]),
+    st.sampled_from("km"),
+    st.sampled_from([None, *CHIPS]),
+)
+def test_a_config_is_judged_for_many_shapes_as_for_one(seed: int, m: int, n: int, world: int, shard: str, chip: str | None) -> None:
+    """Where rules that do not look at the shape are asked once, the sentence stays that of the first broken rule, but for those."""
+    on, shape = CHIPS.get(chip or ""), AllGatherGemm(2**m * world, 2**n, 1056 * world, world, shard=shard)
+    pick = Random(seed)
+    for variant, choices in SPACE.variants.items():
+        config = Config(variant, **{choice.name: pick.choice(choice.values) for choice in choices})
+        assert SPACE.judge(config, on)(shape) == SPACE.why_invalid(shape, config, on)
 
 
 def test_configs_are_the_possible_ones_in_a_fixed_order() -> None:

@@ -12,6 +12,7 @@ Importing it loads the standard library only, and no artifact.
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -57,18 +58,32 @@ def _version() -> str:
 def load(path: str | PathLike[str] | None = None, target: str | None = None, allow_modelled: bool = False) -> Selector:
     """Read and check artifacts once, and make them this process's default for `select_kernel`.
 
-    `path`: one artifact file; None: every one shipped for `target` ("h200x8"; None: this machine's, as torch sees it).
-    `allow_modelled`: serve predicted times, too. Raises ValueError, with the next command, where there is none or it cannot be trusted.
+    `path`: one artifact file; None: every one shipped for `target`. `target`: the machine that runs ("h200x8"); None: this one, as torch
+    sees it. Where a GPU is seen, fused leaves that were timed on another machine, GPU or Triton answer BSP and say why; another driver
+    or torch is a warning. `allow_modelled`: serve predicted times, too. Raises ValueError, with the next command, where there is no
+    artifact or it cannot be trusted.
     """
+    selector = _install(_read(path, target, allow_modelled))
+    for sentence in selector.warnings():
+        warnings.warn(sentence, stacklevel=2)
+    return selector
+
+
+def _read(path: str | PathLike[str] | None, target: str | None, allow_modelled: bool) -> Selector:
+    from dataclasses import replace
     from pathlib import Path
 
+    from tftune.db.target import here
     from tftune.models.selector import Selector, read_artifact
 
     paths = [Path(path)] if path is not None else _shipped(target)
     artifacts = [read_artifact(found) for found in paths]
     if target is not None and path is not None and (other := [a for a in artifacts if a.target.name != target]):
         raise ValueError(f"{path} is for {other[0].target}, not for {target}; leave the target out, or name another file")
-    return _install(Selector(*artifacts, allow_modelled=allow_modelled))
+    machine = here()
+    if machine is not None and target is not None:
+        machine = replace(machine, target=target)  # the caller knows better than a process that sees some of the GPUs
+    return Selector(*artifacts, allow_modelled=allow_modelled, machine=machine)
 
 
 def _install(selector: Selector) -> Selector:
@@ -101,17 +116,26 @@ def select_kernel(shape: Shape, mode: str = "graph") -> Selection:
     return selector.select(shape, mode)
 
 
-def bind(group: Any = None, verdict: str = "ok") -> Selector:
+def bind(
+    group: Any = None,
+    verdict: str = "ok",
+    *,
+    path: str | PathLike[str] | None = None,
+    target: str | None = None,
+    allow_modelled: bool = False,
+) -> Selector:
     """Agree once, over a torch.distributed group, on what is selected: collective, every rank calls it before the first selection.
 
-    Compared are the artifacts' digests, the versions installed, the kernels' sources, and each rank's `verdict` on its machine, which
-    must be "ok". Any difference, or an artifact that one rank cannot load, and every rank selects BSP only, with the reason.
+    With `path` or `target` it loads first, as `load` does, and so without where nothing was loaded. Compared are the artifacts' digests,
+    the versions installed, what is disabled here and why, and each rank's `verdict` on its machine, which must be "ok". Any difference,
+    or an artifact that one rank cannot load, and every rank selects BSP only, with the reason: nothing is raised on one rank alone.
     """
     import torch.distributed as dist
 
     from tftune.models.selector import Selector
 
-    statement = _statement(verdict)
+    wanted = (path, target, allow_modelled) if _default is None or path is not None or target is not None else None
+    statement = _statement(verdict, wanted)
     statements: list[dict[str, Any]] = [{} for _ in range(dist.get_world_size(group))]
     dist.all_gather_object(statements, statement, group=group)
     selector = _default if _default is not None else Selector()
@@ -119,17 +143,17 @@ def bind(group: Any = None, verdict: str = "ok") -> Selector:
     return selector if reason is None else _install(selector.restricted(reason))
 
 
-def _statement(verdict: str) -> dict[str, Any]:
-    """What this rank would select by. Never raises: a rank that failed here would leave the others waiting."""
+def _statement(verdict: str, wanted: tuple[Any, ...] | None) -> dict[str, Any]:
+    """What this rank would select by, `wanted` being what to load. Never raises: a rank that failed here would leave the others waiting."""
     from tftune.db.target import build
 
     try:
-        selector = _default if _default is not None else load()
+        selector = _default if wanted is None and _default is not None else load(*(wanted or ()))
+        artifacts = {op: artifact.digest[:12] for op, artifact in sorted(selector.artifacts.items())}
+        served = {"allow_modelled": selector.allow_modelled, "bsp_only": selector.bsp_only}
+        return {"verdict": verdict, "artifacts": artifacts, "served": served, "disabled": selector.disabled(), "versions": build()}
     except Exception as error:  # whatever it is, the other ranks wait for this statement
         return {"verdict": verdict, "artifacts": f"not loaded: {error}"}
-    artifacts = {op: artifact.digest for op, artifact in sorted(selector.artifacts.items())}
-    served = {"allow_modelled": selector.allow_modelled, "bsp_only": selector.bsp_only}
-    return {"verdict": verdict, "artifacts": artifacts, "served": served, "disabled": selector.disabled(), "versions": build()}
 
 
 def disagreement(statements: list[dict[str, Any]]) -> str | None:
@@ -138,9 +162,10 @@ def disagreement(statements: list[dict[str, Any]]) -> str | None:
     >>> disagreement([{"verdict": "ok", "artifacts": {}}, {"verdict": "ok", "artifacts": {"all_gather_gemm": "f00"}}])
     "rank 1 differs from rank 0 in artifacts ({'all_gather_gemm': 'f00'} and {}): every rank selects BSP"
     """
+    loaded = [f"rank {rank} has {s['artifacts']}" for rank, s in enumerate(statements) if isinstance(s.get("artifacts"), dict)]
     for rank, statement in enumerate(statements):
         if isinstance(statement.get("artifacts"), str):
-            return f"rank {rank} has {statement['artifacts']}: every rank selects BSP"
+            return f"rank {rank} has {'; '.join([statement['artifacts'], *loaded[:1]])}: every rank selects BSP"
         if statement.get("verdict") != "ok":
             return f"the machine check of rank {rank} says {statement.get('verdict')!r}: every rank selects BSP"
     first = statements[0]

@@ -1,4 +1,4 @@
-"""The command `tftune`: search, train, export, select, explain, report, doctor, trials, db.
+"""The command `tftune`: search, train, export, report, trials, db; and of artifact_commands.py select, explain, verify, diff, doctor.
 
 Each command only gathers its arguments, asks the rooms, and prints. Whatever is heavy is imported inside the command that needs it.
 Wrong input is one sentence on stderr and exit code 2; TFTUNE_DEBUG=1 shows the traceback. The environment is read here only.
@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
-try:
-    import typer
-except ModuleNotFoundError as missing:
-    print(f"error: the command line needs {missing.name}, which comes with: pip install 'tftune[tune]'", file=sys.stderr)
-    sys.exit(2)
+from tftune.options import DEFAULT_DB, BenchName, Db, Json, Op, TargetName  # before typer: it says what typer comes with
 
-from tftune.db.trial import MODES, Trial
-from tftune.kernels.registry import OPS, Operation, operation
+# isort: split
+import typer
+
+from tftune import artifact_commands
+from tftune.db.trial import MODES
+from tftune.kernels.registry import Operation, operation
 
 if TYPE_CHECKING:
     from tftune.db.store import Store
@@ -37,21 +38,8 @@ trials_app = typer.Typer(help="Move rows between databases and JSONL files.")
 db_app = typer.Typer(help="Look after a database.")
 app.add_typer(trials_app, name="trials")
 app.add_typer(db_app, name="db")
-
-Op = Annotated[str, typer.Argument(metavar="OP", help=f"Operation: {', '.join(OPS)}.")]
-ShapeText = Annotated[str, typer.Argument(metavar="SHAPE", help="One shape, as in m=64,n=3584,k=8192,world=8.")]
-Db = Annotated[Path, typer.Option("--db", metavar="PATH", envvar="TFTUNE_DB", help="Database of runs and trials.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else there.")]
-TargetName = Annotated[str | None, typer.Option("--target", metavar="TARGET", help="Machine, <chip>x<GPUs>, such as h200x8 or mi300x8.")]
-BenchName = Annotated[
-    Literal["node", "model", "replay"] | None, typer.Option("--bench", help="Rows of this bench; default: node, else what there is.")
-]
-OneMode = Annotated[Literal["graph", "eager"], typer.Option("--mode", help="How the server launches: captured in a graph, or eagerly.")]
-Artifact = Annotated[
-    Path | None, typer.Option("--artifact", metavar="PATH", help="An exported artifact; default: the one shipped for the target.")
-]
-AllowModelled = Annotated[bool, typer.Option("--allow-modelled", help="Also answer from leaves that were modelled, not measured.")]
-DEFAULT_DB = Path("tftune.db")
+for name in ("select", "explain", "verify", "diff", "doctor"):
+    app.command(name)(getattr(artifact_commands, name))
 
 
 @app.callback()
@@ -189,59 +177,6 @@ def export(
 
 
 @app.command()
-def select(
-    op: Op,
-    shape: ShapeText,
-    mode: OneMode = "graph",
-    target: TargetName = None,
-    artifact: Artifact = None,
-    allow_modelled: AllowModelled = False,
-    as_json: Json = False,
-) -> None:
-    """The config to run for one shape, and whether it rests on measured or modelled times."""
-    import tftune
-    from tftune.console import print_json
-
-    asked = operation(op).shape.parse(shape)
-    selector = tftune.load(artifact, target, allow_modelled)
-    selection = selector.select(asked, mode)
-    machine = selector.artifacts[op].target.name if op in selector.artifacts else None
-    if as_json:
-        answer = {"shape": str(asked), "mode": mode, "target": machine, "config": selection.config.to_dict()}
-        return print_json(answer | {"source": selection.source, "reason": selection.reason})
-    print(f"{selection.config}\n  {selection.source}, for {asked} in mode {mode} on {machine}\n  why: {selection.reason}")
-
-
-@app.command()
-def explain(
-    op: Op,
-    shape: ShapeText,
-    mode: OneMode = "graph",
-    target: TargetName = None,
-    artifact: Artifact = None,
-    allow_modelled: AllowModelled = False,
-    db: Db = DEFAULT_DB,
-    as_json: Json = False,
-) -> None:
-    """Why that config: the path in the tree, its leaf, and the nearest shapes with their times and intervals."""
-    import tftune
-    from tftune.console import print_json, print_table
-    from tftune.explain import explain as say
-    from tftune.explain import nearest_table
-    from tftune.tables import BENCH_WORDS
-
-    asked = operation(op).shape.parse(shape)
-    selector = tftune.load(artifact, target, allow_modelled)
-    found = say(selector, asked, mode, _rows_at(db, op))
-    if as_json:
-        return print_json(found.to_dict())
-    print("\n".join(found.sentences()))
-    if found.nearest:
-        print()
-        print_table(f"nearest shapes, {BENCH_WORDS[found.nearest[0].winner.bench]}", *nearest_table(found.nearest))
-
-
-@app.command()
 def report(
     op: Annotated[str | None, typer.Option("--op", help="Only this operation.")] = None,
     target: TargetName = None,
@@ -267,16 +202,6 @@ def report(
             print(path)
 
 
-@app.command()
-def doctor(as_json: Json = False) -> None:
-    """What works on this machine: packages, GPUs, driver, links, and why a shipped artifact does or does not apply."""
-    from tftune.console import print_json
-    from tftune.doctor import examine, sentences
-
-    found = examine()
-    print_json(found) if as_json else print("\n".join(sentences(found)))
-
-
 def _source(op: str, target: str | None, bench: str | None, db: Path) -> Source:
     """The rows of the database that train and export are meant to use."""
     from tftune.fitting import choose, sources
@@ -284,16 +209,6 @@ def _source(op: str, target: str | None, bench: str | None, db: Path) -> Source:
     with _open(db) as store:
         found = sources(store.trials(), store.runs())
     return choose(found, operation(op).name, target, bench, str(db))
-
-
-def _rows_at(db: Path, op: str) -> list[Trial]:
-    """The rows of a database where there is one, else those of the checkout."""
-    from tftune.machine import stored_or_committed
-
-    if not db.exists():
-        return stored_or_committed(None, op)
-    with _open(db) as store:
-        return stored_or_committed(store, op)
 
 
 @trials_app.command("import")
@@ -347,6 +262,7 @@ def _open(path: Path, *, write: bool = False) -> Iterator[Store]:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0, 2 with one sentence for wrong input, 130 after Ctrl-C."""
     arguments = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
     try:
         code = app(arguments, prog_name="tftune", standalone_mode=False)
     except (typer.Abort, KeyboardInterrupt):

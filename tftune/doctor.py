@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tftune.tables import BENCH_WORDS
+
+if TYPE_CHECKING:
+    from tftune.db.target import Machine
+    from tftune.models.selector import Artifact
 
 PACKAGES = {
     "tune": ("optuna", "scikit-learn", "sqlite-utils", "numpy", "scipy", "matplotlib", "pyyaml", "typer", "rich"),
@@ -19,9 +23,12 @@ IMPORTED = ("triton", "iris")
 """What the kernels import: a found package is not always one that loads."""
 
 
-def examine() -> dict[str, Any]:
-    """Everything that `tftune doctor` says, as JSON values. Nothing here fails: what does not work is told as a sentence."""
-    target, why = _target()
+def examine(artifacts: Sequence[Path] = ()) -> dict[str, Any]:
+    """Everything that `tftune doctor` says, of the shipped artifacts and these, as JSON values. Nothing here fails: what does not work
+    is told as a sentence."""
+    from tftune.db.target import here
+
+    (target, why), machine = _target(), here()
     return {
         "python": platform.python_version(),
         "packages": {extra: {name: _version(name) for name in names} for extra, names in PACKAGES.items()},
@@ -30,7 +37,7 @@ def examine() -> dict[str, Any]:
         "gpus": _gpus(),
         "target": target or None,
         "why_no_target": why,
-        "artifacts": [_artifact(path, target, why) for path in _shipped()],
+        "artifacts": [_artifact(path, machine, why) for path in (*_shipped(), *artifacts)],
     }
 
 
@@ -40,21 +47,32 @@ def _shipped() -> list[Path]:
     return sorted(SHIPPED.glob("*.json"))
 
 
-def _artifact(path: Path, target: str, why_no_target: str) -> dict[str, Any]:
-    """One shipped artifact, and every reason for which it (or some of its leaves) does not apply here."""
+def _artifact(path: Path, machine: Machine | None, why_no_target: str) -> dict[str, Any]:
+    """One artifact, every reason for which it (or some of its leaves) does not apply here, and what is served with a warning."""
     from tftune.models.selector import Selector, read_artifact
+    from tftune.models.validity import warnings, why_elsewhere
 
     try:
         artifact = read_artifact(path)
     except ValueError as error:
-        return {"file": path.name, "applies": False, "why_not": [str(error)]}
-    elsewhere = f"it is for {artifact.target}, and this machine is {target}" if target else why_no_target
-    reasons = [elsewhere] if artifact.target.name != target else []
+        return {"file": path.name, "applies": False, "why_not": [str(error)], "warnings": []}
+    elsewhere = why_elsewhere(artifact.document, machine) if machine else why_no_target
+    reasons = [elsewhere] if elsewhere else []
     if artifact.modelled:
         reasons.append("its times are modelled; serve them with --allow-modelled")
     reasons += [f"{leaf} answers BSP: {why}" for leaf, why in Selector(artifact).disabled().items()]
+    told = [*warnings(artifact.document, machine), *_module(artifact)]
     return {"file": path.name, "op": artifact.op, "target": artifact.target.name, "times": BENCH_WORDS[artifact.bench],
-            "applies": not reasons, "why_not": reasons}  # fmt: skip
+            "applies": not reasons, "why_not": reasons, "warnings": told}  # fmt: skip
+
+
+def _module(artifact: Artifact) -> Iterator[str]:
+    """Whether the module beside an artifact says the same."""
+    from tftune.models import plain
+
+    place = artifact.file.with_suffix(".py")
+    if place.exists() and place.read_text() != plain.module(artifact.document):
+        yield f"{place.name} beside it was not written from it; run `python -m tftune.models.plain {artifact.file}`"
 
 
 def _version(name: str) -> str | None:
@@ -133,3 +151,4 @@ def _artifact_sentences(artifacts: list[dict[str, Any]]) -> Iterator[str]:
     for artifact in artifacts:
         reasons = "; ".join(artifact["why_not"])
         yield f"artifact {artifact['file']}: " + ("applies here" if artifact["applies"] else f"does not apply here: {reasons}")
+        yield from (f"  warning: {warning}" for warning in artifact["warnings"])

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tftune.db.trial import Trial
+from tftune.diff import held_out
 from tftune.kernels.shape import Shape
-from tftune.models.selector import Selection, Selector
+from tftune.models.selector import Artifact, Selection, Selector
 from tftune.models.tree import Leaf, Node, Tree
+from tftune.models.validity import stamp
 from tftune.tables import Line, label, lines, measurement, ratio_text, variants_of
 
 
@@ -23,14 +25,16 @@ class Explanation:
     selection: Selection
     path: tuple[str, ...]
     leaf: Leaf | None
-    """None where the answer does not come from a tree."""
+    """Of the tree, whether it is served or not; None where the tree says nothing about the shape."""
+    origin: list[str]
+    """What the artifact rests on, in sentences."""
     nearest: list[Line]
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "shape": str(self.shape), "mode": self.mode, "target": self.target, "config": self.selection.config.to_dict(),
             "source": self.selection.source, "reason": self.selection.reason, "path": list(self.path),
-            "leaf": self.leaf.to_dict() if self.leaf else None, "nearest": [line.to_dict() for line in self.nearest],
+            "leaf": self.leaf.to_dict() if self.leaf else None, "origin": self.origin, "nearest": [line.to_dict() for line in self.nearest],
         }  # fmt: skip
 
     def sentences(self) -> Iterator[str]:
@@ -40,7 +44,8 @@ class Explanation:
         yield f"  why: {self.selection.reason}"
         if self.leaf:
             yield "  path: " + (", then ".join(self.path) or "the tree is a single leaf")
-            yield f"  leaf: {leaf_text(self.leaf)}"
+            yield f"  leaf: {self.leaf.config}, {leaf_text(self.leaf)}"
+        yield from (f"  {sentence}" for sentence in self.origin)
 
 
 def explain(selector: Selector, shape: Shape, mode: str, rows: Sequence[Trial], count: int = 3) -> Explanation:
@@ -49,16 +54,21 @@ def explain(selector: Selector, shape: Shape, mode: str, rows: Sequence[Trial], 
 
     artifact = selector.artifacts.get(shape.op)
     selection, path = selector.select(shape, mode), selector.path(shape, mode)
+    leaf = selector.leaf(shape, mode)
     mine = [row for row in rows if artifact and (row.target, row.bench, row.mode) == (artifact.target.name, artifact.bench, mode)]
     nearest = sorted(lines(mine), key=lambda line: distance(shape, line.shape))[:count]
-    leaf = _leaf(artifact.trees.get(mode), shape) if artifact and selection.source != "fallback" else None
-    return Explanation(shape, mode, artifact.target.name if artifact else "no target", selection, path, leaf, nearest)
+    origin = [*_origin(artifact, mode)] if artifact else []
+    return Explanation(shape, mode, artifact.target.name if artifact else "no target", selection, path, leaf, origin, nearest)
 
 
-def _leaf(tree: Tree | None, shape: Shape) -> Leaf | None:
-    from tftune.models.features import names, vector
-
-    return tree.walk(dict(zip(names(shape.op), vector(shape.op, shape), strict=True)))[0] if tree else None
+def _origin(artifact: Artifact, mode: str) -> Iterator[str]:
+    """What the artifact rests on: rows, build, and how it does on shapes held out."""
+    found = artifact.document
+    versions = ", ".join(f"{name} {version}" for name, version in stamp(found).items() if name in ("driver", "torch", "triton"))
+    yield f"artifact: {artifact.path}, digest {artifact.digest[:12]}, {found['rows']:,} rows, {found['created'][:10]}"
+    yield f"holds for: {versions or 'no build'}"
+    if regret := held_out(found, mode):
+        yield f"held out in mode {mode}: regret {regret:.3f} (geometric mean), 1 being the fastest config known"
 
 
 def leaf_text(leaf: Leaf) -> str:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from tftune.db.target import Target, detect
 from tftune.db.trial import Trial
-from tftune.kernels.registry import Operation
+from tftune.kernels.registry import Operation, operation
 from tftune.kernels.shape import Shape
 
 if TYPE_CHECKING:
     from tftune.db.store import Store
+    from tftune.models.selector import Artifact
     from tftune.tuner.benches import Bench
     from tftune.tuner.faults import Drill
 
@@ -68,6 +69,22 @@ def make_drill(inject: str | None, seed: int, on: str) -> Drill | None:
     from tftune.tuner.faults import Drill
 
     return Drill.parse(inject, seed)
+
+
+def measured_here(op: str, path: Path | None) -> Artifact:
+    """The artifact of this file, or the one shipped for this machine, whose times can be measured again here; raises ValueError where
+    they cannot: no GPU, another machine, or times that never were measured."""
+    from tftune.models.selector import SHIPPED, read_artifact
+
+    here = detect()
+    found = read_artifact(path or SHIPPED / f"{operation(op).name}__{here}.json")
+    if (found.op, found.target.name, found.modelled) != (op, here.name, False):
+        times = "modelled" if found.modelled else "measured"
+        raise ValueError(
+            f"{found.path} has {times} times of {found.op} on {found.target}, and this machine is {here}: "
+            f"there is nothing to measure again; run `tftune search {op}`"
+        )
+    return found
 
 
 def make_bench(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -46,10 +48,26 @@ def all_gather_gemm(
     plan = workspace.plans.get((shape, config))
     if plan is None:
         plan = workspace.plans[shape, config] = prepare(shape, config, workspace)
-    c = a.new_empty(shape.m, shape.n) if out is None else out
-    _check_operand("out", c, (shape.m, shape.n), a)
+    c = a.new_empty(shape.m, shape.n) if out is None else check_out(out, (shape.m, shape.n), a)
     plan(a, b, c)
     return c
+
+
+def check_out(out: torch.Tensor, size: tuple[int, int], a: torch.Tensor) -> torch.Tensor:
+    """`out`, if C of this size can be written there; raises ValueError naming what does not fit."""
+    _check_operand("out", out, size, a)
+    return out
+
+
+def placed_well(a: torch.Tensor, b: torch.Tensor, workspace: Workspace) -> bool:
+    """Whether operands of a shape that ran before can be launched as they are; where not, `shape_of` says what is wrong."""
+    return (
+        a.is_contiguous()
+        and b.is_contiguous()
+        and (a.data_ptr() | b.data_ptr()) & 15 == 0
+        and a.dtype is b.dtype
+        and a.device == b.device == workspace.device
+    )
 
 
 def shape_of(a: torch.Tensor, b: torch.Tensor, workspace: Workspace, shard: str, b_layout: str) -> AllGatherGemm:
@@ -195,25 +213,58 @@ def _fused(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
             kernel.kernel[grid](a_ptr=a, b_ptr=b, c_ptr=c, **fixed, **dict(kernel.constants) | dict.fromkeys(_DESCRIPTORS))
 
         return interpret
-    launch = kernel.compile()[grid]
-    tail = kernel.arguments(fixed | dict.fromkeys(("a_ptr", "b_ptr", "c_ptr", *_DESCRIPTORS)))[6:]
-    if "a_desc" not in kernel.types:
-        return lambda a, b, c: launch(a, b, c, None, None, None, *tail)
+    return _launcher(shape, config, kernel, grid, fixed)
+
+
+def _launcher(shape: AllGatherGemm, config: Config, kernel: KernelSource, grid: tuple[int, int, int], fixed: dict[str, Any]) -> Plan:
+    """The compiled kernel as a call, with little to do on the host: whatever does not change is an address or a descriptor already.
+
+    Triton takes an address where it takes a tensor; of a tensor it would ask the driver each time whether it is on the GPU.
+    """
+    launch, types = kernel.compile()[grid], kernel.types
+    values = {name: value.data_ptr() if types[name].startswith("*") else value for name, value in fixed.items()}
+    tail = kernel.arguments(values | dict.fromkeys(("a_ptr", "b_ptr", "c_ptr", *_DESCRIPTORS)))[6:]
+    if "a_desc" not in types:
+
+        def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, kept: Any = fixed) -> None:  # addresses keep nothing alive
+            launch(a.data_ptr(), b.data_ptr(), c.data_ptr(), None, None, None, *tail)
+
+        return call
+    rows = (fixed["generation_rows"] + shape.world * shape.shard_rows, shape.shard_columns)
+    columns = (shape.n, shape.k) if shape.b_layout == "nk" else (shape.k, shape.n)
+    a_block, _, b_block = _blocks(shape, config)
+    a_desc, b_desc = _descriptors(shape, (shape.shard_rows, shape.shard_columns), a_block), _descriptors(shape, columns, b_block)
+    payload_desc = _descriptors(shape, rows, a_block)(fixed["payload"])
+
+    def call_by_descriptor(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, kept: Any = fixed) -> None:
+        a_at, b_at = a.data_ptr(), b.data_ptr()
+        launch(a_at, b_at, c.data_ptr(), a_desc(a_at), payload_desc, b_desc(b_at), *tail)
+
+    return call_by_descriptor
+
+
+@dataclass(frozen=True)
+class _Address:
+    """What Triton reads of a descriptor's tensor. The tensor itself would live as long as the descriptor is kept."""
+
+    address: int
+    dtype: torch.dtype
+
+    def data_ptr(self) -> int:
+        return self.address
+
+
+def _descriptors(shape: AllGatherGemm, size: tuple[int, int], block: list[int]) -> Callable[[int], Any]:
+    """From an address to the descriptor of a contiguous matrix there; the last ones are kept: weights and buffers come back."""
     from triton.tools.tensor_descriptor import TensorDescriptor
 
-    a_block, _, b_block = _blocks(shape, config)
+    element = _element(shape)
 
-    def descriptor(rows: torch.Tensor, block: list[int]) -> TensorDescriptor:  # by its sizes: a tensor of one row may have any stride
-        return TensorDescriptor(rows, list(rows.shape), [rows.shape[1], 1], block)
+    @lru_cache(maxsize=256)
+    def descriptor(address: int) -> Any:
+        return TensorDescriptor(_Address(address, element), list(size), [size[1], 1], block)
 
-    rows = (generation_rows + shape.world * shape.shard_rows, shape.shard_columns)
-    whole = workspace.payload_tensor[payload - workspace.payload :].view(_element(shape))[: rows[0] * rows[1]].view(rows)
-    payload_desc = descriptor(whole, a_block)
-
-    def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
-        launch(a, b, c, descriptor(a, a_block), payload_desc, descriptor(b, b_block), *tail)
-
-    return call
+    return descriptor
 
 
 def _beside_copies(shape: AllGatherGemm, config: Config, workspace: Workspace, kernel: Plan) -> Plan:
