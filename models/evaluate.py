@@ -4,34 +4,45 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from tftune.db.target import Target
-from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.models.dataset import Dataset
 from tftune.models.features import names, vector
+from tftune.models.rules import Rule, rules
 from tftune.models.selector import Artifact, Selector
 from tftune.models.train import train
 from tftune.models.tree import Tree
 
 SLOWER = 1.02
 """More than this over BSP's time counts as slower than BSP."""
+FAMILIES = 3
+"""With fewer families, octaves of the first size are held out where nobody says what."""
+RESAMPLES = 400
+"""Bootstrap samples of what was held out together."""
+Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Score:
-    """How one rule did over the held-out shapes."""
+    """How one rule did over the held-out shapes. Intervals hold 95 % of the bootstrap's samples, in which whole groups (what was held
+    out together) are drawn with replacement: the shapes of one family go together."""
 
     geomean_regret: float
+    geomean_interval: Interval
     p95_regret: float
+    p95_interval: Interval
     worst_regret: float
     worst_shape: str
     oracle_gain_captured: float | None
     """Share of the log speed-up over BSP that the oracle has; None where the oracle is BSP everywhere."""
+    captured_interval: Interval | None
     slower_than_bsp: int
     """Shapes more than 2 % slower than BSP."""
     unknown: int
@@ -48,9 +59,11 @@ class Evaluation:
     shapes: int
     complete_oracles: int
     """Shapes whose oracle is of an exhausted space or of at least 160 configs."""
+    oracle_evaluations: tuple[int, int]
+    """The fewest and the most configs that an oracle is the best of."""
     selector: Score
     rules: dict[str, Score]
-    """`always BSP`, and `always <variant>`: the best of its configs that were measured on most shapes, with BSP where it was not."""
+    """The constant rules in use elsewhere (`rules.py`)."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -64,45 +77,55 @@ class Evaluation:
         )
 
 
-Rule = Callable[[Shape], Config]
+Key = Callable[[Shape], object]
 
 
-def evaluate(dataset: Dataset, fit: Callable[[Dataset], Tree] = train) -> Evaluation:
-    """Hold out each family in turn where there are at least 3, else each octave of the operation's first feature (M)."""
-    split, folds = _folds(dataset)
+def splits(dataset: Dataset) -> dict[str, tuple[str, Key]]:
+    """What may be held out together: for each name a sentence, and what shapes of one group share."""
+    size = names(dataset.op)[0]
+
+    def family(shape: Shape) -> object:
+        return tuple(item for item in shape.to_dict().items() if item[0] not in (size, "world"))
+
+    return {
+        "family": ("one family of shapes held out at a time", family),
+        "octave": (f"one octave of {size} held out at a time", lambda shape: math.floor(math.log2(vector(dataset.op, shape)[0]))),
+        "world": ("one world size held out at a time", lambda shape: shape.to_dict().get("world")),
+    }
+
+
+def evaluate(dataset: Dataset, fit: Callable[[Dataset], Tree] = train, split: str | None = None) -> Evaluation:
+    """Hold out each group of the split in turn. Without a split: families where there are at least 3, else octaves of the operation's
+    first size (M). Raises ValueError for an unknown split."""
+    sentence, folds = _folds(dataset, split)
     chosen: dict[str, dict[Shape, Config]] = defaultdict(dict)
     for held in folds:
-        rest = [shape for shape in dataset.shapes if shape not in held]
-        for name, rule in _rules(dataset.only(rest or held), fit).items():
+        seen = dataset.only([shape for shape in dataset.shapes if shape not in held] or held)
+        for name, rule in {"selector": _selector(seen, fit(seen)), **rules(seen)}.items():
             chosen[name].update({shape: rule(shape) for shape in held})
-    scores = {name: _score(dataset, picks) for name, picks in chosen.items()}
-    complete = sum(dataset.oracle(shape).complete for shape in dataset.shapes)
-    return Evaluation(split, len(folds), len(dataset.shapes), complete, scores.pop("selector"), scores)
+    scores = {name: score(dataset, picks, folds) for name, picks in chosen.items()}
+    oracles = [dataset.oracle(shape) for shape in dataset.shapes]
+    counts = [oracle.evaluations for oracle in oracles]
+    complete = sum(oracle.complete for oracle in oracles)
+    return Evaluation(sentence, len(folds), len(dataset.shapes), complete, (min(counts), max(counts)), scores.pop("selector"), scores)
 
 
-def _folds(dataset: Dataset) -> tuple[str, list[list[Shape]]]:
-    by_family = _group(dataset.shapes, lambda shape: shape.family)
-    if len(by_family) >= 3:
-        return "one family of shapes held out at a time", by_family
-    size = names(dataset.op)[0]
-    by_octave = _group(dataset.shapes, lambda shape: math.floor(math.log2(vector(dataset.op, shape)[0])))
-    if len(by_octave) >= 2:
-        return f"one octave of {size} held out at a time", by_octave
-    return "nothing held out (all shapes are of one octave), so these are the training shapes", by_octave
+def _folds(dataset: Dataset, split: str | None) -> tuple[str, list[list[Shape]]]:
+    known = splits(dataset)
+    if split is not None and split not in known:
+        raise ValueError(f"there is no split {split!r}; there are {', '.join(known)}")
+    groups = {name: _group(dataset.shapes, key) for name, (_, key) in known.items()}
+    chosen = split or ("family" if len(groups["family"]) >= FAMILIES else "octave")
+    if len(groups[chosen]) >= 2:
+        return known[chosen][0], groups[chosen]
+    return f"nothing held out (all shapes are of one {chosen}), so these are the training shapes", groups[chosen]
 
 
-def _group(shapes: Iterable[Shape], key: Callable[[Shape], object]) -> list[list[Shape]]:
+def _group(shapes: Iterable[Shape], key: Key) -> list[list[Shape]]:
     groups: dict[object, list[Shape]] = defaultdict(list)
     for shape in shapes:
         groups[key(shape)].append(shape)
     return list(groups.values())
-
-
-def _rules(seen: Dataset, fit: Callable[[Dataset], Tree]) -> dict[str, Rule]:
-    """The selector trained on what was seen, and the constant rules."""
-    fused = sorted({config.variant for config in seen.candidates()} - {"bsp"})
-    constant = {f"always {variant}": _constant(seen.op, seen.target, variant) for variant in fused}
-    return {"selector": _selector(seen, fit(seen)), "always BSP": seen.bsp, **constant}
 
 
 def _selector(seen: Dataset, tree: Tree) -> Rule:
@@ -112,33 +135,49 @@ def _selector(seen: Dataset, tree: Tree) -> Rule:
     return lambda shape: selector.select(shape, seen.mode).config
 
 
-def _constant(op: str, target: str, variant: str) -> Rule:
-    """Always the variant, with the config that the operation itself would take for the shape: what a library without a tuner does. BSP
-    where the variant has none."""
-    space, chip = operation(op).space, Target.parse(target).chip
-
-    def rule(shape: Shape) -> Config:
-        defaults = [space.complete(config) for config in space.defaults(shape, chip)]
-        return next((config for config in defaults if config.variant == variant), defaults[0])
-
-    return rule
-
-
-def _score(dataset: Dataset, picks: dict[Shape, Config]) -> Score:
+def score(dataset: Dataset, picks: Mapping[Shape, Config], groups: Sequence[Sequence[Shape]]) -> Score:
+    """The figures of these choices; `groups`: what the bootstrap draws."""
     times = {shape: us for shape, config in picks.items() if (us := dataset.time_us(shape, config)) is not None}
-    regrets = {shape: math.exp(dataset.log_regret(shape, picks[shape]) or 0.0) for shape in times}
-    worst = max(regrets, key=regrets.__getitem__, default=None)
-    gained = math.fsum(math.log(dataset.bsp_us(shape) / us) for shape, us in times.items())
-    possible = math.fsum(math.log(dataset.bsp_us(shape) / dataset.oracle(shape).us) for shape in times)
+    lost = {shape: dataset.log_regret(shape, picks[shape]) or 0.0 for shape in times}
+    gained = {shape: math.log(dataset.bsp_us(shape) / us) for shape, us in times.items()}
+    possible = {shape: math.log(dataset.bsp_us(shape) / dataset.oracle(shape).us) for shape in times}
+    worst = max(lost, key=lost.__getitem__, default=None)
+    known = [[(lost[s], gained[s], possible[s]) for s in group if s in times] for group in groups]
+    figures, drawn = _figures(np.array([row for group in known for row in group]).reshape(-1, 3)), _bootstrap(known)
     return Score(
-        geomean_regret=_rounded(math.exp(math.fsum(map(math.log, regrets.values())) / max(len(regrets), 1))),
-        p95_regret=_rounded(percentile(list(regrets.values()) or [1.0], 0.95)),
-        worst_regret=_rounded(max(regrets.values(), default=1.0)),
+        geomean_regret=_rounded(figures[0]),
+        geomean_interval=_middle(drawn[:, 0]),
+        p95_regret=_rounded(figures[1]),
+        p95_interval=_middle(drawn[:, 1]),
+        worst_regret=_rounded(math.exp(max(lost.values(), default=0.0))),
         worst_shape="" if worst is None else str(worst),
-        oracle_gain_captured=_rounded(gained / possible) if possible > 1e-9 else None,
+        oracle_gain_captured=None if math.isnan(figures[2]) else _rounded(figures[2]),
+        captured_interval=None if math.isnan(figures[2]) else _middle(drawn[:, 2]),
         slower_than_bsp=sum(us > SLOWER * dataset.bsp_us(shape) for shape, us in times.items()),
         unknown=len(picks) - len(times),
     )
+
+
+def _figures(rows: np.ndarray) -> tuple[float, float, float]:
+    """Geometric mean and 95th percentile of the regret, and the share of the oracle's gain. `rows`: [shapes, 3], logarithms of the regret,
+    of the speed-up over BSP, and of the oracle's."""
+    if not len(rows):
+        return 1.0, 1.0, math.nan
+    possible = float(rows[:, 2].sum())
+    captured = float(rows[:, 1].sum()) / possible if possible > 1e-9 else math.nan
+    return math.exp(float(rows[:, 0].mean())), math.exp(percentile(rows[:, 0].tolist(), 0.95)), captured
+
+
+def _bootstrap(groups: Sequence[Sequence[tuple[float, float, float]]]) -> np.ndarray:
+    """The figures of each sample, [samples, 3]: as many groups as there are, drawn with replacement (Efron 1979; a fixed seed)."""
+    parts, random = [np.array(group).reshape(-1, 3) for group in groups], np.random.default_rng(0)
+    draws = random.integers(len(parts), size=(RESAMPLES, len(parts)))
+    return np.array([_figures(np.concatenate([parts[number] for number in draw])) for draw in draws])
+
+
+def _middle(values: np.ndarray) -> Interval:
+    found = values[np.isfinite(values)]
+    return (_rounded(float(np.quantile(found, 0.025))), _rounded(float(np.quantile(found, 0.975)))) if len(found) else (0.0, 0.0)
 
 
 def _rounded(value: float) -> float:

@@ -283,12 +283,15 @@ def test_a_node_bench_is_sized_for_the_largest_shape(monkeypatch: pytest.MonkeyP
     from tftune.db.target import Target
     from tftune.kernels.all_gather_gemm.host import payload_bytes
     from tftune.machine import make_bench
+    from tftune.tuner.node import MATRIX, Rounds
 
     made: list[tuple[Any, ...]] = []
-    monkeypatch.setattr("tftune.tuner.node.NodeBench", lambda *arguments: made.append(arguments))
+    monkeypatch.setattr("tftune.tuner.node.NodeBench", lambda *arguments, rounds: made.append((*arguments, rounds)))
     target, shapes = Target.parse("h200x8"), paper()
     make_bench("node", operation(OP), target, shapes, store=None)
-    assert made == [(target, payload_bytes(shapes[-1]))] and made[0][1] >= shapes[-1].gathered_bytes
+    make_bench("node", operation(OP), target, shapes, store=None, matrix=True)
+    size = payload_bytes(shapes[-1])
+    assert made == [(target, size, Rounds()), (target, size, MATRIX)] and size >= shapes[-1].gathered_bytes
 
 
 def test_rows_of_a_drill_are_not_trained_on(tftune: Tftune, tmp_path: Path, make_rows: Callable[..., list[Trial]]) -> None:

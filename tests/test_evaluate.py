@@ -11,7 +11,8 @@ from tftune.db.trial import Failure, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.space import Config
 from tftune.models.dataset import Dataset, load
-from tftune.models.evaluate import evaluate, percentile
+from tftune.models.evaluate import evaluate, percentile, score
+from tftune.models.rules import rules
 from tftune.models.train import train
 from tftune.models.tree import Leaf, Tree
 
@@ -52,11 +53,12 @@ def test_three_families_are_held_out_whole(make_rows: Rows) -> None:
 def test_rules_and_figures(dataset: Dataset) -> None:
     report = evaluate(dataset)
     always = report.rules["always BSP"]
-    assert set(report.rules) == {"always BSP", "always pull", "always staged", "always push"}
+    assert {"always BSP", "always pull", "always staged", "always push", "nearest measured shape"} < set(report.rules)
     assert always.oracle_gain_captured == 0 and always.slower_than_bsp == 0 and always.unknown == 0
     assert report.rules["always pull"].slower_than_bsp > 5, "pull reads A again for each column tile"
-    for score in (report.selector, *report.rules.values()):
-        assert 1 <= score.geomean_regret <= score.p95_regret <= score.worst_regret
+    for found in (report.selector, *report.rules.values()):
+        assert found.geomean_interval[0] <= found.geomean_regret <= found.geomean_interval[1]
+        assert 1 <= found.geomean_regret <= found.p95_regret <= found.worst_regret
     assert report.selector.geomean_regret < always.geomean_regret
     assert report.to_dict()["selector"]["geomean_regret"] == report.selector.geomean_regret
     assert "one octave of m held out" in str(report) and "14 shapes" in str(report)
@@ -105,3 +107,44 @@ def test_one_octave_holds_nothing_out_and_says_so(make_rows: Rows) -> None:
 
 def test_percentile_is_one_of_the_values() -> None:
     assert percentile([3.0, 1.0, 2.0], 0.95) == 3.0 and percentile([1.0], 0.95) == 1.0
+
+
+def test_rules_say_what_their_names_say(dataset: Dataset) -> None:
+    """Each in turn below and above its threshold; the default of a variant is the operation's own."""
+    found = rules(dataset)
+    small, large = dataset.shapes[3], dataset.shapes[-1]
+    variants = {name: (rule(small).variant, rule(large).variant) for name, rule in found.items()}
+    assert variants["the paper: pull below M=128, push above"] == ("pull", "push")
+    assert variants["vLLM: BSP below 4096 tokens, push above"] == ("bsp", "push")
+    assert variants["Triton-distributed: BSP below 100 GFLOP, push above"] == ("bsp", "push")
+    assert found["always BSP"](small) == dataset.bsp(small)
+
+
+def test_the_nearest_shape_answers_with_its_best_where_that_is_possible(dataset: Dataset) -> None:
+    rest = dataset.only(shape for shape in dataset.shapes if shape.m not in (1, 8192))  # type: ignore[attr-defined]
+    assert rules(rest)["nearest measured shape"](paper()[0]) == rest.oracle(paper()[1]).config
+    best = rest.oracle(paper()[12]).config
+    assert rules(rest)["nearest measured shape"](paper()[13]) == best
+    tiny = rest.only([paper()[12]])
+    impossible = dataset.why_invalid(paper()[0], best) is not None
+    assert impossible and rules(tiny)["nearest measured shape"](paper()[0]) == tiny.bsp(paper()[0])
+
+
+def test_world_sizes_are_held_out_where_there_are_several(make_rows: Rows) -> None:
+    shapes = tuple(replace(shape, world=world) for world in (2, 8) for shape in paper()[4::4])
+    several = load(make_rows(shapes), OP, "h200x8", "graph", "model")
+    report = evaluate(several, split="world")
+    assert report.split == "one world size held out at a time" and report.folds == 2
+    assert report.selector.oracle_gain_captured == 0, "a world size never measured is served by BSP"
+    assert evaluate(several, split="family").split.startswith("nothing held out (all shapes are of one family)")
+    with pytest.raises(ValueError, match=r"there is no split 'moon'; there are family, octave, world"):
+        evaluate(several, split="moon")
+
+
+def test_the_bootstrap_draws_whole_groups(dataset: Dataset) -> None:
+    """Two groups, of which one loses nothing: the interval reaches from the one to the other. One group alone has no spread."""
+    good, bad = dataset.shapes[:7], dataset.shapes[7:]
+    picks = {shape: dataset.oracle(shape).config for shape in good} | {shape: dataset.bsp(shape) for shape in bad}
+    found = score(dataset, picks, [good, bad])
+    loss = score(dataset, {shape: picks[shape] for shape in bad}, [bad])
+    assert found.geomean_interval == (1.0, loss.geomean_regret) and loss.geomean_interval == (loss.geomean_regret,) * 2

@@ -19,12 +19,12 @@ from tftune.db.trial import Failure, Measurement, Outcome, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE as WHOLE
 from tftune.kernels.chips import Chip
+from tftune.kernels.distance import distance
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Choice, Config, Space
 from tftune.tuner import rows as rows_module
 from tftune.tuner.benches import Bench, Compare, ModelBench, ReplayBench
-from tftune.tuner.former import distance
 from tftune.tuner.rows import Rows, speedups
 from tftune.tuner.samplers import SAMPLERS
 from tftune.tuner.search import EFFORTS, Best, Effort, search, study_name

@@ -50,7 +50,7 @@ class Explanation:
 
 def explain(selector: Selector, shape: Shape, mode: str, rows: Sequence[Trial], count: int = 3) -> Explanation:
     """The selector's answer for a shape, with the `count` nearest shapes among the rows of the artifact's target and bench."""
-    from tftune.tuner.former import distance
+    from tftune.kernels.distance import distance
 
     artifact = selector.artifacts.get(shape.op)
     selection, path = selector.select(shape, mode), selector.path(shape, mode)

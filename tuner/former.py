@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import log2
 
 from tftune.db.trial import Measurement, Trial
+from tftune.kernels.distance import distance
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config, Space
 from tftune.tuner.rows import BSP, Place, completed
-
-OTHER_LAYOUT = 10.0
-"""Distance of two shapes for each text field that differs, in doublings of a size: another layout is further than another size."""
-
-
-def distance(one: Shape, other: Shape) -> float:
-    """How far two shapes are apart: the doublings from one size to the other, summed over the fields."""
-    pairs = [(value, other.to_dict()[name]) for name, value in one.to_dict().items()]
-    return sum(abs(log2(a / b)) if isinstance(a, int) else OTHER_LAYOUT * (a != b) for a, b in pairs)
 
 
 class Former:

@@ -144,6 +144,7 @@ class Rows:
         shape, mode = place
         run = self._run_id()
         trial = Trial(shape, config, mode, self.bench.target.name, self.bench.name, run, hashed, outcome, stage, _now())
+        trial = Trial.from_dict(trial.to_dict())  # as a resumed search reads it: a rounded time may choose another winner
         self.store.add_trial(trial)
         self._take(trial)
         if self._told:

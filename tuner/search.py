@@ -20,13 +20,14 @@ import optuna
 
 from tftune.db.store import Store
 from tftune.db.trial import MODES, Trial
+from tftune.kernels.distance import distance
 from tftune.kernels.registry import Operation, operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.tuner.benches import Bench, Predict
 from tftune.tuner.feasible import Feasible
 from tftune.tuner.finals import Best, conclude, final_stage
-from tftune.tuner.former import Former, distance
+from tftune.tuner.former import Former
 from tftune.tuner.rows import BSP, Place, Rows, ratio
 from tftune.tuner.samplers import SAMPLERS, Hint, Proposer, finished
 
