@@ -101,8 +101,8 @@ MI300X = Chip(
     triton_share=0.85,  # 0.85-0.92 of the vendor at large M: triton #7199
     link_bytes_per_us=47e3, links_bytes_per_us=325e3,  # 45-48 GB/s a link, 315-336 together: AMD rccl-xgmi blog
     block_us=5.5,  # 8 CUs saturate one link, 5.9 GB/s each: TransferBench, the same blog; 8 waves move 32 KB a block
-    remote_load_us=1.5,  # assumed, H200 fits 1.1: no public figure at system scope
-    signal_us=1.5,  # assumed, H200 fits 1.0: a release writes the L2 of its die back
+    remote_load_us=1.5,  # assumed, H200 fits 0.9: no public figure at system scope
+    signal_us=1.5,  # assumed, H200 fits 1.1: a release writes the L2 of its die back
     flag_us=2.0,  # assumed; across dies of one GPU 0.6 us
     poll_us=0.7,  # across dies of one GPU: 0.6 us one way, 0.1 for the acquire
     engine_us=3.0, engine_bytes_per_us=47e3,  # MI355X: about 6 us for a round trip of 1 KB, 3 us between issues: ROCm/mori
@@ -110,7 +110,7 @@ MI300X = Chip(
     eager_launch_us=10.0,  # 5-10 us
     library_call_us=20.0, descriptor_us=0.0,  # assumed; there are no descriptors
     collective_us=17.0,  # 15-20 us on the RCCL path: MSCCL++ #646
-    skew_us=4.9,  # assumed, as on H200
+    skew_us=5.2,  # assumed, as on H200
 )  # fmt: skip
 
 H200 = Chip(
@@ -118,26 +118,26 @@ H200 = Chip(
     units=132, lanes=32, dies=1, shared_bytes=232_448, cache_bytes=62_914_560,  # device properties
     hbm_bytes_per_us=4.25e6,  # device copy, 2026-11-21
     fabric_bytes_per_us=math.inf,
-    l2_bytes_per_us=11.2e6,  # fitted; 64 bytes per clock and unit would be 14.8
+    l2_bytes_per_us=10.9e6,  # fitted; 64 bytes per clock and unit would be 14.8
     shared_bytes_per_us=0.225e6,  # 128 bytes per clock, at 1.755 GHz
-    load_us=0.87,  # fitted
+    load_us=0.86,  # fitted
     matrix_flops_per_us=686e6,  # 8192^3 fp16 torch.matmul, 2026-11-21
     unit_flops_per_us=7.0e6,  # fitted; the peak is 7.5
     stream_share=0.79,  # fitted
     triton_share=0.9,  # 787 against 689 us at M=8192, 2026-11-20; with descriptors 1
     link_bytes_per_us=309e3, links_bytes_per_us=309e3,  # stores from 132 programs, 2026-11-20
-    block_us=0.69,  # fitted; 8 warps move 16 KB a block
-    remote_load_us=1.12,  # fitted
-    signal_us=1.0,  # fitted
+    block_us=0.67,  # fitted; 8 warps move 16 KB a block
+    remote_load_us=0.94,  # fitted
+    signal_us=1.07,  # fitted
     flag_us=1.5,  # half of a round trip of 3.04 us, 2026-11-20
-    poll_us=0.26,  # fitted
+    poll_us=0.245,  # fitted
     engine_us=2.7, engine_bytes_per_us=397e3,  # H20, the same NVLink: 24 GB/s at 64 KB, 397 at 1 GB
     graph_launch_us=1.5,  # 2026-11-20
     eager_launch_us=12.0,  # M=1, 4x H200, eager above graph: 10 us, 2026-11-21
     library_call_us=22.0,  # BSP at M=1, 4x H200, eager above graph: 42 us, 2026-11-21
     descriptor_us=3.5,  # 10 us for three, the same
     collective_us=19.3,  # captured all-gather of 4 KB, 8x H200, 2026-11-21
-    skew_us=4.9,  # fitted
+    skew_us=5.2,  # fitted
 )  # fmt: skip
 
 CHIPS = {chip.name: chip for chip in (MI300X, H200)}

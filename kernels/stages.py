@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 LAUNCH, WAIT, MEMORY = "launch", "wait", "memory"
-"""The three taxes (arXiv 2511.02168): dispatching kernels; waiting for peers or for the last byte; intermediates that go to memory and back."""
+"""The three taxes (arXiv 2511.02168): dispatching kernels; waiting for peers or the last byte; intermediates in memory and back."""
 
 
 class Gate(NamedTuple):

@@ -5,6 +5,7 @@ Every constant is the chip's (kernels/chips.py, with its source); here are the f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -21,7 +22,7 @@ FULL_WORLD = 8
 
 def overlap(*times_us: float) -> float:
     """The time of things that go side by side: the longest, and up to a tenth more where others come near it."""
-    return sum(us**8 for us in times_us) ** 0.125
+    return float(math.fsum(us**8 for us in times_us) ** 0.125)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ class Costs:
         return self.chip.arch.startswith("sm_") and tile.block_m >= 64
 
     def _read_rows(self, tile: Tile) -> int:
-        """Rows of K that leave shared memory in each step: each warp (group) reads its own of A and of B, laid out so that these are few."""
+        """Rows of K that leave shared memory in each step: each warp (group) reads its own, laid out so that these are few."""
         if self._wide(tile):
             return tile.block_m + tile.block_n * (2 if tile.num_warps == 8 and tile.block_m >= 128 else 1)
         splits = [down for down in (1, 2, 4, 8) if down <= tile.num_warps]

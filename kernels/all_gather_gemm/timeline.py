@@ -26,7 +26,7 @@ def describe(costs: Any, shape: AllGatherGemm, config: Config, mode: str) -> Cal
     """The lanes of one call. `costs`: a `tftune.models.costs.Costs`, handed in so that kernels know nothing of models."""
     knobs = _DEFAULTS[config.variant] | dict(config.knobs)
     if config.variant == "bsp":
-        return _bsp(costs, shape, knobs["form"], mode)
+        return _bsp(costs, shape, str(knobs["form"]), mode)
     return _fused(costs, shape, config.variant, knobs, mode)
 
 
@@ -177,36 +177,35 @@ class _Computing:
 
     def stages(self) -> list[Stage]:
         """The first wave chunk by chunk of K, the others each at once; what they move is spread evenly over their time."""
-        chunk_us, poll_us, end_us = self._chunk_us(), self._poll_us(), self._end_us()
-        steps = self.exchange.chunks.steps / self.tile.split_k
-        own = self.exchange.chunks.columns if self.shape.shard == "k" and self.tile.split_k == 1 else 0
-        own_us, wave_us = own * chunk_us, steps * chunk_us + (steps - own) * poll_us + end_us
+        chunk_us, columns = self._chunk_us(), self.exchange.chunks.columns
+        late_us, end_us = chunk_us + self._poll_us(), self._end_us()
+        chunks = range(self.tile.split_k - 1, self.exchange.chunks.steps, self.tile.split_k)
+        own = len([chunk for chunk in chunks if chunk < columns]) if self.shape.shard == "k" else 0
+        own_us, rest_us = own * chunk_us, (len(chunks) - own) * late_us + end_us
+        found = [Stage(own_us), *self._first_wave(chunks[own:], late_us, end_us)]
         waves = self._waves()
-        found = self._first_wave(own, steps, chunk_us, poll_us, end_us)
         blocks = min(ceil(waves - 1), FINE)
         for number in range(blocks):
             each = (waves - 1) / blocks
             wave = ceil(waves) - 1 if number == blocks - 1 else int(1 + number * each)
-            gate = self._gate(self._row_chunk(wave), self.exchange.chunks.columns - 1)
-            found += [Stage(own_us * each), Stage((wave_us - own_us) * each, after=gate)]
+            found += [Stage(own_us * each), Stage(rest_us * each, after=self._gate(self._row_chunk(wave), columns - 1))]
         return self._loaded(found)
 
     def _waves(self) -> float:
         waves = self.tiles_m * self.tiles_n * self.tile.split_k / self.units
         return max(1.0, waves + LAST_WAVE * (ceil(waves) - waves))
 
-    def _first_wave(self, own: int, steps: float, chunk_us: float, poll_us: float, end_us: float) -> list[Stage]:
-        """This rank's own chunks, then those of the first peer as they come, then the rest, which has come meanwhile. Of parts, the one
-        that waits longest: it has no own chunk, and the last of a peer's."""
+    def _first_wave(self, chunks: range, late_us: float, end_us: float) -> list[Stage]:
+        """The peers' chunks: those of the first peer as they come, then the rest, which has come meanwhile. Of a tile's parts, which take
+        chunks in turn, the last: it has the fewest own chunks before."""
         row_chunk, columns = self._row_chunk(0), self.exchange.chunks.columns
-        waits = min(columns, max(1, int(steps)))
-        each = max(1, ceil(waits / FINE))
-        found = [Stage(own * chunk_us)]
-        for first in range(columns - waits, columns, each):
-            count = min(each, columns - first)
-            found.append(Stage(count * (chunk_us + poll_us), after=self._gate(row_chunk, first)))
-        rest = max(steps - own - waits, 0.0)
-        return [*found, Stage(rest * (chunk_us + poll_us) + end_us)]
+        waits = chunks[: ceil(columns / self.tile.split_k)]
+        each = max(1, ceil(len(waits) / FINE))
+        found = []
+        for first in range(0, len(waits), each):
+            some = waits[first : first + each]
+            found.append(Stage(len(some) * late_us, after=self._gate(row_chunk, some[0] % columns)))
+        return [*found, Stage((len(chunks) - len(waits)) * late_us + end_us)]
 
     def _gate(self, row_chunk: int | None, column_chunk: int) -> Gate | None:
         if row_chunk is None or self.shape.world == 1:
