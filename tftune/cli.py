@@ -20,6 +20,7 @@ except ModuleNotFoundError as missing:
     print(f"error: the command line needs {missing.name}, which comes with: pip install 'tftune[tune]'", file=sys.stderr)
     sys.exit(2)
 
+from tftune import chip_commands
 from tftune.db.trial import MODES, Trial
 from tftune.kernels.registry import OPS, Operation, operation
 
@@ -37,6 +38,7 @@ trials_app = typer.Typer(help="Move rows between databases and JSONL files.")
 db_app = typer.Typer(help="Look after a database.")
 app.add_typer(trials_app, name="trials")
 app.add_typer(db_app, name="db")
+app.command()(chip_commands.audit)
 
 Op = Annotated[str, typer.Argument(metavar="OP", help=f"Operation: {', '.join(OPS)}.")]
 ShapeText = Annotated[str, typer.Argument(metavar="SHAPE", help="One shape, as in m=64,n=3584,k=8192,world=8.")]
