@@ -32,6 +32,7 @@ import sampler
 from scipy.optimize import least_squares
 from scipy.stats import spearmanr
 
+from tftune.db.chip_file import calibrated
 from tftune.db.store import read_rows
 from tftune.db.target import Target
 from tftune.db.trial import MODES, Measurement, Trial
@@ -187,10 +188,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=40, help="of the replayed searches; 0 leaves them out")
     parser.add_argument("--least", type=int, default=600, help="configs that an exhausted space must have")
     parser.add_argument("--shapes", action="store_true", help="a line for each shape")
+    parser.add_argument("--chip", type=Path, help="the machine's constants, from `tftune calibrate`")
     parser.add_argument("--fit", action="store_true", help="fit the constants again, print them, and score with them")
     options = parser.parse_args()
     target, trials = Target.parse(options.target), read(options.target)
-    rows, chip = times(trials, options.mode), target.chip
+    rows, chip = times(trials, options.mode), (calibrated(target, options.chip) if options.chip else target).chip
     inside = {shape: measured for shape, measured in rows.items() if in_fit(shape)}
     outside = {shape: measured for shape, measured in rows.items() if not in_fit(shape)}
     if options.fit:

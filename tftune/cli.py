@@ -39,6 +39,7 @@ db_app = typer.Typer(help="Look after a database.")
 app.add_typer(trials_app, name="trials")
 app.add_typer(db_app, name="db")
 app.command()(chip_commands.audit)
+app.command()(chip_commands.calibrate)
 
 Op = Annotated[str, typer.Argument(metavar="OP", help=f"Operation: {', '.join(OPS)}.")]
 ShapeText = Annotated[str, typer.Argument(metavar="SHAPE", help="One shape, as in m=64,n=3584,k=8192,world=8.")]
@@ -103,6 +104,7 @@ def search(
         ),
     ] = None,
     gpus: Annotated[int | None, typer.Option("--gpus", min=1, help="Use at most this many GPUs.")] = None,
+    chip: Annotated[Path | None, typer.Option("--chip", metavar="PATH", help="The machine's constants, from `tftune calibrate`.")] = None,
     as_json: Json = False,
 ) -> None:
     """Find the fastest config of each shape; every trial is stored, and the same command resumes after a stop."""
@@ -116,7 +118,7 @@ def search(
     variants = _known_variants(known, variant or [])
     budget_s = None if budget is None else seconds(budget)
     drill = make_drill(inject, seed, on)
-    machine = find_target(on, target)
+    machine = find_target(on, target, chip)
     wanted = read_shapes(known, shapes or ["paper"], machine.gpus)
     check_worlds(wanted, machine, gpus)
     word = tables.BENCH_WORDS["drill" if drill else on]
