@@ -19,7 +19,9 @@ def default_path(target: Target) -> Path:
     return Path(f"{target.name}.chip.json")
 
 
-def write_chip(path: Path, target: Target, constants: Mapping[str, float], kept: Mapping[str, str], build: Mapping[str, str], now: str) -> None:
+def write_chip(
+    path: Path, target: Target, constants: Mapping[str, float], kept: Mapping[str, str], build: Mapping[str, str], now: str
+) -> None:
     """Write the file, whole or not at all. `kept`: why a question left its constants as they were."""
     document = {"chip": target.chip.name, "target": target.name, "created": now, "build": dict(build),
                 "constants": {name: float(f"{value:.4g}") for name, value in sorted(constants.items())}, "kept": dict(kept)}  # fmt: skip
@@ -45,7 +47,7 @@ def calibrated(target: Target, path: Path) -> Target:
     for name, value in constants.items():
         if name not in known or not _rate(value):
             raise ValueError(f"{path} has {name}={value!r}, which is no constant of a chip; run `tftune calibrate` again")
-    return dataclasses.replace(target, chip=dataclasses.replace(target.chip, **constants))
+    return dataclasses.replace(target, chip=target.chip.with_constants(constants))
 
 
 def _rate(value: Any) -> bool:

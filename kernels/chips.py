@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -77,13 +79,18 @@ class Chip:
     skew_us: float
     """By how much the last of all ranks ends a call later than it would alone."""
 
+    def with_constants(self, constants: Mapping[str, float]) -> Chip:
+        """This chip with other constants; raises TypeError for an unknown name."""
+        changed: dict[str, Any] = dict(constants)
+        return replace(self, **changed)
+
     def link_rate(self, world: int) -> float:
         """Bytes per microsecond that one GPU sends to `world - 1` peers at once."""
         return min(self.link_bytes_per_us * max(world - 1, 1), self.links_bytes_per_us)
 
 
-# Each constant with its source. "Fitted": with benchmarks/model.py --fit, to the committed graph-mode rows of one family (N=3584, K=8192,
-# fp16, A sharded along K) without M = 16 and 2048, on 4x H200, 2026-11-21; the same script scores them on all other rows.
+# Each constant with its source. "Fitted": by benchmarks/model.py --fit, to the committed rows (4x H200, captured, 2026-11-21) of two
+# families of shapes, N=3584 K=8192 without M = 16 and 2048, and N=2048 K=2048, fp16, A sharded along K; it scores them on all other rows.
 # "Assumed": no public figure was found; `tftune calibrate` measures it.
 
 MI300X = Chip(
@@ -97,12 +104,12 @@ MI300X = Chip(
     load_us=0.7,  # 0.353 us idle; twice that while memory is busy, assumed
     matrix_flops_per_us=654e6,  # hipBLASLt, fp16, normal data: AMD "max achievable FLOPs" blog
     unit_flops_per_us=2.15e6,  # 654e6 over 304 units: assumed not to be faster alone, where the peak is 4.3e6
-    stream_share=0.79,  # assumed, as on H200
+    stream_share=0.81,  # assumed, as on H200
     triton_share=0.85,  # 0.85-0.92 of the vendor at large M: triton #7199
     link_bytes_per_us=47e3, links_bytes_per_us=325e3,  # 45-48 GB/s a link, 315-336 together: AMD rccl-xgmi blog
     block_us=5.5,  # 8 CUs saturate one link, 5.9 GB/s each: TransferBench, the same blog; 8 waves move 32 KB a block
-    remote_load_us=1.5,  # assumed, H200 fits 0.9: no public figure at system scope
-    signal_us=1.5,  # assumed, H200 fits 1.1: a release writes the L2 of its die back
+    remote_load_us=1.5,  # assumed, H200 fits 1.0: no public figure at system scope
+    signal_us=1.5,  # assumed, H200 fits 0.9: a release writes the L2 of its die back
     flag_us=2.0,  # assumed; across dies of one GPU 0.6 us
     poll_us=0.7,  # across dies of one GPU: 0.6 us one way, 0.1 for the acquire
     engine_us=3.0, engine_bytes_per_us=47e3,  # MI355X: about 6 us for a round trip of 1 KB, 3 us between issues: ROCm/mori
@@ -110,7 +117,7 @@ MI300X = Chip(
     eager_launch_us=10.0,  # 5-10 us
     library_call_us=20.0, descriptor_us=0.0,  # assumed; there are no descriptors
     collective_us=17.0,  # 15-20 us on the RCCL path: MSCCL++ #646
-    skew_us=5.2,  # assumed, as on H200
+    skew_us=1.75,  # assumed, as on H200
 )  # fmt: skip
 
 H200 = Chip(
@@ -118,26 +125,26 @@ H200 = Chip(
     units=132, lanes=32, dies=1, shared_bytes=232_448, cache_bytes=62_914_560,  # device properties
     hbm_bytes_per_us=4.25e6,  # device copy, 2026-11-21
     fabric_bytes_per_us=math.inf,
-    l2_bytes_per_us=10.9e6,  # fitted; 64 bytes per clock and unit would be 14.8
+    l2_bytes_per_us=10.4e6,  # fitted; 64 bytes per clock and unit would be 14.8
     shared_bytes_per_us=0.225e6,  # 128 bytes per clock, at 1.755 GHz
-    load_us=0.86,  # fitted
+    load_us=0.88,  # fitted
     matrix_flops_per_us=686e6,  # 8192^3 fp16 torch.matmul, 2026-11-21
-    unit_flops_per_us=7.0e6,  # fitted; the peak is 7.5
-    stream_share=0.79,  # fitted
+    unit_flops_per_us=6.1e6,  # fitted; the peak is 7.5
+    stream_share=0.81,  # fitted
     triton_share=0.9,  # 787 against 689 us at M=8192, 2026-11-20; with descriptors 1
     link_bytes_per_us=309e3, links_bytes_per_us=309e3,  # stores from 132 programs, 2026-11-20
-    block_us=0.67,  # fitted; 8 warps move 16 KB a block
-    remote_load_us=0.94,  # fitted
-    signal_us=1.07,  # fitted
+    block_us=0.63,  # fitted; 8 warps move 16 KB a block
+    remote_load_us=0.98,  # fitted
+    signal_us=0.86,  # fitted
     flag_us=1.5,  # half of a round trip of 3.04 us, 2026-11-20
-    poll_us=0.245,  # fitted
+    poll_us=0.18,  # fitted
     engine_us=2.7, engine_bytes_per_us=397e3,  # H20, the same NVLink: 24 GB/s at 64 KB, 397 at 1 GB
     graph_launch_us=1.5,  # 2026-11-20
     eager_launch_us=12.0,  # M=1, 4x H200, eager above graph: 10 us, 2026-11-21
     library_call_us=22.0,  # BSP at M=1, 4x H200, eager above graph: 42 us, 2026-11-21
     descriptor_us=3.5,  # 10 us for three, the same
     collective_us=19.3,  # captured all-gather of 4 KB, 8x H200, 2026-11-21
-    skew_us=5.2,  # fitted
+    skew_us=1.75,  # fitted
 )  # fmt: skip
 
 CHIPS = {chip.name: chip for chip in (MI300X, H200)}

@@ -16,6 +16,8 @@ from tftune.kernels.stages import LAUNCH, WAIT, Gate, Stage
 
 PULL_SHARE = 0.8
 """Of the link rate, what GEMM tiles loaded from peers reach: 247 GB/s at M=8192 on H200, 2026-11-20."""
+LARGE_MESSAGE = 1 << 20
+"""Bytes per rank; of 256 KB an all-gather on 4 H200 takes 16.6 us, as its latency and rate say."""
 FULL_WORLD = 8
 """The world of `Chip.collective_us`."""
 
@@ -68,10 +70,12 @@ class Costs:
         return Stage(self.chip.graph_launch_us if mode == "graph" else eager_us, tax=LAUNCH)
 
     def all_gather(self, bytes_per_rank: int, world: int) -> Stage:
-        """A library's all-gather: its latency grows with the world (8.8, 12.2, 19.3 us at 2, 4, 8 H200: 3 + world parts of 11)."""
+        """A library's all-gather. Its latency grows with the world (8.8, 12.2, 19.3 us at 2, 4, 8 H200: 3 + world parts of 11), and large
+        messages, by another protocol, pay it twice (38.6, 69.7, 190 us for 1, 4, 16 MB from each of 4 H200)."""
         sent = float(bytes_per_rank * (world - 1))
         latency_us = self.chip.collective_us * (3 + world) / (3 + FULL_WORLD) if world > 1 else 0.0
-        return Stage(latency_us + sent / self.chip.link_rate(world), 2 * sent, sent, tax=WAIT)
+        times = 2 if bytes_per_rank >= LARGE_MESSAGE else 1
+        return Stage(times * latency_us + sent / self.chip.link_rate(world), 2 * sent, sent, tax=WAIT)
 
     def library_gemm_us(self, flops: float, size: float) -> float:
         """A vendor GEMM, which splits K where tiles are few: no quantisation."""

@@ -31,7 +31,8 @@ def run_audit(
     wanted = {row(op, shape, config, arch, "").key: (shape, config) for shape, config in worth_auditing(op, target, pool, extra)}
     kept = {audit.key: audit for audit in read_audits(path)}
     missing = [pair for key, pair in wanted.items() if key not in kept]
-    note(f"{len(wanted):,} distinct kernels of {op.name} for {arch}: {len(wanted) - len(missing):,} are in {path}, {len(missing):,} to compile")
+    there = len(wanted) - len(missing)
+    note(f"{len(wanted):,} distinct kernels of {op.name} for {arch}: {there:,} are in {path}, {len(missing):,} to compile")
     saved = monotonic()
     for number, one in enumerate(audit(missing, target, arch, workers or (os.cpu_count() or 1)), 1):
         kept[one.key] = one
@@ -53,7 +54,8 @@ def summary(audits: Iterable[Audit], shared_bytes: int) -> Iterator[str]:
     if found:
         vgprs, shared = max(needs.vgprs for _, needs in found), max(needs.shared_bytes for _, needs in found)
         widths = Counter(needs.remote_bytes for _, needs in found)
-        yield f"at most {vgprs} vector registers and {shared:,} bytes of LDS; {min(n.waves_per_simd for _, n in found)} waves for each SIMD at least"
+        waves = min(needs.waves_per_simd for _, needs in found)
+        yield f"at most {vgprs} vector registers and {shared:,} bytes of LDS, at least {waves} waves for each SIMD"
         yield "remote accesses of " + ", ".join(f"{width} bytes ({count:,} kernels)" for width, count in widths.most_common())
 
 

@@ -38,7 +38,8 @@ def calibrate(
     out: Annotated[Path | None, typer.Option("--out", metavar="PATH", help="File to write; default: TARGET.chip.json.")] = None,
     gpus: Annotated[int | None, typer.Option("--gpus", min=2, help="Use this many GPUs; default: all.")] = None,
     emulated: Annotated[
-        str | None, typer.Option("--emulated", metavar="TARGET", help="Rehearse on emulated ranks as if on this machine; its file is of no use.")
+        str | None,
+        typer.Option("--emulated", metavar="TARGET", help="Rehearse on emulated ranks as if on this machine; its file is of no use."),
     ] = None,
 ) -> None:
     """Measure this machine's constants for the model, in under two minutes, and write them to a file for `search --chip`."""
@@ -62,7 +63,8 @@ def calibrate(
         kept["all"] = "emulated ranks: these times mean nothing"
         constants = {}
     write_chip(path, target, constants, kept, build(), datetime.now(UTC).isoformat(timespec="seconds"))
-    print(f"{len(constants)} constants of {target.name} in {path}; use them with `tftune search --chip {path}`")
+    use = "a rehearsal: nothing was measured" if emulated else f"use them with `tftune search --chip {path}`"
+    print(f"{len(constants)} constants of {target.name} in {path}; {use}")
 
 
 def _here(gpus: int | None) -> Target:

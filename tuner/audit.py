@@ -51,8 +51,8 @@ def resources(assembly: str, shared_bytes: int, variant: str) -> Resources:
 
 
 def worth_auditing(op: Operation, target: Target, pool: int, extra: Iterable[tuple[Shape, Config]] = ()) -> list[tuple[Shape, Config]]:
-    """Shapes and configs that are compiled, one for each distinct kernel: every possible tile, the other knobs at their defaults, and `pool`
-    random configs of each variant as a search of the paper's shapes draws them; the defaults of every named set; and those of `extra`."""
+    """What is compiled, one shape and config for each distinct kernel: every possible tile, the other knobs at their defaults; `pool`
+    random configs of each variant, as a search of the paper's shapes draws them; the defaults of every named set; and those of `extra`."""
     paper = op.shape_sets["paper"](world=target.gpus)
     wanted: list[tuple[Shape, Config]] = [(paper[-1], config) for config in tiles(op, paper[-1], target)]
     for shape in paper[::4]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -72,7 +72,7 @@ def links(ask: Ask, chip: Chip, world: int, sizes: Sizes) -> dict[str, float]:
     """One program; then half of the units, to one peer and to all."""
 
     def rate(programs: int, peers: int) -> float:
-        return min(programs * sizes.blocks * size / us for us, size in ask("stored", programs, peers, sizes.blocks))
+        return float(min(programs * sizes.blocks * size / us for us, size in ask("stored", programs, peers, sizes.blocks)))
 
     alone_us = max(us for us, _ in ask("stored", 1, world - 1, sizes.blocks))
     many = chip.units // 2 if sizes != SMALL else 2
@@ -121,8 +121,7 @@ def calibrate(target: Target, emulated: bool = False) -> Iterator[tuple[str, dic
                 world.start()
             found = _answered(question, ask, chip, gpus, sizes)
             if isinstance(found, dict):
-                chip = replace(chip, **found)
+                chip = chip.with_constants(found)
             yield question.__name__, found
     finally:
         world.kill()
-

@@ -53,14 +53,18 @@ class Prober(Rank):
             end.record()
             torch.cuda.synchronize()
             times.append(1e3 * start.elapsed_time(end))
-        return median(times[1:])
+        return float(median(times[1:]))
 
     def _captured_us(self, call: Callable[[], object], calls: int) -> float:
         """Of one of so many calls captured in one graph."""
         if self.spec.emulated:
             return self._us(call)
+
+        def without_operands(a: Any, b: Any, c: Any) -> None:
+            call()
+
         call()
-        graph = clock.GraphCall(lambda a, b, c: call(), [(None, None, None)] * calls)
+        graph = clock.GraphCall(without_operands, [(None, None, None)] * calls)
         return self._us(graph.replay) / calls
 
     def _launcher(self, kernel: Any, types: Mapping[str, str], constants: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
@@ -85,8 +89,12 @@ class Prober(Rank):
         operands = [(random(m, k), random(k, n), random(m, n)) for _ in range(sets)]
         if self.spec.emulated:
             return self._us(lambda: torch.matmul(*operands[0][:2]))
-        torch.matmul(*operands[0][:2], out=operands[0][2])
-        graph = clock.GraphCall(lambda a, b, c: torch.matmul(a, b, out=c), operands)
+
+        def multiply(a: Any, b: Any, c: Any) -> None:
+            torch.matmul(a, b, out=c)
+
+        multiply(*operands[0])
+        graph = clock.GraphCall(multiply, operands)
         return self._us(graph.replay) / len(operands)
 
     def copied(self, size: int) -> float:

@@ -6,6 +6,7 @@ programs of a lane go in step; of a wave, the tile stands for all whose rows com
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from tftune.kernels.space import Config
 from tftune.kernels.stages import MEMORY, WAIT, Call, Gate, Stage
 
 _DEFAULTS = {variant: {choice.name: choice.default for choice in choices} for variant, choices in SPACE.variants.items()}
-FINE = 8
+FINE = 12
 """Waits within the first wave that are played one by one, and waves after it; of more, some together."""
 LAST_WAVE = 0.8
 """Of an unfilled last wave, what it costs beyond its share: 1 if the busy units gained nothing from the idle ones.
@@ -45,7 +46,7 @@ def _bsp(costs: Any, shape: AllGatherGemm, form: str, mode: str) -> Call:
 
 
 class _Chunks(NamedTuple):
-    """How a shard is cut into flags."""
+    """How a shard is cut into flags, and in which order its chunks move."""
 
     rows: int
     """Chunks of rows."""
@@ -55,6 +56,9 @@ class _Chunks(NamedTuple):
     """Copies of four 16-byte accesses of each thread that one chunk takes."""
     steps: int
     """Chunks along the whole K, each with its own wait."""
+    order: str
+    band: int
+    """Row chunks of one group of tiles."""
 
     @classmethod
     def of(cls, shape: AllGatherGemm, knobs: dict[str, Any], lanes: int) -> _Chunks:
@@ -63,51 +67,61 @@ class _Chunks(NamedTuple):
         high = max(1, min(knobs["rows_per_flag"], knobs["num_warps"] * lanes * 32 // wide))
         along = ceil(shape.shard_columns / columns)
         steps = along * (shape.world if shape.shard == "k" else 1)
-        return cls(ceil(shape.shard_rows / rows), along, ceil(rows / high) * ceil(columns / wide), steps)
+        band = ceil(knobs["group_m"] * knobs["block_m"] / knobs["rows_per_flag"])
+        return cls(ceil(shape.shard_rows / rows), along, ceil(rows / high) * ceil(columns / wide), steps, knobs["order"], band)
+
+    def place(self, row: int, column: int, peer: int, peers: int) -> int:
+        """Which copy moves a chunk to (or from) a peer, peers counted as they are needed: `gemm.chunk_and_peer` the other way round."""
+        if self.order == "chunk":
+            return (row * self.columns + column) * peers + peer
+        if self.order == "column":
+            return (column * self.rows + row) * peers + peer
+        first = row // self.band * self.band
+        height = min(self.rows - first, self.band)
+        return first * self.columns * peers + (peer * self.columns + column) * height + row - first
 
 
 class _Exchange(NamedTuple):
-    """The lane of the communicating programs, and how far it must be for a chunk to have arrived."""
+    """The lane of the communicating programs, whose units are rounds: copies of each program."""
 
     stages: list[Stage]
     chunks: _Chunks
-    programs: int
-    per_round: int
-    """Transfers of one chunk: one after another over the peers, or all at once."""
-    before: int
-    """Rounds of the lane before the first arrival."""
-
-    def arrived(self, row_chunk: int, column_chunk: int) -> float:
-        number = (row_chunk * self.chunks.columns + column_chunk + 1) * self.per_round
-        return self.before + min(ceil(number / self.programs), ceil(self._all() / self.programs))
-
-    def _all(self) -> int:
-        return self.chunks.rows * self.chunks.columns * self.per_round
+    arrived: Callable[[int, int, int], float]
+    """Rounds after which a chunk (of rows, of columns) of a peer is there. Peers are counted as they are needed."""
 
 
 def _push(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int) -> _Exchange:
     """Each program stores chunk after chunk to peer after peer, with a signal for each."""
     peers, sent = shape.world - 1, shape.shard_bytes * (shape.world - 1)
     rounds = ceil(chunks.rows * chunks.columns * peers / programs)
-    stage = Stage(rounds * costs.copy_us(chunks.blocks, 1), sent, sent, rounds)
-    return _Exchange([stage] if peers else [], chunks, programs, peers, 0)
+    stage = Stage(rounds * costs.copy_us(chunks.blocks, 1), sent, sent * _one_by_one(costs, shape, chunks), rounds)
+    return _Exchange([stage] if peers else [], chunks, lambda row, column, peer: chunks.place(row, column, peer, peers) // programs + 1)
+
+
+def _one_by_one(costs: Any, shape: AllGatherGemm, chunks: _Chunks) -> float:
+    """How many times longer links are busy where one peer is served after another: private links are then idle but for one."""
+    return costs.chip.link_rate(shape.world) / costs.chip.link_bytes_per_us if chunks.order == "group" else 1.0
 
 
 def _stage(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int) -> _Exchange:
     """Each program copies its chunks to where peers can read them, with a signal to every peer for each."""
     rounds = ceil(chunks.rows * chunks.columns / programs)
     stage = Stage(rounds * costs.copy_us(chunks.blocks, shape.world - 1), 2 * shape.shard_bytes, 0.0, rounds)
-    return _Exchange([stage], chunks, programs, 1, 0)
+    return _Exchange([stage], chunks, lambda row, column, peer: chunks.place(row, column, 0, 1) // programs + 1)
 
 
 def _pull_once(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int) -> _Exchange:
     """As `_stage`; then each program copies the chunks of its namesakes on every peer into the inbox, and signals to its own rank."""
-    staged = _stage(costs, shape, chunks, programs)
-    rounds, peers = staged.stages[0].units, shape.world - 1
-    moved = shape.shard_bytes * peers
-    first = Gate(0, min(1, rounds), costs.chip.flag_us)
-    pulled = Stage(rounds * peers * costs.copy_us(chunks.blocks, 1, remote=True), moved, moved, rounds * peers, first)
-    return _Exchange([*staged.stages, pulled] if peers else staged.stages, chunks, programs, peers, int(rounds))
+    staged, peers = _stage(costs, shape, chunks, programs), shape.world - 1
+    turns, moved = ceil(chunks.rows * chunks.columns / programs), shape.shard_bytes * (shape.world - 1)
+    alone_us = turns * peers * costs.copy_us(chunks.blocks, 1, remote=True)
+    pulled = Stage(alone_us, moved, moved * _one_by_one(costs, shape, chunks), turns * peers, Gate(0, 1, costs.chip.flag_us))
+
+    def arrived(row: int, column: int, peer: int) -> float:
+        turn = chunks.place(row, column, 0, 1) // programs
+        return turns + 1 + (peer * turns + turn if chunks.order == "group" else turn * peers + peer)
+
+    return _Exchange([*staged.stages, pulled] if peers else staged.stages, chunks, arrived)
 
 
 _EXCHANGES = {"push": _push, "staged": _pull_once, "pull": _stage}
@@ -166,14 +180,17 @@ class _Computing:
         height = min(self.tile.group_m, self.tiles_m - group * self.tile.group_m)
         return (group * self.tile.group_m + min(within + 1, height)) * self.tile.block_m
 
-    def _row_chunk(self, wave: int) -> int | None:
-        """The chunk of rows that a wave needs of every peer: the last; None where it needs its own rows only."""
+    def _needed(self, wave: int) -> tuple[int, int] | None:
+        """The last chunk of rows that a wave needs, and of which peer, A being sharded along M; None where it needs its own rows only.
+        Along K every peer has some of each row: the first."""
         rows, last = self.shape.shard_rows, self._last_row(wave)
-        if self.shape.shard == "m":  # own rows come first, then those of one peer after another, which arrive side by side
-            if last <= rows:
-                return None
-            last = rows if self.tile.block_m > rows else last - rows
-        return ceil(min(last, rows) / self.knobs["rows_per_flag"]) - 1
+        if self.shape.shard == "k":
+            return ceil(min(last, rows) / self.knobs["rows_per_flag"]) - 1, 0
+        if last <= rows:
+            return None
+        peer = min((last - 1) // rows, self.shape.world - 1) - 1
+        whole = self.tile.block_m > rows or (peer and self.exchange.chunks.order != "group")
+        return ceil((rows if whole else min(last - (peer + 1) * rows, rows)) / self.knobs["rows_per_flag"]) - 1, peer
 
     def stages(self) -> list[Stage]:
         """The first wave chunk by chunk of K, the others each at once; what they move is spread evenly over their time."""
@@ -183,12 +200,14 @@ class _Computing:
         own = len([chunk for chunk in chunks if chunk < columns]) if self.shape.shard == "k" else 0
         own_us, rest_us = own * chunk_us, (len(chunks) - own) * late_us + end_us
         found = [Stage(own_us), *self._first_wave(chunks[own:], late_us, end_us)]
-        waves = self._waves()
+        waves, peers = self._waves(), self.shape.world - 1
         blocks = min(ceil(waves - 1), FINE)
         for number in range(blocks):
             each = (waves - 1) / blocks
-            wave = ceil(waves) - 1 if number == blocks - 1 else int(1 + number * each)
-            found += [Stage(own_us * each), Stage(rest_us * each, after=self._gate(self._row_chunk(wave), columns - 1))]
+            needed = self._needed(ceil(waves) - 1 if number == blocks - 1 else int(1 + number * each))
+            if needed and self.shape.shard == "k":
+                needed = needed[0], peers - 1
+            found += [Stage(own_us * each), Stage(rest_us * each, after=self._gate(needed, columns - 1))]
         return self._loaded(found)
 
     def _waves(self) -> float:
@@ -196,21 +215,23 @@ class _Computing:
         return max(1.0, waves + LAST_WAVE * (ceil(waves) - waves))
 
     def _first_wave(self, chunks: range, late_us: float, end_us: float) -> list[Stage]:
-        """The peers' chunks: those of the first peer as they come, then the rest, which has come meanwhile. Of a tile's parts, which take
-        chunks in turn, the last: it has the fewest own chunks before."""
-        row_chunk, columns = self._row_chunk(0), self.exchange.chunks.columns
-        waits = chunks[: ceil(columns / self.tile.split_k)]
-        each = max(1, ceil(len(waits) / FINE))
+        """The peers' chunks as they come. Of a tile's parts, which take chunks in turn, the last: it has the fewest own chunks before."""
+        columns, needed = self.exchange.chunks.columns, self._needed(0)
+        each = max(1, ceil(len(chunks) / FINE))
         found = []
-        for first in range(0, len(waits), each):
-            some = waits[first : first + each]
-            found.append(Stage(len(some) * late_us, after=self._gate(row_chunk, some[0] % columns)))
-        return [*found, Stage((len(chunks) - len(waits)) * late_us + end_us)]
+        for first in range(0, len(chunks), each):
+            some = chunks[first : first + each]
+            peer, column = divmod(some[0], columns)
+            if needed and self.shape.shard == "k":
+                needed = needed[0], peer - 1
+            found.append(Stage(len(some) * late_us, after=self._gate(needed, column)))
+        return [*found, Stage(end_us)]
 
-    def _gate(self, row_chunk: int | None, column_chunk: int) -> Gate | None:
-        if row_chunk is None or self.shape.world == 1:
+    def _gate(self, needed: tuple[int, int] | None, column: int) -> Gate | None:
+        if needed is None or self.shape.world == 1:
             return None
-        return Gate(0, self.exchange.arrived(row_chunk, column_chunk), self.costs.chip.flag_us)
+        row, peer = needed
+        return Gate(0, self.exchange.arrived(row, column, peer), self.costs.chip.flag_us)
 
     def _loaded(self, stages: list[Stage]) -> list[Stage]:
         """The stages that take any time, with their shares of what all of them move."""
