@@ -24,7 +24,7 @@ SIZES = Sizes()
 
 
 def answers(method: str, *arguments: Any) -> list[Any]:
-    """Two ranks that reach exactly what kernels/chips.py says of H200, the second 1 % slower; a library call takes 3 us more than the first."""
+    """Two ranks that reach what kernels/chips.py says of H200, the second 1 % less."""
     chip = H200
     exact = {
         "copied": lambda size: 2 * size / chip.hbm_bytes_per_us,
@@ -35,7 +35,7 @@ def answers(method: str, *arguments: Any) -> list[Any]:
         "load": lambda size, remote: 0.6 + remote * chip.remote_load_us,
     }
     if method == "stored":
-        programs, peers, blocks = arguments
+        programs, _, blocks = arguments
         us = max(blocks * chip.block_us, programs * blocks * 16_384 / chip.links_bytes_per_us)
         return [(us, 16_384), (1.01 * us, 16_384)]
     if method == "launched":
@@ -103,5 +103,5 @@ def test_a_wrong_file_is_a_sentence(tmp_path: Path, text: str, target: str, sent
 
 
 def test_no_file_names_the_command(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="cannot read .*No such file.*tftune calibrate"):
+    with pytest.raises(ValueError, match=r"cannot read .*No such file.*tftune calibrate"):
         calibrated(TARGET, tmp_path / "c.json")

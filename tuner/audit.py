@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 from itertools import product
 from multiprocessing import get_context
 from typing import Any
@@ -19,7 +20,7 @@ from tftune.db.target import Target
 from tftune.kernels.compile import gpu_target
 from tftune.kernels.registry import Operation, operation
 from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
+from tftune.kernels.space import Config, Space
 from tftune.tuner.feasible import Feasible
 from tftune.tuner.worker import die_with_parent
 
@@ -53,30 +54,31 @@ def resources(assembly: str, shared_bytes: int, variant: str) -> Resources:
 def worth_auditing(op: Operation, target: Target, pool: int, extra: Iterable[tuple[Shape, Config]] = ()) -> list[tuple[Shape, Config]]:
     """What is compiled, one shape and config for each distinct kernel: every possible tile, the other knobs at their defaults; `pool`
     random configs of each variant, as a search of the paper's shapes draws them; the defaults of every named set; and those of `extra`."""
+    space = replace(op.space, rules=tuple(rule for rule in op.space.rules if not rule.learned))
     paper = op.shape_sets["paper"](world=target.gpus)
-    wanted: list[tuple[Shape, Config]] = [(paper[-1], config) for config in tiles(op, paper[-1], target)]
+    wanted: list[tuple[Shape, Config]] = [(paper[-1], config) for config in tiles(space, paper[-1], target)]
     for shape in paper[::4]:
-        wanted += [(shape, config) for config in Feasible.of(op.space, shape, target.chip, pool=pool).configs]
+        wanted += [(shape, config) for config in Feasible.of(space, shape, target.chip, pool=pool).configs]
     for name in op.shape_sets:
         for shape in op.shape_sets[name](world=target.gpus):
             wanted += [(shape, config) for config in op.space.defaults(shape, target.chip)]
     compiled: dict[Any, tuple[Shape, Config]] = {}
     for shape, config in [*wanted, *extra]:
         source = op.module("host").kernel_source(shape, config, target.chip)
-        if source is not None and op.space.why_invalid(shape, config, target.chip) is None:
+        if source is not None and space.why_invalid(shape, config, target.chip) is None:
             compiled.setdefault(source.key, (shape, config))
     return list(compiled.values())
 
 
-def tiles(op: Operation, shape: Shape, target: Target) -> Iterator[Config]:
+def tiles(space: Space, shape: Shape, target: Target) -> Iterator[Config]:
     """Every possible tile of every variant that has tiles."""
-    for variant, choices in op.space.variants.items():
+    for variant, choices in space.variants.items():
         values = [choice.values for choice in choices if choice.name in TILE]
         if len(values) == len(TILE):
             for chosen in product(*values):
                 config = Config(variant, **dict(zip(TILE, chosen, strict=True)))
-                if op.space.why_invalid(shape, config, target.chip) is None:
-                    yield op.space.complete(config)
+                if space.why_invalid(shape, config, target.chip) is None:
+                    yield space.complete(config)
 
 
 def row(op: Operation, shape: Shape, config: Config, arch: str, outcome: Resources | str) -> Audit:
