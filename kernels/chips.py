@@ -62,7 +62,9 @@ class Chip:
     poll_us: float
     """One acquire of a flag in this GPU's memory that is already set."""
     engine_us: float
-    """A copy engine, before its first byte."""
+    """From one copy to the next in a stream of a copy engine, besides its bytes."""
+    engine_host_us: float
+    """Host time of queueing one copy that is not captured."""
     engine_bytes_per_us: float
     """A copy engine, to one peer."""
 
@@ -112,7 +114,7 @@ MI300X = Chip(
     signal_us=1.5,  # assumed, H200 fits 0.9: a release writes the L2 of its die back
     flag_us=2.0,  # assumed; across dies of one GPU 0.6 us
     poll_us=0.7,  # across dies of one GPU: 0.6 us one way, 0.1 for the acquire
-    engine_us=3.0, engine_bytes_per_us=47e3,  # MI355X: about 6 us for a round trip of 1 KB, 3 us between issues: ROCm/mori
+    engine_us=3.0, engine_host_us=3.0, engine_bytes_per_us=47e3,  # MI355X: 3 us between issues: ROCm/mori
     graph_launch_us=2.3,  # 4.5 us per dependent kernel (blog.kog.ai); in a graph half, assumed
     eager_launch_us=10.0,  # 5-10 us
     library_call_us=20.0, descriptor_us=0.0,  # assumed; there are no descriptors
@@ -138,7 +140,8 @@ H200 = Chip(
     signal_us=0.86,  # fitted
     flag_us=1.5,  # half of a round trip of 3.04 us, 2026-11-20
     poll_us=0.18,  # fitted
-    engine_us=2.7, engine_bytes_per_us=397e3,  # H20, the same NVLink: 24 GB/s at 64 KB, 397 at 1 GB
+    engine_us=2.5, engine_host_us=4.0,  # 4 bytes between 2 H200, 2026-11-21
+    engine_bytes_per_us=397e3,  # 1 GB between 2 H20, the same NVLink
     graph_launch_us=1.5,  # 2026-11-20
     eager_launch_us=12.0,  # M=1, 4x H200, eager above graph: 10 us, 2026-11-21
     library_call_us=22.0,  # BSP at M=1, 4x H200, eager above graph: 42 us, 2026-11-21

@@ -89,9 +89,12 @@ class Costs:
         first_us = self.chip.load_us + (self.chip.remote_load_us if remote else 0.0)
         return first_us + blocks * self.chip.block_us + signals * self.chip.signal_us
 
-    def engine_copy_us(self, size: float) -> float:
-        """One transfer by a copy engine, to one peer."""
-        return self.chip.engine_us + size / self.chip.engine_bytes_per_us
+    def engine_copies(self, copies: int, size: float, world: int, streams: int, mode: str) -> Stage:
+        """So many copies of `size` bytes each by copy engines, in streams that share the links, each followed by its flag's; where
+        nothing is captured, the host queues them one by one. Counts copies."""
+        moved_us = copies * size / min(self.chip.engine_bytes_per_us * max(world - 1, 1), self.chip.link_rate(world))
+        host_us = 2 * copies * self.chip.engine_host_us if mode == "eager" else 0.0
+        return Stage(max(moved_us + 2 * copies * self.chip.engine_us / streams, host_us), 2 * copies * size, copies * size, copies)
 
     def load_us(self, world: int, remote: bool) -> float:
         """How long a tile takes to come, where nothing is busy; `remote`: but for this rank's own, tiles of A come from peers."""

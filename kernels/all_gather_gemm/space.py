@@ -180,13 +180,9 @@ RULES = (
     Rule("a tile must give each thread at least 8 accumulators: take fewer warps",
          lambda s, c, chip: chip is None or c["num_warps"] == 4 or _registers(c, chip) >= 8, _TILED),
     Rule("a thread may hold at most 128 fp32 accumulators: take a smaller tile or more warps",
-<<<<<<< HEAD
          lambda s, c, chip: chip is None or _registers(c, chip) <= 128, _TILED),
-=======
-         lambda s, c, chip: chip is None or _registers(c, chip) <= 128, _FUSED),
     Rule("where two waves share a SIMD (8 waves, or waves_per_eu=2) a thread has 256 registers, and would spill: take a smaller tile",
-         lambda s, c, chip: chip is None or chip.lanes == 32 or _fits_registers(c, chip), _FUSED, learned=True),
->>>>>>> 0073715 (A rule from the audit: what spills on CDNA is refused)
+         lambda s, c, chip: chip is None or chip.lanes == 32 or _fits_registers(c, chip), _TILED, learned=True),
     Rule("the pipeline's tiles must fit the chip's shared memory: take a smaller tile or fewer stages",
          lambda s, c, chip: chip is None or _shared_bytes(s, c, chip) <= chip.shared_bytes, _TILED),
     Rule("descriptor loads need a shard's columns to be a multiple of block_k, and N of 8",

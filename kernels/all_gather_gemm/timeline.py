@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.space import Config
-from tftune.kernels.stages import MEMORY, WAIT, Call, Gate, Stage
+from tftune.kernels.stages import LAUNCH, MEMORY, WAIT, Call, Gate, Stage
 
 _DEFAULTS = {variant: {choice.name: choice.default for choice in choices} for variant, choices in SPACE.variants.items()}
 FINE = 12
@@ -28,6 +28,8 @@ def describe(costs: Any, shape: AllGatherGemm, config: Config, mode: str) -> Cal
     knobs = _DEFAULTS[config.variant] | dict(config.knobs)
     if config.variant == "bsp":
         return _bsp(costs, shape, str(knobs["form"]), mode)
+    if config.variant == "bsp_chunked":
+        return _bsp_chunked(costs, shape, knobs, mode)
     return _fused(costs, shape, config.variant, knobs, mode)
 
 
@@ -43,6 +45,29 @@ def _bsp(costs: Any, shape: AllGatherGemm, form: str, mode: str) -> Call:
     lanes = costs.in_order(mode, [*kernels, Stage(ours_us)])
     lanes[-1].append(Stage(gemm_us - ours_us, tax=MEMORY))  # what reading the gathered A back adds
     return Call(lanes, shape.world)
+
+
+def _bsp_chunked(costs: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: str) -> Call:
+    """Copy engines send chunk after chunk; the library multiplies each behind a small kernel that waits for it, own rows first along M."""
+    peers, rows, pieces = shape.world - 1, shape.shard_rows, list[int]()
+    while (done := sum(pieces)) < rows:
+        size = knobs["first_rows"] * knobs["growth"] ** len(pieces)
+        pieces.append(size if rows - done >= 2 * size else rows - done)
+    row_bytes, others = shape.shard_columns * shape.element_bytes, peers if shape.shard == "m" else 1
+    copies = [costs.engine_copies(peers, piece * row_bytes, shape.world, knobs["copy_streams"], mode) for piece in pieces]
+    own = [Stage(_rows_us(costs, shape, rows))] if shape.shard == "m" else [Stage(costs.memory_us(2 * shape.shard_bytes), tax=MEMORY)]
+    found = [costs.triton_launch(mode), *own]
+    for number, piece in enumerate(pieces):
+        arrived = Gate(0, (number + 1) * peers, costs.chip.flag_us)
+        launches = costs.chip.graph_launch_us if mode == "graph" else costs.chip.library_call_us
+        found += [Stage(launches, after=arrived, tax=LAUNCH), Stage(_rows_us(costs, shape, piece * (others if shape.shard == "m" else 1)))]
+    return Call((copies, [*found, Stage(costs.chip.skew_us, tax=WAIT)]), shape.world)
+
+
+def _rows_us(costs: Any, shape: AllGatherGemm, rows: int) -> float:
+    """The library's GEMM on so many rows of A."""
+    size = shape.element_bytes * (shape.k * (rows + shape.n) + rows * shape.n)
+    return float(costs.library_gemm_us(2 * rows * shape.n * shape.k, size))
 
 
 class _Chunks(NamedTuple):
@@ -68,7 +93,7 @@ class _Chunks(NamedTuple):
         along = ceil(shape.shard_columns / columns)
         steps = along * (shape.world if shape.shard == "k" else 1)
         band = ceil(knobs["group_m"] * knobs["block_m"] / knobs["rows_per_flag"])
-        return cls(ceil(shape.shard_rows / rows), along, ceil(rows / high) * ceil(columns / wide), steps, knobs["order"], band)
+        return cls(ceil(shape.shard_rows / rows), along, ceil(rows / high) * ceil(columns / wide), steps, knobs.get("order", "chunk"), band)
 
     def place(self, row: int, column: int, peer: int, peers: int) -> int:
         """Which copy moves a chunk to (or from) a peer, peers counted as they are needed: `gemm.chunk_and_peer` the other way round."""
@@ -124,6 +149,14 @@ def _pull_once(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int)
     return _Exchange([*staged.stages, pulled] if peers else staged.stages, chunks, arrived)
 
 
+def _by_engine(costs: Any, shape: AllGatherGemm, chunks: _Chunks, streams: int, mode: str) -> _Exchange:
+    """Copy engines store chunk after chunk to peer after peer."""
+    peers = shape.world - 1
+    copies = chunks.rows * peers
+    stage = costs.engine_copies(copies, shape.shard_bytes / chunks.rows, shape.world, streams, mode)
+    return _Exchange([stage] if peers else [], chunks, lambda row, column, peer: row * peers + peer + 1)
+
+
 _EXCHANGES = {"push": _push, "staged": _pull_once, "pull": _stage}
 
 
@@ -132,7 +165,12 @@ def _fused(costs: Any, shape: AllGatherGemm, variant: str, knobs: dict[str, Any]
     by_descriptor = knobs.get("loads") == "descriptor"
     launch = costs.triton_launch(mode, 3 if by_descriptor else 0)
     programs = knobs["comm_programs"]
-    exchange = _EXCHANGES[variant](costs, shape, _Chunks.of(shape, knobs, costs.chip.lanes), programs)
+    chunks = _Chunks.of(shape, knobs, costs.chip.lanes)
+    if variant == "push_ce":
+        exchange = _by_engine(costs, shape, chunks, knobs["copy_streams"], mode)
+        launch = launch._replace(us=launch.us + costs.chip.graph_launch_us)  # behind the small kernel that stages the epoch
+    else:
+        exchange = _EXCHANGES[variant](costs, shape, chunks, programs)
     units = max(costs.chip.units - programs, 1)
     communicating = [launch._replace(units=0.0), *exchange.stages]
     computing = _Computing(costs, shape, variant, knobs, exchange, units).stages()
