@@ -7,7 +7,8 @@ BSP in the same rounds. The forms of BSP are tried first, since ratios need them
 
 lfbo        our sampler as a search has it: the analytic model's time is a column beside the knobs
 plain       the same without the model
-search      lfbo after the opening of a search: the default configs and the model's three best of each variant, which count
+search      lfbo after the opening of a search: the default configs and the model's best, which count
+warm        the same without the default configs: what the model alone is worth to a search
 near_tpe    `--sampler tpe`: Optuna's multivariate TPE, each proposal moved to the nearest config that was not tried
 random      configs at random, none twice
 tpe         stock Optuna: TPESampler with its defaults over the fused variants and their knobs, all categorical. A config that breaks a
@@ -47,7 +48,7 @@ from tftune.models.timeline import predict
 from tftune.tuner.feasible import Feasible
 from tftune.tuner.rows import BSP, completed, ratio, strongest
 from tftune.tuner.samplers import Proposer, suggest
-from tftune.tuner.search import PREDICTED
+from tftune.tuner.search import likeliest
 
 ROWS = Path(__file__).resolve().parent.parent / "db" / "trials"
 NEAR = 1.05
@@ -85,20 +86,24 @@ class Measured:
     def hint(self, config: Config) -> float:
         return predict(self.shape, config, self.mode, self.target.chip)
 
+    def likely(self) -> list[Config]:
+        """What a search tries since the model puts it first."""
+        return [config for config in likeliest(self.ratios, self.hint) if config.variant != BSP]
+
     def opening(self) -> list[Config]:
-        """What a search tries after BSP and before its sampler is asked: see `tftune.tuner.search`."""
+        """What a search tries after BSP and before its sampler is asked."""
         defaults = [self.feasible.space.complete(config) for config in self.feasible.space.defaults(self.shape, self.target.chip)]
-        ranked = sorted(self.ratios, key=self.hint)
-        likely = [c for name in self.feasible.space.variants for c in [c for c in ranked if c.variant == name][:PREDICTED]]
-        return [config for config in dict.fromkeys(defaults + likely) if config in self.ratios and config.variant != BSP]
+        return [config for config in dict.fromkeys(defaults + self.likely()) if config in self.ratios and config.variant != BSP]
 
 
-def ours(sampler: str, hinted: bool = False, opened: bool = False) -> Callable[[Measured, int], Iterator[Config]]:
+def ours(
+    sampler: str, hinted: bool = False, opening: Callable[[Measured], list[Config]] = lambda measured: []
+) -> Callable[[Measured, int], Iterator[Config]]:
     """What one of our samplers asks for, through the `Proposer` that a search uses."""
 
     def asks(measured: Measured, seed: int) -> Iterator[Config]:
         proposer = Proposer(measured.feasible, sampler, seed, measured.hint if hinted else None)
-        for config in chain(measured.bsp, measured.opening() if opened else (), iter(proposer.ask, None)):
+        for config in chain(measured.bsp, opening(measured), iter(proposer.ask, None)):
             yield config
             proposer.tell(config, measured.ratios.get(config))
 
@@ -131,12 +136,13 @@ def stock_tpe(measured: Measured, seed: int) -> Iterator[Config]:
 ARMS = {
     "lfbo": ours("lfbo", hinted=True),
     "plain": ours("lfbo"),
-    "search": ours("lfbo", hinted=True, opened=True),
+    "search": ours("lfbo", hinted=True, opening=Measured.opening),
+    "warm": ours("lfbo", hinted=True, opening=Measured.likely),
     "near_tpe": ours("tpe"),
     "random": ours("random"),
     "tpe": stock_tpe,
 }
-OURS = ("lfbo", "plain", "search")
+OURS = ("lfbo", "plain", "search", "warm")
 
 
 @dataclass(frozen=True)

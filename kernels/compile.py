@@ -26,6 +26,11 @@ class KernelSource:
     divisible: tuple[str, ...]
     options: Mapping[str, Any]
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What decides the binary."""
+        return (self.kernel.fn.__name__, *sorted((*self.types.items(), *self.constants.items(), *self.options.items()), key=str))
+
     def compile(self, target: Any = None) -> Any:
         """Triton's CompiledKernel, from its cache where it was compiled before; `target` is a GPUTarget, this machine's by default.
 

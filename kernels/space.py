@@ -90,6 +90,8 @@ class Rule:
     holds: Callable[[Any, Any, Chip | None], bool]
     """Of shape, config and chip. Reads a config only by its knobs: it is asked as soon as those that it reads are chosen."""
     variants: tuple[str, ...] = ()
+    learned: bool = False
+    """From compiled kernels: an audit compiles what it refuses, too, so that its evidence stays."""
 
     def applies(self, variant: str) -> bool:
         return not self.variants or variant in self.variants

@@ -1,165 +1,165 @@
-"""The analytic time of a config: what one machine does in each stage, put together by the operation's own `timeline.py`.
+"""The modelled time of a config: its operation describes one call as stages in lanes, and this plays them, event after event.
 
-A first model, from the constants of `kernels/chips.py` and few assumed ones below. It ranks configs before anything was measured and
-drives the `model` bench; what it says is predicted, never measured. On H200 it is checked against measured times in tests/test_timeline.py.
+A lane does its stages one after another. A stage goes at its own pace, slower while the lanes together ask for more than memory or links
+can move, and waits for its gate. Whatever is asked of it, the answer is predicted, never measured: benchmarks/model.py says how good it
+is, against times measured on H200.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil
-from typing import Any
+from math import inf
 
 from tftune.db.trial import MODES
 from tftune.kernels.chips import Chip
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
+from tftune.kernels.stages import LAUNCH, MEMORY, WAIT, Call, Stage
+from tftune.models.costs import Costs
 
-SKINNY_SHARE = 0.72
-"""Of the copy rate, what a library GEMM reaches where it only streams B: 58.7 MB in 19.7 us on H200, 2026-11-21."""
-LOAD_US = 0.8
-"""Latency of a load from HBM while the memory is busy. Assumed; 0.35 us idle on MI300X."""
-DESCRIPTOR_SHARE = 1.0
-"""Of the library's rate, what a Triton GEMM with tensor descriptors reaches: 693.5 against 694.2 us at M=8192 on H200, 2026-11-21."""
-TRITON_LAUNCHES = 3
-"""Host time of one eager Triton launch, in raw launches: 35 to 60 us above a captured call on H200, 2026-11-20."""
-CACHED_REREAD = 0.25
-"""Cost of reading from the last-level cache, relative to HBM (MI300X: 17.2 against 4 TB/s)."""
-PULL_SHARE = 0.8
-"""Of the link rate, what GEMM tiles loaded from peers reach: 247 GB/s at M=8192 on H200, 2026-11-20."""
-
-
-def overlap(*times_us: float) -> float:
-    """The time of stages that run side by side: their largest, and somewhat more where they are alike."""
-    return math.cbrt(math.fsum(us * us * us for us in times_us))
+NOTHING = 1e-9
+"""Microseconds, and units, that count as none: rounding."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
-    """What one program computes at a time, and how."""
+class Timeline:
+    """How a call spends its time, in microseconds; the three taxes and `work_us` add up to `us`."""
 
-    block_m: int
-    block_n: int
-    block_k: int
-    group_m: int
-    split_k: int
-    num_warps: int
-    num_stages: int
+    us: float
+    launch_us: float
+    """Kernels being dispatched, while nothing is computed."""
+    wait_us: float
+    """For collectives, flags, peers that come later, and the closing of the call."""
+    memory_us: float
+    """Intermediates that go to memory and come back."""
 
-
-@dataclass(frozen=True)
-class Machine:
-    """The stages that operations are made of, on one chip. Sizes in bytes, times in microseconds."""
-
-    chip: Chip
-
-    overlap = staticmethod(overlap)
-
-    @staticmethod
-    def tile(knobs: Mapping[str, Any]) -> Tile:
-        return Tile(*(knobs[name] for name in Tile.__slots__))
-
-    def launch_us(self, mode: str, kernels: int = 1, triton: bool = False) -> float:
-        """From one kernel to the next, for library or Triton kernels."""
-        if mode == "graph":
-            return kernels * self.chip.graph_launch_us
-        return kernels * self.chip.eager_launch_us * (TRITON_LAUNCHES if triton else 1)
-
-    def hbm_us(self, size: float) -> float:
-        return size / self.chip.hbm_bytes_per_us
-
-    def signal_us(self) -> float:
-        """What a program spends on one release before it goes on: half of the flight, assumed."""
-        return self.chip.flag_us / 2
-
-    def all_gather_us(self, bytes_per_rank: int, world: int, mode: str) -> float:
-        """Latency, which grows with the world (8.8, 12.2, 19.3 us at 2, 4, 8 H200: 3 + world parts of 11), then bytes over the links."""
-        latency = self.chip.collective_us if mode == "graph" else self.chip.eager_collective_us
-        return latency * (3 + world) / 11 + bytes_per_rank * (world - 1) / self.chip.link_rate(world)
-
-    def library_gemm_us(self, flops: float, size: float) -> float:
-        """A vendor GEMM, which splits K where tiles are few: no quantisation."""
-        return overlap(flops / self.chip.matrix_flops_per_us, self.hbm_us(size) / SKINNY_SHARE)
-
-    def exchange_us(self, chunk_bytes: float, programs: int, world: int, run_bytes: int) -> float:
-        """One chunk stored to a peer by each of so many programs at once; `run_bytes` are contiguous (2 KB where it was measured)."""
-        rate = self.chip.program_bytes_per_us * 1.125 * run_bytes / (run_bytes + 256)
-        return overlap(chunk_bytes / rate, chunk_bytes * programs / self.chip.link_rate(world)) + self.signal_us()
-
-    def staging_us(self, chunk_bytes: float, world: int) -> float:
-        """One chunk copied into the own heap by one program (twice the rate of remote stores, assumed), then a signal to each peer."""
-        return chunk_bytes / (2 * self.chip.program_bytes_per_us) + (world - 1) * self.signal_us()
-
-    def pull_us(self, size: float, world: int) -> float:
-        """Bytes loaded from all peers, by all programs together."""
-        return size / (PULL_SHARE * self.chip.link_rate(world))
-
-    def tile_gemm_us(
-        self, m: int, n: int, k: int, element_bytes: int, tile: Tile, units: int, restarts: float, remote_us: float, by_descriptor: bool
-    ) -> float:
-        """A persistent Triton GEMM on so many units. `restarts`: times per tile that the loop over K waits for a flag and fills its
-        pipeline anew, shared by the tile's parts. `remote_us`: what loads take longer than from HBM."""
-        tiles = ceil(m / tile.block_m) * ceil(n / tile.block_n)
-        latency, parts = LOAD_US + remote_us, tile.split_k
-        steps_us = ceil(k / parts / tile.block_k) * self._step_us(tile, latency, by_descriptor)
-        loop_us = steps_us + restarts / parts * (latency + self.signal_us() / 2)
-        gemm_us = overlap(
-            _waves(tiles * parts / units) * (loop_us + LOAD_US), self.hbm_us(self._traffic(m, n, k, element_bytes, tile, units // parts))
-        )
-        return gemm_us + (self._add_parts_us(tile) if parts > 1 else 0.0)
-
-    def _add_parts_us(self, tile: Tile) -> float:
-        """Each program writes its part, waits for the counter, then reads its slice of every part from the cache."""
-        rate = self.hbm_us(1) * CACHED_REREAD * self.chip.units
-        return 2 * LOAD_US + 2 * tile.block_m * tile.block_n * 4 * rate
-
-    def _step_us(self, tile: Tile, latency_us: float, by_descriptor: bool) -> float:
-        flops = 2 * tile.block_m * tile.block_n * tile.block_k
-        share = DESCRIPTOR_SHARE if by_descriptor else self.chip.triton_share
-        rate = self.chip.matrix_flops_per_us * share / self.chip.units * _tile_share(tile)
-        return overlap(flops / rate, latency_us / max(tile.num_stages - 1, 1)) + 0.02
-
-    def _traffic(self, m: int, n: int, k: int, element_bytes: int, tile: Tile, units: int) -> float:
-        """Bytes from HBM: each wave reads its rows of A and columns of B once; re-reads are cheap where A and B fit the cache."""
-        tiles_m, tiles_n = ceil(m / tile.block_m), ceil(n / tile.block_n)
-        units = max(units, 1)
-        columns = min(ceil(units / min(tile.group_m, tiles_m)), tiles_n)
-        rows = min(max(tile.group_m, units // columns), tiles_m)
-        waves = tiles_m * tiles_n / (rows * columns)
-        once = element_bytes * k * (m + n)
-        again = max(waves * (rows * tile.block_m + columns * tile.block_n) * k * element_bytes - once, 0.0)
-        return once + element_bytes * m * n + again * (CACHED_REREAD if once <= self.chip.cache_bytes else 1.0)
+    @property
+    def work_us(self) -> float:
+        return self.us - self.launch_us - self.wait_us - self.memory_us
 
 
-def _waves(full: float) -> float:
-    """Rounds of tiles. The last, partly filled one costs about half of its empty places: the busy units clock higher and share memory."""
-    return 1.0 if full <= 1 else (full + ceil(full)) / 2
+class _Lane:
+    """Where one lane is: its stage, what is left of it, and when it had done how much."""
+
+    __slots__ = ("at", "done", "history", "left", "stages", "taxes")
+
+    def __init__(self, stages: list[Stage]) -> None:
+        self.stages, self.at, self.done = stages, 0, 0.0
+        self.left = stages[0].us if stages else 0.0
+        self.history = [(0.0, 0.0)]
+        self.taxes = {LAUNCH: 0.0, WAIT: 0.0, MEMORY: 0.0, "": 0.0}
+
+    @property
+    def stage(self) -> Stage | None:
+        return self.stages[self.at] if self.at < len(self.stages) else None
+
+    def reached(self, units: float) -> float:
+        """When it had done so many units; infinite if it has not yet."""
+        if self.history[-1][1] < units - NOTHING:
+            return inf
+        later, more = self.history[-1]
+        for now, done in reversed(self.history):
+            if done < units - NOTHING:
+                return now + (later - now) * (units - done) / (more - done)
+            later, more = now, done
+        return later
+
+    def until(self, units: float) -> float:
+        """Its own microseconds until then; infinite if this stage does not get there."""
+        stage = self.stages[self.at]
+        needed = self.left - stage.us * (1 - (units - self.done) / stage.units)
+        return needed if NOTHING < needed <= self.left else inf
+
+    def go(self, us: float, now: float) -> None:
+        stage = self.stages[self.at]
+        self.left -= us
+        if self.left > NOTHING:
+            self.history.append((now, self.done + stage.units * (1 - self.left / stage.us)))
+            return
+        self.done += stage.units
+        self.history.append((now, self.done))
+        self.at += 1
+        self.left = self.stages[self.at].us if self.at < len(self.stages) else 0.0
 
 
-def _tile_share(tile: Tile) -> float:
-    """The rate of a tile relative to 128 x 256: operands move once for each tile's edge, and warps want 1 to 4 K results each."""
-    area, edge = tile.block_m * tile.block_n, tile.block_m + tile.block_n
-    ill_fitted = (tile.num_warps == 8) == (area < 8192) or (tile.num_warps == 4 and area >= 16384)
-    return area / (area + 32 * edge) / 0.727 * (0.9 if ill_fitted else 1.0)
+def play(call: Call, chip: Chip) -> Timeline:
+    """The time of a call. Raises ValueError where a stage waits for what never comes."""
+    lanes, now = [_Lane(stages) for stages in call.lanes], 0.0
+    memory, links = chip.hbm_bytes_per_us, chip.link_rate(call.world)
+    last = lanes[-1]
+    while last.stage is not None:
+        active, waiting = _sorted(lanes, now)
+        slow = _slowed([lane.stages[lane.at] for lane in active], memory, links)
+        if call.joined > 1 and len(active) == 1 and active[0] is last and all(lane.stage is None for lane in lanes[:-1]):
+            slow = [slow[0] / call.joined]
+        step = min((lane.left * times for lane, times in zip(active, slow, strict=True)), default=inf)
+        for lane, ready in waiting:
+            step = min(step, ready - now if ready < inf else _until_open(lane, lanes, active, slow))
+        if step == inf:
+            raise ValueError(f"stage {last.at} of {len(last.stages)} waits for what never comes: {last.stage}")
+        now += step
+        for lane, _ in waiting:
+            lane.taxes[LAUNCH if lane.stages[lane.at].tax == LAUNCH else WAIT] += step
+        for lane, times in zip(active, slow, strict=True):
+            lane.taxes[lane.stages[lane.at].tax] += step
+            lane.go(step / times, now)
+    return Timeline(now, last.taxes[LAUNCH], last.taxes[WAIT], last.taxes[MEMORY])
+
+
+def _sorted(lanes: list[_Lane], now: float) -> tuple[list[_Lane], list[tuple[_Lane, float]]]:
+    """The lanes that go on, and those that wait with the time at which they may go on, infinite where it is not known yet."""
+    active, waiting = [], []
+    for lane in lanes:
+        stage = lane.stage
+        if stage is None:
+            continue
+        gate = stage.after
+        ready = 0.0 if gate is None else lanes[gate.lane].reached(gate.units) + gate.flight_us
+        if ready > now + NOTHING:
+            waiting.append((lane, ready))
+        else:
+            active.append(lane)
+    return active, waiting
+
+
+def _slowed(stages: list[Stage], memory: float, links: float) -> list[float]:
+    """How many times longer each of these stages takes while all of them share memory and links."""
+    moved = sum(stage.memory_bytes / stage.us for stage in stages if stage.memory_bytes)
+    sent = sum(stage.link_bytes / stage.us for stage in stages if stage.link_bytes)
+    by_memory, by_links = max(1.0, moved / memory), max(1.0, sent / links)
+    return [max(by_memory if stage.memory_bytes else 1.0, by_links if stage.link_bytes else 1.0) for stage in stages]
+
+
+def _until_open(lane: _Lane, lanes: list[_Lane], active: list[_Lane], slow: list[float]) -> float:
+    """How long until the lane that this one waits for has done enough, if that is in the stage that it is in."""
+    gate = lane.stages[lane.at].after
+    for other, times in zip(active, slow, strict=True):
+        if gate is not None and other is lanes[gate.lane]:
+            return other.until(gate.units) * times
+    return inf
 
 
 @lru_cache
-def _timeline(op: str) -> Callable[[Machine, Shape, Config, str], float]:
-    found: Callable[[Machine, Shape, Config, str], float] = operation(op).module("timeline").timeline
+def _describe(op: str) -> Callable[[Costs, Shape, Config, str], Call]:
+    found: Callable[[Costs, Shape, Config, str], Call] = operation(op).module("timeline").describe
     return found
 
 
 @lru_cache
-def _machine(chip: Chip) -> Machine:
-    return Machine(chip)
+def _costs(chip: Chip) -> Costs:
+    return Costs(chip)
+
+
+def timeline(shape: Shape, config: Config, mode: str, chip: Chip) -> Timeline:
+    """The modelled time of one call, split into its taxes; raises ValueError for an unknown mode."""
+    if mode not in MODES:
+        raise ValueError(f"{mode=} is not one of {', '.join(MODES)}")
+    return play(_describe(shape.op)(_costs(chip), shape, config, mode), chip)
 
 
 def predict(shape: Shape, config: Config, mode: str, chip: Chip) -> float:
-    """Predicted microseconds of one call, positive and finite; raises ValueError for an unknown mode."""
-    if mode not in MODES:
-        raise ValueError(f"{mode=} is not one of {', '.join(MODES)}")
-    return _timeline(shape.op)(_machine(chip), shape, config, mode)
+    """Modelled microseconds of one call, positive and finite; raises ValueError for an unknown mode."""
+    return timeline(shape, config, mode, chip).us

@@ -22,7 +22,7 @@ MAY_IMPORT = {
 STANDARD_LIBRARY_ONLY = (
     "tftune/__init__.py",
     "*/__init__.py",
-    *(f"kernels/{name}.py" for name in ("shape", "space", "registry", "chips", "source")),
+    *(f"kernels/{name}.py" for name in ("shape", "space", "registry", "chips", "source", "stages")),
     *(f"kernels/*/{name}.py" for name in ("__init__", "space", "sets", "features", "timeline")),
     "db/trial.py",
     "db/target.py",

@@ -1,4 +1,5 @@
-"""The analytic model: against times measured on 8x H200 (it is a first model: 35 %), and plausible for every knob and shape."""
+"""The timeline model: the player by calls made by hand, then all_gather_gemm on chips: plausible for every knob and shape, and near times
+measured on 8x H200, of which no constant was fitted (benchmarks/model.py has the figures of 4x H200)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.chips import CHIPS, H200, Chip
 from tftune.kernels.space import Config
-from tftune.models.timeline import predict
+from tftune.kernels.stages import LAUNCH, MEMORY, Call, Gate, Stage
+from tftune.models.timeline import Timeline, play, predict, timeline
 
 # fp16, N=3584, K=8192, 8x H200, captured, cold caches, best library form, median of 15, slowest rank, 2026-11-21 (us).
 BSP_GRAPH_US = {64: 48.8, 128: 53.6, 256: 72.8, 512: 102, 1024: 168, 2048: 315, 4096: 574, 8192: 1079}
@@ -24,8 +26,6 @@ PUSH_GRAPH_US = {
     4096: (456, 256, 16),
     8192: (906, 256, 16),
 }
-# Gather, copy and matmul from an idle queue, 2026-11-20: two runs, which differ by up to 45 % from each other.
-BSP_EAGER_US = {512: (209, 265), 1024: (283, 322), 2048: (460, 462), 4096: (753, 755), 8192: (1285, 1300)}
 
 SHAPE = AllGatherGemm(m=1024, n=3584, k=8192, world=8)
 PUSH = Config(
@@ -47,17 +47,57 @@ def test_captured_bsp_is_within_35_percent_of_h200(m: int) -> None:
     assert best_bsp(at(m)) == pytest.approx(BSP_GRAPH_US[m], rel=0.35)
 
 
-@pytest.mark.parametrize("m", BSP_EAGER_US)
-def test_eager_bsp_is_within_35_percent_of_h200(m: int) -> None:
-    low, high = BSP_EAGER_US[m]
-    assert 0.65 * low < best_bsp(at(m), "eager") < 1.35 * high
-
-
 @pytest.mark.parametrize("m", PUSH_GRAPH_US)
 def test_captured_push_is_within_35_percent_of_h200(m: int) -> None:
     measured, block_n, programs = PUSH_GRAPH_US[m]
     knobs = dict(PUSH.knobs) | {"block_n": block_n, "comm_programs": programs, "num_stages": 4}
     assert predict(at(m), Config("push", **knobs), "graph", H200) == pytest.approx(measured, rel=0.35)
+
+
+# The player. A unit of memory is what HBM moves in a microsecond.
+MB = H200.hbm_bytes_per_us
+
+
+def us(*lanes: list[Stage], joined: float = 1.0) -> Timeline:
+    return play(Call(lanes, 8, joined), H200)
+
+
+def test_stages_follow_one_another_and_lanes_go_side_by_side() -> None:
+    assert us([Stage(3.0), Stage(4.0)]).us == 7
+    assert us([Stage(3.0)], [Stage(2.0), Stage(2.0)]).us == 4
+
+
+def test_a_stage_waits_for_its_gate_and_the_flight() -> None:
+    """Half of ten units are done after 5 us; the flag flies 1.5 us. Waiting is a tax; a launch that waits for the host is a launch."""
+    sent = [Stage(10.0, units=10.0)]
+    assert us(sent, [Stage(1.0), Stage(2.0, after=Gate(0, 5, 1.5))]) == Timeline(8.5, 0.0, 5.5, 0.0)
+    assert us(sent, [Stage(1.0, after=Gate(0, 5), tax=LAUNCH), Stage(1.0, tax=MEMORY)]) == Timeline(7.0, 6.0, 0.0, 1.0)
+    assert us(sent, [Stage(9.0), Stage(1.0, after=Gate(0, 5))]).wait_us == 0
+
+
+def test_lanes_share_memory_and_links() -> None:
+    """Each alone takes 4 us; both ask for all of memory, until the one that needs half as long has ended."""
+    assert us([Stage(2.0, 2 * MB)], [Stage(4.0, 4 * MB)]).us == pytest.approx(6)
+    assert us([Stage(2.0, 2 * MB)], [Stage(4.0)]).us == 4
+    links = H200.link_rate(8)
+    assert us([Stage(2.0, 0, 2 * links)], [Stage(4.0, 0, 4 * links)]).us == pytest.approx(6)
+
+
+def test_the_last_lane_goes_faster_once_others_join_it() -> None:
+    assert us([Stage(2.0)], [Stage(8.0)], joined=1.5).us == pytest.approx(2 + 6 / 1.5)
+
+
+def test_what_never_comes_is_an_error_and_not_a_hang() -> None:
+    with pytest.raises(ValueError, match="stage 0 of 1 waits for what never comes"):
+        us([Stage(1.0)], [Stage(1.0, after=Gate(0, 2))])
+
+
+def test_taxes_and_work_add_up() -> None:
+    for config in SPACE.defaults(SHAPE, H200):
+        one = timeline(SHAPE, config, "graph", H200)
+        assert one.launch_us > 0 and one.wait_us > 0 and one.work_us > 0
+        assert one.launch_us + one.wait_us + one.memory_us + one.work_us == pytest.approx(one.us)
+        assert (one.memory_us > 0) == (config.variant == "bsp")
 
 
 def test_orderings_as_measured_on_h200() -> None:
@@ -69,12 +109,14 @@ def test_orderings_as_measured_on_h200() -> None:
     assert predict(at(8192), pull, "graph", H200) == pytest.approx(6960, rel=0.35)
 
 
-def test_eager_turns_the_winner_round() -> None:
-    """At M=8 the naive pull won eager and lost captured: BSP pays three launches and a collective from the host."""
-    tile = dict(block_m=16, block_n=32, block_k=128, group_m=1, num_warps=4, num_stages=4)
-    pull = Config("pull", **tile, comm_programs=16, rows_per_flag=16, k_per_flag=1024)
-    assert predict(at(8), pull, "eager", H200) < best_bsp(at(8), "eager")
-    assert predict(at(8), pull, "graph", H200) > best_bsp(at(8))
+def test_eager_costs_bsp_more_than_one_kernel() -> None:
+    """4x H200, M=1: BSP takes 42 us more from an idle queue than captured, a fused kernel 10 us, and 20 with descriptors (2026-11-21)."""
+    shape = at(1, world=4)
+    push = Config("push", **(dict(PUSH.knobs) | {"block_m": 16, "rows_per_flag": 16}))
+    described = Config("push", **(dict(push.knobs) | {"loads": "descriptor"}))
+    more = [predict(shape, config, "eager", H200) - predict(shape, config, "graph", H200) for config in (push, described)]
+    assert more == pytest.approx([10, 20], abs=2)
+    assert best_bsp(shape, "eager") - best_bsp(shape) == pytest.approx(42, rel=0.35)
 
 
 SHAPES = [
@@ -93,13 +135,15 @@ def test_every_config_has_a_positive_finite_time(shape: AllGatherGemm, chip: Chi
 
 @pytest.mark.parametrize("variant", ["push", "staged", "pull"])
 def test_every_knob_matters(variant: str) -> None:
+    """Somewhere; but for waves_per_eu, which decides registers only: see the audit. Pull hides which tiles are near."""
     for choice in SPACE.variants[variant]:
-        times = {
-            predict(shape, Config(variant, **(dict(PUSH.knobs) | {choice.name: value})), "graph", H200)
-            for shape in (at(1024), at(200))
-            for value in choice.values
-        }
-        assert len(times) > 2, choice.name
+        changed = False
+        for shape, chip, rows in itertools.product((at(4096), at(200)), CHIPS.values(), (32, 128)):
+            knobs = dict(PUSH.knobs) | {"block_m": rows, "block_n": rows}
+            configs = [Config(variant, **(knobs | {choice.name: value})) for value in choice.values]
+            changed |= len({round(predict(shape, config, "graph", chip), 3) for config in configs}) > 1
+        hidden = {"waves_per_eu"} | {"push": set(), "staged": {"group_m"}, "pull": {"group_m", "xcds", "order"}}[variant]
+        assert changed == (choice.name not in hidden), choice.name
 
 
 def test_an_absent_knob_means_its_default() -> None:

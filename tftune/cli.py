@@ -20,7 +20,7 @@ from tftune.options import DEFAULT_DB, BenchName, Db, Json, Op, TargetName  # be
 # isort: split
 import typer
 
-from tftune import artifact_commands
+from tftune import artifact_commands, chip_commands
 from tftune.db.trial import MODES
 from tftune.kernels.registry import Operation, operation
 
@@ -38,8 +38,6 @@ trials_app = typer.Typer(help="Move rows between databases and JSONL files.")
 db_app = typer.Typer(help="Look after a database.")
 app.add_typer(trials_app, name="trials")
 app.add_typer(db_app, name="db")
-for name in ("select", "explain", "verify", "diff", "doctor"):
-    app.command(name)(getattr(artifact_commands, name))
 
 
 @app.callback()
@@ -89,6 +87,7 @@ def search(
         ),
     ] = None,
     gpus: Annotated[int | None, typer.Option("--gpus", min=1, help="Use at most this many GPUs.")] = None,
+    chip: Annotated[Path | None, typer.Option("--chip", metavar="PATH", help="The machine's constants, from `tftune calibrate`.")] = None,
     as_json: Json = False,
 ) -> None:
     """Find the fastest config of each shape; every trial is stored, and the same command resumes after a stop."""
@@ -102,7 +101,7 @@ def search(
     variants = _known_variants(known, variant or [])
     budget_s = None if budget is None else seconds(budget)
     drill = make_drill(inject, seed, on)
-    machine = find_target(on, target)
+    machine = find_target(on, target, chip)
     wanted = read_shapes(known, shapes or ["paper"], machine.gpus)
     check_worlds(wanted, machine, gpus)
     word = tables.BENCH_WORDS["drill" if drill else on]
@@ -200,6 +199,12 @@ def report(
         page = Page(source.op, source.target, source.bench, source.trials, source.runs, trees_or_reasons(source))
         for path in write(page, out):
             print(path)
+
+
+for _command in ("select", "explain", "verify", "diff", "doctor"):
+    app.command(_command)(getattr(artifact_commands, _command))
+for _command in ("audit", "calibrate"):
+    app.command(_command)(getattr(chip_commands, _command))
 
 
 def _source(op: str, target: str | None, bench: str | None, db: Path) -> Source:

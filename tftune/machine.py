@@ -33,8 +33,18 @@ def seconds(text: str) -> float:
     return float(match[1]) * UNITS[match[2]]
 
 
-def find_target(on: str, name: str | None) -> Target:
-    """The target of a search: found out on a node, where a name given must agree, and named elsewhere."""
+def find_target(on: str, name: str | None, chip: Path | None = None) -> Target:
+    """The target of a search, with the constants of a calibration where there is one; raises ValueError where they do not agree."""
+    target = _named_or_found(on, name)
+    if chip is None:
+        return target
+    from tftune.db.chip_file import calibrated
+
+    return calibrated(target, chip)
+
+
+def _named_or_found(on: str, name: str | None) -> Target:
+    """Found out on a node, where a name given must agree, and named elsewhere."""
     given = Target.parse(name) if name else None
     if on != "node":
         if given is None:

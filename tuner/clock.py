@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Call = Callable[[Any, Any, Any], None]
 Operands = Sequence[tuple[Any, Any, Any]]
-_SLEEP_CYCLES = 200_000
+SLEEP_CYCLES = 200_000
 """About 0.1 ms at 1.8 GHz: the host queues a whole round behind it, so that no launch is on the clock in graph mode."""
 
 
@@ -69,7 +69,7 @@ def graph_rounds(graphs: Sequence[GraphCall], rounds: int, start_together: Calla
     for _ in range(rounds + 1):
         for graph, pairs in zip(graphs, events, strict=True):
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            torch.cuda._sleep(_SLEEP_CYCLES)
+            torch.cuda._sleep(SLEEP_CYCLES)
             start_together()
             start.record()
             graph.replay()

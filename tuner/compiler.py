@@ -78,9 +78,7 @@ class CompilePool:
     def _key(self, shape: Shape, config: Config) -> Any:
         """What decides the binary: None for library calls."""
         source = operation(shape.op).module("host").kernel_source(shape, config, self._chip)
-        if source is None:
-            return None
-        return (source.kernel.fn.__name__, *sorted((*source.types.items(), *source.constants.items(), *source.options.items()), key=str))
+        return None if source is None else source.key
 
     def close(self) -> None:
         """End the processes, one that hangs in a compiler included: `shutdown` alone would leave the interpreter waiting for it."""

@@ -35,8 +35,8 @@ SEARCH_SHARE = 0.8
 """Of a wall-clock budget; the rest is for the final stage."""
 SETTLE_SHARE, COMPILE_S = 0.5, 1800.0
 """Of the time for searching, and in seconds, how long a pool may compile before the first trial."""
-PREDICTED = 3
-"""Configs of each variant that the model may name."""
+PREDICTED = 8
+"""Configs that the model may name, besides the best of each variant."""
 PREDICTED_FROM = 4096
 """Feasible configs that the model is asked about at most; of more, a random part."""
 NEAREST = 2
@@ -338,7 +338,7 @@ class _SearchStage:
         return [config for config in self._former.near(*place, NEAREST) if config.variant in self.variants]
 
     def _predicted(self, place: Place) -> list[Config]:
-        """The best configs of each variant in the model's opinion, of all feasible ones or a random part of them."""
+        """The model's best, of all feasible configs or a random part of them."""
         hint = self._hint(place)
         if hint is None:
             return []
@@ -346,11 +346,17 @@ class _SearchStage:
         if len(configs) > PREDICTED_FROM:
             part = np.random.default_rng(self.seed).choice(len(configs), PREDICTED_FROM, replace=False)
             configs = tuple(configs[number] for number in part)
-        ranked = sorted(configs, key=hint)
-        return [config for name in self.variants for config in [c for c in ranked if c.variant == name][:PREDICTED]]
+        return likeliest(configs, hint)
 
     def _winners(self, shape: Shape, mode: str) -> list[Config]:
         """Of the nearest other shapes that were searched in this mode."""
         others = sorted((place for place in self.rows.places(mode) if place[0] != shape), key=lambda place: distance(shape, place[0]))
         won = [winners for place in others if (winners := self.rows.winners(place))]
         return [config for winners in won[:NEAREST] for config in winners]
+
+
+def likeliest(configs: Iterable[Config], hint: Hint) -> list[Config]:
+    """The best of each variant in the model's opinion, then the best of all."""
+    ranked = sorted(configs, key=hint)
+    first = {config.variant: config for config in reversed(ranked)}
+    return list(dict.fromkeys([*(config for config in ranked if config is first[config.variant]), *ranked[:PREDICTED]]))

@@ -125,6 +125,16 @@ def _registers(config: Config, chip: Chip) -> float:
     return config["block_m"] * config["block_n"] / (config["num_warps"] * chip.lanes)
 
 
+def _fits_registers(config: Config, chip: Chip) -> bool:
+    """CDNA: 512 registers of 4 bytes for a thread, and half of them where two waves share a SIMD. Besides accumulators, a thread holds its
+    part of the next step's tiles, and as much again on its way to the matrix units. Of 961 audited kernels (db/audits/mi300x8) this refuses
+    all that spill, and hardly any other."""
+    if config["num_warps"] == 4 and config["waves_per_eu"] != 2:
+        return True
+    held = (config["block_m"] + config["block_n"]) * config["block_k"] / 2 / (config["num_warps"] * chip.lanes)
+    return bool(_registers(config, chip) + 2 * held < 128)
+
+
 def _shared_bytes(shape: AllGatherGemm, config: Config, chip: Chip) -> int:
     """Tiles of A and B that the pipeline keeps. CDNA3 holds one stage in registers (Triton's stream pipeliner)."""
     stages = config["num_stages"] - (chip.lanes == 64)
@@ -171,6 +181,8 @@ RULES = (
          lambda s, c, chip: chip is None or c["num_warps"] == 4 or _registers(c, chip) >= 8, _TILED),
     Rule("a thread may hold at most 128 fp32 accumulators: take a smaller tile or more warps",
          lambda s, c, chip: chip is None or _registers(c, chip) <= 128, _TILED),
+    Rule("where two waves share a SIMD (8 waves, or waves_per_eu=2) a thread has 256 registers, and would spill: take a smaller tile",
+         lambda s, c, chip: chip is None or chip.lanes == 32 or _fits_registers(c, chip), _TILED, learned=True),
     Rule("the pipeline's tiles must fit the chip's shared memory: take a smaller tile or fewer stages",
          lambda s, c, chip: chip is None or _shared_bytes(s, c, chip) <= chip.shared_bytes, _TILED),
     Rule("descriptor loads need a shard's columns to be a multiple of block_k, and N of 8",

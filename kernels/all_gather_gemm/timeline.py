@@ -1,129 +1,286 @@
-"""How the variants of all_gather_gemm spend their time: which stages of a machine follow, and which overlap. Standard library only.
+"""How the variants of all_gather_gemm spend their time: the lanes of one call, for `tftune.models.timeline` to play.
 
-The machine is handed in by `models/timeline.py`, so that kernels know nothing of models.
+A fused call has two lanes: the programs that communicate, chunk after chunk, and those that compute, wave of tiles after wave. All
+programs of a lane go in step; of a wave, the tile stands for all whose rows come last. Standard library only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.space import Config
+from tftune.kernels.stages import LAUNCH, MEMORY, WAIT, Call, Gate, Stage
 
-COPY_START_US, COPY_HOST_US = 2.5, 4.0
-"""From one copy to the next in a stream, and the host's time to queue one: 4 bytes between 2 H200, 2026-11-21 (docs/measured.md)."""
 _DEFAULTS = {variant: {choice.name: choice.default for choice in choices} for variant, choices in SPACE.variants.items()}
+FINE = 12
+"""Waits within the first wave that are played one by one, and waves after it; of more, some together."""
+LAST_WAVE = 0.8
+"""Of an unfilled last wave, what it costs beyond its share: 1 if the busy units gained nothing from the idle ones.
+Fitted with the constants of H200 (kernels/chips.py)."""
 
 
-def timeline(machine: Any, shape: AllGatherGemm, config: Config, mode: str) -> float:
-    """Predicted microseconds of one call. `machine`: a `tftune.models.timeline.Machine`, whose stages this adds up."""
+def describe(costs: Any, shape: AllGatherGemm, config: Config, mode: str) -> Call:
+    """The lanes of one call. `costs`: a `tftune.models.costs.Costs`, handed in so that kernels know nothing of models."""
     knobs = _DEFAULTS[config.variant] | dict(config.knobs)
-    return _VARIANTS[config.variant](machine, shape, knobs, mode)
+    if config.variant == "bsp":
+        return _bsp(costs, shape, str(knobs["form"]), mode)
+    if config.variant == "bsp_chunked":
+        return _bsp_chunked(costs, shape, knobs, mode)
+    return _fused(costs, shape, config.variant, knobs, mode)
 
 
-def _gemm_bytes(shape: AllGatherGemm) -> int:
-    return shape.element_bytes * (shape.k * (shape.m + shape.n) + shape.m * shape.n)
+def _bsp(costs: Any, shape: AllGatherGemm, form: str, mode: str) -> Call:
+    """All-gather, a copy that makes A whole (before it, of the shard alone, where transposed), and the library's GEMM."""
+    gather = costs.all_gather(shape.shard_bytes, shape.world)
+    copied = 2 * (shape.gathered_bytes if form == "gather_copy" else shape.shard_bytes)
+    copy = Stage(costs.memory_us(copied), copied, tax=MEMORY)
+    size = shape.element_bytes * (shape.k * (shape.m + shape.n) + shape.m * shape.n)
+    gemm_us = costs.library_gemm_us(shape.flops, size)
+    ours_us = costs.library_gemm_us(shape.flops, size - shape.gathered_bytes)
+    kernels = {"gather": [gather], "gather_copy": [gather, copy], "local_transpose": [copy, gather]}[form]
+    lanes = costs.in_order(mode, [*kernels, Stage(ours_us)])
+    lanes[-1].append(Stage(gemm_us - ours_us, tax=MEMORY))  # what reading the gathered A back adds
+    return Call(lanes, shape.world)
 
 
-def _bsp(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: str) -> float:
-    """All-gather, then a copy that makes A whole (before it, of the shard alone, where transposed), then the library's GEMM."""
-    copied = {"gather_copy": shape.gathered_bytes, "local_transpose": shape.shard_bytes, "gather": 0}[knobs["form"]]
-    return float(
-        machine.all_gather_us(shape.shard_bytes, shape.world, mode)
-        + machine.launch_us(mode, 2 if copied else 1)
-        + machine.hbm_us(2 * copied)
-        + machine.library_gemm_us(shape.flops, _gemm_bytes(shape))
-    )
+def _bsp_chunked(costs: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: str) -> Call:
+    """Copy engines send chunk after chunk; the library multiplies each behind a small kernel that waits for it, own rows first along M."""
+    peers, rows, pieces = shape.world - 1, shape.shard_rows, list[int]()
+    while (done := sum(pieces)) < rows:
+        size = knobs["first_rows"] * knobs["growth"] ** len(pieces)
+        pieces.append(size if rows - done >= 2 * size else rows - done)
+    row_bytes, others = shape.shard_columns * shape.element_bytes, peers if shape.shard == "m" else 1
+    copies = [costs.engine_copies(peers, piece * row_bytes, shape.world, knobs["copy_streams"], mode) for piece in pieces]
+    own = [Stage(_rows_us(costs, shape, rows))] if shape.shard == "m" else [Stage(costs.memory_us(2 * shape.shard_bytes), tax=MEMORY)]
+    found = [costs.triton_launch(mode), *own]
+    for number, piece in enumerate(pieces):
+        arrived = Gate(0, (number + 1) * peers, costs.chip.flag_us)
+        launches = costs.chip.graph_launch_us if mode == "graph" else costs.chip.library_call_us
+        found += [Stage(launches, after=arrived, tax=LAUNCH), Stage(_rows_us(costs, shape, piece * (others if shape.shard == "m" else 1)))]
+    return Call((copies, [*found, Stage(costs.chip.skew_us, tax=WAIT)]), shape.world)
 
 
-def _push(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: str) -> float:
-    """Chunks go to each peer while the rest computes, this rank's own part first; what arrives late is waited for."""
-    chunks, chunk_bytes, run_bytes = _chunks(shape, knobs)
-    items = chunks * (shape.world - 1)
-    programs = min(knobs["comm_programs"], max(items, 1))
-    item_us = machine.exchange_us(chunk_bytes, programs, shape.world, run_bytes)
-    gemm_us = _gemm(machine, shape, knobs, remote_us=0.0)
-    first_us = item_us + machine.chip.flag_us
-    late_us = max(first_us - gemm_us / shape.world, 0.0)
-    busy_us = machine.overlap(gemm_us, ceil(items / programs) * item_us + machine.chip.flag_us)
-    return float(_frame(machine, mode) + busy_us + late_us)
+def _rows_us(costs: Any, shape: AllGatherGemm, rows: int) -> float:
+    """The library's GEMM on so many rows of A."""
+    size = shape.element_bytes * (shape.k * (rows + shape.n) + rows * shape.n)
+    return float(costs.library_gemm_us(2 * rows * shape.n * shape.k, size))
 
 
-def _push_ce(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: str) -> float:
-    """Copies follow each other over the link, each behind a start of its own, while every unit computes; one small kernel goes before."""
-    chunks, chunk_bytes, _ = _chunks(shape, knobs)
-    copies = chunks * (shape.world - 1)
-    gemm_us = _gemm(machine, shape, knobs, remote_us=0.0)
-    late_us = max(_copies_us(machine, shape, 1, chunk_bytes, mode) - gemm_us / shape.world, 0.0)
-    moved_us = _copies_us(machine, shape, copies, chunk_bytes, mode, knobs["copy_streams"])
-    return float(machine.launch_us(mode, 1) + _frame(machine, mode) + machine.overlap(gemm_us, moved_us) + late_us)
+class _Chunks(NamedTuple):
+    """How a shard is cut into flags, and in which order its chunks move."""
+
+    rows: int
+    """Chunks of rows."""
+    columns: int
+    """Chunks of columns of a shard."""
+    blocks: int
+    """Copies of four 16-byte accesses of each thread that one chunk takes."""
+    steps: int
+    """Chunks along the whole K, each with its own wait."""
+    order: str
+    band: int
+    """Row chunks of one group of tiles."""
+
+    @classmethod
+    def of(cls, shape: AllGatherGemm, knobs: dict[str, Any], lanes: int) -> _Chunks:
+        rows, columns = min(knobs["rows_per_flag"], shape.shard_rows), min(knobs["k_per_flag"], shape.shard_columns)
+        wide = min(knobs["k_per_flag"], 1024, 1 << (shape.shard_columns - 1).bit_length())
+        high = max(1, min(knobs["rows_per_flag"], knobs["num_warps"] * lanes * 32 // wide))
+        along = ceil(shape.shard_columns / columns)
+        steps = along * (shape.world if shape.shard == "k" else 1)
+        band = ceil(knobs["group_m"] * knobs["block_m"] / knobs["rows_per_flag"])
+        return cls(ceil(shape.shard_rows / rows), along, ceil(rows / high) * ceil(columns / wide), steps, knobs.get("order", "chunk"), band)
+
+    def place(self, row: int, column: int, peer: int, peers: int) -> int:
+        """Which copy moves a chunk to (or from) a peer, peers counted as they are needed: `gemm.chunk_and_peer` the other way round."""
+        if self.order == "chunk":
+            return (row * self.columns + column) * peers + peer
+        if self.order == "column":
+            return (column * self.rows + row) * peers + peer
+        first = row // self.band * self.band
+        height = min(self.rows - first, self.band)
+        return first * self.columns * peers + (peer * self.columns + column) * height + row - first
 
 
-def _bsp_chunked(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: str) -> float:
-    """The first chunk's flight, behind the own rows' GEMM where A is sharded along M, then a GEMM of each chunk and a wait before it."""
-    first = min(knobs["first_rows"], shape.shard_rows)
-    chunks = 1 if first == shape.shard_rows else 2 if knobs["growth"] > 1 else ceil(shape.shard_rows / first)
-    gemms = chunks + (shape.shard == "m")
-    gemm_us = machine.library_gemm_us(shape.flops / gemms, _gemm_bytes(shape) / gemms) * gemms
-    first_us = _copies_us(machine, shape, shape.world - 1, shape.shard_bytes * first / shape.shard_rows, mode)
-    moved_us = _copies_us(machine, shape, chunks * (shape.world - 1), shape.shard_bytes / chunks, mode, knobs["copy_streams"])
-    late_us = max(first_us - (gemm_us / shape.world if shape.shard == "m" else 0.0), 0.0)
-    return float(machine.launch_us(mode, 1 + 2 * gemms) + machine.overlap(gemm_us, moved_us) + late_us)
+class _Exchange(NamedTuple):
+    """The lane of the communicating programs, whose units are rounds: copies of each program."""
+
+    stages: list[Stage]
+    chunks: _Chunks
+    arrived: Callable[[int, int, int], float]
+    """Rounds after which a chunk (of rows, of columns) of a peer is there. Peers are counted as they are needed."""
 
 
-def _copies_us(machine: Any, shape: AllGatherGemm, copies: int, copy_bytes: float, mode: str, streams: int = 1) -> float:
-    """Copies and their flags', in streams that share the link; the host queues them one by one where nothing is captured."""
-    link_us = copies * copy_bytes / machine.chip.link_rate(shape.world)
-    return float(max(link_us + copies * 2 * COPY_START_US / streams, copies * 2 * COPY_HOST_US * (mode == "eager")))
+def _push(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int) -> _Exchange:
+    """Each program stores chunk after chunk to peer after peer, with a signal for each."""
+    peers, sent = shape.world - 1, shape.shard_bytes * (shape.world - 1)
+    rounds = ceil(chunks.rows * chunks.columns * peers / programs)
+    stage = Stage(rounds * costs.copy_us(chunks.blocks, 1), sent, sent * _one_by_one(costs, shape, chunks), rounds)
+    return _Exchange([stage] if peers else [], chunks, lambda row, column, peer: chunks.place(row, column, peer, peers) // programs + 1)
 
 
-def _staged(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: str) -> float:
-    """As push, but each program stages its chunks, then loads those of its namesakes: two flights before the first chunk is there."""
-    chunks, chunk_bytes, run_bytes = _chunks(shape, knobs)
-    programs = min(knobs["comm_programs"], chunks)
-    item_us = machine.staging_us(chunk_bytes, shape.world)
-    staged_us = ceil(chunks / programs) * item_us
-    pulled_us = machine.exchange_us(chunk_bytes, programs, shape.world, run_bytes)
-    gemm_us = _gemm(machine, shape, knobs, remote_us=0.0)
-    late_us = max(staged_us + pulled_us + 2 * machine.chip.flag_us - gemm_us / shape.world, 0.0)
-    moved_us = staged_us + ceil(chunks / programs) * (shape.world - 1) * pulled_us + 2 * machine.chip.flag_us
-    return float(_frame(machine, mode) + machine.overlap(gemm_us, moved_us) + late_us)
+def _one_by_one(costs: Any, shape: AllGatherGemm, chunks: _Chunks) -> float:
+    """How many times longer links are busy where one peer is served after another: private links are then idle but for one."""
+    return costs.chip.link_rate(shape.world) / costs.chip.link_bytes_per_us if chunks.order == "group" else 1.0
 
 
-def _pull(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: str) -> float:
-    """Staging and its flags, then a GEMM that loads each remote tile of A once for each tile of columns."""
-    chunks, chunk_bytes, _ = _chunks(shape, knobs)
-    item_us = machine.staging_us(chunk_bytes, shape.world)
-    staged_us = ceil(chunks / knobs["comm_programs"]) * item_us
-    remote_bytes = shape.shard_bytes * (shape.world - 1) * ceil(shape.n / knobs["block_n"])
-    gemm_us = _gemm(machine, shape, knobs, remote_us=machine.chip.flag_us * (1 - 1 / shape.world))
-    late_us = max(item_us + machine.chip.flag_us - gemm_us / shape.world, 0.0)
-    busy_us = machine.overlap(gemm_us, machine.pull_us(remote_bytes, shape.world), staged_us)
-    return float(_frame(machine, mode) + busy_us + late_us)
+def _stage(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int) -> _Exchange:
+    """Each program copies its chunks to where peers can read them, with a signal to every peer for each."""
+    rounds = ceil(chunks.rows * chunks.columns / programs)
+    stage = Stage(rounds * costs.copy_us(chunks.blocks, shape.world - 1), 2 * shape.shard_bytes, 0.0, rounds)
+    return _Exchange([stage], chunks, lambda row, column, peer: chunks.place(row, column, 0, 1) // programs + 1)
 
 
-def _frame(machine: Any, mode: str) -> float:
-    """The launch, and the closing barrier in which the last program advances the epoch."""
-    return float(machine.launch_us(mode, triton=True) + machine.chip.flag_us)
+def _pull_once(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int) -> _Exchange:
+    """As `_stage`; then each program copies the chunks of its namesakes on every peer into the inbox, and signals to its own rank."""
+    staged, peers = _stage(costs, shape, chunks, programs), shape.world - 1
+    turns, moved = ceil(chunks.rows * chunks.columns / programs), shape.shard_bytes * (shape.world - 1)
+    alone_us = turns * peers * costs.copy_us(chunks.blocks, 1, remote=True)
+    pulled = Stage(alone_us, moved, moved * _one_by_one(costs, shape, chunks), turns * peers, Gate(0, 1, costs.chip.flag_us))
+
+    def arrived(row: int, column: int, peer: int) -> float:
+        turn = chunks.place(row, column, 0, 1) // programs
+        return turns + 1 + (peer * turns + turn if chunks.order == "group" else turn * peers + peer)
+
+    return _Exchange([*staged.stages, pulled] if peers else staged.stages, chunks, arrived)
 
 
-def _chunks(shape: AllGatherGemm, knobs: dict[str, Any]) -> tuple[int, float, int]:
-    """Flags of one source, the mean bytes that one covers, and its contiguous bytes."""
-    chunks = ceil(shape.shard_rows / knobs["rows_per_flag"]) * ceil(shape.shard_columns / knobs["k_per_flag"])
-    return chunks, shape.shard_bytes / chunks, min(knobs["k_per_flag"], shape.shard_columns) * shape.element_bytes
+def _by_engine(costs: Any, shape: AllGatherGemm, chunks: _Chunks, streams: int, mode: str) -> _Exchange:
+    """Copy engines store chunk after chunk to peer after peer."""
+    peers = shape.world - 1
+    copies = chunks.rows * peers
+    stage = costs.engine_copies(copies, shape.shard_bytes / chunks.rows, shape.world, streams, mode)
+    return _Exchange([stage] if peers else [], chunks, lambda row, column, peer: row * peers + peer + 1)
 
 
-def _gemm(machine: Any, shape: AllGatherGemm, knobs: dict[str, Any], remote_us: float) -> float:
-    """The tiled GEMM on the units that do not communicate; its loop starts anew at each column chunk, and polls each row chunk's flag."""
-    columns = ceil(shape.shard_columns / knobs["k_per_flag"]) * (shape.world if shape.shard == "k" else 1)
-    flags = ceil(min(knobs["block_m"], shape.m) / min(knobs["rows_per_flag"], shape.shard_rows))
-    communicating = knobs["comm_programs"] * (0.5 if knobs["schedule"] == "dynamic" else 1)  # half of the time, assumed
-    units = max(int(machine.chip.units - communicating), 1)
-    tile = machine.tile(knobs)
-    restarts, by_descriptor = columns * (1 + flags) / 2, knobs.get("loads") == "descriptor"
-    return float(machine.tile_gemm_us(shape.m, shape.n, shape.k, shape.element_bytes, tile, units, restarts, remote_us, by_descriptor))
+_EXCHANGES = {"push": _push, "staged": _pull_once, "pull": _stage}
 
 
-_VARIANTS = {"bsp": _bsp, "push": _push, "staged": _staged, "pull": _pull, "push_ce": _push_ce, "bsp_chunked": _bsp_chunked}
+def _fused(costs: Any, shape: AllGatherGemm, variant: str, knobs: dict[str, Any], mode: str) -> Call:
+    """Launch, the two lanes, and the end of the call, when the communicating programs have ended, too, and the last rank has come."""
+    by_descriptor = knobs.get("loads") == "descriptor"
+    launch = costs.triton_launch(mode, 3 if by_descriptor else 0)
+    programs = knobs["comm_programs"]
+    chunks = _Chunks.of(shape, knobs, costs.chip.lanes)
+    if variant == "push_ce":
+        exchange = _by_engine(costs, shape, chunks, knobs["copy_streams"], mode)
+        launch = launch._replace(us=launch.us + costs.chip.graph_launch_us)  # behind the small kernel that stages the epoch
+    else:
+        exchange = _EXCHANGES[variant](costs, shape, chunks, programs)
+    units = max(costs.chip.units - programs, 1)
+    communicating = [launch._replace(units=0.0), *exchange.stages]
+    computing = _Computing(costs, shape, variant, knobs, exchange, units).stages()
+    ended = Gate(0, sum(stage.units for stage in communicating))
+    closing = Stage(costs.chip.skew_us, after=ended, tax=WAIT)
+    joined = 1 + programs / units if knobs["schedule"] == "dynamic" else 1.0
+    return Call((communicating, [launch, *computing, closing]), shape.world, joined)
+
+
+class _Computing:
+    """The lane of the computing programs, wave after wave of tiles (or of their parts)."""
+
+    def __init__(self, costs: Any, shape: AllGatherGemm, variant: str, knobs: dict[str, Any], exchange: _Exchange, units: int) -> None:
+        self.costs, self.shape, self.knobs, self.exchange, self.units = costs, shape, knobs, exchange, units
+        self.tile = costs.tile(knobs)
+        self.tiles_m, self.tiles_n = ceil(shape.m / self.tile.block_m), ceil(shape.n / self.tile.block_n)
+        self.pulls = variant == "pull"
+
+    def _chunk_us(self) -> float:
+        """One chunk of K of one tile: the pipeline fills, then step after step."""
+        knobs, shape, tile = self.knobs, self.shape, self.tile
+        load_us = self.costs.load_us(shape.world, self.pulls)
+        steps = max(1, ceil(min(knobs["k_per_flag"], shape.shard_columns) / tile.block_k))
+        step_us = self.costs.step_us(tile, shape.m, shape.element_bytes, load_us, knobs.get("loads") == "descriptor")
+        return float(load_us + steps * step_us)
+
+    def _poll_us(self) -> float:
+        """The flags of one chunk of K of one tile, one after another."""
+        shape, rows = self.shape, min(self.tile.block_m, self.shape.m)
+        flags = ceil(min(rows, shape.shard_rows) / self.knobs["rows_per_flag"])
+        owners = ceil(rows / shape.shard_rows) if shape.shard == "m" else 1
+        return float(self.costs.chip.poll_us * flags * owners)
+
+    def _end_us(self) -> float:
+        """What follows a tile's last step: where it has parts, adding them up; where tiles are claimed, the next claim."""
+        split = self.tile.split_k
+        works = self.tiles_m * self.tiles_n * split
+        parts_us = self.costs.add_parts_us(self.tile, min(works, self.units)) if split > 1 else 0.0
+        return float(parts_us + (self.costs.chip.poll_us if self.knobs["schedule"] == "dynamic" else 0.0))
+
+    def _last_row(self, wave: int) -> int:
+        """The row after the last of a wave's tiles, in the order of `gemm.tile_order`."""
+        tile = min((wave + 1) * self.units / self.tile.split_k, self.tiles_m * self.tiles_n) - 1
+        group, within = divmod(max(int(tile), 0), self.tile.group_m * self.tiles_n)
+        height = min(self.tile.group_m, self.tiles_m - group * self.tile.group_m)
+        return (group * self.tile.group_m + min(within + 1, height)) * self.tile.block_m
+
+    def _needed(self, wave: int) -> tuple[int, int] | None:
+        """The last chunk of rows that a wave needs, and of which peer, A being sharded along M; None where it needs its own rows only.
+        Along K every peer has some of each row: the first."""
+        rows, last = self.shape.shard_rows, self._last_row(wave)
+        if self.shape.shard == "k":
+            return ceil(min(last, rows) / self.knobs["rows_per_flag"]) - 1, 0
+        if last <= rows:
+            return None
+        peer = min((last - 1) // rows, self.shape.world - 1) - 1
+        whole = self.tile.block_m > rows or (peer and self.exchange.chunks.order != "group")
+        return ceil((rows if whole else min(last - (peer + 1) * rows, rows)) / self.knobs["rows_per_flag"]) - 1, peer
+
+    def stages(self) -> list[Stage]:
+        """The first wave chunk by chunk of K, the others each at once; what they move is spread evenly over their time."""
+        chunk_us, columns = self._chunk_us(), self.exchange.chunks.columns
+        late_us, end_us = chunk_us + self._poll_us(), self._end_us()
+        chunks = range(self.tile.split_k - 1, self.exchange.chunks.steps, self.tile.split_k)
+        own = len([chunk for chunk in chunks if chunk < columns]) if self.shape.shard == "k" else 0
+        own_us, rest_us = own * chunk_us, (len(chunks) - own) * late_us + end_us
+        found = [Stage(own_us), *self._first_wave(chunks[own:], late_us, end_us)]
+        waves, peers = self._waves(), self.shape.world - 1
+        blocks = min(ceil(waves - 1), FINE)
+        for number in range(blocks):
+            each = (waves - 1) / blocks
+            needed = self._needed(ceil(waves) - 1 if number == blocks - 1 else int(1 + number * each))
+            if needed and self.shape.shard == "k":
+                needed = needed[0], peers - 1
+            found += [Stage(own_us * each), Stage(rest_us * each, after=self._gate(needed, columns - 1))]
+        return self._loaded(found)
+
+    def _waves(self) -> float:
+        waves = self.tiles_m * self.tiles_n * self.tile.split_k / self.units
+        return max(1.0, waves + LAST_WAVE * (ceil(waves) - waves))
+
+    def _first_wave(self, chunks: range, late_us: float, end_us: float) -> list[Stage]:
+        """The peers' chunks as they come. Of a tile's parts, which take chunks in turn, the last: it has the fewest own chunks before."""
+        columns, needed = self.exchange.chunks.columns, self._needed(0)
+        each = max(1, ceil(len(chunks) / FINE))
+        found = []
+        for first in range(0, len(chunks), each):
+            some = chunks[first : first + each]
+            peer, column = divmod(some[0], columns)
+            if needed and self.shape.shard == "k":
+                needed = needed[0], peer - 1
+            found.append(Stage(len(some) * late_us, after=self._gate(needed, column)))
+        return [*found, Stage(end_us)]
+
+    def _gate(self, needed: tuple[int, int] | None, column: int) -> Gate | None:
+        if needed is None or self.shape.world == 1:
+            return None
+        row, peer = needed
+        return Gate(0, self.exchange.arrived(row, column, peer), self.costs.chip.flag_us)
+
+    def _loaded(self, stages: list[Stage]) -> list[Stage]:
+        """The stages that take any time, with their shares of what all of them move."""
+        shape, tile, alone_us = self.shape, self.tile, sum(stage.us for stage in stages)
+        spread_us = self.costs.spread_us(shape.m, shape.n, shape.k, shape.element_bytes, tile, self.units, self.knobs["xcds"])
+        power_us = shape.flops / self.costs.chip.matrix_flops_per_us
+        times = self.costs.overlap(max(alone_us, power_us), spread_us) / alone_us
+        memory = self.costs.traffic(shape.m, shape.n, shape.k, shape.element_bytes, tile, self.units // tile.split_k)
+        pulled = shape.shard_bytes * (shape.world - 1) * self.tiles_n / self.costs.pull_share if self.pulls else 0.0
+        return [
+            Stage(times * stage.us, memory * stage.us / alone_us, pulled * stage.us / alone_us, after=stage.after)
+            for stage in stages
+            if stage.us > 0
+        ]

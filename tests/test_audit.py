@@ -1,0 +1,140 @@
+"""The audit: what assembly states, what is compiled, the rows, and that the rules refuse what the committed rows show to spill."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tftune import auditing
+from tftune.db.audit import Audit, Resources, read_audits, write_audits
+from tftune.db.target import Target
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.registry import operation
+from tftune.kernels.space import Config
+from tftune.tuner import audit
+
+ROOT = Path(__file__).resolve().parent.parent
+OP, TARGET = operation("all_gather_gemm"), Target.parse("mi300x8")
+SHAPE = AllGatherGemm(8192, 3584, 8192, 8)
+NEEDS = Resources(vgprs=128, sgprs=60, shared_bytes=32_768, spilled_bytes=0, waves_per_simd=4, mfmas=64, remote_bytes=16)
+ASSEMBLY = """
+\tglobal_store_dword v0, v1, s[0:1]
+\tglobal_store_dwordx4 v[0:1], v[2:5], off
+\tglobal_store_dwordx4 v[0:1], v[6:9], off sc0 sc1
+\tglobal_load_dwordx2 v[0:1], v[2:3], off
+\tglobal_load_dwordx2 v[0:1], v[4:5], off
+\tglobal_load_dwordx4 v[0:3], v[4:5], off
+\tbuffer_store_dword v1, off, s[0:3], 0
+\tv_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[6:7], v[0:3]
+; Occupancy: 2
+    .private_segment_fixed_size: 60
+    .sgpr_count:     73
+    .vgpr_count:     256
+"""
+
+
+def row(config: Config, resources: Resources | None = NEEDS, **changes: str) -> Audit:
+    return replace(Audit("all_gather_gemm", "n=3584,k=8192,world=8", config, "gfx942", "3.7.1", "abc", resources), **changes)
+
+
+def test_what_assembly_states() -> None:
+    expected = Resources(256, 73, 49_152, spilled_bytes=60, waves_per_simd=2, mfmas=1, remote_bytes=16)
+    assert audit.resources(ASSEMBLY, 49_152, "push") == audit.resources(ASSEMBLY, 49_152, "pull") == expected
+    with pytest.raises(ValueError, match="does not state its vgprs: is it of an AMD target"):
+        audit.resources(".visible .entry push()", 0, "push")
+
+
+def test_why_a_kernel_is_refused() -> None:
+    assert NEEDS.why_refused(65_536) is None
+    assert replace(NEEDS, spilled_bytes=60).why_refused(65_536) == "it spills: each thread keeps 60 bytes of registers in scratch memory"
+    assert replace(NEEDS, shared_bytes=65_537).why_refused(65_536) == "it needs 65537 bytes of LDS and there are 65536"
+
+
+def test_rows_come_back_from_their_file_sorted_and_a_cut_line_is_left_out(tmp_path: Path) -> None:
+    rows = [row(Config("push", block_m=64)), row(Config("pull"), None, failure="CompilationError: no")]
+    path = tmp_path / "a" / "rows.jsonl"
+    assert read_audits(path) == []
+    write_audits(path, rows)
+    assert set(read_audits(path)) == set(rows) and path.read_text() == "".join(sorted(path.read_text().splitlines(keepends=True)))
+    path.write_text(path.read_text() + '{"op": "all')
+    assert len(read_audits(path)) == 2
+    path.write_text('{"op": 1}\n' + rows[0].to_json() + "\n")
+    with pytest.raises(ValueError, match=r"line 1 of .*rows\.jsonl is no row of an audit"):
+        read_audits(path)
+
+
+def test_each_distinct_kernel_is_compiled_once_also_what_a_learned_rule_refuses() -> None:
+    wanted = audit.worth_auditing(OP, TARGET, 2)
+    sources = [OP.module("host").kernel_source(*pair, TARGET.chip).key for pair in wanted]
+    assert len(sources) == len(set(sources)) > 300
+    spilling = Config("push", block_m=256, block_n=256, block_k=64, num_warps=8, num_stages=2)
+    assert "would spill" in (OP.space.why_invalid(SHAPE, spilling, TARGET.chip) or "")
+    assert OP.space.complete(spilling) in [OP.space.complete(config) for _, config in wanted]
+
+
+def test_a_kernel_is_compiled_and_read_here() -> None:
+    small = AllGatherGemm(16, 64, 512, 2)
+    found = audit.compile_and_read(small, Config("push", block_m=16, block_n=32, rows_per_flag=16, group_m=1), TARGET, "gfx942")
+    assert found.resources is not None and not found.failure
+    assert found.resources.mfmas > 0 and found.resources.remote_bytes == 16 and found.resources.why_refused(65_536) is None
+    assert found.shape == "n=64,k=512,world=2" and dict(found.config.knobs) == dict(block_m=16, block_n=32, group_m=1, rows_per_flag=16)
+
+
+def test_a_command_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has a row is not compiled again."""
+    pairs = [(SHAPE, Config("push", block_m=rows)) for rows in (64, 128)]
+    compiled: list[Config] = []
+
+    def compile_all(missing: list[tuple[AllGatherGemm, Config]], target: Target, arch: str, workers: int) -> list[Audit]:
+        compiled.extend(config for _, config in missing)
+        return [audit.row(OP, shape, config, arch, NEEDS) for shape, config in missing]
+
+    monkeypatch.setattr(auditing, "audit", compile_all)
+    path = tmp_path / "rows.jsonl"
+    for number in (1, 2):
+        monkeypatch.setattr(auditing, "worth_auditing", lambda *_, number=number: pairs[:number])
+        assert len(auditing.run_audit(OP, TARGET, "gfx942", 1, path, 1, ())) == number
+    assert compiled == [config for _, config in pairs] and len(read_audits(path)) == 2
+    with pytest.raises(ValueError, match="reads AMD assembly, and sm_90 has another"):
+        auditing.run_audit(OP, TARGET, "sm_90", 1, path, 1, ())
+
+
+def committed(arch: str) -> list[Audit]:
+    return read_audits(ROOT / "db/audits/mi300x8" / f"all_gather_gemm-{arch}.jsonl")
+
+
+def test_committed_rows_the_rules_refuse_what_spills_and_hardly_more() -> None:
+    """Of each kernel that was compiled for gfx942, whatever its source was: the tile decides."""
+    rows = [one for one in committed("gfx942") if one.resources]
+    assert len(rows) > 900 and not [one for one in committed("gfx942") if one.failure]
+    wrongly = []
+    for one in rows:
+        shape = AllGatherGemm.parse(f"m=8192,{one.shape}")
+        learned = [rule for rule in OP.space.rules if rule.learned and rule.applies(one.config.variant)]
+        refused = any(not rule.holds(shape, OP.space.complete(one.config), TARGET.chip) for rule in learned)
+        assert refused or one.resources is None or one.resources.why_refused(TARGET.chip.shared_bytes) is None, one
+        if refused and one.resources and not one.resources.spilled_bytes:
+            wrongly.append(one)
+    assert len(wrongly) <= 0.02 * len(rows), wrongly
+
+
+def test_committed_rows_what_is_shipped_spills_nothing() -> None:
+    """Every default config of every named set, and what the shipped artifact answers, has a row without spills."""
+    found = {(one.shape, one.config): one.resources for one in committed("gfx942")}
+    asked = [
+        (shape, config)
+        for name in OP.shape_sets
+        for shape in OP.shape_sets[name](world=8)
+        for config in OP.space.defaults(shape, TARGET.chip)
+        if OP.module("host").kernel_source(shape, config, TARGET.chip) is not None
+    ]
+    asked += [pair for pair in auditing.shipped(OP, TARGET) if not pair[1].variant.startswith("bsp")]
+    rows = {audit.row(OP, shape, config, "gfx942", NEEDS) for shape, config in asked}
+    known = [found[one.shape, one.config] for one in rows if (one.shape, one.config) in found]
+    assert len(known) > 20 and all(needs and needs.why_refused(TARGET.chip.shared_bytes) is None for needs in known)
+
+
+def test_committed_rows_for_gfx950_have_no_failure() -> None:
+    assert len(committed("gfx950")) > 100 and not [one for one in committed("gfx950") if one.failure]

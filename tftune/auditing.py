@@ -1,0 +1,71 @@
+"""`tftune audit`: what the kernels of a space need of a chip, compiled without one."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from time import monotonic
+
+from tftune.console import note
+from tftune.db.audit import Audit, read_audits, write_audits
+from tftune.db.target import Target
+from tftune.db.trial import MODES
+from tftune.kernels.registry import Operation
+from tftune.kernels.shape import Shape
+from tftune.kernels.space import Config
+from tftune.tuner.audit import audit, row, worth_auditing
+
+SAVED_S = 20.0
+"""Rows are written at least as often, so that a command that is stopped loses little."""
+
+
+def run_audit(
+    op: Operation, target: Target, arch: str, pool: int, path: Path, workers: int | None, extra: Iterable[tuple[Shape, Config]]
+) -> list[Audit]:
+    """Compile what has no row in the file yet, and return the rows of all that is wanted. Raises ValueError for an architecture whose
+    assembly it cannot read."""
+    if not arch.startswith("gfx"):
+        raise ValueError(f"an audit reads AMD assembly, and {arch} has another; take --target mi300x8, or --arch gfx942 or gfx950")
+    wanted = {row(op, shape, config, arch, "").key: (shape, config) for shape, config in worth_auditing(op, target, pool, extra)}
+    kept = {audit.key: audit for audit in read_audits(path)}
+    missing = [pair for key, pair in wanted.items() if key not in kept]
+    there = len(wanted) - len(missing)
+    note(f"{len(wanted):,} distinct kernels of {op.name} for {arch}: {there:,} are in {path}, {len(missing):,} to compile")
+    saved = monotonic()
+    for number, one in enumerate(audit(missing, target, arch, workers or (os.cpu_count() or 1)), 1):
+        kept[one.key] = one
+        if number == len(missing) or monotonic() - saved > SAVED_S:
+            write_audits(path, kept.values())
+            note(f"{number:,} of {len(missing):,} compiled")
+            saved = monotonic()
+    return [kept[key] for key in wanted]
+
+
+def summary(audits: Iterable[Audit], shared_bytes: int) -> Iterator[str]:
+    """What was found, a sentence each."""
+    audits = list(audits)
+    found = [(one, one.resources) for one in audits if one.resources]
+    refused = Counter("spill" if needs.spilled_bytes else "need too much LDS" for _, needs in found if needs.why_refused(shared_bytes))
+    yield f"{len(found):,} kernels, {len(audits) - len(found):,} that did not compile"
+    for why, count in sorted(refused.items()):
+        yield f"{count:,} {why}"
+    if found:
+        vgprs, shared = max(needs.vgprs for _, needs in found), max(needs.shared_bytes for _, needs in found)
+        widths = Counter(needs.remote_bytes for _, needs in found)
+        waves = min(needs.waves_per_simd for _, needs in found)
+        yield f"at most {vgprs} vector registers and {shared:,} bytes of LDS, at least {waves} waves for each SIMD"
+        yield "remote accesses of " + ", ".join(f"{width} bytes ({count:,} kernels)" for width, count in widths.most_common())
+
+
+def shipped(op: Operation, target: Target) -> list[tuple[Shape, Config]]:
+    """What the artifact that is shipped for the target answers to the shapes of every named set; nothing where none is shipped."""
+    from tftune.models.selector import SHIPPED, Selector, read_artifact
+
+    path = SHIPPED / f"{op.name}__{target.name}.json"
+    if not path.exists():
+        return []
+    selector = Selector(read_artifact(path), allow_modelled=True)
+    shapes = [shape for make in op.shape_sets.values() for shape in make(world=target.gpus)]
+    return [(shape, selector.select(shape, mode).config) for shape in shapes for mode in MODES]

@@ -1,0 +1,77 @@
+"""The commands that look at a chip rather than at a search: audit and calibrate. `cli.py` gives them their place in the program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tftune.kernels.registry import operation
+
+if TYPE_CHECKING:
+    from tftune.db.target import Target
+
+Op = Annotated[str, typer.Argument(metavar="OP", help="Operation whose kernels are compiled.")]
+
+
+def audit(
+    op: Op,
+    target: Annotated[str, typer.Option("--target", metavar="TARGET", help="AMD machine, such as mi300x8.")] = "mi300x8",
+    arch: Annotated[str | None, typer.Option("--arch", metavar="ARCH", help="Another architecture, such as gfx950.")] = None,
+    pool: Annotated[int, typer.Option("--pool", min=1, help="Random configs of each variant and shape, besides tiles and defaults.")] = 40,
+    out: Annotated[Path | None, typer.Option("--out", metavar="PATH", help="Where rows are; default: audits/TARGET/OP-ARCH.jsonl.")] = None,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Compilers at once; default: one for each core.")] = None,
+) -> None:
+    """Compile the kernels of the space for an AMD target, without a GPU, and store registers, LDS, spills and more of each."""
+    from tftune.auditing import run_audit, shipped, summary
+    from tftune.db.target import Target
+
+    known, machine = operation(op), Target.parse(target)
+    arch = arch or machine.chip.arch
+    path = out or Path("audits") / machine.name / f"{op}-{arch}.jsonl"
+    for line in summary(run_audit(known, machine, arch, pool, path, workers, shipped(known, machine)), machine.chip.shared_bytes):
+        print(line)
+
+
+def calibrate(
+    out: Annotated[Path | None, typer.Option("--out", metavar="PATH", help="File to write; default: TARGET.chip.json.")] = None,
+    gpus: Annotated[int | None, typer.Option("--gpus", min=2, help="Use this many GPUs; default: all.")] = None,
+    emulated: Annotated[
+        str | None,
+        typer.Option("--emulated", metavar="TARGET", help="Rehearse on emulated ranks as if on this machine; its file is of no use."),
+    ] = None,
+) -> None:
+    """Measure this machine's constants for the model, in under two minutes, and write them to a file for `search --chip`."""
+    from datetime import UTC, datetime
+
+    from tftune.db.chip_file import default_path, write_chip
+    from tftune.db.target import Target, build
+    from tftune.tuner.calibrate import calibrate as ask
+
+    target = Target.parse(emulated) if emulated else _here(gpus)
+    path, constants, kept = out or default_path(target), dict[str, float](), dict[str, str]()
+    for question, found in ask(target, emulated is not None):
+        if isinstance(found, str):
+            kept[question] = found
+            print(f"{question}: kept as kernels/chips.py has it: {found}")
+            continue
+        constants |= found
+        for name, value in found.items():
+            print(f"{question}: {name} = {value:.4g} (kernels/chips.py: {getattr(target.chip, name):.4g})")
+    if emulated:
+        kept["all"] = "emulated ranks: these times mean nothing"
+        constants = {}
+    write_chip(path, target, constants, kept, build(), datetime.now(UTC).isoformat(timespec="seconds"))
+    use = "a rehearsal: nothing was measured" if emulated else f"use them with `tftune search --chip {path}`"
+    print(f"{len(constants)} constants of {target.name} in {path}; {use}")
+
+
+def _here(gpus: int | None) -> Target:
+    """This machine, or so many GPUs of it. Raises ValueError where there are fewer than two."""
+    from tftune.db.target import Target, detect
+
+    found = detect()
+    if (gpus or found.gpus) > found.gpus or found.gpus < 2:
+        raise ValueError(f"a calibration needs 2 GPUs at least, and as many as --gpus says; this machine is {found.name}")
+    return Target.of(found.chip, gpus or found.gpus)

@@ -1,0 +1,113 @@
+"""Compile the kernels of a space for an AMD target, in parallel and without a GPU, and read in their assembly what they need.
+
+M is not compiled in, nor the rank; so many configs share a kernel. The whole space has millions of others, of which most differ in knobs
+that only change a number in the code. `worth_auditing` says which are compiled: every tile, what searches draw, and every default.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
+from itertools import product
+from multiprocessing import get_context
+from typing import Any
+
+from tftune.db.audit import Audit, Resources, family, slim
+from tftune.db.target import Target
+from tftune.kernels.compile import gpu_target
+from tftune.kernels.registry import Operation, operation
+from tftune.kernels.shape import Shape
+from tftune.kernels.space import Config, Space
+from tftune.tuner.feasible import Feasible
+from tftune.tuner.worker import die_with_parent
+
+TILE = ("block_m", "block_n", "block_k", "num_warps", "num_stages")
+"""The knobs that decide how many registers and how much LDS a kernel needs."""
+_COUNTS = {
+    "vgprs": r"\.vgpr_count:\s+(\d+)",
+    "sgprs": r"\.sgpr_count:\s+(\d+)",
+    "spilled_bytes": r"\.private_segment_fixed_size:\s+(\d+)",
+    "waves_per_simd": r"; Occupancy:\s+(\d+)",
+}
+_BYTES = {"ubyte": 1, "byte": 1, "ushort": 2, "short": 2, "short_d16": 2, "dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16}
+ADDRESS_BYTES, COUNTER_BYTES = 8, 4
+"""Loads and stores as narrow are of addresses, flags and counters, unless there are no others."""
+
+
+def resources(assembly: str, shared_bytes: int, variant: str) -> Resources:
+    """What the AMD assembly of a kernel states. Raises ValueError where it does not state something."""
+    counts = {}
+    for name, pattern in _COUNTS.items():
+        if (match := re.search(pattern, assembly)) is None:
+            raise ValueError(f"the assembly does not state its {name}: is it of an AMD target?")
+        counts[name] = int(match[1])
+    kind, narrow = ("load", ADDRESS_BYTES) if variant == "pull" else ("store", COUNTER_BYTES)
+    widths = Counter(_BYTES[name] for name in re.findall(rf"\b(?:global|flat)_{kind}_(\w+)", assembly) if name in _BYTES)
+    wide = Counter({width: count for width, count in widths.items() if width > narrow})
+    ((remote, _),) = (wide or widths or Counter([0])).most_common(1)
+    return Resources(**counts, shared_bytes=shared_bytes, mfmas=assembly.count("v_mfma_"), remote_bytes=remote)
+
+
+def worth_auditing(op: Operation, target: Target, pool: int, extra: Iterable[tuple[Shape, Config]] = ()) -> list[tuple[Shape, Config]]:
+    """What is compiled, one shape and config for each distinct kernel: every possible tile, the other knobs at their defaults; `pool`
+    random configs of each variant, as a search of the paper's shapes draws them; the defaults of every named set; and those of `extra`."""
+    space = replace(op.space, rules=tuple(rule for rule in op.space.rules if not rule.learned))
+    paper = op.shape_sets["paper"](world=target.gpus)
+    wanted: list[tuple[Shape, Config]] = [(paper[-1], config) for config in tiles(space, paper[-1], target)]
+    for shape in paper[::4]:
+        wanted += [(shape, config) for config in Feasible.of(space, shape, target.chip, pool=pool).configs]
+    for name in op.shape_sets:
+        for shape in op.shape_sets[name](world=target.gpus):
+            wanted += [(shape, config) for config in op.space.defaults(shape, target.chip)]
+    compiled: dict[Any, tuple[Shape, Config]] = {}
+    for shape, config in [*wanted, *extra]:
+        source = op.module("host").kernel_source(shape, config, target.chip)
+        if source is not None and space.why_invalid(shape, config, target.chip) is None:
+            compiled.setdefault(source.key, (shape, config))
+    return list(compiled.values())
+
+
+def tiles(space: Space, shape: Shape, target: Target) -> Iterator[Config]:
+    """Every possible tile of every variant that has tiles."""
+    for variant, choices in space.variants.items():
+        values = [choice.values for choice in choices if choice.name in TILE]
+        if len(values) == len(TILE):
+            for chosen in product(*values):
+                config = Config(variant, **dict(zip(TILE, chosen, strict=True)))
+                if space.why_invalid(shape, config, target.chip) is None:
+                    yield space.complete(config)
+
+
+def row(op: Operation, shape: Shape, config: Config, arch: str, outcome: Resources | str) -> Audit:
+    """The row of one kernel; `outcome` is a sentence where there is none."""
+    from importlib.metadata import version
+
+    from tftune.kernels.source import kernel_hash
+
+    complete = op.space.complete(config)
+    kernel = kernel_hash(op.name, config.variant)
+    defaults = op.space.complete(Config(config.variant))
+    common = (op.name, family(shape), slim(config, complete, defaults), arch, version("triton"), kernel)
+    return Audit(*common, outcome) if isinstance(outcome, Resources) else Audit(*common, None, outcome)
+
+
+def compile_and_read(shape: Shape, config: Config, target: Target, arch: str) -> Audit:
+    """One kernel, in any process: what the compiler raises is a row, too."""
+    op = operation(shape.op)
+    source = op.module("host").kernel_source(shape, config, target.chip)
+    try:
+        compiled = source.compile(gpu_target(arch))
+        return row(op, shape, config, arch, resources(compiled.asm["amdgcn"], compiled.metadata.shared, config.variant))
+    except Exception as error:  # whatever the compiler raises for this config is this config's failure
+        return row(op, shape, config, arch, f"{type(error).__name__}: {error}"[:300])
+
+
+def audit(wanted: Sequence[tuple[Shape, Config]], target: Target, arch: str, workers: int) -> Iterator[Audit]:
+    """The rows of these kernels as they come."""
+    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=die_with_parent) as pool:
+        jobs = [pool.submit(compile_and_read, shape, config, target, arch) for shape, config in wanted]
+        for job in as_completed(jobs):
+            yield job.result()
