@@ -18,6 +18,8 @@ class Shape:
 
     op: ClassVar[str] = ""
     WORDS: ClassVar[dict[str, tuple[str, ...]]] = {}
+    LEAST: ClassVar[dict[str, int]] = {}
+    """The least value of an integer field where it is not 1."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -25,8 +27,8 @@ class Shape:
             if field.name in self.WORDS:
                 if value not in self.WORDS[field.name]:
                     raise ValueError(f"{field.name}={value!r} is not one of {', '.join(self.WORDS[field.name])}")
-            elif type(value) is not int or value < 1:
-                raise ValueError(f"{field.name}={value!r} must be an integer of at least 1")
+            elif type(value) is not int or value < self.LEAST.get(field.name, 1):
+                raise ValueError(f"{field.name}={value!r} must be an integer of at least {self.LEAST.get(field.name, 1)}")
         self.check()
 
     def check(self) -> None:
