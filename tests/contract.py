@@ -148,17 +148,18 @@ def judge(
     mutants: Mapping[str, Mutant],
     epoch: int,
     together: tuple[str, ...] = (),
+    late_s: float = 0.2,
 ) -> dict[str, str]:
-    """Verdicts on the kernel itself and on each mutant, by calls in which the last rank is late, except in those named in `together`.
-    Epochs count from `epoch`."""
+    """Verdicts on the kernel itself and on each mutant, by calls before each of which the last rank is late, except in those named in
+    `together`. Epochs count from `epoch`."""
     epochs = [epoch]
 
     def tried(changes: tuple[Change, ...], name: str, deadline_s: float) -> str:
         workspace.plans.clear()
         epochs.append(epochs[-1] + 1000)  # flags keep what a mutant left in them
-        late_s = 0.2 * (name not in together and workspace.rank == workspace.world - 1)
+        pause_s = late_s * (name not in together and workspace.rank == workspace.world - 1)
         with in_place(folder, variant, changes, op) if changes else nullcontext():
-            return _verdict(lambda: scenario(workspace, calls[name], late_s, epochs[-1]), deadline_s)
+            return _verdict(lambda: scenario(workspace, calls[name], pause_s, epochs[-1]), deadline_s)
 
     started = time.monotonic()
     verdicts = {"itself, small": tried((), "small", 60)}
