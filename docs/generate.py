@@ -25,6 +25,14 @@ def knobs(op: Operation) -> Iterator[list[str]]:
         yield [f"`{choice.name}`", ", ".join(f"`{name}`" for name in variants), values, choice.meaning]
 
 
+def part(op: Operation) -> str:
+    """A part of the first set: the shapes with the second and the last value of their first size that varies."""
+    name, make = next(iter(op.shape_sets.items()))
+    shapes = [shape.to_dict() for shape in make()]
+    size, values = next((size, found) for size in op.shape.sizes() if len(found := list(dict.fromkeys(s[size] for s in shapes))) > 2)
+    return f"{name}:world=4,{size}={values[1]}+{values[-1]}"
+
+
 def all_choices(op: Operation) -> list:
     return [choice for choices in op.space.variants.values() for choice in choices]
 
@@ -40,7 +48,7 @@ def section(op: Operation) -> str:
 Variants: {", ".join(f"`{name}`" for name in op.space.variants)}. Shapes are written as `{op.shape.example()}`.
 
 Named sets, with their shapes counted: {", ".join(f"`{name}` ({len(make())})" for name, make in op.shape_sets.items())}. What each holds, and from which source, says `kernels/{op.name}/sets.py`.
-Options follow a colon, and a size keeps a part of the set: `{next(iter(op.shape_sets))}:world=4,m=16+128`.
+Options follow a colon, and a size keeps a part of the set: `{part(op)}`.
 
 Knobs, with the default of an absent knob in bold:
 

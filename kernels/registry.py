@@ -10,7 +10,10 @@ from typing import Any
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Space
 
-OPS = {"all_gather_gemm": "C[M,N] = all_gather(A) @ B: tensor-parallel linear whose input is sharded over the ranks"}
+OPS = {
+    "all_gather_gemm": "C[M,N] = all_gather(A) @ B: tensor-parallel linear whose input is sharded over the ranks",
+    "flash_decode": "softmax(q K^T) V of one token for each sequence, whose KV cache is sharded over the ranks along the sequence",
+}
 
 
 @dataclass(frozen=True)

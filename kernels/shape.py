@@ -18,6 +18,8 @@ class Shape:
 
     op: ClassVar[str] = ""
     WORDS: ClassVar[dict[str, tuple[str, ...]]] = {}
+    LEAST: ClassVar[dict[str, int]] = {}
+    """The least value of an integer field where it is not 1."""
     key: ClassVar[tuple[Any, ...]]
     """Of each shape: the operation and the fields. A dict finds it faster than the shape itself, whose hash and equality are Python's."""
 
@@ -28,8 +30,8 @@ class Shape:
             if name in words:
                 if value not in words[name]:
                     raise ValueError(f"{name}={value!r} is not one of {', '.join(words[name])}")
-            elif type(value) is not int or value < 1:
-                raise ValueError(f"{name}={value!r} must be an integer of at least 1")
+            elif type(value) is not int or value < self.LEAST.get(name, 1):
+                raise ValueError(f"{name}={value!r} must be an integer of at least {self.LEAST.get(name, 1)}")
         self.check()
         fields["key"] = (self.op, *fields.values())
 

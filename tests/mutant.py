@@ -19,27 +19,34 @@ Change = tuple[str, str, str]
 """A module under tftune.kernels, a text that occurs in it exactly once, and what stands there instead."""
 
 
-def mutant(folder: Path, variant: str, changes: tuple[Change, ...]) -> Any:
-    """The kernel of a variant of all_gather_gemm, from its rebuilt module."""
-    return getattr(_rebuilt(folder, variant, changes), variant)
+SHARED = {
+    "all_gather_gemm": ("symmetric", "copy_engine", "gemm"),
+    "flash_decode": ("symmetric", "gemm", "attention", "flash_decode.launches"),
+}
+"""Modules of device code that the variants of an operation share, each before those that use it."""
+
+
+def mutant(folder: Path, variant: str, changes: tuple[Change, ...], op: str = "all_gather_gemm") -> Any:
+    """What a variant's rebuilt module defines under its name."""
+    return getattr(_rebuilt(folder, variant, changes, op), variant)
 
 
 @contextmanager
-def in_place(folder: Path, variant: str, changes: tuple[Change, ...]) -> Iterator[None]:
+def in_place(folder: Path, variant: str, changes: tuple[Change, ...], op: str = "all_gather_gemm") -> Iterator[None]:
     """Meanwhile all that a variant's own module defines and imports, its host code too, is the mutant's."""
-    own = vars(import_module(f"tftune.kernels.all_gather_gemm.{variant}"))
+    own = vars(import_module(f"tftune.kernels.{op}.{variant}"))
     kept = dict(own)
-    own.update({name: value for name, value in vars(_rebuilt(folder, variant, changes)).items() if not name.startswith("__")})
+    own.update({name: value for name, value in vars(_rebuilt(folder, variant, changes, op)).items() if not name.startswith("__")})
     try:
         yield
     finally:
         own.update(kept)
 
 
-def _rebuilt(folder: Path, variant: str, changes: tuple[Change, ...]) -> ModuleType:
-    """The module of a variant of all_gather_gemm, and the device code that it shares with others, from sources in a new folder."""
+def _rebuilt(folder: Path, variant: str, changes: tuple[Change, ...], op: str) -> ModuleType:
+    """The module of a variant, and the device code that it shares with others, from sources in a new folder."""
     home, here = Path(kernels.__path__[0]), Path(tempfile.mkdtemp(dir=folder))
-    names = ("symmetric", "copy_engine", "gemm", f"all_gather_gemm.{variant}")
+    names = (*SHARED[op], f"{op}.{variant}")
     assert {file for file, _, _ in changes} <= set(names)
     with mock.patch.dict(sys.modules):  # so that the rebuilt modules find each other, and nobody else finds them
         for name in names:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 
-def compiler(shape: Any, config: Any, chip: Any) -> None:
+def compiler(shape: Any, config: Any, chip: Any, number: int) -> None:
     """A compiler that hangs for configs of 2 stages and dies for those of 3."""
     if config["num_stages"] == 2:
         time.sleep(60)

@@ -67,7 +67,7 @@ def test_rows_come_back_from_their_file_sorted_and_a_cut_line_is_left_out(tmp_pa
 
 def test_each_distinct_kernel_is_compiled_once_also_what_a_learned_rule_refuses() -> None:
     wanted = audit.worth_auditing(OP, TARGET, 2)
-    sources = [OP.module("host").kernel_source(*pair, TARGET.chip).key for pair in wanted]
+    sources = [tuple(source.key for source in OP.module("host").kernel_sources(*pair, TARGET.chip)) for pair in wanted]
     assert len(sources) == len(set(sources)) > 300
     spilling = Config("push", block_m=256, block_n=256, block_k=64, num_warps=8, num_stages=2)
     assert "would spill" in (OP.space.why_invalid(SHAPE, spilling, TARGET.chip) or "")
@@ -128,7 +128,7 @@ def test_committed_rows_what_is_shipped_spills_nothing() -> None:
         for name in OP.shape_sets
         for shape in OP.shape_sets[name](world=8)
         for config in OP.space.defaults(shape, TARGET.chip)
-        if OP.module("host").kernel_source(shape, config, TARGET.chip) is not None
+        if OP.module("host").kernel_sources(shape, config, TARGET.chip)
     ]
     asked += [pair for pair in auditing.shipped(OP, TARGET) if not pair[1].variant.startswith("bsp")]
     rows = {audit.row(OP, shape, config, "gfx942", NEEDS) for shape, config in asked}

@@ -16,6 +16,8 @@ from tftune.kernels.all_gather_gemm.host import source
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.chips import H200, MI300X
 from tftune.kernels.compile import KernelSource, gpu_target
+from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.registry import operation
 from tftune.kernels.space import Config
 
 ARCHES = ("gfx942", "gfx950", "sm_90")
@@ -59,6 +61,29 @@ def test_defaults_compile_without_spills(tmp_path: Path, arch: str, variant: str
     assert 0 < compiled.metadata.shared <= (MI300X if arch.startswith("gfx") else H200).shared_bytes
     assert spilled_bytes(compiled, arch, tmp_path) <= FEW_BYTES
     assert compiled.metadata.launch_cooperative_grid
+
+
+DECODES = {
+    "small": (FlashDecode(1, 64, 8, 128, 8192, 8), ("bsp", "gather", "fused", "fused_heads", "persistent")),
+    "large": (FlashDecode(16, 96, 12, 128, 4096, 8, "bf16", "heads", 16), ("persistent",)),
+    "wide": (FlashDecode(1, 16, 16, 256, 1024, 4), ("persistent",)),
+}
+"""Shapes of flash_decode, and variants whose kernels the others share."""
+ADDRESS_BYTES = 40
+"""ptxas keeps addresses of peers, loaded before the loop over tokens and used after it, on the stack: read in the assembly of sm_90."""
+
+
+@pytest.mark.parametrize("size", DECODES)
+@pytest.mark.parametrize("arch", ARCHES)
+def test_decodes_compile_without_spills(tmp_path: Path, arch: str, size: str) -> None:
+    op, chip = operation("flash_decode"), MI300X if arch.startswith("gfx") else H200
+    shape, variants = DECODES[size]
+    for config in (config for config in op.space.defaults(shape, chip) if config.variant in variants):
+        for kernel in op.module("host").kernel_sources(shape, config, chip):
+            compiled = kernel.compile(gpu_target(arch))
+            assert compiled.metadata.shared <= chip.shared_bytes
+            assert spilled_bytes(compiled, arch, tmp_path) <= (0 if arch.startswith("gfx") else ADDRESS_BYTES), (config, kernel.kernel)
+            assert compiled.metadata.launch_cooperative_grid == (config.variant == "persistent")
 
 
 def test_spills_are_seen(tmp_path: Path) -> None:

@@ -7,19 +7,12 @@ call left behind is wrong. Then mutants of the protocol must be refused by the s
 
 from __future__ import annotations
 
-import itertools
 import random
-import signal
-import time
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext
-from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pytest
-from mutant import Change, in_place
+from contract import SEEDS, WRAPS, Call, Case, Mutant, differing, judge, misjudged, scenario, wrong_calls
+from mutant import Change
 
 from tftune.kernels import emulated
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -27,26 +20,10 @@ from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.space import Config
 from tftune.kernels.workspace import Workspace
 
+OP = "all_gather_gemm"
 WORLDS = (2, 3, 4)
 FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
 CALLS = 5
-SEEDS = 3
-"""Calls cycle through inputs of three seeds, so that a generation never held the same data two calls ago."""
-WRAPS = 2**31 - 3
-MEETINGS = itertools.count()
-
-Case = tuple[AllGatherGemm, Config]
-
-
-@dataclass(frozen=True)
-class Call:
-    """One call on one rank: its error in units of the tolerance (NaN counts as infinite), and a digest of the result's bits."""
-
-    shape: AllGatherGemm
-    config: Config
-    seed: int
-    error: float
-    bits: str
 
 
 def shapes(world: int) -> tuple[AllGatherGemm, ...]:
@@ -110,59 +87,6 @@ def sampled_cases(world: int) -> list[Case]:
     return [(shape, config) for shape in tiny for v in FUSED for config in chooser.choices(list(SPACE.configs(shape, None, (v,))), k=2)]
 
 
-def scenario(workspace: Workspace, calls: Iterable[Case], pause_s: float = 0.0, last_epoch: int | None = None) -> list[Call]:
-    """Run the calls back to back on every rank, this one pausing before each; compare when all have ended. Epochs follow last_epoch."""
-    import torch
-
-    from tftune.kernels.all_gather_gemm.host import all_gather_gemm
-    from tftune.kernels.all_gather_gemm.reference import make_inputs, reference, tolerance
-
-    calls, meeting = list(calls), next(MEETINGS)
-    inputs = {(shape, seed): make_inputs(shape, workspace.rank, seed) for shape in {s for s, _ in calls} for seed in range(SEEDS)}
-    exact = {key: reference(key[0], *inputs[key], workspace.group) for key in sorted(inputs)}
-    _reset(workspace, last_epoch)
-    outs = []
-    for number, (shape, config) in enumerate(calls):
-        time.sleep(pause_s)
-        a, b = inputs[shape, number % SEEDS]
-        outs.append(torch.full((shape.m, shape.n), float("nan"), dtype=a.dtype))
-        all_gather_gemm(a, b, workspace, config, shard=shape.shard, b_layout=shape.b_layout, out=outs[-1])
-    _meet(f"meeting {meeting}")
-    done = []
-    for number, ((shape, config), out) in enumerate(zip(calls, outs, strict=True)):
-        expected = exact[shape, number % SEEDS]
-        error = float(((out.float() - expected).norm() / expected.norm()).nan_to_num(nan=float("inf"))) / tolerance(shape)
-        done.append(Call(shape, config, number % SEEDS, error, sha256(out.view(torch.int16).numpy().tobytes()).hexdigest()))
-    return done
-
-
-def _reset(workspace: Workspace, epoch: int | None) -> None:
-    """Fill the payload with NaN, on all ranks together."""
-    import torch
-    import torch.distributed as dist
-
-    from tftune.kernels.symmetric import BARRIER_OFFSET, EXITS_OFFSET, FLAGS_OFFSET
-
-    dist.barrier()
-    if epoch is not None:
-        workspace.set_epoch(epoch)
-        for left in (slice(EXITS_OFFSET.value, EXITS_OFFSET.value + 4), slice(BARRIER_OFFSET.value, FLAGS_OFFSET.value)):
-            workspace.owner[workspace.rank][left] = 0  # by a call that was broken off
-        object.__setattr__(workspace, "turns", itertools.count())  # ranks were broken off at different calls
-    workspace.payload_tensor.view(torch.int16).fill_(-1)  # a NaN in fp16 and in bf16
-    dist.barrier()
-
-
-def _meet(name: str) -> None:
-    """Return when all ranks have come to this name for the first time. Unlike a barrier, it can be broken off: nobody is left behind."""
-    import torch.distributed as dist
-
-    store = dist.distributed_c10d._get_default_store()
-    store.set(f"{name}/{dist.get_rank()}", "")
-    while not store.check([f"{name}/{rank}" for rank in range(dist.get_world_size())]):
-        time.sleep(0.005)
-
-
 def contract(workspace: Workspace) -> dict[str, list[Call]]:
     """Every scenario of this world, on one workspace."""
     world, last = workspace.world, workspace.rank == workspace.world - 1
@@ -183,8 +107,7 @@ def ran(request: pytest.FixtureRequest) -> list[dict[str, list[Call]]]:
 
 
 def test_every_call_is_right(ran: list[dict[str, list[Call]]]) -> None:
-    wrong = [(rank, name, call) for rank, found in enumerate(ran) for name, calls in found.items() for call in calls if not call.error <= 1]
-    assert wrong == []
+    assert wrong_calls(ran) == []
 
 
 def test_every_variant_ran_on_every_shape(ran: list[dict[str, list[Call]]]) -> None:
@@ -202,23 +125,7 @@ def test_every_variant_ran_on_every_shape(ran: list[dict[str, list[Call]]]) -> N
 
 def test_results_repeat_to_the_bit(ran: list[dict[str, list[Call]]]) -> None:
     for found in ran:
-        seen: dict[Any, set[str]] = {}
-        for call in (call for calls in found.values() for call in calls):
-            seen.setdefault((call.shape, call.config, call.seed), set()).add(call.bits)
-        assert [key for key, bits in seen.items() if len(bits) > 1] == []
-        assert len(seen) < sum(map(len, found.values()))
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """Changes to a variant's sources, and how the contract refuses them: `wrong` results, or a call that does not `end`."""
-
-    changes: tuple[Change, ...]
-    shows: str
-    control: tuple[Change, ...] = ()
-    """The part of the changes that only delays a rank, and must be accepted by itself."""
-    calls: str = "small"
-    """Which of `CALLS_OF_A_TRIAL`."""
+        assert differing(found) == []
 
 
 SLEEP = "__import__('time').sleep"
@@ -321,54 +228,16 @@ def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
     return found
 
 
-def verdict(run: Callable[[], list[Call]], deadline_s: float) -> str:
-    """`right`, `wrong`, or `end` where the calls did not end in time."""
-
-    def expire(*_: Any) -> None:
-        raise TimeoutError(f"not ended after {deadline_s} s")
-
-    signal.signal(signal.SIGALRM, expire)
-    signal.setitimer(signal.ITIMER_REAL, deadline_s)
-    try:
-        return "right" if all(call.error <= 1 for call in run()) else "wrong"
-    except Exception as error:
-        if "TimeoutError" not in repr(error):
-            raise
-        return "end"
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def judge(workspace: Workspace, folder: Path, variant: str) -> dict[str, str]:
-    """Verdicts on the kernel itself and on each mutant, by calls in which the last rank is late."""
-    calls, epochs = calls_of_a_trial(variant, workspace.world), [1_000_000 * FUSED.index(variant)]
-
-    def tried(changes: tuple[Change, ...], name: str, deadline_s: float) -> str:
-        workspace.plans.clear()
-        epochs.append(epochs[-1] + 1000)  # flags keep what a mutant left in them
-        late_s = 0.2 * (name != "alternating" and workspace.rank == workspace.world - 1)
-        with in_place(folder, variant, changes) if changes else nullcontext():
-            return verdict(lambda: scenario(workspace, calls[name], late_s, epochs[-1]), deadline_s)
-
-    started = time.monotonic()
-    verdicts = {"itself, small": tried((), "small", 60)}
-    took_s = time.monotonic() - started
-    verdicts |= {f"itself, {name}": tried((), name, 60) for name in calls if name != "small"}
-    for name, found in mutants(variant).items():
-        if found.control:
-            verdicts[f"{name}, control"] = tried(found.control, found.calls, 60)
-        verdicts[name] = tried(found.changes, found.calls, 60 if found.shows == "wrong" else 6 + 3 * took_s)
-    return verdicts
-
-
 def judge_all(workspace: Workspace, folder: Path) -> dict[str, dict[str, str]]:
-    return {variant: judge(workspace, folder, variant) for variant in FUSED}
+    return {variant: _judge(workspace, folder, variant, 1_000_000 * number) for number, variant in enumerate(FUSED)}
+
+
+def _judge(workspace: Workspace, folder: Path, variant: str, epoch: int) -> dict[str, str]:
+    calls = calls_of_a_trial(variant, workspace.world)
+    return judge(workspace, folder, OP, variant, calls, mutants(variant), epoch, together=("alternating",))
 
 
 def test_mutants_are_refused(tmp_path: Path) -> None:
     by_rank = emulated.run(3, judge_all, tmp_path, timeout_s=240)
     for variant in FUSED:
-        for name in by_rank[0][variant]:
-            shown = {verdicts[variant][name] for verdicts in by_rank}
-            expected = mutants(variant)[name].shows if name in mutants(variant) else "right"
-            assert shown & set(expected.split(" or ")) and (expected != "right" or shown == {"right"}), (variant, name, shown)
+        assert misjudged([verdicts[variant] for verdicts in by_rank], mutants(variant)) == [], variant

@@ -41,9 +41,11 @@ WITHOUT_TORCH = (
 
 LAZY_IN_CLI = {"torch", "triton", "iris", "optuna", "sklearn", "numpy", "scipy", "matplotlib", "sqlite_utils", "sqlalchemy"}
 KERNEL_FILES = (
-    "kernels/gemm.py",
-    "kernels/copy_engine.py",
-    *(f"kernels/*/{name}.py" for name in ("pull", "staged", "push", "push_ce", "bsp", "bsp_chunked", "host", "reference")),
+    *(f"kernels/{name}.py" for name in ("gemm", "attention", "copy_engine")),
+    *(
+        f"kernels/*/{name}.py"
+        for name in ("pull", "staged", "push", "push_ce", "bsp", "bsp_chunked", "launches", "persistent", "host", "reference")
+    ),
 )
 
 

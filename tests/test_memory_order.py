@@ -24,6 +24,8 @@ from tftune.kernels.all_gather_gemm.host import source
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.chips import H200, MI300X
 from tftune.kernels.compile import KernelSource, gpu_target
+from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.registry import operation
 from tftune.kernels.space import Config
 from tftune.kernels.symmetric import flag, signal, wait
 
@@ -31,7 +33,7 @@ ARCHES = ("gfx942", "gfx950", "sm_90")
 FUSED = ("pull", "staged", "push")
 """Those whose kernels signal, too; `push_ce` waits only."""
 SHAPES = {"small": AllGatherGemm(16, 3584, 8192, 8, b_layout="nk"), "large": AllGatherGemm(4096, 3584, 8192, 8, shard="m")}
-SYMMETRIC, GEMM = (Path(kernels.__path__[0]) / f"{name}.py" for name in ("symmetric", "gemm"))
+SYMMETRIC, GEMM, ATTENTION = (Path(kernels.__path__[0]) / f"{name}.py" for name in ("symmetric", "gemm", "attention"))
 LOADS_OF_A = "a = tl.load(a_ptrs)", "a = a_desc.load("
 
 
@@ -185,10 +187,11 @@ def narrow(code: Assembly, hip: bool, *lines: str) -> list[str]:
     return none + [i.text for line in lines for i in code.accesses(line) if not re.search(wide, i.text)]
 
 
-def early_loads(ttgir: str) -> list[str]:
-    """Loads of A that Triton placed above the first wait of the kernel: its pipeliner does so where it takes the wrong loop."""
-    numbers = "|".join(line_of(GEMM, load).partition(":")[2] for load in LOADS_OF_A)
-    from_there = set(re.findall(rf'^(#loc\d*) = loc\("[^"]*gemm\.py":(?:{numbers}):', ttgir, re.M))
+def early_loads(ttgir: str, file: Path = GEMM, loads_of_data: tuple[str, ...] = LOADS_OF_A) -> list[str]:
+    """Loads of A, or of other data, that Triton placed above the first wait of the kernel: its pipeliner does so where it takes the
+    wrong loop."""
+    numbers = "|".join(line_of(file, load).partition(":")[2] for load in loads_of_data)
+    from_there = set(re.findall(rf'^(#loc\d*) = loc\("[^"]*{file.stem}\.py":(?:{numbers}):', ttgir, re.M))
     aliases = re.findall(r'^(#loc\d*) = loc\((?:callsite|"[^"]*")\((#loc\d*)', ttgir, re.M)
     for _ in aliases:  # the inlined copies, and copies of those
         from_there |= {name for name, of in aliases if of in from_there}
@@ -200,7 +203,7 @@ def early_loads(ttgir: str) -> list[str]:
         if re.search(r"tt\.load |async_copy_global_to_local |async_tma_copy_global_to_local |buffer_load", text)
     ]
     found = [at for at in loads if (where := re.search(r"loc\((#loc\d*)\)$", lines[at])) and where[1] in from_there]
-    return [lines[at].strip() for at in found if at < wait_at] if found else ["no load of A"]
+    return [lines[at].strip() for at in found if at < wait_at] if found else ["no load of the data"]
 
 
 def is_hip(arch: str) -> bool:
@@ -331,3 +334,58 @@ def test_mutants_are_refused(tmp_path: Path, name: str, arch: str) -> None:
     change, faults, _ = MUTANTS[name]
     kernel = replace(default_source("push", "small", arch), kernel=mutant(tmp_path, "push", (change,)))
     assert faults(assemble(kernel, arch), is_hip(arch)) != []
+
+
+DECODE = FlashDecode(1, 64, 8, 128, 8192, 8)
+SIGNALS = {"fused": "combine", "fused_heads": "combine", "gather": "exchange", "persistent": "decode"}
+"""A kernel of each variant of flash_decode that sets flags: one for each piece, or the last of several."""
+WAITS = {"fused_heads": "merge", "persistent": "decode"}
+
+
+def decode_source(variant: str, kernel: str, arch: str, folder: Path | None = None, change: Change | None = None) -> KernelSource:
+    """One of the kernels of a variant's default config, or the same after a change to its sources."""
+    chip, host = MI300X if is_hip(arch) else H200, operation(DECODE.op).module("host")
+    config = next(config for config in operation(DECODE.op).space.defaults(DECODE, chip) if config.variant == variant)
+    number, found = next(
+        (number, source)
+        for number, source in enumerate(host.kernel_sources(DECODE, config, chip))
+        if source.kernel.fn.__name__ == kernel
+    )  # fmt: skip
+    if change is None or folder is None:
+        return found
+    return replace(found, kernel=mutant(folder, variant, (change,), DECODE.op)(config["kv_splits"])[number].kernel)
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_decode_keeps_the_order(arch: str) -> None:
+    for variant, kernel in SIGNALS.items():
+        assert signal_faults(assemble(decode_source(variant, kernel, arch), arch), is_hip(arch)) == [], variant
+    for variant, kernel in WAITS.items():
+        assert wait_faults(assemble(decode_source(variant, kernel, arch), arch), is_hip(arch)) == [], variant
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_decode_moves_16_bytes_at_a_time_and_none_before_its_wait(arch: str) -> None:
+    kernel = decode_source("persistent", "decode", arch)
+    lines = [line_of(ATTENTION, text) for text in ("k = tl.load(k_ptr", "v = tl.load(v_ptr", "everywhere, mask=")]
+    assert narrow(assemble(kernel, arch), is_hip(arch), *lines) == []
+    merge = decode_source("fused_heads", "merge", arch).compile(gpu_target(arch)).asm["ttgir"]
+    assert early_loads(merge, ATTENTION, ("some = tl.load(o_ptrs",)) == []
+
+
+DECODE_MUTANTS: dict[str, tuple[Change, Faults, tuple[str, str]]] = {
+    "release for one GPU": (("attention", RELEASED, 'sem="release", scope="gpu"'), signal_faults, ("persistent", "decode")),
+    "acquire for one GPU": (("attention", ACQUIRE, 'sem="acquire", scope="gpu"'), wait_faults, ("persistent", "decode")),
+    "signals before the stores": (
+        ("attention", "    drain(epoch, ARCH)\n    values", "    values"),
+        signal_faults,
+        ("persistent", "decode"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DECODE_MUTANTS)
+def test_mutants_of_a_decode_are_refused(tmp_path: Path, name: str) -> None:
+    change, faults, (variant, kernel) = DECODE_MUTANTS[name]
+    for arch in ARCHES[::2]:
+        assert faults(assemble(decode_source(variant, kernel, arch, tmp_path, change), arch), is_hip(arch)) != [], arch

@@ -19,17 +19,19 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from tftune.kernels.all_gather_gemm import AllGatherGemm
+    from tftune.kernels.flash_decode import FlashDecode
     from tftune.kernels.shape import Shape
     from tftune.kernels.space import Config
     from tftune.models.selector import Selection, Selector
 
     __version__: str
 
-__all__ = ["AllGatherGemm", "Config", "Selection", "Selector", "__version__", "bind", "load", "select_kernel"]
+__all__ = ["AllGatherGemm", "Config", "FlashDecode", "Selection", "Selector", "__version__", "bind", "load", "select_kernel"]
 
 _PLACES = {
     "AllGatherGemm": "tftune.kernels.all_gather_gemm",
     "Config": "tftune.kernels.space",
+    "FlashDecode": "tftune.kernels.flash_decode",
     "Selection": "tftune.models.selector",
     "Selector": "tftune.models.selector",
 }

@@ -10,6 +10,7 @@ import torch
 
 import tftune
 from tftune.kernels.all_gather_gemm import host
+from tftune.kernels.flash_decode import host as decode_host
 from tftune.kernels.workspace import Workspace
 
 EAGER_PLANS = 64
@@ -69,3 +70,23 @@ def traced_all_gather_gemm(a: torch.Tensor, b: torch.Tensor, workspace: str, sha
 def _(a: torch.Tensor, b: torch.Tensor, workspace: str, shard: str, b_layout: str, mode: str) -> torch.Tensor:
     ranks = Workspace.of(workspace).world if shard == "m" else 1
     return a.new_empty(a.shape[0] * ranks, b.shape[0 if b_layout == "nk" else 1])
+
+
+def flash_decode(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    lengths: torch.Tensor,
+    workspace: Workspace,
+    *,
+    table: torch.Tensor | None = None,
+    output: str = "all",
+    mode: str = "graph",
+    out: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Attention of one token of each sequence over all ranks' parts of its cache, by the config that `select_kernel` names for this shape.
+
+    Operands as in the operation's host; `mode` and `tftune.bind` as above. Raises ValueError where operands do not fit."""
+    shape = decode_host.shape_of(q, k, v, lengths, table, workspace, output)
+    config = tftune.select_kernel(shape, mode).config
+    return decode_host.flash_decode(q, k, v, lengths, workspace, config, table=table, output=output, out=out)

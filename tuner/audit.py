@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import product
 from multiprocessing import get_context
 from typing import Any
@@ -51,6 +51,13 @@ def resources(assembly: str, shared_bytes: int, variant: str) -> Resources:
     return Resources(**counts, shared_bytes=shared_bytes, mfmas=assembly.count("v_mfma_"), remote_bytes=remote)
 
 
+def neediest(kernels: Sequence[Resources]) -> Resources:
+    """What the kernels of one call need at most, each number for itself; matrix instructions of all."""
+    most = {name: max(getattr(kernel, name) for kernel in kernels) for name in (f.name for f in fields(Resources))}
+    waves, mfmas = min(kernel.waves_per_simd for kernel in kernels), sum(kernel.mfmas for kernel in kernels)
+    return Resources(**most | {"waves_per_simd": waves, "mfmas": mfmas})
+
+
 def worth_auditing(op: Operation, target: Target, pool: int, extra: Iterable[tuple[Shape, Config]] = ()) -> list[tuple[Shape, Config]]:
     """What is compiled, one shape and config for each distinct kernel: every possible tile, the other knobs at their defaults; `pool`
     random configs of each variant, as a search of the paper's shapes draws them; the defaults of every named set; and those of `extra`."""
@@ -64,9 +71,10 @@ def worth_auditing(op: Operation, target: Target, pool: int, extra: Iterable[tup
             wanted += [(shape, config) for config in op.space.defaults(shape, target.chip)]
     compiled: dict[Any, tuple[Shape, Config]] = {}
     for shape, config in [*wanted, *extra]:
-        source = op.module("host").kernel_source(shape, config, target.chip)
-        if source is not None and space.why_invalid(shape, config, target.chip) is None:
-            compiled.setdefault(source.key, (shape, config))
+        if space.why_invalid(shape, config, target.chip) is None:
+            sources = op.module("host").kernel_sources(shape, config, target.chip)
+            if sources:
+                compiled.setdefault(tuple(source.key for source in sources), (shape, config))
     return list(compiled.values())
 
 
@@ -95,12 +103,12 @@ def row(op: Operation, shape: Shape, config: Config, arch: str, outcome: Resourc
 
 
 def compile_and_read(shape: Shape, config: Config, target: Target, arch: str) -> Audit:
-    """One kernel, in any process: what the compiler raises is a row, too."""
+    """The kernels of one config, in any process; of several the neediest. What the compiler raises is a row, too."""
     op = operation(shape.op)
-    source = op.module("host").kernel_source(shape, config, target.chip)
     try:
-        compiled = source.compile(gpu_target(arch))
-        return row(op, shape, config, arch, resources(compiled.asm["amdgcn"], compiled.metadata.shared, config.variant))
+        compiled = [source.compile(gpu_target(arch)) for source in op.module("host").kernel_sources(shape, config, target.chip)]
+        needs = [resources(kernel.asm["amdgcn"], kernel.metadata.shared, kernel.metadata.name) for kernel in compiled]
+        return row(op, shape, config, arch, neediest(needs))
     except Exception as error:  # whatever the compiler raises for this config is this config's failure
         return row(op, shape, config, arch, f"{type(error).__name__}: {error}"[:300])
 

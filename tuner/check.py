@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 ORDER = (0, 1, 1, 0, 0, 1)
 """Which inputs each back-to-back call takes: both generations of a workspace are used and used again, each time with other data."""
+SEEDS = range(max(ORDER) + 1)
+"""Of the inputs that belong to the check; those of the first seed are timed, too."""
 DELAY_CYCLES, DELAY_S = 400_000, 0.1
 """How late one rank starts: about 0.2 ms on a GPU, far longer than a chunk's flight."""
 
@@ -25,7 +27,7 @@ class References:
     def __init__(self, shape: Shape, workspace: Workspace) -> None:
         """Collective: every rank at once."""
         module = operation(shape.op).module("reference")
-        self.inputs = [module.make_inputs(shape, workspace.rank, seed, workspace.device) for seed in range(max(ORDER) + 1)]
+        self.inputs = [module.make_inputs(shape, workspace.rank, seed, workspace.device) for seed in SEEDS]
         self.results = [module.reference(shape, *inputs, workspace.group) for inputs in self.inputs]
         self.tolerance: float = module.tolerance(shape)
 
@@ -41,14 +43,14 @@ class References:
 
 
 def relative_error(output: torch.Tensor, reference: torch.Tensor) -> float:
-    """The largest norm(output - reference) / norm(reference) of a row; infinite where it is not a number.
+    """The largest norm(output - reference) / norm(reference) of a row, of the last dimension; infinite where it is not a number.
 
     By row, since in the norm of a large matrix a stale block of one tile would drown. A row much smaller than the others is held
     against a tenth of the mean row, whose rounding it shares.
     """
-    rows = reference.norm(dim=1)
-    scale = rows.clamp(min=0.1 * float(reference.norm()) / len(rows) ** 0.5)
-    error = float(((output.float() - reference).norm(dim=1) / scale).max().item())
+    rows = reference.norm(dim=-1)
+    scale = rows.clamp(min=0.1 * float(reference.norm()) / rows.numel() ** 0.5)
+    error = float(((output.float() - reference).norm(dim=-1) / scale).max().item())
     return error if math.isfinite(error) else math.inf
 
 

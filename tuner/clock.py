@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import torch
 
-Call = Callable[[Any, Any, Any], None]
-Operands = Sequence[tuple[Any, Any, Any]]
+Call = Callable[..., None]
+Operands = Sequence[tuple[Any, ...]]
+"""Sets of what a call takes: the operation's inputs, then its output."""
 SLEEP_CYCLES = 200_000
 """About 0.1 ms at 1.8 GHz: the host queues a whole round behind it, so that no launch is on the clock in graph mode."""
 
@@ -54,8 +55,8 @@ class GraphCall:
         self.calls = len(operands)
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
-            for a, b, c in operands:
-                call(a, b, c)
+            for one in operands:
+                call(*one)
 
     def replay(self) -> None:
         self._graph.replay()
@@ -93,12 +94,12 @@ def eager_rounds(calls: Sequence[Call], operands: Operands, rounds: int, barrier
         for call, times in zip(calls, samples, strict=True):
             for timed in (False, True):
                 turn += 1
-                a, b, c = operands[turn % len(operands)]
+                one = operands[turn % len(operands)]
                 start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
                 torch.cuda.synchronize()
                 barrier.wait()
                 start.record()
-                call(a, b, c)
+                call(*one)
                 end.record()
                 end.synchronize()
                 if timed:

@@ -31,26 +31,24 @@ class CompilePool:
     def ahead(self, shape: Shape, configs: Iterable[Config]) -> None:
         """Queue what is not compiled yet; library calls have nothing to compile."""
         for config in configs:
-            key = self._key(shape, config)
-            if key is not None and key not in self._jobs:
-                if self._pool is None:
-                    self._pool = ProcessPoolExecutor(self._workers, get_context("spawn"), initializer=die_with_parent)
-                self._jobs[key] = self._pool.submit(compile_one, shape, config, self._chip)
+            for number, key in enumerate(self._keys(shape, config)):
+                if key not in self._jobs:
+                    if self._pool is None:
+                        self._pool = ProcessPoolExecutor(self._workers, get_context("spawn"), initializer=die_with_parent)
+                    self._jobs[key] = self._pool.submit(compile_one, shape, config, self._chip, number)
 
     def settle(self, timeout_s: float) -> None:
         """Wait until the queue is empty, or as long; what failed is told where it is asked for."""
         wait(self._jobs.values(), timeout=timeout_s)
 
     def failure(self, shape: Shape, config: Config) -> Failure | None:
-        """Wait for this config's kernel; why it could not be compiled, or None. A compiler that dies takes the pool with it, whoever
+        """Wait for this config's kernels; why one could not be compiled, or None. A compiler that dies takes the pool with it, whoever
         asked for it: a config is blamed only if it dies again alone."""
-        key = self._key(shape, config)
-        if key is None:
-            return None
         for again in (False, True):
             self.ahead(shape, [config])
             try:
-                self._await(self._jobs[key])
+                for key in self._keys(shape, config):
+                    self._await(self._jobs[key])
             except TimeoutError as error:
                 self.close()
                 return Failure("compile", str(error))
@@ -75,10 +73,9 @@ class CompilePool:
                 raise TimeoutError(f"the compiler had not returned after {self._deadline_s:g} s")
         job.result()
 
-    def _key(self, shape: Shape, config: Config) -> Any:
-        """What decides the binary: None for library calls."""
-        source = operation(shape.op).module("host").kernel_source(shape, config, self._chip)
-        return None if source is None else source.key
+    def _keys(self, shape: Shape, config: Config) -> list[Any]:
+        """What decides each binary of a config; none for library calls."""
+        return [source.key for source in operation(shape.op).module("host").kernel_sources(shape, config, self._chip)]
 
     def close(self) -> None:
         """End the processes, one that hangs in a compiler included: `shutdown` alone would leave the interpreter waiting for it."""
@@ -95,11 +92,10 @@ class ResourcesError(Exception):
     """A compiled kernel needs more of the chip than there is."""
 
 
-def compile_one(shape: Shape, config: Config, chip: Chip) -> None:
-    """Compile a config for a chip, in any process, without a GPU. Raises what the compiler raises, and ResourcesError where the
-    kernel needs more shared memory than the chip has."""
-    source = operation(shape.op).module("host").kernel_source(shape, config, chip)
-    if source is not None:
-        shared = source.compile(gpu_target(chip.arch)).metadata.shared
-        if shared > chip.shared_bytes:
-            raise ResourcesError(f"it needs {shared} bytes of shared memory and {chip.name} has {chip.shared_bytes}")
+def compile_one(shape: Shape, config: Config, chip: Chip, number: int = 0) -> None:
+    """Compile a config's kernel of that number for a chip, in any process, without a GPU. Raises what the compiler raises, and
+    ResourcesError where the kernel needs more shared memory than the chip has."""
+    source = operation(shape.op).module("host").kernel_sources(shape, config, chip)[number]
+    shared = source.compile(gpu_target(chip.arch)).metadata.shared
+    if shared > chip.shared_bytes:
+        raise ResourcesError(f"it needs {shared} bytes of shared memory and {chip.name} has {chip.shared_bytes}")

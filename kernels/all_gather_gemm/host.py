@@ -159,11 +159,11 @@ def _blocks(shape: AllGatherGemm, config: Config) -> tuple[list[int], ...]:
     return a, a, b[::-1] if shape.b_layout == "nk" else b
 
 
-def kernel_source(shape: AllGatherGemm, config: Config, chip: Chip) -> KernelSource | None:
-    """What must be compiled ahead for this config on this chip; None where it is all library calls and copies."""
+def kernel_sources(shape: AllGatherGemm, config: Config, chip: Chip) -> tuple[KernelSource, ...]:
+    """What must be compiled ahead for this config on this chip; nothing where it is all library calls and copies."""
     if config.variant in ("bsp", "bsp_chunked"):
-        return None
-    return source(shape, config, "hip" if chip.arch.startswith("gfx") else "cuda")
+        return ()
+    return (source(shape, config, "hip" if chip.arch.startswith("gfx") else "cuda"),)
 
 
 def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any]:

@@ -1,0 +1,266 @@
+"""flash_decode on the host: check the operands, pick the variant, launch. A plan is made once for each shape and config."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tftune.kernels.chips import Chip
+from tftune.kernels.compile import KernelSource
+from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.flash_decode.space import SPACE, TILE, parts_bytes, pieces, pieces_per_flag, units
+from tftune.kernels.space import Config
+from tftune.kernels.workspace import Workspace
+
+if TYPE_CHECKING:
+    import torch
+
+Plan = Callable[..., None]
+_TYPES = {
+    "q_ptr": "*{}", "k_ptr": "*{}", "v_ptr": "*{}", "lengths_ptr": "*i32", "table_ptr": "*i32", "out_ptr": "*{}",
+    "parts": "i64", "messages": "i64", "received": "i64", "arrived": "i64", "arrivals": "i64", "control": "i64", "payload": "i64",
+    "control_bases": "*i64", "payload_bases": "*i64", "generation_bytes": "i64", "batch": "i32", "kv_len": "i32", "rank": "i32",
+}  # fmt: skip
+_OPERANDS = tuple(_TYPES)[:6]
+REGISTERS = 65_536
+"""Of one SM, for all its threads (CUDA programming guide, compute capabilities 7.0 to 10.0)."""
+SMALLEST_M = 16
+"""Rows of the smallest product on tensor cores: a group of query heads is padded to it."""
+_OPEN = ("batch", "kv_len", "rank")
+"""Integers of any value; all other arguments are multiples of 16: addresses, and the size of a generation."""
+
+
+def flash_decode(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    lengths: torch.Tensor,
+    workspace: Workspace,
+    config: Config,
+    *,
+    table: torch.Tensor | None = None,
+    output: str = "all",
+    out: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Attention of one token of each sequence over all ranks' parts of its cache, as `config` says; returns `out`, or a new tensor.
+
+    q: [batch, q_heads, head_dim], the same on every rank; k, v: this rank's cache, [batch, kv_len, kv_heads, head_dim] or, with
+    table int32 [batch, kv_len / page_size], pages [pages, page_size, kv_heads, head_dim]; lengths: int32 [batch], tokens of each
+    sequence on this rank, from 0 to kv_len, which only the device reads. out: [batch, q_heads, head_dim] or, with output "heads",
+    [batch, q_heads / world, head_dim]; zero for a sequence that no rank has a token of. fp16 or bf16, contiguous, 16-byte aligned.
+    The first call of a shape and config compiles and allocates: make it before capturing a graph. Every rank must pass the same shape
+    and config. Raises ValueError naming what does not fit.
+    """
+    shape = shape_of(q, k, v, lengths, table, workspace, output)
+    plan = workspace.plans.get((shape, config))
+    if plan is None:
+        plan = workspace.plans[shape, config] = prepare(shape, config, workspace)
+    result = q.new_empty(shape.batch, shape.own_heads, shape.head_dim) if out is None else out
+    _check_operand("out", result, (shape.batch, shape.own_heads, shape.head_dim), q.dtype, q.device)
+    plan(q, k, v, lengths, lengths if table is None else table, result)
+    return result
+
+
+def shape_of(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor, table: torch.Tensor | None, workspace: Workspace, output: str
+) -> FlashDecode:
+    """The shape of one call; raises ValueError naming the operand and both sizes where they do not fit each other."""
+    import torch
+
+    dtype = {"torch.float16": "fp16", "torch.bfloat16": "bf16"}.get(str(q.dtype))
+    if dtype is None:
+        raise ValueError(f"q is {q.dtype}; flash_decode takes torch.float16 and torch.bfloat16")
+    if q.dim() != 3 or k.dim() != 4:
+        raise ValueError(f"q and k must have 3 and 4 dimensions, not {q.dim()} and {k.dim()}")
+    if q.device != workspace.device:
+        raise ValueError(f"q is on {q.device} but the workspace is on {workspace.device}")
+    batch, q_heads, head_dim = q.shape
+    page_size = 0 if table is None else k.shape[1]
+    kv_len = k.shape[1] if table is None else table.shape[-1] * page_size
+    shape = FlashDecode(batch, q_heads, k.shape[2], head_dim, kv_len, workspace.world, dtype, output, page_size)
+    cache = (batch if table is None else k.shape[0], k.shape[1], shape.kv_heads, head_dim)
+    _check_operand("q", q, (batch, q_heads, head_dim), q.dtype, q.device)
+    _check_operand("k", k, cache, q.dtype, q.device)
+    _check_operand("v", v, cache, q.dtype, q.device)
+    _check_operand("lengths", lengths, (batch,), torch.int32, q.device)
+    if table is not None:
+        _check_operand("table", table, (batch, kv_len // page_size), torch.int32, q.device)
+    return shape
+
+
+def _check_operand(name: str, tensor: torch.Tensor, size: tuple[int, ...], dtype: Any, device: Any) -> None:
+    if tuple(tensor.shape) != size:
+        raise ValueError(f"{name} is {list(tensor.shape)} but must be {list(size)}")
+    if tensor.dtype != dtype or tensor.device != device:
+        raise ValueError(f"{name} is {tensor.dtype} on {tensor.device} but must be {dtype} on {device}")
+    if not tensor.is_contiguous() or tensor.data_ptr() % 16:
+        raise ValueError(f"{name} must be contiguous and 16-byte aligned; pass {name}.contiguous()")
+
+
+def prepare(shape: FlashDecode, config: Config, workspace: Workspace) -> Plan:
+    """A call (q, k, v, lengths, table, out) for this shape and config: compiled, with buffers allocated; not collective, and launches
+    nothing. `table` is any int32 tensor where the cache is contiguous.
+
+    Its scratch lives as long as it does: whoever captures it in a graph keeps it as long as the graph.
+    Raises ValueError with the rule's sentence for an impossible config, and where the workspace is too small.
+    """
+    config = SPACE.complete(config)
+    if sentence := SPACE.why_invalid(shape, config):
+        raise ValueError(f"{config} cannot run {shape}: {sentence}")
+    if config.variant != "bsp" and payload_bytes(shape) > workspace.generation_bytes:
+        raise ValueError(
+            f"{shape} gathers {payload_bytes(shape)} bytes but a generation of the workspace has {workspace.generation_bytes}; "
+            f"create it with Workspace.create(group, {payload_bytes(shape)})"
+        )
+    scratch = _Scratch.of(shape, config, workspace.device)
+    values = dict(scratch.addresses) | dict(
+        control=workspace.control, payload=workspace.payload, control_bases=workspace.control_bases, payload_bases=workspace.payload_bases,
+        generation_bytes=workspace.generation_bytes, batch=shape.batch, kv_len=shape.kv_len, rank=workspace.rank,
+    )  # fmt: skip
+    steps = [
+        _step(kernel, _grid(kernel, shape, config, workspace.units), values, workspace)
+        for kernel in _kernels(shape, config, workspace.arch)
+    ]
+    if config.variant == "bsp":
+        from tftune.kernels.flash_decode.bsp import collective
+
+        move = collective(shape.output, scratch.messages, scratch.received, workspace.group)
+        steps.insert(-1, lambda operands: move())
+    return _Plan(tuple(steps), scratch)
+
+
+def payload_bytes(shape: FlashDecode) -> int:
+    """Bytes of one generation that this shape needs: a message of every rank."""
+    return shape.world * shape.message_bytes
+
+
+def kernel_sources(shape: FlashDecode, config: Config, chip: Chip) -> tuple[KernelSource, ...]:
+    """What must be compiled ahead for this config on this chip: the kernels of a call in their order."""
+    return _kernels(shape, SPACE.complete(config), "hip" if chip.arch.startswith("gfx") else "cuda")
+
+
+def _kernels(shape: FlashDecode, config: Config, arch: str) -> tuple[KernelSource, ...]:
+    """The kernels of a config with everything that decides their code. `arch`: `cuda`, `hip` or `interpreter`. Batch, lengths and rank
+    are left open, so that one binary serves them all."""
+    variant = getattr(import_module(f"tftune.kernels.flash_decode.{config.variant}"), config.variant)
+    return tuple(_source(launch.kernel, shape, config, launch.constants, arch) for launch in variant(config["kv_splits"]))
+
+
+def _source(kernel: Any, shape: FlashDecode, config: Config, constants: Mapping[str, Any], arch: str) -> KernelSource:
+    types = {name: _TYPES[name].format(shape.dtype) for name in kernel.arg_names if name in _TYPES}
+    all_constants = _constants(shape, config, arch) | dict(constants)
+    attends = "BLOCK_N" in kernel.arg_names
+    options = {"num_warps": config["num_warps"] if attends else 4, "num_stages": config["num_stages"] if attends else 1}
+    if kernel.fn.__name__ == "decode":
+        options["launch_cooperative_grid"] = True
+    if arch == "hip":
+        options["matrix_instr_nonkdim"] = 16
+    own = {name: all_constants[name] for name in kernel.arg_names if name not in types}
+    return KernelSource(kernel, types, own, tuple(name for name in types if name not in _OPEN), options)
+
+
+def _constants(shape: FlashDecode, config: Config, arch: str) -> dict[str, Any]:
+    splits, heads = config["kv_splits"], config["heads_per_program"]
+    return dict(
+        KV_HEADS=shape.kv_heads, GROUP=shape.group, D=shape.head_dim, PAGE=shape.page_size, OWN=shape.own_heads, R=heads,
+        SPLITS=splits, SPLITS_CHUNK=min(_round_up_to_power(splits), TILE // (heads * shape.head_dim)),
+        BLOCK_N=config["block_n"], M=SMALLEST_M, XCDS=config["xcds"], PIECES_PER_FLAG=pieces_per_flag(config),
+        WORLD=shape.world, WORLD_P=_round_up_to_power(shape.world), ARCH=arch,
+    )  # fmt: skip
+
+
+def _round_up_to_power(value: int) -> int:
+    return 1 << (value - 1).bit_length()
+
+
+def _grid(kernel: KernelSource, shape: FlashDecode, config: Config, chip_units: int) -> tuple[int, int, int]:
+    """Programs of a launch: one for each unit of work where they attend alone; else at most as many as are resident at once."""
+    name = kernel.kernel.fn.__name__
+    if name == "attend_units":
+        return units(shape, config), 1, 1
+    rows = shape.batch * -(-shape.own_heads // config["heads_per_program"])
+    if name == "merge":
+        return min(chip_units, rows), 1, 1
+    if name == "decode":
+        return min(chip_units * config["programs_per_unit"], max(units(shape, config), pieces(shape, config) + rows)), 1, 1
+    return min(chip_units, pieces(shape, config)), 1, 1
+
+
+@dataclass(frozen=True)
+class _Scratch:
+    """Memory of this rank for one plan, given to kernels by address: partial results, messages, those received by a library, counters."""
+
+    addresses: Mapping[str, int]
+    messages: torch.Tensor
+    received: torch.Tensor
+    owner: Any
+
+    @classmethod
+    def of(cls, shape: FlashDecode, config: Config, device: Any) -> _Scratch:
+        import torch
+
+        def floats(size: int) -> torch.Tensor:
+            return torch.empty(-(-size // 4), dtype=torch.float32, device=device)
+
+        bsp, owners = config.variant == "bsp", 1 if shape.output == "all" else shape.world
+        parts, messages = floats(parts_bytes(shape, config)), floats(owners * shape.message_bytes)
+        received = floats(shape.world * shape.message_bytes if bsp else 16)
+        arrived = torch.zeros(shape.batch * shape.kv_heads, dtype=torch.int32, device=device)
+        arrivals = torch.zeros(pieces(shape, config), dtype=torch.int32, device=device)
+        tensors = dict(parts=parts, messages=messages, received=received, arrived=arrived, arrivals=arrivals)
+        return cls({name: tensor.data_ptr() for name, tensor in tensors.items()}, messages, received, tensors)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The steps of a call in order; it keeps their memory alive."""
+
+    steps: tuple[Callable[[Any], None], ...]
+    scratch: _Scratch
+
+    def __call__(self, *operands: torch.Tensor) -> None:
+        for step in self.steps:
+            step(operands)
+
+
+def _step(kernel: KernelSource, grid: tuple[int, int, int], values: Mapping[str, Any], workspace: Workspace) -> Callable[[Any], None]:
+    """A launch as a call of the operands, of which the kernel takes those that it names, before all other arguments."""
+    taken = [number for number, name in enumerate(_OPERANDS) if name in kernel.types]
+    named = {name: value for name, value in values.items() if name in kernel.types}
+    if workspace.arch == "interpreter":
+        constants = dict(kernel.constants)
+
+        def interpret(operands: Any) -> None:
+            given = {_OPERANDS[number]: operands[number] for number in taken}
+            kernel.kernel[grid](**given, **named, **constants)
+
+        return interpret
+    compiled = kernel.compile()
+    launch = compiled[grid]
+    if kernel.options.get("launch_cooperative_grid"):
+        _check_residence(compiled, grid[0], kernel.options["num_warps"], workspace)
+    tail = kernel.arguments(named | dict.fromkeys(_OPERANDS))[len(taken) :]
+
+    def call(operands: Any) -> None:
+        launch(*[operands[number] for number in taken], *tail)
+
+    return call
+
+
+def _check_residence(compiled: Any, programs: int, warps: int, workspace: Workspace) -> None:
+    """Raise OutOfResources where a chip cannot hold all programs at once: the launch would fail, and end the world of ranks with it."""
+    import torch
+    from triton.runtime.errors import OutOfResources
+
+    if workspace.arch != "cuda":
+        return
+    per_unit = -(-programs // workspace.units)
+    registers = -(-compiled.n_regs // 8) * 8 * warps * 32 * per_unit
+    if registers > REGISTERS:
+        raise OutOfResources(registers, REGISTERS, f"registers of {per_unit} programs")
+    shared = (compiled.metadata.shared + 1024) * per_unit
+    most = torch.cuda.get_device_properties(workspace.device).shared_memory_per_multiprocessor
+    if shared > most:
+        raise OutOfResources(shared, most, f"shared memory of {per_unit} programs")

@@ -1,0 +1,169 @@
+"""What may vary in flash_decode: the variants, their knobs, the rules, and the configs to try first. Standard library only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tftune.kernels.chips import Chip
+from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.space import FLAGS_PER_SOURCE, Choice, Config, Rule, Space
+
+_SPLITS = (1, 2, 4, 8, 11, 16, 22, 25, 33, 38, 64, 76)
+_ATTEND = (
+    Choice("kv_splits", _SPLITS, "parts of a sequence's cache on one rank that programs attend to side by side", 16),
+    Choice("block_n", (32, 64, 128, 256), "tokens that one program loads at a time", 64),
+    Choice("num_warps", (4, 8), "warps (waves) of one program that attends", 4),
+    Choice("num_stages", (2, 3, 4, 5), "depth of the software pipeline of the loop over tokens", 3),
+    Choice("xcds", (1, 8), "dies over which programs are dealt in turn; each die gets splits of the same heads", 1),
+    Choice("heads_per_program", (1, 2, 4, 8, 16), "heads of one group that a program adds up, sends and merges at a time", 1),
+)
+_FLAGS = Choice("heads_per_flag", (0, 1, 2, 4, 8, 16, 64), "heads that one flag covers, as many pieces as hold them; 0: all of a source", 1)
+_RESIDENTS = Choice("programs_per_unit", (1, 2, 3), "programs on each SM or CU, all resident at once", 1)
+TILE = 8192
+"""Elements of fp32 that a program holds at a time while it adds up partial results, or sends them."""
+_LADDER = ("bsp", "gather", "no_wait", "fused", "fused_heads")
+_FLAGGED = ("fused_heads", "persistent")
+
+
+def _round_up_to_power(value: int) -> int:
+    return 1 << (value - 1).bit_length()
+
+
+def slices(shape: FlashDecode, config: Config) -> int:
+    """Pieces of one group."""
+    return int(-(-shape.group // config["heads_per_program"]))
+
+
+def pieces(shape: FlashDecode, config: Config) -> int:
+    """Pieces of heads that one rank adds up and sends."""
+    return shape.batch * shape.kv_heads * slices(shape, config)
+
+
+def units(shape: FlashDecode, config: Config) -> int:
+    """Pieces of work: splits of every sequence for every KV head."""
+    return int(shape.batch * shape.kv_heads * config["kv_splits"])
+
+
+def pieces_per_flag(config: Config) -> int:
+    """0 where one flag covers all pieces of a source, as in every variant without the knob."""
+    return int(dict(config.knobs).get("heads_per_flag", 0) // config["heads_per_program"])
+
+
+def _flags(shape: FlashDecode, config: Config) -> int:
+    """Flags of one source, where each covers some of its heads."""
+    return int(-(-pieces(shape, config) // (config["heads_per_flag"] // config["heads_per_program"])))
+
+
+def parts_bytes(shape: FlashDecode, config: Config) -> int:
+    """Bytes of all splits' partial results."""
+    return units(shape, config) * shape.group * (shape.head_dim + 1) * 4
+
+
+def _shared_bytes(shape: FlashDecode, config: Config, chip: Chip) -> int:
+    """Blocks of keys and values that the pipeline keeps, one fewer than its stages; on NVIDIA queries and weights, too."""
+    stages = config["num_stages"] - 1
+    return int(2 * config["block_n"] * shape.head_dim * shape.element_bytes * stages) + (8192 if chip.lanes == 32 else 0)
+
+
+def _resident_bytes(shape: FlashDecode, config: Config, chip: Chip) -> int:
+    """The same of all programs of a unit. On NVIDIA each takes 1 KB more, which the chip's figure leaves out for one."""
+    programs = config["programs_per_unit"]
+    return int(programs * _shared_bytes(shape, config, chip) + (1024 * (programs - 1) if chip.lanes == 32 else 0))
+
+
+RULES = (
+    Rule("kv_splits must leave at least 16 tokens to each", lambda s, c, chip: c["kv_splits"] == 1 or 16 * c["kv_splits"] <= s.kv_len),
+    Rule("kv_splits must not make more than 32 units of work for each of the chip's",
+         lambda s, c, chip: chip is None or c["kv_splits"] == 1 or units(s, c) <= 32 * chip.units),
+    Rule("block_n must not exceed the tokens of a split rounded up to a power of two, and 32 at least",
+         lambda s, c, chip: c["block_n"] <= max(32, _round_up_to_power(-(-s.kv_len // c["kv_splits"])))),
+    Rule("8 warps must have at least 8 tokens of a block each (16 on CDNA)",
+         lambda s, c, chip: chip is None or c["num_warps"] == 4 or 32 * c["block_n"] >= 8 * chip.lanes * c["num_warps"]),
+    Rule("a thread may hold at most 128 elements of a block of keys: take fewer tokens or more warps",
+         lambda s, c, chip: chip is None or c["block_n"] * s.head_dim <= 128 * chip.lanes * c["num_warps"]),
+    Rule("the pipeline's blocks must fit the chip's shared memory: take fewer tokens, stages or programs",
+         lambda s, c, chip: chip is None or _shared_bytes(s, c, chip) <= chip.shared_bytes, _LADDER),
+    Rule("the pipelines of all programs of a unit must fit its shared memory: take fewer tokens, stages or programs",
+         lambda s, c, chip: chip is None or _resident_bytes(s, c, chip) <= chip.shared_bytes, ("persistent",)),
+    Rule("all programs of a unit may have at most 12 warps: their registers must fit",
+         lambda s, c, chip: c["programs_per_unit"] * c["num_warps"] <= 12, ("persistent",)),
+    Rule("programs_per_unit must be 1 where every unit has one piece of work at most",
+         lambda s, c, chip: chip is None or c["programs_per_unit"] == 1 or units(s, c) > chip.units, ("persistent",)),
+    Rule("xcds must be 1 on a chip of one die", lambda s, c, chip: chip is None or c["xcds"] == 1 or chip.lanes == 64),
+    Rule("heads_per_program must not exceed a group rounded up to a power of two",
+         lambda s, c, chip: c["heads_per_program"] <= _round_up_to_power(s.group)),
+    Rule(f"heads_per_program for every rank must be at most {TILE} elements: take fewer heads",
+         lambda s, c, chip: c["heads_per_program"] * s.head_dim * _round_up_to_power(s.world) <= TILE),
+    Rule("heads_per_flag must be 0 or at least heads_per_program",
+         lambda s, c, chip: c["heads_per_flag"] == 0 or c["heads_per_flag"] >= c["heads_per_program"], _FLAGGED),
+    Rule("heads_per_flag must be less than all heads: 0 covers them",
+         lambda s, c, chip: c["heads_per_flag"] == 0 or c["heads_per_flag"] < s.batch * s.q_heads, _FLAGGED),
+    # The second half of a source's flags is not for peers to set: see the rule of all_gather_gemm.
+    Rule(f"one source may have at most {FLAGS_PER_SOURCE // 2} flags that peers set: take larger heads_per_flag",
+         lambda s, c, chip: c["heads_per_flag"] == 0 or _flags(s, c) <= FLAGS_PER_SOURCE // 2, _FLAGGED),
+)  # fmt: skip
+
+
+def defaults(shape: FlashDecode, chip: Chip | None = None) -> tuple[Config, ...]:
+    """The likely forms of BSP, then one sound config for each other variant."""
+    cdna, splits, on = chip is not None and chip.lanes == 64, _default_splits(shape, chip), 16 if chip is None else chip.units
+    block_n = min(64 if shape.head_dim <= 128 else 32, max(32, _round_up_to_power(-(-shape.kv_len // splits))))
+    knobs = dict(
+        kv_splits=splits, block_n=block_n, num_warps=4, num_stages=2 if cdna else 4 if shape.head_dim <= 128 else 3,
+        xcds=8 if cdna else 1, heads_per_program=_default_heads(shape, on),
+    )  # fmt: skip
+    ladder = [Config(variant, **knobs) for variant in ("gather", "no_wait", "fused")]
+    flags = knobs | {"heads_per_flag": knobs["heads_per_program"]}
+    residents = 2 if units(shape, ladder[0]) > on else 1
+    last = Config("fused_heads", **flags), Config("persistent", **flags, programs_per_unit=residents)
+    return (*_bsp_forms(shape, chip, knobs, on), *ladder, *last)
+
+
+def _bsp_forms(shape: FlashDecode, chip: Chip | None, knobs: dict[str, int], on: int) -> list[Config]:
+    """The default knobs with other splits that come within a third of the least time, and shallow, deep and wide pipelines: what is held
+    against the other variants must not lack what these may choose. The default is the first."""
+    splits = [
+        number for number in _possible_splits(shape, on) if _busiest(shape, number, on) <= 4 / 3 * _busiest(shape, knobs["kv_splits"], on)
+    ]
+    pipelines = [{}, {"num_stages": 2}, {"block_n": 128, "num_stages": 2 if knobs["num_stages"] == 2 else 3}]
+    near = sorted(splits, key=lambda number: abs(number - knobs["kv_splits"]))[:3]
+    forms = [Config("bsp", **knobs | {"kv_splits": number} | pipeline) for number in near for pipeline in pipelines]
+    return [form for form in dict.fromkeys(forms) if all(rule.holds(shape, form, chip) for rule in RULES if rule.applies("bsp"))]
+
+
+def _busiest(shape: FlashDecode, splits: int, on: int) -> float:
+    """Tokens that the busiest of so many programs attends to; each split costs as much as 64 of them."""
+    return float(-(-shape.batch * shape.kv_heads * splits // on) * (-(-shape.kv_len // splits) + 64))
+
+
+def _possible_splits(shape: FlashDecode, on: int) -> list[int]:
+    groups = shape.batch * shape.kv_heads
+    return [splits for splits in _SPLITS if splits == 1 or (16 * splits <= shape.kv_len and groups * splits <= 32 * on)]
+
+
+def _default_splits(shape: FlashDecode, chip: Chip | None) -> int:
+    """The fewest splits that come within 2 % of the least time of the busiest program."""
+    on = 16 if chip is None else chip.units
+    possible = _possible_splits(shape, on)
+    least = min(_busiest(shape, splits, on) for splits in possible)
+    return next(splits for splits in possible if _busiest(shape, splits, on) <= 1.02 * least)
+
+
+def _default_heads(shape: FlashDecode, on: int) -> int:
+    """As few heads as leave none of so many programs more than one piece, as far as a group and a program's tile go."""
+    most = min(_round_up_to_power(shape.group), TILE // (shape.head_dim * _round_up_to_power(shape.world)))
+    return next((heads for heads in (1, 2, 4, 8) if heads == most or shape.batch * shape.q_heads <= heads * on), most)
+
+
+SPACE = Space(
+    op="flash_decode",
+    variants={name: _ATTEND for name in ("bsp", "gather", "no_wait", "fused")}
+    | {"fused_heads": (*_ATTEND, _FLAGS), "persistent": (*_ATTEND, _FLAGS, _RESIDENTS)},
+    rules=RULES,
+    defaults=defaults,
+)
+
+
+def complete_knobs(config: Config) -> dict[str, Any]:
+    """The knobs of a config, absent ones at their defaults, without asking whether they are known."""
+    return {choice.name: choice.default for choice in SPACE.variants[config.variant]} | dict(config.knobs)

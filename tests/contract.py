@@ -1,0 +1,183 @@
+"""What the contract tests of all operations share: calls on emulated ranks held against the reference, and mutants that must be refused."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from mutant import Change, in_place
+
+from tftune.kernels.registry import operation
+from tftune.kernels.shape import Shape
+from tftune.kernels.space import Config
+from tftune.kernels.workspace import Workspace
+
+SEEDS = 3
+"""Calls cycle through inputs of three seeds, so that a generation never held the same data two calls ago."""
+WRAPS = 2**31 - 3
+"""An epoch before which few calls are left until it wraps."""
+MEETINGS = itertools.count()
+
+Case = tuple[Any, Config]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call on one rank: its error in units of the tolerance (NaN counts as infinite), and a digest of the result's bits."""
+
+    shape: Shape
+    config: Config
+    seed: int
+    error: float
+    bits: str
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """Changes to a variant's sources, and how the contract refuses them: `wrong` results, or a call that does not `end`."""
+
+    changes: tuple[Change, ...]
+    shows: str
+    control: tuple[Change, ...] = ()
+    """The part of the changes that only delays a rank, and must be accepted by itself."""
+    calls: str = "small"
+    """Which of a trial's calls."""
+
+
+def scenario(workspace: Workspace, calls: Iterable[Case], pause_s: float = 0.0, last_epoch: int | None = None) -> list[Call]:
+    """Run the calls back to back on every rank, this one pausing before each; compare when all have ended. Epochs follow last_epoch."""
+    import torch
+
+    calls, meeting = list(calls), next(MEETINGS)
+    if not calls:
+        return []
+    known = operation(calls[0][0].op)
+    reference, prepare = known.module("reference"), known.module("host").prepare
+    shapes = sorted({shape for shape, _ in calls})
+    inputs = {(shape, seed): reference.make_inputs(shape, workspace.rank, seed) for shape in shapes for seed in range(SEEDS)}
+    exact = {key: reference.reference(key[0], *inputs[key], workspace.group) for key in sorted(inputs)}
+    _reset(workspace, last_epoch)
+    outs = []
+    for number, (shape, config) in enumerate(calls):
+        time.sleep(pause_s)
+        outs.append(reference.make_output(shape).fill_(float("nan")))
+        if (shape, config) not in workspace.plans:
+            workspace.plans[shape, config] = prepare(shape, config, workspace)
+        workspace.plans[shape, config](*inputs[shape, number % SEEDS], outs[-1])
+    _meet(f"meeting {meeting}")
+    done = []
+    for number, ((shape, config), out) in enumerate(zip(calls, outs, strict=True)):
+        expected = exact[shape, number % SEEDS]
+        error = float(((out.float() - expected).norm() / expected.norm()).nan_to_num(nan=float("inf"))) / reference.tolerance(shape)
+        done.append(Call(shape, config, number % SEEDS, error, sha256(out.view(torch.int16).numpy().tobytes()).hexdigest()))
+    return done
+
+
+def _reset(workspace: Workspace, epoch: int | None) -> None:
+    """Fill the payload with NaN, on all ranks together."""
+    import torch
+    import torch.distributed as dist
+
+    from tftune.kernels.symmetric import BARRIER_OFFSET, EXITS_OFFSET, FLAGS_OFFSET
+
+    dist.barrier()
+    if epoch is not None:
+        workspace.set_epoch(epoch)
+        for left in (slice(EXITS_OFFSET.value, EXITS_OFFSET.value + 4), slice(BARRIER_OFFSET.value, FLAGS_OFFSET.value)):
+            workspace.owner[workspace.rank][left] = 0  # by a call that was broken off
+        object.__setattr__(workspace, "turns", itertools.count())  # ranks were broken off at different calls
+    workspace.payload_tensor.view(torch.int16).fill_(-1)  # a NaN in fp16, in bf16 and in fp32
+    dist.barrier()
+
+
+def _meet(name: str) -> None:
+    """Return when all ranks have come to this name for the first time. Unlike a barrier, it can be broken off: nobody is left behind."""
+    import torch.distributed as dist
+
+    store = dist.distributed_c10d._get_default_store()
+    store.set(f"{name}/{dist.get_rank()}", "")
+    while not store.check([f"{name}/{rank}" for rank in range(dist.get_world_size())]):
+        time.sleep(0.005)
+
+
+def wrong_calls(ran: list[dict[str, list[Call]]]) -> list[Any]:
+    """The calls that no rank may have made; `ran`: what each rank returned, by scenario."""
+    return [(rank, name, call) for rank, found in enumerate(ran) for name, calls in found.items() for call in calls if not call.error <= 1]
+
+
+def differing(found: dict[str, list[Call]]) -> list[Any]:
+    """Shape, config and seed whose results differ in any bit between calls of one rank; some must have been called twice."""
+    seen: dict[Any, set[str]] = {}
+    for call in (call for calls in found.values() for call in calls):
+        seen.setdefault((call.shape, call.config, call.seed), set()).add(call.bits)
+    assert len(seen) < sum(map(len, found.values()))
+    return [key for key, bits in seen.items() if len(bits) > 1]
+
+
+def _verdict(run: Callable[[], list[Call]], deadline_s: float) -> str:
+    """`right`, `wrong`, or `end` where the calls did not end in time."""
+
+    def expire(*_: Any) -> None:
+        raise TimeoutError(f"not ended after {deadline_s} s")
+
+    signal.signal(signal.SIGALRM, expire)
+    signal.setitimer(signal.ITIMER_REAL, deadline_s)
+    try:
+        return "right" if all(call.error <= 1 for call in run()) else "wrong"
+    except Exception as error:
+        if "TimeoutError" not in repr(error):
+            raise
+        return "end"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def judge(
+    workspace: Workspace,
+    folder: Path,
+    op: str,
+    variant: str,
+    calls: Mapping[str, list[Case]],
+    mutants: Mapping[str, Mutant],
+    epoch: int,
+    together: tuple[str, ...] = (),
+    late_s: float = 0.2,
+) -> dict[str, str]:
+    """Verdicts on the kernel itself and on each mutant, by calls before each of which the last rank is late, except in those named in
+    `together`. Epochs count from `epoch`."""
+    epochs = [epoch]
+
+    def tried(changes: tuple[Change, ...], name: str, deadline_s: float) -> str:
+        workspace.plans.clear()
+        epochs.append(epochs[-1] + 1000)  # flags keep what a mutant left in them
+        pause_s = late_s * (name not in together and workspace.rank == workspace.world - 1)
+        with in_place(folder, variant, changes, op) if changes else nullcontext():
+            return _verdict(lambda: scenario(workspace, calls[name], pause_s, epochs[-1]), deadline_s)
+
+    started = time.monotonic()
+    verdicts = {"itself, small": tried((), "small", 60)}
+    took_s = time.monotonic() - started
+    verdicts |= {f"itself, {name}": tried((), name, 60) for name in calls if name != "small"}
+    for name, found in mutants.items():
+        if found.control:
+            verdicts[f"{name}, control"] = tried(found.control, found.calls, 60)
+        verdicts[name] = tried(found.changes, found.calls, 60 if found.shows == "wrong" else 6 + 3 * took_s)
+    return verdicts
+
+
+def misjudged(by_rank: list[dict[str, str]], mutants: Mapping[str, Mutant]) -> list[Any]:
+    """What was accepted although it is a mutant, or refused although it is none; `by_rank`: verdicts of one variant on each rank."""
+    found = []
+    for name in by_rank[0]:
+        shown = {verdicts[name] for verdicts in by_rank}
+        expected = mutants[name].shows if name in mutants else "right"
+        if not shown & set(expected.split(" or ")) or (expected == "right" and shown != {"right"}):
+            found.append((name, shown))
+    return found

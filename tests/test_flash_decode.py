@@ -1,0 +1,175 @@
+"""flash_decode without a GPU: its shape, its space, its sets, what its host function refuses, and the model's opinion of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tftune.kernels.chips import H200, MI300X, Chip
+from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.flash_decode.features import FEATURES
+from tftune.kernels.flash_decode.sets import BATCHES, SHAPE_SETS
+from tftune.kernels.flash_decode.space import SPACE
+from tftune.kernels.space import Config
+from tftune.kernels.workspace import Workspace
+from tftune.models.timeline import predict
+
+TARGET = FlashDecode(1, 64, 8, 128, 8192, 8)
+LONG = FlashDecode(1, 96, 12, 128, 262_144, 8)
+
+
+def test_a_shape_reads_as_it_is_written() -> None:
+    shape = FlashDecode(4, 96, 12, 128, 1024, 8, "bf16", "heads", 16)
+    assert FlashDecode.parse(str(shape)) == shape and str(TARGET).endswith("world=8")
+    assert FlashDecode.parse(f"{TARGET},page_size=0") == TARGET
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (dict(head_dim=96), "head_dim=96 is not one of 64, 128, 256"),
+        (dict(q_heads=60), "q_heads=60 must be 1 to 16 times kv_heads=8"),
+        (dict(q_heads=136), "q_heads=136 must be 1 to 16 times kv_heads=8"),
+        (dict(output="heads", world=3), "q_heads=64 must be divisible by world=3"),
+        (dict(page_size=3), "kv_len=8192 must be whole pages of page_size=3"),
+        (dict(page_size=-1), "page_size=-1 must be an integer of at least 0"),
+        (dict(batch=0), "batch=0 must be an integer of at least 1"),
+        (dict(output="some"), "output='some' is not one of all, heads"),
+    ],
+)
+def test_a_shape_that_cannot_be_is_refused(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        FlashDecode(**TARGET.to_dict() | changes)
+
+
+def test_bytes_are_those_of_the_tensors() -> None:
+    assert TARGET.cache_bytes == 2 * 8192 * 8 * 128 * 2
+    rows = FlashDecode(3, 12, 12, 64, 8, 4, output="heads")
+    assert rows.own_heads == 3 and rows.message_bytes == 4 * (9 * 64 + 12)
+
+
+@pytest.mark.parametrize(
+    ("shape", "config", "chip", "sentence"),
+    [
+        (FlashDecode(1, 8, 8, 128, 32, 2), Config("bsp", kv_splits=4, block_n=32), None, "at least 16 tokens"),
+        (FlashDecode(16, 96, 12, 128, 65536, 8), Config("fused", kv_splits=38), H200, "more than 32 units of work"),
+        (TARGET, Config("fused", kv_splits=64, block_n=256), None, "block_n must not exceed"),
+        (TARGET, Config("fused", block_n=32, num_warps=8), H200, "8 warps must have"),
+        (TARGET, Config("fused", block_n=256), H200, "a thread may hold"),
+        (TARGET, Config("fused", block_n=128, num_stages=5), H200, "must fit the chip's shared memory"),
+        (
+            TARGET,
+            Config("persistent", block_n=128, kv_splits=33, num_stages=3, programs_per_unit=2),
+            H200,
+            "of all programs of a unit must fit",
+        ),
+        (TARGET, Config("persistent", kv_splits=33, num_warps=8, programs_per_unit=2, num_stages=2), H200, "at most 12 warps"),
+        (TARGET, Config("persistent", kv_splits=16, programs_per_unit=2, num_stages=2), H200, "programs_per_unit must be 1"),
+        (TARGET, Config("fused", xcds=8), H200, "a chip of one die"),
+        (TARGET, Config("fused", heads_per_program=16), None, "must not exceed a group"),
+        (FlashDecode(1, 16, 1, 256, 8192, 8), Config("fused", heads_per_program=8), None, "at most 8192 elements"),
+        (TARGET, Config("fused_heads", heads_per_program=2, heads_per_flag=1), None, "0 or at least heads_per_program"),
+        (TARGET, Config("fused_heads", heads_per_flag=64), None, "less than all heads"),
+        (FlashDecode(1024, 16, 1, 64, 64, 2), Config("persistent", kv_splits=1, heads_per_flag=1), None, "at most 8192 flags"),
+        (TARGET, Config("persistent"), H200, None),
+    ],
+)
+def test_rules_answer_with_their_sentence(shape: FlashDecode, config: Config, chip: Chip | None, sentence: str | None) -> None:
+    found = SPACE.why_invalid(shape, config, chip)
+    assert found is None if sentence is None else found is not None and sentence in found
+
+
+@pytest.mark.parametrize("chip", [H200, MI300X, None])
+def test_defaults_are_possible_for_every_shape_of_the_sets_and_small_ones(chip: Chip | None) -> None:
+    small = [FlashDecode(3, group * 2, 2, dim, length, 4) for dim in (64, 256) for group in (1, 12, 16) for length in (1, 7, 100)]
+    for shape in [*small, *(s for make in SHAPE_SETS.values() for world in (2, 8) for s in make(world=world, output="heads"))]:
+        defaults = SPACE.defaults(shape, chip)
+        assert {config.variant for config in defaults} == set(SPACE.variants)
+        assert [SPACE.why_invalid(shape, config, chip) for config in defaults] == [None] * len(defaults), shape
+
+
+def test_defaults_fill_the_chip() -> None:
+    """12 KV heads in 11 splits are as many programs as H200 has units; a batch of 192 sequences and heads needs few splits."""
+    chosen = {batch: SPACE.defaults(FlashDecode(batch, 96, 12, 128, 8192, 8), H200)[-1]["kv_splits"] for batch in (1, 16)}
+    assert chosen[1] * 12 == H200.units and chosen[16] <= 4
+
+
+def test_bsp_has_the_splits_and_pipelines_that_the_others_start_from() -> None:
+    defaults = SPACE.defaults(TARGET, H200)
+    forms = [config for config in defaults if config.variant == "bsp"]
+    assert len(forms) > 4 and dict(forms[0].knobs).items() <= dict(defaults[-1].knobs).items()
+
+
+def test_the_set_of_the_paper_has_its_heads_and_lengths() -> None:
+    shapes = SHAPE_SETS["paper"]()
+    assert {(s.q_heads, s.kv_heads, s.head_dim, s.world) for s in shapes} == {(96, 12, 128, 8)}
+    assert {s.batch for s in shapes} == set(BATCHES) and {s.kv_len for s in shapes} == {1024 << n for n in range(9)}
+    assert len(shapes) == len(set(shapes)) == 36
+
+
+@pytest.mark.parametrize("world", [2, 4, 8])
+def test_contexts_of_llama_are_split_over_the_ranks(world: int) -> None:
+    shapes = SHAPE_SETS["llama3-70b"](world=world)
+    assert {s.kv_len * world for s in shapes} == {8192, 16384, 32768, 65536, 131072}
+    assert FlashDecode(1, 64, 8, 128, 65536 // world, world) in shapes
+
+
+def test_features_tell_every_pair_of_shapes_apart() -> None:
+    shapes = [s for make in SHAPE_SETS.values() for s in make()]
+    assert len({tuple(read(shape) for _, read in FEATURES.values()) for shape in shapes}) == len(set(shapes))
+
+
+@pytest.mark.parametrize("chip", [H200, MI300X])
+@pytest.mark.parametrize("mode", ["graph", "eager"])
+def test_the_model_orders_the_ladder_where_the_cache_is_short_and_not_where_it_is_long(chip: Chip, mode: str) -> None:
+    def best(shape: FlashDecode, variant: str) -> float:
+        return min(predict(shape, config, mode, chip) for config in SPACE.defaults(shape, chip) if config.variant == variant)
+
+    ladder = [best(TARGET, name) for name in ("bsp", "no_wait", "fused", "persistent")]
+    assert ladder == sorted(ladder, reverse=True) and ladder[0] > 1.4 * ladder[-1]
+    assert best(LONG, "bsp") < 1.3 * best(LONG, "persistent")
+    assert best(LONG, "persistent") > LONG.cache_bytes / chip.hbm_bytes_per_us
+
+
+def operands(**changes: Any) -> tuple[Any, ...]:
+    import torch
+
+    sizes = dict(q=(2, 8, 64), k=(2, 32, 2, 64), v=(2, 32, 2, 64)) | {name: size for name, size in changes.items() if name in "qkv"}
+    q, k, v = (torch.zeros(sizes[name], dtype=changes.get("dtype", torch.float16)) for name in "qkv")
+    return q, k, v, torch.zeros(changes.get("lengths", 2), dtype=changes.get("counted", torch.int32))
+
+
+def refused(*arguments: Any, **options: Any) -> str:
+    import torch
+
+    from tftune.ops import flash_decode
+
+    workspace = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    with pytest.raises(ValueError) as caught:
+        flash_decode(*arguments, workspace, **options)
+    return str(caught.value)
+
+
+def test_operands_that_do_not_fit_are_refused() -> None:
+    import torch
+
+    assert "q is torch.float32" in refused(*operands(dtype=torch.float32))
+    assert "v is [2, 16, 2, 64] but must be [2, 32, 2, 64]" in refused(*operands(v=(2, 16, 2, 64)))
+    assert "k is [3, 32, 2, 64] but must be [2, 32, 2, 64]" in refused(*operands(k=(3, 32, 2, 64)))
+    assert "lengths is [3] but must be [2]" in refused(*operands(lengths=3))
+    assert "lengths is torch.int64" in refused(*operands(counted=torch.int64))
+    assert "q and k must have 3 and 4 dimensions, not 3 and 3" in refused(*operands(k=(2, 32, 128)))
+    table = torch.zeros(3, 4, dtype=torch.int32)
+    assert "table is [3, 4] but must be [2, 4]" in refused(*operands(), table=table)
+    assert "q_heads=7 must be divisible by world=2" in refused(*operands(q=(2, 7, 64), k=(2, 32, 7, 64), v=(2, 32, 7, 64)), output="heads")
+
+
+def test_a_workspace_that_is_too_small_is_refused_with_the_size_it_needs() -> None:
+    import torch
+
+    from tftune.kernels.flash_decode.host import payload_bytes, prepare
+
+    workspace = Workspace(0, 8, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    with pytest.raises(ValueError, match=rf"Workspace.create\(group, {payload_bytes(TARGET)}\)"):
+        prepare(TARGET, Config("fused"), workspace)
