@@ -1,6 +1,6 @@
-"""How the variants of flash_decode spend their time: which stages of a machine follow, and which overlap. Standard library only.
+"""How the variants of flash_decode spend their time: the stages of one call, for `tftune.models.timeline` to play. Standard library only.
 
-The machine is handed in by `models/timeline.py`, so that kernels know nothing of models.
+One lane: the exchange waits for all of the local part, since what is sent is its sum.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.space import complete_knobs
 from tftune.kernels.space import Config
+from tftune.kernels.stages import LAUNCH, MEMORY, WAIT, Call, Stage
 
 STEP_US = 0.35
 """Of one block of tokens, what no load hides: two small products and a row's maximum between them. Assumed."""
@@ -19,50 +20,51 @@ FILL_US = 1.5
 HOP_US = 1.0
 """A program leaves what another one of the same chip reads: a fence, a counter, and the reads. Assumed."""
 CACHED_SHARE = 0.25
-"""Cost of partial results, which stay in the last-level cache, relative to HBM, as in `models/timeline.py`."""
+"""Cost of partial results, which stay in the last-level cache, relative to HBM. Assumed."""
 LAUNCHES = {"bsp": 3, "gather": 4, "no_wait": 4, "fused": 3, "fused_heads": 3, "persistent": 1}
 """Kernels of a call, the library's not counted; one fewer where one split needs no adding up, up to no_wait."""
 
 
-def timeline(machine: Any, shape: FlashDecode, config: Config, mode: str) -> float:
-    """Predicted microseconds of one call. `machine`: a `tftune.models.timeline.Machine`, whose stages this adds up."""
+def describe(costs: Any, shape: FlashDecode, config: Config, mode: str) -> Call:
+    """The stages of one call. `costs`: a `tftune.models.costs.Costs`, handed in so that kernels know nothing of models."""
     knobs = complete_knobs(config)
-    return float(
-        _launches(machine, config.variant, knobs, mode) + _local(machine, shape, knobs) + _exchange(machine, shape, config, knobs, mode)
-    )
+    stages = [*_launches(costs, config.variant, knobs, mode), *_local(costs, shape, knobs), *_exchange(costs, shape, config, knobs, mode)]
+    return Call((stages,), shape.world)
 
 
-def _launches(machine: Any, variant: str, knobs: dict[str, Any], mode: str) -> float:
+def _launches(costs: Any, variant: str, knobs: dict[str, Any], mode: str) -> list[Stage]:
+    """Each kernel but the first starts one launch after the one before, twice that where the host launches them."""
     kernels = LAUNCHES[variant] - (knobs["kv_splits"] == 1 and variant in ("bsp", "gather", "no_wait"))
-    return float(machine.launch_us(mode, 1, triton=True) + machine.launch_us("graph", kernels - 1) * (1 if mode == "graph" else 2))
+    later_us = (kernels - 1) * costs.chip.graph_launch_us * (1 if mode == "graph" else 2)
+    return [costs.triton_launch(mode), Stage(later_us, tax=LAUNCH)] if kernels > 1 else [costs.triton_launch(mode)]
 
 
-def _local(machine: Any, shape: FlashDecode, knobs: dict[str, Any]) -> float:
-    """Every unit of work attended to, then the splits added up: memory, and what the busiest program cannot hide."""
-    on = machine.chip.units * knobs.get("programs_per_unit", 1)
+def _local(costs: Any, shape: FlashDecode, knobs: dict[str, Any]) -> list[Stage]:
+    """Every unit of work attended to, memory and what the busiest program cannot hide; then the splits added up."""
+    on = costs.chip.units * knobs.get("programs_per_unit", 1)
     units = shape.batch * shape.kv_heads * knobs["kv_splits"]
-    rounds, tokens = ceil(units / on), shape.kv_len / knobs["kv_splits"]
-    loads = knobs["block_n"] * 2 * shape.head_dim * shape.element_bytes * max(knobs["num_stages"] - 1, 1)
-    latency_us = (
-        rounds * ceil(tokens / knobs["block_n"]) * (STEP_US * (4 / knobs["num_warps"]) ** 0.5 + 0.8 / max(knobs["num_stages"] - 1, 1))
-    )
-    in_flight = min(1.0, loads * min(units, on) / (machine.chip.hbm_bytes_per_us * 0.9))
-    memory_us = machine.hbm_us(shape.cache_bytes) * rounds * on / max(units, 1) / in_flight
-    parts = 4 * units * shape.group * (shape.head_dim + 1) * CACHED_SHARE
-    return float(FILL_US + machine.overlap(memory_us, latency_us) + HOP_US + machine.hbm_us(2 * parts))
+    rounds, tokens, ahead = ceil(units / on), shape.kv_len / knobs["kv_splits"], max(knobs["num_stages"] - 1, 1)
+    loads = knobs["block_n"] * 2 * shape.head_dim * shape.element_bytes * ahead
+    latency_us = rounds * ceil(tokens / knobs["block_n"]) * (STEP_US * (4 / knobs["num_warps"]) ** 0.5 + costs.chip.load_us / ahead)
+    in_flight = min(1.0, loads * min(units, on) / (costs.chip.hbm_bytes_per_us * 0.9))
+    memory_us = costs.memory_us(shape.cache_bytes) * rounds * on / max(units, 1) / in_flight
+    parts = 4 * units * shape.group * (shape.head_dim + 1)
+    attended = Stage(FILL_US + costs.overlap(memory_us, latency_us), shape.cache_bytes)
+    return [attended, Stage(HOP_US + costs.memory_us(2 * parts * CACHED_SHARE), tax=MEMORY)]
 
 
-def _exchange(machine: Any, shape: FlashDecode, config: Config, knobs: dict[str, Any], mode: str) -> float:
+def _exchange(costs: Any, shape: FlashDecode, config: Config, knobs: dict[str, Any], mode: str) -> list[Stage]:
     """Messages to every peer, then all ranks' rows added up."""
-    gathered = shape.world * shape.message_bytes
-    merged_us = HOP_US + machine.hbm_us(gathered * CACHED_SHARE)
+    merged_us = HOP_US + costs.memory_us(shape.world * shape.message_bytes * CACHED_SHARE)
     if config.variant == "bsp":
-        return float(machine.all_gather_us(shape.message_bytes, shape.world, mode) + machine.launch_us(mode, 1) + merged_us)
+        launch_us = costs.chip.graph_launch_us if mode == "graph" else costs.chip.library_call_us
+        gathered = costs.all_gather(shape.message_bytes, shape.world)
+        return [Stage(launch_us, tax=LAUNCH), gathered, Stage(merged_us, tax=MEMORY)]
     pieces = shape.batch * shape.kv_heads * ceil(shape.group / knobs["heads_per_program"])
-    programs = min(machine.chip.units, pieces)
-    rows = ceil(pieces / programs)
-    link_us = shape.message_bytes * (shape.world - 1) / machine.chip.link_rate(shape.world)
-    signals = rows if knobs.get("heads_per_flag", 0) else 1
-    sent_us = machine.overlap(link_us, rows * 0.5) + signals * machine.signal_us()
-    shared_flag_us = 0.0 if knobs.get("heads_per_flag", 0) == knobs["heads_per_program"] else HOP_US
-    return float(sent_us + shared_flag_us + machine.chip.flag_us + merged_us * (1 + 0.2 * rows))
+    rows = ceil(pieces / min(costs.chip.units, pieces))
+    sent = shape.message_bytes * (shape.world - 1)
+    flagged = knobs.get("heads_per_flag", 0)
+    sent_us = costs.overlap(sent / costs.chip.link_rate(shape.world), rows * 0.5) + (rows if flagged else 1) * costs.chip.signal_us
+    shared_flag_us = 0.0 if flagged == knobs["heads_per_program"] else HOP_US
+    waited = Stage(sent_us + shared_flag_us + costs.chip.flag_us, 0.0, sent, tax=WAIT)
+    return [waited, Stage(merged_us * (1 + 0.2 * rows), tax=MEMORY)]
