@@ -42,8 +42,8 @@ class _Essence(ast.NodeTransformer):
 def kernel_hash(op: str, variant: str, root: Path = ROOT) -> str:
     """Twelve hexadecimal digits of every function and constant that the functions of `<root>/<op>/<variant>.py` reach.
 
-    Names imported from tftune.kernels are followed, function by function, but for those of SHARED modules; comments, docstrings and layout do not count,
-    decorators, signatures and module constants do. The same on every Python. Annotations count but are not followed: a type
+    Names imported from tftune.kernels are followed, function by function, but not into SHARED modules; comments, docstrings and layout do
+    not count, decorators, signatures and module constants do. The same on every Python. Annotations count but are not followed: a type
     is no code of the kernel. Raises ValueError where there is no such file.
     """
     start = f"{op}.{variant}"
@@ -138,9 +138,9 @@ def _source(node: ast.ImportFrom, module: str, file: Path) -> str | None:
 
 def _references(module: str, node: ast.AST, root: Path) -> Iterator[tuple[str, tuple[str, str]]]:
     """The names that a piece of code uses outside annotations, each with the definition that it stands for."""
-    if isinstance(node, ast.Name | ast.Attribute) and (dotted := _dotted(node)) and (target := _resolve(module, dotted, root)):
-        if target[0] not in SHARED:
-            yield dotted, target
+    named = isinstance(node, ast.Name | ast.Attribute) and _dotted(node)
+    if named and (target := _resolve(module, named, root)) and target[0] not in SHARED:
+        yield named, target
     for field, value in ast.iter_fields(node):
         if field not in ("annotation", "returns"):
             children = value if isinstance(value, list) else [value]
