@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from tftune.kernels.chips import Chip
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
+from tftune.kernels.space import Config
 
 
 @lru_cache
@@ -35,3 +37,15 @@ def vector(op: str, shape: Shape) -> tuple[float, ...]:
     if shape.op != op:
         raise ValueError(f"the shape {shape} belongs to {shape.op}, not to {op}")
     return tuple(float(value(shape)) for _, value in _features(op).values())
+
+
+def pair_vector(shape: Shape, config: Config, chip: Chip) -> tuple[float, ...]:
+    """Numbers of one shape with one fused config: its sizes, what the operation says of the pair, its variant, and its knobs, words by
+    their place among the values; -1 where the variant lacks a knob."""
+    op = operation(shape.op)
+    declared: Mapping[str, tuple[str, Callable[[Any, Config, Chip], float]]] = op.module("features").PAIR_FEATURES
+    knobs = dict(op.space.complete(config).knobs)
+    known = {choice.name: choice.values for choices in op.space.variants.values() for choice in choices}
+    values = [known[name].index(knobs[name]) if name in knobs else -1 for name in known]
+    variant = list(op.space.variants).index(config.variant)
+    return (*vector(shape.op, shape), *(float(value(shape, config, chip)) for _, value in declared.values()), variant, *values)

@@ -19,7 +19,8 @@ from tftune.kernels.space import Config
 from tftune.models import train as training
 from tftune.models.dataset import Dataset, load
 from tftune.models.features import names, vector
-from tftune.models.train import choose, round_between, train
+from tftune.models.leaves import distinct, make_leaf, round_between
+from tftune.models.train import choose, train
 from tftune.models.tree import Leaf, Node, Split, Tree
 
 OP = "all_gather_gemm"
@@ -58,7 +59,7 @@ def test_it_agrees_with_scikit_learn_on_every_training_shape(dataset: Dataset, m
     monkeypatch.setattr(training, "MERGE_LOSS", -math.inf)
     monkeypatch.setattr(training, "_same_leaf", lambda one, other: False)
     tree, configs = train(dataset), dataset.configs
-    told = training.distinct([features(shape) for shape in dataset.shapes])
+    told = distinct([features(shape) for shape in dataset.shapes])
     points = [[features(shape)[name] for name in told] for shape in dataset.shapes]
     table = [[dataset.loss(shape, config) for config in configs] for shape in dataset.shapes]
     places = DecisionTreeRegressor(max_depth=5, random_state=0).fit(points, table).apply(points)
@@ -131,7 +132,7 @@ def test_the_reason_names_the_rival_and_the_next_best_may_win() -> None:
     shape, pull = paper()[9], SPACE.complete(Config("pull"))
     rows = [measured(shape, BSP, (100.0,) * 3), measured(shape, PUSH, (80.0,) * 3, (79.0, 100.0, 100.0))]
     dataset = load([*rows, measured(shape, pull, (90.0,) * 3, (95.0,) * 3)], OP, "h200x8", "graph", "node")
-    leaf = training.make_leaf(dataset, [shape], (BSP, PUSH), choose(dataset, [shape], (BSP, PUSH)))
+    leaf = make_leaf(dataset, [shape], (BSP, PUSH), choose(dataset, [shape], (BSP, PUSH)))
     assert leaf.abstains and leaf.reason.startswith("push may be faster, but the lower bound of its speed-up over BSP is 0.99")
     assert choose(dataset, [shape], (BSP, PUSH, pull)) == pull
 

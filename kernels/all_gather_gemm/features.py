@@ -1,10 +1,13 @@
-"""What the selector's tree may look at: named integers and ratios of a shape that a person can read. Standard library only."""
+"""What the selector's tree may look at: named integers and ratios of a shape that a person can read; and what an estimate of a config's
+time goes by. Standard library only."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.chips import Chip
+from tftune.kernels.space import Config
 
 FEATURES: dict[str, tuple[str, Callable[[AllGatherGemm], float]]] = {
     "m": ("rows of C", lambda s: s.m),
@@ -14,6 +17,25 @@ FEATURES: dict[str, tuple[str, Callable[[AllGatherGemm], float]]] = {
     "shard_kb": ("kilobytes that one rank sends to each peer", lambda s: s.shard_bytes / 1024),
     "gflop": ("billions of operations on one rank", lambda s: s.flops / 1e9),
     "intensity": ("operations for each byte of A and B", lambda s: s.flops / (s.element_bytes * s.k * (s.m + s.n))),
+    "outputs_k": ("thousands of elements of C", lambda s: s.m * s.n / 1024),
+    "large_tiles": ("tiles of 128 x 256 in C", lambda s: -(-s.m // 128) * -(-s.n // 256)),
+    "small_tiles": ("tiles of 64 x 128 in C", lambda s: -(-s.m // 64) * -(-s.n // 128)),
     "shard_is_m": ("1 where A is sharded along M", lambda s: int(s.shard == "m")),
     "b_is_nk": ("1 where B is stored [N, K]", lambda s: int(s.b_layout == "nk")),
 }
+
+
+def _rounds(shape: AllGatherGemm, config: Config, chip: Chip) -> float:
+    tiles = -(-shape.m // config["block_m"]) * -(-shape.n // config["block_n"])
+    return float(tiles * config["split_k"] / max(chip.units - config["comm_programs"], 1))
+
+
+PAIR_FEATURES: dict[str, tuple[str, Callable[[AllGatherGemm, Config, Chip], float]]] = {
+    "rounds": ("parts of tiles for each program that computes", _rounds),
+    "full": ("how full the last round of tiles makes all rounds", lambda s, c, chip: _rounds(s, c, chip) / -(-_rounds(s, c, chip) // 1)),
+    "work": ("steps of the program that has most", lambda s, c, chip: -(-_rounds(s, c, chip) // 1) * s.k / c["block_k"] / c["split_k"]),
+    "row_flags": ("row chunks of a shard", lambda s, c, chip: -(-s.shard_rows // c["rows_per_flag"])),
+    "column_flags": ("column chunks of a shard", lambda s, c, chip: -(-s.shard_columns // c["k_per_flag"])),
+    "ragged": ("the part of a column tile that N leaves over", lambda s, c, chip: s.n % c["block_n"] / c["block_n"]),
+}
+"""Of a shape and a fused config: what decides its time beside their sizes and knobs."""

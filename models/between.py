@@ -1,0 +1,137 @@
+"""What a config would take where it was not measured: the analytic model, put right by a forest that learned how far it is off.
+
+A tree that sees only measured shapes cannot know what lies between them: which rules a config breaks there, and how its tiles divide among
+the units. So shapes between are given to it, too, with estimated losses. Nothing that is shown or shipped is an estimate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import product
+
+import numpy as np
+from sklearn.ensemble import ExtraTreesRegressor
+
+from tftune.db.target import Target
+from tftune.kernels.chips import Chip
+from tftune.kernels.shape import Shape
+from tftune.kernels.space import Config
+from tftune.models.dataset import Dataset
+from tftune.models.features import pair_vector
+from tftune.models.timeline import predict
+
+STEPS = (1.0, 0.25, 0.5)
+"""Doublings from one shape between to the next: along the first size, the second, and any other."""
+FAR = 1.5
+"""Doublings from the nearest measured family at most, summed over its sizes: further away nothing is claimed."""
+TREES, LEAF, SHARE = 64, 2, 0.6
+"""Of the forest: trees, pairs of a leaf at least, and the share of columns that a split may choose from."""
+REACH = 1.0
+"""Doublings over which BSP's error of the model is averaged, as the standard deviation of a Gauss kernel."""
+
+
+def between(shapes: Sequence[Shape]) -> list[Shape]:
+    """Shapes among these sizes, of the same worlds and layouts, near some measured family; none where nothing lies between.
+
+    The first size takes every power of two, the others the sizes of few binary digits that layers have, such as 3584 = 7 x 512.
+    """
+    alike: dict[tuple[object, ...], list[Shape]] = {}
+    for shape in shapes:
+        alike.setdefault(tuple(value for name, value in shape.to_dict().items() if name not in _sizes(shape)), []).append(shape)
+    return [shape for group in alike.values() for shape in _lattice(group)]
+
+
+def _sizes(shape: Shape) -> tuple[str, ...]:
+    return tuple(name for name in shape.sizes() if name != "world")
+
+
+def _lattice(group: Sequence[Shape]) -> Iterator[Shape]:
+    first, *others = _sizes(group[0])
+    steps = dict(zip((first, *others), (*STEPS, *[STEPS[-1]] * len(others)), strict=False))
+    axes = [_axis([int(getattr(shape, name)) for shape in group], steps[name]) for name in (first, *others)]
+    families = np.array(sorted({tuple(math.log2(getattr(shape, name)) for name in others) for shape in group}))
+    known = set(group)
+    for values in product(*axes):
+        far = np.abs(families - np.log2(values[1:])).sum(axis=1).min() > FAR if others else False
+        shape = None if far else _like(group[0], dict(zip((first, *others), values, strict=True)))
+        if shape is not None and shape not in known:
+            yield shape
+
+
+def _axis(values: Sequence[int], step: float) -> list[int]:
+    """From the least to the largest value by steps, each of at most three binary digits.
+
+    >>> _axis([1024, 4096], 0.25)
+    [1024, 1280, 1536, 1792, 2048, 2560, 3072, 3584, 4096]
+    """
+    low, high = math.log2(min(values)), math.log2(max(values))
+    found = {_plain(2 ** (low + step * number)) for number in range(int((high - low) / step + 1e-9) + 1)}
+    return sorted(value for value in found if min(values) <= value <= max(values))
+
+
+def _plain(value: float) -> int:
+    unit = 2 ** max(math.floor(math.log2(value)) - 2, 0)
+    return unit * round(value / unit)
+
+
+def _like(shape: Shape, sizes: dict[str, int]) -> Shape | None:
+    try:
+        return type(shape).from_dict(shape.to_dict() | sizes)
+    except ValueError:  # these sizes cannot be sharded
+        return None
+
+
+class Estimate:
+    """Logarithms of microseconds of any pair, learned from the rows of a dataset."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.dataset, self.chip = dataset, Target.parse(dataset.target).chip
+        pairs = [(s, c) for s in dataset.shapes for c in sorted(dataset.times_us[s]) if c.variant != "bsp"]
+        errors = [math.log(dataset.times_us[s][c]) - self._model(s, c) for s, c in pairs]
+        self._forest = ExtraTreesRegressor(TREES, min_samples_leaf=LEAF, max_features=SHARE, random_state=0)
+        self._forest.fit(self._rows(pairs), errors)
+
+    def _model(self, shape: Shape, config: Config) -> float:
+        return _log_us(shape, config, self.dataset.mode, self.chip)
+
+    def _rows(self, pairs: Sequence[tuple[Shape, Config]]) -> np.ndarray:
+        return np.array([_row(*pair, self.dataset.mode, self.chip) for pair in pairs], dtype=np.float32)
+
+    def losses(self, shapes: Sequence[Shape], configs: Sequence[Config]) -> np.ndarray:
+        """Log regret against the best of these configs, [shapes, configs]; what is impossible loses what BSP loses."""
+        found = np.full((len(shapes), len(configs)), np.nan)
+        places = [
+            (i, j) for i, s in enumerate(shapes) for j, c in enumerate(configs)
+            if c.variant != "bsp" and self.dataset.why_invalid(s, c) is None
+        ]  # fmt: skip
+        if places:
+            pairs = [(shapes[i], configs[j]) for i, j in places]
+            found[tuple(np.array(places).T)] = self._forest.predict(self._rows(pairs)) + [self._model(*pair) for pair in pairs]
+        bsp = self._bsp(shapes)
+        found = np.where(np.isnan(found), bsp[:, None], found)
+        return found - np.minimum(found.min(axis=1), bsp)[:, None]
+
+    def _bsp(self, shapes: Sequence[Shape]) -> np.ndarray:
+        """The model's time of the form that is the strongest nearby, times the model's mean error there, [shapes]."""
+        known = self.dataset.shapes
+        best = [self.dataset.bsp(other) for other in known]
+        errors = np.array(
+            [math.log(self.dataset.bsp_us(other)) - self._model(other, form) for other, form in zip(known, best, strict=True)]
+        )
+        here, there = (np.log2([[getattr(s, name) for name in s.sizes()] for s in some]) for some in (shapes, known))
+        weights = np.exp(-((here[:, None] - there) ** 2).sum(axis=2) / (2 * REACH**2)) + 1e-12
+        model = [self._model(shape, best[place]) for shape, place in zip(shapes, weights.argmax(axis=1), strict=True)]
+        return np.asarray(model + weights @ errors / weights.sum(axis=1))
+
+
+@lru_cache(maxsize=2**17)
+def _log_us(shape: Shape, config: Config, mode: str, chip: Chip) -> float:
+    return math.log(predict(shape, config, mode, chip))
+
+
+@lru_cache(maxsize=2**17)
+def _row(shape: Shape, config: Config, mode: str, chip: Chip) -> tuple[float, ...]:
+    """Logarithms, since the forest draws its thresholds evenly between the least and the largest value."""
+    return (*(math.log2(value + 2) for value in pair_vector(shape, config, chip)), _log_us(shape, config, mode, chip))

@@ -1,0 +1,118 @@
+"""The tree of a matrix: shapes between, what is estimated there, and that measurements alone speak for a fused leaf."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tftune.db.trial import Measurement, Trial
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.chips import H200
+from tftune.models import grown
+from tftune.models.between import Estimate, between
+from tftune.models.dataset import Dataset, load
+from tftune.models.features import names, vector
+from tftune.models.grown import Grown
+from tftune.models.timeline import predict
+from tftune.models.train import train
+from tftune.models.tree import Leaf, Node, Split
+
+OP = "all_gather_gemm"
+SHAPES = tuple(AllGatherGemm(m, n, k, 8) for n, k in ((2048, 4096), (4096, 4096), (4096, 8192)) for m in (16, 64, 1024))
+Rows = Callable[..., list[Trial]]
+
+
+@pytest.fixture(scope="module")
+def rows(make_rows: Rows) -> list[Trial]:
+    """A full matrix whose fused times are 1.3 times what the model says."""
+
+    def slower(trial: Trial) -> Trial:
+        found = trial.outcome
+        assert isinstance(found, Measurement)
+        factor = 1.0 if trial.config.variant == "bsp" else 1.3
+        return replace(trial, stage="matrix", outcome=replace(found, samples_us=tuple(factor * us for us in found.samples_us)))
+
+    return [slower(trial) for trial in make_rows(SHAPES, bench="node")]
+
+
+@pytest.fixture(scope="module")
+def dataset(rows: list[Trial]) -> Dataset:
+    return load(rows, OP, "h200x8", "graph", "node")
+
+
+def test_shapes_between_have_sizes_that_layers_have() -> None:
+    found = between(SHAPES)
+    assert {shape.m for shape in found} == {16, 32, 64, 128, 256, 512, 1024} and {shape.k for shape in found} == {4096, 6144, 8192}
+    assert {shape.n for shape in found} == {2048, 2560, 3072, 3584, 4096}
+    assert not set(found) & set(SHAPES) and len(found) == len(set(found)) and {shape.world for shape in found} == {8}
+
+
+def test_layouts_and_worlds_stay_apart() -> None:
+    mixed = (*SHAPES[:2], *(replace(shape, shard="m", n=8192) for shape in SHAPES[:2]), *(replace(shape, world=4) for shape in SHAPES[:1]))
+    found = between(mixed)
+    assert {(shape.shard, shape.n, shape.world) for shape in found} == {("k", 2048, 8), ("m", 8192, 8)}, (
+        "nothing lies beside a single shape"
+    )
+
+
+def test_an_estimate_learns_how_far_the_model_is_off(dataset: Dataset) -> None:
+    config, middle = dataset.listed[-1], AllGatherGemm(64, 3072, 4096, 8)
+    assert dataset.why_invalid(middle, config) is None
+    bsp = dataset.bsp(SHAPES[0])
+    (losses,) = Estimate(dataset).losses([middle], [bsp, config])
+    expected = math.log(1.3 * predict(middle, config, "graph", H200) / predict(middle, bsp, "graph", H200))
+    assert losses[1] - losses[0] == pytest.approx(expected, abs=0.05) and min(losses) == 0
+
+
+def test_what_is_impossible_loses_what_bsp_loses(dataset: Dataset) -> None:
+    tall = SPACE.complete(replace_knobs(dataset.listed[-1], block_m=256, block_n=128, num_warps=8))
+    small = AllGatherGemm(32, 3072, 4096, 8)
+    assert dataset.why_invalid(small, tall) is not None
+    losses = Estimate(dataset).losses([small], [dataset.bsp(SHAPES[0]), tall])
+    assert losses[0, 0] == losses[0, 1]
+
+
+def replace_knobs(config: object, **knobs: int) -> object:
+    return type(config).from_dict(config.to_dict() | knobs)  # type: ignore[attr-defined]
+
+
+def leaves(at: Node, values: dict[str, tuple[float, float]] | None = None) -> Iterator[Leaf]:
+    if isinstance(at, Split):
+        yield from leaves(at.below)
+        yield from leaves(at.above)
+    else:
+        yield at
+
+
+def test_training_takes_it_for_a_matrix_and_each_fused_leaf_is_spoken_for(dataset: Dataset) -> None:
+    tree = train(dataset)
+    told = [(leaf, shape) for shape in dataset.shapes for leaf in [tree.walk(features(shape))[0]]]
+    assert sum(leaf.rows for leaf in leaves(tree.root)) == len(SHAPES)
+    assert all(leaf.abstains or dataset.why_invalid(s, leaf.config) or dataset.allowed(s, leaf.config) for leaf, s in told)
+    assert all(leaf.abstains or (leaf.speedup_low or 0) >= 1 for leaf in leaves(tree.root))
+    assert any(not leaf.abstains for leaf, _ in told)
+
+
+def features(shape: AllGatherGemm) -> dict[str, float]:
+    return dict(zip(names(OP), vector(OP, shape), strict=True))
+
+
+def test_an_estimate_alone_makes_no_leaf_fused(rows: list[Trial], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every measured speed-up is unsure, all leaves abstain, whatever the estimates say."""
+
+    def unsure(trial: Trial) -> Trial:
+        found = trial.outcome
+        assert isinstance(found, Measurement)
+        bsp = tuple(0.5 * us if number % 3 == 0 else us for number, us in enumerate(found.bsp_samples_us))
+        return trial if trial.config.variant == "bsp" else replace(trial, outcome=replace(found, bsp_samples_us=bsp))
+
+    dataset = load([unsure(trial) for trial in rows], OP, "h200x8", "graph", "node")
+    grower = Grown(dataset)
+    monkeypatch.setattr(grown, "CAUTION", -9.0)
+    assert not np.array([[dataset.allowed(s, c) for c in grower.configs if c.variant != "bsp"] for s in dataset.shapes]).any()
+    assert all(leaf.abstains for leaf in leaves(grower.tree().root))
