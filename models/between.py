@@ -73,7 +73,7 @@ def _axis(values: Sequence[int], step: float) -> list[int]:
 
 def _plain(value: float) -> int:
     unit = 2 ** max(math.floor(math.log2(value)) - 2, 0)
-    return unit * round(value / unit)
+    return int(unit * round(value / unit))
 
 
 def _like(shape: Shape, sizes: dict[str, int]) -> Shape | None:
@@ -111,7 +111,7 @@ class Estimate:
             found[tuple(np.array(places).T)] = self._forest.predict(self._rows(pairs)) + [self._model(*pair) for pair in pairs]
         bsp = self._bsp(shapes)
         found = np.where(np.isnan(found), bsp[:, None], found)
-        return found - np.minimum(found.min(axis=1), bsp)[:, None]
+        return np.asarray(found - np.minimum(found.min(axis=1), bsp)[:, None])
 
     def _bsp(self, shapes: Sequence[Shape]) -> np.ndarray:
         """The model's time of the form that is the strongest nearby, times the model's mean error there, [shapes]."""

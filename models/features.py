@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -43,9 +43,14 @@ def pair_vector(shape: Shape, config: Config, chip: Chip) -> tuple[float, ...]:
     """Numbers of one shape with one fused config: its sizes, what the operation says of the pair, its variant, and its knobs, words by
     their place among the values; -1 where the variant lacks a knob."""
     op = operation(shape.op)
-    declared: Mapping[str, tuple[str, Callable[[Any, Config, Chip], float]]] = op.module("features").PAIR_FEATURES
+    declared: Mapping[str, tuple[str, Callable[[Any, Config, Chip], float]]] = getattr(op.module("features"), "PAIR_FEATURES", {})
     knobs = dict(op.space.complete(config).knobs)
-    known = {choice.name: choice.values for choices in op.space.variants.values() for choice in choices}
-    values = [known[name].index(knobs[name]) if name in knobs else -1 for name in known]
+    own = {choice.name: choice.values for choice in op.space.choices(config.variant)}
+    every = dict.fromkeys(choice.name for choices in op.space.variants.values() for choice in choices)
+    values = [-1 if name not in knobs else _number(knobs[name], own[name]) for name in every]
     variant = list(op.space.variants).index(config.variant)
     return (*vector(shape.op, shape), *(float(value(shape, config, chip)) for _, value in declared.values()), variant, *values)
+
+
+def _number(value: int | str, values: Sequence[int | str]) -> int:
+    return values.index(value) if isinstance(value, str) else value

@@ -35,7 +35,15 @@ def features(shape: Shape) -> dict[str, float]:
 
 @pytest.fixture(scope="module")
 def dataset(make_rows: Rows) -> Dataset:
-    return load(make_rows((*paper(), *paper(shard="m")[::3])), OP, "h200x8", "graph", "model")
+    """The model's times, but what is not BSP takes twice as long up to M=4, so that BSP is the fastest there."""
+    rows = make_rows((*paper(), *paper(shard="m")[::3]))
+    return load([twice(row) if row.shape.m <= 4 and row.config.variant != "bsp" else row for row in rows], OP, "h200x8", "graph", "model")
+
+
+def twice(row: Trial) -> Trial:
+    found = row.outcome
+    assert isinstance(found, Measurement)
+    return replace(row, outcome=replace(found, samples_us=tuple(2 * us for us in found.samples_us)))
 
 
 @pytest.fixture(scope="module")

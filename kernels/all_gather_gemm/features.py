@@ -4,6 +4,7 @@ time goes by. Standard library only."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.chips import Chip
@@ -25,17 +26,31 @@ FEATURES: dict[str, tuple[str, Callable[[AllGatherGemm], float]]] = {
 }
 
 
+Pair = Callable[[AllGatherGemm, Config, Chip], float]
+
+
+def _tiled(value: Pair) -> Pair:
+    """The value where a config has tiles; -1 for the forms of the library."""
+    return lambda shape, config, chip: value(shape, config, chip) if "block_m" in dict(config.knobs) else -1.0
+
+
 def _rounds(shape: AllGatherGemm, config: Config, chip: Chip) -> float:
     tiles = -(-shape.m // config["block_m"]) * -(-shape.n // config["block_n"])
     return float(tiles * config["split_k"] / max(chip.units - config["comm_programs"], 1))
 
 
-PAIR_FEATURES: dict[str, tuple[str, Callable[[AllGatherGemm, Config, Chip], float]]] = {
-    "rounds": ("parts of tiles for each program that computes", _rounds),
-    "full": ("how full the last round of tiles makes all rounds", lambda s, c, chip: _rounds(s, c, chip) / -(-_rounds(s, c, chip) // 1)),
-    "work": ("steps of the program that has most", lambda s, c, chip: -(-_rounds(s, c, chip) // 1) * s.k / c["block_k"] / c["split_k"]),
-    "row_flags": ("row chunks of a shard", lambda s, c, chip: -(-s.shard_rows // c["rows_per_flag"])),
-    "column_flags": ("column chunks of a shard", lambda s, c, chip: -(-s.shard_columns // c["k_per_flag"])),
-    "ragged": ("the part of a column tile that N leaves over", lambda s, c, chip: s.n % c["block_n"] / c["block_n"]),
+PAIR_FEATURES: dict[str, tuple[str, Pair]] = {
+    "rounds": ("parts of tiles for each program that computes", _tiled(_rounds)),
+    "full": (
+        "how full the last round of tiles makes all rounds",
+        _tiled(lambda s, c, chip: _rounds(s, c, chip) / ceil(_rounds(s, c, chip))),
+    ),
+    "work": (
+        "steps of the program that has most",
+        _tiled(lambda s, c, chip: ceil(_rounds(s, c, chip)) * s.k / c["block_k"] / c["split_k"]),
+    ),
+    "row_flags": ("row chunks of a shard", _tiled(lambda s, c, chip: ceil(s.shard_rows / c["rows_per_flag"]))),
+    "column_flags": ("column chunks of a shard", _tiled(lambda s, c, chip: ceil(s.shard_columns / c["k_per_flag"]))),
+    "ragged": ("the part of a column tile that N leaves over", _tiled(lambda s, c, chip: s.n % c["block_n"] / c["block_n"])),
 }
-"""Of a shape and a fused config: what decides its time beside their sizes and knobs."""
+"""Of a shape and a config that is not plain BSP: what decides its time beside their sizes and knobs."""
