@@ -92,7 +92,8 @@ class Costs:
     def engine_copies(self, copies: int, size: float, world: int, streams: int, mode: str) -> Stage:
         """So many copies of `size` bytes each by copy engines, in streams that share the links, each followed by its flag's; where
         nothing is captured, the host queues them one by one. Counts copies."""
-        moved_us = copies * size / min(self.chip.engine_bytes_per_us * max(world - 1, 1), self.chip.link_rate(world))
+        private = max(self.chip.link_rate(world) / self.chip.link_bytes_per_us, 1.0)  # links that work at once; 1 where a switch joins them
+        moved_us = copies * size / (self.chip.engine_bytes_per_us * private)
         host_us = 2 * copies * self.chip.engine_host_us if mode == "eager" else 0.0
         return Stage(max(moved_us + 2 * copies * self.chip.engine_us / streams, host_us), 2 * copies * size, copies * size, copies)
 

@@ -146,8 +146,8 @@ class LfboSampler(FeasibleSampler):
     EXPLORED = 0.05
     """Share of asks that stay random, so that no region is closed for ever."""
     TREES = 32
-    CANDIDATES = 4096
-    """Unseen configs that a fit ranks: of more, a random part, another at each fit."""
+    CANDIDATES, HINTED = 4096, 512
+    """Unseen configs that a fit ranks: of more, a random part, another at each fit; and how many at each fit are asked a hint for."""
 
     def __init__(self, feasible: Feasible, seed: int, hint: Hint | None = None) -> None:
         super().__init__(feasible, seed, hint)
@@ -168,11 +168,19 @@ class LfboSampler(FeasibleSampler):
         measured = times[np.isfinite(times)]
         if len(measured) < self.WARM_UP or (threshold := np.quantile(measured, self.QUANTILE)) >= times.max():
             return [super().choose()]
-        if len(unseen) > self.CANDIDATES:
-            unseen = self.random.choice(unseen, self.CANDIDATES, replace=False)
+        unseen = self._candidates(unseen)
         scores = self._scores(known, times, threshold, unseen)
         best = unseen[np.lexsort((self.random.random(len(unseen)), -scores))]
         return [int(number) for number in best[: max(self.BATCH, len(self.seen) // 16)]]
+
+    def _candidates(self, unseen: np.ndarray) -> np.ndarray:
+        """Those that a fit ranks. A hint costs more than a prediction of the forest: of many, those that have one, and a few more."""
+        if len(unseen) <= self.CANDIDATES:
+            return unseen
+        if self.hint is None:
+            return self.random.choice(unseen, self.CANDIDATES, replace=False)
+        hinted = unseen[~np.isnan(self._hints[unseen])]
+        return np.union1d(hinted, self.random.choice(unseen, self.HINTED, replace=False))
 
     def _scores(self, known: np.ndarray, times: np.ndarray, threshold: float, unseen: np.ndarray) -> np.ndarray:
         """The probability of each unseen config to be at least as good as the threshold; `times` are infinite where they failed."""

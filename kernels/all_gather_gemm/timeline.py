@@ -16,7 +16,7 @@ from tftune.kernels.space import Config
 from tftune.kernels.stages import LAUNCH, MEMORY, WAIT, Call, Gate, Stage
 
 _DEFAULTS = {variant: {choice.name: choice.default for choice in choices} for variant, choices in SPACE.variants.items()}
-FINE = 12
+FINE = 8
 """Waits within the first wave that are played one by one, and waves after it; of more, some together."""
 LAST_WAVE = 0.8
 """Of an unfilled last wave, what it costs beyond its share: 1 if the busy units gained nothing from the idle ones.
