@@ -21,7 +21,7 @@ from tftune.tuner.node import MATRIX, Deadlines, NodeBench, Rounds
 from tftune.tuner.selftest import CopyRates
 
 SHAPE = AllGatherGemm(7, 40, 66, 2)
-BSP, GATHER_COPY, PUSH, _, PULL = SPACE.defaults(SHAPE)
+BSP, GATHER_COPY, PUSH, *_, PULL = SPACE.defaults(SHAPE)
 FAULTY = {
     Config("push", **dict(PUSH.knobs) | {"group_m": 1, "num_stages": stages, "num_warps": warps}): fault
     for (stages, warps), fault in {
