@@ -96,7 +96,7 @@ def test_a_search_says_modelled_and_prints_plain_lines_outside_a_terminal(tftune
 def test_a_portfolio_is_measured_on_every_shape_that_was_searched(tftune: Tftune, db: Path) -> None:
     matrix = f"search {OP} --shapes {SMALL};{LARGE} --on model --target mi300x8 --mode graph --portfolio --db {db}"
     ran = tftune(matrix)
-    assert ran.code == 0 and "configs on every shape: " in ran.err and "pairs are impossible: " in ran.err and "missing" not in ran.err
+    assert ran.code == 0 and "configs on every shape: " in ran.err and "missing" not in ran.err
     with Store.open(db, write=False) as store:
         before = len(store.trials())
     assert "0 trials to come" in tftune(matrix).err
@@ -139,7 +139,8 @@ def test_export_select_and_explain(tftune: Tftune, db: Path) -> None:
     text = tftune(f"select {OP} {LARGE} --artifact a.json --allow-modelled").out
     assert text.startswith(f"{Config.from_dict(answer['config'])}\n") and "\n  modelled, for " in text
     why = json.loads(tftune(f"explain {OP} {LARGE} --artifact a.json --allow-modelled --db {db} --json").out)
-    assert why["config"] == answer["config"] == why["leaf"]["config"] and why["path"]
+    splits = "feature" in json.loads(Path("a.json").read_text())["trees"]["graph"]["root"]
+    assert why["config"] == answer["config"] == why["leaf"]["config"] and bool(why["path"]) == splits
     assert [line["shape"] for line in why["nearest"]] == [LARGE, SMALL] and why["nearest"][0]["times"] == "modelled"
     spoken = tftune(f"explain {OP} {SMALL} --artifact a.json --allow-modelled --db {db}").out
     assert "  path: " in spoken and "  leaf: " in spoken and "nearest shapes, modelled" in spoken
