@@ -67,7 +67,7 @@ def calibrate(
     print(f"{len(constants)} constants of {target.name} in {path}; {use}")
 
 
-def first_day(
+def tune(
     op: Op = "all_gather_gemm",
     shapes: Annotated[str, typer.Option("--shapes", metavar="SHAPES", help="As in `tftune search`.")] = "paper",
     budget: Annotated[str, typer.Option("--budget", metavar="DURATION", help="For searching, such as 30m or 2h.")] = "60m",
@@ -78,8 +78,8 @@ def first_day(
 ) -> None:
     """On a new node: calibrate, search from the model's best, train, export and report, within a budget; the same command goes on."""
     from tftune.db.target import Target
-    from tftune.first_day import run, steps
     from tftune.machine import seconds
+    from tftune.tune import run, steps
 
     found = steps(operation(op).name, Target.parse(show) if show else _here(None), shapes, seconds(budget), db)
     if show:

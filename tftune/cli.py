@@ -203,8 +203,8 @@ def report(
 
 for _command in ("select", "explain", "verify", "diff", "doctor"):
     app.command(_command)(getattr(artifact_commands, _command))
-for _command in ("audit", "calibrate", "first-day"):
-    app.command(_command)(getattr(chip_commands, _command.replace("-", "_")))
+for _command in ("audit", "calibrate", "tune"):
+    app.command(_command)(getattr(chip_commands, _command))
 
 
 def _source(op: str, target: str | None, bench: str | None, db: Path) -> Source:

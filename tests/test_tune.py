@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tftune.db.target import Target
-from tftune.first_day import Step, run, steps
+from tftune.tune import Step, run, steps
 
 TARGET = Target.parse("mi300x8")
 
@@ -59,6 +59,6 @@ def test_a_failing_step_is_named_with_what_to_do(
 
 
 def test_show_runs_nothing(root: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tftune", "first-day", "--show", "mi300x8", "--budget", "2h"]
+    command = [sys.executable, "-m", "tftune", "tune", "--show", "mi300x8", "--budget", "2h"]
     shown = subprocess.run(command, cwd=tmp_path, env=os.environ, text=True, capture_output=True, check=True).stdout
     assert "tftune calibrate --out mi300x8.chip.json\n" in shown and "--budget 4320s" in shown and list(tmp_path.iterdir()) == []

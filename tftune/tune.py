@@ -1,4 +1,4 @@
-"""`tftune first-day`: everything that a new node needs, one command after another, each of which can be given again."""
+"""`tftune tune`: everything that a new node needs, one command after another, each of which can be given again."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def run(found: Iterator[Step], call: Callable[[tuple[str, ...]], int] | None = N
         print(f"\n== {step.meaning}: {step}", flush=True)
         code = (call or _call)(step.arguments)
         if code:
-            raise ValueError(f"`{step}` ended with {code}; {step.if_it_fails}; then give `tftune first-day` again: it goes on from here")
+            raise ValueError(f"`{step}` ended with {code}; {step.if_it_fails}; then give `tftune tune` again: it goes on from here")
 
 
 def _call(arguments: tuple[str, ...]) -> int:
