@@ -15,7 +15,8 @@ warm_over_cold evaluations until a config within 5 % of the best, of a search th
                model as a column, over those of lfbo without the model: medians over seeds, added up over the exhausted spaces; BSP first
                in both
 
-overstated     the modelled speed-up over BSP, over the measured one: 95 % of fused configs stay below (training on modelled rows allows for it)
+overstated     the modelled speed-up over BSP over the measured one: 95 % of fused configs stay below; training on modelled rows allows
+               for it
 
 `roofline`: the same figures of the longest of operations, memory and links, each at its full rate, for BSP their sum.
 """

@@ -29,7 +29,7 @@ class Resources:
     mfmas: int
     """Matrix instructions in the code."""
     remote_bytes: int
-    """What one thread moves at once between the heap and elsewhere: the commonest width of global stores (push, staged) or loads (pull)."""
+    """What one thread moves at once to or from peers: the widest global store (push, staged) or load (pull) of the code."""
 
     def why_refused(self, shared_bytes: int) -> str | None:
         """The sentence for which a config with such a kernel is refused on a chip with so much LDS, or None."""

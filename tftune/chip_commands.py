@@ -67,6 +67,27 @@ def calibrate(
     print(f"{len(constants)} constants of {target.name} in {path}; {use}")
 
 
+def tune(
+    op: Op = "all_gather_gemm",
+    shapes: Annotated[str, typer.Option("--shapes", metavar="SHAPES", help="As in `tftune search`.")] = "paper",
+    budget: Annotated[str, typer.Option("--budget", metavar="DURATION", help="For searching, such as 30m or 2h.")] = "60m",
+    db: Annotated[Path, typer.Option("--db", metavar="PATH", envvar="TFTUNE_DB", help="Database of runs and trials.")] = Path("tftune.db"),
+    show: Annotated[
+        str | None, typer.Option("--show", metavar="TARGET", help="Print the commands for this machine and run nothing.")
+    ] = None,
+) -> None:
+    """On a new node: calibrate, search from the model's best, train, export and report, within a budget; the same command goes on."""
+    from tftune.db.target import Target
+    from tftune.machine import seconds
+    from tftune.tune import run, steps
+
+    found = steps(operation(op).name, Target.parse(show) if show else _here(None), shapes, seconds(budget), db)
+    if show:
+        print("\n".join(map(str, found)))
+    else:
+        run(found)
+
+
 def _here(gpus: int | None) -> Target:
     """This machine, or so many GPUs of it. Raises ValueError where there are fewer than two."""
     from tftune.db.target import Target, detect

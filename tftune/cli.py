@@ -203,7 +203,7 @@ def report(
 
 for _command in ("select", "explain", "verify", "diff", "doctor"):
     app.command(_command)(getattr(artifact_commands, _command))
-for _command in ("audit", "calibrate"):
+for _command in ("audit", "calibrate", "tune"):
     app.command(_command)(getattr(chip_commands, _command))
 
 

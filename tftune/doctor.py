@@ -8,6 +8,7 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tftune import rocm
 from tftune.tables import BENCH_WORDS
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ def examine(artifacts: Sequence[Path] = ()) -> dict[str, Any]:
         "gpus": _gpus(),
         "target": target or None,
         "why_no_target": why,
+        "rocm": list(rocm.problems()),
+        "chip_file": _chip_file(target),
         "artifacts": [_artifact(path, machine, why) for path in (*_shipped(), *artifacts)],
     }
 
@@ -108,6 +111,20 @@ def _target() -> tuple[str, str]:
         return "", str(error)
 
 
+def _chip_file(target: str) -> str:
+    """The calibration of this machine in the working directory, or why it cannot be used; "" where there is none."""
+    from tftune.db.chip_file import calibrated, default_path
+    from tftune.db.target import Target
+
+    if not target or not (path := default_path(Target.parse(target))).exists():
+        return ""
+    try:
+        calibrated(Target.parse(target), path)
+    except ValueError as error:
+        return str(error)
+    return f"{path}, where it is given with --chip"
+
+
 def _gpus() -> dict[str, Any]:
     """Names of the GPUs and how many ordered pairs can read each other's memory; empty without torch or GPUs."""
     try:
@@ -137,7 +154,10 @@ def sentences(found: dict[str, Any]) -> Iterator[str]:
     yield f"GPUs: {', '.join(gpus['names']) or 'none'}" + (
         f"; {gpus['peer_pairs']} of {gpus['pairs']} pairs reach each other" * bool(gpus["pairs"])
     )
+    yield from (f"ROCm: {problem}" for problem in found["rocm"])
     yield f"target: {found['target']}" if found["target"] else f"target: none ({found['why_no_target']})"
+    if found["target"]:
+        yield f"constants: {found['chip_file'] or 'those of kernels/chips.py; `tftune calibrate` measures this machine (docs/mi300x.md)'}"
     yield from _artifact_sentences(found["artifacts"])
 
 

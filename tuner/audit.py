@@ -7,7 +7,6 @@ that only change a number in the code. `worth_auditing` says which are compiled:
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import fields, replace
@@ -33,8 +32,6 @@ _COUNTS = {
     "waves_per_simd": r"; Occupancy:\s+(\d+)",
 }
 _BYTES = {"ubyte": 1, "byte": 1, "ushort": 2, "short": 2, "short_d16": 2, "dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16}
-ADDRESS_BYTES, COUNTER_BYTES = 8, 4
-"""Loads and stores as narrow are of addresses, flags and counters, unless there are no others."""
 
 
 def resources(assembly: str, shared_bytes: int, variant: str) -> Resources:
@@ -44,10 +41,8 @@ def resources(assembly: str, shared_bytes: int, variant: str) -> Resources:
         if (match := re.search(pattern, assembly)) is None:
             raise ValueError(f"the assembly does not state its {name}: is it of an AMD target?")
         counts[name] = int(match[1])
-    kind, narrow = ("load", ADDRESS_BYTES) if variant == "pull" else ("store", COUNTER_BYTES)
-    widths = Counter(_BYTES[name] for name in re.findall(rf"\b(?:global|flat)_{kind}_(\w+)", assembly) if name in _BYTES)
-    wide = Counter({width: count for width, count in widths.items() if width > narrow})
-    ((remote, _),) = (wide or widths or Counter([0])).most_common(1)
+    moved = re.findall(r"\b(?:global|flat)_" + ("load" if variant == "pull" else "store") + r"_(\w+)", assembly)
+    remote = max((_BYTES[name] for name in moved if name in _BYTES), default=0)
     return Resources(**counts, shared_bytes=shared_bytes, mfmas=assembly.count("v_mfma_"), remote_bytes=remote)
 
 

@@ -1,0 +1,64 @@
+"""The first day: its commands exist and take their options, share the budget, and a failing one says what to do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tftune.db.target import Target
+from tftune.tune import Step, run, steps
+
+TARGET = Target.parse("mi300x8")
+
+
+def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Step]:
+    monkeypatch.chdir(tmp_path)
+    return list(steps("all_gather_gemm", TARGET, "paper", 3600, Path("t.db")))
+
+
+def test_the_commands_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [step.arguments[0] for step in found(tmp_path, monkeypatch)]
+    assert names == ["doctor", "calibrate", "search", "search", "train", "export", "report"]
+    (tmp_path / "mi300x8.chip.json").touch()
+    assert [step.arguments[0] for step in found(tmp_path, monkeypatch)] == ["doctor", *names[2:]]
+
+
+def test_the_searches_share_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    budgets = [
+        step.arguments[step.arguments.index("--budget") + 1] for step in found(tmp_path, monkeypatch) if "--budget" in step.arguments
+    ]
+    assert budgets == ["2160s", "1260s"] and sum(int(text[:-1]) for text in budgets) < 3600
+
+
+def test_every_command_takes_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import typer
+
+    from tftune.cli import app
+
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    for step in found(tmp_path, monkeypatch):
+        commands[step.arguments[0]].make_context(step.arguments[0], list(step.arguments[1:]))
+
+
+def test_a_failing_step_is_named_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran: list[str] = []
+
+    def call(arguments: tuple[str, ...]) -> int:
+        ran.append(arguments[0])
+        return 2 if arguments[0] == "search" else 0
+
+    with pytest.raises(ValueError, match=r"`tftune search .*--chip mi300x8.chip.json.*` ended with 2; what was measured is stored"):
+        run(iter(found(tmp_path, monkeypatch)), call)
+    assert ran == ["doctor", "calibrate", "search"] and "== the machine's constants" in capsys.readouterr().out
+
+
+def test_show_runs_nothing(root: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tftune", "tune", "--show", "mi300x8", "--budget", "2h"]
+    shown = subprocess.run(command, cwd=tmp_path, env=os.environ, text=True, capture_output=True, check=True).stdout
+    assert "tftune calibrate --out mi300x8.chip.json\n" in shown and "--budget 4320s" in shown and list(tmp_path.iterdir()) == []

@@ -1,0 +1,39 @@
+"""What an AMD node lacks before tftune can measure on it: the sentences of `tftune doctor`, each with what to do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+KFD, RENDER, SHARED = "dev/kfd", "dev/dri", "dev/shm"
+SHARED_BYTES = 1 << 28
+"""Ranks meet in shared memory, and RCCL keeps its rings there."""
+
+
+def problems(root: Path = Path("/"), hip: str | None = "ask torch") -> Iterator[str]:
+    """Nothing where no AMD GPU driver is. `root`: of the file system; `hip`: the ROCm version that torch was built for."""
+    if not (root / "sys/module/amdgpu").exists():
+        return
+    if not (root / KFD).exists():
+        yield f"the amdgpu driver is loaded but there is no /{KFD}: in a container, give --device=/{KFD} --device=/{RENDER}"
+    elif not os.access(root / KFD, os.R_OK | os.W_OK):
+        yield f"/{KFD} cannot be opened: add this user to the groups render and video (in a container: --group-add video --group-add render)"
+    if (hip := _hip() if hip == "ask torch" else hip) is None:
+        yield "there are AMD GPUs but no torch for ROCm: take AMD's container or wheels, and install tftune with '.[tune]', never with [cuda]"
+    if (root / SHARED).exists() and (size := _free_bytes(root / SHARED)) < SHARED_BYTES:
+        yield f"/{SHARED} has {size >> 20} MB free and ranks need {SHARED_BYTES >> 20}: in a container, give --ipc=host or --shm-size=1g"
+
+
+def _free_bytes(folder: Path) -> int:
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
+
+
+def _hip() -> str | None:
+    if find_spec("torch") is None:
+        return None
+    import torch
+
+    return torch.version.hip
