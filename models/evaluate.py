@@ -85,7 +85,7 @@ def splits(dataset: Dataset) -> dict[str, tuple[str, Key]]:
     size = names(dataset.op)[0]
 
     def family(shape: Shape) -> object:
-        return tuple(item for item in shape.to_dict().items() if item[0] not in (size, "world"))
+        return tuple(getattr(shape, name) for name in shape.sizes() if name not in (size, "world"))
 
     return {
         "family": ("one family of shapes held out at a time", family),
@@ -96,18 +96,21 @@ def splits(dataset: Dataset) -> dict[str, tuple[str, Key]]:
 
 def evaluate(dataset: Dataset, fit: Callable[[Dataset], Tree] = train, split: str | None = None) -> Evaluation:
     """Hold out each group of the split in turn. Without a split: families where there are at least 3, else octaves of the operation's
-    first size (M). Raises ValueError for an unknown split."""
-    sentence, folds = _folds(dataset, split)
+    first size (M). Where there is a matrix, its shapes are judged, since regret is defined there; the others only train, and are held
+    out with their group. Raises ValueError for an unknown split."""
+    sentence, groups = _folds(dataset, split)
+    judged = set(dataset.matrix or dataset.shapes)
+    folds = [(group, asked) for group in groups if (asked := [shape for shape in group if shape in judged])]
     chosen: dict[str, dict[Shape, Config]] = defaultdict(dict)
-    for held in folds:
+    for held, asked in folds:
         seen = dataset.only([shape for shape in dataset.shapes if shape not in held] or held)
         for name, rule in {"selector": _selector(seen, fit(seen)), **rules(seen)}.items():
-            chosen[name].update({shape: rule(shape) for shape in held})
-    scores = {name: score(dataset, picks, folds) for name, picks in chosen.items()}
-    oracles = [dataset.oracle(shape) for shape in dataset.shapes]
+            chosen[name].update({shape: rule(shape) for shape in asked})
+    scores = {name: score(dataset, picks, [asked for _, asked in folds]) for name, picks in chosen.items()}
+    oracles = [dataset.oracle(shape) for shape in judged]
     counts = [oracle.evaluations for oracle in oracles]
     complete = sum(oracle.complete for oracle in oracles)
-    return Evaluation(sentence, len(folds), len(dataset.shapes), complete, (min(counts), max(counts)), scores.pop("selector"), scores)
+    return Evaluation(sentence, len(folds), len(judged), complete, (min(counts), max(counts)), scores.pop("selector"), scores)
 
 
 def _folds(dataset: Dataset, split: str | None) -> tuple[str, list[list[Shape]]]:

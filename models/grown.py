@@ -53,12 +53,11 @@ class Grown:
 
     @cached_property
     def barred(self) -> np.ndarray:
-        """[measured shapes, configs]: possible there, and not faster than BSP with confidence."""
+        """[measured shapes, configs]: tried there, and not faster than BSP with confidence."""
         data = self.dataset
         return np.array(
-            [[data.why_invalid(shape, config) is None and not data.allowed(shape, config) for config in self.configs]
-             for shape in data.shapes]
-        )  # fmt: skip
+            [[config in data.outcomes[shape] and not data.allowed(shape, config) for config in self.configs] for shape in data.shapes]
+        )
 
     @cached_property
     def sure(self) -> np.ndarray:
@@ -69,13 +68,21 @@ class Grown:
     @cached_property
     def losses(self) -> np.ndarray:
         """[shapes, configs], weighted."""
-        data, others = self.dataset, self.shapes[len(self.dataset.shapes) :]
-        known = np.array([[data.loss(shape, config) for config in self.configs] for shape in data.shapes])
-        if not others:
-            return known
+        data, many = self.dataset, len(self.dataset.shapes)
         fused = np.array([config.variant != "bsp" for config in self.configs])
-        guessed = Estimate(data).losses(others, self.configs) + CAUTION * fused
-        return np.concatenate([known, guessed * BETWEEN * len(known) / len(others)])
+        guessed = Estimate(data).losses(self.shapes, self.configs) + CAUTION * fused
+        known = np.array([[data.loss(shape, config) for config in self.configs] for shape in data.shapes])
+        known = np.where(self._untried, guessed[:many], known)
+        return np.concatenate([known, guessed[many:] * BETWEEN * many / max(len(guessed) - many, 1)])
+
+    @cached_property
+    def _untried(self) -> np.ndarray:
+        """[measured shapes, configs]: possible, at a shape that is none of the matrix, and never tried there."""
+        data = self.dataset
+        return np.array(
+            [[config not in data.outcomes[shape] and data.why_invalid(shape, config) is None for config in self.configs]
+             for shape in data.shapes]
+        )  # fmt: skip
 
     def tree(self, max_depth: int = DEPTH) -> Tree:
         data, many = self.dataset, len(self.dataset.shapes)
