@@ -18,7 +18,7 @@ help: ## list the targets
 search: .venv/.tune ## the main job without a GPU: search, train, export, select, report (resumes where it stopped)
 	@mkdir -p build
 	@echo "== MODELLED: no GPU is used. Times for mi300x8 below are predicted by the analytic model, none is measured."
-	$(BIN)/tftune search $(OP) --shapes paper --on model --target mi300x8 --mode both --db $(DB)
+	$(BIN)/tftune search $(OP) --shapes paper --on model --target mi300x8 --mode both --pool 800 --db $(DB)
 	$(BIN)/tftune train $(OP) --db $(DB) --target mi300x8
 	$(BIN)/tftune export $(OP) --db $(DB) --target mi300x8 --out $(ARTIFACT)
 	$(BIN)/tftune select $(OP) $(SHAPE) --artifact $(ARTIFACT) --allow-modelled

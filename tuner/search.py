@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from math import inf
 from typing import Protocol
@@ -195,6 +196,7 @@ class _SearchStage:
         self.feasible: dict[Place, int] = {}
         """Configs that may be tried at each place."""
         self._kept: dict[Shape, Feasible] = {}
+        self._hints: dict[Place, Hint] = {}
         self._former = Former(self.space, former)
 
     def planned(self, places: Sequence[Place]) -> int:
@@ -279,9 +281,13 @@ class _SearchStage:
         return track
 
     def _hint(self, place: Place) -> Hint | None:
-        """The model's time of a config."""
-        predict, (shape, mode) = self.predict, place
-        return None if predict is None else lambda config: predict(shape, config, mode, self.chip)
+        """The model's time of a config, asked for once."""
+        if self.predict is None:
+            return None
+        if place not in self._hints:
+            predict, (shape, mode) = self.predict, place
+            self._hints[place] = cache(lambda config: predict(shape, config, mode, self.chip))
+        return self._hints[place]
 
     def _baseline(self, place: Place, forms: Sequence[Config]) -> Trial | None:
         """The strongest form of BSP. Where all have failed so far, all are measured once more: it may have been the machine."""
