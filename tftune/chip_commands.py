@@ -19,7 +19,7 @@ def audit(
     op: Op,
     target: Annotated[str, typer.Option("--target", metavar="TARGET", help="AMD machine, such as mi300x8.")] = "mi300x8",
     arch: Annotated[str | None, typer.Option("--arch", metavar="ARCH", help="Another architecture, such as gfx950.")] = None,
-    pool: Annotated[int, typer.Option("--pool", min=1, help="Random configs of each variant and shape, besides tiles and defaults.")] = 40,
+    pool: Annotated[int, typer.Option("--pool", min=1, help="Random configs of each variant and shape, besides tiles and defaults.")] = 20,
     out: Annotated[Path | None, typer.Option("--out", metavar="PATH", help="Where rows are; default: audits/TARGET/OP-ARCH.jsonl.")] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Compilers at once; default: one for each core.")] = None,
 ) -> None:

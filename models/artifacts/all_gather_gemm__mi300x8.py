@@ -1,0 +1,101 @@
+# Written by tftune from the JSON beside it, whose digest it carries; `tftune export` and `tftune verify` write both.
+"""Which config all_gather_gemm runs on mi300x8, for programs without tftune; tftune.load reads the JSON."""
+# ruff: noqa
+# fmt: off
+# mypy: ignore-errors
+
+OP = 'all_gather_gemm'
+TARGET = 'mi300x8'
+ARCH = 'gfx942'
+MODELLED = True
+SHA256 = '1992424e8b2fcd3c9d549ce02a0b59c4c81eff1b37e8171fa2bd5121a50d2759'
+TRITON = '3.7.1'
+KERNELS = {'push': '7b43b63bbc74'}
+CONFIGS = {
+    'graph': [
+        {'variant': 'push', 'block_k': 256, 'block_m': 16, 'block_n': 64, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 1024, 'loads': 'pointer', 'num_stages': 2, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'dynamic', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
+        {'variant': 'push', 'block_k': 128, 'block_m': 16, 'block_n': 64, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 4, 'order': 'group', 'rows_per_flag': 16, 'schedule': 'dynamic', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
+        {'variant': 'push', 'block_k': 64, 'block_m': 32, 'block_n': 128, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
+        {'variant': 'bsp', 'form': 'local_transpose'},
+    ],
+    'eager': [
+        {'variant': 'push', 'block_k': 256, 'block_m': 16, 'block_n': 64, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 1024, 'loads': 'pointer', 'num_stages': 2, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'dynamic', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
+        {'variant': 'push', 'block_k': 128, 'block_m': 16, 'block_n': 64, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 4, 'order': 'group', 'rows_per_flag': 16, 'schedule': 'dynamic', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
+        {'variant': 'push', 'block_k': 64, 'block_m': 32, 'block_n': 128, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
+        {'variant': 'push', 'block_k': 64, 'block_m': 64, 'block_n': 128, 'comm_programs': 32, 'group_m': 1, 'k_per_flag': 256, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 64, 'schedule': 'static', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 8},
+        {'variant': 'bsp', 'form': 'gather_copy'},
+        {'variant': 'bsp', 'form': 'gather_copy'},
+        {'variant': 'bsp', 'form': 'gather_copy'},
+        {'variant': 'bsp', 'form': 'local_transpose'},
+    ],
+}
+
+def graph(s):
+    if s.b_layout not in ('kn',):
+        return None
+    if s.dtype not in ('fp16',):
+        return None
+    if not 4096.0 <= s.k <= 16384:
+        return None
+    if not 0.5 <= s.m <= 16384:
+        return None
+    if not 1792.0 <= s.n <= 7168:
+        return None
+    if s.shard not in ('k',):
+        return None
+    if s.world not in (8,):
+        return None
+    if s.m <= 20.0:
+        if s.m <= 10.0:
+            return 0
+        return 1
+    if s.m <= 32.0:
+        return 2
+    return 3
+
+def eager(s):
+    if s.b_layout not in ('kn',):
+        return None
+    if s.dtype not in ('fp16',):
+        return None
+    if not 4096.0 <= s.k <= 16384:
+        return None
+    if not 0.5 <= s.m <= 16384:
+        return None
+    if not 1792.0 <= s.n <= 7168:
+        return None
+    if s.shard not in ('k',):
+        return None
+    if s.world not in (8,):
+        return None
+    if s.m <= 20.0:
+        if s.m <= 10.0:
+            return 0
+        return 1
+    if s.m <= 64.0:
+        if s.m <= 50.0:
+            return 2
+        return 3
+    if s.m <= 200.0:
+        return 4
+    if -(-s.m // 64) * -(-s.n // 128) <= 170.0:  # small_tiles
+        return 5
+    if -(-s.m // 128) * -(-s.n // 256) <= 700.0:  # large_tiles
+        return 6
+    return 7
+
+FIND = {'graph': graph, 'eager': eager}
+
+def choose(s, mode, target, kernels, triton, allow_modelled=False):
+    """The config for the shape `s` in this mode ("graph" or "eager") as a dict, or None where BSP is the answer.
+
+    `s` has the fields and properties that the functions above read, as tftune.AllGatherGemm does. The caller says what it runs: the
+    `target`, the hash of each variant's source in `kernels` (tftune.kernels.source.kernel_hash) and the version of `triton`; where
+    these are not those of the times, nothing fused is chosen. Whether the config fits the shape is for tftune's rules to say.
+    """
+    leaf = FIND[mode](s) if mode in FIND and target == TARGET and allow_modelled >= MODELLED else None
+    if leaf is None:
+        return None
+    config = CONFIGS[mode][leaf]
+    sound = config["variant"] != "bsp" and kernels.get(config["variant"]) == KERNELS[config["variant"]]
+    return config if sound and (not TRITON or triton.split(".")[:2] == TRITON.split(".")[:2]) else None
