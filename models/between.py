@@ -22,7 +22,7 @@ from tftune.models.dataset import Dataset
 from tftune.models.features import pair_vector
 from tftune.models.timeline import predict
 
-STEPS = (1.0, 0.25, 0.5)
+STEPS = (1.0, 0.5, 1.0)
 """Doublings from one shape between to the next: along the first size, the second, and any other."""
 FAR = 1.5
 """Doublings from the nearest measured family at most, summed over its sizes: further away nothing is claimed."""
