@@ -23,8 +23,8 @@ from tftune.models.grow import BARRED, Branch, Grower
 from tftune.models.leaves import distinct, make_leaf, measured, round_between
 from tftune.models.tree import Leaf, Node, Split, Tree
 
-DEPTH = 12
-LEAST_GAIN = 0.02
+DEPTH = 7
+LEAST_GAIN = 0.2
 """Log regret of one measured shape, summed, that a split must save."""
 BETWEEN = 3.0
 """Weight of all shapes between, relative to that of all measured ones."""
