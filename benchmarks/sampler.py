@@ -205,7 +205,7 @@ def read(target: str, op: str, db: str | None, bench: str) -> list[Trial]:
     if db:
         with Store.open(Path(db), write=False) as store:
             return store.trials(op=op, target=target, bench=bench)
-    return [trial for path in sorted((ROWS / target).glob(f"{op}-*.jsonl")) for trial in read_rows(path)[1]]
+    return [trial for path in sorted((ROWS / target).rglob(f"{op}-*.jsonl")) for trial in read_rows(path)[1]]
 
 
 _spaces: list[Measured] = []

@@ -185,10 +185,11 @@ def test_a_pool_is_a_fixed_part_that_shapes_share_and_the_defaults() -> None:
     always = [SPACE.complete(config) for config in SPACE.defaults(shapes[0], H200)]
     one, other = (Feasible.of(SPACE, shape, H200, pool=50, always=always) for shape in shapes)
     assert one.configs == Feasible.of(SPACE, shapes[0], H200, pool=50, always=always).configs
-    assert len(set(one.configs) & set(other.configs)) > 0.9 * len(one)
+    assert len(set(one.configs) & set(other.configs)) > 0.8 * len(one)
     assert set(always) <= set(one.configs) and not [config for config in one.configs if SPACE.why_invalid(shapes[0], config, H200)]
     counts = Counter(config.variant for config in one.configs)
-    assert counts.pop("bsp") == 2 and set(counts.values()) <= {50, 51} and len(one) == len(set(one.configs))
+    assert counts.pop("bsp") == 2 and counts.pop("bsp_chunked") <= 50  # which has few
+    assert set(counts.values()) <= {50, 51} and len(one) == len(set(one.configs))
 
 
 def test_a_pool_of_more_than_there_is_is_the_whole_space() -> None:
