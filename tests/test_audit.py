@@ -101,40 +101,37 @@ def test_a_command_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.
         auditing.run_audit(OP, TARGET, "sm_90", 1, path, 1, ())
 
 
-def committed(arch: str) -> list[Audit]:
-    return read_audits(ROOT / "db/audits/mi300x8" / f"all_gather_gemm-{arch}.jsonl")
+def committed(op: str, arch: str) -> list[Audit]:
+    return read_audits(ROOT / "db/audits/mi300x8" / f"{op}-{arch}.jsonl")
 
 
-def test_committed_rows_the_rules_refuse_what_spills_and_hardly_more() -> None:
+@pytest.mark.parametrize(("name", "tokens", "least"), [("all_gather_gemm", "m=8192", 900), ("flash_decode", "", 300)])
+def test_committed_rows_the_rules_refuse_what_spills_and_hardly_more(name: str, tokens: str, least: int) -> None:
     """Of each kernel that was compiled for gfx942, whatever its source was: the tile decides."""
-    rows = [one for one in committed("gfx942") if one.resources]
-    assert len(rows) > 900 and not [one for one in committed("gfx942") if one.failure]
+    op, rows = operation(name), [one for one in committed(name, "gfx942") if one.resources]
+    assert len(rows) > least and not [one for one in committed(name, "gfx942") if one.failure]
     wrongly = []
     for one in rows:
-        shape = AllGatherGemm.parse(f"m=8192,{one.shape}")
-        learned = [rule for rule in OP.space.rules if rule.learned and rule.applies(one.config.variant)]
-        refused = any(not rule.holds(shape, OP.space.complete(one.config), TARGET.chip) for rule in learned)
+        shape = op.shape.parse(",".join(filter(None, (tokens, one.shape))))
+        learned = [rule for rule in op.space.rules if rule.learned and rule.applies(one.config.variant)]
+        refused = any(not rule.holds(shape, op.space.complete(one.config), TARGET.chip) for rule in learned)
         assert refused or one.resources is None or one.resources.why_refused(TARGET.chip.shared_bytes) is None, one
         if refused and one.resources and not one.resources.spilled_bytes:
             wrongly.append(one)
     assert len(wrongly) <= 0.02 * len(rows), wrongly
 
 
-def test_committed_rows_what_is_shipped_spills_nothing() -> None:
-    """Every default config of every named set, and what the shipped artifact answers, has a row without spills."""
-    found = {(one.shape, one.config): one.resources for one in committed("gfx942")}
-    asked = [
-        (shape, config)
-        for name in OP.shape_sets
-        for shape in OP.shape_sets[name](world=8)
-        for config in OP.space.defaults(shape, TARGET.chip)
-        if OP.module("host").kernel_sources(shape, config, TARGET.chip)
-    ]
-    asked += [pair for pair in auditing.shipped(OP, TARGET) if not pair[1].variant.startswith("bsp")]
-    rows = {audit.row(OP, shape, config, "gfx942", NEEDS) for shape, config in asked}
+@pytest.mark.parametrize("name", ["all_gather_gemm", "flash_decode"])
+def test_committed_rows_what_is_shipped_spills_nothing(name: str) -> None:
+    """Default configs of the named sets, and what the shipped artifact answers."""
+    op = operation(name)
+    found = {(one.shape, one.config): one.resources for one in committed(name, "gfx942")}
+    shapes = [shape for make in op.shape_sets.values() for shape in make(world=8)]
+    asked = [(shape, config) for shape in shapes for config in op.space.defaults(shape, TARGET.chip)] + auditing.shipped(op, TARGET)
+    rows = {audit.row(op, shape, config, "gfx942", NEEDS) for shape, config in asked}
     known = [found[one.shape, one.config] for one in rows if (one.shape, one.config) in found]
     assert len(known) > 20 and all(needs and needs.why_refused(TARGET.chip.shared_bytes) is None for needs in known)
 
 
 def test_committed_rows_for_gfx950_have_no_failure() -> None:
-    assert len(committed("gfx950")) > 100 and not [one for one in committed("gfx950") if one.failure]
+    assert len(committed("all_gather_gemm", "gfx950")) > 100 and not [one for one in committed("all_gather_gemm", "gfx950") if one.failure]

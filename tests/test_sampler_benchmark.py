@@ -56,7 +56,9 @@ def test_the_newest_row_counts_and_a_config_that_broke_a_rule_since_does_not() -
 
 def test_too_few_rows_are_a_sentence() -> None:
     most = len(trials())
-    with pytest.raises(ValueError, match=rf"no shape has 600 configs measured on h200x4 in mode graph, the most is {most}; give --least {most}"):
+    with pytest.raises(
+        ValueError, match=rf"no shape has 600 configs measured on h200x4 in mode graph, the most is {most}; give --least {most}"
+    ):
         sampler.spaces(trials(), TARGET, "graph", least=600)
     with pytest.raises(ValueError, match="in mode eager, the most is 0"):
         sampler.spaces(trials(), TARGET, "eager", least=1)
