@@ -23,7 +23,7 @@ def test_all_ranks_agree_or_all_refuse_alike(make_rows: Callable[..., list[Trial
     from tftune.models.selector import digest
     from tftune.models.train import train
 
-    dataset = load(make_rows(paper()), OP, "h200x8", "graph", "model")
+    dataset = load(make_rows(paper(), bench="node"), OP, "h200x8", "graph", "node")
     sound = export({"graph": train(dataset)}, tmp_path / "sound.json", provenance({"graph": dataset}, {}, {}))
     content = json.loads(sound.read_text())
     (tmp_path / "edited.json").write_text(json.dumps(content | {"rows": 7}))

@@ -18,12 +18,12 @@ SHAPE = AllGatherGemm(7, 72, 264, 2)
 
 
 def exported(rows: Any, path: Path) -> Path:
-    """A modelled artifact whose leaf is push, as far as the model of a made-up machine says."""
+    """An artifact of rows as if measured, whose leaf is push, as far as the model of a made-up machine says."""
     from tftune.models.dataset import load
     from tftune.models.export import export, provenance
     from tftune.models.train import train
 
-    dataset = load(rows, "all_gather_gemm", "h200x8", "graph", "model")
+    dataset = load(rows, "all_gather_gemm", "h200x8", "graph", "node")
     return export({"graph": train(dataset)}, path, provenance({"graph": dataset}, {}, {}))
 
 
@@ -46,7 +46,7 @@ def called(workspace: Workspace, paths: list[Path]) -> tuple[str, str, float]:
 @pytest.fixture
 def artifact(make_rows: Any, tmp_path: Path) -> Path:
     shapes = tuple(AllGatherGemm(m, 72, 264, 2) for m in (1, 4, 7, 16))
-    return exported(make_rows(shapes), tmp_path / "a.json")
+    return exported(make_rows(shapes, bench="node"), tmp_path / "a.json")
 
 
 def test_what_is_selected_runs(artifact: Path) -> None:
@@ -56,7 +56,7 @@ def test_what_is_selected_runs(artifact: Path) -> None:
 
 
 def test_ranks_with_different_artifacts_all_run_bsp(artifact: Path, make_rows: Any, tmp_path: Path) -> None:
-    other = exported(make_rows((SHAPE, AllGatherGemm(2, 72, 264, 2))), tmp_path / "other.json")
+    other = exported(make_rows((SHAPE, AllGatherGemm(2, 72, 264, 2)), bench="node"), tmp_path / "other.json")
     for variant, reason, error in emulated.run(2, called, [artifact, other]):
         assert variant == "bsp"
         assert "rank 1 differs from rank 0 in artifacts" in reason
