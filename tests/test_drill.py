@@ -54,7 +54,7 @@ def rows(drill: ModuleType, faults: Drill | None) -> list[Trial]:
 
 def test_each_fault_befalls_some_and_all_together_the_share(drill: ModuleType, faults: Drill) -> None:
     counts = Counter(fault for trial in rows(drill, None) if (fault := faults.fault(trial.shape, trial.config)))
-    assert set(counts) == set(FAULTS) and min(counts.values()) >= 4 and counts.total() == 30
+    assert set(counts) == set(FAULTS) and min(counts.values()) >= 4 and counts.total() == 32
 
 
 def test_a_drill_has_the_trials_that_were_asked_for_or_few_more(drill: ModuleType) -> None:
@@ -70,7 +70,7 @@ def test_too_few_configs_for_a_drill_are_refused(drill: ModuleType) -> None:
 
 def test_a_search_as_it_should_be_is_sound(drill: ModuleType, faults: Drill) -> None:
     found = drill.compare(rows(drill, None), rows(drill, faults), faults)
-    assert found.sound and found.agree == 1.0 and found.injected.total() == 30 and len(found.gaps) == 72
+    assert found.sound and found.agree == 1.0 and found.injected.total() == 32 and len(found.gaps) == 72
 
 
 def test_what_went_wrong_is_named(drill: ModuleType, faults: Drill) -> None:
@@ -107,7 +107,7 @@ def test_a_ratio_outside_its_interval_is_near_up_to_3_percent(drill: ModuleType,
 def test_a_config_that_fails_cleanly_is_left_out(drill: ModuleType, faults: Drill) -> None:
     clean = [replace(trial, outcome=Failure("compile", "x")) if trial.config.variant == "push" else trial for trial in rows(drill, None)]
     found = drill.compare(clean, rows(drill, faults), faults)
-    assert found.sound and found.injected.total() < 30
+    assert found.sound and found.injected.total() < 32
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_the_result_is_one_line(drill: ModuleType, faults: Drill, monkeypatch: p
     assert play(drill, monkeypatch, rows(drill, faults)) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[-1] == (
-        "RESULT drill target=emulatedx2 trials=104 faults=30 stored=30 agree=1.000 near=1.000 "
+        "RESULT drill target=emulatedx2 trials=106 faults=32 stored=32 agree=1.000 near=1.000 "
         "recovery_median_s=2.00 recovery_worst_s=6.00 left=0"
     )
     assert [line for line in out if re.fullmatch(r"\| hang \| \d+ \| \d+ \| hang \|", line)]
@@ -155,7 +155,7 @@ def test_the_result_is_one_line(drill: ModuleType, faults: Drill, monkeypatch: p
 
 def test_a_drill_that_went_wrong_ends_with_1(drill: ModuleType, faults: Drill, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     assert play(drill, monkeypatch, rows(drill, faults)[:-1]) == 1
-    assert "lost: 1\n  push(" in capsys.readouterr().out
+    assert re.search(r"lost: 1\n  \w+\(", capsys.readouterr().out)
 
 
 def test_the_deadline_stops_even_a_search_that_keeps_every_error(drill: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
