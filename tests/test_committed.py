@@ -12,13 +12,15 @@ from tftune.db.store import read_rows
 from tftune.db.trial import Measurement, Trial
 from tftune.fitting import choose, fit, sources
 from tftune.kernels.all_gather_gemm.reference import tolerance
+from tftune.kernels.registry import operation
 from tftune.kernels.source import kernel_hash
 from tftune.models.export import provenance
 from tftune.models.selector import SHIPPED, Selector, read_artifact
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted((ROOT / "db/trials").glob("*/*.jsonl"))
-ARTIFACTS = sorted(SHIPPED.glob("*.json"))
+ARTIFACTS = sorted(path for path in SHIPPED.glob("*.json") if not read_artifact(path).modelled)
+MODELLED = sorted(set(SHIPPED.glob("*.json")) - set(ARTIFACTS))
 
 
 @pytest.fixture(scope="module", params=FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
@@ -66,6 +68,17 @@ def test_a_shipped_artifact_is_measured_current_and_of_these_rows(path: Path) ->
     assert json.loads(json.dumps({mode: found.to_dict() for mode, found in found.evaluations.items()})) == document["held_out"]
     assert {mode: json.loads(json.dumps(tree.to_dict())) for mode, tree in found.trees.items()} == document["trees"]
     assert path.stat().st_size < 100_000
+
+
+@pytest.mark.parametrize("path", MODELLED, ids=lambda path: path.stem)
+def test_a_modelled_artifact_says_so_and_answers_only_where_that_is_allowed(path: Path) -> None:
+    artifact = read_artifact(path)
+    shapes = operation(artifact.op).shape_sets["paper"](world=artifact.target.gpus)
+    refused, served = Selector(artifact), Selector(artifact, allow_modelled=True)
+    for shape in shapes:
+        assert "modelled, not measured" in refused.select(shape).reason and refused.select(shape).config.variant == "bsp"
+        assert served.select(shape).source in ("modelled", "fallback")
+    assert {served.select(shape).config.variant == "bsp" for shape in shapes} == {True, False}, "it keeps BSP where its error could decide"
 
 
 def test_the_readme_shows_these_rows() -> None:
