@@ -135,8 +135,8 @@ SLOW_READER: Change = (
     f"    dtype = b_ptr.dtype.element_ty\n    {SLEEP}(0.3 * (b_begin == 0))\n",
 )
 """Sleep between the wait for source 0 and the reading of its data."""
-PULLS = "                wait(flag(control, source, chunk), epoch)\n"
-SLOW_PULLER: Change = ("all_gather_gemm.staged", PULLS, f"{PULLS}                {SLEEP}(1.5 * (source == 0))\n")
+PULLS = "            wait(flag(control, source, chunk), epoch)\n"
+SLOW_PULLER: Change = ("all_gather_gemm.staged", PULLS, f"{PULLS}            {SLEEP}(1.5 * (source == 0))\n")
 ONE_GENERATION: Change = ("gemm", "(epoch & 1) * generation_rows, tl", "0 * generation_rows, tl")
 SIGNAL = "            signal(peer(flag(control, rank, chunk), control_bases, rank, target), epoch, ARCH)\n"
 SIGNAL_PEERS = "            signal_peers(control, control_bases, chunk, epoch, rank, WORLD, ARCH)\n"
