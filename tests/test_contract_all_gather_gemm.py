@@ -142,21 +142,10 @@ SIGNAL = "            signal(peer(flag(control, rank, chunk), control_bases, ran
 SIGNAL_PEERS = "            signal_peers(control, control_bases, chunk, epoch, rank, WORLD, ARCH)\n"
 PEERS_FLAG = "word(peer(flag(control, rank, slot), control_bases, rank, target))"
 WAIT_TILE = "wait_tile(\n                control,"
-FLAG_OF_ROWS = "flag(control, source, first_flag + row_chunk * K_CHUNKS)"
 
 
 ONLY_ON_GPUS = "no wait", "waits for the wrong source", "row chunk off by one"
 """Of staged: its programs that pull run before those that wait for them, one after another. tests/test_gpu.py has these."""
-LATE = f"            {SLEEP}(3.0 * ((rank == 0) & (target == 2) & (chunk == 2)))\n"
-LATE_FOR_2: Change = ("all_gather_gemm.push", "            copy_chunk(", f"{LATE}            copy_chunk(")
-"""Rank 0 reaches rank 1 and, much later, rank 2. Meanwhile rank 1 ends its call, and in its next one signals to rank 2: which reads too
-early, and then misses that signal, since rank 0 writes its own over it."""
-PACKED: tuple[Change, ...] = (
-    ("gemm", FLAG_OF_ROWS, "flag(control, 0, source * K_CHUNKS + first_flag)"),
-    ("all_gather_gemm.push", "flag(control, rank, chunk)", "flag(control, 0, rank * chunks + chunk)"),
-)
-"""Flags of a source right behind those of the one before it, as many as this shape has: their places follow the shape."""
-
 
 COPIED = "                self._runtime.copy(piece, target, shard + piece.source, stream)\n"
 FLAGGED = "                self._runtime.copy(_WORD, its_flag, self._staged.data_ptr(), stream)\n"
@@ -198,8 +187,6 @@ def mutants(variant: str) -> dict[str, Mutant]:
         "tail not masked": Mutant((("gemm", "inside = steps < a_end - k\n", "inside = steps < a_end - k + 1\n"),), "wrong"),
         "sums in fp16": Mutant((("gemm", "acc = tl.dot(a, b, acc)\n        a_ptrs", f"{in_fp16}\n        a_ptrs"),), "wrong", calls="deep"),
     }
-    if variant == "push":  # where peers read, nobody ends a call before everybody's shard is there: a flag set too early does no harm
-        found["flags packed by shape"] = Mutant((LATE_FOR_2, *PACKED), "wrong or end", control=(LATE_FOR_2,), calls="alternating")
     if variant == "staged":
         for name in ONLY_ON_GPUS:
             del found[name]
