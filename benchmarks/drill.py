@@ -96,10 +96,10 @@ def pool_of(trials: int) -> int:
 
 
 def make_drill(shape: Shape, configs: Iterable[Config], share: float) -> Drill:
-    """The first seed with which the faults befall that share of the fused configs, and each fault half of its part or more."""
+    """The first seed with which the faults befall that share of the fused configs and not one more, each fault half of its part or more."""
     fused = [config for config in configs if config.variant != "bsp"]
     shares = tuple((name, share / len(FAULTS)) for name in FAULTS)
-    wanted = round(share * len(fused))
+    wanted = int(share * len(fused))
     for seed in range(10_000):
         drill = Drill(shares, seed)
         counts = Counter(fault for config in fused if (fault := drill.fault(shape, config)))

@@ -16,7 +16,7 @@ from tftune.kernels.chips import CHIPS, H200
 @pytest.mark.parametrize(
     ("shape", "bound", "us"),
     [
-        (AllGatherGemm(8192, 3584, 8192, 4), "compute", 2 * 8192 * 3584 * 8192 / 686e6),
+        (AllGatherGemm(8192, 3584, 8192, 4), "compute", 680.0),
         (AllGatherGemm(1, 3584, 8192, 4), "memory", (3584 * 8192 + 3584 + 2048) * 2 / 4.25e6),
         (AllGatherGemm(4096, 1024, 8192, 4, shard="m"), "links", 3 / 4 * 4096 * 8192 * 2 / 309e3),
     ],
@@ -36,11 +36,11 @@ def test_links_of_fewer_peers_are_slower_where_each_peer_has_its_own() -> None:
 
 def test_no_committed_time_beats_the_limit() -> None:
     """A share well above 1 would mean that a constant of the chip, or a time, is wrong. The rates are measured, too: reading 1 GB of B
-    alone came 0.3 % above the rate of a copy, and a GEMM of 8192 rows 1.6 % above that of the square one."""
+    alone came 0.3 % above the rate of a copy."""
     for mode in ("graph", "eager"):
         rows = speedup.lines(speedup.read(speedup.TARGET), mode)
         found = limit.shares(((row.shape, row.median_us(row.winner.config.variant)) for row in rows), Target.parse(speedup.TARGET).chip)
-        assert found and all(0 < share.reached < 1.02 for share in found)
+        assert found and all(0 < share.reached < 1.01 for share in found)
 
 
 def test_table_and_result() -> None:

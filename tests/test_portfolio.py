@@ -59,6 +59,7 @@ def test_every_config_is_measured_at_every_shape_in_every_mode(store: Store) -> 
     assert set(bench.announced) == {(shape, config) for shape, config, _, _ in bench.asked} and bench.restarts == [0]
     assert matrix.pairs == len(bench.asked) and not matrix.missing and not matrix.failed
     assert matrix.portfolio[:3] == (PUSH, LARGE_TILE, PULL) and matrix.invalid == {"group_m must be 1 where there is one row tile": 4}
+    assert "4 pairs are impossible: group_m must be 1 where there is one row tile" in matrix.sentences()
     assert [best.winner.stage for best in matrix.best] == ["matrix"] * 4
 
 

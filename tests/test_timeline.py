@@ -26,6 +26,9 @@ PUSH_GRAPH_US = {
     4096: (456, 256, 16),
     8192: (906, 256, 16),
 }
+# Gather, copy and matmul from an idle queue, 2026-11-20: two runs, which differ by up to 45 % from each other.
+BSP_EAGER_US = {512: (209, 265), 1024: (283, 322), 2048: (460, 462), 4096: (753, 755), 8192: (1285, 1300)}
+FASTER_HOST = pytest.mark.xfail(strict=True, reason="127 us: host costs were fitted on 4x H200, whose host launches faster than that one")
 
 SHAPE = AllGatherGemm(m=1024, n=3584, k=8192, world=8)
 PUSH = Config(
@@ -45,6 +48,12 @@ def best_bsp(shape: AllGatherGemm, mode: str = "graph") -> float:
 @pytest.mark.parametrize("m", BSP_GRAPH_US)
 def test_captured_bsp_is_within_35_percent_of_h200(m: int) -> None:
     assert best_bsp(at(m)) == pytest.approx(BSP_GRAPH_US[m], rel=0.35)
+
+
+@pytest.mark.parametrize("m", [pytest.param(m, marks=FASTER_HOST if m == 512 else ()) for m in BSP_EAGER_US])
+def test_eager_bsp_is_within_35_percent_of_h200(m: int) -> None:
+    low, high = BSP_EAGER_US[m]
+    assert 0.65 * low < best_bsp(at(m), "eager") < 1.35 * high
 
 
 @pytest.mark.parametrize("m", PUSH_GRAPH_US)
@@ -107,6 +116,14 @@ def test_orderings_as_measured_on_h200() -> None:
     assert predict(SHAPE, wide, "graph", H200) < best_bsp(SHAPE) < predict(SHAPE, pull, "graph", H200)
     assert predict(SHAPE, pull, "graph", H200) == pytest.approx(962, rel=0.35)
     assert predict(at(8192), pull, "graph", H200) == pytest.approx(6960, rel=0.35)
+
+
+def test_eager_turns_the_winner_round() -> None:
+    """At M=8 the naive pull won eager and lost captured: BSP pays three launches and a collective from the host."""
+    tile = dict(block_m=16, block_n=32, block_k=128, group_m=1, num_warps=4, num_stages=4)
+    pull = Config("pull", **tile, comm_programs=16, rows_per_flag=16, k_per_flag=1024)
+    assert predict(at(8), pull, "eager", H200) < best_bsp(at(8), "eager")
+    assert predict(at(8), pull, "graph", H200) > best_bsp(at(8))
 
 
 def test_eager_costs_bsp_more_than_one_kernel() -> None:

@@ -41,7 +41,8 @@ def test_every_command_takes_its_options(tmp_path: Path, monkeypatch: pytest.Mon
 
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     for step in found(tmp_path, monkeypatch):
-        commands[step.arguments[0]].make_context(step.arguments[0], list(step.arguments[1:]))
+        command, *words = step.arguments
+        assert commands[command].make_context(command, words).args == []  # raises for an unknown option or a value that does not fit
 
 
 def test_a_failing_step_is_named_with_what_to_do(

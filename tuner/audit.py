@@ -23,8 +23,8 @@ from tftune.kernels.space import Config, Space
 from tftune.tuner.feasible import Feasible
 from tftune.tuner.worker import die_with_parent
 
-TILE = ("block_m", "block_n", "block_k", "num_warps", "num_stages")
-"""The knobs that decide how many registers and how much LDS a kernel needs."""
+TILE = ("block_m", "block_n", "block_k", "heads_per_program", "num_warps", "num_stages")
+"""The knobs that decide how many registers and how much LDS a kernel needs; a variant has some of them."""
 _COUNTS = {
     "vgprs": r"\.vgpr_count:\s+(\d+)",
     "sgprs": r"\.sgpr_count:\s+(\d+)",
@@ -74,14 +74,13 @@ def worth_auditing(op: Operation, target: Target, pool: int, extra: Iterable[tup
 
 
 def tiles(space: Space, shape: Shape, target: Target) -> Iterator[Config]:
-    """Every possible tile of every variant that has tiles."""
+    """Every possible tile of every variant that has tiles, the other knobs at their defaults."""
     for variant, choices in space.variants.items():
-        values = [choice.values for choice in choices if choice.name in TILE]
-        if len(values) == len(TILE):
-            for chosen in product(*values):
-                config = Config(variant, **dict(zip(TILE, chosen, strict=True)))
-                if space.why_invalid(shape, config, target.chip) is None:
-                    yield space.complete(config)
+        knobs = {choice.name: choice.values for choice in choices if choice.name in TILE}
+        for values in product(*knobs.values()) if knobs else ():
+            config = space.complete(Config(variant, **dict(zip(knobs, values, strict=True))))
+            if space.why_invalid(shape, config, target.chip) is None:
+                yield config
 
 
 def row(op: Operation, shape: Shape, config: Config, arch: str, outcome: Resources | str) -> Audit:
