@@ -17,8 +17,8 @@ from tftune.kernels.chips import Chip
 LARGE, SMALL = 1024, 128
 """M from which, and up to which, shares are averaged: there the GEMM decides, here reading B and latency."""
 BEST_FLOPS_PER_US = {"h200": 2 * 8192 * 3584 * 8192 / 680}
-"""By chip: the best rate that any GEMM was seen to reach, where it is above the library's of kernels/chips.py. On one H200 a Triton GEMM with
-tensor descriptors takes 680 us at M = 8192 (docs/measured.md, the core alone)."""
+"""By chip: the best rate that any GEMM was seen to reach, where it is above the library's of kernels/chips.py. On one H200 a Triton GEMM
+with tensor descriptors takes 680 us at M = 8192 (docs/measured.md, the core alone)."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Limit:
 
 
 def limit(shape: AllGatherGemm, chip: Chip) -> Limit:
-    """2 M N K operations at the best rate that a GEMM reached; B and this rank's shard of A read and C written once, caches being cold; the shard
-    sent to W - 1 peers; one flight of a flag. Rates are those of kernels/chips.py.
+    """2 M N K operations at the best rate that a GEMM reached; B and this rank's shard of A read and C written once, caches being cold; the
+    shard sent to W - 1 peers; one flight of a flag. Rates are those of kernels/chips.py.
 
     The gathered A is not charged to memory: a kernel may use what arrives while it is in the cache.
 
