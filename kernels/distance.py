@@ -12,5 +12,5 @@ OTHER_LAYOUT = 10.0
 
 def distance(one: Shape, other: Shape) -> float:
     """The doublings from one size to the other, summed over the fields."""
-    pairs = [(value, other.to_dict()[name]) for name, value in one.to_dict().items()]
+    pairs = zip(one.key[1:], other.key[1:], strict=True)
     return sum(abs(log2(a / b)) if isinstance(a, int) and a and b else OTHER_LAYOUT * (a != b) for a, b in pairs)

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ def workspace(folder: Path, rank: int, world: int, payload_bytes: int, group: An
 
     from tftune.kernels.symmetric import CONTROL_BYTES
 
+    _patch_language_once()
     generation = -(-payload_bytes // 4096) * 4096
     heaps = []
     for peer in range(world):
@@ -57,6 +59,23 @@ def workspace(folder: Path, rank: int, world: int, payload_bytes: int, group: An
         owner=heaps,
         _set_epoch=set_epoch,
     )
+
+
+@cache
+def _patch_language_once() -> None:
+    """The interpreter puts its own functions into triton.language anew at each call inside a kernel, which takes a third of its time. What
+    a rank runs is interpreted from beginning to end, so that once is enough, for each module, and nothing is put back."""
+    from triton.runtime import interpreter
+
+    patch, patched = interpreter._patch_lang, set[int]()
+
+    def once(function: Any) -> Any:
+        if id(function.__globals__) not in patched:
+            patch(function)
+            patched.add(id(function.__globals__))
+        return interpreter._LangPatchScope()
+
+    interpreter._patch_lang = once
 
 
 def prepare(folder: Path, world: int, payload_bytes: int) -> None:

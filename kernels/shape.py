@@ -86,7 +86,7 @@ class Shape:
         raise NotImplementedError(f"{cls.__name__} has no example")
 
     def to_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        return {field.name: value for field, value in zip(dataclasses.fields(self), self.key[1:], strict=True)}
 
     def __str__(self) -> str:
         """The compact string: every field without a default, and the others where they differ from it."""

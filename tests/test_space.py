@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -14,7 +14,7 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.chips import CHIPS, H200, MI300X, Chip
 from tftune.kernels.registry import OPS, operation
-from tftune.kernels.space import Choice, Config, Rule, Space
+from tftune.kernels.space import Choice, Config, Knob, Rule, Space
 
 LARGE = AllGatherGemm(4096, 3584, 8192, 8)
 FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
@@ -111,10 +111,6 @@ def test_every_rule_refuses_something_and_not_everything() -> None:
         assert {rule.holds(s, c, chip) for c in concerned for s in tried for chip in chips} == {True, False}, rule.sentence
 
 
-def _all_configs(variant: str, chip: Chip) -> Iterator[Config]:
-    return Space(SPACE.op, SPACE.variants, (), SPACE.defaults).configs(LARGE, chip, (variant,))
-
-
 @given(
     st.sampled_from(sorted(CHIPS)),
     st.integers(1, 9000),
@@ -149,20 +145,39 @@ def test_a_config_is_judged_for_many_shapes_as_for_one(seed: int, m: int, n: int
         assert SPACE.judge(config, on)(shape) == SPACE.why_invalid(shape, config, on)
 
 
-def test_configs_are_the_possible_ones_in_a_fixed_order() -> None:
+def test_configs_come_in_a_fixed_order_each_once() -> None:
     shape = AllGatherGemm(16, 64, 8192, 8)
     found = list(SPACE.configs(shape, H200))
     assert found == list(SPACE.configs(shape, H200)) and len(set(found)) == len(found)
-    assert found == [c for v in SPACE.variants for c in _all_configs(v, H200) if SPACE.why_invalid(shape, c, H200) is None]
     assert list(SPACE.configs(shape, H200, ("pull",))) == [config for config in found if config.variant == "pull"]
     for default in SPACE.defaults(shape, H200):
         assert SPACE.complete(default) in found
 
 
+def _two(choice: Choice) -> tuple[Knob, ...]:
+    """In their order, the default and the value that is furthest from it."""
+    far = choice.values[0 if choice.values.index(choice.default) > len(choice.values) // 2 else -1]
+    return tuple(value for value in choice.values if value in (far, choice.default))
+
+
+@pytest.mark.parametrize("chip", CHIPS.values(), ids=lambda chip: chip.name)
+@pytest.mark.parametrize(
+    "shape", [AllGatherGemm(256, 3584, 8192, 8), AllGatherGemm(2048, 3584, 8192, 8), AllGatherGemm(4096, 512, 4096, 4, shard="m")], ids=str
+)
+def test_configs_are_the_possible_ones(shape: AllGatherGemm, chip: Chip) -> None:
+    """Of every knob its default and another value: of all values together there are millions."""
+    two = {variant: tuple(replace(choice, values=_two(choice)) for choice in choices) for variant, choices in SPACE.variants.items()}
+    space = replace(SPACE, variants=two)
+    found = list(space.configs(shape, chip))
+    every = replace(space, rules=()).configs(shape, chip)
+    assert found == [config for config in every if SPACE.why_invalid(shape, config, chip) is None]
+    assert len(found) > 20 and {"bsp", "push"} <= {config.variant for config in found}
+
+
 def test_the_paper_set_has_configs_on_every_chip() -> None:
     for chip in CHIPS.values():
         for shape in paper()[::6]:
-            found = {config.variant for config in SPACE.configs(shape, chip)}
+            found = {variant for variant in SPACE.variants if next(SPACE.configs(shape, chip, (variant,)), None)}
             assert found | BY_COPIES == set(SPACE.variants) and (found >= BY_COPIES) == (shape.m >= 512), (shape, found & BY_COPIES)
 
 
