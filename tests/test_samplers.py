@@ -53,10 +53,15 @@ def run(sampler: str, feasible: Feasible, count: int, seed: int = 0, hint: Hint 
     return asked
 
 
-def test_feasible_numbers_what_the_space_gives() -> None:
-    feasible = Feasible.of(SPACE, SHAPE, MI300X)
-    assert feasible.configs == tuple(SPACE.configs(SHAPE, MI300X)) and len(feasible) == len(set(feasible.configs))
-    assert Config("push") not in feasible and feasible.configs[-1] in feasible
+@pytest.fixture(scope="module")
+def whole() -> Feasible:
+    """Every possible config of a shape: some seconds to number."""
+    return Feasible.of(SPACE, SHAPE, MI300X)
+
+
+def test_feasible_numbers_what_the_space_gives(whole: Feasible) -> None:
+    assert whole.configs == tuple(SPACE.configs(SHAPE, MI300X)) and len(whole) == len(set(whole.configs))
+    assert Config("push") not in whole and whole.configs[-1] in whole
     assert {config.variant for config in Feasible.of(SPACE, SHAPE, MI300X, ("bsp", "pull")).configs} == {"bsp", "pull"}
 
 
@@ -92,13 +97,12 @@ def test_what_was_told_is_not_proposed(sampler: str) -> None:
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_no_ask_is_infeasible_and_the_same_seed_asks_the_same(sampler: str) -> None:
-    feasible = Feasible.of(SPACE, SHAPE, MI300X)
-    once = Proposer(feasible, sampler, seed=5)
-    again = Proposer(feasible, sampler, seed=5)
+def test_no_ask_is_infeasible_and_the_same_seed_asks_the_same(sampler: str, whole: Feasible) -> None:
+    once = Proposer(whole, sampler, seed=5)
+    again = Proposer(whole, sampler, seed=5)
     for number in range(30):
         config = once.ask()
-        assert config is not None and config in feasible and config == again.ask()
+        assert config is not None and config in whole and config == again.ask()
         for proposer in (once, again):
             proposer.tell(config, None if number % 4 == 0 else 1 + config["block_n"] / 64 if config.variant != "bsp" else 1.0)
     assert len(once.study.trials) == 30
