@@ -20,6 +20,8 @@ class Shape:
     WORDS: ClassVar[dict[str, tuple[str, ...]]] = {}
     LEAST: ClassVar[dict[str, int]] = {}
     """The least value of an integer field where it is not 1."""
+    SIZE: ClassVar[str] = ""
+    """The field that grows from shape to shape in a table or figure; the other fields say which."""
     key: ClassVar[tuple[Any, ...]]
     """Of each shape: the operation and the fields. A dict finds it faster than the shape itself, whose hash and equality are Python's."""
 
@@ -42,6 +44,11 @@ class Shape:
     def family(self) -> tuple[Any, ...]:
         """What shapes of one layer share: everything but the number of tokens. Held-out evaluation splits by it."""
         raise NotImplementedError(f"{type(self).__name__} does not name its family")
+
+    @property
+    def problem(self) -> str:
+        """What all ranks compute together, without their number: shapes of one problem show strong scaling."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what all ranks compute together")
 
     @classmethod
     def parse(cls, text: str) -> Self:

@@ -12,6 +12,8 @@ import pytest
 from tftune import tables
 from tftune.db.trial import Failure, Measurement, Outcome, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.registry import OPS, operation
 from tftune.kernels.space import Config
 from tftune.models.tree import Leaf, Split, Tree
 from tftune.report import Page, write
@@ -135,8 +137,43 @@ def test_rows_without_a_time_make_no_page(tmp_path: Path) -> None:
 def test_colours_are_one_for_each_variant() -> None:
     from tftune import figures
 
-    assert figures.colour("staged") == figures.colour("staged") not in figures.COLOURS.values()
-    assert len({figures.colour(variant) for variant in ("bsp", "pull", "push")}) == 3
+    assert figures.colour("unheard") == figures.colour("unheard") in figures.SPARE_COLOURS
+    for name in OPS:
+        variants = operation(name).space.variants
+        assert len({figures.colour(variant) for variant in variants}) == len(variants)
+
+
+def test_one_problem_on_more_ranks_is_strong_scaling(tmp_path: Path) -> None:
+    from tftune import figures
+
+    shapes = [FlashDecode(1, 64, 8, 128, 65_536 // world, world) for world in (1, 2, 4, 8)] + [FlashDecode(4, 64, 8, 128, 1024, 8)]
+    found = [trial(BSP, 160 / shape.world + 20, shape=shape) for shape in shapes]
+    found += [trial(Config("persistent"), 160 / shape.world + 5, bsp_us=160 / shape.world + 20, shape=shape) for shape in shapes]
+    with figures.style():
+        drawn = figures.scaling_figure(tables.lines(found))
+    assert drawn is not None and len(drawn.axes) == 1
+    (panel,) = drawn.axes
+    assert "kv_len=65536" in panel.get_title(loc="left") and panel.get_xlabel() == "world"
+    times = next(line for line in panel.lines if line.get_color() == figures.colour("persistent"))
+    assert list(times.get_xdata()) == [1, 2, 4, 8] and list(times.get_ydata()) == pytest.approx([165, 85, 45, 25])
+    ideal = next(line for line in panel.lines if line.get_linestyle() == "--")
+    assert list(ideal.get_ydata()) == pytest.approx([165, 82.5, 41.25, 20.625])
+    assert figures.scaling_figure(tables.lines(rows())) is None
+    flash = replace(page(trials=found), op="flash_decode")
+    written = write(flash, tmp_path)
+    assert [path.name for path in written if "scaling" in path.name] == ["flash_decode__h200x8__node__scaling.png"]
+    assert "<h2>Strong scaling</h2>" in written[0].read_text()
+
+
+def test_the_size_is_each_operations_own() -> None:
+    from tftune import figures
+
+    shapes = [FlashDecode(batch, 64, 8, 128, kv_len, 8) for batch in (1, 4) for kv_len in (1024, 32_768)]
+    with figures.style():
+        drawn = figures.time_figure(tables.lines([trial(BSP, 20.0, shape=shape) for shape in shapes]))
+    assert [panel.get_xlabel() for panel in drawn.axes] == ["kv_len"] * 2
+    assert [panel.get_title(loc="left").split("  ")[1].strip() for panel in drawn.axes] == ["batch=1", "batch=4"]
+    assert [tick.get_text() for tick in drawn.axes[0].get_xticklabels()] == ["1024", "32K"]
 
 
 def test_the_figures_draw_what_the_lines_say() -> None:

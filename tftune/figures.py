@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import fields
+from dataclasses import dataclass
 from typing import Any
 
 import matplotlib
@@ -22,7 +22,11 @@ from tftune.models.tree import Leaf, Node, Tree
 from tftune.tables import BENCH_WORDS, Line, label, speedup, variants_of
 
 INK, QUIET, FAINT = "#22262b", "#6b7280", "#e5e7eb"
-COLOURS = {"bsp": "#8a8f98", "pull": "#2b6cb0", "push": "#dd6b20"}
+COLOURS = {
+    "bsp": "#8a8f98",
+    "pull": "#2b6cb0", "staged": "#b83280", "push": "#dd6b20", "push_ce": "#b7791f", "bsp_chunked": "#4a5568",
+    "gather": "#2b6cb0", "no_wait": "#0f8b8d", "fused": "#2f855a", "fused_heads": "#805ad5", "persistent": "#dd6b20",
+}  # fmt: skip
 SPARE_COLOURS = ("#2f855a", "#805ad5", "#b83280", "#b7791f")
 MOST_FAMILIES = 4
 """Rows of panels in one figure; the table below it shows every shape."""
@@ -44,76 +48,126 @@ def colour(variant: str) -> str:
     return COLOURS.get(variant) or SPARE_COLOURS[sum(variant.encode()) % len(SPARE_COLOURS)]
 
 
-def _size_name(line: Line) -> str:
-    """The first field of a shape is what its family leaves open: the number of tokens, M."""
-    return fields(line.shape)[0].name
+@dataclass(frozen=True)
+class Across:
+    """What a figure's x axis is: a field of the shapes; and what a row of panels has in common."""
+
+    field: Callable[[Line], str]
+    panel: Callable[[Line], str]
+
+    def at(self, line: Line) -> int:
+        return int(getattr(line.shape, self.field(line)))
 
 
-def _size(line: Line) -> int:
-    return int(getattr(line.shape, _size_name(line)))
+def _others(line: Line) -> str:
+    """Every field but the size, as the shape writes them."""
+    return "  ".join(part for part in str(line.shape).split(",") if not part.startswith(f"{line.shape.SIZE}="))
 
 
-def _family(line: Line) -> str:
-    return str(line.shape).partition(",")[2].replace(",", "  ")
+SIZES = Across(lambda line: line.shape.SIZE, _others)
+WORLDS = Across(lambda line: "world", lambda line: line.shape.problem.replace(",", "  "))
 
 
 Ends = dict[str, tuple[float, float]]
 """Where each variant's line ends, for its label."""
 
 
-def _panels(lines: Sequence[Line], draw: Callable[[Axes, list[Line]], Ends], y_axis: Callable[[Axes], None], y_title: str) -> Figure:
+def _panels(
+    lines: Sequence[Line], across: Across, draw: Callable[[Axes, list[Line], Across], Ends], y_axis: Callable[[Axes], None], y_title: str
+) -> Figure:
     """A grid of panels, a row for each family (the first few) and a column for each mode; a row shares its y axis."""
-    families = list(dict.fromkeys(_family(line) for line in lines))[:MOST_FAMILIES]
+    families = list(dict.fromkeys(map(across.panel, lines)))[:MOST_FAMILIES]
     modes = [mode for mode in MODES if any(line.mode == mode for line in lines)]
     figure = Figure(figsize=(max(5.8 * len(modes), 6.6), 3.7 * len(families)), layout="constrained")
     grid = figure.subplots(len(families), len(modes), squeeze=False, sharey="row")
     for family, panels in zip(families, grid, strict=True):
-        chosen = [[line for line in lines if _family(line) == family and line.mode == mode] for mode in modes]
-        drawn = [draw(ax, sorted(part, key=_size)) if part else {} for ax, part in zip(panels, chosen, strict=True)]
+        chosen = [[line for line in lines if across.panel(line) == family and line.mode == mode] for mode in modes]
+        drawn = [draw(ax, sorted(part, key=across.at), across) if part else {} for ax, part in zip(panels, chosen, strict=True)]
         for ax, mode, part, ends in zip(panels, modes, chosen, drawn, strict=True):
             ax.set_title(f"{mode}   {family}", fontsize=9, color=QUIET, pad=10)
-            _size_axis(ax, part)
+            _size_axis(ax, part, across)
             y_axis(ax)
             _end_labels(ax, ends)
         panels[0].set_ylabel(f"{y_title}, {BENCH_WORDS[lines[0].winner.bench]}")
     return figure
 
 
-def _size_axis(ax: Axes, lines: Sequence[Line]) -> None:
-    if not (sizes := sorted({_size(line) for line in lines})):
+def _size_axis(ax: Axes, lines: Sequence[Line], across: Across) -> None:
+    if not (sizes := sorted({across.at(line) for line in lines})):
         return
     shown = sizes[:: -(-len(sizes) // 14)]
     ax.set_xscale("log", base=2)
-    ax.set_xticks(shown, [str(size) for size in shown], fontsize=8)
+    ax.set_xticks(shown, [_short(size) for size in shown], fontsize=8)
     ax.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
-    ax.set_xlabel(_size_name(lines[0]).upper())
+    name = across.field(lines[0])
+    ax.set_xlabel(name.upper() if len(name) == 1 else name)
     low, high = min(sizes), max(sizes)
     span = math.log2(high / low) or 1.0
     ax.set_xlim(low / 2 ** (0.04 * span), high * 2 ** (0.13 * span))  # room for the labels where the lines end
 
 
+def _short(size: int) -> str:
+    """A large power of two as people say it.
+
+    >>> _short(8192), _short(131_072), _short(100_000)
+    ('8192', '128K', '100000')
+    """
+    return f"{size // 1024}K" if size >= 16_384 and size % 1024 == 0 else str(size)
+
+
 def _end_labels(ax: Axes, ends: Ends) -> None:
     """Names at the line ends, moved apart where two would overlap. Both axes are logarithmic."""
     low, high = (math.log(limit) for limit in ax.get_ylim())
-    placed = -math.inf
-    for variant, (x, y) in sorted(ends.items(), key=lambda end: end[1][1]):
-        placed = max((math.log(y) - low) / (high - low), placed + 0.06)
+    ordered = sorted(ends.items(), key=lambda end: end[1][1])
+    heights = _apart([(math.log(y) - low) / (high - low) for _, (_, y) in ordered])
+    for (variant, (x, _)), height in zip(ordered, heights, strict=True):
         ax.annotate(
-            label(variant), (x, math.exp(low + placed * (high - low))), xytext=(7, 0), textcoords="offset points", va="center",
+            label(variant), (x, math.exp(low + height * (high - low))), xytext=(7, 0), textcoords="offset points", va="center",
             color=colour(variant), fontweight="bold", annotation_clip=False,
         )  # fmt: skip
 
 
+def _apart(heights: Sequence[float], gap: float = 0.06, top: float = 0.98) -> list[float]:
+    """Ascending heights, each at least a gap above the one before, and none above the top where there is room below.
+
+    >>> [round(height, 2) for height in _apart([0.2, 0.21, 0.97, 0.98])]
+    [0.2, 0.26, 0.92, 0.98]
+    """
+    placed: list[float] = []
+    for height in heights:
+        placed.append(max(height, placed[-1] + gap) if placed else height)
+    for i in reversed(range(len(placed))):
+        placed[i] = min(placed[i], placed[i + 1] - gap if i + 1 < len(placed) else top)
+    return placed
+
+
 def time_figure(lines: Sequence[Line]) -> Figure:
-    """Time of each variant's best config against M, both logarithmic; a filled mark is the fastest at its M."""
-    return _panels(lines, _draw_times, _time_axis, "µs for one call")
+    """Time of each variant's best config against the size, both logarithmic; a filled mark is the fastest at its size."""
+    return _panels(lines, SIZES, _draw_times, _time_axis, "µs for one call")
 
 
-def _draw_times(ax: Axes, lines: Sequence[Line]) -> Ends:
+def scaling_figure(lines: Sequence[Line]) -> Figure | None:
+    """The same for one problem on more and more ranks, beside halving with every doubling; None where each has one number of ranks."""
+    worlds: dict[str, set[int]] = {}
+    for line in lines:
+        worlds.setdefault(line.shape.problem, set()).add(WORLDS.at(line))
+    scaled = sorted((line for line in lines if len(worlds[line.shape.problem]) > 1), key=lambda line: -len(worlds[line.shape.problem]))
+    return _panels(scaled, WORLDS, _draw_scaling, _time_axis, "µs for one call") if scaled else None
+
+
+def _draw_scaling(ax: Axes, lines: Sequence[Line], across: Across) -> Ends:
+    first = min(lines, key=across.at)
+    start, fastest_us = across.at(first), first.median_us(first.winner.config.variant)
+    xs = [across.at(line) for line in lines]
+    ax.plot(xs, [fastest_us * start / x for x in xs], color=FAINT, lw=1.8, ls=(0, (4, 3)), zorder=1)
+    return _draw_times(ax, lines, across)
+
+
+def _draw_times(ax: Axes, lines: Sequence[Line], across: Across) -> Ends:
     ends: Ends = {}
     for variant in variants_of(lines):
         having = [line for line in lines if variant in line.by_variant]
-        xs, ys = [_size(line) for line in having], [line.median_us(variant) for line in having]
+        xs, ys = [across.at(line) for line in having], [line.median_us(variant) for line in having]
         fills = [colour(variant) if line.winner.config.variant == variant else "white" for line in having]
         ax.plot(xs, ys, color=colour(variant), lw=1.8, zorder=2 if variant == "bsp" else 3)
         ax.scatter(xs, ys, s=26, zorder=4, edgecolors=colour(variant), linewidths=1.3, color=fills)
@@ -129,14 +183,14 @@ def _time_axis(ax: Axes) -> None:
 
 
 def speedup_figure(lines: Sequence[Line]) -> Figure:
-    """BSP's time over each fused variant's, in the same rounds, against M, with the 95 % interval as a bar."""
-    return _panels(lines, _draw_speedups, _ratio_axis, "speed-up over BSP")
+    """BSP's time over each fused variant's, in the same rounds, against the size, with the 95 % interval as a bar."""
+    return _panels(lines, SIZES, _draw_speedups, _ratio_axis, "speed-up over BSP")
 
 
-def _draw_speedups(ax: Axes, lines: Sequence[Line]) -> Ends:
+def _draw_speedups(ax: Axes, lines: Sequence[Line], across: Across) -> Ends:
     ends: Ends = {}
     for variant in variants_of(lines):
-        found = [(_size(line), speedup(line.by_variant[variant], line.bsp)) for line in lines if variant in line.by_variant]
+        found = [(across.at(line), speedup(line.by_variant[variant], line.bsp)) for line in lines if variant in line.by_variant]
         points = [(size, *ratio) for size, ratio in found if ratio is not None]
         if variant == "bsp" or not points:
             continue
@@ -144,8 +198,8 @@ def _draw_speedups(ax: Axes, lines: Sequence[Line]) -> Ends:
         ax.plot(xs, ys, color=colour(variant), lw=1.8, marker="o", ms=4.5, zorder=3)
         ax.vlines(xs, lows, highs, color=colour(variant), lw=4, alpha=0.35, zorder=2)
         ends[variant] = (xs[-1], ys[-1])
-    last = max(map(_size, lines))
-    ax.plot((min(map(_size, lines)), last), (1, 1), color=colour("bsp"), lw=1.8, zorder=1)
+    last = max(map(across.at, lines))
+    ax.plot((min(map(across.at, lines)), last), (1, 1), color=colour("bsp"), lw=1.8, zorder=1)
     return ends | {"bsp": (last, 1.0)}
 
 

@@ -24,6 +24,7 @@ DOTS_PER_INCH = 160
 CAPTIONS = {
     "time": "Time of the best config of each variant. A filled mark is the fastest at its size.",
     "speedup": "BSP's time divided by the variant's, in the same rounds; bars are 95 % intervals. Above the grey line: faster than BSP.",
+    "scaling": "The same problem on more and more ranks. Dashed: half the time with twice the ranks.",
     "tree": "What the selector learned from these rows, read from left to right: each branch carries its condition, each leaf its config.",
     "failures": "Configs that gave no time, by kind and variant.",
 }
@@ -92,6 +93,8 @@ def _figures(page: Page, found: Sequence[Line]) -> dict[str, bytes]:
 
     with figures.style():
         drawn = {"time": figures.time_figure(found), "speedup": figures.speedup_figure(found)}
+        if scaling := figures.scaling_figure(found):
+            drawn["scaling"] = scaling
         drawn |= {f"tree_{mode}": figures.tree_figure(tree) for mode, tree in page.trees.items() if not isinstance(tree, str)}
         if failures := figures.failure_figure(page.trials):
             drawn["failures"] = failures
@@ -115,6 +118,7 @@ def _html(page: Page, found: Sequence[Line], images: Mapping[str, bytes]) -> str
         "<div class='lead'>" + "".join(f"<p>{escape(sentence)}</p>" for sentence in headline(found)) + "</div>",
         _section("Time", _figure("time", images)),
         _section("Speed-up over BSP", _figure("speedup", images)),
+        *([_section("Strong scaling", _figure("scaling", images))] if "scaling" in images else []),
         _section("Results", _table(found) + _doubts(page, found)),
         *(_section(f"Tree, {mode}", _tree(mode, tree, images)) for mode, tree in page.trees.items()),
         _section("Failures", _failures(page, images)),

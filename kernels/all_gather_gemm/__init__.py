@@ -5,7 +5,7 @@ Standard library only: the shape, and the named sets of shapes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from tftune.kernels.shape import DTYPE_BYTES, Shape
@@ -25,6 +25,7 @@ class AllGatherGemm(Shape):
 
     op: ClassVar[str] = "all_gather_gemm"
     WORDS: ClassVar[dict[str, tuple[str, ...]]] = {"dtype": tuple(DTYPE_BYTES), "shard": ("k", "m"), "b_layout": ("kn", "nk")}
+    SIZE: ClassVar[str] = "m"
 
     m: int
     n: int
@@ -47,6 +48,11 @@ class AllGatherGemm(Shape):
     @property
     def family(self) -> tuple[Any, ...]:
         return (self.n, self.k, self.world, self.dtype, self.shard, self.b_layout)
+
+    @property
+    def problem(self) -> str:
+        """The same tokens and the same layer, whose columns any number of ranks share."""
+        return str(replace(self, n=self.n * self.world, world=1)).replace(",world=1", "")
 
     @property
     def shard_rows(self) -> int:

@@ -6,7 +6,7 @@ Standard library only: the shape.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from tftune.kernels.shape import DTYPE_BYTES, Shape
@@ -31,6 +31,7 @@ class FlashDecode(Shape):
     op: ClassVar[str] = "flash_decode"
     WORDS: ClassVar[dict[str, tuple[str, ...]]] = {"dtype": tuple(DTYPE_BYTES), "output": ("all", "heads")}
     LEAST: ClassVar[dict[str, int]] = {"page_size": 0}
+    SIZE: ClassVar[str] = "kv_len"
 
     batch: int
     q_heads: int
@@ -59,6 +60,11 @@ class FlashDecode(Shape):
     @property
     def family(self) -> tuple[Any, ...]:
         return (self.q_heads, self.kv_heads, self.head_dim, self.world, self.dtype, self.output, self.page_size)
+
+    @property
+    def problem(self) -> str:
+        """The same sequences on any number of ranks."""
+        return str(replace(self, kv_len=self.kv_len * self.world, world=1)).replace(",world=1", "")
 
     @property
     def group(self) -> int:
