@@ -1,9 +1,4 @@
-"""The physical limit of one all_gather_gemm call, *computed* from the rates of its chip, and how near a *measured* time comes to it.
-
-No call can end before its slowest resource has done its part, nor before one flag has flown. A share of 1 is hardly reached: the
-GEMM's last step waits for the last transfer, so that the two never overlap from end to end. Where B alone is read for long, it is, to the
-percent that the rates are known.
-"""
+"""How near a *measured* time comes to the physical limit of its call, which an operation's `limit.py` *computes*."""
 
 from __future__ import annotations
 
@@ -11,56 +6,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import exp, log
 
-from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.chips import Chip
-
-LARGE, SMALL = 1024, 128
-"""M from which, and up to which, shares are averaged: there the GEMM decides, here reading B and latency."""
-BEST_FLOPS_PER_US = {"h200": 2 * 8192 * 3584 * 8192 / 680}
-"""By chip: the best rate that any GEMM was seen to reach, where it is above the library's of kernels/chips.py. On one H200 a Triton GEMM
-with tensor descriptors takes 680 us at M = 8192 (docs/measured.md, the core alone)."""
-
-
-@dataclass(frozen=True)
-class Limit:
-    """The least microseconds of each resource on one rank, all resources working at once."""
-
-    compute: float
-    memory: float
-    links: float
-    flag: float
-
-    @property
-    def bound(self) -> str:
-        """The resource that takes longest."""
-        return max(("compute", "memory", "links"), key=lambda name: float(getattr(self, name)))
-
-    @property
-    def us(self) -> float:
-        return max(self.compute, self.memory, self.links) + self.flag
-
-
-def limit(shape: AllGatherGemm, chip: Chip) -> Limit:
-    """2 M N K operations at the best rate that a GEMM reached; B and this rank's shard of A read and C written once, caches being cold; the
-    shard sent to W - 1 peers; one flight of a flag. Rates are those of kernels/chips.py.
-
-    The gathered A is not charged to memory: a kernel may use what arrives while it is in the cache.
-
-    >>> from tftune.kernels.chips import H200
-    >>> limit(AllGatherGemm(8192, 3584, 8192, 8), H200).bound
-    'compute'
-    """
-    own = (shape.k * shape.n + shape.m * shape.n) * shape.element_bytes + shape.shard_bytes
-    sent = (shape.world - 1) * shape.shard_bytes
-    rate = max(chip.matrix_flops_per_us, BEST_FLOPS_PER_US.get(chip.name, 0.0))
-    return Limit(shape.flops / rate, own / chip.hbm_bytes_per_us, sent / chip.link_rate(shape.world), chip.flag_us)
+from tftune.kernels.limit import Limit
+from tftune.kernels.registry import operation
+from tftune.kernels.shape import Shape
 
 
 @dataclass(frozen=True)
 class Share:
     """One shape's computed limit beside the measured time of its winner, in microseconds."""
 
-    m: int
+    shape: Shape
+    part: str
+    """The part of a set that it is averaged in; "" for none."""
     limit: Limit
     winner_us: float
 
@@ -69,18 +27,41 @@ class Share:
         return self.limit.us / self.winner_us
 
 
-def shares(times: Iterable[tuple[AllGatherGemm, float]], chip: Chip) -> list[Share]:
-    return [Share(shape.m, limit(shape, chip), us) for shape, us in times]
+def shares(times: Iterable[tuple[Shape, float]], chip: Chip) -> list[Share]:
+    """The shares of shapes with the microseconds of their winners."""
+    found = []
+    for shape, us in times:
+        known = operation(shape.op).module("limit")
+        found.append(Share(shape, known.part(shape, chip), known.limit(shape, chip), us))
+    return found
 
 
-def table(rows: Iterable[Share]) -> Iterator[str]:
+def table(rows: Sequence[Share]) -> Iterator[str]:
     """Markdown: what each resource needs at least (computed), which one bounds, the winner (measured), and the share it reaches."""
-    yield "| M | compute | memory | links | limit (computed) | bound by | winner (measured) | limit / winner |"
-    yield "|---|---|---|---|---|---|---|---|"
+    names = varying([row.shape for row in rows])
+    heads = (*map(title, names), "compute", "memory", "links", "limit (computed)", "bound by", "winner (measured)", "limit / winner")
+    yield f"| {' | '.join(heads)} |"
+    yield "|---" * len(heads) + "|"
     for row in rows:
         least = row.limit
         parts = f"{least.compute:.1f} | {least.memory:.1f} | {least.links:.1f} | {least.us:.1f} | {least.bound}"
-        yield f"| {row.m} | {parts} | {row.winner_us:.1f} | {row.reached:.2f} |"
+        yield f"| {sizes(row.shape, names)} | {parts} | {row.winner_us:.1f} | {row.reached:.2f} |"
+
+
+def varying(shapes: Sequence[Shape]) -> list[str]:
+    """The fields that tell these shapes apart, and the size that grows."""
+    values = [shape.to_dict() for shape in shapes]
+    return [name for name in values[0] if name == shapes[0].SIZE or len({each[name] for each in values}) > 1]
+
+
+def title(name: str) -> str:
+    return name.upper() if len(name) == 1 else name
+
+
+def sizes(shape: Shape, names: Sequence[str]) -> str:
+    """The first columns of a shape's row."""
+    values = shape.to_dict()
+    return " | ".join(str(values[name]) for name in names)
 
 
 def geomean(values: Sequence[float]) -> float:
@@ -88,11 +69,10 @@ def geomean(values: Sequence[float]) -> float:
 
 
 def result(rows: Sequence[Share], **names: object) -> str:
-    """The RESULT line: the geometric mean of the shares over large and over small M, each with its count of shapes."""
-    parts = {
-        f"m_from_{LARGE}": [row.reached for row in rows if row.m >= LARGE],
-        f"m_to_{SMALL}": [row.reached for row in rows if row.m <= SMALL],
-    }
+    """The RESULT line: the geometric mean of the shares over each part, with its count of shapes."""
+    parts: dict[str, list[float]] = {}
+    for row in sorted(rows, key=lambda row: row.part):
+        parts.setdefault(row.part, []).append(row.reached)
     told = [f"{name}={value}" for name, value in names.items()]
-    told += [f"{part}={geomean(found):.3f} shapes_{part}={len(found)}" for part, found in parts.items() if found]
+    told += [f"{part}={geomean(found):.3f} shapes_{part}={len(found)}" for part, found in parts.items() if part]
     return " ".join(["RESULT limit", *told])

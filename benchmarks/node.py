@@ -1,6 +1,6 @@
-"""Measure all_gather_gemm on this GPU node into one database, within a wall-clock budget. The same command goes on where it stopped.
+"""Measure the operations on this GPU node into one database, within a wall-clock budget. The same command goes on where it stopped.
 
-usage: python benchmarks/node.py node.db --world 8 --seconds 1500 [--pool 120] [--parts paper layouts models grid portfolio] [--show]
+usage: python benchmarks/node.py node.db --world 8 --seconds 1500 [--pool 120] [--parts paper layouts models ...] [--show]
 
 It runs one `tftune search` for each world and part, and prints each command before it runs; --show prints them and runs nothing.
 What a part leaves of its time goes to the parts after it; a part that still runs when all the time is over is stopped, as Ctrl-C
@@ -33,14 +33,21 @@ class Part:
     """One search: its shapes, its share of the time (of the parts asked for), and its share of the pool of configs."""
 
     shapes: str
-    """As in `tftune search --shapes`, the world to be filled in."""
+    """As in `tftune search --shapes`, the world, or a rank's tokens of the context, to be filled in."""
     share: int
     pool: float
     """0: the search has a pool of its own."""
     meaning: str
     options: tuple[str, ...] = ()
+    op: str = "all_gather_gemm"
+
+    def at(self, world: int) -> str:
+        """Its shapes on so many ranks."""
+        return self.shapes.format(world=world, tokens=CONTEXT // world)
 
 
+CONTEXT = 65_536
+"""Tokens of the context that strong scaling splits over more and more ranks."""
 PARTS = {
     "paper": Part("paper:world={world}", 13, 1.0, "the tables of README.md: 14 shapes, fp16, A sharded along K"),
     "layouts": Part(
@@ -56,6 +63,12 @@ PARTS = {
     ),
     "grid": Part("grid:world={world}", 10, 0, "what is likely to be fast for 12 N and K at 8 M", ("--effort", "scout")),
     "portfolio": Part("grid:world={world}", 13, 0, "the configs that cover the grid on every shape of it, after `grid`", ("--portfolio",)),
+    "decode": Part("llama3-70b:world={world}", 10, 0.25, "flash_decode for Llama 3 70B, 20 shapes", op="flash_decode"),
+    "decode-paper": Part("paper:world={world}", 13, 0.15, "flash_decode as the paper measures it", op="flash_decode"),
+    "decode-scaling": Part(
+        "batch=1,q_heads=64,kv_heads=8,head_dim=128,kv_len={tokens},world={world}",
+        2, 0.5, "flash_decode of one context, for strong scaling: give --world 1 2 4 8", op="flash_decode",
+    ),
 }  # fmt: skip
 DEFAULT_PARTS = ("paper", "layouts")
 
@@ -76,9 +89,9 @@ def budget_s(left_s: float, works: Sequence[Work]) -> int:
 def search(work: Work, db: str, pool: int, seconds: int) -> list[str]:
     """The command line of one search."""
     world, part = work
-    shapes = ["--shapes", part.shapes.format(world=world), "--mode", "both", *part.options]
+    shapes = ["--shapes", part.at(world), "--mode", "both", *part.options]
     pooled = ["--pool", str(max(1, int(pool * part.pool)))] if part.pool else []
-    return [*TFTUNE, "search", "all_gather_gemm", *shapes, *pooled, "--budget", f"{seconds}s", "--db", db]
+    return [*TFTUNE, "search", part.op, *shapes, *pooled, "--budget", f"{seconds}s", "--db", db]
 
 
 def run(command: Sequence[str], until: float) -> int:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from inspect import signature
 from itertools import product
 from pathlib import Path
 from statistics import median
@@ -82,13 +83,14 @@ def lines(trials: Iterable[Trial], mode: str, stage: str = "final") -> list[Line
 def table(rows: list[Line]) -> Iterator[str]:
     """Markdown: microseconds of each variant, medians of the slowest rank; BSP's in the winner's own rounds."""
     variants = [name for name in operation(rows[0].shape.op).space.variants if any(name in row.best for row in rows)]
-    yield f"| M | {' | '.join(variants)} | winner | BSP / winner (95 % interval) |"
-    yield "|---" * (3 + len(variants)) + "|"
+    names = limit.varying([row.shape for row in rows])
+    yield f"| {' | '.join(map(limit.title, names))} | {' | '.join(variants)} | winner | BSP / winner (95 % interval) |"
+    yield "|---" * (2 + len(names) + len(variants)) + "|"
     for row in rows:
         times = [f"{row.median_us(name):.1f}" if name in row.best else "-" for name in variants]
         low, high = row.interval
         ratio = f"{speedup(row.winner):.2f} ({low:.2f} to {high:.2f})" if row.winner.config.variant != "bsp" else "1"
-        yield f"| {row.shape.to_dict()['m']} | {' | '.join(times)} | {row.winner.config.variant} | {ratio} |"
+        yield f"| {limit.sizes(row.shape, names)} | {' | '.join(times)} | {row.winner.config.variant} | {ratio} |"
 
 
 def result(rows: list[Line], **names: object) -> str:
@@ -101,7 +103,7 @@ def result(rows: list[Line], **names: object) -> str:
 
 
 def groups(trials: list[Trial]) -> dict[tuple[object, ...], list[Trial]]:
-    """Trials by what is held apart in a table: everything of a shape but M."""
+    """Trials by what is held apart in a table: the family of their shapes."""
     found: dict[tuple[object, ...], list[Trial]] = defaultdict(list)
     for trial in trials:
         found[trial.shape.family].append(trial)
@@ -129,13 +131,24 @@ def readme(target: str = TARGET) -> str:
 
 
 def sets(target: str, op: str, trials: list[Trial]) -> Iterator[str]:
-    """A RESULT line for each named set of which every shape has rows of one stage, in each mode."""
+    """RESULT lines for each named set of which every shape has rows of one stage, in each mode: of the set, and of each part of it."""
+    known, chip = operation(op).module("limit"), Target.parse(target).chip
     for name, shapes in operation(op).shape_sets.items():
         wanted = set(shapes(world=Target.parse(target).gpus))
         for mode, stage in product(("graph", "eager"), ("final", "matrix")):
             rows = lines([trial for trial in trials if trial.shape in wanted], mode, stage)
             if {row.shape for row in rows} == wanted:
-                yield result(rows, op=op, target=target, mode=mode, set=name, dtype="fp16", shard="k")
+                named = dict(op=op, target=target, mode=mode, set=name, **asked(shapes))
+                yield result(rows, **named)
+                parts = [part for row in rows if (part := known.part(row.shape, chip))]
+                for part in dict.fromkeys(parts):
+                    yield result([row for row in rows if known.part(row.shape, chip) == part], **named, part=part)
+
+
+def asked(shapes: Callable[..., tuple[Shape, ...]]) -> dict[str, object]:
+    """What else a named set can be asked for, such as a dtype, at its default."""
+    options = {name: option.default for name, option in signature(shapes).parameters.items()}
+    return {name: value for name, value in options.items() if name != "world"}
 
 
 def main() -> None:
@@ -151,7 +164,8 @@ def main() -> None:
     committed = read(options.target, options.op)
     for _, trials in groups(committed).items():
         shape = trials[0].shape.to_dict()
-        names = {name: value for name, value in shape.items() if name != "m"}
+        open_names = limit.varying([trial.shape for trial in trials])
+        names = {name: value for name, value in shape.items() if name not in open_names}
         for mode in ("graph", "eager"):
             if rows := lines(trials, mode):
                 print(f"\n{options.op} on {options.target}, {mode}: {', '.join(f'{k}={v}' for k, v in names.items())}\n")

@@ -8,11 +8,12 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import node
 import pytest
 
-from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
+from tftune.kernels.all_gather_gemm import paper
 from tftune.kernels.all_gather_gemm.sets import grid
 from tftune.kernels.registry import operation
 from tftune.shapes_file import read_shapes
@@ -20,8 +21,8 @@ from tftune.shapes_file import read_shapes
 SLOW = (sys.executable, "-c", "import time\ntry: time.sleep(60)\nexcept KeyboardInterrupt: print('committed'); raise SystemExit(130)")
 
 
-def shapes(part: str, world: int) -> list[AllGatherGemm]:
-    return read_shapes(operation("all_gather_gemm"), [node.PARTS[part].shapes.format(world=world)])  # type: ignore[return-value]
+def shapes(part: str, world: int) -> list[Any]:
+    return read_shapes(operation(node.PARTS[part].op), [node.PARTS[part].at(world)])
 
 
 @pytest.mark.parametrize("world", [2, 4, 8])
@@ -34,12 +35,22 @@ def test_the_parts_are_the_sets_that_the_readme_reports(world: int) -> None:
     }
     assert len(set(shapes("models", world))) == 44
     assert shapes("grid", world) == shapes("portfolio", world) == list(grid(world))
+    decodes = operation("flash_decode").shape_sets
+    assert shapes("decode", world) == list(decodes["llama3-70b"](world=world)) and len(set(shapes("decode", world))) == 20
+    assert shapes("decode-paper", world) == list(decodes["paper"](world=world))
+
+
+def test_strong_scaling_is_one_problem() -> None:
+    found = [shape for world in (1, 2, 4, 8) for shape in shapes("decode-scaling", world)]
+    assert {shape.problem for shape in found} == {"batch=1,q_heads=64,kv_heads=8,head_dim=128,kv_len=65536"}
+    assert [(shape.world, shape.kv_len) for shape in found] == [(1, 65_536), (2, 32_768), (4, 16_384), (8, 8192)]
 
 
 def test_a_command_is_one_that_the_program_takes() -> None:
     command = node.search((4, node.PARTS["layouts"]), "node.db", 120, 84)
     assert command[: len(node.TFTUNE) + 2] == [*node.TFTUNE, "search", "all_gather_gemm"]
     assert command[-8:] == ["--mode", "both", "--pool", "60", "--budget", "84s", "--db", "node.db"]
+    assert node.search((8, node.PARTS["decode"]), "node.db", 120, 84)[len(node.TFTUNE) :][:2] == ["search", "flash_decode"]
     scout, matrix = (node.search((4, node.PARTS[name]), "node.db", 120, 84) for name in ("grid", "portfolio"))
     assert scout[-8:-4] == ["--mode", "both", "--effort", "scout"] and "--pool" not in scout
     assert matrix[-7:-4] == ["--mode", "both", "--portfolio"] and "--pool" not in matrix

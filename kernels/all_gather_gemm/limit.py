@@ -1,0 +1,38 @@
+"""The physical limit of one all_gather_gemm call. Standard library only.
+
+A share of 1 is hardly reached: the GEMM's last step waits for the last transfer, so that the two never overlap from end to end. Where B
+alone is read for long, it is, to the percent that the rates are known.
+"""
+
+from __future__ import annotations
+
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.chips import Chip
+from tftune.kernels.limit import Limit
+
+LARGE, SMALL = 1024, 128
+"""M from which, and up to which, shares are averaged: there the GEMM decides, here reading B and latency."""
+BEST_FLOPS_PER_US = {"h200": 2 * 8192 * 3584 * 8192 / 680}
+"""By chip: the best rate that any GEMM was seen to reach, where it is above the library's of kernels/chips.py. On one H200 a Triton GEMM
+with tensor descriptors takes 680 us at M = 8192 (docs/measured.md, the core alone)."""
+
+
+def limit(shape: AllGatherGemm, chip: Chip) -> Limit:
+    """2 M N K operations at the best rate that a GEMM reached; B and this rank's shard of A read and C written once, caches being cold; the
+    shard sent to W - 1 peers; one flight of a flag. Rates are those of kernels/chips.py.
+
+    The gathered A is not charged to memory: a kernel may use what arrives while it is in the cache.
+
+    >>> from tftune.kernels.chips import H200
+    >>> limit(AllGatherGemm(8192, 3584, 8192, 8), H200).bound
+    'compute'
+    """
+    own = (shape.k * shape.n + shape.m * shape.n) * shape.element_bytes + shape.shard_bytes
+    sent = (shape.world - 1) * shape.shard_bytes
+    rate = max(chip.matrix_flops_per_us, BEST_FLOPS_PER_US.get(chip.name, 0.0))
+    return Limit(shape.flops / rate, own / chip.hbm_bytes_per_us, sent / chip.link_rate(shape.world), chip.flag_us)
+
+
+def part(shape: AllGatherGemm, chip: Chip) -> str:
+    """The part of a set that a shape is averaged in; "" for none."""
+    return f"m_from_{LARGE}" if shape.m >= LARGE else f"m_to_{SMALL}" if shape.m <= SMALL else ""

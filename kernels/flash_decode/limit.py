@@ -1,0 +1,31 @@
+"""The physical limit of one flash_decode call. Standard library only."""
+
+from __future__ import annotations
+
+from tftune.kernels.chips import Chip
+from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.limit import Limit
+
+LONG_US = 100
+"""Of reading the cache, from which on memory decides, and the exchange is a small part."""
+
+
+def limit(shape: FlashDecode, chip: Chip) -> Limit:
+    """4 operations for each query head, element and token; keys, values and queries read and the output written once, caches being cold;
+    the message sent to W - 1 peers; one flight of a flag. Rates are those of kernels/chips.py.
+
+    The links come last: what is sent is a sum over all tokens.
+
+    >>> from tftune.kernels.chips import H200
+    >>> limit(FlashDecode(1, 64, 8, 128, 8192, 8), H200).bound
+    'memory'
+    """
+    rows = (shape.q_heads + shape.own_heads) * shape.batch * shape.head_dim * shape.element_bytes
+    sent = (shape.world - 1) * shape.message_bytes
+    memory_us = (shape.cache_bytes + rows) / chip.hbm_bytes_per_us
+    return Limit(shape.flops / chip.matrix_flops_per_us, memory_us, sent / chip.link_rate(shape.world), chip.flag_us, in_turn=True)
+
+
+def part(shape: FlashDecode, chip: Chip) -> str:
+    """The part of a set that a shape is averaged in."""
+    return f"kv_{'below' if shape.cache_bytes / chip.hbm_bytes_per_us < LONG_US else 'from'}_{LONG_US}_us"

@@ -1,0 +1,50 @@
+"""benchmarks/speedup.py: its tables and RESULT lines say what rows say, of any operation."""
+
+from __future__ import annotations
+
+import speedup
+
+from tftune.db.trial import Measurement, Trial
+from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.registry import operation
+from tftune.kernels.space import Config
+
+DECODES = operation("flash_decode").shape_sets["llama3-70b"](world=8)
+
+
+def trial(shape: FlashDecode, config: Config, us: float, bsp_us: float, mode: str = "graph") -> Trial:
+    outcome = Measurement((us,) * 9, (bsp_us,) * 9, 1e-4)
+    return Trial(shape, config, mode, "h200x8", "node", "r1", "k1", outcome, "final", "2026-11-21")
+
+
+def rows() -> list[Trial]:
+    """A decode of two steps: BSP takes 40 us, `gather` 32, `persistent` 20 where the cache is short, and 41 where it is long."""
+    found = []
+    for shape in DECODES:
+        short = shape.cache_bytes / 4.25e6 < 100
+        steps = (("gather", 32.0), ("persistent", 20.0 if short else 41.0))
+        found += [trial(shape, Config("bsp"), 40.0, 40.0), *(trial(shape, Config(name), us, 40.0) for name, us in steps)]
+    return found
+
+
+def test_every_step_has_a_column_and_every_open_size_too() -> None:
+    head, _, first, *others = speedup.table(speedup.lines(rows(), "graph"))
+    assert head == "| batch | kv_len | bsp | gather | persistent | winner | BSP / winner (95 % interval) |"
+    assert first == "| 1 | 1024 | 40.0 | 32.0 | 20.0 | persistent | 2.00 (2.00 to 2.00) |"
+    assert len(others) == len(DECODES) - 1 == 19
+
+
+def test_a_set_is_told_whole_and_in_parts() -> None:
+    whole, *parts = speedup.sets("h200x8", "flash_decode", rows())
+    long = sum(shape.cache_bytes / 4.25e6 >= 100 for shape in DECODES)
+    start = "RESULT speedup op=flash_decode target=h200x8 mode=graph set=llama3-70b dtype=fp16 output=all page_size=0 "
+    assert whole.startswith(f"{start}geomean=1.") and whole.endswith("fused_wins=20 shapes=20")
+    assert set(parts) == {
+        f"{start}part=kv_below_100_us geomean=2.000 lower=2.000 fused_wins={20 - long} shapes={20 - long}",
+        f"{start}part=kv_from_100_us geomean=1.250 lower=1.250 fused_wins={long} shapes={long}",
+    }
+    assert 0 < long < 20
+
+
+def test_a_set_that_lacks_a_shape_is_not_told() -> None:
+    assert list(speedup.sets("h200x8", "flash_decode", [row for row in rows() if row.shape != DECODES[3]])) == []
