@@ -54,8 +54,8 @@ def configs(shape: AllGatherGemm) -> tuple[Config, ...]:
     """The default of each fused variant with every possible tile."""
     found = []
     for default in (config for config in SPACE.defaults(shape, MI300X) if config.variant in FUSED):
-        values = [choice.values for choice in SPACE.choices(default.variant) if choice.name in TILE]
-        tiles = (dict(zip(TILE, chosen, strict=True)) for chosen in product(*values))
+        knobs = {choice.name: choice.values for choice in SPACE.choices(default.variant) if choice.name in TILE}
+        tiles = (dict(zip(knobs, chosen, strict=True)) for chosen in product(*knobs.values()))
         found += [Config(default.variant, **dict(default.knobs) | tile) for tile in tiles]
     return tuple(config for config in found if SPACE.why_invalid(shape, config, MI300X) is None)
 

@@ -14,7 +14,6 @@ from tftune.db.target import Target
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.models.dataset import Dataset
-from tftune.models.features import names, vector
 from tftune.models.rules import Rule, rules
 from tftune.models.selector import Artifact, Selector
 from tftune.models.train import train
@@ -82,21 +81,21 @@ Key = Callable[[Shape], object]
 
 def splits(dataset: Dataset) -> dict[str, tuple[str, Key]]:
     """What may be held out together: for each name a sentence, and what shapes of one group share."""
-    size = names(dataset.op)[0]
+    size = dataset.shapes[0].SIZE
 
     def family(shape: Shape) -> object:
         return tuple(getattr(shape, name) for name in shape.sizes() if name not in (size, "world"))
 
     return {
         "family": ("one family of shapes held out at a time", family),
-        "octave": (f"one octave of {size} held out at a time", lambda shape: math.floor(math.log2(vector(dataset.op, shape)[0]))),
+        "octave": (f"one octave of {size} held out at a time", lambda shape: math.floor(math.log2(getattr(shape, size)))),
         "world": ("one world size held out at a time", lambda shape: shape.to_dict().get("world")),
     }
 
 
 def evaluate(dataset: Dataset, fit: Callable[[Dataset], Tree] = train, split: str | None = None) -> Evaluation:
-    """Hold out each group of the split in turn. Without a split: families where there are at least 3, else octaves of the operation's
-    first size (M). Where there is a matrix, its shapes are judged, since regret is defined there; the others only train, and are held
+    """Hold out each group of the split in turn. Without a split: families where there are at least 3, else octaves of the
+    size that grows (M). Where there is a matrix, its shapes are judged, since regret is defined there; the others only train, and are held
     out with their group. Raises ValueError for an unknown split."""
     sentence, groups = _folds(dataset, split)
     judged = set(dataset.matrix or dataset.shapes)
