@@ -87,7 +87,7 @@ RULES = (
          lambda s, c, chip: chip is None or _resident_bytes(s, c, chip) <= chip.shared_bytes, ("persistent",)),
     Rule("all programs of a unit may have at most 12 warps: their registers must fit",
          lambda s, c, chip: c["programs_per_unit"] * c["num_warps"] <= 12, ("persistent",)),
-    # db/audits/mi300x8: all three audited kernels of this kind spill 92 bytes or more, and no other does.
+    # db/audits/mi300x8: all four audited kernels of this kind spill 92 bytes or more, and no other does.
     Rule("where two waves share a SIMD a thread has 256 registers, and persistent would spill: take 4 warps, or a smaller block of keys",
          lambda s, c, chip: chip is None or chip.lanes == 32 or c["num_warps"] == 4 or c["block_n"] * s.head_dim < 32 * chip.lanes * 8,
          ("persistent",), learned=True),
