@@ -60,6 +60,11 @@ class Audit:
         """What need not be compiled twice."""
         return (self.op, self.shape, self.config, self.arch, self.triton, self.kernel)
 
+    @property
+    def of_any_compiler(self) -> tuple[Any, ...]:
+        """The same without Triton's version."""
+        return (self.op, self.shape, self.config, self.arch, self.kernel)
+
     def to_json(self) -> str:
         row = asdict(self) | {"config": self.config.to_dict(), "resources": self.resources and list(asdict(self.resources).values())}
         return json.dumps({name: value for name, value in row.items() if value not in ("", None)}, separators=(",", ":"))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from time import monotonic
 
 from tftune.console import note
-from tftune.db.audit import Audit, read_audits, write_audits
+from tftune.db.audit import Audit, Resources, read_audits, write_audits
 from tftune.db.target import Target
 from tftune.db.trial import MODES
 from tftune.kernels.registry import Operation
@@ -57,6 +58,24 @@ def summary(audits: Iterable[Audit], shared_bytes: int) -> Iterator[str]:
         waves = min(needs.waves_per_simd for _, needs in found)
         yield f"at most {vgprs} vector registers and {shared:,} bytes of LDS, at least {waves} waves for each SIMD"
         yield "remote accesses of " + ", ".join(f"{width} bytes ({count:,} kernels)" for width, count in widths.most_common())
+
+
+def compare(audits: Iterable[Audit], others: Iterable[Audit]) -> Iterator[str]:
+    """What another compiler made of the same kernels, a sentence for each number; raises ValueError where there are none in both."""
+    theirs = {one.of_any_compiler: one for one in others}
+    pairs = [(one, theirs[key]) for one in audits if (key := one.of_any_compiler) in theirs]
+    both = [(mine.resources, other.resources) for mine, other in pairs if mine.resources and other.resources]
+    if not both:
+        raise ValueError("no kernel compiled in both files: the other one must be of the same operation, architecture and kernel sources")
+    names = [", ".join(sorted({one.triton for one in side})) for side in zip(*pairs, strict=True)]
+    yield f"Triton {names[0]} beside {names[1]}: {len(both):,} kernels in both"
+    for field in fields(Resources):
+        values = [(getattr(mine, field.name), getattr(other, field.name)) for mine, other in both]
+        changes = [other - mine for mine, other in values if mine != other]
+        ratios = [other / mine - 1 for mine, other in values if mine != other and mine]
+        spread = f" by {min(ratios):+.0%} to {max(ratios):+.0%}" if ratios else ""
+        moved = f"differs in {len(changes):,}{spread}, {sum(change > 0 for change in changes):,} of them more" if changes else "is the same"
+        yield f"  {field.name} {moved}"
 
 
 def shipped(op: Operation, target: Target) -> list[tuple[Shape, Config]]:

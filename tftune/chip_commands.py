@@ -22,15 +22,22 @@ def audit(
     pool: Annotated[int, typer.Option("--pool", min=1, help="Random configs of each variant and shape, besides tiles and defaults.")] = 20,
     out: Annotated[Path | None, typer.Option("--out", metavar="PATH", help="Where rows are; default: audits/TARGET/OP-ARCH.jsonl.")] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Compilers at once; default: one for each core.")] = None,
+    against: Annotated[
+        Path | None, typer.Option("--against", metavar="PATH", help="Rows of another Triton: say in how many kernels each number differs.")
+    ] = None,
 ) -> None:
     """Compile the kernels of the space for an AMD target, without a GPU, and store registers, LDS, spills and more of each."""
-    from tftune.auditing import run_audit, shipped, summary
+    from tftune.auditing import compare, run_audit, shipped, summary
+    from tftune.db.audit import read_audits
     from tftune.db.target import Target
 
+    if against and not against.exists():
+        raise ValueError(f"there is no file {against}: `tftune audit {op} --out {against}` with another Triton makes it")
     known, machine = operation(op), Target.parse(target)
     arch = arch or machine.chip.arch
     path = out or Path("audits") / machine.name / f"{op}-{arch}.jsonl"
-    for line in summary(run_audit(known, machine, arch, pool, path, workers, shipped(known, machine)), machine.chip.shared_bytes):
+    found = run_audit(known, machine, arch, pool, path, workers, shipped(known, machine))
+    for line in (*summary(found, machine.chip.shared_bytes), *(compare(found, read_audits(against)) if against else ())):
         print(line)
 
 

@@ -91,6 +91,10 @@ RULES = (
     Rule("where two waves share a SIMD a thread has 256 registers, and persistent would spill: take 4 warps, or a smaller block of keys",
          lambda s, c, chip: chip is None or chip.lanes == 32 or c["num_warps"] == 4 or c["block_n"] * s.head_dim < 32 * chip.lanes * 8,
          ("persistent",), learned=True),
+    # db/audits/mi300x8/triton-3.6: from 65,536 on they spill 732 bytes or more where a program also sends; below none does.
+    Rule("kv_splits times heads_per_program times head_dim must be below 65,536 on CDNA: a program that adds up more spills",
+         lambda s, c, chip: chip is None or chip.lanes == 32 or c["kv_splits"] * c["heads_per_program"] * s.head_dim < 65_536,
+         learned=True),
     Rule("programs_per_unit must be 1 where every unit has one piece of work at most",
          lambda s, c, chip: chip is None or c["programs_per_unit"] == 1 or units(s, c) > chip.units, ("persistent",)),
     Rule("xcds must be 1 on a chip of one die", lambda s, c, chip: chip is None or c["xcds"] == 1 or chip.lanes == 64),
