@@ -13,10 +13,14 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from tftune.db.store import read_rows
 from tftune.db.trial import MODES, Trial
+from tftune.models.between import Estimate
 from tftune.models.dataset import ORACLE_EVALUATIONS, Dataset, load
-from tftune.models.evaluate import Evaluation, Score, evaluate, splits
+from tftune.models.evaluate import Evaluation, Score, evaluate, folds, score_of, splits
+from tftune.models.grown import Grown
 
 TRIALS = Path(__file__).resolve().parent.parent / "db" / "trials"
 GEOMEAN, P95, WORST, CAPTURED = 1.03, 1.10, 1.15, 0.90
@@ -61,6 +65,23 @@ def _interval(interval: tuple[float, float] | None) -> str:
     return f"({interval[0]:.3f} to {interval[1]:.3f})" if interval else ""
 
 
+def without_tree(dataset: Dataset, split: str) -> Score:
+    """What the estimate alone would reach that the tree is grown on, asked for each shape held out: what it costs that one small tree must
+    answer for all shapes at once. Nobody serves this: it takes milliseconds, and no measured shape speaks for what it names."""
+    judged, picks, groups = set(dataset.matrix or dataset.shapes), {}, []
+    for held in folds(dataset, split)[1]:
+        if not (asked := [shape for shape in held if shape in judged]):
+            continue
+        seen = dataset.only([shape for shape in dataset.shapes if shape not in held])
+        configs = Grown(seen).configs
+        losses = Estimate(seen).losses(asked, configs)
+        for shape, lost in zip(asked, losses, strict=True):
+            possible = [seen.why_invalid(shape, config) is None for config in configs]
+            picks[shape] = configs[int(np.where(possible, lost, np.inf).argmin())]
+        groups.append(asked)
+    return score_of(dataset, picks, groups)
+
+
 def missed(report: Evaluation) -> Iterator[str]:
     """A sentence for each bar that the selector does not reach."""
     score = report.selector
@@ -92,6 +113,7 @@ def judged(trials: Sequence[Trial], op: str, target: str) -> Iterator[str]:
         for report in reports.values():
             yield "\n".join([f"\n**{op} on {target}, mode {mode}.** {next(told := table(report))}", *told])
         if "family" in reports:
+            yield _row("without a tree", without_tree(dataset, "family"))
             yield "\n" + "\n".join(missed(reports["family"]) or ())
             yield result(dataset, reports["family"])
 

@@ -97,22 +97,23 @@ def evaluate(dataset: Dataset, fit: Callable[[Dataset], Tree] = train, split: st
     """Hold out each group of the split in turn. Without a split: families where there are at least 3, else octaves of the
     size that grows (M). Where there is a matrix, its shapes are judged, since regret is defined there; the others only train, and are held
     out with their group. Raises ValueError for an unknown split."""
-    sentence, groups = _folds(dataset, split)
+    sentence, groups = folds(dataset, split)
     judged = set(dataset.matrix or dataset.shapes)
-    folds = [(group, asked) for group in groups if (asked := [shape for shape in group if shape in judged])]
+    held_out = [(group, asked) for group in groups if (asked := [shape for shape in group if shape in judged])]
     chosen: dict[str, dict[Shape, Config]] = defaultdict(dict)
-    for held, asked in folds:
+    for held, asked in held_out:
         seen = dataset.only([shape for shape in dataset.shapes if shape not in held] or held)
         for name, rule in {"selector": _selector(seen, fit(seen)), **rules(seen)}.items():
             chosen[name].update({shape: rule(shape) for shape in asked})
-    scores = {name: score(dataset, picks, [asked for _, asked in folds]) for name, picks in chosen.items()}
+    scores = {name: score_of(dataset, picks, [asked for _, asked in held_out]) for name, picks in chosen.items()}
     oracles = [dataset.oracle(shape) for shape in judged]
     counts = [oracle.evaluations for oracle in oracles]
     complete = sum(oracle.complete for oracle in oracles)
-    return Evaluation(sentence, len(folds), len(judged), complete, (min(counts), max(counts)), scores.pop("selector"), scores)
+    return Evaluation(sentence, len(held_out), len(judged), complete, (min(counts), max(counts)), scores.pop("selector"), scores)
 
 
-def _folds(dataset: Dataset, split: str | None) -> tuple[str, list[list[Shape]]]:
+def folds(dataset: Dataset, split: str | None) -> tuple[str, list[list[Shape]]]:
+    """What is held out, in a sentence, and the groups of shapes, one of which is held out at a time."""
     known = splits(dataset)
     if split is not None and split not in known:
         raise ValueError(f"there is no split {split!r}; there are {', '.join(known)}")
@@ -137,7 +138,7 @@ def _selector(seen: Dataset, tree: Tree) -> Rule:
     return lambda shape: selector.select(shape, seen.mode).config
 
 
-def score(dataset: Dataset, picks: Mapping[Shape, Config], groups: Sequence[Sequence[Shape]]) -> Score:
+def score_of(dataset: Dataset, picks: Mapping[Shape, Config], groups: Sequence[Sequence[Shape]]) -> Score:
     """The figures of these choices; `groups`: what the bootstrap draws."""
     times = {shape: us for shape, config in picks.items() if (us := dataset.time_us(shape, config)) is not None}
     lost = {shape: dataset.log_regret(shape, picks[shape]) or 0.0 for shape in times}

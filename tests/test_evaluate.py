@@ -11,7 +11,7 @@ from tftune.db.trial import Failure, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.space import Config
 from tftune.models.dataset import Dataset, load
-from tftune.models.evaluate import evaluate, percentile, score
+from tftune.models.evaluate import evaluate, percentile, score_of
 from tftune.models.rules import rules
 from tftune.models.train import train
 from tftune.models.tree import Leaf, Tree
@@ -145,6 +145,6 @@ def test_the_bootstrap_draws_whole_groups(dataset: Dataset) -> None:
     """Two groups, of which one loses nothing: the interval reaches from the one to the other. One group alone has no spread."""
     good, bad = dataset.shapes[:7], dataset.shapes[7:]
     picks = {shape: dataset.oracle(shape).config for shape in good} | {shape: dataset.bsp(shape) for shape in bad}
-    found = score(dataset, picks, [good, bad])
-    loss = score(dataset, {shape: picks[shape] for shape in bad}, [bad])
+    found = score_of(dataset, picks, [good, bad])
+    loss = score_of(dataset, {shape: picks[shape] for shape in bad}, [bad])
     assert found.geomean_interval == (1.0, loss.geomean_regret) and loss.geomean_interval == (loss.geomean_regret,) * 2
