@@ -137,7 +137,10 @@ def main() -> None:
     parser.add_argument("--target")
     parser.add_argument("--op", default="all_gather_gemm")
     options = parser.parse_args()
-    found = list(compare(*(read(path, options.op, options.target) for path in options.databases)))
+    try:
+        found = list(compare(*(read(path, options.op, options.target) for path in options.databases)))
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
     print("\n".join(table(found)))
     print(result(found))
 

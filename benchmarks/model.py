@@ -228,7 +228,10 @@ def main() -> None:
     figures = result(found.values())
     figures["overstated"] = overstated(outside, lambda shape, config: predict(shape, config, options.mode, chip))
     if options.seeds:
-        figures["warm_over_cold"], lines = warm_over_cold(trials, target, options.mode, options.seeds, options.least)
+        try:
+            figures["warm_over_cold"], lines = warm_over_cold(trials, target, options.mode, options.seeds, options.least)
+        except ValueError as error:
+            parser.error(f"{error}; or leave the replayed searches out with --seeds 0")
         print("\n".join(["", "| shape | configs | cold: evaluations | warm |", "|---|---|---|---|", *lines]))
     print(f"\nRESULT model {shown(figures)}")
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from tftune.db.store import read_rows
 from tftune.db.trial import MODES, Trial
+from tftune.kernels.registry import OPS
 from tftune.models.between import Estimate
 from tftune.models.dataset import ORACLE_EVALUATIONS, Dataset, load
 from tftune.models.evaluate import Evaluation, Score, evaluate, folds, score_of, splits
@@ -130,10 +131,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", nargs="*", type=Path, help="JSONL files; default: those committed for the target")
     parser.add_argument("--target", default="h200x4")
-    parser.add_argument("--op", default="all_gather_gemm")
+    parser.add_argument("--op", default="all_gather_gemm", choices=OPS)
     options = parser.parse_args(arguments)
-    for part in judged(rows_of(options.rows or committed(options.target, options.op)), options.op, options.target):
-        print(part, flush=True)
+    try:
+        for part in judged(rows_of(options.rows or committed(options.target, options.op)), options.op, options.target):
+            print(part, flush=True)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
     return 0
 
 

@@ -22,7 +22,7 @@ import limit
 from tftune.db.store import read_rows
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Trial
-from tftune.kernels.registry import operation
+from tftune.kernels.registry import OPS, operation
 from tftune.kernels.shape import Shape
 
 TARGET = "h200x4"
@@ -154,7 +154,7 @@ def asked(shapes: Callable[..., tuple[Shape, ...]]) -> dict[str, object]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", default=TARGET)
-    parser.add_argument("--op", default="all_gather_gemm")
+    parser.add_argument("--op", default="all_gather_gemm", choices=OPS)
     parser.add_argument("--readme", action="store_true", help="only what README.md shows")
     options = parser.parse_args()
     if options.readme:
@@ -162,6 +162,8 @@ def main() -> None:
         return
     chip = Target.parse(options.target).chip
     committed = read(options.target, options.op)
+    if not committed:
+        parser.error(f"no rows of {options.op} are committed for {options.target}, in {ROWS}; CONTRIBUTING.md says how to measure some")
     for _, trials in groups(committed).items():
         shape = trials[0].shape.to_dict()
         open_names = limit.varying([trial.shape for trial in trials])

@@ -76,12 +76,12 @@ def detect() -> Target:
     """The target that this process sees, by torch. Raises ValueError where there is no GPU, or one that tftune does not know."""
     if find_spec("torch") is None:
         raise ValueError(
-            "no GPU can be seen, as torch is not installed; use --on model to search, --target NAME to select, or install torch"
+            "no GPU can be seen, as torch is not installed; install it, or without a GPU: search --on model, select --target NAME"
         )
     import torch
 
     if not torch.cuda.is_available():
-        raise ValueError(f"torch {torch.__version__} sees no GPU on this machine; use --on model to search, or --target NAME to select")
+        raise ValueError(f"torch {torch.__version__} sees no GPU on this machine; without one: search --on model, select --target NAME")
     names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     if len(set(names)) > 1:
         raise ValueError(

@@ -1,8 +1,8 @@
 """The tree of a matrix: grown on the measured shapes and on those between them, whose losses are estimated.
 
-A leaf names a fused config only if measured shapes speak for it: its own, all of which must be faster than BSP with confidence; or, where
-none lies in it, those nearest to it, of which no more may speak against it than for it. An estimate says where to split, and which of the
-configs that are left loses least.
+A leaf names a fused config only if measured shapes speak for it: its own, none of which may be known to be no faster than BSP with it,
+and one of which must be faster with confidence; or, where none lies in it, or none of the matrix, those nearest to it, too, of which no
+more may speak against it than for it. An estimate says where to split, and which of the configs that are left loses least.
 """
 
 from __future__ import annotations
@@ -105,9 +105,8 @@ class Grown:
     def _leaf(self, rows: np.ndarray) -> Leaf:
         """The config that loses least over these shapes, of those that the measured ones speak for."""
         members, witnesses = rows[rows < len(self.dataset.shapes)], self._witnesses(rows)
-        against = self.barred[witnesses].sum(axis=0)
-        limit = 0 if len(members) else self.sure[witnesses].sum(axis=0)
-        spoken_for = self.sure[witnesses].any(axis=0) & (against <= limit)
+        against, sure = self.barred[witnesses].sum(axis=0), self.sure[witnesses]
+        spoken_for = sure.any(axis=0) & (against <= sure.sum(axis=0)) & ~self.barred[members].any(axis=0)
         totals = np.where(spoken_for, self.losses[rows].sum(axis=0), np.inf)
         config = self.configs[int(totals.argmin())]
         shapes = [self.dataset.shapes[place] for place in witnesses]
@@ -115,15 +114,16 @@ class Grown:
         return make_leaf(self.dataset, held, self.configs, config, rows=len(members))
 
     def _witnesses(self, rows: np.ndarray) -> np.ndarray:
-        """The measured shapes of a leaf; where it has none, those nearest to its others."""
-        many = len(self.dataset.shapes)
-        if (rows < many).any():
-            return rows[rows < many]
-        return np.unique(np.concatenate([self._nearest[place - many] for place in rows]))
+        """The measured shapes of a leaf; where none of them is of the matrix, so that few of the configs were tried there, those nearest
+        to its shapes, too."""
+        members, matrix = rows[rows < len(self.dataset.shapes)], set(self.dataset.matrix or self.dataset.shapes)
+        if any(self.dataset.shapes[place] in matrix for place in members):
+            return members
+        return np.unique(np.concatenate([members, *(self._nearest[place] for place in rows)]))
 
     @cached_property
     def _nearest(self) -> np.ndarray:
-        """[shapes between, NEAREST]: the numbers of measured shapes."""
-        data = self.dataset
-        far = np.array([[distance(shape, other) for other in data.shapes] for shape in self.shapes[len(data.shapes) :]])
+        """[shapes, NEAREST]: the numbers of measured shapes, of the matrix where there is one; itself, where it is one of them."""
+        data, matrix = self.dataset, set(self.dataset.matrix or self.dataset.shapes)
+        far = np.array([[distance(shape, other) if other in matrix else np.inf for other in data.shapes] for shape in self.shapes])
         return np.argsort(far, axis=1, kind="stable")[:, :NEAREST]

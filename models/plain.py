@@ -76,18 +76,21 @@ def _near(tree: Tree) -> Iterator[str]:
         yield "        return None"
 
 
-def _ifs(node: Node, features: Mapping[str, str], leaf: int, indent: str) -> tuple[list[str], int]:
-    """The lines of a node whose first leaf has this number, and the number of the next leaf."""
+def _ifs(node: Node, features: Mapping[str, str], leaf: int, indent: str, known: frozenset[str] = frozenset()) -> tuple[list[str], int]:
+    """The lines of a node whose first leaf has this number, and the number of the next leaf. What is computed is kept under the name of
+    its feature, for the nodes below; `known` are those that already are."""
     if isinstance(node, Leaf):
         return [f"{indent}return {leaf}"], leaf + 1
     if not math.isfinite(node.threshold):
         raise ValueError(f"the threshold of {node.feature!r} is {node.threshold}")
     if node.feature not in features:
         raise ValueError(f"its tree asks for the feature {node.feature!r}; there are {', '.join(features)}")
-    below, leaf = _ifs(node.below, features, leaf, indent + "    ")
-    above, leaf = _ifs(node.above, features, leaf, indent)
-    said = "" if features[node.feature] == f"s.{node.feature}" else f"  # {node.feature}"
-    return [f"{indent}if {features[node.feature]} <= {node.threshold!r}:{said}", *below, *above], leaf
+    value = features[node.feature]
+    if value != f"s.{node.feature}":
+        value, known = node.feature if node.feature in known else f"({node.feature} := {value})", known | {node.feature}
+    below, leaf = _ifs(node.below, features, leaf, indent + "    ", known)
+    above, leaf = _ifs(node.above, features, leaf, indent, known)
+    return [f"{indent}if {value} <= {node.threshold!r}:", *below, *above], leaf
 
 
 def compiled(tree: Tree) -> Find:

@@ -97,7 +97,7 @@ def test_a_command_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setattr(auditing, "worth_auditing", lambda *_, number=number: pairs[:number])
         assert len(auditing.run_audit(OP, TARGET, "gfx942", 1, path, 1, ())) == number
     assert compiled == [config for _, config in pairs] and len(read_audits(path)) == 2
-    with pytest.raises(ValueError, match="reads AMD assembly, and sm_90 has another"):
+    with pytest.raises(ValueError, match="reads the AMD assembly of gfx942 or gfx950, and sm_90 is another"):
         auditing.run_audit(OP, TARGET, "sm_90", 1, path, 1, ())
 
 

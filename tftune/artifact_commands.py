@@ -37,7 +37,8 @@ def select(
     if as_json:
         answer = {"shape": str(asked), "mode": mode, "target": machine, "config": selection.config.to_dict()}
         return print_json(answer | {"source": selection.source, "reason": selection.reason})
-    print(f"{selection.config}\n  {selection.source}, for {asked} in mode {mode} on {machine}\n  why: {selection.reason}")
+    where = f" on {machine}" if machine else ""
+    print(f"{selection.config}\n  {selection.source}, for {asked} in mode {mode}{where}\n  why: {selection.reason}")
 
 
 def explain(

@@ -18,6 +18,8 @@ from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.tuner.audit import audit, row, worth_auditing
 
+ARCHITECTURES = ("gfx942", "gfx950")
+"""Those whose assembly has what an audit looks for: matrix instructions and accumulators of CDNA 3 and 4."""
 SAVED_S = 20.0
 """Rows are written at least as often, so that a command that is stopped loses little."""
 
@@ -27,8 +29,9 @@ def run_audit(
 ) -> list[Audit]:
     """Compile what has no row in the file yet, and return the rows of all that is wanted. Raises ValueError for an architecture whose
     assembly it cannot read."""
-    if not arch.startswith("gfx"):
-        raise ValueError(f"an audit reads AMD assembly, and {arch} has another; take --target mi300x8, or --arch gfx942 or gfx950")
+    if arch not in ARCHITECTURES:
+        known = " or ".join(ARCHITECTURES)
+        raise ValueError(f"an audit reads the AMD assembly of {known}, and {arch} is another; take --target mi300x8, or --arch {known}")
     wanted = {row(op, shape, config, arch, "").key: (shape, config) for shape, config in worth_auditing(op, target, pool, extra)}
     kept = {audit.key: audit for audit in read_audits(path)}
     missing = [pair for key, pair in wanted.items() if key not in kept]

@@ -75,7 +75,7 @@ def calibrate(
 
 
 def tune(
-    op: Op = "all_gather_gemm",
+    op: Annotated[str, typer.Argument(metavar="OP", help="Operation to search.")] = "all_gather_gemm",
     shapes: Annotated[str, typer.Option("--shapes", metavar="SHAPES", help="As in `tftune search`.")] = "paper",
     budget: Annotated[str, typer.Option("--budget", metavar="DURATION", help="For searching, such as 30m or 2h.")] = "60m",
     db: Annotated[Path, typer.Option("--db", metavar="PATH", envvar="TFTUNE_DB", help="Database of runs and trials.")] = Path("tftune.db"),

@@ -144,7 +144,7 @@ def sentences(found: dict[str, Any]) -> Iterator[str]:
         missing = [name for name, version in versions.items() if version is None]
         yield f"[{extra}] " + ", ".join(f"{name} {version}" for name, version in versions.items() if version)
         if missing:
-            yield f"[{extra}] not installed: {', '.join(missing)}; pip install 'tftune[{extra}]'" + _rocm(extra)
+            yield f"[{extra}] not installed: {', '.join(missing)}; in a clone: pip install '.[{extra}]'" + _rocm(extra)
     yield from (f"import {name}: {result}" for name, result in found["imports"].items())
     yield (
         "driver: "

@@ -67,8 +67,9 @@ def _origin(artifact: Artifact, mode: str) -> Iterator[str]:
     versions = ", ".join(f"{name} {version}" for name, version in stamp(found).items() if name in ("driver", "torch", "triton"))
     yield f"artifact: {artifact.path}, digest {artifact.digest[:12]}, {found['rows']:,} rows, {found['created'][:10]}"
     yield f"holds for: {versions or 'no build'}"
+    modelled = "" if artifact.bench == "node" else ", both as modelled"
     if regret := held_out(found, mode):
-        yield f"held out in mode {mode}: regret {regret:.3f} (geometric mean), 1 being the fastest config known"
+        yield f"held out in mode {mode}: regret {regret:.3f} (geometric mean), 1 being the fastest config known{modelled}"
 
 
 def leaf_text(leaf: Leaf) -> str:

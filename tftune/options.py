@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 try:
     import typer
 except ModuleNotFoundError as missing:
-    print(f"error: the command line needs {missing.name}, which comes with: pip install 'tftune[tune]'", file=sys.stderr)
+    print(f"error: the command line needs {missing.name}, which comes with (in a clone): pip install '.[tune]'", file=sys.stderr)
     sys.exit(2)
 
 from tftune.kernels.registry import OPS

@@ -8,9 +8,9 @@ OP = 'all_gather_gemm'
 TARGET = 'h200x4'
 ARCH = 'sm_90'
 MODELLED = False
-SHA256 = '48110bf43aedc8f28c885bc56f13cb4667e6be58875ff8d991a2dce3a0aae177'
+SHA256 = '3f5469a5beda5bbcfe08999b8a2c125152b82a35d0499c00db9fd39c6e847202'
 TRITON = '3.6.0'
-KERNELS = {'push': '7b43b63bbc74', 'pull': 'ee2762b6b54b', 'push_ce': 'e2be0e7a5f5e', 'bsp_chunked': 'f18f1da8df08'}
+KERNELS = {'push': '7b43b63bbc74', 'pull': 'ee2762b6b54b', 'push_ce': 'e2be0e7a5f5e', 'bsp_chunked': 'f18f1da8df08', 'staged': 'c252859588a4'}
 CONFIGS = {
     'graph': [
         {'variant': 'push', 'block_k': 256, 'block_m': 16, 'block_n': 64, 'comm_programs': 16, 'group_m': 1, 'k_per_flag': 1024, 'loads': 'descriptor', 'num_stages': 4, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 4, 'waves_per_eu': 0, 'xcds': 1},
@@ -19,7 +19,7 @@ CONFIGS = {
         {'variant': 'push', 'block_k': 64, 'block_m': 16, 'block_n': 256, 'comm_programs': 32, 'group_m': 1, 'k_per_flag': 256, 'loads': 'pointer', 'num_stages': 5, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 64, 'block_m': 32, 'block_n': 128, 'comm_programs': 32, 'group_m': 1, 'k_per_flag': 512, 'loads': 'descriptor', 'num_stages': 5, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 64, 'block_m': 16, 'block_n': 128, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 256, 'loads': 'pointer', 'num_stages': 4, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'dynamic', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
-        {'variant': 'push', 'block_k': 256, 'block_m': 16, 'block_n': 128, 'comm_programs': 32, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 4, 'waves_per_eu': 0, 'xcds': 1},
+        {'variant': 'push', 'block_k': 64, 'block_m': 16, 'block_n': 256, 'comm_programs': 32, 'group_m': 1, 'k_per_flag': 256, 'loads': 'pointer', 'num_stages': 5, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 128, 'block_m': 16, 'block_n': 256, 'comm_programs': 8, 'group_m': 1, 'k_per_flag': 1024, 'loads': 'descriptor', 'num_stages': 3, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 128, 'block_m': 16, 'block_n': 256, 'comm_programs': 32, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 128, 'block_m': 16, 'block_n': 256, 'comm_programs': 8, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 8, 'order': 'group', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 4, 'waves_per_eu': 0, 'xcds': 1},
@@ -36,9 +36,9 @@ CONFIGS = {
         {'variant': 'push', 'block_k': 64, 'block_m': 32, 'block_n': 128, 'comm_programs': 8, 'group_m': 1, 'k_per_flag': 1024, 'loads': 'descriptor', 'num_stages': 5, 'num_warps': 4, 'order': 'group', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 2, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 128, 'block_m': 32, 'block_n': 256, 'comm_programs': 32, 'group_m': 1, 'k_per_flag': 512, 'loads': 'descriptor', 'num_stages': 3, 'num_warps': 8, 'order': 'group', 'rows_per_flag': 16, 'schedule': 'dynamic', 'split_k': 4, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 128, 'block_m': 32, 'block_n': 128, 'comm_programs': 16, 'group_m': 1, 'k_per_flag': 8192, 'loads': 'descriptor', 'num_stages': 4, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 4, 'waves_per_eu': 0, 'xcds': 1},
-        {'variant': 'bsp', 'form': 'gather'},
-        {'variant': 'bsp', 'form': 'gather'},
         {'variant': 'push', 'block_k': 128, 'block_m': 32, 'block_n': 256, 'comm_programs': 32, 'group_m': 1, 'k_per_flag': 512, 'loads': 'descriptor', 'num_stages': 3, 'num_warps': 8, 'order': 'group', 'rows_per_flag': 16, 'schedule': 'dynamic', 'split_k': 4, 'waves_per_eu': 0, 'xcds': 1},
+        {'variant': 'bsp', 'form': 'gather'},
+        {'variant': 'push', 'block_k': 128, 'block_m': 32, 'block_n': 128, 'comm_programs': 16, 'group_m': 1, 'k_per_flag': 8192, 'loads': 'descriptor', 'num_stages': 4, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 4, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 128, 'block_m': 64, 'block_n': 256, 'comm_programs': 64, 'group_m': 8, 'k_per_flag': 256, 'loads': 'descriptor', 'num_stages': 2, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 64, 'schedule': 'static', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 128, 'block_m': 64, 'block_n': 128, 'comm_programs': 16, 'group_m': 8, 'k_per_flag': 1024, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 64, 'schedule': 'static', 'split_k': 2, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 64, 'block_m': 128, 'block_n': 128, 'comm_programs': 16, 'group_m': 1, 'k_per_flag': 1024, 'loads': 'descriptor', 'num_stages': 4, 'num_warps': 8, 'order': 'group', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 4, 'waves_per_eu': 0, 'xcds': 1},
@@ -51,7 +51,7 @@ CONFIGS = {
         {'variant': 'bsp', 'form': 'gather'},
         {'variant': 'push', 'block_k': 64, 'block_m': 128, 'block_n': 128, 'comm_programs': 32, 'group_m': 8, 'k_per_flag': 1024, 'loads': 'descriptor', 'num_stages': 4, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 128, 'schedule': 'dynamic', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 64, 'block_m': 128, 'block_n': 128, 'comm_programs': 16, 'group_m': 8, 'k_per_flag': 8192, 'loads': 'descriptor', 'num_stages': 4, 'num_warps': 8, 'order': 'group', 'rows_per_flag': 64, 'schedule': 'static', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 1},
-        {'variant': 'push', 'block_k': 64, 'block_m': 128, 'block_n': 128, 'comm_programs': 16, 'group_m': 1, 'k_per_flag': 8192, 'loads': 'descriptor', 'num_stages': 4, 'num_warps': 8, 'order': 'group', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 1},
+        {'variant': 'push', 'block_k': 64, 'block_m': 128, 'block_n': 128, 'comm_programs': 16, 'group_m': 1, 'k_per_flag': 8192, 'loads': 'descriptor', 'num_stages': 4, 'num_warps': 8, 'order': 'group', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 2, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 64, 'block_m': 128, 'block_n': 256, 'comm_programs': 16, 'group_m': 8, 'k_per_flag': 8192, 'loads': 'descriptor', 'num_stages': 3, 'num_warps': 8, 'order': 'group', 'rows_per_flag': 64, 'schedule': 'static', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 64, 'block_m': 128, 'block_n': 256, 'comm_programs': 16, 'group_m': 8, 'k_per_flag': 1024, 'loads': 'descriptor', 'num_stages': 3, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 64, 'schedule': 'static', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push_ce', 'block_k': 64, 'block_m': 128, 'block_n': 256, 'comm_programs': 0, 'copy_streams': 1, 'group_m': 8, 'k_per_flag': 1048576, 'loads': 'descriptor', 'num_stages': 3, 'num_warps': 8, 'rows_per_flag': 512, 'schedule': 'static', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 1},
@@ -81,19 +81,19 @@ CONFIGS = {
         {'variant': 'push', 'block_k': 128, 'block_m': 16, 'block_n': 256, 'comm_programs': 8, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 8, 'order': 'group', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 4, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 128, 'block_m': 32, 'block_n': 256, 'comm_programs': 16, 'group_m': 1, 'k_per_flag': 1024, 'loads': 'pointer', 'num_stages': 2, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 64, 'block_m': 32, 'block_n': 256, 'comm_programs': 8, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 5, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 4, 'waves_per_eu': 0, 'xcds': 1},
-        {'variant': 'push', 'block_k': 128, 'block_m': 32, 'block_n': 256, 'comm_programs': 32, 'group_m': 1, 'k_per_flag': 512, 'loads': 'descriptor', 'num_stages': 3, 'num_warps': 8, 'order': 'group', 'rows_per_flag': 16, 'schedule': 'dynamic', 'split_k': 4, 'waves_per_eu': 0, 'xcds': 1},
-        {'variant': 'push', 'block_k': 64, 'block_m': 32, 'block_n': 128, 'comm_programs': 8, 'group_m': 1, 'k_per_flag': 8192, 'loads': 'descriptor', 'num_stages': 5, 'num_warps': 4, 'order': 'group', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 2, 'waves_per_eu': 0, 'xcds': 1},
+        {'variant': 'push', 'block_k': 64, 'block_m': 32, 'block_n': 256, 'comm_programs': 8, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 5, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 4, 'waves_per_eu': 0, 'xcds': 1},
+        {'variant': 'staged', 'block_k': 128, 'block_m': 64, 'block_n': 128, 'comm_programs': 32, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 4, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 128, 'block_m': 64, 'block_n': 128, 'comm_programs': 16, 'group_m': 8, 'k_per_flag': 1024, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 64, 'schedule': 'static', 'split_k': 2, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 128, 'block_m': 64, 'block_n': 128, 'comm_programs': 16, 'group_m': 8, 'k_per_flag': 1024, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 64, 'schedule': 'static', 'split_k': 2, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 64, 'block_m': 64, 'block_n': 256, 'comm_programs': 32, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 4, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 64, 'schedule': 'dynamic', 'split_k': 4, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 64, 'block_m': 32, 'block_n': 128, 'comm_programs': 8, 'group_m': 1, 'k_per_flag': 8192, 'loads': 'descriptor', 'num_stages': 5, 'num_warps': 4, 'order': 'group', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 64, 'block_m': 32, 'block_n': 256, 'comm_programs': 8, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'dynamic', 'split_k': 2, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 128, 'block_m': 64, 'block_n': 128, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 1024, 'loads': 'pointer', 'num_stages': 4, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 64, 'schedule': 'dynamic', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 1},
-        {'variant': 'push', 'block_k': 64, 'block_m': 64, 'block_n': 256, 'comm_programs': 64, 'group_m': 8, 'k_per_flag': 1024, 'loads': 'descriptor', 'num_stages': 4, 'num_warps': 8, 'order': 'group', 'rows_per_flag': 16, 'schedule': 'dynamic', 'split_k': 4, 'waves_per_eu': 0, 'xcds': 1},
+        {'variant': 'push', 'block_k': 64, 'block_m': 128, 'block_n': 128, 'comm_programs': 16, 'group_m': 8, 'k_per_flag': 1024, 'loads': 'descriptor', 'num_stages': 4, 'num_warps': 8, 'order': 'group', 'rows_per_flag': 64, 'schedule': 'static', 'split_k': 2, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 128, 'block_m': 64, 'block_n': 128, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 1024, 'loads': 'pointer', 'num_stages': 4, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 64, 'schedule': 'dynamic', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 128, 'block_m': 64, 'block_n': 128, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 1024, 'loads': 'pointer', 'num_stages': 4, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 64, 'schedule': 'dynamic', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 64, 'block_m': 128, 'block_n': 128, 'comm_programs': 16, 'group_m': 8, 'k_per_flag': 1024, 'loads': 'descriptor', 'num_stages': 4, 'num_warps': 8, 'order': 'group', 'rows_per_flag': 64, 'schedule': 'static', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 1},
-        {'variant': 'push', 'block_k': 64, 'block_m': 128, 'block_n': 128, 'comm_programs': 16, 'group_m': 1, 'k_per_flag': 8192, 'loads': 'descriptor', 'num_stages': 4, 'num_warps': 8, 'order': 'group', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 2, 'waves_per_eu': 0, 'xcds': 1},
+        {'variant': 'push', 'block_k': 64, 'block_m': 64, 'block_n': 256, 'comm_programs': 32, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 4, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 64, 'schedule': 'dynamic', 'split_k': 4, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 64, 'block_m': 128, 'block_n': 128, 'comm_programs': 16, 'group_m': 1, 'k_per_flag': 8192, 'loads': 'descriptor', 'num_stages': 4, 'num_warps': 8, 'order': 'group', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 64, 'block_m': 128, 'block_n': 256, 'comm_programs': 16, 'group_m': 8, 'k_per_flag': 1024, 'loads': 'descriptor', 'num_stages': 3, 'num_warps': 8, 'order': 'group', 'rows_per_flag': 64, 'schedule': 'static', 'split_k': 2, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 64, 'block_m': 128, 'block_n': 256, 'comm_programs': 16, 'group_m': 8, 'k_per_flag': 1024, 'loads': 'descriptor', 'num_stages': 3, 'num_warps': 8, 'order': 'group', 'rows_per_flag': 64, 'schedule': 'static', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 1},
@@ -103,7 +103,7 @@ CONFIGS = {
         {'variant': 'push', 'block_k': 64, 'block_m': 128, 'block_n': 256, 'comm_programs': 16, 'group_m': 8, 'k_per_flag': 8192, 'loads': 'descriptor', 'num_stages': 3, 'num_warps': 8, 'order': 'group', 'rows_per_flag': 64, 'schedule': 'static', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push_ce', 'block_k': 64, 'block_m': 128, 'block_n': 256, 'comm_programs': 0, 'copy_streams': 1, 'group_m': 8, 'k_per_flag': 1048576, 'loads': 'descriptor', 'num_stages': 3, 'num_warps': 8, 'rows_per_flag': 512, 'schedule': 'static', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push_ce', 'block_k': 64, 'block_m': 128, 'block_n': 256, 'comm_programs': 0, 'copy_streams': 1, 'group_m': 8, 'k_per_flag': 1048576, 'loads': 'descriptor', 'num_stages': 3, 'num_warps': 8, 'rows_per_flag': 1024, 'schedule': 'static', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 1},
-        {'variant': 'bsp_chunked', 'copy_streams': 1, 'first_rows': 128, 'growth': 7},
+        {'variant': 'push', 'block_k': 64, 'block_m': 128, 'block_n': 128, 'comm_programs': 32, 'group_m': 8, 'k_per_flag': 1024, 'loads': 'descriptor', 'num_stages': 4, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 128, 'schedule': 'dynamic', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 64, 'block_m': 128, 'block_n': 128, 'comm_programs': 16, 'group_m': 8, 'k_per_flag': 1024, 'loads': 'descriptor', 'num_stages': 4, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 64, 'schedule': 'static', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push', 'block_k': 64, 'block_m': 128, 'block_n': 128, 'comm_programs': 16, 'group_m': 8, 'k_per_flag': 8192, 'loads': 'descriptor', 'num_stages': 4, 'num_warps': 8, 'order': 'group', 'rows_per_flag': 64, 'schedule': 'static', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 1},
         {'variant': 'push_ce', 'block_k': 64, 'block_m': 128, 'block_n': 256, 'comm_programs': 0, 'copy_streams': 1, 'group_m': 1, 'k_per_flag': 1048576, 'loads': 'pointer', 'num_stages': 4, 'num_warps': 8, 'rows_per_flag': 1024, 'schedule': 'dynamic', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 1},
@@ -127,7 +127,7 @@ def graph(s):
         return None
     if s.world not in (4,):
         return None
-    if s.flops / (s.element_bytes * s.k * (s.m + s.n)) <= 31.73:  # intensity
+    if (intensity := 2 * s.m * s.n * s.k / (s.element_bytes * s.k * (s.m + s.n))) <= 31.73:
         if s.n <= 3300.0:
             if s.n <= 1800.0:
                 if s.m <= 20.0:
@@ -139,7 +139,7 @@ def graph(s):
                 if s.k <= 3000.0:
                     return 3
                 return 4
-            if s.flops / (s.element_bytes * s.k * (s.m + s.n)) <= 20.0:  # intensity
+            if intensity <= 20.0:
                 if s.k <= 6000.0:
                     if s.n <= 2600.0:
                         return 5
@@ -161,34 +161,34 @@ def graph(s):
                 return 14
             return 15
         return 16
-    if s.m * s.n / 1024 <= 2200.0:  # outputs_k
-        if s.m * s.n / 1024 <= 470.0:  # outputs_k
-            if s.shard_bytes / 1024 <= 200.0:  # shard_kb
-                if s.flops / 1000000000.0 <= 0.9:  # gflop
-                    if s.flops / (s.element_bytes * s.k * (s.m + s.n)) <= 61.8:  # intensity
+    if (outputs_k := s.m * s.n / 1024) <= 2200.0:
+        if outputs_k <= 470.0:
+            if (shard_kb := s.shard_bytes / 1024) <= 200.0:
+                if (gflop := 2 * s.m * s.n * s.k / 1000000000.0) <= 0.9:
+                    if intensity <= 61.8:
                         if s.m <= 50.0:
                             return 17
                         return 18
                     return 19
-                if s.m * s.n / 1024 <= 200.0:  # outputs_k
+                if outputs_k <= 200.0:
                     return 20
                 return 21
-            if s.flops / (s.element_bytes * s.k * (s.m + s.n)) <= 62.95:  # intensity
-                if s.flops / (s.element_bytes * s.k * (s.m + s.n)) <= 62.4:  # intensity
-                    if s.flops / 1000000000.0 <= 4.6:  # gflop
+            if intensity <= 62.95:
+                if intensity <= 62.4:
+                    if (gflop := 2 * s.m * s.n * s.k / 1000000000.0) <= 4.6:
                         return 22
                     return 23
                 if s.n <= 3300.0:
                     return 24
                 return 25
-            if s.flops / (s.element_bytes * s.k * (s.m + s.n)) <= 116.0:  # intensity
+            if intensity <= 116.0:
                 return 26
             if s.k <= 6000.0:
                 return 27
             return 28
-        if s.m * s.n / 1024 <= 960.0:  # outputs_k
+        if outputs_k <= 960.0:
             if s.n <= 4400.0:
-                if s.flops / (s.element_bytes * s.k * (s.m + s.n)) <= 230.0:  # intensity
+                if intensity <= 230.0:
                     return 29
                 return 30
             if s.m <= 100.0:
@@ -197,27 +197,27 @@ def graph(s):
                 return 32
             return 33
         if s.k <= 7700.0:
-            if s.m * s.n / 1024 <= 1800.0:  # outputs_k
+            if outputs_k <= 1800.0:
                 if s.n <= 7000.0:
                     return 34
                 return 35
             return 36
-        if s.m * s.n / 1024 <= 1900.0:  # outputs_k
+        if outputs_k <= 1900.0:
             if s.n <= 7000.0:
                 return 37
             return 38
         return 39
-    if s.flops / (s.element_bytes * s.k * (s.m + s.n)) <= 600.0:  # intensity
-        if s.flops / (s.element_bytes * s.k * (s.m + s.n)) <= 480.0:  # intensity
+    if intensity <= 600.0:
+        if intensity <= 480.0:
             return 40
         return 41
     if s.n <= 2300.0:
         if s.k <= 7700.0:
             return 42
         return 43
-    if s.m * s.n / 1024 <= 35000.0:  # outputs_k
-        if s.flops / (s.element_bytes * s.k * (s.m + s.n)) <= 810.0:  # intensity
-            if s.flops / 1000000000.0 <= 47.0:  # gflop
+    if outputs_k <= 35000.0:
+        if intensity <= 810.0:
+            if (gflop := 2 * s.m * s.n * s.k / 1000000000.0) <= 47.0:
                 return 44
             return 45
         return 46
@@ -238,8 +238,8 @@ def eager(s):
         return None
     if s.world not in (4,):
         return None
-    if s.m * s.n / 1024 <= 400.0:  # outputs_k
-        if s.flops / (s.element_bytes * s.k * (s.m + s.n)) <= 31.4:  # intensity
+    if (outputs_k := s.m * s.n / 1024) <= 400.0:
+        if (intensity := 2 * s.m * s.n * s.k / (s.element_bytes * s.k * (s.m + s.n))) <= 31.4:
             if s.n <= 3300.0:
                 if s.n <= 1800.0:
                     if s.m <= 20.0:
@@ -269,8 +269,8 @@ def eager(s):
             if s.n <= 10000.0:
                 return 13
             return 14
-        if s.flops / (s.element_bytes * s.k * (s.m + s.n)) <= 90.0:  # intensity
-            if s.m * s.n / 1024 <= 120.0:  # outputs_k
+        if intensity <= 90.0:
+            if outputs_k <= 120.0:
                 if s.k <= 6000.0:
                     return 15
                 return 16
@@ -280,51 +280,51 @@ def eager(s):
                 return 18
             return 19
         return 20
-    if s.m * s.n / 1024 <= 1900.0:  # outputs_k
-        if s.m * s.n / 1024 <= 540.0:  # outputs_k
+    if outputs_k <= 1900.0:
+        if outputs_k <= 540.0:
             if s.n <= 10000.0:
-                if -(-s.m // 128) * -(-s.n // 256) <= 15.0:  # large_tiles
+                if (large_tiles := -(-s.m // 128) * -(-s.n // 256)) <= 15.0:
                     return 21
                 return 22
             if s.n <= 15000.0:
                 return 23
             return 24
-        if s.flops / 1000000000.0 <= 18.0:  # gflop
-            if s.flops / (s.element_bytes * s.k * (s.m + s.n)) <= 400.0:  # intensity
+        if (gflop := 2 * s.m * s.n * s.k / 1000000000.0) <= 18.0:
+            if (intensity := 2 * s.m * s.n * s.k / (s.element_bytes * s.k * (s.m + s.n))) <= 400.0:
                 if s.k <= 6000.0:
                     return 25
                 if s.n <= 3800.0:
                     return 26
                 return 27
-            if s.shard_bytes / 1024 <= 1500.0:  # shard_kb
+            if (shard_kb := s.shard_bytes / 1024) <= 1500.0:
                 return 28
             return 29
-        if s.m * s.n / 1024 <= 900.0:  # outputs_k
+        if outputs_k <= 900.0:
             return 30
-        if s.flops / (s.element_bytes * s.k * (s.m + s.n)) <= 243.0:  # intensity
+        if (intensity := 2 * s.m * s.n * s.k / (s.element_bytes * s.k * (s.m + s.n))) <= 243.0:
             return 31
         return 32
-    if s.m * s.n / 1024 <= 8100.0:  # outputs_k
+    if outputs_k <= 8100.0:
         if s.k <= 7700.0:
-            if s.shard_bytes / 1024 <= 3000.0:  # shard_kb
-                if s.m * s.n / 1024 <= 3800.0:  # outputs_k
+            if (shard_kb := s.shard_bytes / 1024) <= 3000.0:
+                if outputs_k <= 3800.0:
                     if s.n <= 5000.0:
                         return 33
                     return 34
                 return 35
             return 36
-        if s.flops / 1000000000.0 <= 128.0:  # gflop
+        if (gflop := 2 * s.m * s.n * s.k / 1000000000.0) <= 128.0:
             return 37
-        if s.flops / (s.element_bytes * s.k * (s.m + s.n)) <= 487.0:  # intensity
+        if (intensity := 2 * s.m * s.n * s.k / (s.element_bytes * s.k * (s.m + s.n))) <= 487.0:
             return 38
-        if s.flops / 1000000000.0 <= 150.0:  # gflop
+        if gflop <= 150.0:
             return 39
         return 40
     if s.n <= 2300.0:
         if s.k <= 7700.0:
             return 41
         return 42
-    if s.flops / (s.element_bytes * s.k * (s.m + s.n)) <= 4000.0:  # intensity
+    if (intensity := 2 * s.m * s.n * s.k / (s.element_bytes * s.k * (s.m + s.n))) <= 4000.0:
         if s.n <= 13000.0:
             return 43
         return 44

@@ -78,9 +78,9 @@ def eager(s):
         return 3
     if s.m <= 200.0:
         return 4
-    if -(-s.m // 64) * -(-s.n // 128) <= 170.0:  # small_tiles
+    if (small_tiles := -(-s.m // 64) * -(-s.n // 128)) <= 170.0:
         return 5
-    if -(-s.m // 128) * -(-s.n // 256) <= 700.0:  # large_tiles
+    if (large_tiles := -(-s.m // 128) * -(-s.n // 256)) <= 700.0:
         return 6
     return 7
 
