@@ -58,24 +58,26 @@ def scenario(workspace: Workspace, calls: Iterable[Case], pause_s: float = 0.0, 
     calls, meeting = list(calls), next(MEETINGS)
     if not calls:
         return []
-    known = operation(calls[0][0].op)
-    reference, prepare = known.module("reference"), known.module("host").prepare
-    shapes = sorted({shape for shape, _ in calls})
-    inputs = {(shape, seed): reference.make_inputs(shape, workspace.rank, seed) for shape in shapes for seed in range(SEEDS)}
-    exact = {key: reference.reference(key[0], *inputs[key], workspace.group) for key in sorted(inputs)}
+    shapes = sorted({shape for shape, _ in calls}, key=str)
+    rooms = {shape: operation(shape.op) for shape in shapes}
+    references = {shape: room.module("reference") for shape, room in rooms.items()}
+    inputs = {(shape, seed): references[shape].make_inputs(shape, workspace.rank, seed) for shape in shapes for seed in range(SEEDS)}
+    exact = {(shape, seed): references[shape].reference(shape, *given, workspace.group) for (shape, seed), given in inputs.items()}
     _reset(workspace, last_epoch)
     outs = []
     for number, (shape, config) in enumerate(calls):
         time.sleep(pause_s)
-        outs.append(reference.make_output(shape).fill_(float("nan")))
+        outs.append(references[shape].make_output(shape).fill_(float("nan")))
         if (shape, config) not in workspace.plans:
-            workspace.plans[shape, config] = prepare(shape, config, workspace)
+            workspace.plans[shape, config] = rooms[shape].module("host").prepare(shape, config, workspace)
         workspace.plans[shape, config](*inputs[shape, number % SEEDS], outs[-1])
     _meet(f"meeting {meeting}")
     done = []
     for number, ((shape, config), out) in enumerate(zip(calls, outs, strict=True)):
         expected = exact[shape, number % SEEDS]
-        error = float(((out.float() - expected).norm() / expected.norm()).nan_to_num(nan=float("inf"))) / reference.tolerance(shape)
+        error = float(((out.float() - expected).norm() / expected.norm().clamp(min=2**-126)).nan_to_num(nan=float("inf"))) / references[
+            shape
+        ].tolerance(shape)
         done.append(Call(shape, config, number % SEEDS, error, sha256(out.view(torch.int16).numpy().tobytes()).hexdigest()))
     return done
 

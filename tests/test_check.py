@@ -52,6 +52,13 @@ def test_a_small_row_is_held_against_its_neighbours() -> None:
     assert relative_error(exact + 1e-5, exact) < 2e-4
 
 
+def test_where_every_sequence_is_empty_zero_is_right_and_nothing_else() -> None:
+    nothing = torch.zeros(2, 3, 8)
+    assert relative_error(nothing.half(), nothing) == 0
+    assert relative_error(nothing + 1e-4, nothing) > 1e6
+    assert relative_error(nothing * math.nan, nothing) == math.inf
+
+
 def accumulated_in_fp16(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     total = torch.zeros(a.shape[0], b.shape[1], dtype=torch.float16)
     for k in range(0, a.shape[1], 16):

@@ -1,0 +1,45 @@
+"""One workspace serves all operations: their calls alternate on emulated ranks, back to back, and none sees what another left behind."""
+
+from __future__ import annotations
+
+from contract import Call, Case, scenario, wrong_calls
+
+from tftune.kernels import emulated
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.registry import operation
+from tftune.kernels.space import Config
+from tftune.kernels.workspace import Workspace
+
+ROUNDS = 2
+
+
+def cases(world: int) -> list[Case]:
+    """Every fused variant of either operation in turn, where its tiny shape allows one: the two share generations, flags and epochs."""
+    shapes = AllGatherGemm(7, 40, 66 * world, world), FlashDecode(2, 8, 2, 64, 40, world)
+    found = [[(shape, config) for config in small(shape)] for shape in shapes]
+    longest = max(map(len, found))
+    return [group[number % len(group)] for number in range(longest) for group in found]
+
+
+def small(shape: AllGatherGemm | FlashDecode) -> list[Config]:
+    space = operation(shape.op).space
+    return [config for name in space.variants if name != "bsp" and (config := next(space.configs(shape, None, (name,)), None))]
+
+
+def alternating(workspace: Workspace) -> dict[str, list[Call]]:
+    calls, last = cases(workspace.world) * ROUNDS, workspace.rank == workspace.world - 1
+    return {
+        "in turn": scenario(workspace, calls),
+        "one rank late": scenario(workspace, calls, pause_s=0.05 * last),
+        "one rank ahead": scenario(workspace, calls, pause_s=0.05 * (not last)),
+    }
+
+
+def test_operations_alternate_on_one_workspace() -> None:
+    ran = emulated.run(3, alternating, timeout_s=240)
+    assert wrong_calls(ran) == []
+    assert all(len(calls) == ROUNDS * len(cases(3)) for found in ran for calls in found.values())
+    kinds = {(call.shape.op, call.config.variant) for calls in ran[0].values() for call in calls}
+    assert {("flash_decode", name) for name in ("gather", "no_wait", "fused", "fused_heads", "persistent")} <= kinds
+    assert {("all_gather_gemm", name) for name in ("pull", "staged", "push")} <= kinds
