@@ -86,7 +86,29 @@ def _cases(world: int) -> list[tuple[Any, Any]]:
             cases += [(shape, config) for config in pick.sample(list(SPACE.configs(shape, H200, (variant,))), 2)]
         cases += [(shape, config) for config in _small_copies(shape)]
     rounds = dict(block_m=64, block_n=64, split_k=4, num_warps=4, rows_per_flag=64, k_per_flag=256)
-    return cases + [(_shapes(world)[3], SPACE.complete(Config(variant, **rounds))) for variant in ("pull", "staged", "push")]
+    cases += [(_shapes(world)[3], SPACE.complete(Config(variant, **rounds))) for variant in ("pull", "staged", "push")]
+    return cases + _decodes(world)
+
+
+def _decodes(world: int) -> list[tuple[Any, Any]]:
+    """flash_decode on the same workspace: every variant with its default config and a random one; ragged, paged, and split by heads."""
+    from tftune.kernels.chips import H200
+    from tftune.kernels.flash_decode import FlashDecode
+    from tftune.kernels.flash_decode.space import SPACE
+
+    pick = random.Random(0)
+    shapes = [
+        FlashDecode(1, 64, 8, 128, 4096, world),
+        FlashDecode(4, 96, 12, 128, 1000, world, "bf16"),
+        FlashDecode(3, 8 * world, 2 * world, 64, 528, world, output="heads", page_size=16),
+    ]
+    cases = [(shape, config) for shape in shapes for config in SPACE.defaults(shape, H200)]
+    for shape in shapes:
+        for name in SPACE.variants:  # more programs on a unit than its registers hold are refused when prepared
+            cases.append(
+                (shape, pick.choice([c for c in SPACE.configs(shape, H200, (name,)) if c.to_dict().get("programs_per_unit", 1) == 1]))
+            )
+    return cases
 
 
 def _small_copies(shape: Any) -> list[Any]:
@@ -104,7 +126,7 @@ def _contract(rank: int, world: int, folder: str) -> None:
     import torch
     import torch.distributed as dist
 
-    from tftune.kernels.all_gather_gemm import host, reference
+    from tftune.kernels.registry import operation
     from tftune.kernels.workspace import Workspace
 
     torch.cuda.set_device(rank)
@@ -115,12 +137,13 @@ def _contract(rank: int, world: int, folder: str) -> None:
     torch.cuda.synchronize()
     _peer_is_iris_translation(workspace)
     cases = _cases(world)
-    operands, plans = {}, {}
+    references = {shape: operation(shape.op).module("reference") for shape, _ in cases}
+    operands, exact, plans = {}, {}, {}
     for shape, config in cases:
         if shape not in operands:
-            a, b = reference.make_inputs(shape, rank, 3, workspace.device)
-            operands[shape] = (a, b, reference.reference(shape, a, b, dist.group.WORLD))
-        plans[shape, config] = host.prepare(shape, config, workspace)
+            operands[shape] = references[shape].make_inputs(shape, rank, 3, workspace.device)
+            exact[shape] = references[shape].reference(shape, *operands[shape], dist.group.WORLD)
+        plans[shape, config] = operation(shape.op).module("host").prepare(shape, config, workspace)
     # What torch gives out may be the stream of the call: copies behind a kernel that waits for them would never end.
     assert workspace.streams and not {s.cuda_stream for s in workspace.streams} & {torch.cuda.Stream().cuda_stream for _ in range(64)}
     dist.barrier()
@@ -129,18 +152,16 @@ def _contract(rank: int, world: int, folder: str) -> None:
     def run(order: list[Any], before: Any) -> list[Any]:
         outputs = []
         for index, (shape, config) in enumerate(order):
-            a, b, _ = operands[shape]
-            out = torch.full((shape.m, shape.n), float("nan"), dtype=a.dtype, device="cuda")
+            out = references[shape].make_output(shape, workspace.device).fill_(float("nan"))
             before(index)
-            plans[shape, config](a, b, out)
+            plans[shape, config](*operands[shape], out)
             outputs.append(out)
         return outputs
 
     def verify(order: list[Any], outputs: list[Any], what: str) -> None:
         for index, ((shape, config), out) in enumerate(zip(order, outputs, strict=True)):
-            _, _, exact = operands[shape]
-            error = ((out.float() - exact).norm() / exact.norm()).item()
-            assert error <= reference.tolerance(shape), f"{what}: call {index} of {config} at {shape} on rank {rank}: {error}"
+            error = ((out.float() - exact[shape]).norm() / exact[shape].norm()).item()
+            assert error <= references[shape].tolerance(shape), f"{what}: call {index} of {config} at {shape} on rank {rank}: {error}"
 
     shuffle = random.Random(1)
     order = [shuffle.choice(cases) for _ in range(200)]
