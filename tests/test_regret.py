@@ -61,6 +61,7 @@ def bsp_everywhere(dataset: object) -> object:
     return train(dataset, max_depth=1, portfolio=1)  # type: ignore[arg-type]
 
 
-def test_without_rows_it_says_so(regret: ModuleType) -> None:
-    with pytest.raises(ValueError, match=r"none are committed for this target"):
+def test_without_rows_it_says_so(regret: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
         regret.main(["--target", "mi300x8"])
+    assert ended.value.code == 2 and "none are committed for this target" in capsys.readouterr().err
