@@ -81,7 +81,7 @@ def test_detect_says_why_not(monkeypatch: pytest.MonkeyPatch, names: list[str], 
 
 def test_detect_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(target, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match="torch is not installed; use --on model"):
+    with pytest.raises(ValueError, match="torch is not installed; install it, or without a GPU: search --on model"):
         target.detect()
 
 
