@@ -56,7 +56,7 @@ def stop(kind: str, folder: Path, how: signal.Signals, chance: random.Random, dr
     """
     mark = f"{folder}-{time.time_ns()}"
     command = [sys.executable, killed.__file__, kind, str(folder)]
-    child = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | {drill.MARK: mark})
+    child = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | {drill.MARK: mark}, preexec_fn=_hear_interrupts)
     if kind == "model" or chance.random() < 0.5:
         wait_for_a_measurement(folder, child)
     time.sleep(chance.uniform(0, 0.5 if kind == "model" else 4.0))
@@ -70,6 +70,11 @@ def stop(kind: str, folder: Path, how: signal.Signals, chance: random.Random, dr
         assert how == signal.SIGKILL, "only a killed supervisor may leave what its ranks shared"
         shutil.rmtree(shared)
     return stopped
+
+
+def _hear_interrupts() -> None:
+    """A shell starts what it puts into the background deaf to SIGINT, and its children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def check_stopped(folder: Path, lost_before: Counter[Key]) -> Counter[Key]:
