@@ -170,7 +170,7 @@ def judge(
     for name, found in mutants.items():
         if found.control:
             verdicts[f"{name}, control"] = tried(found.control, found.calls, 60)
-        verdicts[name] = tried(found.changes, found.calls, 60 if found.shows == "wrong" else 3 + 3 * took_s)
+        verdicts[name] = tried(found.changes, found.calls, 60 if found.shows == "wrong" else 6 + 3 * took_s)
     return verdicts
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,16 +135,23 @@ def test_committed_rows_the_rules_refuse_what_spills_and_hardly_more(name: str, 
     assert len(wrongly) <= 0.02 * len(rows), wrongly
 
 
+@pytest.mark.parametrize("folder", [".", "triton-3.6"])
 @pytest.mark.parametrize("name", ["all_gather_gemm", "flash_decode"])
-def test_committed_rows_what_is_shipped_spills_nothing(name: str) -> None:
-    """Default configs of the named sets, and what the shipped artifact answers."""
+def test_committed_rows_what_is_shipped_spills_nothing(name: str, folder: str) -> None:
+    """Every kernel of the default configs of the named sets, and of what the shipped artifact answers, has a row, and fits."""
     op = operation(name)
-    found = {(one.shape, one.config): one.resources for one in committed(name, "gfx942")}
+
+    def kernels(shape: Any, config: Config) -> tuple[Any, ...]:
+        return tuple(source.key for source in op.module("host").kernel_sources(shape, config, TARGET.chip))
+
+    found = {one.of_any_compiler: one.resources for one in committed(name, "gfx942", folder)}
+    shipped = auditing.shipped(op, TARGET)
+    rows = {kernels(*pair): audit.row(op, *pair, "gfx942", NEEDS) for pair in audit.worth_auditing(op, TARGET, 20, shipped)}
     shapes = [shape for make in op.shape_sets.values() for shape in make(world=8)]
-    asked = [(shape, config) for shape in shapes for config in op.space.defaults(shape, TARGET.chip)] + auditing.shipped(op, TARGET)
-    rows = {audit.row(op, shape, config, "gfx942", NEEDS) for shape, config in asked}
-    known = [found[one.shape, one.config] for one in rows if (one.shape, one.config) in found]
-    assert len(known) > 20 and all(needs and needs.why_refused(TARGET.chip.shared_bytes) is None for needs in known)
+    asked = [(shape, config) for shape in shapes for config in op.space.defaults(shape, TARGET.chip)] + shipped
+    needed = {key for pair in asked if (key := kernels(*pair))}
+    needs = [found[rows[key].of_any_compiler] for key in needed]
+    assert len(needs) > 150 and all(one and one.why_refused(TARGET.chip.shared_bytes) is None for one in needs)
 
 
 @pytest.mark.parametrize("name", ["all_gather_gemm", "flash_decode"])
