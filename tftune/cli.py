@@ -15,7 +15,27 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
-from tftune.options import DEFAULT_DB, BenchName, Db, Json, Op, TargetName  # before typer: it says what typer comes with
+from tftune.options import (  # before typer: it says what typer comes with
+    DEFAULT_DB,
+    BenchName,
+    Budget,
+    ChipFile,
+    Db,
+    EffortName,
+    Gpus,
+    Inject,
+    Json,
+    Modes,
+    On,
+    Op,
+    Pool,
+    Portfolio,
+    SamplerName,
+    Seed,
+    Shapes,
+    TargetName,
+    Variants,
+)
 
 # isort: split
 import typer
@@ -48,46 +68,21 @@ def about() -> None:
 @app.command()
 def search(
     op: Op,
-    shapes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--shapes",
-            metavar="SHAPES",
-            help="Shape, YAML or JSON file, or named set (paper, llama3-70b:shard=m,m=16+128); repeat, or separate by ';'.",
-        ),
-    ] = None,
-    on: Annotated[Literal["node", "model", "replay"], typer.Option("--on", help="Real GPUs, the analytic model, or stored rows.")] = "node",
+    shapes: Shapes = None,
+    on: On = "node",
     target: TargetName = None,
-    mode: Annotated[Literal["graph", "eager", "both"], typer.Option("--mode", help="Captured in a graph, eager, or both.")] = "both",
-    effort: Annotated[
-        Literal["quick", "default", "exhaustive", "scout"], typer.Option("--effort", help="Trials for each shape and mode.")
-    ] = "default",
-    budget: Annotated[
-        str | None, typer.Option("--budget", metavar="DURATION", help="Stop after this wall-clock time, such as 90s, 10m or 2h.")
-    ] = None,
-    variant: Annotated[
-        list[str] | None, typer.Option("--variant", metavar="VARIANT", help="Only this variant, and BSP; repeat for several.")
-    ] = None,
-    sampler: Annotated[
-        Literal["lfbo", "tpe", "random", "exhaustive"], typer.Option("--sampler", help="How the next config is proposed.")
-    ] = "lfbo",
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the sampler and of --inject.")] = 0,
-    pool: Annotated[
-        int | None,
-        typer.Option("--pool", min=1, help="Consider this many configs of each variant, a fixed random part: all are compiled ahead."),
-    ] = None,
-    portfolio: Annotated[
-        bool, typer.Option("--portfolio", help="Measure the configs that cover what was searched, and each shape's best, on every shape.")
-    ] = False,
+    mode: Modes = "both",
+    effort: EffortName = "default",
+    budget: Budget = None,
+    variant: Variants = None,
+    sampler: SamplerName = "lfbo",
+    seed: Seed = 0,
+    pool: Pool = None,
+    portfolio: Portfolio = False,
     db: Db = DEFAULT_DB,
-    inject: Annotated[
-        str | None,
-        typer.Option(
-            "--inject", metavar="FAULTS", help="A drill: faults on purpose, as in hang=0.1,crash=0.05, the probability for each config."
-        ),
-    ] = None,
-    gpus: Annotated[int | None, typer.Option("--gpus", min=1, help="Use at most this many GPUs.")] = None,
-    chip: Annotated[Path | None, typer.Option("--chip", metavar="PATH", help="The machine's constants, from `tftune calibrate`.")] = None,
+    inject: Inject = None,
+    gpus: Gpus = None,
+    chip: ChipFile = None,
     as_json: Json = False,
 ) -> None:
     """Find the fastest config of each shape; every trial is stored, and the same command resumes after a stop."""

@@ -28,3 +28,37 @@ ArtifactPath = Annotated[
 ]
 AllowModelled = Annotated[bool, typer.Option("--allow-modelled", help="Also answer from leaves that were modelled, not measured.")]
 DEFAULT_DB = Path("tftune.db")
+
+# Of `tftune search`.
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shapes",
+        metavar="SHAPES",
+        help="Shape, YAML or JSON file, or named set (paper, llama3-70b:shard=m,m=16+128); repeat, or separate by ';'.",
+    ),
+]
+On = Annotated[Literal["node", "model", "replay"], typer.Option("--on", help="Real GPUs, the analytic model, or stored rows.")]
+Modes = Annotated[Literal["graph", "eager", "both"], typer.Option("--mode", help="Captured in a graph, eager, or both.")]
+EffortName = Annotated[Literal["quick", "default", "exhaustive", "scout"], typer.Option("--effort", help="Trials for each shape and mode.")]
+Budget = Annotated[
+    str | None, typer.Option("--budget", metavar="DURATION", help="Stop after this wall-clock time, such as 90s, 10m or 2h.")
+]
+Variants = Annotated[list[str] | None, typer.Option("--variant", metavar="VARIANT", help="Only this variant, and BSP; repeat for several.")]
+SamplerName = Annotated[Literal["lfbo", "tpe", "random", "exhaustive"], typer.Option("--sampler", help="How the next config is proposed.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the sampler and of --inject.")]
+Pool = Annotated[
+    int | None,
+    typer.Option("--pool", min=1, help="Consider this many configs of each variant, a fixed random part: all are compiled ahead."),
+]
+Portfolio = Annotated[
+    bool, typer.Option("--portfolio", help="Measure the configs that cover what was searched, and each shape's best, on every shape.")
+]
+Inject = Annotated[
+    str | None,
+    typer.Option(
+        "--inject", metavar="FAULTS", help="A drill: faults on purpose, as in hang=0.1,crash=0.05, the probability for each config."
+    ),
+]
+Gpus = Annotated[int | None, typer.Option("--gpus", min=1, help="Use at most this many GPUs.")]
+ChipFile = Annotated[Path | None, typer.Option("--chip", metavar="PATH", help="The machine's constants, from `tftune calibrate`.")]
