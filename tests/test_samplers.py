@@ -189,7 +189,10 @@ def test_a_pool_is_a_fixed_part_that_shapes_share_and_the_defaults() -> None:
     always = [SPACE.complete(config) for config in SPACE.defaults(shapes[0], H200)]
     one, other = (Feasible.of(SPACE, shape, H200, pool=50, always=always) for shape in shapes)
     assert one.configs == Feasible.of(SPACE, shapes[0], H200, pool=50, always=always).configs
-    assert len(set(one.configs) & set(other.configs)) > 0.8 * len(one)
+    both, copies = set(one.configs) & set(other.configs), ("push_ce", "bsp_chunked")  # whose rules ask how large a copy is
+    assert len(both) > 0.8 * len(one)
+    sized_alike = [config for config in one.configs if config.variant not in copies]
+    assert len(both.intersection(sized_alike)) > 0.9 * len(sized_alike)
     assert set(always) <= set(one.configs) and not [config for config in one.configs if SPACE.why_invalid(shapes[0], config, H200)]
     counts = Counter(config.variant for config in one.configs)
     assert counts.pop("bsp") == 2 and counts.pop("bsp_chunked") <= 50  # which has few
