@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tftune.kernels.space import CONTROL_BYTES
 from tftune.kernels.workspace import Workspace
 
 UNITS = 16
@@ -28,8 +29,6 @@ UNITS = 16
 def workspace(folder: Path, rank: int, world: int, payload_bytes: int, group: Any = None) -> Workspace:
     """This rank's view of heaps that are files in `folder`, mapped shared; made by `prepare` before the ranks start."""
     import torch
-
-    from tftune.kernels.symmetric import CONTROL_BYTES
 
     _patch_language_once()
     generation = -(-payload_bytes // 4096) * 4096
@@ -80,10 +79,7 @@ def _patch_language_once() -> None:
 
 def prepare(folder: Path, world: int, payload_bytes: int) -> None:
     """Make the ranks' heaps as files of zeros."""
-    from tftune.kernels.space import FLAGS_PER_SOURCE, MAX_WORLD
-
-    control = 4_096 + MAX_WORLD * FLAGS_PER_SOURCE * 4
-    size = control + 2 * (-(-payload_bytes // 4096) * 4096)
+    size = CONTROL_BYTES + 2 * (-(-payload_bytes // 4096) * 4096)
     for rank in range(world):
         with (folder / f"heap-{rank}").open("wb") as file:
             file.truncate(size)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from tftune.kernels.symmetric import CONTROL_BYTES
+from tftune.kernels.space import CONTROL_BYTES
 from tftune.kernels.workspace import Workspace
 
 _SMALLEST_HEAP = 1 << 28
@@ -21,7 +21,7 @@ def workspace(make: type[Workspace], group: Any, ranks: list[int], payload_bytes
 
     hip = torch.version.hip is not None
     generation = -(-payload_bytes // 4096) * 4096
-    heap_bytes = max(_SMALLEST_HEAP, 2 * _round_up_to_power(2 * generation))
+    heap_bytes = max(_SMALLEST_HEAP, 2 * _round_up_to_power(2 * generation + CONTROL_BYTES))
     context = iris.iris(heap_bytes) if hip else iris.iris(heap_bytes, allocator_type="vmem_chunked")
     payload = context.empty(2 * generation, dtype=torch.uint8)
     payload_bases = _bases(context, payload, ranks)

@@ -21,6 +21,10 @@ MAX_WORLD = 16
 """Ranks of one process group at most: one node."""
 FLAGS_PER_SOURCE = 16_384
 """Flag words that a workspace keeps for each source rank, whatever the shape or config (design rule 2)."""
+MAILBOX_BYTES = 1 << 23
+"""Of one of the two generations of the mailbox that a workspace keeps for words that carry their epoch."""
+CONTROL_BYTES = 4_096 + MAX_WORLD * FLAGS_PER_SOURCE * 4 + 2 * MAILBOX_BYTES
+"""Of one rank's control block: counters on lines of their own, the flags, the mailbox. `kernels.symmetric` has the layout."""
 
 
 @dataclass(frozen=True, order=True, init=False, repr=False)

@@ -1,7 +1,7 @@
 """Device side of the symmetric heap: addresses of peers, flags that signal and wait, the epoch; and the layout both sides share.
 
-A workspace has two symmetric blocks on every rank. Control: the epoch word, the exit counter, and one flag word for each
-(source rank, slot). Payload: two generations, each at a fixed byte offset; call `epoch` uses generation `epoch & 1`.
+A workspace has two symmetric blocks on every rank. Control: the epoch word, the exit counter, one flag word for each
+(source rank, slot), and a mailbox for words that carry their epoch. Payload: two generations, each at a fixed byte offset; call `epoch` uses generation `epoch & 1`.
 
 Why two generations suffice: a call ends only after it heard from every peer, and a peer signals in call e only after its call
 e-1 ended. So when call e starts here, every peer has ended call e-2, the last one that used the same generation.
@@ -27,9 +27,11 @@ BARRIER_OFFSET = tl.constexpr(256)
 BARRIER_FLAGS_OFFSET = tl.constexpr(1_024)
 BARRIER_FLAG_STRIDE = tl.constexpr(64)
 FLAGS_OFFSET = tl.constexpr(4_096)
-CONTROL_BYTES = 4_096 + space.MAX_WORLD * space.FLAGS_PER_SOURCE * 4
+MAILBOX_OFFSET = tl.constexpr(4_096 + space.MAX_WORLD * space.FLAGS_PER_SOURCE * 4)
+MAILBOX_BYTES = tl.constexpr(space.MAILBOX_BYTES)
+CONTROL_BYTES = space.CONTROL_BYTES
 """Bytes of one rank's control block: the epoch word, the counters of exits and of claimed work, and the barrier's words, each on its own
-line of memory, then the flags."""
+line of memory, then the flags, then two generations of the mailbox, to which nothing but `words` is ever written."""
 
 
 @triton.jit

@@ -18,7 +18,7 @@ class Workspace:
     """Control (epoch, flags) and payload (two generations) of every rank of one process group.
 
     One stream and one operation in flight per workspace. Peak memory on each rank: twice `generation_bytes`, plus about 1 MB
-    of flags. Addresses are plain integers, since they belong to a heap and not to a tensor of this process.
+    of flags and 16 MB of mailbox. Addresses are plain integers, since they belong to a heap and not to a tensor of this process.
     """
 
     rank: int

@@ -24,6 +24,8 @@ _TYPES = {
     "control_bases": "*i64", "payload_bases": "*i64", "generation_bytes": "i64", "batch": "i32", "kv_len": "i32", "rank": "i32",
 }  # fmt: skip
 _OPERANDS = tuple(_TYPES)[:6]
+_RESIDENT = ("decode", "decode_ll")
+"""Kernels whose programs wait for each other, so that all must be resident at once."""
 REGISTERS = 65_536
 """Of one SM, for all its threads (CUDA programming guide, compute capabilities 7.0 to 10.0)."""
 SMALLEST_M = 16
@@ -165,7 +167,7 @@ def _constants(shape: FlashDecode, config: Config, arch: str) -> dict[str, Any]:
     splits, heads = config["kv_splits"], config["heads_per_program"]
     return dict(
         KV_HEADS=shape.kv_heads, GROUP=shape.group, D=shape.head_dim, PAGE=shape.page_size, OWN=shape.own_heads, R=heads,
-        SPLITS=splits, SPLITS_CHUNK=min(_round_up_to_power(splits), TILE // (heads * shape.head_dim)),
+        SPLITS=splits, SPLITS_P=_round_up_to_power(splits), SPLITS_CHUNK=min(_round_up_to_power(splits), TILE // (heads * shape.head_dim)),
         BLOCK_N=config["block_n"], M=SMALLEST_M, XCDS=config["xcds"], PIECES_PER_FLAG=pieces_per_flag(config),
         WORLD=shape.world, WORLD_P=_round_up_to_power(shape.world), ARCH=arch,
     )  # fmt: skip
@@ -183,7 +185,7 @@ def _grid(kernel: KernelSource, shape: FlashDecode, config: Config, chip_units: 
     rows = shape.batch * -(-shape.own_heads // config["heads_per_program"])
     if name == "merge":
         return min(chip_units, rows), 1, 1
-    if name == "decode":
+    if name in _RESIDENT:
         return min(chip_units * config["programs_per_unit"], max(units(shape, config), pieces(shape, config) + rows)), 1, 1
     return min(chip_units, pieces(shape, config)), 1, 1
 
@@ -205,7 +207,7 @@ class _Scratch:
             return torch.empty(-(-size // 4), dtype=torch.float32, device=device)
 
         bsp, owners = config.variant == "bsp", 1 if shape.output == "all" else shape.world
-        parts, messages = floats(parts_bytes(shape, config)), floats(owners * shape.message_bytes)
+        parts, messages = floats(parts_bytes(shape, config)).zero_(), floats(owners * shape.message_bytes)
         received = floats(shape.world * shape.message_bytes if bsp else 16)
         arrived = torch.zeros(shape.batch * shape.kv_heads, dtype=torch.int32, device=device)
         arrivals = torch.zeros(pieces(shape, config), dtype=torch.int32, device=device)
@@ -239,7 +241,7 @@ def _step(kernel: KernelSource, grid: tuple[int, int, int], values: Mapping[str,
         return interpret
     compiled = kernel.compile()
     launch = compiled[grid]
-    if kernel.options.get("launch_cooperative_grid"):
+    if kernel.kernel.fn.__name__ in _RESIDENT:
         _check_residence(compiled, grid[0], kernel.options["num_warps"], workspace)
     tail = kernel.arguments(named | dict.fromkeys(_OPERANDS))[len(taken) :]
 

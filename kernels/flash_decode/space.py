@@ -6,7 +6,7 @@ from typing import Any
 
 from tftune.kernels.chips import Chip
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.space import FLAGS_PER_SOURCE, Choice, Config, Rule, Space
+from tftune.kernels.space import FLAGS_PER_SOURCE, MAILBOX_BYTES, Choice, Config, Rule, Space
 
 _SPLITS = (1, 2, 4, 8, 11, 16, 22, 25, 33, 38, 64, 76)
 _ATTEND = (
@@ -23,6 +23,7 @@ TILE = 8192
 """Elements of fp32 that a program holds at a time while it adds up partial results, or sends them."""
 _LADDER = ("bsp", "gather", "no_wait", "fused", "fused_heads")
 _FLAGGED = ("fused_heads", "persistent")
+_RESIDENT = ("persistent", "persistent_ll")
 
 
 def _round_up_to_power(value: int) -> int:
@@ -56,7 +57,13 @@ def _flags(shape: FlashDecode, config: Config) -> int:
 
 def parts_bytes(shape: FlashDecode, config: Config) -> int:
     """Bytes of all splits' partial results."""
-    return units(shape, config) * shape.group * (shape.head_dim + 1) * 4
+    return units(shape, config) * shape.group * (shape.head_dim + 1) * (8 if config.variant == "persistent_ll" else 4)
+
+
+def mailbox_bytes(shape: FlashDecode) -> int:
+    """Bytes of one generation of the mailbox that all ranks' messages take as words, each message up to a multiple of 16 bytes."""
+    rows = shape.batch * shape.own_heads
+    return shape.world * 8 * (rows * shape.head_dim + -(-rows // 2) * 2)
 
 
 def _shared_bytes(shape: FlashDecode, config: Config, chip: Chip) -> int:
@@ -84,9 +91,9 @@ RULES = (
     Rule("the pipeline's blocks must fit the chip's shared memory: take fewer tokens, stages or programs",
          lambda s, c, chip: chip is None or _shared_bytes(s, c, chip) <= chip.shared_bytes, _LADDER),
     Rule("the pipelines of all programs of a unit must fit its shared memory: take fewer tokens, stages or programs",
-         lambda s, c, chip: chip is None or _resident_bytes(s, c, chip) <= chip.shared_bytes, ("persistent",)),
+         lambda s, c, chip: chip is None or _resident_bytes(s, c, chip) <= chip.shared_bytes, _RESIDENT),
     Rule("all programs of a unit may have at most 12 warps: their registers must fit",
-         lambda s, c, chip: c["programs_per_unit"] * c["num_warps"] <= 12, ("persistent",)),
+         lambda s, c, chip: c["programs_per_unit"] * c["num_warps"] <= 12, _RESIDENT),
     # db/audits/mi300x8: all four audited kernels of this kind spill 92 bytes or more, and no other does.
     Rule("where two waves share a SIMD a thread has 256 registers, and persistent would spill: take 4 warps, or a smaller block of keys",
          lambda s, c, chip: chip is None or chip.lanes == 32 or c["num_warps"] == 4 or c["block_n"] * s.head_dim < 32 * chip.lanes * 8,
@@ -96,7 +103,13 @@ RULES = (
          lambda s, c, chip: chip is None or chip.lanes == 32 or c["kv_splits"] * c["heads_per_program"] * s.head_dim < 65_536,
          learned=True),
     Rule("programs_per_unit must be 1 where every unit has one piece of work at most",
-         lambda s, c, chip: chip is None or c["programs_per_unit"] == 1 or units(s, c) > chip.units, ("persistent",)),
+         lambda s, c, chip: chip is None or c["programs_per_unit"] == 1 or units(s, c) > chip.units, _RESIDENT),
+    Rule("persistent_ll must run on one die: what the programs of another die store without a fence may stay in that die's cache",
+         lambda s, c, chip: chip is None or chip.lanes == 32, ("persistent_ll",)),
+    Rule(f"the words of all ranks must fit the workspace's mailbox of {MAILBOX_BYTES >> 20} MB: take a variant with flags",
+         lambda s, c, chip: mailbox_bytes(s) <= MAILBOX_BYTES, ("persistent_ll",)),
+    Rule(f"kv_splits, rounded up to a power of two, times heads_per_program times head_dim must be at most {TILE} elements: take fewer",
+         lambda s, c, chip: _round_up_to_power(c["kv_splits"]) * c["heads_per_program"] * s.head_dim <= TILE, ("persistent_ll",)),
     Rule("xcds must be 1 on a chip of one die", lambda s, c, chip: chip is None or c["xcds"] == 1 or chip.lanes == 64),
     Rule("heads_per_program must not exceed a group rounded up to a power of two",
          lambda s, c, chip: c["heads_per_program"] <= _round_up_to_power(s.group)),
@@ -123,8 +136,11 @@ def defaults(shape: FlashDecode, chip: Chip | None = None) -> tuple[Config, ...]
     ladder = [Config(variant, **knobs) for variant in ("gather", "no_wait", "fused")]
     flags = knobs | {"heads_per_flag": knobs["heads_per_program"]}
     residents = 2 if units(shape, ladder[0]) > on else 1
-    last = Config("fused_heads", **flags), Config("persistent", **flags, programs_per_unit=residents)
-    return (*_bsp_forms(shape, chip, knobs, on), *ladder, *last)
+    last = [Config("fused_heads", **flags), Config("persistent", **flags, programs_per_unit=residents)]
+    few = max(1, min(knobs["heads_per_program"], TILE // (_round_up_to_power(splits) * shape.head_dim)))
+    words = Config("persistent_ll", **knobs | {"heads_per_program": few}, programs_per_unit=residents)
+    possible = all(rule.holds(shape, words, chip) for rule in RULES if rule.applies("persistent_ll"))
+    return (*_bsp_forms(shape, chip, knobs, on), *ladder, *last, *([words] if possible else []))
 
 
 def _bsp_forms(shape: FlashDecode, chip: Chip | None, knobs: dict[str, int], on: int) -> list[Config]:
@@ -166,7 +182,7 @@ def _default_heads(shape: FlashDecode, on: int) -> int:
 SPACE = Space(
     op="flash_decode",
     variants={name: _ATTEND for name in ("bsp", "gather", "no_wait", "fused")}
-    | {"fused_heads": (*_ATTEND, _FLAGS), "persistent": (*_ATTEND, _FLAGS, _RESIDENTS)},
+    | {"fused_heads": (*_ATTEND, _FLAGS), "persistent": (*_ATTEND, _FLAGS, _RESIDENTS), "persistent_ll": (*_ATTEND, _RESIDENTS)},
     rules=RULES,
     defaults=defaults,
 )

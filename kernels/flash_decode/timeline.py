@@ -21,13 +21,13 @@ HOP_US = 1.0
 """A program leaves what another one of the same chip reads: a fence, a counter, and the reads. Assumed."""
 CACHED_SHARE = 0.25
 """Cost of partial results, which stay in the last-level cache, relative to HBM. Assumed."""
-LAUNCHES = {"bsp": 3, "gather": 4, "no_wait": 4, "fused": 3, "fused_heads": 3, "persistent": 1}
+LAUNCHES = {"bsp": 3, "gather": 4, "no_wait": 4, "fused": 3, "fused_heads": 3, "persistent": 1, "persistent_ll": 1}
 """Kernels of a call, the library's not counted; one fewer where one split needs no adding up, up to no_wait."""
 
 
 def describe(costs: Any, shape: FlashDecode, config: Config, mode: str) -> Call:
     """The stages of one call. `costs`: a `tftune.models.costs.Costs`, handed in so that kernels know nothing of models."""
-    knobs = complete_knobs(config)
+    knobs = complete_knobs(config) | {"variant": config.variant}
     stages = [*_launches(costs, config.variant, knobs, mode), *_local(costs, shape, knobs), *_exchange(costs, shape, config, knobs, mode)]
     return Call((stages,), shape.world)
 
@@ -48,9 +48,10 @@ def _local(costs: Any, shape: FlashDecode, knobs: dict[str, Any]) -> list[Stage]
     latency_us = rounds * ceil(tokens / knobs["block_n"]) * (STEP_US * (4 / knobs["num_warps"]) ** 0.5 + costs.chip.load_us / ahead)
     in_flight = min(1.0, loads * min(units, on) / (costs.chip.hbm_bytes_per_us * 0.9))
     memory_us = costs.memory_us(shape.cache_bytes) * rounds * on / max(units, 1) / in_flight
-    parts = 4 * units * shape.group * (shape.head_dim + 1)
+    words = knobs["variant"] == "persistent_ll"
+    parts = (8 if words else 4) * units * shape.group * (shape.head_dim + 1)
     attended = Stage(FILL_US + costs.overlap(memory_us, latency_us), shape.cache_bytes)
-    return [attended, Stage(HOP_US + costs.memory_us(2 * parts * CACHED_SHARE), tax=MEMORY)]
+    return [attended, Stage(HOP_US * (0.5 if words else 1) + costs.memory_us(2 * parts * CACHED_SHARE), tax=MEMORY)]
 
 
 def _exchange(costs: Any, shape: FlashDecode, config: Config, knobs: dict[str, Any], mode: str) -> list[Stage]:
@@ -63,6 +64,9 @@ def _exchange(costs: Any, shape: FlashDecode, config: Config, knobs: dict[str, A
     pieces = shape.batch * shape.kv_heads * ceil(shape.group / knobs["heads_per_program"])
     rows = ceil(pieces / min(costs.chip.units, pieces))
     sent = shape.message_bytes * (shape.world - 1)
+    if config.variant == "persistent_ll":  # twice the bytes; a word's flight is the flag's, and its merger polls the data itself
+        flown = Stage(costs.overlap(2 * sent / costs.chip.link_rate(shape.world), rows * 0.5) + costs.chip.flag_us, 0.0, 2 * sent, tax=WAIT)
+        return [flown, Stage((merged_us - HOP_US / 2) * (1 + 0.2 * rows), tax=MEMORY)]
     flagged = knobs.get("heads_per_flag", 0)
     sent_us = costs.overlap(sent / costs.chip.link_rate(shape.world), rows * 0.5) + (rows if flagged else 1) * costs.chip.signal_us
     shared_flag_us = 0.0 if flagged == knobs["heads_per_program"] else HOP_US

@@ -1,0 +1,40 @@
+"""Words that say themselves whether they have arrived: 32 bits of data beside the epoch of the call that they are of, stored at once.
+
+The low-latency protocol of NCCL (LL): twice the bytes, but no fence, no flag, and one flight. A reader polls the data itself. Where such
+words lie nothing else may be written, ever: whatever else lay there could look like this call's epoch. A workspace keeps a mailbox for
+them in its control block, two generations as of the payload, and for the same reason (`symmetric`).
+
+For one die only: what the programs of another die store without a fence may stay in that die's cache (CDNA).
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def word64(addresses):
+    """Pointers to words at these addresses, which are multiples of 16."""
+    return tl.multiple_of(tl.cast(addresses, tl.pointer_type(tl.int64)), 16)
+
+
+@triton.jit
+def stamped(values, epoch):
+    """fp32 values as words of this epoch."""
+    bits = tl.cast(tl.cast(values, tl.uint32, bitcast=True), tl.int64)
+    return bits | (tl.cast(epoch, tl.int64) << 32)
+
+
+@triton.jit
+def data(words):
+    """The fp32 values of words."""
+    return tl.cast(tl.cast(words & 0xFFFFFFFF, tl.uint32), tl.float32, bitcast=True)
+
+
+@triton.jit
+def absent(words, wanted, epoch):
+    """1 where any wanted word of a block [rows, columns] is not yet of this epoch, else 0.
+
+    A peer may be one call ahead, but that call's words go to the other generation: any other epoch is an old one."""
+    return tl.max(tl.max(tl.cast(wanted & ((words >> 32) != epoch), tl.int32), 1), 0)
