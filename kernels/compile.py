@@ -58,9 +58,9 @@ def _hash_helpers() -> None:
     Triton's key of a kernel counts the globals of a helper only where that helper was hashed before (3.6 and 3.7), so it would differ
     between a process that compiled another kernel first and one that did not, and neither would find the other's binary.
     """
-    from tftune.kernels import attention, gemm, symmetric
+    from tftune.kernels import attention, gemm, symmetric, words
 
-    for module in (symmetric, gemm, attention):
+    for module in (symmetric, words, gemm, attention):
         for function in vars(module).values():
             getattr(function, "cache_key", None)
 

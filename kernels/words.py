@@ -34,7 +34,21 @@ def data(words):
 
 @triton.jit
 def absent(words, wanted, epoch):
-    """1 where any wanted word of a block [rows, columns] is not yet of this epoch, else 0.
+    """1 where any wanted word of a block [rows, columns] is not yet of this epoch, else 0, as the warp sees it that asks.
 
     A peer may be one call ahead, but that call's words go to the other generation: any other epoch is an old one."""
     return tl.max(tl.max(tl.cast(wanted & ((words >> 32) != epoch), tl.int32), 1), 0)
+
+
+@triton.jit
+def in_any_warp(late, ARCH: tl.constexpr):
+    """1 for every warp of the program where `late` is not 0 for one of them.
+
+    Of a block with fewer words than threads each warp loads a copy of its own, and copies differ while words arrive: a loop that some
+    warps leave and others do not would never end at its barriers (seen on H200)."""
+    if ARCH == "cuda":
+        late = tl.inline_asm_elementwise(
+            "{\n.reg .pred p, q;\nsetp.ne.s32 p, $1, 0;\nbarrier.red.or.pred q, 0, p;\nselp.s32 $0, 1, 0, q;\n}",
+            "=r,r", [late], tl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
+    return late

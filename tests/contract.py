@@ -83,11 +83,11 @@ def scenario(workspace: Workspace, calls: Iterable[Case], pause_s: float = 0.0, 
 
 
 def _reset(workspace: Workspace, epoch: int | None) -> None:
-    """Fill the payload with NaN, on all ranks together."""
+    """Fill the payload with NaN, and the mailbox with words of no call, on all ranks together."""
     import torch
     import torch.distributed as dist
 
-    from tftune.kernels.symmetric import BARRIER_OFFSET, EXITS_OFFSET, FLAGS_OFFSET
+    from tftune.kernels.symmetric import BARRIER_OFFSET, CONTROL_BYTES, EXITS_OFFSET, FLAGS_OFFSET, MAILBOX_OFFSET
 
     dist.barrier()
     if epoch is not None:
@@ -95,6 +95,7 @@ def _reset(workspace: Workspace, epoch: int | None) -> None:
         for left in (slice(EXITS_OFFSET.value, EXITS_OFFSET.value + 4), slice(BARRIER_OFFSET.value, FLAGS_OFFSET.value)):
             workspace.owner[workspace.rank][left] = 0  # by a call that was broken off
         object.__setattr__(workspace, "turns", itertools.count())  # ranks were broken off at different calls
+    workspace.owner[workspace.rank][MAILBOX_OFFSET.value : CONTROL_BYTES] = 0
     workspace.payload_tensor.view(torch.int16).fill_(-1)  # a NaN in fp16, in bf16 and in fp32
     dist.barrier()
 

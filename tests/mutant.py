@@ -21,7 +21,7 @@ Change = tuple[str, str, str]
 
 SHARED = {
     "all_gather_gemm": ("symmetric", "copy_engine", "gemm"),
-    "flash_decode": ("symmetric", "gemm", "attention", "flash_decode.launches"),
+    "flash_decode": ("symmetric", "words", "gemm", "attention", "flash_decode.launches", "flash_decode.persistent"),
 }
 """Modules of device code that the variants of an operation share, each before those that use it."""
 

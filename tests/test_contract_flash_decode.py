@@ -112,6 +112,8 @@ def mutants(variant: str) -> dict[str, Mutant]:
                 ((LAUNCHES, f"{SEND}{ANNOUNCE}        else", f"{ANNOUNCE}            {LATE}{SEND}        else"),), "wrong"
             ),
         }
+    if variant == "persistent_ll":
+        return words_mutants()
     return {
         "no wait": NO_WAIT,
         "flag before data": Mutant(((kernel, f"{send}{announce}", f"{announce}        {LATE}{send}"),), "wrong"),
@@ -133,13 +135,37 @@ def mutants(variant: str) -> dict[str, Mutant]:
     }
 
 
+def words_mutants() -> dict[str, Mutant]:
+    """Of words that carry their epoch."""
+    kernel, late = "flash_decode.persistent_ll", "!= epoch), tl.int32)"
+    slow_reader: Change = (
+        kernel,
+        "        o, _ = receive(o_at, lse_at, stride",
+        f"        {SLEEP}(3.0 * ((rank == 2) & (number == 0) & (epoch % 2 == 1)))\n        o, _ = receive(o_at, lse_at, stride",
+    )
+    stores = "    lse_ptrs = tl.cast(away[:, None]"
+    slow_sender: Change = (kernel, stores, f"    {SLEEP}(0.3 * (rank == 1))\n{stores}")
+    return {
+        "no wait": Mutant((("words", "(words >> 32) != epoch", "(words >> 32) > epoch"),), "wrong"),
+        "takes words of the call before the last": Mutant((("words", late, "< epoch - 2), tl.int32)"),), "wrong", calls="three"),
+        "one generation": Mutant(((kernel, "(epoch & 1) * MAILBOX_BYTES", "0 * MAILBOX_BYTES"), slow_reader), "end", control=(slow_reader,)),
+        "stamps the last epoch": Mutant((("words", "tl.cast(epoch, tl.int64) << 32", "tl.cast(epoch - 1, tl.int64) << 32"),), "end"),
+        "sent to itself only": Mutant(((kernel, "(ranks < WORLD)[:, None] & valid", "(ranks == rank)[:, None] & valid"),), "end"),
+        "split dropped": Mutant(((kernel, "epoch, R, SPLITS, SPLITS_P", "epoch, R, SPLITS - 1, SPLITS_P"),), "wrong"),
+        "log-sum-exp not waited for": Mutant(
+            (slow_sender, (kernel, " | absent(lse_words, wanted, epoch)", "")), "wrong", control=(slow_sender,)
+        ),
+    }
+
+
 def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
-    """Two calls of a small ragged shape."""
+    """Two calls of a small ragged shape; three where words of the first lie where those of the third will."""
     shape = FlashDecode(2, 4, 2, 64, 40, world)
-    return {"small": [(shape, configured(variant, kv_splits=2, heads_per_flag=2 if variant == "fused_heads" else 1))] * 2}
+    case = (shape, configured(variant, kv_splits=2, heads_per_flag=2 if variant == "fused_heads" else 1))
+    return {"small": [case] * 2} | ({"three": [case] * 3} if variant == "persistent_ll" else {})
 
 
-JUDGED = ("fused", "persistent")
+JUDGED = ("fused", "persistent", "persistent_ll")
 """The other variants have the kernels of the first: what differs is which of them waits, and that is held against the reference above."""
 
 

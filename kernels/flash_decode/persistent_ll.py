@@ -15,7 +15,7 @@ from tftune.kernels.flash_decode.launches import Launch
 from tftune.kernels.flash_decode.persistent import turn
 from tftune.kernels.gemm import by_die, store_tile
 from tftune.kernels.symmetric import MAILBOX_BYTES, MAILBOX_OFFSET, begin, finish
-from tftune.kernels.words import absent, data, stamped, word64
+from tftune.kernels.words import absent, data, in_any_warp, stamped, word64
 
 
 def persistent_ll(kv_splits: int) -> tuple[Launch, ...]:
@@ -56,7 +56,7 @@ def send_words(
 @triton.jit
 def receive(
     o_at, lse_at, o_stride, lse_stride, valid, epoch,
-    R: tl.constexpr, COUNT: tl.constexpr, COUNT_P: tl.constexpr, D: tl.constexpr,
+    R: tl.constexpr, COUNT: tl.constexpr, COUNT_P: tl.constexpr, D: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """COUNT partial results of the same rows, once all of their words are there, merged by log-sum-exp in a fixed order: o[R, D], lse[R].
 
@@ -71,7 +71,7 @@ def receive(
     lse_ptrs = tl.cast(lse_at + (items // R) * lse_stride + items % R * 8, tl.pointer_type(tl.int64))[:, None]
     o_words = tl.load(o_ptrs, mask=wanted, other=0, volatile=True)
     lse_words = tl.load(lse_ptrs, mask=wanted, other=0, volatile=True)
-    while (absent(o_words, wanted, epoch) | absent(lse_words, wanted, epoch)) != 0:
+    while in_any_warp(absent(o_words, wanted, epoch) | absent(lse_words, wanted, epoch), ARCH) != 0:
         o_words = tl.load(o_ptrs, mask=wanted, other=0, volatile=True)
         lse_words = tl.load(lse_ptrs, mask=wanted, other=0, volatile=True)
     lse = tl.where(there, tl.reshape(data(lse_words), (COUNT_P, R)), float("-inf"))
@@ -110,7 +110,8 @@ def decode_ll(
     for piece in tl.range(first, batch * KV_HEADS * SLICES, step, num_stages=1):
         start = tl.cast(piece // SLICES, tl.int64) * (SPLITS * GROUP) + piece % SLICES * R
         batch_index, heads, valid = piece_heads(piece, KV_HEADS, GROUP, R)
-        o, lse = receive(parts + start * (D * 8), lse_parts + start * 8, GROUP * D * 8, GROUP * 8, valid, epoch, R, SPLITS, SPLITS_P, D)
+        o_at, lse_at = parts + start * (D * 8), lse_parts + start * 8
+        o, lse = receive(o_at, lse_at, GROUP * D * 8, GROUP * 8, valid, epoch, R, SPLITS, SPLITS_P, D, ARCH)
         row = batch_index * OWN + heads % OWN
         send_words(o, lse, away, inbox, row, heads, valid, batch, rank, epoch, KV_HEADS * GROUP, OWN, D, R, WORLD, WORLD_P)
     finish(control, epoch)  # here, where peers are waited for anyway: what follows reads nothing that it sets
@@ -120,5 +121,5 @@ def decode_ll(
         batch_index, head = number // OWN_SLICES, number % OWN_SLICES * R
         row = batch_index * OWN + head
         o_at, lse_at = inbox + tl.cast(row, tl.int64) * (D * 8), inbox + tl.cast(batch, tl.int64) * (OWN * D * 8) + row * 8
-        o, _ = receive(o_at, lse_at, stride, stride, head + tl.arange(0, R) < OWN, epoch, R, WORLD, WORLD_P, D)
+        o, _ = receive(o_at, lse_at, stride, stride, head + tl.arange(0, R) < OWN, epoch, R, WORLD, WORLD_P, D, ARCH)
         store_tile(out_ptr, o, row, dims, (batch_index + 1) * OWN, D, R, ARCH)
