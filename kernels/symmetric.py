@@ -1,7 +1,8 @@
 """Device side of the symmetric heap: addresses of peers, flags that signal and wait, the epoch; and the layout both sides share.
 
 A workspace has two symmetric blocks on every rank. Control: the epoch word, the exit counter, one flag word for each
-(source rank, slot), and a mailbox for words that carry their epoch. Payload: two generations, each at a fixed byte offset; call `epoch` uses generation `epoch & 1`.
+(source rank, slot), and a mailbox for words that carry their epoch. Payload: two generations, each at a fixed byte offset; call `epoch`
+uses generation `epoch & 1`.
 
 Why two generations suffice: a call ends only after it heard from every peer, and a peer signals in call e only after its call
 e-1 ended. So when call e starts here, every peer has ended call e-2, the last one that used the same generation.

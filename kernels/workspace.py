@@ -48,10 +48,13 @@ class Workspace:
     """Numbers of the calls whose copies have fixed addresses: each takes the generation that the one before it did not."""
     streams: list[Any] = field(default_factory=list, compare=False)
     """Side streams of those calls, made when they are first wanted, and used by nothing else."""
+    ordinal: int = field(init=False, compare=False)
+    """Of its device, as tensors say it: -1 is host memory."""
     handle: str = field(init=False, default_factory=lambda: f"workspace-{next(_NUMBERS)}", compare=False)
     """Its name in this process, for calls that can only pass text: an operator that torch.compile traces."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "ordinal", -1 if self.device.type == "cpu" else self.device.index)
         _LIVING[self.handle] = self
 
     @staticmethod

@@ -148,7 +148,7 @@ def words_mutants() -> dict[str, Mutant]:
     return {
         "no wait": Mutant((("words", "(words >> 32) != epoch", "(words >> 32) > epoch"),), "wrong"),
         "takes words of the call before the last": Mutant((("words", late, "< epoch - 2), tl.int32)"),), "wrong", calls="three"),
-        "one generation": Mutant(((kernel, "(epoch & 1) * MAILBOX_BYTES", "0 * MAILBOX_BYTES"), slow_reader), "end", control=(slow_reader,)),
+        "one generation": Mutant(((kernel, "(epoch & 1) * MAILBOX", "0 * MAILBOX"), slow_reader), "end", control=(slow_reader,)),
         "stamps the last epoch": Mutant((("words", "tl.cast(epoch, tl.int64) << 32", "tl.cast(epoch - 1, tl.int64) << 32"),), "end"),
         "sent to itself only": Mutant(((kernel, "(ranks < WORLD)[:, None] & valid", "(ranks == rank)[:, None] & valid"),), "end"),
         "split dropped": Mutant(((kernel, "epoch, R, SPLITS, SPLITS_P", "epoch, R, SPLITS - 1, SPLITS_P"),), "wrong"),

@@ -85,7 +85,8 @@ def test_defaults_are_possible_for_every_shape_of_the_sets_and_small_ones(chip: 
     small = [FlashDecode(3, group * 2, 2, dim, length, 4) for dim in (64, 256) for group in (1, 12, 16) for length in (1, 7, 100)]
     for shape in [*small, *(s for make in SHAPE_SETS.values() for world in (2, 8) for s in make(world=world, output="heads"))]:
         defaults = SPACE.defaults(shape, chip)
-        assert {config.variant for config in defaults} == set(SPACE.variants)
+        without = {"persistent_ll"} if chip is MI300X or mailbox_bytes(shape) > MAILBOX_BYTES else set()
+        assert {config.variant for config in defaults} == set(SPACE.variants) - without
         assert [SPACE.why_invalid(shape, config, chip) for config in defaults] == [None] * len(defaults), shape
 
 

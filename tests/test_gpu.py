@@ -46,6 +46,7 @@ def test_contract_on_real_ranks() -> None:
     gpus = _gpus()
     if gpus < 2:
         pytest.skip(f"needs 2 GPUs, this machine has {gpus}")
+    _compile_ahead(gpus)
     with tempfile.TemporaryDirectory() as folder:
         ranks = [subprocess.Popen([sys.executable, __file__, folder, str(rank), str(gpus)]) for rank in range(gpus)]
         deadline = time.monotonic() + DEADLINE_S
@@ -56,6 +57,18 @@ def test_contract_on_real_ranks() -> None:
             for process in ranks:
                 process.kill()
                 process.wait()
+
+
+def _compile_ahead(world: int) -> None:
+    """All kernels into Triton's cache, by all cores: each rank would compile each of them."""
+    from tftune.kernels.chips import H200
+    from tftune.tuner.compiler import CompilePool
+
+    pool = CompilePool(H200, DEADLINE_S)
+    for shape, config in _cases(world):
+        pool.ahead(shape, [config])
+    pool.settle(DEADLINE_S)
+    pool.close()
 
 
 def _shapes(world: int) -> list[Any]:
@@ -164,10 +177,17 @@ def _contract(rank: int, world: int, folder: str) -> None:
             assert error <= references[shape].tolerance(shape), f"{what}: call {index} of {config} at {shape} on rank {rank}: {error}"
 
     shuffle = random.Random(1)
-    order = [shuffle.choice(cases) for _ in range(200)]
+    order = [shuffle.choice(cases) for _ in range(1000)]
     cycles = 2_000_000  # about a millisecond
+    late = random.Random(rank)
+
+    def jitter(_: int) -> None:
+        if late.random() < 0.1:
+            torch.cuda._sleep(late.randrange(cycles // 2))
+
     for what, before in {
         "plain": lambda index: None,
+        "each rank late at random": jitter,
         "one rank late": lambda index: torch.cuda._sleep(cycles) if rank == world - 1 and index % 20 == 0 else None,
         "one rank ahead": lambda index: torch.cuda._sleep(cycles) if rank != 0 and index % 20 == 0 else None,
     }.items():
@@ -182,11 +202,10 @@ def _contract(rank: int, world: int, folder: str) -> None:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
         captured = run(short, lambda index: None)
-    for replay in range(200):
+    for replay in range(1000):
         for out in captured:
             out.fill_(float("nan"))
-        if replay % 20 == 0 and rank == replay // 20 % world:
-            torch.cuda._sleep(cycles)
+        jitter(replay)
         graph.replay()
         if replay % 20 == 19:
             torch.cuda.synchronize()
@@ -199,7 +218,7 @@ def _contract(rank: int, world: int, folder: str) -> None:
     torch.cuda.synchronize()
     verify(short, outputs, "epoch wraps")
     if rank == 0:
-        print(f"200 replays of a graph of {len(short)} calls are right; the epoch wraps", flush=True)
+        print(f"1000 replays of a graph of {len(short)} calls are right; the epoch wraps", flush=True)
     _refuse_mutants(workspace)
     dist.barrier()
     torch.cuda.synchronize()

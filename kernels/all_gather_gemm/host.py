@@ -66,7 +66,7 @@ def placed_well(a: torch.Tensor, b: torch.Tensor, workspace: Workspace) -> bool:
         and b.is_contiguous()
         and (a.data_ptr() | b.data_ptr()) & 15 == 0
         and a.dtype is b.dtype
-        and a.device == b.device == workspace.device
+        and a.get_device() == b.get_device() == workspace.ordinal
     )
 
 
