@@ -380,6 +380,7 @@ def test_words_are_polled_by_all_warps_alike(heads: int, tmp_path: Path) -> None
     plain = decode_source("persistent_ll", "decode_ll", "sm_90")
     kernel = replace(plain, constants={**plain.constants, "R": heads})
     assert poll_faults(assemble(kernel, "sm_90")) == []
+    assert kernel.compile(gpu_target("sm_90")).asm["ttgir"].count("isVolatile = true") == 4  # each of two loads before its loop, and in it
     change = ("words", 'if ARCH == "cuda":', 'if ARCH == "none":')
     rebuilt = mutant(tmp_path, "persistent_ll", (change,), DECODE.op)(plain.constants["SPLITS"])[0].kernel
     assert poll_faults(assemble(replace(kernel, kernel=rebuilt), "sm_90")) == ["2 loops of polls end without asking all warps"]

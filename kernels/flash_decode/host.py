@@ -169,7 +169,8 @@ def _constants(shape: FlashDecode, config: Config, arch: str) -> dict[str, Any]:
         KV_HEADS=shape.kv_heads, GROUP=shape.group, D=shape.head_dim, PAGE=shape.page_size, OWN=shape.own_heads, R=heads,
         SPLITS=splits, SPLITS_P=_round_up_to_power(splits), SPLITS_CHUNK=min(_round_up_to_power(splits), TILE // (heads * shape.head_dim)),
         BLOCK_N=config["block_n"], M=SMALLEST_M, XCDS=config["xcds"], PIECES_PER_FLAG=pieces_per_flag(config),
-        WORLD=shape.world, WORLD_P=_round_up_to_power(shape.world), ARCH=arch,
+        WORLD=shape.world, WORLD_P=_round_up_to_power(shape.world), THREADS=32 * config["num_warps"],
+        ARCH=arch,
     )  # fmt: skip
 
 

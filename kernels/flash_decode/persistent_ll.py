@@ -15,7 +15,7 @@ from tftune.kernels.flash_decode.launches import Launch
 from tftune.kernels.flash_decode.persistent import turn
 from tftune.kernels.gemm import by_die, store_tile
 from tftune.kernels.symmetric import MAILBOX_BYTES, MAILBOX_OFFSET, begin, finish
-from tftune.kernels.words import absent, data, in_any_warp, stamped, word64
+from tftune.kernels.words import absent, data, in_any_warp, poll, stamped, word64
 
 
 def persistent_ll(kv_splits: int) -> tuple[Launch, ...]:
@@ -56,30 +56,29 @@ def send_words(
 @triton.jit
 def receive(
     o_at, lse_at, o_stride, lse_stride, valid, epoch,
-    R: tl.constexpr, COUNT: tl.constexpr, COUNT_P: tl.constexpr, D: tl.constexpr, ARCH: tl.constexpr,
+    R: tl.constexpr, COUNT: tl.constexpr, COUNT_P: tl.constexpr, D: tl.constexpr, THREADS: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """COUNT partial results of the same rows, once all of their words are there, merged by log-sum-exp in a fixed order: o[R, D], lse[R].
 
     The first row of the first is at these addresses, its other rows right behind, and each next partial result a stride of bytes
     further. valid [R]: which rows there are.
     """
-    items, dims = tl.arange(0, COUNT_P * R), tl.arange(0, D)
+    ROWS: tl.constexpr = COUNT_P * R
+    items, dims = tl.arange(0, ROWS), tl.arange(0, D)
     there = (tl.arange(0, COUNT_P) < COUNT)[:, None] & valid[None, :]
-    wanted = tl.reshape(there, (COUNT_P * R,))[:, None]
+    wanted = tl.reshape(there, (ROWS,))[:, None]
     # One dimension of addresses, since alignment can be stated on no more.
     o_ptrs = word64(o_at + (items // R) * o_stride + items % R * (D * 8))[:, None] + dims[None, :]
     lse_ptrs = tl.cast(lse_at + (items // R) * lse_stride + items % R * 8, tl.pointer_type(tl.int64))[:, None]
-    o_words = tl.load(o_ptrs, mask=wanted, other=0, volatile=True)
-    lse_words = tl.load(lse_ptrs, mask=wanted, other=0, volatile=True)
+    o_words, lse_words = poll(o_ptrs, wanted, ROWS * D, THREADS), poll(lse_ptrs, wanted, ROWS, THREADS)
     while in_any_warp(absent(o_words, wanted, epoch) | absent(lse_words, wanted, epoch), ARCH) != 0:
-        o_words = tl.load(o_ptrs, mask=wanted, other=0, volatile=True)
-        lse_words = tl.load(lse_ptrs, mask=wanted, other=0, volatile=True)
+        o_words, lse_words = poll(o_ptrs, wanted, ROWS * D, THREADS), poll(lse_ptrs, wanted, ROWS, THREADS)
     lse = tl.where(there, tl.reshape(data(lse_words), (COUNT_P, R)), float("-inf"))
     top = tl.max(lse, 0)
     base = tl.where(top == float("-inf"), 0.0, top)
     shares = tl.exp2(lse - base[None, :])
     total = tl.sum(shares, 0)
-    weighted = tl.reshape(data(o_words) * tl.reshape(shares, (COUNT_P * R,))[:, None], (COUNT_P, R, D))
+    weighted = tl.reshape(data(o_words) * tl.reshape(shares, (ROWS,))[:, None], (COUNT_P, R, D))
     return tl.sum(weighted, 0) / tl.where(total > 0, total, 1.0)[:, None], top + tl.log2(total)
 
 
@@ -88,7 +87,7 @@ def decode_ll(
     q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, out_ptr, parts, control, control_bases, batch, kv_len, rank,
     KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, OWN: tl.constexpr, R: tl.constexpr,
     SPLITS: tl.constexpr, SPLITS_P: tl.constexpr, BLOCK_N: tl.constexpr, M: tl.constexpr, XCDS: tl.constexpr,
-    WORLD: tl.constexpr, WORLD_P: tl.constexpr, ARCH: tl.constexpr,
+    WORLD: tl.constexpr, WORLD_P: tl.constexpr, THREADS: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """out = the whole attention; `attention.attend` says what the operands are. parts: words for every unit's partial result, which no
     other plan writes."""
@@ -111,7 +110,7 @@ def decode_ll(
         start = tl.cast(piece // SLICES, tl.int64) * (SPLITS * GROUP) + piece % SLICES * R
         batch_index, heads, valid = piece_heads(piece, KV_HEADS, GROUP, R)
         o_at, lse_at = parts + start * (D * 8), lse_parts + start * 8
-        o, lse = receive(o_at, lse_at, GROUP * D * 8, GROUP * 8, valid, epoch, R, SPLITS, SPLITS_P, D, ARCH)
+        o, lse = receive(o_at, lse_at, GROUP * D * 8, GROUP * 8, valid, epoch, R, SPLITS, SPLITS_P, D, THREADS, ARCH)
         row = batch_index * OWN + heads % OWN
         send_words(o, lse, away, inbox, row, heads, valid, batch, rank, epoch, KV_HEADS * GROUP, OWN, D, R, WORLD, WORLD_P)
     finish(control, epoch)  # here, where peers are waited for anyway: what follows reads nothing that it sets
@@ -121,5 +120,5 @@ def decode_ll(
         batch_index, head = number // OWN_SLICES, number % OWN_SLICES * R
         row = batch_index * OWN + head
         o_at, lse_at = inbox + tl.cast(row, tl.int64) * (D * 8), inbox + tl.cast(batch, tl.int64) * (OWN * D * 8) + row * 8
-        o, _ = receive(o_at, lse_at, stride, stride, head + tl.arange(0, R) < OWN, epoch, R, WORLD, WORLD_P, D, ARCH)
+        o, _ = receive(o_at, lse_at, stride, stride, head + tl.arange(0, R) < OWN, epoch, R, WORLD, WORLD_P, D, THREADS, ARCH)
         store_tile(out_ptr, o, row, dims, (batch_index + 1) * OWN, D, R, ARCH)
