@@ -33,11 +33,12 @@ def data(words):
 
 
 @triton.jit
-def poll(pointers, wanted, COUNT: tl.constexpr, THREADS: tl.constexpr):
+def poll(pointers, wanted, COUNT: tl.constexpr, THREADS: tl.constexpr, ARCH: tl.constexpr):
     """COUNT words as they are now. What has fewer words than the program has threads is cheap in the eyes of Triton's compiler, which
     repeats such a load for each layout that the words are wanted in (3.6): only one of the copies would then be waited for, and another
-    may be older (seen on H200 as wrong results). Atomic operations are never repeated."""
-    if COUNT < THREADS:
+    may be older (seen on H200 as wrong results). Atomic operations are never repeated. (Those of the interpreter read and write back:
+    what a peer stored in between would be lost.)"""
+    if ARCH == "cuda" and COUNT < THREADS:
         words = tl.atomic_add(pointers, 0, mask=wanted, sem="relaxed", scope="sys")
     else:
         words = tl.load(pointers, mask=wanted, other=0, volatile=True)

@@ -91,8 +91,8 @@ class Dataset:
         found = self.measurement(shape, config)
         if found is None:
             return 0.0
-        if self.bench != "model" and found.speedup_interval is not None:
-            return found.speedup_interval[0]
+        if self.bench != "model" and found.speedup_interval is not None and found.speedup is not None:
+            return found.speedup_interval[0] * min(1.0, self.bsp_us(shape) / (self.times_us[shape][config] * found.speedup))
         bsp = self.measurement(shape, self.bsp(shape)) or found
         return bsp.interval_us[0] / found.interval_us[1] / (MODEL_ERROR if self.bench == "model" else 1.0)
 
@@ -177,13 +177,24 @@ def _why_invalid(op: str, target: str, shape: Shape, config: Config) -> str | No
     return operation(op).space.why_invalid(shape, config, Target.parse(target).chip)
 
 
-def _times_us(found: Mapping[Config, Trial]) -> dict[Config, float]:
+def _times_us(found: Mapping[Config, Trial], fastest_us: Mapping[Config, float]) -> dict[Config, float]:
+    """Of each config that was measured: its median, scaled to rounds in which BSP takes what it takes in the rows that count. BSP of a
+    matrix counts with the fastest it was seen at in any stage: beside many other configs its collective is slower than alone."""
     measured = {config: trial.outcome for config, trial in found.items() if isinstance(trial.outcome, Measurement)}
     bsp_us = min((outcome.median_us for config, outcome in measured.items() if config.variant == "bsp"), default=math.nan)
-    return {
-        config: outcome.median_us if config.variant == "bsp" or outcome.speedup is None else bsp_us / outcome.speedup
-        for config, outcome in measured.items()
-    }
+    scaled = {config: bsp_us / outcome.speedup for config, outcome in measured.items() if outcome.speedup is not None}
+    medians = {config: outcome.median_us for config, outcome in measured.items()}
+    beside_many = {config for config in measured if found[config].stage == "matrix"}
+    return medians | scaled | {config: us for config, us in fastest_us.items() if config in beside_many}
+
+
+def _fastest_bsp(rows: Iterable[tuple[Config, Trial]]) -> dict[Shape, dict[Config, float]]:
+    """The least median of each BSP form at each shape, whatever the stage."""
+    found: dict[Shape, dict[Config, float]] = defaultdict(dict)
+    for config, trial in rows:
+        if config.variant == "bsp" and isinstance(trial.outcome, Measurement):
+            found[trial.shape][config] = min(trial.outcome.median_us, found[trial.shape].get(config, math.inf))
+    return found
 
 
 def _oracle(op: str, target: str, shape: Shape, found: Mapping[Config, Trial], times_us: Mapping[Config, float]) -> Oracle:
@@ -215,7 +226,8 @@ def load(trials: Iterable[Trial], op: str, target: str, mode: str, bench: str) -
             f"run `tftune search {op}{on} --mode {mode}`"
         )
     shapes = tuple(shape for shape, has in measured.items() if has)
-    times = {shape: _times_us(outcomes[shape]) for shape in shapes}
+    fastest = _fastest_bsp(rows)
+    times = {shape: _times_us(outcomes[shape], fastest[shape]) for shape in shapes}
     return Dataset(
         op, target, mode, bench, shapes, dict(outcomes),
         times_us=times,

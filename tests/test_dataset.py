@@ -72,6 +72,14 @@ def test_a_fused_time_is_the_ratio_of_shared_rounds() -> None:
     assert found.oracle(SHAPE).config == PUSH and found.oracle(SHAPE).us == pytest.approx(50.0)
 
 
+def test_bsp_beside_many_configs_counts_as_fast_as_it_was_alone() -> None:
+    """In the matrix BSP took 88 us and the push 80; alone BSP had taken 77: the push is the slower one, and no leaf may name it."""
+    found = of(row(BSP, 77.0, stage="search"), row(BSP, 88.0, stage="matrix"), row(PUSH, 80.0, stage="matrix", bsp=(88.0,)))
+    assert found.time_us(SHAPE, BSP) == 77.0 and found.time_us(SHAPE, PUSH) == pytest.approx(80.0)
+    assert found.speedup_low(SHAPE, PUSH) == pytest.approx(77 / 80) and not found.allowed(SHAPE, PUSH)
+    assert found.bsp_us(SHAPE) == found.oracle(SHAPE).us == 77.0
+
+
 def test_the_oracle_is_of_final_rows_and_says_if_it_is_complete() -> None:
     lucky = SPACE.complete(Config("push", block_m=64))
     found = of(row(BSP, 70.0), row(PUSH, 50.0, bsp=(70.0,)), row(lucky, 45.0, bsp=(70.0,), stage="search"))

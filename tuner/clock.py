@@ -63,7 +63,12 @@ class GraphCall:
 
 
 def graph_rounds(graphs: Sequence[GraphCall], rounds: int, start_together: Callable[[], None]) -> list[list[float]]:
-    """Microseconds per call of each graph in each round; the graphs take turns. `start_together` queues a barrier of all ranks."""
+    """Microseconds per call of each graph in each round; the graphs take turns. `start_together` queues a barrier of all ranks.
+
+    Before each timed replay the graph runs once untimed, since the first collective of a library after many other kernels takes some
+    40 us longer: on 4x H200 BSP of flash_decode, first of 33 configs in turn, took 68 us a call instead of 54, and a baseline should not
+    be charged for its neighbours. Caches stay cold: the rotation goes by between two uses of the same operands.
+    """
     import torch
 
     events: list[list[tuple[torch.cuda.Event, torch.cuda.Event]]] = [[] for _ in graphs]
@@ -71,6 +76,7 @@ def graph_rounds(graphs: Sequence[GraphCall], rounds: int, start_together: Calla
         for graph, pairs in zip(graphs, events, strict=True):
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             torch.cuda._sleep(SLEEP_CYCLES)
+            graph.replay()
             start_together()
             start.record()
             graph.replay()
@@ -83,8 +89,9 @@ def graph_rounds(graphs: Sequence[GraphCall], rounds: int, start_together: Calla
 def eager_rounds(calls: Sequence[Call], operands: Operands, rounds: int, barrier: HostBarrier) -> list[list[float]]:
     """Microseconds of one call from an idle queue, launches included, of each call in each round; operands rotate.
 
-    Before each timed call the same call runs once untimed: right after another kernel a library's collective takes far longer to
-    launch (BSP on 4x H200 at M=1: 260 us instead of 148), and a baseline should not be charged for its neighbour.
+    Before each timed call the same call runs three times untimed: right after other kernels a library's collective takes far longer to
+    launch (BSP on 4x H200 at M=1: 260 us instead of 148; after one untimed call, but 30 other configs before it, still 15 to 20 us), and
+    a baseline should not be charged for its neighbours.
     """
     import torch
 
@@ -92,7 +99,7 @@ def eager_rounds(calls: Sequence[Call], operands: Operands, rounds: int, barrier
     turn = 0
     for _ in range(rounds + 1):  # the first warms up
         for call, times in zip(calls, samples, strict=True):
-            for timed in (False, True):
+            for timed in (False, False, False, True):
                 turn += 1
                 one = operands[turn % len(operands)]
                 start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)

@@ -70,9 +70,9 @@ def receive(
     # One dimension of addresses, since alignment can be stated on no more.
     o_ptrs = word64(o_at + (items // R) * o_stride + items % R * (D * 8))[:, None] + dims[None, :]
     lse_ptrs = tl.cast(lse_at + (items // R) * lse_stride + items % R * 8, tl.pointer_type(tl.int64))[:, None]
-    o_words, lse_words = poll(o_ptrs, wanted, ROWS * D, THREADS), poll(lse_ptrs, wanted, ROWS, THREADS)
+    o_words, lse_words = poll(o_ptrs, wanted, ROWS * D, THREADS, ARCH), poll(lse_ptrs, wanted, ROWS, THREADS, ARCH)
     while in_any_warp(absent(o_words, wanted, epoch) | absent(lse_words, wanted, epoch), ARCH) != 0:
-        o_words, lse_words = poll(o_ptrs, wanted, ROWS * D, THREADS), poll(lse_ptrs, wanted, ROWS, THREADS)
+        o_words, lse_words = poll(o_ptrs, wanted, ROWS * D, THREADS, ARCH), poll(lse_ptrs, wanted, ROWS, THREADS, ARCH)
     lse = tl.where(there, tl.reshape(data(lse_words), (COUNT_P, R)), float("-inf"))
     top = tl.max(lse, 0)
     base = tl.where(top == float("-inf"), 0.0, top)
