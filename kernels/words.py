@@ -27,6 +27,12 @@ def stamped(values, epoch):
 
 
 @triton.jit
+def store(pointers, words, wanted):
+    """Write words through to where their readers look, as NCCL's stores do: not left in a cache, each word of 64 bits whole."""
+    tl.store(pointers, words, mask=wanted, cache_modifier=".wt")
+
+
+@triton.jit
 def data(words):
     """The fp32 values of words."""
     return tl.cast(tl.cast(words & 0xFFFFFFFF, tl.uint32), tl.float32, bitcast=True)

@@ -128,7 +128,7 @@ class Dataset:
             families[shape.family].append(shape)
         common = {config for shapes in families.values() for config in self._common(shapes)}
         own = {self.oracle(shape).config for shape in self.shapes}
-        return tuple(sorted(common | {config for config in own if any(self._final(shape, config) for shape in self.shapes)}))
+        return tuple(sorted(common | {config for config in own if any(self.is_final(shape, config) for shape in self.shapes)}))
 
     @cached_property
     def listed(self) -> tuple[Config, ...]:
@@ -158,7 +158,8 @@ class Dataset:
                 f"shapes, such as {config} at {shape}; run `tftune search {self.op} --portfolio` with these shapes again"
             )
 
-    def _final(self, shape: Shape, config: Config) -> bool:
+    def is_final(self, shape: Shape, config: Config) -> bool:
+        """Whether a row of the final stage, or of the matrix, speaks of the pair."""
         trial = self.outcomes[shape].get(config)
         return trial is not None and trial.stage != "search"
 

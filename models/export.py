@@ -21,6 +21,9 @@ from tftune.models.evaluate import Evaluation
 from tftune.models.selector import SCHEMA, SHIPPED, digest
 from tftune.models.tree import Tree
 
+LINE = 600
+"""Characters of a line of the file at most, as far as objects can be broken: a leaf takes about 500."""
+
 
 @dataclass(frozen=True)
 class Provenance:
@@ -100,9 +103,26 @@ def write(content: Mapping[str, Any], path: Path) -> Path:
     """Write a document, and the module of it beside, each at once or not at all; the module carries the digest of its JSON."""
     refuse_to_replace_a_database(path)
     module = plain.beside(path)
-    _replace(path, json.dumps(content, indent=1) + "\n")
+    _replace(path, _text(content) + "\n")
     _replace(module, plain.module(content))
     return path
+
+
+def _text(value: Any, indent: str = "") -> str:
+    """JSON with each leaf of a tree, each small object and each list on a line of its own.
+
+    >>> print(_text({"a": 1, "b": {"c": [1, 2], "d": {}}}))
+    {
+     "a": 1,
+     "b": {"c":[1,2],"d":{}}
+    }
+    """
+    line = json.dumps(value, separators=(",", ":"))
+    if not isinstance(value, dict) or (indent and len(line) <= LINE) or not value:
+        return line
+    deeper = indent + " "
+    inner = ",\n".join(f"{deeper}{json.dumps(name)}: {_text(part, deeper)}" for name, part in value.items())
+    return f"{{\n{inner}\n{indent}}}"
 
 
 def _replace(path: Path, text: str) -> None:

@@ -57,7 +57,11 @@ def _of_the_shape(op: str, feature: str, body: ast.expr) -> str:
 
 def function(name: str, tree: Tree) -> str:
     """The source of a `Find`. Raises ValueError where a feature is unknown, or a threshold is no finite number."""
-    return "\n".join([f"def {name}(s):", *_near(tree), *_ifs(tree.root, expressions(tree.op), 0, "    ")[0]]) + "\n"
+    ifs, count = _ifs(tree.root, expressions(tree.op), 0, "    ")
+    own = {(tree.op, *shape): count + number for number, (shape, _) in enumerate(tree.own)}
+    first = [f"    if (own := {name.upper()}_OWN.get(s.key)) is not None:", "        return own"] if own else []
+    table = [f"{name.upper()}_OWN = {{", *(f"    {key!r}: {number}," for key, number in own.items()), "}", ""] if own else []
+    return "\n".join([*table, f"def {name}(s):", *first, *_near(tree), *ifs]) + "\n"
 
 
 def _near(tree: Tree) -> Iterator[str]:
@@ -104,8 +108,8 @@ def compiled(tree: Tree) -> Find:
 def module(document: Mapping[str, Any]) -> str:
     """The Python module of an artifact's document: the trees, what they answer, and the checks without which they may not."""
     trees = {mode: Tree.from_dict(values) for mode, values in document["trees"].items()}
-    configs = {mode: [leaf.config.to_dict() for leaf in tree.leaves()] for mode, tree in trees.items()}
-    kernels = {leaf.config.variant: leaf.kernel_hash for tree in trees.values() for leaf in tree.leaves() if not leaf.abstains}
+    configs = {mode: [leaf.config.to_dict() for leaf in tree.answers()] for mode, tree in trees.items()}
+    kernels = {leaf.config.variant: leaf.kernel_hash for tree in trees.values() for leaf in tree.answers() if not leaf.abstains}
     used = sorted({n.id for text in expressions(document["op"]).values() for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)})
     imports = [name for name in used if hasattr(math, name)]
     lines = [
@@ -141,7 +145,8 @@ _CHOOSE = '''
 def choose(s, mode, target, kernels, triton, allow_modelled=False):
     """The config for the shape `s` in this mode ("graph" or "eager") as a dict, or None where BSP is the answer.
 
-    `s` has the fields and properties that the functions above read, as tftune.AllGatherGemm does. The caller says what it runs: the
+    `s` has the fields and properties that the functions above read, as tftune.AllGatherGemm does (`key`: the operation's name and
+    the values of all fields). The caller says what it runs: the
     `target`, the hash of each variant's source in `kernels` (tftune.kernels.source.kernel_hash) and the version of `triton`; where
     these are not those of the times, nothing fused is chosen. Whether the config fits the shape is for tftune's rules to say.
     """

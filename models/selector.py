@@ -178,7 +178,7 @@ class Selector:
             found: tuple[Find, list[_Served | None]] = (lambda shape: None), []
         else:
             tree = artifact.trees[mode]
-            found = compiled(tree), [self._served(artifact, leaf) for leaf in tree.leaves()]
+            found = compiled(tree), [self._served(artifact, leaf) for leaf in tree.answers()]
         self._trees[op, mode] = found
         return found
 
@@ -218,7 +218,7 @@ class Selector:
         """`op/variant` of every fused leaf that does not hold for this machine, or for the source installed here, and why."""
         found = {}
         for artifact in self.artifacts.values():
-            for leaf in (leaf for tree in artifact.trees.values() for leaf in tree.leaves()):
+            for leaf in (leaf for tree in artifact.trees.values() for leaf in tree.answers()):
                 if why := self._why_stale(artifact, leaf):
                     found[f"{artifact.op}/{leaf.config.variant}"] = why
         return found
@@ -286,7 +286,8 @@ class Selector:
 
 
 def _leaf(artifact: Artifact, shape: Shape, mode: str) -> tuple[Leaf, tuple[str, ...]]:
-    return artifact.trees[mode].walk(dict(zip(names(shape.op), vector(shape.op, shape), strict=True)))
+    features = dict(zip(names(shape.op), vector(shape.op, shape), strict=True))
+    return artifact.trees[mode].answer(shape.key[1:], features)
 
 
 def _why_invalid(shape: Shape, config: Config, target: Target | None) -> str | None:

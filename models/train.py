@@ -5,8 +5,9 @@ Targets are regrets, not labels: near-ties cost nothing, and a config that BSP w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sklearn.tree import DecisionTreeRegressor
@@ -18,17 +19,40 @@ from tftune.models.dataset import portfolio as pick
 from tftune.models.features import names, vector
 from tftune.models.grown import Grown
 from tftune.models.leaves import best_bsp, distinct, make_leaf, measured, round_between, total_loss
-from tftune.models.tree import Leaf, Node, Split, Tree, walk
+from tftune.models.tree import Leaf, Node, Split, Tree, own_leaf, walk
 
 MERGE_LOSS = 0.005
 """Two leaves become one where that costs their shapes less than this in mean log regret: 0.5 % of the time, below what is measurable."""
+
+LEAST_OWN = 1.07
+"""Time over the fastest's from which on a shape gets an answer of its own."""
 
 
 def train(dataset: Dataset, *, max_depth: int = 5, min_samples_leaf: int = 1, portfolio: int = 12, seed: int = 0) -> Tree:
     """The tree over a portfolio of configs. Small leaves are safe, because each must beat BSP with confidence or abstain,
     neighbours that lose nothing together are merged, and the gap between a fused leaf and an abstaining one is BSP's."""
-    if dataset.listed:
-        return Grown(dataset).tree()
+    tree = Grown(dataset).tree() if dataset.listed else _fitted(dataset, max_depth, min_samples_leaf, portfolio, seed)
+    return replace(tree, own=own_answers(dataset, tree)) if dataset.bench != "model" else tree
+
+
+def own_answers(dataset: Dataset, tree: Tree) -> tuple[tuple[tuple[int | str, ...], Leaf], ...]:
+    """The shapes whose leaf names something slower than what is known to be the fastest there, by more than LEAST_OWN, or something never
+    measured there; and that, of the rows of the final stage or of the matrix. It must beat BSP with confidence, like any answer."""
+    found = []
+    for shape in dataset.shapes:
+        known = {c: us for c, us in dataset.times_us[shape].items() if dataset.is_final(shape, c) and dataset.allowed(shape, c)}
+        if not known:
+            continue
+        best = min(known, key=lambda config: (known[config], config))
+        named = tree.walk(dict(zip(names(dataset.op), vector(dataset.op, shape), strict=True)))[0].config
+        if known.get(named, math.inf) > LEAST_OWN * known[best]:
+            low = None if best.variant == "bsp" else round(dataset.speedup_low(shape, best), 4)
+            found.append((shape.key[1:], own_leaf(best, dataset.bsp(shape), low, dataset.kernels[best.variant])))
+    return tuple(found)
+
+
+def _fitted(dataset: Dataset, max_depth: int, min_samples_leaf: int, portfolio: int, seed: int) -> Tree:
+    """Where there is no matrix: the tree that scikit-learn fits to the losses of a portfolio."""
     configs = pick(dataset, portfolio)
     table = [[dataset.loss(shape, config) for config in configs] for shape in dataset.shapes]
     rows = [dict(zip(names(dataset.op), vector(dataset.op, shape), strict=True)) for shape in dataset.shapes]

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tftune.kernels.space import Config
+
+OWN = "this very shape was measured"
+"""The only step to an answer that is not in the tree."""
+
+
+OWN_FIELDS = ("config", "bsp", "speedup_low", "kernel_hash")
+"""What is written of such an answer: all else follows."""
 
 
 @dataclass(frozen=True)
@@ -82,14 +89,26 @@ class Tree:
     mode: str
     root: Node
     measured: tuple[tuple[str, tuple[int | str, ...]], ...]
+    own: tuple[tuple[tuple[int | str, ...], Leaf], ...] = ()
+    """Shapes (the values of their fields) that were measured with something faster than what their leaf names, and that answer."""
 
     def walk(self, features: Mapping[str, float]) -> tuple[Leaf, tuple[str, ...]]:
         """The leaf of these features, and the steps to it, as in `m = 64 <= 100`."""
         return walk(self.root, features)
 
+    def answer(self, shape: Sequence[int | str], features: Mapping[str, float]) -> tuple[Leaf, tuple[str, ...]]:
+        """As `walk`, but for a shape (the values of its fields) that has an answer of its own."""
+        found = dict(self.own).get(tuple(shape))
+        return (found, (OWN,)) if found else self.walk(features)
+
     def leaves(self) -> Iterator[Leaf]:
         """From the smallest values to the largest."""
         yield from _leaves(self.root)
+
+    def answers(self) -> Iterator[Leaf]:
+        """The leaves, then the answers of single shapes: in the order of the numbers that a compiled tree returns."""
+        yield from self.leaves()
+        yield from (leaf for _, leaf in self.own)
 
     def features(self) -> set[str]:
         """The features that its splits ask for."""
@@ -97,12 +116,31 @@ class Tree:
 
     def to_dict(self) -> dict[str, Any]:
         measured = {name: list(values) for name, values in self.measured}
-        return {"op": self.op, "mode": self.mode, "measured": measured, "root": self.root.to_dict()}
+        own = [{"shape": list(shape), **{name: leaf.to_dict()[name] for name in OWN_FIELDS}} for shape, leaf in self.own]
+        return {"op": self.op, "mode": self.mode, "measured": measured, "root": self.root.to_dict(), "own": own}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Tree:
         measured = tuple((name, tuple(seen)) for name, seen in sorted(values["measured"].items()))
-        return cls(values["op"], values["mode"], node(values["root"]), measured)
+        return cls(values["op"], values["mode"], node(values["root"]), measured, tuple(map(_own, values.get("own", []))))
+
+
+def own_leaf(config: Config, bsp: Config, speedup_low: float | None, kernel_hash: str) -> Leaf:
+    """The answer of a single shape: the fastest that is known there."""
+    over = "" if speedup_low is None else f", at least {speedup_low:.2f} times as fast as BSP"
+    label = "BSP" if config.variant == "bsp" else config.variant
+    return Leaf(config, bsp, 1, 1.0, speedup_low, f"{label} is the fastest known on this very shape{over}", kernel_hash)
+
+
+def _own(values: Mapping[str, Any]) -> tuple[tuple[int | str, ...], Leaf]:
+    """One answer of `Tree.own`; raises KeyError or TypeError where it is none."""
+    shape, parts = tuple(values["shape"]), {name: value for name, value in values.items() if name != "shape"}
+    config, bsp = (Config.from_dict(parts.pop(name)) for name in ("config", "bsp"))
+    leaf = own_leaf(config, bsp, **parts)
+    Leaf.from_dict(leaf.to_dict())  # raises where a part is of another kind
+    if not shape or not all(isinstance(value, int | str) for value in shape):
+        raise TypeError(f"a shape of its own holds {shape}")
+    return shape, leaf
 
 
 def walk(at: Node, features: Mapping[str, float]) -> tuple[Leaf, tuple[str, ...]]:

@@ -10,8 +10,8 @@ from tftune.kernels.chips import H200, MI300X, Chip
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.features import FEATURES
 from tftune.kernels.flash_decode.sets import BATCHES, SHAPE_SETS
-from tftune.kernels.flash_decode.space import SPACE
-from tftune.kernels.space import Config
+from tftune.kernels.flash_decode.space import SPACE, mailbox_bytes
+from tftune.kernels.space import MAILBOX_BYTES, Config
 from tftune.kernels.workspace import Workspace
 from tftune.models.timeline import predict
 

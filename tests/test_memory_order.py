@@ -388,7 +388,7 @@ def test_words_are_polled_by_all_warps_alike(heads: int, tmp_path: Path) -> None
 
 def poll_faults(code: Assembly) -> list[str]:
     """What is wrong with words that carry their epoch; [] if nothing."""
-    lines = [line_of(LOW_LATENCY, text) for text in ("tl.store(o_ptrs, tl.reshape(words", "tl.store(word64(parts + rows")]
+    lines = [line_of(LOW_LATENCY, text) for text in ("    store(o_ptrs, tl.reshape(words", "store(word64(parts + rows")]
     faults = [i.text for line in lines for i in code.accesses(line) if not {"v2", "b64"} <= i.words]
     loops = {loop for poll in code.find(r"ld\.volatile\.global\.v2\.b64") if code.polled(poll) and (loop := loop_of(code, poll))}
     faults += [] if len(loops) == 2 else [f"{len(loops)} loops of polls"]

@@ -23,10 +23,11 @@ from tftune.models import plain
 from tftune.models.export import Provenance, document, export, write
 from tftune.models.features import names, vector
 from tftune.models.selector import SHIPPED, Selector, parse_artifact, read_artifact
-from tftune.models.tree import Leaf, Split, Tree
+from tftune.models.tree import Leaf, Split, Tree, own_leaf
 
 OP = "all_gather_gemm"
 BSP = Config("bsp", form="gather_copy")
+PUSHES = Config("push", block_m=64), Config("push", block_m=128)
 SIZES = st.integers(1, 1 << 17)
 SHAPES = st.builds(
     lambda m, n, k, world, *words: AllGatherGemm(m * world, n, k * world, world, *words),
@@ -59,15 +60,17 @@ def trees(draw: Callable[[Any], Any], shapes: list[AllGatherGemm], depth: int = 
 def test_json_function_and_module_agree_at_every_threshold(data: Any) -> None:
     shapes = data.draw(st.lists(SHAPES, min_size=1, max_size=8))
     shapes += [replace(s, m=s.m + step * s.world) for s in shapes for step in (-1, 1) if s.m + step * s.world > 0]
-    tree = data.draw(trees(shapes))
+    own = {shape.key[1:]: own_leaf(PUSHES[number % 2], BSP, 1.5, str(number)) for number, shape in enumerate(shapes[::3])}
+    tree = replace(data.draw(trees(shapes)), own=tuple(own.items()) if data.draw(st.booleans()) else ())
     content = json.loads(json.dumps(document({"graph": tree}, MODULE)))
     again, module = Tree.from_dict(content["trees"]["graph"]), dict[str, Any]()
     exec(plain.module(content), module)
-    find, leaves = plain.compiled(tree), list(tree.leaves())
+    find, leaves = plain.compiled(tree), list(tree.answers())
     for shape in shapes:
         number = find(shape)
         assert number is not None and number == module["graph"](shape)
-        assert leaves[number] == tree.walk(features(shape))[0] == again.walk(features(shape))[0]
+        assert leaves[number] == (answer := tree.answer(shape.key[1:], features(shape))[0]) == again.answer(shape.key[1:], features(shape))[0]
+        assert answer == own.get(shape.key[1:], answer) or not tree.own
         assert module["CONFIGS"]["graph"][number] == leaves[number].config.to_dict()
 
 

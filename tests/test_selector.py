@@ -53,12 +53,12 @@ def edited(content: dict[str, Any], **changes: Any) -> dict[str, Any]:
 def test_it_answers_as_the_tree(content: dict[str, Any], selector: Selector) -> None:
     tree, variants = Tree.from_dict(content["trees"]["graph"]), set()
     for shape in SHAPES:
-        leaf, steps = tree.walk(dict(zip(names(OP), vector(OP, shape), strict=True)))
+        leaf, steps = tree.answer(shape.key[1:], dict(zip(names(OP), vector(OP, shape), strict=True)))
         found = selector.select(shape)
         assert (found.config == leaf.config or leaf.abstains) and found.source == "measured" and found.reason == leaf.reason
         assert SPACE.why_invalid(shape, found.config) is None and selector.path(shape) == steps
         variants.add(found.config.variant)
-    assert variants == {"bsp", "bsp_chunked", "push"}
+    assert variants == {"bsp_chunked", "push"}  # where a leaf abstains for both of its shapes, the one that is faster answers for itself
 
 
 def test_the_second_answer_is_a_lookup(selector: Selector) -> None:

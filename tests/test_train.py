@@ -136,6 +136,25 @@ def test_an_unsure_speedup_makes_every_leaf_abstain(bsp_us: tuple[float, ...], a
     assert {leaf.abstains for leaf in train(load(rows, OP, "h200x8", "graph", "node")).leaves()} == {abstains}
 
 
+def test_a_measured_shape_is_answered_by_what_was_the_fastest_there() -> None:
+    """One leaf for three shapes: on the first another config is 20 % faster than the leaf's, on the second 4 %, on the third 20 % but in
+    rows of the search stage alone, or without beating BSP for sure."""
+    first, second, third = paper()[9:12]
+    staged, unsure = SPACE.complete(Config("staged")), SPACE.complete(Config("pull"))
+    rows = [measured(shape, BSP, (100.0,) * 3) for shape in (first, second, third)]
+    rows += [measured(shape, PUSH, (80.0,) * 3, (100.0,) * 3) for shape in (first, second, third)]
+    rows += [measured(shape, staged, (us,) * 3, (100.0,) * 3) for shape, us in ((first, 64.0), (second, 77.0), (third, 120.0))]
+    rows += [replace(measured(third, SPACE.complete(Config("push", num_stages=2)), (64.0,) * 3, (100.0,) * 3), stage="search")]
+    rows += [measured(third, unsure, (60.0,) * 3, (100.0, 59.0, 100.0))]
+    tree = train(load(rows, OP, "h200x8", "graph", "node"), min_samples_leaf=3)
+    assert isinstance(tree.root, Leaf) and tree.root.config == PUSH
+    assert [(shape, leaf.config) for shape, leaf in tree.own] == [(first.key[1:], staged)]
+    leaf, steps = tree.answer(first.key[1:], features(first))
+    assert (leaf.config, leaf.speedup_low, steps) == (staged, 1.5625, ("this very shape was measured",)) and "at least 1.56" in leaf.reason
+    assert tree.answer(second.key[1:], features(second)) == tree.walk(features(second))
+    assert Tree.from_dict(tree.to_dict()) == tree
+
+
 def test_the_reason_names_the_rival_and_the_next_best_may_win() -> None:
     shape, pull = paper()[9], SPACE.complete(Config("pull"))
     rows = [measured(shape, BSP, (100.0,) * 3), measured(shape, PUSH, (80.0,) * 3, (79.0, 100.0, 100.0))]

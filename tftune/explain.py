@@ -79,8 +79,9 @@ def leaf_text(leaf: Leaf) -> str:
 
 
 def tree_text(tree: Tree) -> str:
-    """The tree, one indented line for each condition and leaf."""
-    return "\n".join(_node_text(tree.root, ""))
+    """The tree, one indented line for each condition and leaf; and how many shapes have an answer of their own."""
+    own = [f"{len(tree.own)} measured shapes are answered by what was the fastest there instead"] if tree.own else []
+    return "\n".join([*_node_text(tree.root, ""), *own])
 
 
 def _node_text(node: Node, indent: str) -> Iterator[str]:

@@ -104,7 +104,7 @@ def _samples(artifact: Artifact, tree: Tree) -> Iterator[Sample]:
     find, space, shapes = compiled(tree), operation(artifact.op).space, defaultdict[int | None, list[Shape]](list)
     for shape in grid(tree):
         shapes[find(shape)].append(shape)
-    for number, leaf in enumerate(tree.leaves()):
+    for number, leaf in enumerate(tree.answers()):
         if leaf.abstains or kernel_hash(artifact.op, leaf.config.variant) != leaf.kernel_hash:
             continue
         if fit := [shape for shape in shapes[number] if space.why_invalid(shape, leaf.config, artifact.target.chip) is None]:

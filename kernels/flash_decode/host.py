@@ -105,10 +105,13 @@ def prepare(shape: FlashDecode, config: Config, workspace: Workspace) -> Plan:
     """A call (q, k, v, lengths, table, out) for this shape and config: compiled, with buffers allocated; not collective, and launches
     nothing. `table` is any int32 tensor where the cache is contiguous.
 
-    Its scratch lives as long as it does: whoever captures it in a graph keeps it as long as the graph.
+    Its scratch lives as long as it does: whoever captures it in a graph keeps it as long as the graph. Waits for the current stream, so it
+    cannot be captured itself.
     Raises ValueError with the rule's sentence for an impossible config, and where the workspace is too small.
     """
     config = SPACE.complete(config)
+    if config.variant == "persistent_ll" and workspace.arch == "hip":
+        raise ValueError(f"{config} cannot run {shape}: persistent_ll must run on one die; take persistent")
     if sentence := SPACE.why_invalid(shape, config):
         raise ValueError(f"{config} cannot run {shape}: {sentence}")
     if config.variant != "bsp" and payload_bytes(shape) > workspace.generation_bytes:
@@ -155,7 +158,7 @@ def _source(kernel: Any, shape: FlashDecode, config: Config, constants: Mapping[
     all_constants = _constants(shape, config, arch) | dict(constants)
     attends = "BLOCK_N" in kernel.arg_names
     options = {"num_warps": config["num_warps"] if attends else 4, "num_stages": config["num_stages"] if attends else 1}
-    if kernel.fn.__name__ == "decode":
+    if kernel.fn.__name__ in _RESIDENT:
         options["launch_cooperative_grid"] = True
     if arch == "hip":
         options["matrix_instr_nonkdim"] = 16
@@ -212,6 +215,8 @@ class _Scratch:
         received = floats(shape.world * shape.message_bytes if bsp else 16)
         arrived = torch.zeros(shape.batch * shape.kv_heads, dtype=torch.int32, device=device)
         arrivals = torch.zeros(pieces(shape, config), dtype=torch.int32, device=device)
+        if device.type == "cuda":  # counters and words must be zero whatever stream the first call is on
+            torch.cuda.current_stream(device).synchronize()
         tensors = dict(parts=parts, messages=messages, received=received, arrived=arrived, arrivals=arrivals)
         return cls({name: tensor.data_ptr() for name, tensor in tensors.items()}, messages, received, tensors)
 

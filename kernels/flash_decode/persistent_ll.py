@@ -15,7 +15,7 @@ from tftune.kernels.flash_decode.launches import Launch
 from tftune.kernels.flash_decode.persistent import turn
 from tftune.kernels.gemm import by_die, store_tile
 from tftune.kernels.symmetric import MAILBOX_BYTES, MAILBOX_OFFSET, begin, finish
-from tftune.kernels.words import absent, data, in_any_warp, poll, stamped, word64
+from tftune.kernels.words import absent, data, in_any_warp, poll, stamped, store, word64
 
 
 def persistent_ll(kv_splits: int) -> tuple[Launch, ...]:
@@ -48,9 +48,9 @@ def send_words(
     words = tl.broadcast_to(stamped(o, epoch)[None, :, :], (WORLD_P, R, D))
     rows = tl.reshape(away[:, None] + o_at[None, :], (WORLD_P * R,))
     o_ptrs = word64(rows)[:, None] + tl.arange(0, D)[None, :]
-    tl.store(o_ptrs, tl.reshape(words, (WORLD_P * R, D)), mask=tl.reshape(wanted, (WORLD_P * R,))[:, None])
+    store(o_ptrs, tl.reshape(words, (WORLD_P * R, D)), tl.reshape(wanted, (WORLD_P * R,))[:, None])
     lse_ptrs = tl.cast(away[:, None] + lse_at[None, :], tl.pointer_type(tl.int64))
-    tl.store(lse_ptrs, tl.broadcast_to(stamped(lse, epoch)[None, :], (WORLD_P, R)), mask=wanted)
+    store(lse_ptrs, tl.broadcast_to(stamped(lse, epoch)[None, :], (WORLD_P, R)), wanted)
 
 
 @triton.jit
@@ -103,8 +103,8 @@ def decode_ll(
         unit = by_die(index, units, XCDS)
         o, lse = attend(q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, unit, kv_len, KV_HEADS, GROUP, D, PAGE, SPLITS, BLOCK_N, M, ARCH)
         rows = tl.cast(unit, tl.int64) * GROUP + within
-        tl.store(word64(parts + rows * (D * 8))[:, None] + dims[None, :], stamped(o, epoch), mask=(within < GROUP)[:, None])
-        tl.store(tl.cast(lse_parts + rows * 8, tl.pointer_type(tl.int64)), stamped(lse, epoch), mask=within < GROUP)
+        store(word64(parts + rows * (D * 8))[:, None] + dims[None, :], stamped(o, epoch), (within < GROUP)[:, None])
+        store(tl.cast(lse_parts + rows * 8, tl.pointer_type(tl.int64)), stamped(lse, epoch), within < GROUP)
     first, step = turn(pid, ARCH)
     for piece in tl.range(first, batch * KV_HEADS * SLICES, step, num_stages=1):
         start = tl.cast(piece // SLICES, tl.int64) * (SPLITS * GROUP) + piece % SLICES * R

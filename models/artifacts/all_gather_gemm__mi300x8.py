@@ -89,7 +89,8 @@ FIND = {'graph': graph, 'eager': eager}
 def choose(s, mode, target, kernels, triton, allow_modelled=False):
     """The config for the shape `s` in this mode ("graph" or "eager") as a dict, or None where BSP is the answer.
 
-    `s` has the fields and properties that the functions above read, as tftune.AllGatherGemm does. The caller says what it runs: the
+    `s` has the fields and properties that the functions above read, as tftune.AllGatherGemm does (`key`: the operation's name and
+    the values of all fields). The caller says what it runs: the
     `target`, the hash of each variant's source in `kernels` (tftune.kernels.source.kernel_hash) and the version of `triton`; where
     these are not those of the times, nothing fused is chosen. Whether the config fits the shape is for tftune's rules to say.
     """
