@@ -22,6 +22,8 @@ MODEL_ERROR = 1.5
 """How many times the model may overstate a speed-up over BSP: 95 % of configs stay below, out of sample (benchmarks/model.py)."""
 SMALLEST_GAIN = 1e-3
 """A config joins the portfolio where the mean log regret falls by at least this: a tenth of a percent of the time."""
+UNTRIED = 1.5
+"""Times as long as the best BSP form, what a form is taken to need at a shape where it was never measured."""
 MATRIX_SIZE = 24
 """Configs of each mode, BSP's forms among them, that `tftune search --portfolio` measures on every shape: more than a tree needs, so that
 one which is trained on a part of the shapes has others to choose from."""
@@ -278,8 +280,22 @@ def cover(trials: Iterable[Trial], op: str, target: str, mode: str, bench: str, 
     return _cover(dataset, sorted({config for shape in dataset.shapes for config in dataset.times_us[shape]}), size)
 
 
+def _forms(dataset: Dataset, most: int) -> list[Config]:
+    """The best BSP form of each shape; where they are more than so many, as in an operation whose BSP has knobs, those that keep the time
+    lost to each shape's best form small. A form never measured at a shape is taken to lose UNTRIED there."""
+    forms = sorted({dataset.bsp(shape) for shape in dataset.shapes})
+    best = {shape: dataset.bsp_us(shape) for shape in dataset.shapes}
+    lost = {form: [math.log(dataset.times_us[s].get(form, UNTRIED * us) / us) for s, us in best.items()] for form in forms}
+    chosen = forms if len(forms) <= most else []
+    while len(chosen) < min(most, len(forms)):
+        least = [min((lost[form][place] for form in chosen), default=math.inf) for place in range(len(dataset.shapes))]
+        rest = (form for form in forms if form not in chosen)
+        chosen = [*chosen, min(rest, key=lambda form: (sum(map(min, least, lost[form])), form))]
+    return sorted(chosen)
+
+
 def _cover(dataset: Dataset, candidates: Iterable[Config], size: int) -> tuple[Config, ...]:
-    chosen = sorted({dataset.bsp(shape) for shape in dataset.shapes})
+    chosen = _forms(dataset, max(2, size // 3))
     if size < len(chosen):
         raise ValueError(f"a portfolio of {size} is smaller than the {len(chosen)} best BSP forms")
     losses = {config: [dataset.loss(shape, config) for shape in dataset.shapes] for config in candidates}

@@ -69,7 +69,8 @@ def test_json_function_and_module_agree_at_every_threshold(data: Any) -> None:
     for shape in shapes:
         number = find(shape)
         assert number is not None and number == module["graph"](shape)
-        assert leaves[number] == (answer := tree.answer(shape.key[1:], features(shape))[0]) == again.answer(shape.key[1:], features(shape))[0]
+        answer = tree.answer(shape.key[1:], features(shape))[0]
+        assert leaves[number] == answer == again.answer(shape.key[1:], features(shape))[0]
         assert answer == own.get(shape.key[1:], answer) or not tree.own
         assert module["CONFIGS"]["graph"][number] == leaves[number].config.to_dict()
 
