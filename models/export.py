@@ -21,6 +21,8 @@ from tftune.models.evaluate import Evaluation
 from tftune.models.selector import SCHEMA, SHIPPED, digest
 from tftune.models.tree import Tree
 
+DEEPEST = 3
+"""Blanks before a line at most: a tree is nested deeper than that."""
 LINE = 600
 """Characters of a line of the file at most, as far as objects can be broken: a leaf takes about 500."""
 
@@ -120,7 +122,7 @@ def _text(value: Any, indent: str = "") -> str:
     line = json.dumps(value, separators=(",", ":"))
     if not isinstance(value, dict) or (indent and len(line) <= LINE) or not value:
         return line
-    deeper = indent + " "
+    deeper = indent + " " if len(indent) < DEEPEST else indent
     inner = ",\n".join(f"{deeper}{json.dumps(name)}: {_text(part, deeper)}" for name, part in value.items())
     return f"{{\n{inner}\n{indent}}}"
 

@@ -42,12 +42,9 @@ class Grown:
 
     @cached_property
     def configs(self) -> tuple[Config, ...]:
-        """The strongest forms of BSP, then what was measured on every shape, then what won in the final stage of shapes outside the matrix:
-        who searched a shape of their own is to be served what won there."""
-        data = self.dataset
-        forms, listed = sorted({data.bsp(shape) for shape in data.shapes}), [c for c in data.listed if c.variant != "bsp"]
-        winners = {data.oracle(shape).config for shape in data.shapes if data.is_final(shape, data.oracle(shape).config)}
-        return (*forms, *listed, *sorted(config for config in winners - set(listed) if config.variant != "bsp"))
+        """The strongest forms of BSP, then what was measured on every shape."""
+        forms = sorted({self.dataset.bsp(shape) for shape in self.dataset.shapes})
+        return (*forms, *(config for config in self.dataset.listed if config.variant != "bsp"))
 
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:
@@ -109,20 +106,12 @@ class Grown:
         """The config that loses least over these shapes, of those that the measured ones speak for."""
         members, witnesses = rows[rows < len(self.dataset.shapes)], self._witnesses(rows)
         against, sure = self.barred[witnesses].sum(axis=0), self.sure[witnesses]
-        spoken_for = sure.any(axis=0) & (against <= sure.sum(axis=0)) & ~self.barred[members].any(axis=0) & self._told_everywhere(members)
+        spoken_for = sure.any(axis=0) & (against <= sure.sum(axis=0)) & ~self.barred[members].any(axis=0)
         totals = np.where(spoken_for, self.losses[rows].sum(axis=0), np.inf)
         config = self.configs[int(totals.argmin())]
         shapes = [self.dataset.shapes[place] for place in witnesses]
         held = [shape for shape in shapes if config.variant == "bsp" or self.dataset.allowed(shape, config)]
         return make_leaf(self.dataset, held, self.configs, config, rows=len(members))
-
-    def _told_everywhere(self, members: np.ndarray) -> np.ndarray:
-        """[configs]: none that was not measured on every shape, where a shape of the matrix is among the members; a winner of its own
-        speaks for its like alone."""
-        data, everywhere = self.dataset, set(self.dataset.listed)
-        if not any(data.shapes[place] in data.matrix for place in members):
-            return np.ones(len(self.configs), dtype=bool)
-        return np.array([config.variant == "bsp" or config in everywhere for config in self.configs])
 
     def _witnesses(self, rows: np.ndarray) -> np.ndarray:
         """The measured shapes of a leaf; where none of them is of the matrix, so that few of the configs were tried there, those nearest

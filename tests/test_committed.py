@@ -11,7 +11,6 @@ import speedup
 from tftune.db.store import read_rows
 from tftune.db.trial import Measurement, Trial
 from tftune.fitting import choose, fit, sources
-from tftune.kernels.all_gather_gemm.reference import tolerance
 from tftune.kernels.registry import operation
 from tftune.kernels.source import kernel_hash
 from tftune.models.export import provenance
@@ -38,7 +37,7 @@ def test_every_measured_row_was_checked_first(rows: list[Trial]) -> None:
     for row in measured:
         assert isinstance(row.outcome, Measurement)
         assert row.outcome.check_error is not None, row
-        assert row.outcome.check_error <= tolerance(row.shape), row  # type: ignore[arg-type]
+        assert row.outcome.check_error <= operation(row.op).module("reference").tolerance(row.shape), row  # type: ignore[arg-type]
 
 
 def test_every_row_is_beside_bsp_and_of_its_own_machine(rows: list[Trial]) -> None:

@@ -26,6 +26,7 @@ COLOURS = {
     "bsp": "#8a8f98",
     "pull": "#2b6cb0", "staged": "#b83280", "push": "#dd6b20", "push_ce": "#b7791f", "bsp_chunked": "#4a5568",
     "gather": "#2b6cb0", "no_wait": "#0f8b8d", "fused": "#2f855a", "fused_heads": "#805ad5", "persistent": "#dd6b20",
+    "persistent_ll": "#c53030",
 }  # fmt: skip
 SPARE_COLOURS = ("#2f855a", "#805ad5", "#b83280", "#b7791f")
 MOST_FAMILIES = 4
