@@ -8,8 +8,10 @@ from __future__ import annotations
 import ast
 import json
 import math
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -59,9 +61,28 @@ def function(name: str, tree: Tree) -> str:
     """The source of a `Find`. Raises ValueError where a feature is unknown, or a threshold is no finite number."""
     ifs, count = _ifs(tree.root, expressions(tree.op), 0, "    ")
     own = {(tree.op, *shape): count + number for number, (shape, _) in enumerate(tree.own)}
-    first = [f"    if (own := {name.upper()}_OWN.get(s.key)) is not None:", "        return own"] if own else []
+    first = list(_own(name, tree)) if own else []
     table = [f"{name.upper()}_OWN = {{", *(f"    {key!r}: {number}," for key, number in own.items()), "}", ""] if own else []
-    return "\n".join([*table, f"def {name}(s):", *first, *_near(tree), *ifs]) + "\n"
+    return "\n".join([*table, f"def {name}(s):", *_once(tree.op, [*first, *_near(tree), *ifs])]) + "\n"
+
+
+def _once(op: str, lines: Sequence[str]) -> Iterator[str]:
+    """The lines, each field of the shape being looked up once: a field and the feature of its name are the same value."""
+    text = "\n".join(lines)
+    used = [field.name for field in fields(operation(op).shape) if re.search(rf"\bs\.{field.name}\b", text)]
+    if used:
+        yield f"    {', '.join(used)}{',' * (len(used) == 1)} = {', '.join(f's.{name}' for name in used)}{',' * (len(used) == 1)}"
+        text = re.sub(rf"\bs\.({'|'.join(used)})\b", r"\1", text)
+    yield text
+
+
+def _own(name: str, tree: Tree) -> Iterator[str]:
+    """The lines that answer single shapes; few shapes get as far as the table, since most have another size."""
+    kind = operation(tree.op).shape
+    place = [field.name for field in fields(kind)].index(kind.SIZE)
+    sizes = sorted({int(shape[place]) for shape, _ in tree.own})
+    yield f"    if s.{kind.SIZE} in {{{', '.join(map(repr, sizes))}}} and (own := {name.upper()}_OWN.get(s.key)) is not None:"
+    yield "        return own"
 
 
 def _near(tree: Tree) -> Iterator[str]:

@@ -285,150 +285,151 @@ GRAPH_OWN = {
 }
 
 def graph(s):
-    if (own := GRAPH_OWN.get(s.key)) is not None:
+    m, n, k, world, dtype, shard, b_layout = s.m, s.n, s.k, s.world, s.dtype, s.shard, s.b_layout
+    if m in {1, 8, 16, 32, 64, 128, 256, 1024, 2048, 4096, 8192} and (own := GRAPH_OWN.get(s.key)) is not None:
         return own
-    if s.b_layout not in ('kn', 'nk'):
+    if b_layout not in ('kn', 'nk'):
         return None
-    if s.dtype not in ('bf16', 'fp16'):
+    if dtype not in ('bf16', 'fp16'):
         return None
-    if not 256.0 <= s.k <= 32768:
+    if not 256.0 <= k <= 32768:
         return None
-    if not 0.5 <= s.m <= 16384:
+    if not 0.5 <= m <= 16384:
         return None
-    if not 512.0 <= s.n <= 64640:
+    if not 512.0 <= n <= 64640:
         return None
-    if s.shard not in ('k', 'm'):
+    if shard not in ('k', 'm'):
         return None
-    if s.world not in (2, 4):
+    if world not in (2, 4):
         return None
-    if (intensity := 2 * s.m * s.n * s.k / (s.element_bytes * s.k * (s.m + s.n))) <= 31.73:
-        if s.n <= 2800.0:
-            if s.n <= 1800.0:
-                if s.m <= 20.0:
-                    if s.k <= 3000.0:
+    if (intensity := 2 * m * n * k / (s.element_bytes * k * (m + n))) <= 31.73:
+        if n <= 2800.0:
+            if n <= 1800.0:
+                if m <= 20.0:
+                    if k <= 3000.0:
                         return 0
-                    if s.k <= 6000.0:
+                    if k <= 6000.0:
                         return 1
                     return 2
-                if s.n <= 1300.0:
-                    if s.k <= 3000.0:
+                if n <= 1300.0:
+                    if k <= 3000.0:
                         return 3
                     return 4
-                if s.k <= 3000.0:
+                if k <= 3000.0:
                     return 5
                 return 6
-            if s.m <= 20.0:
-                if s.k <= 6000.0:
-                    if s.k <= 3000.0:
+            if m <= 20.0:
+                if k <= 6000.0:
+                    if k <= 3000.0:
                         return 7
                     return 8
                 return 9
-            if s.k <= 6000.0:
+            if k <= 6000.0:
                 return 10
             return 11
-        if s.n <= 6700.0:
-            if s.k <= 7700.0:
-                if s.n <= 3600.0:
-                    if s.k <= 800.0:
-                        if s.m <= 20.0:
+        if n <= 6700.0:
+            if k <= 7700.0:
+                if n <= 3600.0:
+                    if k <= 800.0:
+                        if m <= 20.0:
                             return 12
                         return 13
-                    if s.k <= 3000.0:
+                    if k <= 3000.0:
                         return 14
                     return 15
-                if s.n <= 4400.0:
-                    if s.k <= 3000.0:
+                if n <= 4400.0:
+                    if k <= 3000.0:
                         return 16
                     return 17
-                if s.k <= 1300.0:
+                if k <= 1300.0:
                     return 18
                 return 19
-            if s.n <= 4400.0:
-                if s.m <= 20.0:
+            if n <= 4400.0:
+                if m <= 20.0:
                     return 20
                 return 21
             return 22
-        if s.k <= 12000.0:
-            if s.k <= 800.0:
-                if s.n <= 10000.0:
+        if k <= 12000.0:
+            if k <= 800.0:
+                if n <= 10000.0:
                     return 23
                 return 24
-            if s.n <= 13000.0:
+            if n <= 13000.0:
                 return 25
             return 26
         return 27
-    if (outputs_k := s.m * s.n / 1024) <= 3200.0:
-        if (small_tiles := -(-s.m // 64) * -(-s.n // 128)) <= 100.0:
+    if (outputs_k := m * n / 1024) <= 3200.0:
+        if (small_tiles := -(-m // 64) * -(-n // 128)) <= 100.0:
             if intensity <= 63.2:
                 if outputs_k <= 200.0:
                     if (shard_kb := s.shard_bytes / 1024) <= 200.0:
-                        if s.n <= 2600.0:
+                        if n <= 2600.0:
                             return 28
                         return 29
                     return 30
-                if s.n <= 3800.0:
+                if n <= 3800.0:
                     return 31
                 return 32
-            if (large_tiles := -(-s.m // 128) * -(-s.n // 256)) <= 15.0:
-                if s.k <= 6000.0:
+            if (large_tiles := -(-m // 128) * -(-n // 256)) <= 15.0:
+                if k <= 6000.0:
                     if outputs_k <= 300.0:
                         return 33
                     return 34
                 return 35
             if (shard_kb := s.shard_bytes / 1024) <= 800.0:
-                if s.k <= 800.0:
+                if k <= 800.0:
                     return 36
                 return 37
-            if (gflop := 2 * s.m * s.n * s.k / 1000000000.0) <= 18.0:
+            if (gflop := 2 * m * n * k / 1000000000.0) <= 18.0:
                 return 38
             return 39
-        if (large_tiles := -(-s.m // 128) * -(-s.n // 256)) <= 63.5:
-            if (gflop := 2 * s.m * s.n * s.k / 1000000000.0) <= 17.0:
+        if (large_tiles := -(-m // 128) * -(-n // 256)) <= 63.5:
+            if (gflop := 2 * m * n * k / 1000000000.0) <= 17.0:
                 if large_tiles <= 30.0:
-                    if s.n <= 5000.0:
+                    if n <= 5000.0:
                         return 40
                     return 41
                 if intensity <= 126.1:
                     return 42
                 return 43
-            if (shard_is_m := int(s.shard == 'm')) <= 0.5:
-                if s.m <= 400.0:
+            if (shard_is_m := int(shard == 'm')) <= 0.5:
+                if m <= 400.0:
                     return 44
                 return 45
             return 46
-        if s.m <= 100.0:
-            if s.m <= 50.0:
+        if m <= 100.0:
+            if m <= 50.0:
                 return 47
             return 48
-        if s.k <= 7700.0:
+        if k <= 7700.0:
             if (shard_kb := s.shard_bytes / 1024) <= 3000.0:
                 return 49
             return 50
         return 51
     if (shard_kb := s.shard_bytes / 1024) <= 2600.0:
-        if s.m <= 800.0:
-            if s.m <= 400.0:
+        if m <= 800.0:
+            if m <= 400.0:
                 return 52
             return 53
-        if (gflop := 2 * s.m * s.n * s.k / 1000000000.0) <= 32.0:
+        if (gflop := 2 * m * n * k / 1000000000.0) <= 32.0:
             return 54
-        if s.m <= 3000.0:
-            if s.k <= 1500.0:
+        if m <= 3000.0:
+            if k <= 1500.0:
                 return 55
             return 56
         return 57
-    if s.n <= 2300.0:
-        if s.k <= 7700.0:
+    if n <= 2300.0:
+        if k <= 7700.0:
             return 58
-        if s.n <= 1300.0:
+        if n <= 1300.0:
             return 59
         return 60
     if outputs_k <= 40000.0:
-        if (gflop := 2 * s.m * s.n * s.k / 1000000000.0) <= 64.0:
-            if s.m <= 1500.0:
+        if (gflop := 2 * m * n * k / 1000000000.0) <= 64.0:
+            if m <= 1500.0:
                 return 61
             return 62
-        if (shard_is_m := int(s.shard == 'm')) <= 0.5:
+        if (shard_is_m := int(shard == 'm')) <= 0.5:
             return 63
         return 64
     return 65
@@ -462,97 +463,98 @@ EAGER_OWN = {
 }
 
 def eager(s):
-    if (own := EAGER_OWN.get(s.key)) is not None:
+    m, n, k, world, dtype, shard, b_layout = s.m, s.n, s.k, s.world, s.dtype, s.shard, s.b_layout
+    if m in {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 8192} and (own := EAGER_OWN.get(s.key)) is not None:
         return own
-    if s.b_layout not in ('kn', 'nk'):
+    if b_layout not in ('kn', 'nk'):
         return None
-    if s.dtype not in ('bf16', 'fp16'):
+    if dtype not in ('bf16', 'fp16'):
         return None
-    if not 1024.0 <= s.k <= 32768:
+    if not 1024.0 <= k <= 32768:
         return None
-    if not 0.5 <= s.m <= 16384:
+    if not 0.5 <= m <= 16384:
         return None
-    if not 512.0 <= s.n <= 32064:
+    if not 512.0 <= n <= 32064:
         return None
-    if s.shard not in ('k', 'm'):
+    if shard not in ('k', 'm'):
         return None
-    if s.world not in (2, 4):
+    if world not in (2, 4):
         return None
-    if (outputs_k := s.m * s.n / 1024) <= 400.0:
-        if (intensity := 2 * s.m * s.n * s.k / (s.element_bytes * s.k * (s.m + s.n))) <= 31.4:
-            if s.n <= 3300.0:
-                if s.n <= 1800.0:
-                    if s.m <= 20.0:
+    if (outputs_k := m * n / 1024) <= 400.0:
+        if (intensity := 2 * m * n * k / (s.element_bytes * k * (m + n))) <= 31.4:
+            if n <= 3300.0:
+                if n <= 1800.0:
+                    if m <= 20.0:
                         return 0
-                    if s.k <= 3000.0:
+                    if k <= 3000.0:
                         return 1
                     return 2
-                if s.k <= 6000.0:
-                    if s.k <= 3000.0:
+                if k <= 6000.0:
+                    if k <= 3000.0:
                         return 3
                     return 4
                 return 5
-            if s.k <= 7700.0:
+            if k <= 7700.0:
                 return 6
-            if s.n <= 4400.0:
+            if n <= 4400.0:
                 return 7
-            if s.n <= 7700.0:
+            if n <= 7700.0:
                 return 8
-            if s.n <= 10000.0:
+            if n <= 10000.0:
                 return 9
             return 10
         if intensity <= 63.2:
             if outputs_k <= 120.0:
-                if s.k <= 6000.0:
+                if k <= 6000.0:
                     return 11
                 return 12
-            if s.n <= 3300.0:
+            if n <= 3300.0:
                 return 13
             if outputs_k <= 240.0:
                 return 14
-            if (gflop := 2 * s.m * s.n * s.k / 1000000000.0) <= 4.0:
+            if (gflop := 2 * m * n * k / 1000000000.0) <= 4.0:
                 return 15
             return 16
-        if s.m <= 100.0:
+        if m <= 100.0:
             return 17
         return 18
     if outputs_k <= 2030.0:
         if (shard_kb := s.shard_bytes / 1024) <= 1900.0:
             if outputs_k <= 540.0:
-                if s.m <= 50.0:
-                    if s.n <= 15000.0:
+                if m <= 50.0:
+                    if n <= 15000.0:
                         return 19
                     return 20
                 return 21
-            if (gflop := 2 * s.m * s.n * s.k / 1000000000.0) <= 23.0:
+            if (gflop := 2 * m * n * k / 1000000000.0) <= 23.0:
                 return 22
-            if (intensity := 2 * s.m * s.n * s.k / (s.element_bytes * s.k * (s.m + s.n))) <= 125.7:
+            if (intensity := 2 * m * n * k / (s.element_bytes * k * (m + n))) <= 125.7:
                 return 23
             return 24
         if outputs_k <= 960.0:
             return 25
-        if s.n <= 1800.0:
+        if n <= 1800.0:
             return 26
         return 27
     if outputs_k <= 7600.0:
-        if s.k <= 7700.0:
+        if k <= 7700.0:
             if (shard_kb := s.shard_bytes / 1024) <= 3000.0:
                 if outputs_k <= 3800.0:
                     return 28
                 return 29
             return 30
-        if (gflop := 2 * s.m * s.n * s.k / 1000000000.0) <= 128.0:
+        if (gflop := 2 * m * n * k / 1000000000.0) <= 128.0:
             return 31
-        if (intensity := 2 * s.m * s.n * s.k / (s.element_bytes * s.k * (s.m + s.n))) <= 487.0:
+        if (intensity := 2 * m * n * k / (s.element_bytes * k * (m + n))) <= 487.0:
             return 32
         return 33
-    if s.n <= 2300.0:
-        if s.k <= 7700.0:
+    if n <= 2300.0:
+        if k <= 7700.0:
             return 34
         return 35
     if outputs_k <= 23000.0:
         return 36
-    if (intensity := 2 * s.m * s.n * s.k / (s.element_bytes * s.k * (s.m + s.n))) <= 4500.0:
+    if (intensity := 2 * m * n * k / (s.element_bytes * k * (m + n))) <= 4500.0:
         if (shard_kb := s.shard_bytes / 1024) <= 30000.0:
             return 37
         return 38

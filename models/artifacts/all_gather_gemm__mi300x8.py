@@ -31,56 +31,58 @@ CONFIGS = {
 }
 
 def graph(s):
-    if s.b_layout not in ('kn',):
+    m, n, k, world, dtype, shard, b_layout = s.m, s.n, s.k, s.world, s.dtype, s.shard, s.b_layout
+    if b_layout not in ('kn',):
         return None
-    if s.dtype not in ('fp16',):
+    if dtype not in ('fp16',):
         return None
-    if not 4096.0 <= s.k <= 16384:
+    if not 4096.0 <= k <= 16384:
         return None
-    if not 0.5 <= s.m <= 16384:
+    if not 0.5 <= m <= 16384:
         return None
-    if not 1792.0 <= s.n <= 7168:
+    if not 1792.0 <= n <= 7168:
         return None
-    if s.shard not in ('k',):
+    if shard not in ('k',):
         return None
-    if s.world not in (8,):
+    if world not in (8,):
         return None
-    if s.m <= 20.0:
-        if s.m <= 10.0:
+    if m <= 20.0:
+        if m <= 10.0:
             return 0
         return 1
-    if s.m <= 32.0:
+    if m <= 32.0:
         return 2
     return 3
 
 def eager(s):
-    if s.b_layout not in ('kn',):
+    m, n, k, world, dtype, shard, b_layout = s.m, s.n, s.k, s.world, s.dtype, s.shard, s.b_layout
+    if b_layout not in ('kn',):
         return None
-    if s.dtype not in ('fp16',):
+    if dtype not in ('fp16',):
         return None
-    if not 4096.0 <= s.k <= 16384:
+    if not 4096.0 <= k <= 16384:
         return None
-    if not 0.5 <= s.m <= 16384:
+    if not 0.5 <= m <= 16384:
         return None
-    if not 1792.0 <= s.n <= 7168:
+    if not 1792.0 <= n <= 7168:
         return None
-    if s.shard not in ('k',):
+    if shard not in ('k',):
         return None
-    if s.world not in (8,):
+    if world not in (8,):
         return None
-    if s.m <= 20.0:
-        if s.m <= 10.0:
+    if m <= 20.0:
+        if m <= 10.0:
             return 0
         return 1
-    if s.m <= 64.0:
-        if s.m <= 50.0:
+    if m <= 64.0:
+        if m <= 50.0:
             return 2
         return 3
-    if s.m <= 200.0:
+    if m <= 200.0:
         return 4
-    if (small_tiles := -(-s.m // 64) * -(-s.n // 128)) <= 170.0:
+    if (small_tiles := -(-m // 64) * -(-n // 128)) <= 170.0:
         return 5
-    if (large_tiles := -(-s.m // 128) * -(-s.n // 256)) <= 700.0:
+    if (large_tiles := -(-m // 128) * -(-n // 256)) <= 700.0:
         return 6
     return 7
 
