@@ -239,12 +239,26 @@ class _SearchStage:
         defaults = [self.space.complete(config) for config in self.space.defaults(shape, self.chip) if config.variant in self.variants]
         return [config for config in defaults if self.space.why_invalid(shape, config, self.chip) is None]
 
+    def _like_bsp(self, shape: Shape, forms: Iterable[Config]) -> list[Config]:
+        """The default of every other variant with the knobs that it shares with each of these forms of BSP, where BSP has such knobs: what
+        makes BSP strong at this shape is tried in all of them."""
+        others = [config for config in self._defaults(shape) if config.variant != BSP]
+        shared = {other: {choice.name for choice in self.space.choices(other.variant)} for other in others}
+        found = [
+            Config(other.variant, **dict(other.knobs) | {name: value for name, value in form.knobs if name in shared[other]})
+            for form in forms if form.variant == BSP for other in others
+        ]  # fmt: skip
+        new = [config for config in dict.fromkeys(found) if config not in others]
+        return [config for config in new if self.space.why_invalid(shape, config, self.chip) is None]
+
     def _feasible(self, shape: Shape) -> Feasible:
         """Kept for the shape in work, of which there may be tens of thousands; and for every shape where a pool keeps them few."""
         if shape not in self._kept:
             if self.pool is None:
                 self._kept.clear()
-            likely = () if self.pool is None else (*self._defaults(shape), *self._won_nearby(shape))
+            likely = (
+                () if self.pool is None else (*(found := self._defaults(shape)), *self._like_bsp(shape, found), *self._won_nearby(shape))
+            )
             self._kept[shape] = Feasible.of(self.space, shape, self.chip, self.variants, self.pool, likely)
         return self._kept[shape]
 
@@ -323,8 +337,14 @@ class _SearchStage:
         return config in track.proposer.feasible or (not self.effort.sampled and self.rows.can(track.place, config))
 
     def _candidates(self, tracks: Sequence[_Track]) -> Iterator[Config]:
-        """What won before, the model's best, the winners of the nearest shapes, then the proposals of the modes' samplers in turn."""
-        for source in (self._won_before, self._predicted, lambda place: self._winners(*place)):
+        """What is like the strongest BSP, what won before, the model's best, the winners of the nearest shapes, then the proposals of the
+        modes' samplers in turn."""
+        strongest = {track.place: track.bsp.config for track in tracks}
+
+        def like_bsp(place: Place) -> list[Config]:
+            return self._like_bsp(place[0], [strongest[place]])
+
+        for source in (like_bsp, self._won_before, self._predicted, lambda place: self._winners(*place)):
             for track in tracks:
                 if track.room:
                     likely = [config for config in source(track.place) if self._may_try(track, config)]
