@@ -10,13 +10,14 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tftune.kernels.registry import operation
+from tftune.kernels.shape import Shape
 from tftune.kernels.source import ROOT
 from tftune.models.tree import Leaf, Node, Tree
 from tftune.models.validity import stamp
@@ -58,11 +59,12 @@ def _of_the_shape(op: str, feature: str, body: ast.expr) -> str:
 
 
 def function(name: str, tree: Tree) -> str:
-    """The source of a `Find`. Raises ValueError where a feature is unknown, or a threshold is no finite number."""
+    """The source of a `Find`. Raises ValueError where a feature is unknown, or a threshold is no finite number; that or TypeError where a
+    shape of its own is none."""
     ifs, count = _ifs(tree.root, expressions(tree.op), 0, "    ")
-    own = {(tree.op, *shape): count + number for number, (shape, _) in enumerate(tree.own)}
-    first = list(_own(name, tree)) if own else []
-    table = [f"{name.upper()}_OWN = {{", *(f"    {key!r}: {number}," for key, number in own.items()), "}", ""] if own else []
+    own = {operation(tree.op).shape(*shape): count + number for number, (shape, _) in enumerate(tree.own)}
+    first = list(_own(name, tree.op, own)) if own else []
+    table = [f"{name.upper()}_OWN = {{", *(f"    {shape.key!r}: {number}," for shape, number in own.items()), "}", ""] if own else []
     return "\n".join([*table, f"def {name}(s):", *_once(tree.op, [*first, *_near(tree), *ifs])]) + "\n"
 
 
@@ -76,12 +78,11 @@ def _once(op: str, lines: Sequence[str]) -> Iterator[str]:
     yield text
 
 
-def _own(name: str, tree: Tree) -> Iterator[str]:
+def _own(name: str, op: str, shapes: Iterable[Shape]) -> Iterator[str]:
     """The lines that answer single shapes; few shapes get as far as the table, since most have another size."""
-    kind = operation(tree.op).shape
-    place = [field.name for field in fields(kind)].index(kind.SIZE)
-    sizes = sorted({int(shape[place]) for shape, _ in tree.own})
-    yield f"    if s.{kind.SIZE} in {{{', '.join(map(repr, sizes))}}} and (own := {name.upper()}_OWN.get(s.key)) is not None:"
+    size = operation(op).shape.SIZE
+    sizes = sorted({int(getattr(shape, size)) for shape in shapes})
+    yield f"    if s.{size} in {{{', '.join(map(repr, sizes))}}} and (own := {name.upper()}_OWN.get(s.key)) is not None:"
     yield "        return own"
 
 

@@ -50,15 +50,35 @@ def edited(content: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return found | {"sha256": digest(found)}
 
 
-def test_it_answers_as_the_tree(content: dict[str, Any], selector: Selector) -> None:
-    tree, variants = Tree.from_dict(content["trees"]["graph"]), set()
+def test_it_answers_as_the_tree(content: dict[str, Any]) -> None:
+    tree, variants = replace(Tree.from_dict(content["trees"]["graph"]), own=()), set()
+    selector = Selector(replace(parse_artifact(content), trees={"graph": tree}))
     for shape in SHAPES:
-        leaf, steps = tree.answer(shape.key[1:], dict(zip(names(OP), vector(OP, shape), strict=True)))
+        leaf, steps = tree.walk(dict(zip(names(OP), vector(OP, shape), strict=True)))
         found = selector.select(shape)
         assert (found.config == leaf.config or leaf.abstains) and found.source == "measured" and found.reason == leaf.reason
         assert SPACE.why_invalid(shape, found.config) is None and selector.path(shape) == steps
         variants.add(found.config.variant)
-    assert variants == {"bsp_chunked", "push"}  # where a leaf abstains for both of its shapes, the one that is faster answers for itself
+    assert variants == {"bsp", "bsp_chunked", "push"}
+
+
+def test_a_shape_of_its_own_is_answered_before_the_tree(content: dict[str, Any], selector: Selector) -> None:
+    """One leaf abstains for two shapes, of which one is faster by push for sure."""
+    tree = Tree.from_dict(content["trees"]["graph"])
+    assert tree.own
+    for values, leaf in tree.own:
+        shape = AllGatherGemm(*values)
+        found = selector.select(shape)
+        assert (found.config, found.reason, selector.path(shape)) == (leaf.config, leaf.reason, ("this very shape was measured",))
+        assert tree.walk(dict(zip(names(OP), vector(OP, shape), strict=True)))[0].config != leaf.config
+
+
+@pytest.mark.parametrize("shape", [[], [64], ["k"] * 7, [0, 3584, 8192, 8, "fp16", "k", "kn"], [64, 3584, 8192, 8, "fp8", "k", "kn"], None])
+def test_a_shape_of_its_own_that_is_none_is_refused(content: dict[str, Any], shape: Any) -> None:
+    trees = json.loads(json.dumps(content["trees"]))
+    trees["graph"]["own"][0]["shape"] = shape
+    with pytest.raises(ValueError, match=r"the artifact (has an unexpected form|does not fit)"):
+        parse_artifact(edited(content, trees=trees))
 
 
 def test_the_second_answer_is_a_lookup(selector: Selector) -> None:
