@@ -64,7 +64,7 @@ def test_defaults_compile_without_spills(tmp_path: Path, arch: str, variant: str
 
 
 DECODES = {
-    "small": (FlashDecode(1, 64, 8, 128, 8192, 8), ("bsp", "gather", "fused", "fused_heads", "persistent")),
+    "small": (FlashDecode(1, 64, 8, 128, 8192, 8), ("bsp", "gather", "fused", "fused_heads", "persistent", "persistent_ll")),
     "large": (FlashDecode(16, 96, 12, 128, 4096, 8, "bf16", "heads", 16), ("persistent",)),
     "wide": (FlashDecode(1, 16, 16, 256, 1024, 4), ("persistent",)),
 }
@@ -83,7 +83,7 @@ def test_decodes_compile_without_spills(tmp_path: Path, arch: str, size: str) ->
             compiled = kernel.compile(gpu_target(arch))
             assert compiled.metadata.shared <= chip.shared_bytes
             assert spilled_bytes(compiled, arch, tmp_path) <= (0 if arch.startswith("gfx") else ADDRESS_BYTES), (config, kernel.kernel)
-            assert compiled.metadata.launch_cooperative_grid == (config.variant == "persistent")
+            assert compiled.metadata.launch_cooperative_grid == (config.variant in ("persistent", "persistent_ll"))
 
 
 def test_spills_are_seen(tmp_path: Path) -> None:

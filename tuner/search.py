@@ -256,11 +256,14 @@ class _SearchStage:
         if shape not in self._kept:
             if self.pool is None:
                 self._kept.clear()
-            likely = (
-                () if self.pool is None else (*(found := self._defaults(shape)), *self._like_bsp(shape, found), *self._won_nearby(shape))
-            )
+            likely = () if self.pool is None else self._likely(shape)
             self._kept[shape] = Feasible.of(self.space, shape, self.chip, self.variants, self.pool, likely)
         return self._kept[shape]
+
+    def _likely(self, shape: Shape) -> tuple[Config, ...]:
+        """What a pool must hold: the defaults, what is like any form of BSP, winners nearby."""
+        defaults = self._defaults(shape)
+        return (*defaults, *self._like_bsp(shape, defaults), *self._won_nearby(shape))
 
     def _won_nearby(self, shape: Shape) -> list[Config]:
         """What a pool must hold, too: winners of the nearest shapes in any mode, those that are possible here."""
