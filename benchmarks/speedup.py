@@ -138,7 +138,7 @@ def sets(target: str, op: str, trials: list[Trial]) -> Iterator[str]:
         for mode, stage in product(("graph", "eager"), ("final", "matrix")):
             rows = lines([trial for trial in trials if trial.shape in wanted], mode, stage)
             if {row.shape for row in rows} == wanted:
-                named = dict(op=op, target=target, mode=mode, set=name, **asked(shapes))
+                named = dict(op=op, target=target, mode=mode, set=name, **asked(shapes), **({} if stage == "final" else {"stage": stage}))
                 yield result(rows, **named)
                 parts = [part for row in rows if (part := known.part(row.shape, chip))]
                 for part in dict.fromkeys(parts):

@@ -232,6 +232,71 @@ def generation(payload, epoch, generation_rows, COLUMNS: tl.constexpr):
 
 
 @triton.jit
+def blocks_of(
+    a_ptr, b_ptr, payload, payload_rows, shard_rows,
+    N: tl.constexpr, K: tl.constexpr, COLUMNS: tl.constexpr, B_IS_NK: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """Tensor descriptors of a, of the payload and of b, made here."""
+    slots = tl.cast(payload, tl.pointer_type(a_ptr.dtype.element_ty))
+    a_desc = tl.make_tensor_descriptor(a_ptr, [shard_rows, COLUMNS], [COLUMNS, 1], [BLOCK_M, BLOCK_K])
+    payload_desc = tl.make_tensor_descriptor(slots, [payload_rows, COLUMNS], [COLUMNS, 1], [BLOCK_M, BLOCK_K])
+    if B_IS_NK:
+        b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [K, 1], [BLOCK_N, BLOCK_K])
+    else:
+        b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [N, 1], [BLOCK_K, BLOCK_N])
+    return a_desc, payload_desc, b_desc
+
+
+@triton.jit
+def multiply_tile(
+    a_ptr, b_ptr, a_desc, payload_desc, b_desc, control, inbox, payload_bases, epoch, generation_rows, shard_rows, part, row, col, M, rank,
+    N: tl.constexpr, K: tl.constexpr, WORLD: tl.constexpr, SHARD_IS_M: tl.constexpr, B_IS_NK: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, SPLIT_K: tl.constexpr,
+    ROWS_PER_FLAG: tl.constexpr, K_PER_FLAG: tl.constexpr, FIRST_FLAG: tl.constexpr, REMOTE: tl.constexpr, LOADS: tl.constexpr,
+    WHOLE: tl.constexpr, EVEN_K: tl.constexpr, EVEN_N: tl.constexpr, ARCH: tl.constexpr,
+):  # fmt: skip
+    """One part of the tile at row, col of C, fp32 [BLOCK_M, BLOCK_N]: chunk after chunk of K, each waited for, this rank's own shard
+    first. The parts of a split tile take chunks in turn, so that as many of them as there are chunks begin with the own shard.
+
+    inbox: address of this call's generation of the payload; the other operands are those of `multiply_all`."""
+    COLUMNS: tl.constexpr = K if SHARD_IS_M else K // WORLD
+    K_CHUNKS: tl.constexpr = (COLUMNS + K_PER_FLAG - 1) // K_PER_FLAG
+    STEPS: tl.constexpr = K_CHUNKS if SHARD_IS_M else K_CHUNKS * WORLD
+    own, slot_bytes = tl.cast(a_ptr, tl.int64), tl.cast(shard_rows, tl.int64) * (COLUMNS * 2)
+    rows, cols = tl.minimum(row + tl.arange(0, BLOCK_M), M - 1), col + tl.arange(0, BLOCK_N)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    # num_stages=1: where the loop over K has one step, Triton folds it and pipelines this one, whose load then passes its wait.
+    for step in tl.range(part, STEPS, SPLIT_K, num_stages=1):
+        source, k = (rank + step // K_CHUNKS) % WORLD, step % K_CHUNKS * K_PER_FLAG
+        end = tl.minimum(k + K_PER_FLAG, COLUMNS)
+        if SHARD_IS_M:
+            owners = rows // shard_rows
+            source, row_in_shard, b_row = row // shard_rows, row % shard_rows, k
+        else:
+            owners = source
+            row_in_shard, b_row = row, source * COLUMNS + k
+        wait_tile(
+            control, source, row, M, shard_rows, FIRST_FLAG + step % K_CHUNKS, epoch, rank,
+            SHARD_IS_M, BLOCK_M, ROWS_PER_FLAG, K_CHUNKS, WHOLE,
+        )  # fmt: skip
+        if LOADS == "descriptor":
+            see_arrivals(epoch, ARCH)
+            if source == rank and not WHOLE:
+                shard_desc, first_row = a_desc, row_in_shard
+            else:
+                shard_desc = payload_desc
+                first_row = (epoch & 1) * generation_rows + source * shard_rows + row_in_shard
+            acc = multiply_blocks(acc, shard_desc, first_row, k, end, b_desc, b_row, col, B_IS_NK, BLOCK_K, ARCH)
+        else:
+            slots = peer(inbox, payload_bases, rank, owners) if REMOTE else inbox
+            shard = tl.where(owners == rank, own, slots + owners * slot_bytes)
+            a_rows = shard + tl.cast(rows - owners * shard_rows if SHARD_IS_M else rows, tl.int64) * (COLUMNS * 2)
+            acc = multiply(acc, a_rows, b_ptr, k, end, b_row, cols, COLUMNS, N, K, B_IS_NK, EVEN_K, EVEN_N, BLOCK_K, ARCH)
+    return acc
+
+
+@triton.jit
 def multiply_all(
     a_ptr, b_ptr, c_ptr, a_desc, payload_desc, b_desc, parts_ptr, arrivals_ptr, control, payload, payload_bases,
     epoch, generation_rows, M, rank,
@@ -241,8 +306,7 @@ def multiply_all(
     FIRST_FLAG: tl.constexpr, REMOTE: tl.constexpr, LOADS: tl.constexpr, WHOLE: tl.constexpr,
     EVEN_K: tl.constexpr, EVEN_N: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
-    """Every tile of C that falls to this program, chunk after chunk of K, each waited for; this rank's own shard comes first. The parts
-    of a split tile take chunks in turn, so that as many of them as there are chunks begin with the own shard.
+    """Every tile of C that falls to this program.
 
     a_ptr: this rank's shard; b_ptr: [K,N] or [N,K]; c_ptr: [M,N]; all fp16 or all bf16, row-major. *_desc: where LOADS is "descriptor",
     the tensor descriptors of a, of the payload as rows of COLUMNS elements, and of b. parts_ptr: fp32[tiles * SPLIT_K * BLOCK_M *
@@ -251,20 +315,13 @@ def multiply_all(
     generation to the next. A source's rows are read from its slot in this rank's payload or, REMOTE, in the source's own; their flags
     count from FIRST_FLAG. WHOLE: this rank's own rows are read from its slot, too, so that a descriptor's block may span sources."""
     COLUMNS: tl.constexpr = K if SHARD_IS_M else K // WORLD
-    K_CHUNKS: tl.constexpr = (COLUMNS + K_PER_FLAG - 1) // K_PER_FLAG
-    STEPS: tl.constexpr = K_CHUNKS if SHARD_IS_M else K_CHUNKS * WORLD
     shard_rows = M // WORLD if SHARD_IS_M else M
-    slot_bytes = tl.cast(shard_rows, tl.int64) * (COLUMNS * 2)
-    own, inbox = tl.cast(a_ptr, tl.int64), generation(payload, epoch, generation_rows, COLUMNS)
+    inbox = generation(payload, epoch, generation_rows, COLUMNS)
     if LOADS == "descriptor" and ARCH == "interpreter":  # a tensor argument would be copied back over what peers wrote meanwhile
-        rows_of_payload = generation_rows + WORLD * shard_rows
-        slots = tl.cast(payload, tl.pointer_type(a_ptr.dtype.element_ty))
-        a_desc = tl.make_tensor_descriptor(a_ptr, [shard_rows, COLUMNS], [COLUMNS, 1], [BLOCK_M, BLOCK_K])
-        payload_desc = tl.make_tensor_descriptor(slots, [rows_of_payload, COLUMNS], [COLUMNS, 1], [BLOCK_M, BLOCK_K])
-        if B_IS_NK:
-            b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [K, 1], [BLOCK_N, BLOCK_K])
-        else:
-            b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [N, 1], [BLOCK_K, BLOCK_N])
+        payload_rows = generation_rows + WORLD * shard_rows
+        a_desc, payload_desc, b_desc = blocks_of(
+            a_ptr, b_ptr, payload, payload_rows, shard_rows, N, K, COLUMNS, B_IS_NK, BLOCK_M, BLOCK_N, BLOCK_K
+        )
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     units = tiles_m * tiles_n * SPLIT_K
     unit = first_unit(control, tl.program_id(0), COMM_PROGRAMS, XCDS, units, SCHEDULE, ARCH)
@@ -274,35 +331,12 @@ def multiply_all(
         if SHARD_IS_M:
             tile_m = (tile_m + rank * tiles_m // WORLD) % tiles_m  # own rows first
         row, col = tile_m * BLOCK_M, tile_n * BLOCK_N
-        rows, cols = tl.minimum(row + tl.arange(0, BLOCK_M), M - 1), col + tl.arange(0, BLOCK_N)
-        acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-        # num_stages=1: where the loop over K has one step, Triton folds it and pipelines this one, whose load then passes its wait.
-        for step in tl.range(part, STEPS, SPLIT_K, num_stages=1):
-            source, k = (rank + step // K_CHUNKS) % WORLD, step % K_CHUNKS * K_PER_FLAG
-            end = tl.minimum(k + K_PER_FLAG, COLUMNS)
-            if SHARD_IS_M:
-                owners = rows // shard_rows
-                source, row_in_shard, b_row = row // shard_rows, row % shard_rows, k
-            else:
-                owners = source
-                row_in_shard, b_row = row, source * COLUMNS + k
-            wait_tile(
-                control, source, row, M, shard_rows, FIRST_FLAG + step % K_CHUNKS, epoch, rank,
-                SHARD_IS_M, BLOCK_M, ROWS_PER_FLAG, K_CHUNKS, WHOLE,
-            )  # fmt: skip
-            if LOADS == "descriptor":
-                see_arrivals(epoch, ARCH)
-                if source == rank and not WHOLE:
-                    shard_desc, first_row = a_desc, row_in_shard
-                else:
-                    shard_desc = payload_desc
-                    first_row = (epoch & 1) * generation_rows + source * shard_rows + row_in_shard
-                acc = multiply_blocks(acc, shard_desc, first_row, k, end, b_desc, b_row, col, B_IS_NK, BLOCK_K, ARCH)
-            else:
-                slots = peer(inbox, payload_bases, rank, owners) if REMOTE else inbox
-                shard = tl.where(owners == rank, own, slots + owners * slot_bytes)
-                a_rows = shard + tl.cast(rows - owners * shard_rows if SHARD_IS_M else rows, tl.int64) * (COLUMNS * 2)
-                acc = multiply(acc, a_rows, b_ptr, k, end, b_row, cols, COLUMNS, N, K, B_IS_NK, EVEN_K, EVEN_N, BLOCK_K, ARCH)
+        acc = multiply_tile(
+            a_ptr, b_ptr, a_desc, payload_desc, b_desc, control, inbox, payload_bases, epoch, generation_rows, shard_rows, part, row, col,
+            M, rank, N, K, WORLD, SHARD_IS_M, B_IS_NK, BLOCK_M, BLOCK_N, BLOCK_K, SPLIT_K,
+            ROWS_PER_FLAG, K_PER_FLAG, FIRST_FLAG, REMOTE, LOADS, WHOLE, EVEN_K, EVEN_N, ARCH,
+        )  # fmt: skip
+        cols = col + tl.arange(0, BLOCK_N)
         if SPLIT_K == 1:
             store_tile(c_ptr, acc, row, cols, M, N, BLOCK_M, ARCH)
         else:

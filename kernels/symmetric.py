@@ -87,9 +87,9 @@ def signal_peers(control, control_bases, slot, epoch, rank, WORLD: tl.constexpr,
 def wait(address, epoch):
     """Return when the flag has reached the epoch: acquire at system scope.
 
-    A peer is at most one call ahead, so the flag then holds the epoch or the next one: anything else is old, however old. (With
-    `flag - epoch < 0` a slot that was not used for 2^31 calls would look ahead.) Only this form of polling is right on both targets:
-    a volatile load is hoisted into an endless loop on gfx942, and an acquire whose result is not used is deleted on sm_90.
+    A peer is at most one call ahead, so the flag then holds the epoch or the next one: anything else is old, unless it is older than
+    2^32 calls. (With `flag - epoch < 0` a slot that was not used for 2^31 calls would look ahead.) Only this form of polling is right on
+    both targets: a volatile load is hoisted into an endless loop on gfx942, and an acquire whose result is not used is deleted on sm_90.
     """
     while ((tl.atomic_add(word(address), 0, sem="acquire", scope="sys") - epoch) & -2) != 0:
         pass

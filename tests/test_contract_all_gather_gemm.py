@@ -141,7 +141,7 @@ ONE_GENERATION: Change = ("gemm", "(epoch & 1) * generation_rows, tl", "0 * gene
 SIGNAL = "            signal(peer(flag(control, rank, chunk), control_bases, rank, target), epoch, ARCH)\n"
 SIGNAL_PEERS = "            signal_peers(control, control_bases, chunk, epoch, rank, WORLD, ARCH)\n"
 PEERS_FLAG = "word(peer(flag(control, rank, slot), control_bases, rank, target))"
-WAIT_TILE = "wait_tile(\n                control,"
+WAIT_TILE = "wait_tile(\n            control,"
 FLAG_OF_ROWS = "flag(control, source, first_flag + row_chunk * K_CHUNKS)"
 
 

@@ -228,7 +228,7 @@ def _contract(rank: int, world: int, folder: str) -> None:
 def _mutants() -> dict[str, tuple[str, Any]]:
     """What the interpreter cannot show, since the programs of one rank run one after another there: the variant, and the change."""
     parts = 'while tl.atomic_add(arrivals_ptr + tile, 0, sem="acquire", scope="gpu") - all_parts < 0:'
-    wait_tile = "wait_tile(\n                control,"
+    wait_tile = "wait_tile(\n            control,"
     copies = (
         "                self._runtime.copy(piece, target, shard + piece.source, stream)\n"
         "                self._runtime.copy(_WORD, its_flag, self._staged.data_ptr(), stream)\n"

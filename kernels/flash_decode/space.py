@@ -129,14 +129,16 @@ def defaults(shape: FlashDecode, chip: Chip | None = None) -> tuple[Config, ...]
     """The likely forms of BSP, then one sound config for each other variant."""
     cdna, splits, on = chip is not None and chip.lanes == 64, _default_splits(shape, chip), 16 if chip is None else chip.units
     block_n = min(64 if shape.head_dim <= 128 else 32, max(32, _round_up_to_power(-(-shape.kv_len // splits))))
+    deep = 2 if cdna else 4 if shape.head_dim <= 128 else 3
     knobs = dict(
-        kv_splits=splits, block_n=block_n, num_warps=4, num_stages=2 if cdna else 4 if shape.head_dim <= 128 else 3,
-        xcds=8 if cdna else 1, heads_per_program=_default_heads(shape, on),
-    )  # fmt: skip
-    ladder = [Config(variant, **knobs) for variant in ("gather", "no_wait", "fused")]
-    flags = knobs | {"heads_per_flag": knobs["heads_per_program"]}
-    residents = 2 if units(shape, ladder[0]) > on else 1
-    last = [Config("fused_heads", **flags), Config("persistent", **flags, programs_per_unit=residents)]
+        kv_splits=splits, block_n=block_n, num_warps=4, num_stages=deep, xcds=8 if cdna else 1, heads_per_program=_default_heads(shape, on)
+    )
+    residents = 2 if units(shape, Config("gather", **knobs)) > on else 1
+    # Where programs outnumber the units, those that wait hide each other's loads: the shallow pipeline lets more of them in (measured).
+    shallow = knobs | {"num_stages": 2 if residents > 1 else deep}
+    ladder = [Config(variant, **shallow) for variant in ("gather", "no_wait", "fused")]
+    flags = {"heads_per_flag": knobs["heads_per_program"]}
+    last = [Config("fused_heads", **shallow | flags), Config("persistent", **knobs | flags, programs_per_unit=residents)]
     few = max(1, min(knobs["heads_per_program"], TILE // (_round_up_to_power(splits) * shape.head_dim)))
     words = Config("persistent_ll", **knobs | {"heads_per_program": few}, programs_per_unit=residents)
     possible = all(rule.holds(shape, words, chip) for rule in RULES if rule.applies("persistent_ll"))
