@@ -7,7 +7,7 @@ the units. So shapes between are given to it, too, with estimated losses. Nothin
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import product
 
@@ -20,11 +20,14 @@ from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.models.dataset import Dataset
 from tftune.models.features import pair_vector
+from tftune.models.plain import FAR
 from tftune.models.timeline import predict
 
-STEPS = (1.0, 0.5, 1.0)
+STEPS = (1.0, 0.25, 1.0)
 """Doublings from one shape between to the next: along the first size, the second, and any other."""
-FAR = 1.5
+BEYOND = (1.0, float(FAR), 1.0)
+"""How far beyond the least and the largest value they go: along the second, which is the finest, as far as answers are given."""
+AWAY = 1.5
 """Doublings from the nearest measured family at most, summed over its sizes: further away nothing is claimed."""
 TREES, LEAF, SHARE = 64, 2, 0.6
 """Of the forest: trees, pairs of a leaf at least, and the share of columns that a split may choose from."""
@@ -44,31 +47,35 @@ def between(shapes: Sequence[Shape]) -> list[Shape]:
 
 
 def _sizes(shape: Shape) -> tuple[str, ...]:
-    return tuple(name for name in shape.sizes() if name != "world")
+    """The one that grows with the work first. A size of 0 is rather a layout, such as a cache without pages."""
+    return tuple(sorted((name for name in shape.sizes() if name != "world" and getattr(shape, name)), key=lambda name: name != shape.SIZE))
 
 
 def _lattice(group: Sequence[Shape]) -> Iterator[Shape]:
     first, *others = _sizes(group[0])
-    steps = dict(zip((first, *others), (*STEPS, *[STEPS[-1]] * len(others)), strict=False))
-    axes = [_axis([int(getattr(shape, name)) for shape in group], steps[name]) for name in (first, *others)]
+    along = [*zip(STEPS, BEYOND, strict=True), *[(STEPS[-1], BEYOND[-1])] * len(others)]
+    seen = [{int(getattr(shape, name)) for shape in group} for name in (first, *others)]
+    axes = [_axis(values, *along[place]) for place, values in enumerate(seen)]
+    axes[2:] = [sorted({*axis, *values}) for axis, values in zip(axes[2:], seen[2:], strict=True)]  # too coarse to pass near all of them
     families = np.array(sorted({tuple(math.log2(getattr(shape, name)) for name in others) for shape in group}))
     known = set(group)
     for values in product(*axes):
-        far = np.abs(families - np.log2(values[1:])).sum(axis=1).min() > FAR if others else False
+        far = np.abs(families - np.log2(values[1:])).sum(axis=1).min() > AWAY if others else False
         shape = None if far else _like(group[0], dict(zip((first, *others), values, strict=True)))
         if shape is not None and shape not in known:
             yield shape
 
 
-def _axis(values: Sequence[int], step: float) -> list[int]:
-    """From the least to the largest value by steps, each of at most three binary digits.
+def _axis(values: Collection[int], step: float, beyond: float = 1.0) -> list[int]:
+    """From the least to the largest value, and so many times beyond, by steps, each of at most three binary digits.
 
     >>> _axis([1024, 4096], 0.25)
     [1024, 1280, 1536, 1792, 2048, 2560, 3072, 3584, 4096]
     """
-    low, high = math.log2(min(values)), math.log2(max(values))
+    least, most = min(values) / beyond, max(values) * beyond
+    low, high = math.log2(least), math.log2(most)
     found = {_plain(2 ** (low + step * number)) for number in range(int((high - low) / step + 1e-9) + 1)}
-    return sorted(value for value in found if min(values) <= value <= max(values))
+    return sorted(value for value in found if max(least, 1) <= value <= most)
 
 
 def _plain(value: float) -> int:
@@ -120,7 +127,7 @@ class Estimate:
         errors = np.array(
             [math.log(self.dataset.bsp_us(other)) - self._model(other, form) for other, form in zip(known, best, strict=True)]
         )
-        here, there = (np.log2([[getattr(s, name) for name in s.sizes()] for s in some]) for some in (shapes, known))
+        here, there = (np.log2([[max(getattr(s, name), 0.5) for name in s.sizes()] for s in some]) for some in (shapes, known))
         weights = np.exp(-((here[:, None] - there) ** 2).sum(axis=2) / (2 * REACH**2)) + 1e-12
         model = [self._model(shape, best[place]) for shape, place in zip(shapes, weights.argmax(axis=1), strict=True)]
         return np.asarray(model + weights @ errors / weights.sum(axis=1))

@@ -134,13 +134,25 @@ class Dataset:
 
     @cached_property
     def listed(self) -> tuple[Config, ...]:
-        """The configs of a matrix: those that `tftune search --portfolio` measured at a shape whose own default they are not."""
+        """The configs of a matrix: those that `tftune search --portfolio` measured at a shape whose own default they are not; and at half
+        of those that they are possible for, since what was a default when it was measured may be none now."""
         space, chip = operation(self.op).space, Target.parse(self.target).chip
         found = set()
         for shape in self.matrix:
             own = {space.complete(config) for config in space.defaults(shape, chip)}
-            found |= {config for config, trial in self.outcomes[shape].items() if trial.stage == "matrix" and config not in own}
-        return tuple(sorted(found))
+            found |= self._in_matrix[shape] - own
+        return tuple(sorted(config for config in found if self._is_everywhere(config)))
+
+    @cached_property
+    def _in_matrix(self) -> Mapping[Shape, frozenset[Config]]:
+        """What was measured at each shape of the matrix."""
+        stages = {shape: self.outcomes[shape].items() for shape in self.matrix}
+        return {shape: frozenset(config for config, trial in rows if trial.stage == "matrix") for shape, rows in stages.items()}
+
+    def _is_everywhere(self, config: Config) -> bool:
+        count = sum(config in configs for configs in self._in_matrix.values())
+        possible = (shape for shape in self.matrix if self.why_invalid(shape, config) is None)
+        return len(list(islice(possible, 2 * count + 1))) <= 2 * count
 
     @cached_property
     def matrix(self) -> tuple[Shape, ...]:

@@ -18,6 +18,7 @@ from tftune.kernels.registry import operation
 from tftune.models import plain
 from tftune.models.dataset import Dataset
 from tftune.models.evaluate import Evaluation
+from tftune.models.packed import pack
 from tftune.models.selector import SCHEMA, SHIPPED, digest
 from tftune.models.tree import Tree
 
@@ -83,7 +84,7 @@ def document(trees: Mapping[str, Tree], origin: Provenance) -> dict[str, Any]:
         "arch": Target.parse(origin.target).chip.arch,
         "modelled": origin.bench == "model",
         "space": operation(origin.op).space.digest(),
-        "trees": {mode: tree.to_dict() for mode, tree in trees.items()},
+        "trees": {mode: pack(tree) for mode, tree in trees.items()},
     }
     found: dict[str, Any] = json.loads(json.dumps(content))
     return found | {"sha256": digest(found)}

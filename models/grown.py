@@ -1,19 +1,21 @@
 """The tree of a matrix: grown on the measured shapes and on those between them, whose losses are estimated.
 
-A leaf names a fused config only if measured shapes speak for it: its own, none of which may be known to be no faster than BSP with it,
-and one of which must be faster with confidence; or, where none lies in it, or none of the matrix, those nearest to it, too, of which no
-more may speak against it than for it. An estimate says where to split, and which of the configs that are left loses least.
+A leaf names a fused config only if a measured shape in it, or nearest to one of it, is faster than BSP with confidence with it, and if its
+shapes are on the mean at least LEAST_SPEEDUP times as fast as BSP with it, by the lower bound where that was measured, elsewhere by the
+estimate. A measured shape that is not gets an answer of its own (`train.own_answers`). An estimate also says where to split, and which of
+the configs that are left loses least.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from tftune.kernels.distance import distance
+from tftune.kernels.distance import OTHER_LAYOUT
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.models.between import Estimate, between
@@ -23,15 +25,18 @@ from tftune.models.grow import BARRED, Branch, Grower
 from tftune.models.leaves import distinct, make_leaf, measured, round_between
 from tftune.models.tree import Leaf, Node, Split, Tree
 
-DEPTH = 7
-LEAST_GAIN = 0.2
+DEPTH = 12
+LEAST_GAIN = 0.05
 """Log regret of one measured shape, summed, that a split must save."""
-BETWEEN = 3.0
-"""Weight of all shapes between, relative to that of all measured ones."""
-CAUTION = 0.02
-"""Added to the estimated loss of fused configs: what is 2 % faster by an estimate is not known to be faster."""
+BETWEEN = 10.0
+"""Weight of all shapes between, relative to that of all measured ones: these have answers of their own where a leaf is bad for them."""
+LEAST_SPEEDUP = 1.02
 NEAREST = 3
-"""Measured shapes that speak for or against a config at each shape between."""
+"""Measured shapes that speak for a config at each shape."""
+FAILED = 0.8
+"""The speed-up that what failed counts with."""
+BESIDE = 1.0
+"""Doublings, summed over the sizes, from a leaf to the shapes that its other config is chosen for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +74,31 @@ class Grown:
     def losses(self) -> np.ndarray:
         """[shapes, configs], weighted."""
         data, many = self.dataset, len(self.dataset.shapes)
-        fused = np.array([config.variant != "bsp" for config in self.configs])
-        guessed = Estimate(data).losses(self.shapes, self.configs) + CAUTION * fused
+        guessed = self._guessed
         known = np.array([[data.loss(shape, config) for config in self.configs] for shape in data.shapes])
         known = np.where(self._untried, guessed[:many], known)
         return np.concatenate([known, guessed[many:] * BETWEEN * many / max(len(guessed) - many, 1)])
+
+    @cached_property
+    def _guessed(self) -> np.ndarray:
+        """[shapes, configs]: estimated."""
+        return Estimate(self.dataset).losses(self.shapes, self.configs)
+
+    @cached_property
+    def gains(self) -> np.ndarray:
+        """[shapes, configs]: the logarithm of the speed-up over BSP; its lower bound where it was measured, else estimated."""
+        data, bsp = self.dataset, np.array([config.variant == "bsp" for config in self.configs])
+        found: np.ndarray = self._guessed[:, bsp].min(axis=1)[:, None] - self._guessed
+        for row, shape in enumerate(data.shapes):
+            for column, config in enumerate(self.configs):
+                if config in data.outcomes[shape] and not bsp[column]:
+                    found[row, column] = math.log(max(data.speedup_low(shape, config), FAILED))
+        return found
+
+    @cached_property
+    def possible(self) -> np.ndarray:
+        """[shapes, configs]: what the rules allow."""
+        return np.array([[self.dataset.why_invalid(shape, config) is None for config in self.configs] for shape in self.shapes])
 
     @cached_property
     def _untried(self) -> np.ndarray:
@@ -103,27 +128,46 @@ class Grown:
         return Split(told[branch.feature], round_between(*branch.between), below, above)
 
     def _leaf(self, rows: np.ndarray) -> Leaf:
-        """The config that loses least over these shapes, of those that the measured ones speak for."""
-        members, witnesses = rows[rows < len(self.dataset.shapes)], self._witnesses(rows)
-        against, sure = self.barred[witnesses].sum(axis=0), self.sure[witnesses]
-        spoken_for = sure.any(axis=0) & (against <= sure.sum(axis=0)) & ~self.barred[members].any(axis=0)
-        totals = np.where(spoken_for, self.losses[rows].sum(axis=0), np.inf)
-        config = self.configs[int(totals.argmin())]
-        shapes = [self.dataset.shapes[place] for place in witnesses]
-        held = [shape for shape in shapes if config.variant == "bsp" or self.dataset.allowed(shape, config)]
-        return make_leaf(self.dataset, held, self.configs, config, rows=len(members))
+        """The config that loses least over these shapes, of those that are spoken for; and the one of its variant that does where its
+        rules stand against it nearby."""
+        members, bsp = rows[rows < len(self.dataset.shapes)], np.array([config.variant == "bsp" for config in self.configs])
+        near = np.unique(np.concatenate([members, *(self._nearest[place] for place in rows)]))
+        gained = self.gains[rows].mean(axis=0) >= math.log(LEAST_SPEEDUP)
+        spoken_for = bsp | (self.sure[near].any(axis=0) & gained)
+        chosen = int(np.where(spoken_for, self.losses[rows].sum(axis=0), np.inf).argmin())
+        config = self.configs[chosen]
+        evidence = members if self.sure[members, chosen].any() else near
+        asked = [self.dataset.shapes[place] for place in evidence]
+        held = [shape for shape, sure in zip(asked, self.sure[evidence, chosen], strict=True) if sure]
+        leaf = make_leaf(self.dataset, held, self.configs, config, rows=len(members), asked=len(asked), nearby=evidence is near)
+        return replace(leaf, otherwise=None if leaf.abstains else self._otherwise(rows, chosen, spoken_for))
 
-    def _witnesses(self, rows: np.ndarray) -> np.ndarray:
-        """The measured shapes of a leaf; where none of them is of the matrix, so that few of the configs were tried there, those nearest
-        to its shapes, too."""
-        members, matrix = rows[rows < len(self.dataset.shapes)], set(self.dataset.matrix or self.dataset.shapes)
-        if any(self.dataset.shapes[place] in matrix for place in members):
-            return members
-        return np.unique(np.concatenate([members, *(self._nearest[place] for place in rows)]))
+    def _otherwise(self, rows: np.ndarray, chosen: int, spoken_for: np.ndarray) -> Config | None:
+        """Of the configs of the same variant the one that loses least where this one is impossible, in and beside the leaf."""
+        beside = (self._far[:, rows].min(axis=1) <= BESIDE) & ~self.possible[:, chosen]
+        alike = spoken_for & [config.variant == self.configs[chosen].variant for config in self.configs]
+        helps = alike & self.possible[beside].any(axis=0)
+        totals = np.where(helps, self._guessed[beside].sum(axis=0), np.inf)
+        return self.configs[int(totals.argmin())] if helps.any() else None
+
+    @cached_property
+    def _far(self) -> np.ndarray:
+        """[shapes, shapes]: how far two shapes are apart (`kernels.distance`)."""
+        fields = [shape.to_dict() for shape in self.shapes]
+        found = np.zeros((len(fields), len(fields)))
+        for name, value in fields[0].items():
+            column = np.array([shape[name] for shape in fields])
+            if isinstance(value, int):
+                column = np.log2(np.maximum(column, 0.5))
+                found += np.abs(column[:, None] - column)
+            else:
+                found += OTHER_LAYOUT * (column[:, None] != column)
+        return found
 
     @cached_property
     def _nearest(self) -> np.ndarray:
         """[shapes, NEAREST]: the numbers of measured shapes, of the matrix where there is one; itself, where it is one of them."""
-        data, matrix = self.dataset, set(self.dataset.matrix or self.dataset.shapes)
-        far = np.array([[distance(shape, other) if other in matrix else np.inf for other in data.shapes] for shape in self.shapes])
+        matrix = set(self.dataset.matrix or self.dataset.shapes)
+        listed = np.array([shape in matrix for shape in self.dataset.shapes])
+        far = np.where(listed, self._far[:, : len(listed)], np.inf)
         return np.argsort(far, axis=1, kind="stable")[:, :NEAREST]

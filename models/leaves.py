@@ -57,33 +57,45 @@ def best_bsp(dataset: Dataset, shapes: Sequence[Shape]) -> Config:
     return min(forms, key=lambda form: (-len(valid[form]), total_loss(dataset, valid[form], form)))
 
 
-def make_leaf(dataset: Dataset, shapes: Sequence[Shape], configs: Sequence[Config], config: Config, rows: int | None = None) -> Leaf:
-    """The leaf that names this config for these shapes, and says why. `rows`: how many of them end there, where it is not all."""
+def make_leaf(
+    dataset: Dataset,
+    shapes: Sequence[Shape],
+    configs: Sequence[Config],
+    config: Config,
+    *,
+    rows: int | None = None,
+    asked: int | None = None,
+    nearby: bool = False,
+) -> Leaf:
+    """The leaf that names this config for these shapes, and says why. `rows`: how many of them end there, and `asked`: how many were asked
+    that these are of, where it is not all; `nearby`: whether some of them end elsewhere."""
     worst = max(dataset.loss(shape, config) for shape in shapes)
     low = None if config.variant == "bsp" else min(dataset.speedup_low(shape, config) for shape in shapes)
+    count = f"{len(shapes)} of {asked}" if asked not in (None, len(shapes)) else str(len(shapes))
+    on = f"{count} training shape{'s' * (count != '1')}{' nearby' * nearby}"
     return Leaf(
         config=config,
         bsp=best_bsp(dataset, shapes),
         rows=len(shapes) if rows is None else rows,
         worst_regret=round(math.exp(worst), 4),
         speedup_low=None if low is None else round(low, 4),
-        reason=_reason(dataset, shapes, configs, config, low) + " nearby" * (rows == 0),
+        reason=_reason(dataset, shapes, configs, config, low, on),
         kernel_hash=dataset.kernels[config.variant],
     )
 
 
-def _reason(dataset: Dataset, shapes: Sequence[Shape], configs: Sequence[Config], config: Config, low: float | None) -> str:
-    how, count = ("predicted" if dataset.bench == "model" else "measured"), f"{len(shapes)} training shape{'s' if len(shapes) > 1 else ''}"
+def _reason(dataset: Dataset, shapes: Sequence[Shape], configs: Sequence[Config], config: Config, low: float | None, on: str) -> str:
+    how = "predicted" if dataset.bench == "model" else "measured"
     if low is not None:
-        return f"{config.variant} is {how} to be at least {low:.2f} times as fast as BSP on {count}"
+        return f"{config.variant} is {how} to be at least {low:.2f} times as fast as BSP on {on}"
     rivals = {rival: _unguarded_loss(dataset, shapes, rival) for rival in configs if rival.variant != "bsp"}
     rival = min(rivals, key=rivals.__getitem__, default=None)
     if rival is None or rivals[rival] >= total_loss(dataset, shapes, config):
-        return f"BSP is {how} to be the fastest on {count}"
+        return f"BSP is {how} to be the fastest on {on}"
     worst = min(dataset.speedup_low(shape, rival) for shape in shapes)
-    return (
-        f"{rival.variant} may be faster, but the lower bound of its speed-up over BSP is {worst:.2f} on one of {count}: BSP until it is 1"
-    )
+    if worst >= 1:
+        return f"{rival.variant} is faster on {on}, but not expected to be on the mean of the shapes between"
+    return f"{rival.variant} may be faster, but the lower bound of its speed-up over BSP is {worst:.2f} on one of {on}: BSP until it is 1"
 
 
 def _unguarded_loss(dataset: Dataset, shapes: Sequence[Shape], config: Config) -> float:

@@ -19,6 +19,8 @@ from typing import Any
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.source import ROOT
+from tftune.kernels.space import Config
+from tftune.models.packed import unpack
 from tftune.models.tree import Leaf, Node, Tree
 from tftune.models.validity import stamp
 
@@ -129,8 +131,9 @@ def compiled(tree: Tree) -> Find:
 
 def module(document: Mapping[str, Any]) -> str:
     """The Python module of an artifact's document: the trees, what they answer, and the checks without which they may not."""
-    trees = {mode: Tree.from_dict(values) for mode, values in document["trees"].items()}
-    configs = {mode: [leaf.config.to_dict() for leaf in tree.answers()] for mode, tree in trees.items()}
+    trees = {mode: unpack(values) for mode, values in document["trees"].items()}
+    numbers = {config: number for number, config in enumerate(sorted({c for t in trees.values() for a in t.answers() for c in _named(a)}))}
+    answers = {mode: [tuple(numbers[config] for config in _named(leaf)) for leaf in tree.answers()] for mode, tree in trees.items()}
     kernels = {leaf.config.variant: leaf.kernel_hash for tree in trees.values() for leaf in tree.answers() if not leaf.abstains}
     used = sorted({n.id for text in expressions(document["op"]).values() for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)})
     imports = [name for name in used if hasattr(math, name)]
@@ -145,7 +148,10 @@ def module(document: Mapping[str, Any]) -> str:
         *(f"{name.upper()} = {document[name]!r}" for name in ("op", "target", "arch", "modelled", "sha256")),
         f"TRITON = {stamp(document).get('triton', '')!r}",
         f"KERNELS = {kernels!r}",
-        *_configs(configs),
+        "CONFIGS = [",
+        *(f"    {config.to_dict()!r}," for config in numbers),
+        "]",
+        f"ANSWERS = {answers!r}",
         "",
         *(function(mode, tree) for mode, tree in trees.items()),
         f"FIND = {{{', '.join(f'{mode!r}: {mode}' for mode in trees)}}}",
@@ -154,30 +160,27 @@ def module(document: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _configs(configs: Mapping[str, list[dict[str, Any]]]) -> Iterator[str]:
-    yield "CONFIGS = {"
-    for mode, answers in configs.items():
-        yield f"    {mode!r}: ["
-        yield from (f"        {answer!r}," for answer in answers)
-        yield "    ],"
-    yield "}"
+def _named(leaf: Leaf) -> tuple[Config, ...]:
+    """The config of a leaf, and that for shapes which it does not fit."""
+    return (leaf.config,) if leaf.otherwise is None else (leaf.config, leaf.otherwise)
 
 
 _CHOOSE = '''
-def choose(s, mode, target, kernels, triton, allow_modelled=False):
+def choose(s, mode, target, kernels, triton, allow_modelled=False, fits=lambda config: True):
     """The config for the shape `s` in this mode ("graph" or "eager") as a dict, or None where BSP is the answer.
 
     `s` has the fields and properties that the functions above read, as tftune.AllGatherGemm does (`key`: the operation's name and
     the values of all fields). The caller says what it runs: the
     `target`, the hash of each variant's source in `kernels` (tftune.kernels.source.kernel_hash) and the version of `triton`; where
-    these are not those of the times, nothing fused is chosen. Whether the config fits the shape is for tftune's rules to say.
+    these are not those of the times, nothing fused is chosen. Whether a config fits the shape is for tftune's rules to say: `fits` is
+    asked, and where it says no, a leaf's other config is tried.
     """
     leaf = FIND[mode](s) if mode in FIND and target == TARGET and allow_modelled >= MODELLED else None
-    if leaf is None:
+    if leaf is None or (TRITON and triton.split(".")[:2] != TRITON.split(".")[:2]):
         return None
-    config = CONFIGS[mode][leaf]
-    sound = config["variant"] != "bsp" and kernels.get(config["variant"]) == KERNELS[config["variant"]]
-    return config if sound and (not TRITON or triton.split(".")[:2] == TRITON.split(".")[:2]) else None
+    configs = [CONFIGS[number] for number in ANSWERS[mode][leaf]]
+    sound = [c for c in configs if c["variant"] != "bsp" and kernels.get(c["variant"]) == KERNELS[c["variant"]]]
+    return next((config for config in sound if fits(config)), None)
 '''
 
 

@@ -22,10 +22,11 @@ from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config
 from tftune.models import validity
 from tftune.models.features import names, vector
+from tftune.models.packed import unpack
 from tftune.models.plain import FAR, Find, compiled
 from tftune.models.tree import Leaf, Tree
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the artifact's form; raised when a field changes its meaning."""
 SHIPPED = Path(__file__).parent / "artifacts"
 """Where the artifacts are that come with tftune."""
@@ -112,7 +113,7 @@ def parse_artifact(document: Mapping[str, Any], name: str = "the artifact") -> A
         if not all(isinstance(version, str) for version in validity.stamp(document).values()) or document["bench"] not in BENCHES:
             raise TypeError(f"its times are of {document['bench']!r}, with {dict(validity.stamp(document))}")
         op = operation(document["op"]).name
-        trees = {mode: Tree.from_dict(tree) for mode, tree in document["trees"].items()}
+        trees = {mode: unpack(tree) for mode, tree in document["trees"].items()}
         for mode, tree in trees.items():
             if (tree.op, tree.mode) != (op, mode) or mode not in MODES:
                 raise ValueError(f"it has a tree of {tree.op} in mode {tree.mode!r} under {mode!r}")
@@ -120,7 +121,7 @@ def parse_artifact(document: Mapping[str, Any], name: str = "the artifact") -> A
         return Artifact(op, Target.parse(document["target"]), document["bench"], trees, document)
     except KeyError as error:
         raise ValueError(f"{name} lacks {error}; run `tftune export` to write it again") from error
-    except (TypeError, AttributeError) as error:
+    except (TypeError, AttributeError, IndexError) as error:
         raise ValueError(f"{name} has an unexpected form ({error}); run `tftune export` to write it again") from error
     except ValueError as error:
         raise ValueError(f"{name} does not fit this tftune: {error}") from error
@@ -255,19 +256,18 @@ class Selector:
         if why := self._why_not(artifact, shape, mode):
             return Selection(_bsp(shape, artifact.target), "fallback", why)
         leaf, _ = _leaf(artifact, shape, mode)
-        if why := self._why_unusable(artifact, leaf, shape):
-            return Selection(_bsp(shape, artifact.target, leaf), "fallback", why)
-        config = _bsp(shape, artifact.target, leaf) if leaf.abstains else leaf.config
-        return Selection(config, "modelled" if artifact.modelled else "measured", leaf.reason)
-
-    def _why_unusable(self, artifact: Artifact, leaf: Leaf, shape: Shape) -> str | None:
-        """The sentence for which a fused leaf may not serve this shape, or None. An abstaining leaf always may: it says BSP."""
+        source: Source = "modelled" if artifact.modelled else "measured"
         if leaf.abstains:
-            return None
+            return Selection(_bsp(shape, artifact.target, leaf), source, leaf.reason)
         if why := self._why_stale(artifact, leaf):
-            return why
+            return Selection(_bsp(shape, artifact.target, leaf), "fallback", why)
         why = _why_invalid(shape, leaf.config, artifact.target)
-        return f"{leaf.config} does not fit {shape}: {why}" if why else None
+        if why is None:
+            return Selection(leaf.config, source, leaf.reason)
+        said = f"{leaf.config} does not fit {shape}: {why}"
+        if leaf.otherwise is None or _why_invalid(shape, leaf.otherwise, artifact.target):
+            return Selection(_bsp(shape, artifact.target, leaf), "fallback", said)
+        return Selection(leaf.otherwise, source, f"{said}; this is the next best nearby")
 
     def _why_stale(self, artifact: Artifact, leaf: Leaf) -> str | None:
         """The sentence for which a fused leaf's times do not hold for this machine or the installed source, or None."""

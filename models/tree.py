@@ -12,10 +12,6 @@ OWN = "this very shape was measured"
 """The only step to an answer that is not in the tree."""
 
 
-OWN_FIELDS = ("config", "bsp", "speedup_low", "kernel_hash")
-"""What is written of such an answer: all else follows."""
-
-
 @dataclass(frozen=True)
 class Leaf:
     """What to run for the shapes that end here."""
@@ -32,28 +28,19 @@ class Leaf:
     reason: str
     kernel_hash: str
     """Of `config`'s variant, as it was measured."""
+    otherwise: Config | None = None
+    """Of the same variant, for shapes that `config` does not fit."""
 
     @property
     def abstains(self) -> bool:
         return self.config.variant == "bsp"
 
     def to_dict(self) -> dict[str, Any]:
+        also = {} if self.otherwise is None else {"otherwise": self.otherwise.to_dict()}
         return {
-            "config": self.config.to_dict(), "bsp": self.bsp.to_dict(), "rows": self.rows, "worst_regret": self.worst_regret,
+            "config": self.config.to_dict(), **also, "bsp": self.bsp.to_dict(), "rows": self.rows, "worst_regret": self.worst_regret,
             "speedup_low": self.speedup_low, "reason": self.reason, "kernel_hash": self.kernel_hash,
         }  # fmt: skip
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Leaf:
-        """Raises KeyError or TypeError where a part is missing, unknown, or of another kind."""
-        leaf = cls(**{**values, "config": Config.from_dict(values["config"]), "bsp": Config.from_dict(values["bsp"])})
-        knobs = [value for config in (leaf.config, leaf.bsp) for value in config.to_dict().values()]
-        texts, numbers = (leaf.reason, leaf.kernel_hash), (leaf.rows, leaf.worst_regret, leaf.speedup_low or 0)
-        if not all(isinstance(v, str | int) for v in knobs) or not all(isinstance(v, str) for v in texts) or not leaf.reason:
-            raise TypeError(f"a leaf holds {dict(values)}")
-        if not all(isinstance(v, int | float) for v in numbers):
-            raise TypeError(f"a leaf holds the numbers {numbers}")
-        return leaf
 
 
 @dataclass(frozen=True)
@@ -65,20 +52,8 @@ class Split:
     below: Node
     above: Node
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"feature": self.feature, "threshold": self.threshold, "below": self.below.to_dict(), "above": self.above.to_dict()}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Split:
-        return cls(values["feature"], float(values["threshold"]), node(values["below"]), node(values["above"]))
-
 
 Node = Leaf | Split
-
-
-def node(values: Mapping[str, Any]) -> Node:
-    """The leaf or split of such a mapping; raises KeyError, TypeError or ValueError where it is neither."""
-    return Split.from_dict(values) if "feature" in values else Leaf.from_dict(values)
 
 
 @dataclass(frozen=True)
@@ -114,33 +89,12 @@ class Tree:
         """The features that its splits ask for."""
         return _features(self.root)
 
-    def to_dict(self) -> dict[str, Any]:
-        measured = {name: list(values) for name, values in self.measured}
-        own = [{"shape": list(shape), **{name: leaf.to_dict()[name] for name in OWN_FIELDS}} for shape, leaf in self.own]
-        return {"op": self.op, "mode": self.mode, "measured": measured, "root": self.root.to_dict(), "own": own}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Tree:
-        measured = tuple((name, tuple(seen)) for name, seen in sorted(values["measured"].items()))
-        return cls(values["op"], values["mode"], node(values["root"]), measured, tuple(map(_own, values.get("own", []))))
-
 
 def own_leaf(config: Config, bsp: Config, speedup_low: float | None, kernel_hash: str) -> Leaf:
     """The answer of a single shape: the fastest that is known there."""
     over = "" if speedup_low is None else f", at least {speedup_low:.2f} times as fast as BSP"
     label = "BSP" if config.variant == "bsp" else config.variant
     return Leaf(config, bsp, 1, 1.0, speedup_low, f"{label} is the fastest known on this very shape{over}", kernel_hash)
-
-
-def _own(values: Mapping[str, Any]) -> tuple[tuple[int | str, ...], Leaf]:
-    """One answer of `Tree.own`; raises KeyError or TypeError where it is none."""
-    shape, parts = tuple(values["shape"]), {name: value for name, value in values.items() if name != "shape"}
-    config, bsp = (Config.from_dict(parts.pop(name)) for name in ("config", "bsp"))
-    leaf = own_leaf(config, bsp, **parts)
-    Leaf.from_dict(leaf.to_dict())  # raises where a part is of another kind
-    if not shape or not all(isinstance(value, int | str) for value in shape):
-        raise TypeError(f"a shape of its own holds {shape}")
-    return shape, leaf
 
 
 def walk(at: Node, features: Mapping[str, float]) -> tuple[Leaf, tuple[str, ...]]:

@@ -14,6 +14,7 @@ from tftune.fitting import choose, fit, sources
 from tftune.kernels.registry import operation
 from tftune.kernels.source import kernel_hash
 from tftune.models.export import provenance
+from tftune.models.packed import pack
 from tftune.models.selector import SHIPPED, Selector, read_artifact
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,7 +66,7 @@ def test_a_shipped_artifact_is_measured_current_and_of_these_rows(path: Path) ->
     again = provenance(found.datasets, found.evaluations, document["build"])
     assert (again.rows, again.rows_digest) == (document["rows"], document["rows_digest"])
     assert json.loads(json.dumps({mode: found.to_dict() for mode, found in found.evaluations.items()})) == document["held_out"]
-    assert {mode: json.loads(json.dumps(tree.to_dict())) for mode, tree in found.trees.items()} == document["trees"]
+    assert {mode: json.loads(json.dumps(pack(tree))) for mode, tree in found.trees.items()} == document["trees"]
     assert path.stat().st_size < 100_000
 
 

@@ -26,7 +26,7 @@ STANDARD_LIBRARY_ONLY = (
     *(f"kernels/*/{name}.py" for name in ("__init__", "space", "sets", "features", "timeline")),
     "db/trial.py",
     "db/target.py",
-    *(f"models/{name}.py" for name in ("selector", "features", "tree", "plain", "validity")),
+    *(f"models/{name}.py" for name in ("selector", "features", "tree", "packed", "plain", "validity")),
 )
 """A server that only selects loads these and nothing else."""
 

@@ -22,6 +22,7 @@ from tftune.kernels.space import Config
 from tftune.models import plain
 from tftune.models.export import Provenance, document, export, write
 from tftune.models.features import names, vector
+from tftune.models.packed import unpack
 from tftune.models.selector import SHIPPED, Selector, parse_artifact, read_artifact
 from tftune.models.tree import Leaf, Split, Tree, own_leaf
 
@@ -47,7 +48,8 @@ def trees(draw: Callable[[Any], Any], shapes: list[AllGatherGemm], depth: int = 
 
     def node(left: int) -> Any:
         if not left or draw(st.integers(0, 5)) == 0:
-            return Leaf(Config("push", block_m=64), BSP, 1, 1.0, 1.5, str(next(numbers)), "x")
+            otherwise = draw(st.sampled_from([None, *PUSHES]))
+            return Leaf(Config("push", block_m=64), BSP, 1, 1.0, 1.5, f"{next(numbers)}: 1.50 times", "x", otherwise)
         feature = draw(st.sampled_from(names(OP)))
         value = features(draw(st.sampled_from(shapes)))[feature]
         beside = draw(st.sampled_from([value, math.nextafter(value, -math.inf), math.nextafter(value, math.inf), value - 1, value + 1]))
@@ -63,7 +65,7 @@ def test_json_function_and_module_agree_at_every_threshold(data: Any) -> None:
     own = {shape.key[1:]: own_leaf(PUSHES[number % 2], BSP, 1.5, str(number)) for number, shape in enumerate(shapes[::3])}
     tree = replace(data.draw(trees(shapes)), own=tuple(own.items()) if data.draw(st.booleans()) else ())
     content = json.loads(json.dumps(document({"graph": tree}, MODULE)))
-    again, module = Tree.from_dict(content["trees"]["graph"]), dict[str, Any]()
+    again, module = unpack(content["trees"]["graph"]), dict[str, Any]()
     exec(plain.module(content), module)
     find, leaves = plain.compiled(tree), list(tree.answers())
     for shape in shapes:
@@ -72,7 +74,8 @@ def test_json_function_and_module_agree_at_every_threshold(data: Any) -> None:
         answer = tree.answer(shape.key[1:], features(shape))[0]
         assert leaves[number] == answer == again.answer(shape.key[1:], features(shape))[0]
         assert answer == own.get(shape.key[1:], answer) or not tree.own
-        assert module["CONFIGS"]["graph"][number] == leaves[number].config.to_dict()
+        named = [module["CONFIGS"][place] for place in module["ANSWERS"]["graph"][number]]
+        assert named == [config.to_dict() for config in (answer.config, answer.otherwise) if config is not None]
 
 
 @given(SHAPES, st.sampled_from(["m", "n", "k"]), st.sampled_from([-1, 0, 1]))

@@ -14,11 +14,13 @@ import pytest
 from tftune.db.trial import Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.chips import H200
 from tftune.kernels.space import Config
 from tftune.models import selector as module
 from tftune.models.dataset import load
 from tftune.models.export import document, provenance
 from tftune.models.features import names, vector
+from tftune.models.packed import unpack
 from tftune.models.selector import Selector, digest, load_artifact, parse_artifact, read_artifact
 from tftune.models.train import train
 from tftune.models.tree import Leaf, Split, Tree
@@ -51,7 +53,7 @@ def edited(content: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def test_it_answers_as_the_tree(content: dict[str, Any]) -> None:
-    tree, variants = replace(Tree.from_dict(content["trees"]["graph"]), own=()), set()
+    tree, variants = replace(unpack(content["trees"]["graph"]), own=()), set()
     selector = Selector(replace(parse_artifact(content), trees={"graph": tree}))
     for shape in SHAPES:
         leaf, steps = tree.walk(dict(zip(names(OP), vector(OP, shape), strict=True)))
@@ -64,7 +66,7 @@ def test_it_answers_as_the_tree(content: dict[str, Any]) -> None:
 
 def test_a_shape_of_its_own_is_answered_before_the_tree(content: dict[str, Any], selector: Selector) -> None:
     """One leaf abstains for two shapes, of which one is faster by push for sure."""
-    tree = Tree.from_dict(content["trees"]["graph"])
+    tree = unpack(content["trees"]["graph"])
     assert tree.own
     for values, leaf in tree.own:
         shape = AllGatherGemm(*values)
@@ -134,7 +136,7 @@ def test_a_stale_kernel_disables_exactly_its_leaves(content: dict[str, Any], sel
     """Two fused leaves, pull below and push above; the source of push has changed since."""
     push = selector.select(LARGE).config
     assert push.variant == "push"
-    leaf = next(leaf for leaf in Tree.from_dict(content["trees"]["graph"]).leaves() if leaf.config == push)
+    leaf = next(leaf for leaf in unpack(content["trees"]["graph"]).leaves() if leaf.config == push)
     pull = replace(leaf, config=SPACE.complete(Config("pull")), kernel_hash=content["kernels"]["pull"])
     root = Split("m", 2048.0, pull, replace(leaf, kernel_hash="0" * 12))
     artifact = replace(parse_artifact(content), trees={"graph": Tree(OP, "graph", root, ())})
@@ -147,11 +149,38 @@ def test_a_stale_kernel_disables_exactly_its_leaves(content: dict[str, Any], sel
 
 def test_a_config_that_breaks_a_rule_here_or_is_unknown(content: dict[str, Any], selector: Selector) -> None:
     push = selector.select(LARGE).config
-    leaf = next(leaf for leaf in Tree.from_dict(content["trees"]["graph"]).leaves() if leaf.config == push)
+    leaf = next(leaf for leaf in unpack(content["trees"]["graph"]).leaves() if leaf.config == push)
     for config, says in ((push, "block_m must not exceed M"), (Config("push", warp_speed=9), "has no knob 'warp_speed'")):
         artifact = replace(parse_artifact(content), trees={"graph": Tree(OP, "graph", replace(leaf, config=config), ())})
         found = Selector(artifact).select(replace(LARGE, m=1))
         assert found.config.variant == "bsp" and says in found.reason and found.source == "fallback"
+
+
+def test_where_the_config_does_not_fit_the_other_one_of_its_leaf_answers(content: dict[str, Any], selector: Selector) -> None:
+    push = selector.select(LARGE).config
+    leaf = next(leaf for leaf in unpack(content["trees"]["graph"]).leaves() if leaf.config == push)
+    small = next(c for c in SPACE.defaults(replace(LARGE, m=1), H200) if c.variant == "push")
+    artifact = replace(parse_artifact(content), trees={"graph": Tree(OP, "graph", replace(leaf, otherwise=SPACE.complete(small)), ())})
+    found = Selector(artifact).select(replace(LARGE, m=1))
+    assert (found.config, found.source) == (SPACE.complete(small), "measured")
+    assert "does not fit" in found.reason and "block_m must not exceed M" in found.reason and "the next best nearby" in found.reason
+    assert Selector(artifact).select(LARGE).config == push
+    neither = replace(artifact, trees={"graph": Tree(OP, "graph", replace(leaf, otherwise=push), ())})
+    assert Selector(neither).select(replace(LARGE, m=1)).config.variant == "bsp"
+
+
+@pytest.mark.parametrize("number", [-1, 99, "0", None, 1.0])
+def test_a_leaf_that_names_no_config_of_the_table_is_refused(content: dict[str, Any], number: object) -> None:
+    tree = json.loads(json.dumps(content["trees"]["graph"]))
+    at = tree["root"]
+    while "below" in at:
+        at = at["below"]
+    for name in ("config", "bsp", "reason"):
+        kept, at[name] = at[name], number
+        with pytest.raises(ValueError, match="a leaf names entry"):
+            parse_artifact({**content, "trees": {"graph": tree}})
+        at[name] = kept
+    parse_artifact({**content, "trees": {"graph": tree}})
 
 
 def test_restricted_to_bsp(selector: Selector) -> None:
@@ -194,8 +223,8 @@ def test_an_edited_file(tmp_path: Path, content: dict[str, Any]) -> None:
 
 
 def test_a_newer_and_an_older_schema(tmp_path: Path, content: dict[str, Any]) -> None:
-    assert "has schema 99, and this tftune reads schema 1; upgrade tftune" in broken(tmp_path, json.dumps(edited(content, schema=99)))
-    assert "has schema 0, and this tftune reads schema 1; run `tftune export` again" in broken(
+    assert "has schema 99, and this tftune reads schema 2; upgrade tftune" in broken(tmp_path, json.dumps(edited(content, schema=99)))
+    assert "has schema 0, and this tftune reads schema 2; run `tftune export` again" in broken(
         tmp_path, json.dumps(edited(content, schema=0))
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -20,7 +21,8 @@ from tftune.models import train as training
 from tftune.models.dataset import Dataset, load
 from tftune.models.features import names, vector
 from tftune.models.leaves import distinct, make_leaf, round_between
-from tftune.models.train import choose, train
+from tftune.models.packed import pack, unpack
+from tftune.models.train import choose, own_answers, train
 from tftune.models.tree import Leaf, Node, Split, Tree
 
 OP = "all_gather_gemm"
@@ -152,7 +154,16 @@ def test_a_measured_shape_is_answered_by_what_was_the_fastest_there() -> None:
     leaf, steps = tree.answer(first.key[1:], features(first))
     assert (leaf.config, leaf.speedup_low, steps) == (staged, 1.5625, ("this very shape was measured",)) and "at least 1.56" in leaf.reason
     assert tree.answer(second.key[1:], features(second)) == tree.walk(features(second))
-    assert Tree.from_dict(tree.to_dict()) == tree
+    assert unpack(json.loads(json.dumps(pack(tree)))) == tree
+
+
+def test_a_shape_that_was_only_searched_and_is_slower_with_what_its_leaf_names_is_answered_by_bsp() -> None:
+    first, second = paper()[9:11]
+    rows = [measured(shape, BSP, (100.0,) * 3) for shape in (first, second)] + [measured(first, PUSH, (60.0,) * 3, (100.0,) * 3)]
+    rows += [measured(second, PUSH, (101.0,) * 3, (100.0,) * 3)]
+    dataset = load([replace(row, stage="search") if row.shape == second else row for row in rows], OP, "h200x8", "graph", "node")
+    leaf = Leaf(PUSH, BSP, 2, 1.0, 1.6, "push", "code")
+    assert [(shape, own.config) for shape, own in own_answers(dataset, Tree(OP, "graph", leaf, ()))] == [(second.key[1:], BSP)]
 
 
 def test_the_reason_names_the_rival_and_the_next_best_may_win() -> None:
@@ -175,7 +186,7 @@ def test_what_was_measured_is_written_down(tree: Tree) -> None:
 
 
 def test_a_tree_survives_its_dictionary(tree: Tree) -> None:
-    assert Tree.from_dict(tree.to_dict()) == tree
+    assert unpack(json.loads(json.dumps(pack(tree)))) == tree
 
 
 @given(st.floats(-1e9, 1e9), st.floats(-1e9, 1e9), st.sampled_from([(0.25, 0.75), (0.0, 0.25), (0.75, 1.0)]))

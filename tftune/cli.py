@@ -135,11 +135,12 @@ def train(op: Op, target: TargetName = None, bench: BenchName = None, db: Db = D
     from tftune.console import print_json
     from tftune.explain import tree_text
     from tftune.fitting import fit
+    from tftune.models.packed import pack
 
     found = fit(_source(op, target, bench, db))
     word = tables.BENCH_WORDS[found.source.bench]
     if as_json:
-        modes = {m: {"tree": tree.to_dict(), "held_out": found.evaluations[m].to_dict()} for m, tree in found.trees.items()}
+        modes = {m: {"tree": pack(tree), "held_out": found.evaluations[m].to_dict()} for m, tree in found.trees.items()}
         return print_json({"op": op, "target": found.source.target, "bench": found.source.bench, "times": word, "modes": modes})
     for mode, tree in found.trees.items():
         data = found.datasets[mode]

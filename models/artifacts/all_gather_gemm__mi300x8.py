@@ -8,27 +8,18 @@ OP = 'all_gather_gemm'
 TARGET = 'mi300x8'
 ARCH = 'gfx942'
 MODELLED = True
-SHA256 = '1992424e8b2fcd3c9d549ce02a0b59c4c81eff1b37e8171fa2bd5121a50d2759'
+SHA256 = '06dc648465b8ae8cf14fdd982e623c7b6313915b6a6474eb65e274d65fd83d52'
 TRITON = '3.7.1'
-KERNELS = {'push': '7b43b63bbc74'}
-CONFIGS = {
-    'graph': [
-        {'variant': 'push', 'block_k': 256, 'block_m': 16, 'block_n': 64, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 1024, 'loads': 'pointer', 'num_stages': 2, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'dynamic', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
-        {'variant': 'push', 'block_k': 128, 'block_m': 16, 'block_n': 64, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 4, 'order': 'group', 'rows_per_flag': 16, 'schedule': 'dynamic', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
-        {'variant': 'push', 'block_k': 64, 'block_m': 32, 'block_n': 128, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
-        {'variant': 'bsp', 'form': 'local_transpose'},
-    ],
-    'eager': [
-        {'variant': 'push', 'block_k': 256, 'block_m': 16, 'block_n': 64, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 1024, 'loads': 'pointer', 'num_stages': 2, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'dynamic', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
-        {'variant': 'push', 'block_k': 128, 'block_m': 16, 'block_n': 64, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 4, 'order': 'group', 'rows_per_flag': 16, 'schedule': 'dynamic', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
-        {'variant': 'push', 'block_k': 64, 'block_m': 32, 'block_n': 128, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
-        {'variant': 'push', 'block_k': 64, 'block_m': 64, 'block_n': 128, 'comm_programs': 32, 'group_m': 1, 'k_per_flag': 256, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 64, 'schedule': 'static', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 8},
-        {'variant': 'bsp', 'form': 'gather_copy'},
-        {'variant': 'bsp', 'form': 'gather_copy'},
-        {'variant': 'bsp', 'form': 'gather_copy'},
-        {'variant': 'bsp', 'form': 'local_transpose'},
-    ],
-}
+KERNELS = {'push': '10b59a5b48f2'}
+CONFIGS = [
+    {'variant': 'bsp', 'form': 'gather_copy'},
+    {'variant': 'bsp', 'form': 'local_transpose'},
+    {'variant': 'push', 'block_k': 64, 'block_m': 32, 'block_n': 128, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
+    {'variant': 'push', 'block_k': 64, 'block_m': 64, 'block_n': 128, 'comm_programs': 32, 'group_m': 1, 'k_per_flag': 256, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 64, 'schedule': 'static', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 8},
+    {'variant': 'push', 'block_k': 128, 'block_m': 16, 'block_n': 64, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 4, 'order': 'group', 'rows_per_flag': 16, 'schedule': 'dynamic', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
+    {'variant': 'push', 'block_k': 256, 'block_m': 16, 'block_n': 64, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 1024, 'loads': 'pointer', 'num_stages': 2, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'dynamic', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
+]
+ANSWERS = {'graph': [(5,), (4,), (2,), (1,)], 'eager': [(5,), (4,), (2,), (3,), (0,), (0,), (0,), (1,)]}
 
 def graph(s):
     m, n, k, world, dtype, shard, b_layout = s.m, s.n, s.k, s.world, s.dtype, s.shard, s.b_layout
@@ -88,17 +79,18 @@ def eager(s):
 
 FIND = {'graph': graph, 'eager': eager}
 
-def choose(s, mode, target, kernels, triton, allow_modelled=False):
+def choose(s, mode, target, kernels, triton, allow_modelled=False, fits=lambda config: True):
     """The config for the shape `s` in this mode ("graph" or "eager") as a dict, or None where BSP is the answer.
 
     `s` has the fields and properties that the functions above read, as tftune.AllGatherGemm does (`key`: the operation's name and
     the values of all fields). The caller says what it runs: the
     `target`, the hash of each variant's source in `kernels` (tftune.kernels.source.kernel_hash) and the version of `triton`; where
-    these are not those of the times, nothing fused is chosen. Whether the config fits the shape is for tftune's rules to say.
+    these are not those of the times, nothing fused is chosen. Whether a config fits the shape is for tftune's rules to say: `fits` is
+    asked, and where it says no, a leaf's other config is tried.
     """
     leaf = FIND[mode](s) if mode in FIND and target == TARGET and allow_modelled >= MODELLED else None
-    if leaf is None:
+    if leaf is None or (TRITON and triton.split(".")[:2] != TRITON.split(".")[:2]):
         return None
-    config = CONFIGS[mode][leaf]
-    sound = config["variant"] != "bsp" and kernels.get(config["variant"]) == KERNELS[config["variant"]]
-    return config if sound and (not TRITON or triton.split(".")[:2] == TRITON.split(".")[:2]) else None
+    configs = [CONFIGS[number] for number in ANSWERS[mode][leaf]]
+    sound = [c for c in configs if c["variant"] != "bsp" and kernels.get(c["variant"]) == KERNELS[c["variant"]]]
+    return next((config for config in sound if fits(config)), None)
