@@ -137,7 +137,7 @@ class Dataset:
         """The configs of a matrix: those that `tftune search --portfolio` measured at a shape whose own default they are not; and at half
         of those that they are possible for, since what was a default when it was measured may be none now."""
         space, chip = operation(self.op).space, Target.parse(self.target).chip
-        found = set()
+        found: set[Config] = set()
         for shape in self.matrix:
             own = {space.complete(config) for config in space.defaults(shape, chip)}
             found |= self._in_matrix[shape] - own

@@ -78,12 +78,17 @@ class Tree:
 
     def leaves(self) -> Iterator[Leaf]:
         """From the smallest values to the largest."""
-        yield from _leaves(self.root)
+        yield from leaves_of(self.root)
 
     def answers(self) -> Iterator[Leaf]:
         """The leaves, then the answers of single shapes: in the order of the numbers that a compiled tree returns."""
         yield from self.leaves()
         yield from (leaf for _, leaf in self.own)
+
+    @property
+    def depth(self) -> int:
+        """The most splits on the way to a leaf."""
+        return _depth(self.root)
 
     def features(self) -> set[str]:
         """The features that its splits ask for."""
@@ -107,13 +112,18 @@ def walk(at: Node, features: Mapping[str, float]) -> tuple[Leaf, tuple[str, ...]
     return at, tuple(steps)
 
 
-def _leaves(at: Node) -> Iterator[Leaf]:
+def leaves_of(at: Node) -> Iterator[Leaf]:
+    """From the smallest values to the largest."""
     if isinstance(at, Leaf):
         yield at
     else:
-        yield from _leaves(at.below)
-        yield from _leaves(at.above)
+        yield from leaves_of(at.below)
+        yield from leaves_of(at.above)
 
 
 def _features(at: Node) -> set[str]:
     return set() if isinstance(at, Leaf) else {at.feature} | _features(at.below) | _features(at.above)
+
+
+def _depth(at: Node) -> int:
+    return 0 if isinstance(at, Leaf) else 1 + max(_depth(at.below), _depth(at.above))

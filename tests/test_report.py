@@ -15,7 +15,7 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.registry import OPS, operation
 from tftune.kernels.space import Config
-from tftune.models.tree import Leaf, Split, Tree
+from tftune.models.tree import Leaf, Node, Split, Tree
 from tftune.report import Page, write
 
 BSP = Config("bsp", form="gather_copy")
@@ -198,6 +198,19 @@ def test_the_tree_figure_names_every_leaf_and_condition() -> None:
     texts = [text.get_text() for text in figures.tree_figure(tree()).axes[0].texts]
     assert {"m \u2264 96", "m > 96", "gflop \u2264 7.5", "gflop > 7.5", "push", "pull", "BSP"} <= set(texts)
     assert texts.count("2 shapes, regret at most 1.02") == 3
+
+
+def test_of_a_large_tree_the_figure_shows_the_first_levels_and_counts_the_rest() -> None:
+    from tftune import figures
+
+    leaf = Leaf(Config("push"), Config("bsp"), 1, 1.0, 1.5, "push", "")
+
+    def node(levels: int) -> Node:
+        return Split("m", float(levels), node(levels - 1), node(levels - 1)) if levels else leaf
+
+    texts = [text.get_text() for text in figures.tree_figure(Tree("all_gather_gemm", "graph", node(7), ())).axes[0].texts]
+    assert sum(text == "4 leaves: 4 push" for text in texts) == figures.MOST_LEAVES == 32
+    assert sum(text.startswith("m ") for text in texts) == 62
 
 
 def test_configs_a_second_count_each_config_of_a_shape_once() -> None:

@@ -18,7 +18,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tftune.db.trial import FAILURES, MODES, Failure, Trial
-from tftune.models.tree import Leaf, Node, Tree
+from tftune.kernels.registry import operation
+from tftune.models.tree import Leaf, Node, Split, Tree, leaves_of
 from tftune.tables import BENCH_WORDS, Line, label, speedup, variants_of
 
 INK, QUIET, FAINT = "#22262b", "#6b7280", "#e5e7eb"
@@ -245,47 +246,98 @@ def _draw_failure_bar(ax: Axes, row: int, counts: Mapping[str, int]) -> None:
     ax.annotate(f"{left}  ({parts})", (left, row), xytext=(6, 0), textcoords="offset points", va="center", color=QUIET)
 
 
+MOST_LEAVES = 32
+"""Of a figure of a tree: what is deeper than the levels that have no more is summed up."""
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """What is left out under one node."""
+
+    leaves: tuple[Leaf, ...]
+
+
+@dataclass(frozen=True)
+class _Fork:
+    """A split of which not all that is below is drawn."""
+
+    split: Split
+    below: _Shown
+    above: _Shown
+
+
+_Shown = Leaf | _Rest | _Fork
+
+
+def _shown(node: Node, levels: int) -> _Shown:
+    """The node with so many levels below it."""
+    if isinstance(node, Leaf):
+        return node
+    if not levels:
+        return _Rest(tuple(leaves_of(node)))
+    return _Fork(node, _shown(node.below, levels - 1), _shown(node.above, levels - 1))
+
+
+def _ends(shown: _Shown) -> int:
+    return _ends(shown.below) + _ends(shown.above) if isinstance(shown, _Fork) else 1
+
+
+def _depth(shown: _Shown) -> int:
+    return 1 + max(_depth(shown.below), _depth(shown.above)) if isinstance(shown, _Fork) else 0
+
+
 def tree_figure(tree: Tree) -> Figure:
-    """The tree from left to right: each branch carries its condition, each leaf its config, shapes and worst regret."""
-    leaves = list(tree.leaves())
-    depth = _depth(tree.root)
-    figure = Figure(figsize=(2.4 + 1.5 * depth + 5.6, 0.6 + 0.55 * len(leaves)), layout="constrained")
+    """The tree from left to right: each branch carries its condition, each leaf its config, shapes and worst regret. Of a large tree the
+    first levels, and how many leaves follow."""
+    shown = _shown(tree.root, 0)
+    for levels in range(1, 1 + tree.depth):
+        deeper = _shown(tree.root, levels)
+        shown = deeper if _ends(deeper) <= MOST_LEAVES else shown
+    depth = _depth(shown)
+    figure = Figure(figsize=(2.4 + 1.5 * depth + 5.6, 0.6 + 0.55 * _ends(shown)), layout="constrained")
     ax = figure.subplots()
     ax.set_axis_off()
     ax.set_xlim(-0.1, depth + 3.9)
-    ax.set_ylim(len(leaves) - 0.3, -0.7)
-    places = iter(range(len(leaves)))
-    _draw_node(ax, tree.root, 0, depth, places)
+    ax.set_ylim(_ends(shown) - 0.3, -0.7)
+    _draw_node(ax, tree.op, shown, 0, depth, iter(range(_ends(shown))))
     return figure
 
 
-def _depth(node: Node) -> int:
-    return 0 if isinstance(node, Leaf) else 1 + max(_depth(node.below), _depth(node.above))
-
-
-def _draw_node(ax: Axes, node: Node, level: int, depth: int, places: Iterator[int]) -> float:
+def _draw_node(ax: Axes, op: str, node: _Shown, level: int, depth: int, places: Iterator[int]) -> float:
     """Draw what is under a node, and say at which height it stands."""
     if isinstance(node, Leaf):
         height = next(places)
-        _draw_leaf(ax, node, depth, height)
+        _draw_leaf(ax, op, node, depth, height)
+        return height
+    if isinstance(node, _Rest):
+        height = next(places)
+        _draw_rest(ax, node, depth, height)
         return height
     heights = []
     for child, sign in ((node.below, "\u2264"), (node.above, ">")):
-        heights.append(_draw_node(ax, child, level + 1, depth, places))
-        end = depth if isinstance(child, Leaf) else level + 1
+        heights.append(_draw_node(ax, op, child, level + 1, depth, places))
+        end = level + 1 if isinstance(child, _Fork) else depth
         ax.plot((level, end), (heights[-1], heights[-1]), color="#c5c9d0", lw=1.2, zorder=1)
-        ax.annotate(
-            f"{node.feature} {sign} {node.threshold:,.4g}", (level, heights[-1]), xytext=(5, 3), textcoords="offset points", fontsize=8.5
-        )
+        condition = f"{node.split.feature} {sign} {node.split.threshold:,.10g}"
+        ax.annotate(condition, (level, heights[-1]), xytext=(5, 3), textcoords="offset points", fontsize=8.5)
     ax.plot((level, level), heights, color="#c5c9d0", lw=1.2, zorder=1)
     return sum(heights) / 2
 
 
-def _draw_leaf(ax: Axes, leaf: Leaf, depth: int, height: float) -> None:
+def _draw_rest(ax: Axes, rest: _Rest, depth: int, height: float) -> None:
+    counts = Counter(leaf.config.variant for leaf in rest.leaves).most_common()
+    ax.scatter([depth], [height], s=34, facecolors="none", edgecolors=colour(counts[0][0]), zorder=3)
+    said = f"{len(rest.leaves)} leaves: " + ", ".join(f"{count} {label(variant)}" for variant, count in counts)
+    ax.annotate(said, (depth, height), xytext=(9, -3), textcoords="offset points", color=QUIET, fontsize=8)
+
+
+def _draw_leaf(ax: Axes, op: str, leaf: Leaf, depth: int, height: float) -> None:
     variant = leaf.config.variant
     ax.scatter([depth], [height], s=34, color=colour(variant), zorder=3)
     shapes = f"{leaf.rows} shape{'s' if leaf.rows != 1 else ''}, regret at most {leaf.worst_regret:.2f}"
     ax.annotate(label(variant), (depth, height), xytext=(9, 2), textcoords="offset points", color=colour(variant), fontweight="bold")
-    ax.annotate(shapes, (depth, height), xytext=(48, 2), textcoords="offset points", color=QUIET, fontsize=8)
-    knobs = "  ".join(f"{name} {value}" for name, value in leaf.config.knobs)
+    beside = 15 + 6.2 * len(label(variant))
+    ax.annotate(shapes, (depth, height), xytext=(beside, 2), textcoords="offset points", color=QUIET, fontsize=8)
+    defaults = {choice.name: choice.default for choice in operation(op).space.choices(variant)}
+    knobs = "  ".join(f"{name} {value}" for name, value in leaf.config.knobs if value != defaults.get(name))
     ax.annotate(knobs, (depth, height), xytext=(9, -8), textcoords="offset points", color=QUIET, fontsize=7)
