@@ -187,7 +187,7 @@ class Dataset:
                 yield config
 
 
-@lru_cache(maxsize=2**17)
+@lru_cache(maxsize=2**19)
 def _why_invalid(op: str, target: str, shape: Shape, config: Config) -> str | None:
     return operation(op).space.why_invalid(shape, config, Target.parse(target).chip)
 
