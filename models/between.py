@@ -144,4 +144,4 @@ def _log_us(shape: Shape, config: Config, mode: str, chip: Chip) -> float:
 @lru_cache(maxsize=KEPT)
 def _row(shape: Shape, config: Config, chip: Chip) -> np.ndarray:
     """Logarithms, since the forest draws its thresholds evenly between the least and the largest value."""
-    return np.log2(np.array(pair_vector(shape, config, chip)) + 2).astype(np.float32)
+    return np.asarray(np.log2(np.array(pair_vector(shape, config, chip)) + 2), dtype=np.float32)
