@@ -38,7 +38,8 @@ REACH = 1.0
 
 
 def between(shapes: Sequence[Shape]) -> list[Shape]:
-    """Shapes among these sizes, of the same worlds and layouts, near some measured family; none where nothing lies between.
+    """Shapes among these sizes, of the same worlds and layouts, near some measured family; of the second size as far beyond as answers
+    are given.
 
     The first size takes every power of two, the others the sizes of few binary digits that layers have, such as 3584 = 7 x 512.
     """
