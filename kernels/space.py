@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from random import Random
 from typing import Any
@@ -115,6 +116,48 @@ def _holds_for_all(rule: Rule, knobs: Mapping[str, Knob], chip: Chip | None) -> 
         return False
 
 
+class _Draws:
+    """A fixed random sequence of knob values of one variant on one chip, drawn as far as it was asked for. Kept is what some shape may
+    have, once, with its place in the sequence."""
+
+    def __init__(self, seed: str, choices: Sequence[Choice], rules: Sequence[Rule], variant: str, chip: Chip | None) -> None:
+        self._random, self._choices, self._variant, self._chip = Random(seed), choices, variant, chip
+        self._for_all, self._by_shape = list(rules), list[Rule]()
+        """Rules that never looked at a shape so far, and the others."""
+        self._drawn, self._kept, self._seen = 0, list[tuple[int, Config]](), set[Config]()
+
+    def possible(self, shape: Shape, draws: int) -> Iterator[Config]:
+        number = 0
+        while number < len(self._kept) or self._draw(draws):
+            place, config = self._kept[number]
+            if place >= draws:
+                return
+            if all(rule.holds(shape, config, self._chip) for rule in self._by_shape):
+                yield config
+            number += 1
+
+    def _draw(self, draws: int) -> bool:
+        """Draw until one more is kept; False where so many draws bring none."""
+        while self._drawn < draws:
+            self._drawn += 1
+            values = {choice.name: self._random.choice(choice.values) for choice in self._choices}
+            if all(self._may_hold(rule, values) for rule in [*self._for_all]):
+                config = Config(self._variant, **values)
+                if config not in self._seen:
+                    self._seen.add(config)
+                    self._kept.append((self._drawn - 1, config))
+                    return True
+        return False
+
+    def _may_hold(self, rule: Rule, values: Mapping[str, Knob]) -> bool:
+        try:
+            return rule.holds(_AnyShape(), values, self._chip)
+        except LookupError:
+            self._for_all.remove(rule)
+            self._by_shape.append(rule)
+            return True
+
+
 def _possible(
     choices: Sequence[Choice], rules: Sequence[Rule], chosen: dict[str, Knob], shape: Shape, chip: Chip | None
 ) -> Iterator[dict[str, Knob]]:
@@ -202,15 +245,18 @@ class Space:
                 yield Config(variant, **values)
 
     def drawn(self, shape: Shape, chip: Chip | None, variant: str, draws: int) -> Iterator[Config]:
-        """The possible configs, some of them repeatedly, among so many of a fixed random sequence of all knob values.
+        """The possible configs, each once, among so many of a fixed random sequence of all knob values.
 
         The sequence is the same for every shape, so that shapes share configs.
         """
-        random, choices, rules = Random(f"{self.op}/{variant}"), self._choices(variant, chip), self._rules(variant)
-        for _ in range(draws):
-            values = {choice.name: random.choice(choice.values) for choice in choices}
-            if all(rule.holds(shape, values, chip) for rule in rules):
-                yield Config(variant, **values)
+        key = (variant, chip)
+        if key not in self._sequences:
+            self._sequences[key] = _Draws(f"{self.op}/{variant}", self._choices(variant, chip), self._rules(variant), variant, chip)
+        yield from self._sequences[key].possible(shape, draws)
+
+    @cached_property
+    def _sequences(self) -> dict[tuple[str, Chip | None], _Draws]:
+        return {}
 
     def _choices(self, variant: str, chip: Chip | None) -> tuple[Choice, ...]:
         return tuple(choice.on(chip) for choice in self.choices(variant))

@@ -91,7 +91,7 @@ class Workspace:
         `payload_bytes` bytes of A. Uses Iris: CUDA maps a chunked virtual heap; ROCm keeps payload on Iris' default heap and
         flags in fine-grained memory, which alone is coherent while kernels run.
 
-        Raises ValueError where there is no GPU, for a group of one rank, and for ranks that Iris cannot map: other nodes.
+        Raises ValueError where there is no GPU, for more ranks than flags are kept for, and for ranks that Iris cannot map: other nodes.
         """
         import torch
         import torch.distributed as dist
@@ -110,8 +110,6 @@ _LIVING: WeakValueDictionary[str, Workspace] = WeakValueDictionary()
 
 def check_ranks(ranks: list[int], gpus: int, world: int) -> None:
     """Raise ValueError where these global ranks cannot share one symmetric heap."""
-    if len(ranks) < 2:
-        raise ValueError(f"a Workspace needs a group of at least 2 ranks, not {len(ranks)}")
     if len(ranks) > MAX_WORLD:
         raise ValueError(f"a Workspace holds flags for at most {MAX_WORLD} ranks, not {len(ranks)}")
     if world > gpus:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from hashlib import sha256
 from itertools import islice
@@ -13,8 +13,8 @@ from tftune.kernels.chips import Chip
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config, Space
 
-DRAWS = 50
-"""Draws for each config of a pool, before its variant's configs are listed."""
+DRAWS = 400
+"""Draws for each config of a pool, before its variant's configs are listed: a decoding shape allows one draw in 300."""
 
 
 class Feasible:
@@ -80,17 +80,8 @@ class Feasible:
 def _part(space: Space, shape: Shape, chip: Chip, variant: str, pool: int) -> list[Config]:
     """At most `pool` possible configs of a variant. Drawn, since listing hundreds of thousands takes seconds for each shape; listed
     where so few of the draws are possible that there cannot be many."""
-    drawn = space.drawn(shape, chip, variant, DRAWS * pool)
-    found = list(islice(_once(drawn), pool))
+    found = list(islice(space.drawn(shape, chip, variant, DRAWS * pool), pool))
     if len(found) < pool:
         rest = set(space.configs(shape, chip, (variant,))) - set(found)
         found += sorted(rest, key=lambda config: sha256(str(config.knobs).encode()).digest())[: pool - len(found)]
     return found
-
-
-def _once(configs: Iterable[Config]) -> Iterator[Config]:
-    seen: set[Config] = set()
-    for config in configs:
-        if config not in seen:
-            seen.add(config)
-            yield config

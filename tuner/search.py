@@ -170,7 +170,9 @@ class _Track:
         return len(self.rows) < self.limit
 
     def tell(self, trial: Trial) -> None:
-        self.proposer.tell(trial.config, ratio(trial, self.bsp))
+        """Of no use where nothing is sampled, and then left out: it costs a millisecond."""
+        if self.stored is not None:
+            self.proposer.tell(trial.config, ratio(trial, self.bsp))
 
 
 class _SearchStage:

@@ -128,7 +128,7 @@ def prepare(shape: FlashDecode, config: Config, workspace: Workspace) -> Plan:
         _step(kernel, _grid(kernel, shape, config, workspace.units), values, workspace)
         for kernel in _kernels(shape, config, workspace.arch)
     ]
-    if config.variant == "bsp":
+    if config.variant == "bsp" and shape.world > 1:
         from tftune.kernels.flash_decode.bsp import collective
 
         move = collective(shape.output, scratch.messages, scratch.received, workspace.group)
@@ -212,7 +212,8 @@ class _Scratch:
 
         bsp, owners = config.variant == "bsp", 1 if shape.output == "all" else shape.world
         parts, messages = floats(parts_bytes(shape, config)).zero_(), floats(owners * shape.message_bytes)
-        received = floats(shape.world * shape.message_bytes if bsp else 16)
+        alone = shape.world == 1  # then what a rank sends is all that it receives, and no library is asked
+        received = messages if alone else floats(shape.world * shape.message_bytes if bsp else 16)
         arrived = torch.zeros(shape.batch * shape.kv_heads, dtype=torch.int32, device=device)
         arrivals = torch.zeros(pieces(shape, config), dtype=torch.int32, device=device)
         if device.type == "cuda":  # counters and words must be zero whatever stream the first call is on
