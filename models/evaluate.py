@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,7 @@ class Evaluation:
 
 
 Key = Callable[[Shape], object]
+Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
 def splits(dataset: Dataset) -> dict[str, tuple[str, Key]]:
@@ -93,23 +95,30 @@ def splits(dataset: Dataset) -> dict[str, tuple[str, Key]]:
     }
 
 
-def evaluate(dataset: Dataset, fit: Callable[[Dataset], Tree] = train, split: str | None = None) -> Evaluation:
+def evaluate(dataset: Dataset, fit: Callable[[Dataset], Tree] = train, split: str | None = None, each: Each = map) -> Evaluation:
     """Hold out each group of the split in turn. Without a split: families where there are at least 3, else octaves of the
     size that grows (M). Where there is a matrix, its shapes are judged, since regret is defined there; the others only train, and are held
-    out with their group. Raises ValueError for an unknown split."""
+    out with their group. `each`: as `map`, and may work on several groups at once. Raises ValueError for an unknown split."""
     sentence, groups = folds(dataset, split)
     judged = set(dataset.matrix or dataset.shapes)
     held_out = [(group, asked) for group in groups if (asked := [shape for shape in group if shape in judged])]
     chosen: dict[str, dict[Shape, Config]] = defaultdict(dict)
-    for held, asked in held_out:
-        seen = dataset.only([shape for shape in dataset.shapes if shape not in held] or held)
-        for name, rule in {"selector": _selector(seen, fit(seen)), **rules(seen)}.items():
-            chosen[name].update({shape: rule(shape) for shape in asked})
+    for found in each(partial(_asked, dataset, fit), held_out):
+        for name, picks in found.items():
+            chosen[name].update(picks)
     scores = {name: score_of(dataset, picks, [asked for _, asked in held_out]) for name, picks in chosen.items()}
     oracles = [dataset.oracle(shape) for shape in judged]
     counts = [oracle.evaluations for oracle in oracles]
     complete = sum(oracle.complete for oracle in oracles)
     return Evaluation(sentence, len(held_out), len(judged), complete, (min(counts), max(counts)), scores.pop("selector"), scores)
+
+
+def _asked(dataset: Dataset, fit: Callable[[Dataset], Tree], fold: tuple[list[Shape], list[Shape]]) -> dict[str, dict[Shape, Config]]:
+    """What each rule, the selector among them, answers to the shapes of a fold that are judged, having seen none of its shapes."""
+    held, asked = fold
+    seen = dataset.only([shape for shape in dataset.shapes if shape not in held] or held)
+    rule_of = {"selector": _selector(seen, fit(seen)), **rules(seen)}
+    return {name: {shape: rule(shape) for shape in asked} for name, rule in rule_of.items()}
 
 
 def folds(dataset: Dataset, split: str | None) -> tuple[str, list[list[Shape]]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from tftune.db.store import Store
     from tftune.db.trial import Trial
     from tftune.kernels.shape import Shape
 
@@ -92,3 +94,40 @@ def make_rows() -> Callable[..., list[Trial]]:
         return rows
 
     return build
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a test makes a database; there is none yet."""
+    return tmp_path / "t.db"
+
+
+@pytest.fixture(scope="session")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with all tables: Optuna takes longer to make its own than most tests of the search take."""
+    from tftune.db.store import Store
+
+    path = tmp_path_factory.mktemp("empty") / "a.db"
+    with Store.open(path) as store:
+        store.optuna_storage()
+    return path
+
+
+@pytest.fixture
+def store(empty: Path, tmp_path: Path) -> Iterator[Store]:
+    """A copy of it for one test, open."""
+    from tftune.db.store import Store
+
+    with Store.open(Path(shutil.copy(empty, tmp_path))) as store:
+        yield store
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small effort over a tenth of the space, since listing a space takes longest in tests of the search."""
+    from fake_bench import SPACE, use
+
+    from tftune.tuner.search import EFFORTS, Effort
+
+    monkeypatch.setitem(EFFORTS, "tiny", Effort(12, 2, "for tests"))
+    use(monkeypatch, SPACE)

@@ -11,20 +11,16 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import pytest
 
 from tftune import cli
-from tftune.console import Progress, duration
 from tftune.db.store import Store, write_rows
 from tftune.db.trial import Measurement, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.registry import operation
 from tftune.kernels.space import Config
-from tftune.searching import how_it_went
-from tftune.shapes_file import read_shapes
 
 OP = "all_gather_gemm"
 SMALL, LARGE = "m=64,n=512,k=1024,world=2", "m=512,n=512,k=1024,world=2"
@@ -375,124 +371,3 @@ def test_ctrl_c_says_that_the_same_command_resumes(tmp_path: Path) -> None:
     assert searching.wait(timeout=30) == 130
     with Store.open(tmp_path / "tftune.db") as store:
         assert len(store.trials()) >= 50 and store.check() == []
-
-
-def test_help_is_quick_and_loads_nothing_heavy() -> None:
-    script = "import sys; from tftune import cli; print(*sorted(sys.modules))"
-    loaded = set(subprocess.check_output([sys.executable, "-c", script], text=True).split())
-    assert loaded & {"torch", "triton", "optuna", "sklearn", "numpy", "matplotlib", "sqlite_utils", "sqlalchemy"} == set()
-
-
-def test_every_command_and_option_has_help() -> None:
-    import typer
-
-    silent: list[str] = []
-
-    def visit(command: Any, path: str) -> None:
-        silent.extend([path] if not command.help else [])
-        silent.extend(f"{path} {parameter.name}" for parameter in command.params if not getattr(parameter, "help", None))
-        for name, child in getattr(command, "commands", {}).items():
-            visit(child, f"{path} {name}")
-
-    visit(typer.main.get_command(cli.app), "tftune")
-    assert silent == []
-
-
-def test_the_words_of_options_are_those_of_the_rooms() -> None:
-    from tftune.db.trial import BENCHES, MODES
-    from tftune.tuner.samplers import SAMPLERS
-    from tftune.tuner.search import EFFORTS
-
-    hints = get_type_hints(cli.search)
-    assert set(get_args(hints["effort"])) == set(EFFORTS) and set(get_args(hints["sampler"])) == set(SAMPLERS)
-    assert {*get_args(hints["on"]), "drill"} == set(BENCHES) and set(get_args(hints["mode"])) == {*MODES, "both"}
-
-
-def test_shapes_from_files_and_named_sets(tmp_path: Path) -> None:
-    known = operation(OP)
-    listed = [{"m": 1, "n": 8, "k": 8, "world": 2}, "m=2,n=8,k=8,world=2", "paper:shard=m,dtype=bf16"]
-    (tmp_path / "s.json").write_text(json.dumps(listed))
-    (tmp_path / "s.yaml").write_text("- {m: 1, n: 8, k: 8, world: 2}\n- m=2,n=8,k=8,world=2\n- paper:shard=m,dtype=bf16\n")
-    expected = [AllGatherGemm(1, 8, 8, 2), AllGatherGemm(2, 8, 8, 2), *paper(dtype="bf16", shard="m")]
-    assert read_shapes(known, [str(tmp_path / "s.json")]) == read_shapes(known, [str(tmp_path / "s.yaml")]) == expected
-    assert read_shapes(known, ["m=1,n=8,k=8,world=2; m=1,n=8,k=8,world=2", "paper:world=4"]) == [expected[0], *paper(4)]
-
-
-def test_a_part_of_a_named_set() -> None:
-    known = operation(OP)
-    assert read_shapes(known, ["paper:m=8192+16"], world=4) == [AllGatherGemm(16, 3584, 8192, 4), AllGatherGemm(8192, 3584, 8192, 4)]
-    assert read_shapes(known, ["llama3-70b:m=16+128,n=1280,shard=m"]) == [AllGatherGemm(m, 1280, 8192, 8, shard="m") for m in (16, 128)]
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "sentence"),
-    [
-        ("s.json", "[", "is not valid JSON"),
-        ("s.yaml", "- {m: 1", "is not valid YAML"),
-        ("s.yaml", "m: 1", "must hold a list of shapes, not dict"),
-        ("s.yaml", "- {m: 1, n: 8, k: 8, wrld: 2}", "item 1: all_gather_gemm has no shape field 'wrld'"),
-        ("s.yaml", "- m=1,n=8,k=8,world=2\n- 7", "item 2: 7 is neither a mapping of fields nor a shape"),
-        ("s.yaml", "- s.yaml", "item 1: 's.yaml' is neither"),
-        ("s.yaml", "[]", "no shapes are given for all_gather_gemm"),
-    ],
-)  # fmt: skip
-def test_a_wrong_shapes_file_names_the_file_and_the_item(tmp_path: Path, name: str, text: str, sentence: str) -> None:
-    (tmp_path / name).write_text(text)
-    with pytest.raises(ValueError, match=sentence.replace("(", r"\(")):
-        read_shapes(operation(OP), [str(tmp_path / name)])
-
-
-def some_trial() -> Trial:
-    shape = AllGatherGemm.parse(SMALL)
-    return Trial(shape, Config("push"), "graph", "mi300x8", "model", "r", "k", Measurement((12.5,)))
-
-
-def test_the_time_left_is_the_mean_so_far_times_what_is_to_come(capsys: pytest.CaptureFixture[str]) -> None:
-    now = [0.0]
-    progress = Progress(every=2, clock=lambda: now[0])
-    progress.start(6)
-    assert progress.left() == "?"
-    for _ in range(4):
-        now[0] += 30
-        progress.advance(some_trial())
-    progress.finish()
-    assert capsys.readouterr().err.splitlines() == [
-        "6 trials to come",
-        f"trial 2 of 6, 2 min 0 s left: {SMALL} graph push 12.5 us modelled",
-        f"trial 4 of 6, 1 min 0 s left: {SMALL} graph push 12.5 us modelled",
-    ]
-    budgeted = Progress(budget_s=50, clock=lambda: now[0])
-    budgeted.start(100)
-    now[0] += 30
-    budgeted.advance(some_trial())
-    assert budgeted.left() == "20 s"
-
-
-def test_a_terminal_gets_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TTY_COMPATIBLE", "1")
-    progress = Progress()
-    progress.start(2)
-    progress.advance(some_trial())
-    progress.finish()
-    shown = capsys.readouterr().err
-    assert "1/2" in shown and "left" in shown and "\u2501" in shown and "trial 1 of 2" not in shown
-
-
-def test_durations_in_words() -> None:
-    assert [duration(seconds) for seconds in (0, 59.4, 61, 3600)] == ["0 s", "59 s", "1 min 1 s", "1 h 0 min"]
-
-
-def test_a_node_search_says_its_speed_and_what_its_machine_was_like(tmp_path: Path) -> None:
-    """Of the runs that this search added; a modelled one has neither."""
-    shape, bsp = AllGatherGemm(m=64, n=3584, k=8192, world=2), Config("bsp", form="gather_copy")
-    bench: Any = SimpleNamespace(spent_s={"time": 1.0, "compile": 2.0}, recoveries_s=[])
-    with Store.open(tmp_path / "a.db") as store:
-        for name, kind in (("r0", "node"), ("r1", "node"), ("r2", "model")):
-            store.add_run(Run(name, "h200x2", kind, {}, "2026-11-21", {"0": {"sm_mhz": 1980.0}}))
-            store.add_trial(Trial(shape, bsp, "graph", "h200x2", kind, name, "k", Measurement((1.0,)), created=name))
-        said = list(how_it_went(bench, store, 1, 4.0))
-    assert said == [
-        "wall time 4 s: 50 % compile, 25 % time, 25 % tuner",
-        "1 configs checked and timed: 0.25 a second, 0.50 without waiting for the compiler",
-        "at the first trial SM 1980 MHz",
-    ]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from test_search import FORMS, OTHER, SMALL, SPACE, TARGET, FakeBench, plain
+from fake_bench import FORMS, OTHER, SMALL, SPACE, TARGET, FakeBench, plain
 
 from tftune.db.store import Store
 from tftune.db.trial import Failure, Measurement, Outcome, Trial

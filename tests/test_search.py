@@ -4,132 +4,24 @@ from __future__ import annotations
 
 import itertools
 import logging
-import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
-import optuna
 import pytest
+from fake_bench import FORMS, OPERATION, OTHER, SMALL, SPACE, TARGET, FakeBench, failing, plain, run, time_us, use
 
 from tftune.db.store import Store, StoreError
-from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Outcome, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.all_gather_gemm.space import SPACE as WHOLE
-from tftune.kernels.chips import Chip
 from tftune.kernels.distance import distance
-from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
-from tftune.kernels.space import Choice, Config, Space
+from tftune.kernels.space import Choice, Config
 from tftune.tuner import rows as rows_module
-from tftune.tuner.benches import Bench, Compare, ModelBench, ReplayBench
-from tftune.tuner.rows import Rows, speedups
-from tftune.tuner.samplers import SAMPLERS
-from tftune.tuner.search import EFFORTS, Best, Effort, search, study_name
-from tftune.tuner.stats import overlap
+from tftune.tuner.benches import ModelBench, ReplayBench
+from tftune.tuner.rows import Rows
+from tftune.tuner.search import EFFORTS, Effort, search
 
-TARGET = Target.parse("mi300x8")
-KEPT = {"block_m": (16,), "block_n": (32, 64, 128), "rows_per_flag": (16, 128), "k_per_flag": (256, 1024)}
-SPACE = replace(
-    WHOLE,
-    variants={
-        variant: tuple(replace(c, values=KEPT.get(c.name, c.values), default=KEPT.get(c.name, c.values)[0]) for c in choices)
-        for variant, choices in WHOLE.variants.items()
-    },
-)
-OPERATION = replace(operation("all_gather_gemm"), space=SPACE)
-SMALL, OTHER = (AllGatherGemm(m=m, n=3584, k=8192, world=8) for m in (1, 8))
-FORMS = tuple(config for config in SPACE.defaults(SMALL, TARGET.chip) if config.variant == "bsp")
-Answer = Callable[[Shape, Config, str, Config | None, str], Outcome]
-
-
-def time_us(shape: Shape, config: Config, mode: str, chip: Chip | None = None) -> float:
-    """gather_copy is the stronger BSP; push with many stages and few programs win, and in eager mode pull."""
-    if config.variant == "bsp":
-        return 16.0 if config["form"] == "gather_copy" else 17.0
-    best = "push" if mode == "graph" else "pull"
-    return 7.0 + 2 * (config.variant != best) + config["comm_programs"] / 16 + 4 / config["num_stages"] + 0.001 * config["block_n"]
-
-
-def plain(shape: Shape, config: Config, mode: str, baseline: Config | None, stage: str) -> Outcome:
-    us = time_us(shape, config, mode)
-    return Measurement((us,) * 3, () if baseline is None else (time_us(shape, baseline, mode),) * 3)
-
-
-class FakeBench:
-    """Answers from a function, and remembers what it was asked."""
-
-    name = "model"
-    target = TARGET
-    starts_s = recoveries_s = ()
-    spent_s: dict[str, float] = {}  # noqa: RUF012
-    compare: Compare | None = None
-
-    def conditions(self) -> dict[str, object]:
-        return {}
-
-    def __init__(self, answer: Answer = plain) -> None:
-        self.answer = answer
-        self.asked: list[tuple[Shape, Config, str, str]] = []
-        self.baselines: list[Config | None] = []
-        self.restarts: list[int] = []
-        self.announced: set[tuple[Shape, Config]] = set()
-
-    def known(self, shape: Shape, mode: str) -> None: ...
-
-    def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
-        self.announced |= {(shape, config) for config in configs}
-
-    def settle(self, timeout_s: float) -> None:
-        assert timeout_s > 0 and not self.asked
-
-    def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
-        self.asked.append((shape, config, mode, stage))
-        self.baselines.append(baseline)
-        return self.answer(shape, config, mode, baseline, stage)
-
-    def restart(self) -> None:
-        self.restarts.append(len(self.asked))
-
-    def close(self) -> None: ...
-
-    def of(self, stage: str, shape: Shape = SMALL, mode: str = "graph") -> list[Config]:
-        return [config for s, config, m, g in self.asked if (s, m, g) == (shape, mode, stage)]
-
-
-@pytest.fixture(scope="session")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with all tables: Optuna takes longer to make its own than most tests here take."""
-    path = tmp_path_factory.mktemp("empty") / "a.db"
-    with Store.open(path) as store:
-        store.optuna_storage()
-    return path
-
-
-@pytest.fixture
-def store(empty: Path, tmp_path: Path) -> Iterator[Store]:
-    with Store.open(Path(shutil.copy(empty, tmp_path))) as store:
-        yield store
-
-
-@pytest.fixture(autouse=True)
-def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small effort over a tenth of the space, since listing a space takes longest here."""
-    monkeypatch.setitem(EFFORTS, "tiny", Effort(12, 2, "for tests"))
-    use(monkeypatch, SPACE)
-
-
-def use(monkeypatch: pytest.MonkeyPatch, space: Space) -> None:
-    monkeypatch.setattr("tftune.tuner.search.operation", lambda name: replace(OPERATION, space=space))
-
-
-BOTH = ("graph", "eager")
-
-
-def run(store: Store, bench: Bench, shapes: tuple[Shape, ...] = (SMALL,), modes: tuple[str, ...] = BOTH, **more: object) -> list[Best]:
-    return search("all_gather_gemm", shapes, modes, bench, store, **{"effort": "tiny", "sampler": "random"} | more)  # type: ignore[arg-type]
+pytestmark = pytest.mark.usefixtures("tiny")
 
 
 def test_bsp_is_measured_first_then_the_defaults(store: Store) -> None:
@@ -226,16 +118,6 @@ def test_rows_of_another_bench_are_not_taken(store: Store) -> None:
     assert len(replay.of("search")) == 12
 
 
-def failing(shape: Shape, config: Config, mode: str, baseline: Config | None, stage: str) -> Outcome:
-    """Three of ten configs fail, one of them by an exception that a bench should not raise."""
-    digit = config.variant != "bsp" and sum(value for _, value in config.knobs if isinstance(value, int)) // 16 % 10
-    if digit and digit < 3:
-        return Failure("compile", "it did not compile")
-    if digit == 3:
-        raise RuntimeError("a bug of the bench")
-    return plain(shape, config, mode, baseline, stage)
-
-
 def test_failures_are_rows_and_the_search_ends_well(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(EFFORTS, "more", Effort(40, 2, "for tests"))
     (best, _) = run(store, FakeBench(failing), effort="more")
@@ -271,162 +153,6 @@ def test_a_store_error_ends_the_search(store: Store) -> None:
 
     with pytest.raises(StoreError, match="the disk is full"):
         run(store, FakeBench(full))
-
-
-def test_the_final_stage_measures_the_same_portfolio_everywhere_in_a_fresh_world(store: Store) -> None:
-    bench = FakeBench()
-    bests = run(store, bench, (SMALL, OTHER))
-    assert len(bench.restarts) == 1 and {stage for *_, stage in bench.asked[: bench.restarts[0]]} == {"search"}
-    assert {stage for *_, stage in bench.asked[bench.restarts[0] :]} == {"final"}
-    for mode in ("graph", "eager"):
-        small, other = set(bench.of("final", SMALL, mode)), set(bench.of("final", OTHER, mode))
-        assert len({config for config in small & other if config.variant != "bsp"}) >= 2, "regret must be defined at both shapes"
-    assert {best.winner.stage for best in bests} == {best.bsp.stage for best in bests} == {"final"}
-    assert all(set(best.by_variant) == {"bsp", "pull", "staged", "push"} for best in bests)
-    assert [best.winner.config.variant for best in bests] == ["push", "pull"] * 2
-
-
-def noisy(shape: Shape, config: Config, mode: str, baseline: Config | None, stage: str) -> Outcome:
-    """Seven rounds that scatter by 3 %; the ratio to BSP of the same rounds scatters with them."""
-    us = time_us(shape, config, mode)
-    samples = tuple(us * (0.97 + 0.01 * place) for place in range(7))
-    return Measurement(samples, () if baseline is None else (16.0,) * 7)
-
-
-def test_the_tie_set_holds_the_winner_and_what_noise_cannot_tell_from_it(store: Store) -> None:
-    (best,) = run(store, FakeBench(noisy), modes=("graph",))
-    finals = {trial.config: trial.outcome for trial in store.trials(stage="final") if isinstance(trial.outcome, Measurement)}
-    assert best.tied[0] == best.winner.config
-    low = finals[best.winner.config].speedup_interval
-    assert low is not None
-    for config, outcome in finals.items():
-        high = outcome.speedup_interval or (1.0, 1.0)
-        assert (config in best.tied) == (high[1] >= low[0] and low[1] >= high[0])
-
-
-class PairingBench(FakeBench):
-    """Has rounds to share: finalists drift together, round by round, and BSP with them."""
-
-    @property
-    def compare(self) -> Compare:  # type: ignore[override]
-        return self.together
-
-    def __init__(self, answer: Answer = plain, us: Callable[[Config], float] = lambda config: time_us(SMALL, config, "graph")) -> None:
-        super().__init__(answer)
-        self.us = us
-        self.groups: list[tuple[Shape, str, tuple[Config, ...]]] = []
-        self.read = 0
-
-    def conditions(self) -> dict[str, object]:
-        self.read += 1
-        return {"0": {"sm_mhz": 1980.0 - 100 * len(self.groups)}}
-
-    def together(self, shape: Shape, configs: Sequence[Config], mode: str, baseline: Config) -> list[Outcome]:
-        self.groups.append((shape, mode, (baseline, *configs)))
-        drift = [1 + 0.1 * (number % 5) + 0.01 * len(self.groups) for number in range(9)]
-        bsp = tuple(16 * d for d in drift)
-        return [Measurement(tuple(self.us(config) * d for d in drift), bsp) for config in (baseline, *configs)]
-
-
-def near_us(config: Config) -> float:
-    """Of the configs of push some are 0.5 % and some 2 % slower than the fastest."""
-    if config.variant == "bsp":
-        return time_us(SMALL, config, "graph")
-    return 10 * {32: 1.0, 64: 1.005, 128: 1.02}[config["block_n"]] * (1 + (config.variant != "push"))
-
-
-def near(shape: Shape, config: Config, mode: str, baseline: Config | None, stage: str) -> Outcome:
-    """Seven rounds that scatter by 3 %: they tell no two configs of push apart."""
-    return Measurement(tuple(near_us(config) * (0.97 + 0.01 * place) for place in range(7)), (near_us(baseline),) * 7 if baseline else ())
-
-
-def test_finalists_of_a_place_are_measured_in_the_same_rounds(store: Store) -> None:
-    bench = PairingBench(near, near_us)
-    (best,) = run(store, bench, modes=("graph",))
-    (_, _, own), (_, _, everything) = bench.groups
-    assert bench.of("final") == [] and len(bench.restarts) == 1
-    assert own[0] == everything[0] == Config("bsp", form="gather_copy")
-    assert {config.variant for config in own[1:]} == {"pull", "staged", "push"}
-    assert set(own) < set(everything), "the winner's rivals are timed beside it"
-    finals = store.trials(stage="final")
-    assert [trial.config for trial in finals] == [*own, *everything]
-    assert len({trial.outcome.bsp_samples_us for trial in finals if isinstance(trial.outcome, Measurement)}) == 2
-    assert best.winner.id == finals[len(own) + everything.index(best.winner.config)].id, "the newer row counts"
-
-
-def test_pairs_tell_apart_what_separate_rounds_cannot(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tftune.tuner.finals.RIVALS", 12)
-    bench = PairingBench(near, near_us)
-    (best,) = run(store, bench, modes=("graph",), variants=("pull", "push"), seed=1)
-    push = [config for config in bench.groups[-1][2] if config.variant == "push"]
-    assert {config["block_n"] for config in push} == {32, 64, 128}
-    assert set(best.tied) == {config for config in push if config["block_n"] < 128}
-    searched = Rows(OPERATION, bench, store).searched((SMALL, "graph"))
-    assert all(overlap(speedups(searched[config]), speedups(searched[best.winner.config])) for config in push)
-
-
-def test_shared_rounds_are_measured_once(store: Store) -> None:
-    run(store, PairingBench(), (SMALL, OTHER))
-    trials, runs = store.trials(), store.runs()
-    again = PairingBench()
-    run(store, again, (SMALL, OTHER))
-    assert again.groups == [] == again.asked and store.trials() == trials and store.runs() == runs
-
-
-def test_without_time_only_the_winners_share_rounds(store: Store) -> None:
-    bench = PairingBench()
-    run(store, bench, (SMALL, OTHER), budget_s=0.0)
-    assert [(shape, mode) for shape, mode, _ in bench.groups] == list(itertools.product((SMALL, OTHER), BOTH))
-    assert {len(group) for *_, group in bench.groups} == {4}
-
-
-def test_finalists_that_a_bench_cannot_compare_are_failures(store: Store) -> None:
-    bench = PairingBench()
-    bench.together = lambda *question: 1 / 0  # type: ignore[assignment, method-assign, return-value]
-    (best,) = run(store, bench, modes=("graph",))
-    assert {trial.outcome.text for trial in store.trials(stage="final") if isinstance(trial.outcome, Failure)} == {
-        "ZeroDivisionError: division by zero"
-    }
-    assert best.winner.stage == "search"
-
-
-def test_a_run_holds_what_the_machine_was_like_after_the_first_and_the_last_trial(store: Store) -> None:
-    bench = PairingBench()
-    run(store, bench, modes=("graph",))
-    (stored,) = store.runs()
-    assert stored.clocks == {"0": {"sm_mhz": 1980.0}}
-    assert stored.ended == {"0": {"sm_mhz": 1980.0 - 100 * len(bench.groups)}} != stored.clocks
-    assert bench.read == 2
-    assert stored.started <= store.trials()[0].created
-
-
-def test_a_stopped_search_has_no_end(store: Store) -> None:
-    def stopped(*question: object) -> Outcome:
-        if len(bench.asked) > 5:
-            raise KeyboardInterrupt
-        return plain(*question)  # type: ignore[arg-type]
-
-    bench = PairingBench(stopped)
-    with pytest.raises(KeyboardInterrupt):
-        run(store, bench)
-    (stored,) = store.runs()
-    assert stored.clocks and stored.ended == {}
-
-
-def test_final_rows_older_than_the_search_are_measured_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(store, FakeBench(), modes=("graph",))
-    monkeypatch.setitem(EFFORTS, "more", Effort(13, 2, "for tests"))
-    bench = FakeBench()
-    run(store, bench, modes=("graph",), effort="more")
-    assert len(bench.of("search")) == 1 and bench.of("final")[0] == Config("bsp", form="gather_copy")
-
-
-def test_without_a_final_bsp_the_rows_of_the_search_decide(store: Store) -> None:
-    def broken(shape: Shape, config: Config, mode: str, baseline: Config | None, stage: str) -> Outcome:
-        return Failure("hang", "late") if stage == "final" else plain(shape, config, mode, baseline, stage)
-
-    (best,) = run(store, FakeBench(broken), modes=("graph",))
-    assert best.winner.stage == "search" and best.winner.config.variant == "push"
 
 
 def test_without_time_every_shape_still_has_bsp_its_defaults_and_its_winners(store: Store) -> None:
@@ -495,38 +221,6 @@ def test_replay_of_a_mode_without_rows_leaves_it_out(store: Store, caplog: pytes
     run(store, FakeBench(), modes=("graph",))
     (best,) = run(store, ReplayBench(TARGET, store.trials()))
     assert best.mode == "graph" and f"{SMALL} in mode eager is left out" in caplog.text
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_every_sampler_drives_the_search(store: Store, sampler: str) -> None:
-    (best,) = run(store, FakeBench(), modes=("graph",), sampler=sampler)
-    assert best.evaluations == 12
-
-
-def test_the_study_in_the_database_holds_the_rows(store: Store) -> None:
-    bench = FakeBench(failing)
-    run(store, bench, modes=("graph",))
-    name = study_name(OPERATION, SMALL, "graph", bench)
-    study = optuna.load_study(study_name=name, storage=store.optuna_storage())
-    rows = store.trials(stage="search")
-    assert [trial.user_attrs["trial"] for trial in study.trials] == [row.id for row in rows]
-    assert [trial.state.name == "FAIL" for trial in study.trials] == [isinstance(row.outcome, Failure) for row in rows]
-    assert study.best_value == pytest.approx(min(r.outcome.median_us for r in rows if isinstance(r.outcome, Measurement)) / 16, rel=1e-3)
-
-
-def test_a_lost_study_is_made_again_from_the_rows(store: Store) -> None:
-    bench = FakeBench()
-    run(store, bench, modes=("graph",))
-    name = study_name(OPERATION, SMALL, "graph", bench)
-    optuna.delete_study(study_name=name, storage=store.optuna_storage())
-    run(store, bench, modes=("graph",))
-    assert len(optuna.load_study(study_name=name, storage=store.optuna_storage()).trials) == 12
-
-
-def test_the_name_of_a_study_changes_with_the_space() -> None:
-    fewer = replace(SPACE, variants={**SPACE.variants, "bsp": (Choice("form", ("gather_copy",), "fewer forms", "gather_copy"),)})
-    names = {study_name(replace(OPERATION, space=space), SMALL, "graph", FakeBench()) for space in (SPACE, fewer)}
-    assert len(names) == 2 and all(name.startswith(f"all_gather_gemm/{SMALL}/graph/mi300x8/model/") for name in names)
 
 
 class Listener:

@@ -1,56 +1,21 @@
-"""The store keeps every committed row, lets one process write, and says in one sentence why it does not."""
+"""The store keeps every committed row, travels as lines, finds what was changed, and shares its file with Optuna."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from stored import ENDED, RUN, SHAPE, TRIALS, raw, trial
 
-from tftune.db import lock, schema
 from tftune.db.store import Store, StoreError, read_rows, write_rows
-from tftune.db.trial import Failure, Measurement, Run, Trial
-from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.db.trial import Measurement
 from tftune.kernels.space import Config
-
-FIXTURES = Path(__file__).parent / "fixtures"
-RUN = Run("r1", "h200x8", "node", {"torch": "2.13.0"}, "2026-11-21T01:00:00Z", {"0": {"sm_mhz": 1980.0}})
-ENDED = replace(RUN, ended={"0": {"sm_mhz": 1965.0}, "copy_gb_s": {"cold": 3350.0, "warm": 4100.0}})
-RELEASED = {1: RUN, 2: ENDED}
-"""The run that the fixture of each released schema holds."""
-SHAPE = AllGatherGemm(m=64, n=3584, k=8192, world=8)
-MEASURED = Measurement((10.0, 12.5), (20.0, 25.0), check_error=0.0004)
-
-
-def trial(number: int = 0, **changes: Any) -> Trial:
-    """A trial; another number makes it another trial."""
-    config = Config("push", block_m=16 + number, k_per_flag=256)
-    base = Trial(SHAPE, config, "graph", "h200x8", "node", RUN.id, "0123456789ab", MEASURED, "search", "2026-11-21T01:00:01Z")
-    return replace(base, **changes)
-
-
-TRIALS = [
-    trial(0),
-    trial(1, outcome=Failure("hang", "it's late\nü")),
-    trial(2, mode="eager", outcome=Measurement((1.25,), stopped_early=True, check_error=0)),
-    trial(3, bench="model", outcome=Measurement((7.0,))),
-    trial(4, shape=replace(SHAPE, m=128, dtype="bf16"), stage="final"),
-    trial(5, target="mi300x8"),
-]
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "t.db"
 
 
 @pytest.fixture
@@ -66,31 +31,9 @@ def filled(store: Store) -> Store:
     return store
 
 
-@contextmanager
-def raw(path: Path) -> Iterator[sqlite3.Connection]:
-    """The database as any other program sees it; committed and closed at the end."""
-    with closing(sqlite3.connect(path)) as db, db:
-        yield db
-
-
 def pragma(path: Path, name: str) -> Any:
     with raw(path) as db:
         return db.execute(f"PRAGMA {name}").fetchone()[0]
-
-
-@contextmanager
-def other_process(code: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """Another process that runs `code` with this module's names; killed at the end."""
-    start = f"import sys, time; sys.path.insert(0, {str(Path(__file__).parent)!r}); from test_store import *; path = Path(sys.argv[1])\n"
-    command = [sys.executable, "-c", start + code, *map(str, arguments)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        yield process
-        process.kill()
-
-
-def first_line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline()
 
 
 class TestRows:
@@ -283,212 +226,6 @@ class TestFiles:
             write_rows(rows, [], TRIALS)
         assert rows.read_bytes() == before
         assert list(tmp_path.iterdir()) == [rows]
-
-
-class TestOneWriter:
-    def test_a_second_writer_is_told_who_writes(self, store: Store, path: Path) -> None:
-        code = "try: Store.open(path)\nexcept StoreError as error: print(error)"
-        with other_process(code, path) as second:
-            assert f"{path} is being written by process {os.getpid()}; " in first_line(second)
-
-    def test_a_link_to_the_file_is_the_same_file(self, store: Store, path: Path) -> None:
-        path.with_name("link.db").symlink_to(path)
-        with pytest.raises(StoreError, match=f"is being written by process {os.getpid()}"):
-            Store.open(path.with_name("link.db"))
-
-    def test_closing_gives_the_lock_back(self, store: Store, path: Path) -> None:
-        store.close()
-        store.close()
-        with Store.open(path) as again:
-            assert again.check() == []
-
-    def test_a_failed_open_gives_the_lock_back(self, path: Path) -> None:
-        path.write_text("this is no database, " * 100)
-        for _ in range(2):
-            with pytest.raises(StoreError, match=r"SQLite cannot use .*t\.db: file is not a database"):
-                Store.open(path)
-
-    def test_kill_9_loses_nothing_committed(self, path: Path) -> None:
-        code = """
-with Store.open(path) as store:
-    store.add_run(RUN)
-    for number in range(10_000):
-        store.add_trial(trial(number))
-        print(number, flush=True)
-"""
-        with other_process(code, path) as writer:
-            while int(said := first_line(writer)) < 20:
-                pass
-            writer.kill()
-            assert writer.stdout is not None
-            committed = int((writer.stdout.read().splitlines() or [said])[-1]) + 1
-        with Store.open(path) as store:
-            kept = store.trials()
-            assert len(kept) in (committed, committed + 1)
-            assert kept == [trial(number) for number in range(len(kept))]
-            assert store.check() == []
-
-    def test_a_forked_child_does_not_keep_the_lock_of_a_killed_writer(self, path: Path) -> None:
-        """A compile pool outlives its parent for a moment; the next search must not wait for it."""
-        code = """
-store = Store.open(path)
-child = os.fork()
-if child == 0:
-    print(os.getpid(), flush=True)
-time.sleep(30)
-"""
-        with other_process(code, path) as writer:
-            child = int(first_line(writer))
-        try:
-            with Store.open(path) as store:
-                assert store.check() == []
-        finally:
-            os.kill(child, 9)
-
-    def test_a_reader_while_a_writer_writes(self, path: Path) -> None:
-        code = """
-with Store.open(path) as store:
-    store.add_run(RUN)
-    for number in range(100):
-        store.add_trial(trial(number))
-        print(number, flush=True)
-"""
-        with other_process(code, path) as writer:
-            said = int(first_line(writer))
-            with Store.open(path, write=False) as reader:
-                while said < 99:
-                    said = int(first_line(writer))
-                    assert [each.config["block_m"] - 16 for each in reader.trials()][: said + 1] == list(range(said + 1))
-                assert writer.wait() == 0
-
-    def test_a_reader_cannot_write(self, store: Store, path: Path) -> None:
-        with Store.open(path, write=False) as reader:
-            for write in (lambda: reader.add_trial(trial()), lambda: reader.add_run(RUN), reader.optuna_storage):
-                with pytest.raises(StoreError, match="was opened for reading"):
-                    write()
-
-
-class TestPlace:
-    TABLE = (
-        "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
-        "30 22 0:50 / /home rw shared:2 - nfs4 server:/home rw,vers=4.2\n"
-        "31 30 8:2 / /home/me/local\\040disk rw - xfs /dev/sdb1 rw\n"
-        "32 22 0:51 / /mnt/s rw - fuse.sshfs host:/ rw\n"
-        "33 22 0:52 / /mnt/c rw master:3 propagate_from:4 - cifs //host/c rw\n"
-        "34 22 0:53 / /mnt/l rw - lustre 10.0.0.1:/l rw\n"
-        "35 22 0:54 / /mnt/twice rw - ext4 /dev/sdc rw\n"
-        "36 35 0:55 / /mnt/twice rw - nfs server:/x rw\n"
-    )
-
-    @pytest.mark.parametrize(
-        ("path", "kind"),
-        [
-            ("/t.db", None), ("/home/me/t.db", "nfs4"), ("/home/me/local disk/t.db", None), ("/homework/t.db", None),
-            ("/mnt/s/t.db", "fuse.sshfs"), ("/mnt/c/t.db", "cifs"), ("/mnt/l/a/b/t.db", "lustre"), ("/mnt/twice/t.db", "nfs"),
-        ],
-    )  # fmt: skip
-    def test_network_file_systems_are_known(self, path: str, kind: str | None) -> None:
-        assert lock.network_file_system(Path(path), self.TABLE) == kind
-
-    def test_a_network_file_system_is_refused_in_a_sentence(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(lock, "_mount_table", lambda: f"1 0 0:1 / {path.parent} rw - nfs4 server:/ rw\n")
-        for write in (True, False):
-            with pytest.raises(
-                StoreError, match=r"t\.db is on a network file system \(nfs4\), where .*; give a file on a local disk with --db"
-            ):
-                Store.open(path, write=write)
-        assert list(path.parent.iterdir()) == []
-
-    def test_the_table_of_this_machine_is_read(self, tmp_path: Path) -> None:
-        lock.refuse_network(tmp_path / "t.db")
-        assert lock._mount_table().count(" - ") > 0
-
-    @pytest.mark.parametrize(("place", "why"), [("/proc/t.db", "No such file|Permission"), ("/no/folder/t.db", "No such file")])
-    def test_a_folder_that_cannot_be_written(self, place: str, why: str) -> None:
-        with pytest.raises(StoreError, match=f"^cannot write {place}: ({why}).*; give a file in a folder that can be written, with --db$"):
-            Store.open(Path(place))
-
-    def test_a_missing_database_cannot_be_read(self, path: Path) -> None:
-        with pytest.raises(StoreError, match=r"there is no database .*t\.db; `tftune search` makes one"):
-            Store.open(path, write=False)
-        assert not path.exists()
-
-
-class TestSchema:
-    def fixture(self, path: Path, number: int) -> Path:
-        """A database as the release of that schema left it."""
-        with raw(path) as db:
-            db.executescript((FIXTURES / f"schema-{number}.sql").read_text())
-        return path
-
-    @pytest.fixture
-    def released(self, path: Path) -> Path:
-        """A database of the newest schema."""
-        return self.fixture(path, schema.newest())
-
-    def upgrade(self, monkeypatch: pytest.MonkeyPatch, *statements: str) -> None:
-        """Let this tftune have one schema more."""
-        monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, statements))
-
-    def test_a_new_file_has_the_released_schema(self, released: Path) -> None:
-        new = released.with_name("new.db")
-        Store.open(new).close()
-        query = "SELECT name, sql FROM sqlite_master WHERE name LIKE 'tft_%' ORDER BY name"
-        with raw(released) as old, raw(new) as made:
-            assert old.execute(query).fetchall() == made.execute(query).fetchall()
-
-    def test_every_released_schema_has_a_fixture(self) -> None:
-        assert [FIXTURES / f"schema-{number}.sql" for number in range(1, schema.newest() + 1)] == sorted(FIXTURES.glob("schema-*.sql"))
-
-    @pytest.mark.parametrize("number", RELEASED)
-    def test_rows_of_every_released_schema_are_read(self, path: Path, number: int) -> None:
-        with Store.open(self.fixture(path, number)) as store:
-            assert (store.runs(), store.trials(), store.check()) == ([RELEASED[number]], TRIALS, [])
-        backups = [path.with_name(f"t.db.backup-{number}")] if number < schema.newest() else []
-        assert list(path.parent.glob("*.backup-*")) == backups
-
-    def test_migration_keeps_rows_and_makes_a_backup(self, released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.upgrade(monkeypatch, "CREATE TABLE tft_notes (text TEXT)", "UPDATE tft_trials SET text = 'moved' WHERE number = 2")
-        with Store.open(released) as store:
-            assert [each.config for each in store.trials()] == [each.config for each in TRIALS]
-            assert store.trials()[1].outcome == Failure("hang", "moved")
-            assert schema.version(store._db) == 3
-        monkeypatch.undo()
-        with Store.open(released.with_name("t.db.backup-2"), write=False) as backup:
-            assert (backup.runs(), backup.trials(), backup.check()) == ([ENDED], TRIALS, [])
-
-    def test_a_migration_that_fails_changes_nothing(self, released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.upgrade(monkeypatch, "CREATE TABLE tft_notes (text TEXT)", "UPDATE no_such_table SET text = ''")
-        with pytest.raises(StoreError, match="no such table"):
-            Store.open(released)
-        monkeypatch.undo()
-        with Store.open(released) as store:
-            assert store.trials() == TRIALS
-            assert "tft_notes" not in store._db.table_names()
-
-    def test_a_reader_does_not_migrate(self, released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.upgrade(monkeypatch, "CREATE TABLE tft_notes (text TEXT)")
-        before = released.read_bytes()
-        with pytest.raises(StoreError, match=r"has schema 2, this tftune reads 3; .* upgrades it"):
-            Store.open(released, write=False)
-        assert released.read_bytes() == before
-
-    @pytest.mark.parametrize("write", [True, False])
-    def test_a_newer_schema_is_left_as_it_is(self, released: Path, write: bool) -> None:
-        with raw(released) as db:
-            db.execute("UPDATE tft_meta SET value = '7'")
-        before = released.read_bytes()
-        with pytest.raises(
-            StoreError, match=r"t\.db has schema 7, newer than this tftune's 2; upgrade tftune, or give another file with --db"
-        ):
-            Store.open(released, write=write)
-        assert released.read_bytes() == before
-
-    def test_a_file_that_only_optuna_used_is_taken_over(self, path: Path) -> None:
-        with raw(path) as db:
-            db.execute("CREATE TABLE studies (name TEXT)")
-        with Store.open(path) as store:
-            assert {"studies", "tft_trials"} <= set(store._db.table_names())
 
 
 class TestCheck:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 
 from tftune.db.target import Target
 from tftune.db.trial import MODES, Run, Trial
 from tftune.models.dataset import Dataset, load
-from tftune.models.evaluate import Evaluation, evaluate
+from tftune.models.evaluate import Each, Evaluation, evaluate
 from tftune.models.train import train
 from tftune.models.tree import Tree
+from tftune.tuner.worker import die_with_parent
 
 
 @dataclass(frozen=True)
@@ -64,12 +68,22 @@ def choose(found: Sequence[Source], op: str, target: str | None, bench: str | No
 
 
 def fit(source: Source) -> Fit:
-    """Train a tree for each mode that the source has, and judge it on shapes held out; raises ValueError for a matrix with gaps."""
+    """Train a tree for each mode that the source has, and judge it on shapes held out; raises ValueError for a matrix with gaps.
+
+    A matrix takes seconds for each group held out: then the work is shared among processes.
+    """
     datasets = {mode: load(source.trials, source.op, source.target, mode, source.bench) for mode in source.modes}
     for dataset in datasets.values():
         dataset.refuse_missing()
-    trees = {mode: train(dataset) for mode, dataset in datasets.items()}
-    return Fit(source, datasets, trees, {mode: evaluate(dataset) for mode, dataset in datasets.items()})
+    if not any(dataset.matrix for dataset in datasets.values()):
+        return _fit(source, datasets, map)
+    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn"), initializer=die_with_parent) as pool:
+        return _fit(source, datasets, pool.map)
+
+
+def _fit(source: Source, datasets: Mapping[str, Dataset], each: Each) -> Fit:
+    trees = dict(zip(datasets, each(train, datasets.values()), strict=True))
+    return Fit(source, datasets, trees, {mode: evaluate(dataset, each=each) for mode, dataset in datasets.items()})
 
 
 def trees_or_reasons(source: Source) -> dict[str, Tree | str]:

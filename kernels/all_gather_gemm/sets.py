@@ -103,6 +103,7 @@ GRID = (
     (13312, 16384),  # 405B gate_up, of 8
 )
 
+
 def grid(world: int = 8, dtype: str = "fp16", shard: str = "k", b_layout: str = "kn") -> tuple[AllGatherGemm, ...]:
     """Every (N, K) of GRID at every M of GRID_ROWS that can be sharded: what a selector is trained and judged on."""
     rows = [m for m in GRID_ROWS if shard == "k" or m % world == 0]

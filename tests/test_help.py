@@ -1,0 +1,40 @@
+"""The help is quick, says something of every command and option, and its words are those of the code behind it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any, get_args, get_type_hints
+
+from tftune import cli
+
+
+def test_help_is_quick_and_loads_nothing_heavy() -> None:
+    script = "import sys; from tftune import cli; print(*sorted(sys.modules))"
+    loaded = set(subprocess.check_output([sys.executable, "-c", script], text=True).split())
+    assert loaded & {"torch", "triton", "optuna", "sklearn", "numpy", "matplotlib", "sqlite_utils", "sqlalchemy"} == set()
+
+
+def test_every_command_and_option_has_help() -> None:
+    import typer
+
+    silent: list[str] = []
+
+    def visit(command: Any, path: str) -> None:
+        silent.extend([path] if not command.help else [])
+        silent.extend(f"{path} {parameter.name}" for parameter in command.params if not getattr(parameter, "help", None))
+        for name, child in getattr(command, "commands", {}).items():
+            visit(child, f"{path} {name}")
+
+    visit(typer.main.get_command(cli.app), "tftune")
+    assert silent == []
+
+
+def test_the_words_of_options_are_those_of_the_rooms() -> None:
+    from tftune.db.trial import BENCHES, MODES
+    from tftune.tuner.samplers import SAMPLERS
+    from tftune.tuner.search import EFFORTS
+
+    hints = get_type_hints(cli.search)
+    assert set(get_args(hints["effort"])) == set(EFFORTS) and set(get_args(hints["sampler"])) == set(SAMPLERS)
+    assert {*get_args(hints["on"]), "drill"} == set(BENCHES) and set(get_args(hints["mode"])) == {*MODES, "both"}

@@ -1,0 +1,167 @@
+"""One process at a time writes a database, on a disk of this machine; who may not is told why in one sentence."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from stored import RUN, trial
+
+from tftune.db import lock
+from tftune.db.store import Store, StoreError
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[Store]:
+    with Store.open(path) as opened:
+        opened.add_run(RUN)
+        yield opened
+
+
+@contextmanager
+def other_process(code: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """Another process that runs `code` with this module's names; killed at the end."""
+    start = f"import sys, time; sys.path.insert(0, {str(Path(__file__).parent)!r}); from test_lock import *; path = Path(sys.argv[1])\n"
+    command = [sys.executable, "-c", start + code, *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.kill()
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+class TestOneWriter:
+    def test_a_second_writer_is_told_who_writes(self, store: Store, path: Path) -> None:
+        code = "try: Store.open(path)\nexcept StoreError as error: print(error)"
+        with other_process(code, path) as second:
+            assert f"{path} is being written by process {os.getpid()}; " in first_line(second)
+
+    def test_a_link_to_the_file_is_the_same_file(self, store: Store, path: Path) -> None:
+        path.with_name("link.db").symlink_to(path)
+        with pytest.raises(StoreError, match=f"is being written by process {os.getpid()}"):
+            Store.open(path.with_name("link.db"))
+
+    def test_closing_gives_the_lock_back(self, store: Store, path: Path) -> None:
+        store.close()
+        store.close()
+        with Store.open(path) as again:
+            assert again.check() == []
+
+    def test_a_failed_open_gives_the_lock_back(self, path: Path) -> None:
+        path.write_text("this is no database, " * 100)
+        for _ in range(2):
+            with pytest.raises(StoreError, match=r"SQLite cannot use .*t\.db: file is not a database"):
+                Store.open(path)
+
+    def test_kill_9_loses_nothing_committed(self, path: Path) -> None:
+        code = """
+with Store.open(path) as store:
+    store.add_run(RUN)
+    for number in range(10_000):
+        store.add_trial(trial(number))
+        print(number, flush=True)
+"""
+        with other_process(code, path) as writer:
+            while int(said := first_line(writer)) < 20:
+                pass
+            writer.kill()
+            assert writer.stdout is not None
+            committed = int((writer.stdout.read().splitlines() or [said])[-1]) + 1
+        with Store.open(path) as store:
+            kept = store.trials()
+            assert len(kept) in (committed, committed + 1)
+            assert kept == [trial(number) for number in range(len(kept))]
+            assert store.check() == []
+
+    def test_a_forked_child_does_not_keep_the_lock_of_a_killed_writer(self, path: Path) -> None:
+        """A compile pool outlives its parent for a moment; the next search must not wait for it."""
+        code = """
+store = Store.open(path)
+child = os.fork()
+if child == 0:
+    print(os.getpid(), flush=True)
+time.sleep(30)
+"""
+        with other_process(code, path) as writer:
+            child = int(first_line(writer))
+        try:
+            with Store.open(path) as store:
+                assert store.check() == []
+        finally:
+            os.kill(child, 9)
+
+    def test_a_reader_while_a_writer_writes(self, path: Path) -> None:
+        code = """
+with Store.open(path) as store:
+    store.add_run(RUN)
+    for number in range(100):
+        store.add_trial(trial(number))
+        print(number, flush=True)
+"""
+        with other_process(code, path) as writer:
+            said = int(first_line(writer))
+            with Store.open(path, write=False) as reader:
+                while said < 99:
+                    said = int(first_line(writer))
+                    assert [each.config["block_m"] - 16 for each in reader.trials()][: said + 1] == list(range(said + 1))
+                assert writer.wait() == 0
+
+    def test_a_reader_cannot_write(self, store: Store, path: Path) -> None:
+        with Store.open(path, write=False) as reader:
+            for write in (lambda: reader.add_trial(trial()), lambda: reader.add_run(RUN), reader.optuna_storage):
+                with pytest.raises(StoreError, match="was opened for reading"):
+                    write()
+
+
+class TestPlace:
+    TABLE = (
+        "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+        "30 22 0:50 / /home rw shared:2 - nfs4 server:/home rw,vers=4.2\n"
+        "31 30 8:2 / /home/me/local\\040disk rw - xfs /dev/sdb1 rw\n"
+        "32 22 0:51 / /mnt/s rw - fuse.sshfs host:/ rw\n"
+        "33 22 0:52 / /mnt/c rw master:3 propagate_from:4 - cifs //host/c rw\n"
+        "34 22 0:53 / /mnt/l rw - lustre 10.0.0.1:/l rw\n"
+        "35 22 0:54 / /mnt/twice rw - ext4 /dev/sdc rw\n"
+        "36 35 0:55 / /mnt/twice rw - nfs server:/x rw\n"
+    )
+
+    @pytest.mark.parametrize(
+        ("path", "kind"),
+        [
+            ("/t.db", None), ("/home/me/t.db", "nfs4"), ("/home/me/local disk/t.db", None), ("/homework/t.db", None),
+            ("/mnt/s/t.db", "fuse.sshfs"), ("/mnt/c/t.db", "cifs"), ("/mnt/l/a/b/t.db", "lustre"), ("/mnt/twice/t.db", "nfs"),
+        ],
+    )  # fmt: skip
+    def test_network_file_systems_are_known(self, path: str, kind: str | None) -> None:
+        assert lock.network_file_system(Path(path), self.TABLE) == kind
+
+    def test_a_network_file_system_is_refused_in_a_sentence(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(lock, "_mount_table", lambda: f"1 0 0:1 / {path.parent} rw - nfs4 server:/ rw\n")
+        for write in (True, False):
+            with pytest.raises(
+                StoreError, match=r"t\.db is on a network file system \(nfs4\), where .*; give a file on a local disk with --db"
+            ):
+                Store.open(path, write=write)
+        assert list(path.parent.iterdir()) == []
+
+    def test_the_table_of_this_machine_is_read(self, tmp_path: Path) -> None:
+        lock.refuse_network(tmp_path / "t.db")
+        assert lock._mount_table().count(" - ") > 0
+
+    @pytest.mark.parametrize(("place", "why"), [("/proc/t.db", "No such file|Permission"), ("/no/folder/t.db", "No such file")])
+    def test_a_folder_that_cannot_be_written(self, place: str, why: str) -> None:
+        with pytest.raises(StoreError, match=f"^cannot write {place}: ({why}).*; give a file in a folder that can be written, with --db$"):
+            Store.open(Path(place))
+
+    def test_a_missing_database_cannot_be_read(self, path: Path) -> None:
+        with pytest.raises(StoreError, match=r"there is no database .*t\.db; `tftune search` makes one"):
+            Store.open(path, write=False)
+        assert not path.exists()

@@ -1,0 +1,48 @@
+"""Shapes as a search is given them: by file, by named set or a part of it; a wrong file is named together with its item."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
+from tftune.kernels.registry import operation
+from tftune.shapes_file import read_shapes
+
+OP = "all_gather_gemm"
+
+
+def test_shapes_from_files_and_named_sets(tmp_path: Path) -> None:
+    known = operation(OP)
+    listed = [{"m": 1, "n": 8, "k": 8, "world": 2}, "m=2,n=8,k=8,world=2", "paper:shard=m,dtype=bf16"]
+    (tmp_path / "s.json").write_text(json.dumps(listed))
+    (tmp_path / "s.yaml").write_text("- {m: 1, n: 8, k: 8, world: 2}\n- m=2,n=8,k=8,world=2\n- paper:shard=m,dtype=bf16\n")
+    expected = [AllGatherGemm(1, 8, 8, 2), AllGatherGemm(2, 8, 8, 2), *paper(dtype="bf16", shard="m")]
+    assert read_shapes(known, [str(tmp_path / "s.json")]) == read_shapes(known, [str(tmp_path / "s.yaml")]) == expected
+    assert read_shapes(known, ["m=1,n=8,k=8,world=2; m=1,n=8,k=8,world=2", "paper:world=4"]) == [expected[0], *paper(4)]
+
+
+def test_a_part_of_a_named_set() -> None:
+    known = operation(OP)
+    assert read_shapes(known, ["paper:m=8192+16"], world=4) == [AllGatherGemm(16, 3584, 8192, 4), AllGatherGemm(8192, 3584, 8192, 4)]
+    assert read_shapes(known, ["llama3-70b:m=16+128,n=1280,shard=m"]) == [AllGatherGemm(m, 1280, 8192, 8, shard="m") for m in (16, 128)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("s.json", "[", "is not valid JSON"),
+        ("s.yaml", "- {m: 1", "is not valid YAML"),
+        ("s.yaml", "m: 1", "must hold a list of shapes, not dict"),
+        ("s.yaml", "- {m: 1, n: 8, k: 8, wrld: 2}", "item 1: all_gather_gemm has no shape field 'wrld'"),
+        ("s.yaml", "- m=1,n=8,k=8,world=2\n- 7", "item 2: 7 is neither a mapping of fields nor a shape"),
+        ("s.yaml", "- s.yaml", "item 1: 's.yaml' is neither"),
+        ("s.yaml", "[]", "no shapes are given for all_gather_gemm"),
+    ],
+)  # fmt: skip
+def test_a_wrong_shapes_file_names_the_file_and_the_item(tmp_path: Path, name: str, text: str, sentence: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=sentence.replace("(", r"\(")):
+        read_shapes(operation(OP), [str(tmp_path / name)])
