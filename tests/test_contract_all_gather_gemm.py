@@ -21,7 +21,7 @@ from tftune.kernels.space import Config
 from tftune.kernels.workspace import Workspace
 
 OP = "all_gather_gemm"
-WORLDS = (2, 3, 4)
+WORLDS = (1, 2, 3, 4)
 FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
 CALLS = 5
 
@@ -51,7 +51,7 @@ def configs(shape: AllGatherGemm) -> tuple[Config, ...]:
     knobs = [tall] * large + [small] * (not large) + [split] * deep
     forms = [config for config in SPACE.defaults(shape, None) if config.variant == "bsp"]
     fused = dict.fromkeys(config_of(variant, chosen) for variant in FUSED for chosen in knobs)
-    possible = [config for config in fused if config.variant != "push_ce" or SPACE.why_invalid(shape, config) is None]  # one flag along K
+    possible = [config for config in fused if SPACE.why_invalid(shape, config) is None]  # a split needs several flags along K
     return *forms, *(where_possible(shape, where_possible(shape, config, loads="descriptor"), order="group") for config in possible)
 
 

@@ -152,7 +152,6 @@ def _chunk_is_large(shape: AllGatherGemm, config: Config) -> bool:
 
 
 RULES = (
-    Rule("one rank has nothing to gather: only bsp computes it", lambda s, c, chip: s.world > 1, (*_TILED, "bsp_chunked")),
     Rule("gather_copy and local_transpose need A sharded along K, gather needs it sharded along M", _form_fits, ("bsp",)),
     Rule("block_m must not exceed M rounded up to a power of two, and 16 at least",
          lambda s, c, chip: c["block_m"] <= max(16, _round_up_to_power(s.m)), _TILED),
