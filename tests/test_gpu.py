@@ -255,7 +255,10 @@ def _refuse_mutants(workspace: Any) -> None:
 
     shape = AllGatherGemm(256, 3584, 1024 * workspace.world, workspace.world)
     references = References(shape, workspace)
-    for name, (variant, change) in {"itself": ("staged", None), **_mutants()}.items():
+    mutants = _mutants()
+    if workspace.world == 2:  # where the other rank is the only source that there is to wait for
+        del mutants["waits for the wrong source"]
+    for name, (variant, change) in {"itself": ("staged", None), **mutants}.items():
         config = next(config for config in SPACE.defaults(shape, H200) if config.variant == variant)
         config = Config.from_dict(config.to_dict() | {"rows_per_flag": 128 if variant != "push_ce" else 256})  # one flag for a row tile
         with in_place(Path(tempfile.mkdtemp()), variant, (change,)) if change is not None else nullcontext():
@@ -264,7 +267,7 @@ def _refuse_mutants(workspace: Any) -> None:
         dist.all_gather_object(errors, error)
         assert (max(errors) > references.tolerance) == (change is not None), (name, errors)
     if workspace.rank == 0:
-        print(f"refused on real ranks: {', '.join(_mutants())}", flush=True)
+        print(f"refused on real ranks: {', '.join(mutants)}", flush=True)
 
 
 def _peer_is_iris_translation(workspace: Any) -> None:
