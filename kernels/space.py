@@ -109,9 +109,12 @@ class _AnyShape:
         raise LookupError(name)
 
 
+_ANY_SHAPE = _AnyShape()
+
+
 def _holds_for_all(rule: Rule, knobs: Mapping[str, Knob], chip: Chip | None) -> bool:
     try:
-        return rule.holds(_AnyShape(), knobs, chip)
+        return rule.holds(_ANY_SHAPE, knobs, chip)
     except LookupError:
         return False
 
@@ -122,40 +125,44 @@ class _Draws:
 
     def __init__(self, seed: str, choices: Sequence[Choice], rules: Sequence[Rule], variant: str, chip: Chip | None) -> None:
         self._random, self._choices, self._variant, self._chip = Random(seed), choices, variant, chip
+        self._names = tuple(choice.name for choice in choices)
         self._for_all, self._by_shape = list(rules), list[Rule]()
         """Rules that never looked at a shape so far, and the others."""
-        self._drawn, self._kept, self._seen = 0, list[tuple[int, Config]](), set[Config]()
+        self._drawn, self._kept, self._seen = 0, list[tuple[int, tuple[Knob, ...]]](), set[tuple[Knob, ...]]()
 
     def possible(self, shape: Shape, draws: int) -> Iterator[Config]:
         number = 0
         while number < len(self._kept) or self._draw(draws):
-            place, config = self._kept[number]
+            place, values = self._kept[number]
             if place >= draws:
                 return
-            if all(rule.holds(shape, config, self._chip) for rule in self._by_shape):
-                yield config
+            knobs = dict(zip(self._names, values, strict=True))
+            if all(rule.holds(shape, knobs, self._chip) for rule in self._by_shape):
+                yield Config(self._variant, **knobs)
             number += 1
 
     def _draw(self, draws: int) -> bool:
         """Draw until one more is kept; False where so many draws bring none."""
         while self._drawn < draws:
             self._drawn += 1
-            values = {choice.name: self._random.choice(choice.values) for choice in self._choices}
-            if all(self._may_hold(rule, values) for rule in [*self._for_all]):
-                config = Config(self._variant, **values)
-                if config not in self._seen:
-                    self._seen.add(config)
-                    self._kept.append((self._drawn - 1, config))
+            values = tuple(self._random.choice(choice.values) for choice in self._choices)
+            if values not in self._seen:
+                self._seen.add(values)
+                if self._may_hold(dict(zip(self._names, values, strict=True))):
+                    self._kept.append((self._drawn - 1, values))
                     return True
         return False
 
-    def _may_hold(self, rule: Rule, values: Mapping[str, Knob]) -> bool:
-        try:
-            return rule.holds(_AnyShape(), values, self._chip)
-        except LookupError:
-            self._for_all.remove(rule)
-            self._by_shape.append(rule)
-            return True
+    def _may_hold(self, knobs: Mapping[str, Knob]) -> bool:
+        """False where it breaks a rule whatever the shape is."""
+        for rule in tuple(self._for_all):
+            try:
+                if not rule.holds(_ANY_SHAPE, knobs, self._chip):
+                    return False
+            except LookupError:
+                self._for_all.remove(rule)
+                self._by_shape.append(rule)
+        return True
 
 
 def _possible(
