@@ -109,12 +109,9 @@ class _AnyShape:
         raise LookupError(name)
 
 
-_ANY_SHAPE = _AnyShape()
-
-
 def _holds_for_all(rule: Rule, knobs: Mapping[str, Knob], chip: Chip | None) -> bool:
     try:
-        return rule.holds(_ANY_SHAPE, knobs, chip)
+        return rule.holds(_AnyShape(), knobs, chip)
     except LookupError:
         return False
 
@@ -125,7 +122,7 @@ class _Draws:
 
     def __init__(self, seed: str, choices: Sequence[Choice], rules: Sequence[Rule], variant: str, chip: Chip | None) -> None:
         self._random, self._choices, self._variant, self._chip = Random(seed), choices, variant, chip
-        self._names = tuple(choice.name for choice in choices)
+        self._names, self._any_shape = tuple(choice.name for choice in choices), _AnyShape()
         self._for_all, self._by_shape = list(rules), list[Rule]()
         """Rules that never looked at a shape so far, and the others."""
         self._drawn, self._kept, self._seen = 0, list[tuple[int, tuple[Knob, ...]]](), set[tuple[Knob, ...]]()
@@ -157,7 +154,7 @@ class _Draws:
         """False where it breaks a rule whatever the shape is."""
         for rule in tuple(self._for_all):
             try:
-                if not rule.holds(_ANY_SHAPE, knobs, self._chip):
+                if not rule.holds(self._any_shape, knobs, self._chip):
                     return False
             except LookupError:
                 self._for_all.remove(rule)
