@@ -67,7 +67,7 @@ PARTS = {
     "decode-paper": Part("paper:world={world}", 13, 0.15, "flash_decode as the paper measures it", op="flash_decode"),
     "decode-scaling": Part(
         "batch=1,q_heads=64,kv_heads=8,head_dim=128,kv_len={tokens},world={world}",
-        2, 0.5, "flash_decode of one context, for strong scaling: give --world 2 4 8", op="flash_decode",
+        2, 0.5, "flash_decode of one context, for strong scaling: give --world 1 2 4 8", op="flash_decode",
     ),
 }  # fmt: skip
 DEFAULT_PARTS = ("paper", "layouts")

@@ -15,7 +15,7 @@ BARRED = 0.1
 """Log regret added, while splits are sought, for a config that no leaf with this shape may name: the shape is split off where it can be."""
 
 
-LIKELY, AHEAD, FEW = 3, 12, 24
+LIKELY, AHEAD, FEW = 3, 12, 8
 """Splits of each feature, and of all, that are looked at one split further; with so few rows the best is taken at once."""
 
 

@@ -43,7 +43,7 @@ def shapes(world: int) -> tuple[AllGatherGemm, ...]:
 def configs(shape: AllGatherGemm) -> tuple[Config, ...]:
     """Every BSP form that fits, and for each other variant a small tile, or a tall one where M is large, and a split K where K_local is;
     by descriptors, and one peer after another, where that is possible; by copies of few rows."""
-    large, deep = shape.m > 64, shape.shard == "k" and shape.shard_columns > 256
+    large, deep = shape.m > 64, shape.shard == "k" and shape.shard_columns > 256 and shape.world > 1  # one rank has 2 chunks, no 4 parts
     small = dict(block_m=16, block_n=32, block_k=64, rows_per_flag=16, k_per_flag=256, group_m=1, num_warps=4, comm_programs=8)
     small |= dict(copy_streams=1, first_rows=16, growth=1)
     tall = small | dict(block_m=64, block_n=64, group_m=8, xcds=8, rows_per_flag=64 if shape.shard_rows > 32 else 16)
@@ -51,7 +51,7 @@ def configs(shape: AllGatherGemm) -> tuple[Config, ...]:
     knobs = [tall] * large + [small] * (not large) + [split] * deep
     forms = [config for config in SPACE.defaults(shape, None) if config.variant == "bsp"]
     fused = dict.fromkeys(config_of(variant, chosen) for variant in FUSED for chosen in knobs)
-    possible = [config for config in fused if SPACE.why_invalid(shape, config) is None]  # a split needs several flags along K
+    possible = [config for config in fused if config.variant != "push_ce" or SPACE.why_invalid(shape, config) is None]  # one flag along K
     return *forms, *(where_possible(shape, where_possible(shape, config, loads="descriptor"), order="group") for config in possible)
 
 

@@ -8,7 +8,7 @@ OP = 'all_gather_gemm'
 TARGET = 'h200x4'
 ARCH = 'sm_90'
 MODELLED = False
-SHA256 = '7081959d509fc3a56b8f1304b01aa761f5c58b6fdb360032932ff733ed0e8b3b'
+SHA256 = 'f762f94cc9a2935c85dd1741c8929c0ab156e0915f5a6f8d9b61f2de457c6031'
 TRITON = '3.6.0'
 KERNELS = {'pull': 'cd3a893054ec', 'push': '10b59a5b48f2', 'staged': '03497a6b6a99', 'push_ce': 'e610389b26a1', 'bsp_chunked': 'f18f1da8df08'}
 CONFIGS = [
@@ -18,6 +18,7 @@ CONFIGS = [
     {'variant': 'bsp_chunked', 'copy_streams': 1, 'first_rows': 128, 'growth': 7},
     {'variant': 'bsp_chunked', 'copy_streams': 1, 'first_rows': 256, 'growth': 7},
     {'variant': 'bsp_chunked', 'copy_streams': 1, 'first_rows': 512, 'growth': 7},
+    {'variant': 'bsp_chunked', 'copy_streams': 1, 'first_rows': 1024, 'growth': 7},
     {'variant': 'pull', 'block_k': 64, 'block_m': 16, 'block_n': 256, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 512, 'num_stages': 5, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 4, 'waves_per_eu': 0, 'xcds': 1},
     {'variant': 'push', 'block_k': 64, 'block_m': 16, 'block_n': 128, 'comm_programs': 8, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 5, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'dynamic', 'split_k': 4, 'waves_per_eu': 0, 'xcds': 1},
     {'variant': 'push', 'block_k': 64, 'block_m': 16, 'block_n': 128, 'comm_programs': 8, 'group_m': 1, 'k_per_flag': 1024, 'loads': 'descriptor', 'num_stages': 5, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 1},
@@ -81,7 +82,7 @@ CONFIGS = [
     {'variant': 'staged', 'block_k': 64, 'block_m': 128, 'block_n': 128, 'comm_programs': 16, 'group_m': 1, 'k_per_flag': 1024, 'loads': 'descriptor', 'num_stages': 4, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 4, 'waves_per_eu': 0, 'xcds': 1},
     {'variant': 'staged', 'block_k': 128, 'block_m': 32, 'block_n': 128, 'comm_programs': 16, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 2, 'waves_per_eu': 0, 'xcds': 1},
 ]
-ANSWERS = {'graph': [(6,), (7,), (52, 9), (9,), (9,), (7, 9), (45,), (13, 9), (13, 9), (45, 9), (52, 45), (13, 45), (13, 52), (45, 9), (7, 9), (13, 45), (9,), (52,), (53, 52), (11, 52), (52,), (53,), (52,), (53, 52), (52,), (53,), (52,), (24, 53), (14, 9), (21, 53), (14,), (21, 14), (14, 45), (45,), (14,), (14, 45), (45,), (14,), (17, 52), (14,), (17, 14), (54,), (17, 11), (54,), (16, 17), (7,), (54, 7), (7, 9), (7,), (48, 7), (54, 7), (17,), (48, 17), (7,), (48, 54), (7,), (48, 54), (8,), (17, 48), (48,), (17, 48), (8,), (0,), (8,), (48, 8), (8,), (61,), (8,), (0,), (54, 25), (24, 54), (24,), (25,), (7, 9), (54, 25), (24, 54), (25,), (51, 25), (48, 25), (51, 25), (25,), (25, 8), (20,), (25,), (49, 20), (20,), (49,), (51,), (0,), (51, 35), (0,), (25,), (30, 51), (49, 35), (35,), (66,), (33, 35), (35,), (49,), (19, 49), (0,), (27, 33), (27, 35), (35,), (50, 27), (29,), (0,), (32, 27), (34,), (35, 27), (49, 19), (49,), (19, 49), (49, 22), (49,), (19, 49), (22, 49), (0,), (0,), (34, 50), (56,), (42,), (34,), (65,), (0,), (64,), (0,), (31,), (36, 34), (42,), (31,), (0,), (49,), (0,), (34,), (38, 34), (34,), (41,), (36,), (38, 41), (56,), (38,), (39,), (58,), (41,), (58,), (59, 56), (44, 34), (41,), (31,), (43, 41), (2,), (41,), (39,), (31,), (44, 38), (38,), (44, 38), (59,), (38,), (38,), (34,), (41,), (34,), (38,), (41,), (44, 38), (58,), (44,), (41,), (58,), (44, 38), (59, 58), (41,), (41,), (59,), (41,), (0,), (59,), (59, 56), (56,), (58,), (59, 56), (4, 3), (41,), (36, 41), (38,), (41,), (59,), (39,), (38,), (59, 58), (4, 3), (59, 58), (41,), (56,), (36,), (56,), (43,), (59, 56), (58,), (56,), (2,), (58,), (59, 58), (3,), (59, 58), (4, 3), (59, 58), (4,), (0,), (59,), (4,), (46,), (14,), (12,), (18,), (23,), (23,), (49,), (26,), (2,), (33,), (33,), (28,), (1,), (55,), (37,), (40,), (3,), (58,), (34,), (36,), (57,), (43,), (5,), (58,), (58,), (60,)], 'eager': [(6,), (13, 45), (13, 52), (7, 13), (14, 52), (14, 52), (13, 14), (14,), (13, 14), (13, 14), (13, 14), (14, 13), (13, 14), (14,), (14, 13), (13,), (14,), (14, 7), (16, 14), (7, 8), (14, 7), (48, 14), (14, 7), (48, 8), (14, 8), (16, 14), (12,), (16, 14), (8,), (12, 8), (16,), (17,), (17, 16), (13, 52), (14, 13), (25,), (13, 14), (14,), (16, 13), (47, 13), (25, 13), (25,), (25, 14), (16, 13), (16, 14), (25, 14), (16, 14), (25, 16), (30, 17), (25, 7), (19, 8), (25, 19), (49, 19), (20, 10), (25, 16), (30, 25), (22,), (49, 25), (64, 62), (25,), (66, 64), (33, 25), (30, 25), (25, 16), (19,), (49, 19), (20, 17), (49, 25), (22,), (64, 62), (49, 25), (30, 25), (33, 25), (25,), (51,), (35, 30), (27, 25), (35,), (27, 25), (50, 25), (29,), (35, 27), (29,), (35, 33), (29,), (32,), (27, 31), (49, 19), (19,), (50, 49), (50, 27), (65,), (65,), (65,), (31, 50), (50, 27), (34,), (34, 50), (34, 29), (35,), (34,), (35,), (34,), (50, 27), (31,), (36, 50), (42,), (34,), (50, 27), (31,), (41,), (34,), (38, 34), (41, 50), (41,), (44, 41), (41,), (44, 41), (59, 58), (41,), (41,), (59,), (0,), (50,), (65,), (65,), (38,), (38,), (44, 38), (41,), (44,), (59, 58), (43, 41), (41,), (59,), (36, 41), (31,), (43, 41), (43, 31), (38, 31), (31,), (34,), (31,), (43,), (38,), (59,), (36, 38), (38,), (41,), (43, 38), (58,), (41,), (0,), (36,), (43, 41), (58,), (43,), (58,), (43, 41), (59,), (43, 41), (58,), (59, 58), (58,), (4,), (58,), (36,), (43,), (59,), (15,), (16,), (67,), (32,), (33,), (63,), (28,), (1,), (37,), (40,), (1,), (1,), (34,), (34,), (59,), (60,)]}
+ANSWERS = {'graph': [(7,), (8,), (53, 10), (10,), (10,), (8, 10), (46,), (14, 10), (14, 10), (46, 10), (53, 46), (14, 46), (14, 53), (46, 10), (8, 10), (14, 46), (10,), (53,), (54, 53), (12, 53), (53,), (54,), (53,), (54, 53), (53,), (54,), (53,), (25, 54), (15, 10), (22, 54), (15,), (22, 15), (15, 46), (46,), (15,), (15, 46), (46,), (15,), (15,), (18, 15), (55,), (18, 12), (55,), (17, 18), (8,), (55, 8), (8,), (55, 8), (8, 46), (49, 8), (55, 8), (18,), (49, 18), (49, 55), (8,), (49, 55), (9,), (18, 49), (49,), (18, 49), (49, 9), (9,), (9,), (62,), (9,), (0,), (55, 26), (25, 55), (14, 25), (25,), (8, 10), (26,), (25, 55), (26,), (52, 26), (49, 26), (52, 26), (26,), (26, 9), (21,), (26,), (50, 21), (21,), (50,), (52,), (0,), (52, 36), (0,), (26,), (31, 52), (50, 36), (36,), (67,), (34, 36), (36,), (50,), (20, 50), (0,), (28, 34), (36,), (51, 28), (30,), (0,), (33, 28), (35,), (36, 28), (50, 26), (20, 50), (23, 50), (0,), (0,), (35, 51), (57,), (43,), (35,), (66,), (0,), (0,), (65,), (32, 28), (0,), (32,), (37, 35), (43,), (32,), (50,), (20,), (50, 23), (0,), (35,), (39, 35), (35,), (42,), (37,), (39, 42), (57,), (42,), (0,), (57,), (39,), (40,), (59,), (42,), (59,), (60, 57), (45, 35), (42,), (35,), (42,), (32,), (44, 42), (2,), (42,), (40,), (32,), (45, 39), (39,), (45, 39), (60,), (39,), (39,), (35,), (42,), (35,), (42,), (39,), (42,), (45, 39), (59,), (45,), (42,), (59,), (45, 39), (60, 59), (42,), (42,), (60,), (42,), (0,), (60,), (60, 57), (57,), (59,), (60, 57), (4, 3), (42,), (37, 42), (39,), (35,), (42,), (60,), (39,), (60, 59), (4, 3), (60, 59), (42,), (57,), (37,), (57,), (60, 57), (59,), (57,), (2,), (59,), (60, 59), (3,), (60, 59), (4, 3), (60, 59), (4,), (0,), (60,), (4,), (47,), (15,), (13,), (19,), (24,), (24,), (50,), (27,), (2,), (34,), (34,), (29,), (1,), (56,), (38,), (41,), (3,), (59,), (37,), (58,), (44,), (5,), (40,), (59,), (59,), (61,)], 'eager': [(7,), (14, 46), (14, 53), (8, 14), (15, 53), (15, 53), (14, 15), (15,), (14, 15), (14, 15), (14, 15), (15, 14), (14, 15), (15,), (15, 14), (14,), (15,), (15, 8), (17, 15), (8, 9), (15, 8), (49, 15), (15, 8), (49, 9), (15, 9), (17, 15), (13,), (17, 15), (9,), (13, 9), (17,), (18,), (18, 17), (14, 53), (15, 14), (26,), (14, 15), (15,), (17, 14), (48, 14), (26, 14), (26,), (17, 14), (17, 15), (26, 15), (17, 15), (26, 17), (31, 18), (26, 8), (20, 9), (26, 20), (50, 20), (21, 11), (21,), (31, 26), (31, 26), (26, 17), (23,), (50, 26), (65, 63), (26,), (67, 65), (31, 26), (26, 17), (21, 18), (50, 26), (20,), (50, 20), (23,), (65, 63), (50, 26), (31, 26), (34, 26), (26,), (52,), (36, 31), (28, 26), (36,), (35,), (28, 26), (51, 26), (30,), (36, 28), (36, 28), (30,), (33,), (28, 32), (50, 20), (20,), (51, 50), (51, 28), (51,), (66, 65), (66,), (32, 51), (51, 28), (35, 51), (35, 30), (36,), (35,), (36,), (35,), (51, 28), (32,), (37, 51), (43,), (35,), (51, 28), (32,), (42,), (35,), (42,), (39, 35), (42, 51), (42,), (45, 42), (42,), (45, 42), (60, 59), (42,), (42,), (60,), (60,), (0,), (51,), (66,), (39,), (39,), (39,), (45, 39), (45,), (42,), (60, 59), (44, 42), (42,), (42,), (60,), (37, 42), (32,), (44, 42), (44, 32), (39, 32), (40,), (32,), (35,), (32,), (44,), (60,), (39,), (37, 42), (40,), (42,), (44, 39), (45,), (60, 57), (59,), (42,), (0,), (37,), (44, 42), (59,), (44,), (59,), (44, 42), (60,), (44, 42), (59,), (60, 59), (59,), (0,), (4,), (59,), (37,), (44,), (60,), (16,), (17,), (68,), (33,), (34,), (64,), (29,), (1,), (38,), (41,), (1,), (1,), (35,), (60,), (61,), (6,)]}
 
 GRAPH_OWN = {
     ('all_gather_gemm', 16, 2560, 8192, 4, 'fp16', 'k', 'kn'): 213,
@@ -102,11 +103,11 @@ GRAPH_OWN = {
     ('all_gather_gemm', 1024, 3584, 8192, 4, 'fp16', 'm', 'kn'): 228,
     ('all_gather_gemm', 1024, 14336, 8192, 4, 'fp16', 'k', 'kn'): 229,
     ('all_gather_gemm', 1024, 32064, 8192, 4, 'fp16', 'k', 'kn'): 230,
-    ('all_gather_gemm', 2048, 1536, 4096, 4, 'fp16', 'k', 'kn'): 231,
-    ('all_gather_gemm', 2048, 4608, 16384, 4, 'fp16', 'k', 'kn'): 232,
-    ('all_gather_gemm', 4096, 2560, 8192, 4, 'fp16', 'k', 'kn'): 233,
-    ('all_gather_gemm', 4096, 3584, 8192, 4, 'fp16', 'k', 'kn'): 234,
-    ('all_gather_gemm', 4096, 14336, 8192, 4, 'fp16', 'k', 'kn'): 235,
+    ('all_gather_gemm', 2048, 4608, 16384, 4, 'fp16', 'k', 'kn'): 231,
+    ('all_gather_gemm', 4096, 2560, 8192, 4, 'fp16', 'k', 'kn'): 232,
+    ('all_gather_gemm', 4096, 3584, 8192, 4, 'fp16', 'k', 'kn'): 233,
+    ('all_gather_gemm', 4096, 14336, 8192, 4, 'fp16', 'k', 'kn'): 234,
+    ('all_gather_gemm', 8192, 1536, 4096, 4, 'fp16', 'k', 'kn'): 235,
     ('all_gather_gemm', 8192, 3584, 8192, 4, 'bf16', 'k', 'kn'): 236,
     ('all_gather_gemm', 8192, 3584, 8192, 4, 'fp16', 'k', 'nk'): 237,
     ('all_gather_gemm', 8192, 3584, 8192, 4, 'fp16', 'm', 'kn'): 238,
@@ -208,28 +209,28 @@ def graph(s):
                         return 35
                     return 36
                 if n <= 3300.0:
-                    if (shard_is_m := int(shard == 'm')) <= 0.5:
-                        return 37
-                    return 38
+                    return 37
                 if world <= 3.0:
-                    return 39
-                return 40
+                    return 38
+                return 39
             if n <= 4400.0:
                 if k <= 6000.0:
-                    return 41
-                return 42
+                    return 40
+                return 41
             if (shard_is_m := int(shard == 'm')) <= 0.5:
-                return 43
-            return 44
+                return 42
+            return 43
         if n <= 7700.0:
             if k <= 1800.0:
                 if (shard_kb := s.shard_bytes / 1024) <= 0.6:
                     if k <= 800.0:
-                        return 45
-                    return 46
-                if n <= 6700.0:
+                        return 44
+                    return 45
+                if k <= 1300.0:
+                    if k <= 800.0:
+                        return 46
                     return 47
-                if k <= 800.0:
+                if n <= 6700.0:
                     return 48
                 return 49
             if k <= 12000.0:
@@ -240,193 +241,193 @@ def graph(s):
         if n <= 15000.0:
             if n <= 9700.0:
                 if m <= 6.0:
-                    if k <= 800.0:
-                        return 53
-                    return 54
+                    return 53
                 if k <= 800.0:
-                    return 55
-                return 56
+                    return 54
+                return 55
             if k <= 12000.0:
-                return 57
-            return 58
+                return 56
+            return 57
         if n <= 30000.0:
             if n <= 23000.0:
                 if n <= 18000.0:
                     if k <= 12000.0:
-                        return 59
-                    return 60
-                if (shard_kb := s.shard_bytes / 1024) <= 1.5:
-                    return 61
-                if k <= 1024.0:
-                    return 62
-                if k <= 3000.0:
-                    return 63
-                return 64
+                        return 58
+                    return 59
+                return 60
             if m <= 6.0:
+                if k <= 6000.0:
+                    return 61
                 if k <= 7700.0:
-                    return 65
-                return 66
-            return 67
-        return 68
+                    return 62
+                return 63
+            return 64
+        return 65
     if (outputs_k := m * n / 1024) <= 4020.0:
         if (large_tiles := -(-m // 128) * -(-n // 256)) <= 30.0:
             if outputs_k <= 240.0:
                 if (shard_kb := s.shard_bytes / 1024) <= 400.0:
                     if outputs_k <= 60.0:
-                        if (gflop := 2 * m * n * k / 1000000000.0) <= 0.56:
+                        if k <= 6000.0:
                             if k <= 3000.0:
-                                return 69
-                            return 70
-                        return 71
+                                return 66
+                            return 67
+                        if n <= 600.0:
+                            return 68
+                        return 69
                     if outputs_k <= 200.0:
                         if outputs_k <= 70.0:
-                            if k <= 6000.0:
-                                if shard_kb <= 60.0:
-                                    if n <= 1500.0:
-                                        return 72
-                                    return 73
-                                return 74
-                            return 75
+                            if k <= 3000.0:
+                                if m <= 50.0:
+                                    return 70
+                                return 71
+                            return 72
                         if large_tiles <= 3.5:
                             if k <= 3000.0:
-                                return 76
-                            return 77
+                                return 73
+                            return 74
                         if n <= 5600.0:
                             if n <= 1200.0:
                                 if k <= 3000.0:
-                                    return 78
-                                return 79
-                            return 80
+                                    return 75
+                                return 76
+                            return 77
                         if k <= 6000.0:
-                            return 81
+                            return 78
                         if (shard_is_m := int(shard == 'm')) <= 0.5:
-                            return 82
-                        return 83
+                            return 79
+                        return 80
                     if (shard_is_m := int(shard == 'm')) <= 0.5:
                         if m <= 100.0:
                             if shard_kb <= 90.0:
-                                return 84
-                            return 85
+                                return 81
+                            return 82
                         if k <= 3000.0:
-                            return 86
-                        return 87
-                    return 88
+                            return 83
+                        return 84
+                    return 85
                 if n <= 960.0:
-                    return 89
+                    return 86
                 if intensity <= 62.8:
                     if n <= 1400.0:
-                        return 90
-                    return 91
-                return 92
+                        return 87
+                    return 88
+                return 89
             if outputs_k <= 540.0:
                 if outputs_k <= 300.0:
                     if k <= 7700.0:
                         if k <= 6000.0:
-                            return 93
-                        return 94
+                            return 90
+                        return 91
                     if world <= 3.0:
-                        return 95
+                        return 92
                     if m <= 400.0:
-                        return 96
-                    return 97
+                        return 93
+                    return 94
                 if m <= 100.0:
                     if k <= 6000.0:
                         if (gflop := 2 * m * n * k / 1000000000.0) <= 0.44:
-                            return 98
-                        return 99
-                    return 100
+                            return 95
+                        return 96
+                    return 97
                 if m <= 400.0:
-                    return 101
-                if k <= 3000.0:
-                    return 102
-                return 103
+                    return 98
+                return 99
             if (gflop := 2 * m * n * k / 1000000000.0) <= 3.5:
-                return 104
+                return 100
             if m <= 200.0:
                 if gflop <= 14.0:
                     if (shard_is_m := int(shard == 'm')) <= 0.5:
-                        return 105
-                    return 106
-                return 107
+                        return 101
+                    return 102
+                return 103
             if n <= 1024.0:
-                return 108
-            return 109
+                return 104
+            return 105
         if large_tiles <= 63.5:
             if intensity <= 31.932:
                 if n <= 11000.0:
-                    if n <= 9000.0:
-                        return 110
-                    if k <= 6000.0:
-                        if k <= 800.0:
-                            return 111
-                        return 112
-                    return 113
+                    return 106
                 if k <= 7700.0:
-                    if (gflop := 2 * m * n * k / 1000000000.0) <= 0.44:
-                        return 114
-                    return 115
-                return 116
+                    return 107
+                return 108
             if k <= 7700.0:
                 if (small_tiles := -(-m // 64) * -(-n // 128)) <= 100.0:
-                    return 117
+                    return 109
                 if intensity <= 126.3:
-                    return 118
+                    return 110
                 if n <= 11000.0:
                     if m <= 800.0:
                         if k <= 6000.0:
-                            return 119
+                            return 111
                         if n <= 5600.0:
-                            return 120
-                        return 121
-                    return 122
-                if (gflop := 2 * m * n * k / 1000000000.0) <= 16.0:
-                    return 123
-                return 124
+                            return 112
+                        return 113
+                    return 114
+                if k <= 6000.0:
+                    if n <= 15000.0:
+                        return 115
+                    return 116
+                return 117
             if m <= 200.0:
                 if intensity <= 63.7:
-                    return 125
+                    return 118
+                if n <= 9000.0:
+                    return 119
                 if m <= 100.0:
-                    return 126
-                return 127
+                    return 120
+                return 121
             if (shard_is_m := int(shard == 'm')) <= 0.5:
-                return 128
+                return 122
             if n <= 3300.0:
-                return 129
-            return 130
+                return 123
+            return 124
         if m <= 100.0:
             if outputs_k <= 800.0:
-                if k <= 1024.0:
-                    return 131
-                return 132
-            return 133
+                if n <= 18000.0:
+                    return 125
+                if k <= 6000.0:
+                    return 126
+                return 127
+            return 128
         if n <= 1200.0:
             if (shard_kb := s.shard_bytes / 1024) <= 6000.0:
                 if intensity <= 640.0:
-                    return 134
-                return 135
-            if shard_kb <= 25000.0:
-                if (gflop := 2 * m * n * k / 1000000000.0) <= 64.0:
-                    return 136
-                return 137
-            return 138
+                    return 129
+                return 130
+            if (gflop := 2 * m * n * k / 1000000000.0) <= 64.0:
+                return 131
+            if m <= 3000.0:
+                return 132
+            return 133
         if outputs_k <= 2200.0:
             if k <= 3000.0:
-                return 139
+                return 134
+            if k <= 6000.0:
+                if m <= 800.0:
+                    return 135
+                return 136
+            if (shard_kb := s.shard_bytes / 1024) <= 1400.0:
+                return 137
             if (shard_is_m := int(shard == 'm')) <= 0.5:
-                return 140
-            return 141
+                return 138
+            return 139
         if k <= 7700.0:
             if intensity <= 463.0:
                 if k <= 6000.0:
-                    return 142
-                return 143
+                    return 140
+                return 141
             if m <= 1500.0:
                 if (shard_kb := s.shard_bytes / 1024) <= 3000.0:
                     if k <= 6000.0:
-                        return 144
+                        return 142
+                    return 143
+                return 144
+            if k <= 3000.0:
+                if (gflop := 2 * m * n * k / 1000000000.0) <= 12.0:
                     return 145
                 return 146
-            if (gflop := 2 * m * n * k / 1000000000.0) <= 12.0:
+            if (gflop := 2 * m * n * k / 1000000000.0) <= 28.0:
                 return 147
             return 148
         if (shard_is_m := int(shard == 'm')) <= 0.5:
@@ -458,76 +459,76 @@ def graph(s):
                 if n <= 1400.0:
                     return 161
                 return 162
-            if m <= 3000.0:
-                if n <= 2800.0:
+            if n <= 2800.0:
+                if m <= 3000.0:
                     return 163
                 return 164
-            return 165
+            if m <= 6000.0:
+                return 165
+            return 166
         if intensity <= 840.0:
             if intensity <= 498.0:
                 if outputs_k <= 6700.0:
                     if n <= 9000.0:
                         if k <= 1300.0:
-                            return 166
-                        return 167
-                    return 168
-                if intensity <= 495.0:
+                            return 167
+                        return 168
                     return 169
-                return 170
-            if k <= 1800.0:
+                if intensity <= 495.0:
+                    return 170
                 return 171
-            return 172
+            if k <= 1800.0:
+                return 172
+            return 173
         if n <= 7700.0:
             if n <= 4600.0:
                 if k <= 1800.0:
-                    return 173
-                if n <= 3800.0:
                     return 174
-                return 175
-            return 176
-        if k <= 1800.0:
+                if n <= 3800.0:
+                    return 175
+                return 176
             return 177
-        return 178
+        if k <= 1800.0:
+            return 178
+        return 179
     if n <= 7700.0:
         if (shard_is_m := int(shard == 'm')) <= 0.5:
             if world <= 3.0:
                 if gflop <= 110.0:
                     if n <= 4600.0:
-                        return 179
-                    return 180
-                return 181
+                        return 180
+                    return 181
+                return 182
             if gflop <= 88.0:
                 if m <= 3000.0:
                     if gflop <= 80.0:
                         if n <= 4400.0:
-                            return 182
-                        return 183
-                    if k <= 6000.0:
+                            return 183
                         return 184
-                    return 185
-                if n <= 1200.0:
+                    if k <= 6000.0:
+                        return 185
                     return 186
+                if intensity <= 1500.0:
+                    if n <= 1200.0:
+                        return 187
+                    return 188
                 if n <= 4600.0:
-                    return 187
-                return 188
-            if n <= 1700.0:
-                if k <= 6000.0:
                     return 189
                 return 190
+            if n <= 1700.0:
+                return 191
             if intensity <= 890.0:
                 if gflop <= 150.0:
-                    return 191
-                return 192
-            return 193
+                    return 192
+                return 193
+            return 194
         if n <= 2300.0:
             if n <= 1900.0:
-                return 194
-            if m <= 3000.0:
                 return 195
-            return 196
+            if m <= 3000.0:
+                return 196
+            return 197
         if intensity <= 2100.0:
-            if intensity <= 1800.0:
-                return 197
             return 198
         return 199
     if m <= 800.0:
@@ -557,22 +558,22 @@ def graph(s):
     return 212
 
 EAGER_OWN = {
-    ('all_gather_gemm', 1, 3584, 8192, 4, 'fp16', 'k', 'kn'): 169,
-    ('all_gather_gemm', 8, 3584, 8192, 4, 'fp16', 'k', 'kn'): 170,
-    ('all_gather_gemm', 64, 3584, 8192, 4, 'fp16', 'k', 'kn'): 171,
-    ('all_gather_gemm', 128, 3584, 8192, 2, 'fp16', 'k', 'kn'): 172,
-    ('all_gather_gemm', 128, 3584, 8192, 4, 'bf16', 'k', 'kn'): 173,
-    ('all_gather_gemm', 128, 3584, 8192, 4, 'fp16', 'k', 'nk'): 174,
-    ('all_gather_gemm', 128, 3584, 8192, 4, 'fp16', 'm', 'kn'): 175,
-    ('all_gather_gemm', 128, 16032, 4096, 4, 'fp16', 'k', 'kn'): 176,
-    ('all_gather_gemm', 256, 3584, 8192, 4, 'fp16', 'k', 'kn'): 177,
-    ('all_gather_gemm', 1024, 3584, 8192, 4, 'fp16', 'm', 'kn'): 178,
-    ('all_gather_gemm', 1024, 4608, 7168, 4, 'fp16', 'k', 'kn'): 179,
-    ('all_gather_gemm', 1024, 4608, 16384, 4, 'fp16', 'k', 'kn'): 180,
-    ('all_gather_gemm', 2048, 1024, 7168, 4, 'fp16', 'k', 'kn'): 181,
-    ('all_gather_gemm', 2048, 1536, 4096, 4, 'fp16', 'k', 'kn'): 182,
-    ('all_gather_gemm', 8192, 3584, 8192, 4, 'fp16', 'k', 'kn'): 183,
-    ('all_gather_gemm', 8192, 3584, 8192, 4, 'fp16', 'm', 'kn'): 184,
+    ('all_gather_gemm', 1, 3584, 8192, 4, 'fp16', 'k', 'kn'): 175,
+    ('all_gather_gemm', 8, 3584, 8192, 4, 'fp16', 'k', 'kn'): 176,
+    ('all_gather_gemm', 64, 3584, 8192, 4, 'fp16', 'k', 'kn'): 177,
+    ('all_gather_gemm', 128, 3584, 8192, 2, 'fp16', 'k', 'kn'): 178,
+    ('all_gather_gemm', 128, 3584, 8192, 4, 'bf16', 'k', 'kn'): 179,
+    ('all_gather_gemm', 128, 3584, 8192, 4, 'fp16', 'k', 'nk'): 180,
+    ('all_gather_gemm', 128, 3584, 8192, 4, 'fp16', 'm', 'kn'): 181,
+    ('all_gather_gemm', 128, 16032, 4096, 4, 'fp16', 'k', 'kn'): 182,
+    ('all_gather_gemm', 256, 3584, 8192, 4, 'fp16', 'k', 'kn'): 183,
+    ('all_gather_gemm', 1024, 3584, 8192, 4, 'fp16', 'm', 'kn'): 184,
+    ('all_gather_gemm', 1024, 4608, 7168, 4, 'fp16', 'k', 'kn'): 185,
+    ('all_gather_gemm', 1024, 4608, 16384, 4, 'fp16', 'k', 'kn'): 186,
+    ('all_gather_gemm', 2048, 1536, 4096, 4, 'fp16', 'k', 'kn'): 187,
+    ('all_gather_gemm', 8192, 3584, 8192, 4, 'fp16', 'k', 'kn'): 188,
+    ('all_gather_gemm', 8192, 3584, 8192, 4, 'fp16', 'm', 'kn'): 189,
+    ('all_gather_gemm', 8192, 16032, 4096, 4, 'fp16', 'k', 'kn'): 190,
 }
 
 def eager(s):
@@ -638,7 +639,7 @@ def eager(s):
                     return 19
                 if n <= 7700.0:
                     return 20
-                if n <= 13000.0:
+                if (gflop := 2 * m * n * k / 1000000000.0) <= 1.2:
                     return 21
                 return 22
             if n <= 27000.0:
@@ -677,64 +678,64 @@ def eager(s):
                 if outputs_k <= 200.0:
                     if k <= 6000.0:
                         if m <= 50.0:
-                            if gflop <= 0.37:
+                            if gflop <= 0.44:
                                 return 39
                             return 40
                         return 41
                     if outputs_k <= 70.0:
-                        if world <= 3.0:
-                            return 42
-                        return 43
+                        return 42
                     if (shard_kb := s.shard_bytes / 1024) <= 800.0:
                         if (shard_is_m := int(shard == 'm')) <= 0.5:
                             if (small_tiles := -(-m // 64) * -(-n // 128)) <= 11.0:
-                                return 44
-                            return 45
+                                return 43
+                            return 44
                         if gflop <= 1.7:
-                            return 46
-                        return 47
-                    return 48
+                            return 45
+                        return 46
+                    return 47
                 if k <= 6000.0:
                     if gflop <= 4.0:
                         if outputs_k <= 400.0:
-                            return 49
+                            return 48
                         if outputs_k <= 480.0:
-                            return 50
-                        return 51
-                    return 52
+                            return 49
+                        return 50
+                    return 51
                 if outputs_k <= 240.0:
-                    if m <= 100.0:
-                        if (shard_is_m := int(shard == 'm')) <= 0.5:
+                    if (shard_is_m := int(shard == 'm')) <= 0.5:
+                        if (shard_kb := s.shard_bytes / 1024) <= 400.0:
+                            return 52
+                        if m <= 100.0:
                             return 53
                         return 54
-                    return 55
-                if world <= 3.0:
+                    if n <= 3000.0:
+                        return 55
                     return 56
                 if m <= 100.0:
                     if (shard_is_m := int(shard == 'm')) <= 0.5:
-                        if intensity <= 63.1:
+                        if world <= 3.0:
                             return 57
-                        return 58
-                    return 59
+                        if intensity <= 63.1:
+                            return 58
+                        return 59
+                    return 60
                 if (shard_is_m := int(shard == 'm')) <= 0.5:
-                    if k <= 7700.0:
-                        return 60
                     return 61
                 return 62
             if intensity <= 63.1:
-                if outputs_k <= 200.0:
-                    return 63
-                if k <= 12000.0:
-                    if n <= 15000.0:
-                        return 64
-                    return 65
-                if gflop <= 8.0:
+                if outputs_k <= 240.0:
+                    if gflop <= 7.0:
+                        return 63
+                    return 64
+                if n <= 15000.0:
+                    if n <= 13000.0:
+                        return 65
                     return 66
                 return 67
             if m <= 100.0:
+                if world <= 3.0:
+                    return 68
                 if (shard_is_m := int(shard == 'm')) <= 0.5:
-                    if world <= 3.0:
-                        return 68
                     return 69
                 return 70
             if n <= 1900.0:
@@ -747,23 +748,23 @@ def eager(s):
                 return 74
             return 75
         if n <= 1200.0:
-            if (gflop := 2 * m * n * k / 1000000000.0) <= 3.5:
-                return 76
-            return 77
-        return 78
+            if m <= 800.0:
+                if (gflop := 2 * m * n * k / 1000000000.0) <= 3.5:
+                    return 76
+                return 77
+            return 78
+        return 79
     if (small_tiles := -(-m // 64) * -(-n // 128)) <= 240.0:
         if intensity <= 242.0:
             if (large_tiles := -(-m // 128) * -(-n // 256)) <= 30.0:
                 if k <= 7700.0:
                     if (gflop := 2 * m * n * k / 1000000000.0) <= 9.0:
-                        return 79
-                    if m <= 200.0:
                         return 80
-                    return 81
+                    if m <= 200.0:
+                        return 81
+                    return 82
                 if (shard_is_m := int(shard == 'm')) <= 0.5:
                     if n <= 4096.0:
-                        if world <= 3.0:
-                            return 82
                         return 83
                     if k <= 12000.0:
                         return 84
@@ -776,9 +777,9 @@ def eager(s):
             if m <= 100.0:
                 return 89
             if (gflop := 2 * m * n * k / 1000000000.0) <= 20.0:
-                if n <= 13000.0:
-                    if gflop <= 18.0:
-                        return 90
+                if n <= 11000.0:
+                    return 90
+                if k <= 3000.0:
                     return 91
                 return 92
             if k <= 7700.0:
@@ -787,36 +788,36 @@ def eager(s):
         if k <= 7700.0:
             if (gflop := 2 * m * n * k / 1000000000.0) <= 9.0:
                 if outputs_k <= 1700.0:
-                    if intensity <= 564.0:
-                        return 95
-                    return 96
-                return 97
+                    return 95
+                return 96
             if m <= 400.0:
-                return 98
+                return 97
             if intensity <= 404.0:
-                return 99
-            return 100
+                return 98
+            return 99
         if (large_tiles := -(-m // 128) * -(-n // 256)) <= 30.0:
             if m <= 800.0:
-                return 101
-            return 102
+                return 100
+            return 101
         if (shard_is_m := int(shard == 'm')) <= 0.5:
             if world <= 3.0:
                 if (gflop := 2 * m * n * k / 1000000000.0) <= 20.0:
-                    return 103
-                return 104
+                    return 102
+                return 103
             if (shard_kb := s.shard_bytes / 1024) <= 6000.0:
-                return 105
+                return 104
             if m <= 1500.0:
-                return 106
-            return 107
+                return 105
+            return 106
         if (gflop := 2 * m * n * k / 1000000000.0) <= 20.0:
-            return 108
-        return 109
+            return 107
+        return 108
     if (gflop := 2 * m * n * k / 1000000000.0) <= 128.0:
         if n <= 1200.0:
             if outputs_k <= 2800.0:
-                if outputs_k <= 2300.0:
+                if (shard_kb := s.shard_bytes / 1024) <= 6000.0:
+                    return 109
+                if gflop <= 60.0:
                     return 110
                 return 111
             return 112
@@ -832,104 +833,116 @@ def eager(s):
                             return 115
                         return 116
                     if n <= 13000.0:
-                        if m <= 800.0:
+                        if gflop <= 97.0:
                             return 117
                         return 118
                     return 119
-                if n <= 2800.0:
-                    return 120
-                return 121
+                if n <= 4600.0:
+                    if gflop <= 94.0:
+                        return 120
+                    return 121
+                return 122
             if gflop <= 32.0:
-                if intensity <= 127.4:
+                if intensity <= 127.3:
                     if n <= 16200.0:
-                        return 122
-                    if n <= 23000.0:
                         return 123
                     return 124
                 if m <= 200.0:
                     return 125
                 return 126
             if (shard_kb := s.shard_bytes / 1024) <= 700.0:
-                if n <= 18000.0:
-                    if m <= 400.0:
-                        return 127
+                if intensity <= 252.5:
+                    return 127
+                if m <= 400.0:
                     return 128
                 return 129
-            if m <= 800.0:
+            if intensity <= 502.0:
                 return 130
-            return 131
+            if m <= 800.0:
+                return 131
+            return 132
         if (shard_is_m := int(shard == 'm')) <= 0.5:
             if n <= 2800.0:
                 if m <= 1500.0:
-                    return 132
-                if n <= 1900.0:
                     return 133
                 if n <= 2300.0:
-                    return 134
-                return 135
-            if k <= 12000.0:
-                if m <= 200.0:
+                    if intensity <= 1000.0:
+                        return 134
+                    if n <= 1900.0:
+                        return 135
                     return 136
                 return 137
-            return 138
-        if gflop <= 56.0:
-            return 139
+            if k <= 12000.0:
+                if m <= 200.0:
+                    return 138
+                return 139
+            return 140
+        if intensity <= 780.0:
+            if n <= 4600.0:
+                return 141
+            return 142
         if gflop <= 94.0:
             if intensity <= 1000.0:
-                return 140
-            return 141
+                return 143
+            return 144
         if n <= 3300.0:
-            return 142
-        return 143
+            return 145
+        return 146
     if n <= 2800.0:
         if outputs_k <= 9000.0:
-            if intensity <= 860.0:
-                return 144
-            if outputs_k <= 4600.0:
-                return 145
-            return 146
+            if intensity <= 1100.0:
+                if m <= 3000.0:
+                    return 147
+                return 148
+            return 149
         if (shard_kb := s.shard_bytes / 1024) <= 30000.0:
-            if n <= 1700.0:
-                return 147
-            return 148
-        return 149
-    if outputs_k <= 11000.0:
-        if gflop <= 152.0:
-            if outputs_k <= 8700.0:
+            if n <= 1900.0:
                 return 150
             return 151
-        if gflop <= 160.0:
-            return 152
+        return 152
+    if outputs_k <= 11000.0:
+        if gflop <= 152.0:
+            if m <= 800.0:
+                return 153
+            if intensity <= 1400.0:
+                if (shard_is_m := int(shard == 'm')) <= 0.5:
+                    return 154
+                return 155
+            return 156
         if gflop <= 256.0:
             if outputs_k <= 5600.0:
-                return 153
-            return 154
+                if n <= 4900.0:
+                    return 157
+                return 158
+            return 159
         if gflop <= 300.0:
-            return 155
-        return 156
+            return 160
+        return 161
     if (shard_is_m := int(shard == 'm')) <= 0.5:
         if intensity <= 700.0:
             if n <= 27000.0:
-                return 157
-            return 158
+                return 162
+            return 163
         if intensity <= 5300.0:
             if n <= 4400.0:
                 if k <= 7700.0:
-                    return 159
+                    return 164
                 if (shard_kb := s.shard_bytes / 1024) <= 50000.0:
-                    return 160
-                return 161
-            return 162
-        if k <= 3000.0:
-            return 163
-        return 164
+                    return 165
+                return 166
+            return 167
+        if gflop <= 1090.0:
+            if k <= 3000.0:
+                return 168
+            return 169
+        return 170
     if gflop <= 600.0:
-        if intensity <= 1560.0:
-            return 165
         if gflop <= 220.0:
-            return 166
-        return 167
-    return 168
+            if m <= 3000.0:
+                return 171
+            return 172
+        return 173
+    return 174
 
 FIND = {'graph': graph, 'eager': eager}
 
