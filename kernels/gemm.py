@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.symmetric import UNITS_OFFSET, drain, flag, peer, see_arrivals, wait, word
+from tftune.kernels.symmetric import UNITS_OFFSET, drain, flag, peer, see_arrivals, word
 
 
 @triton.jit
@@ -64,45 +64,48 @@ def next_unit(control, unit, COMM_PROGRAMS: tl.constexpr, SCHEDULE: tl.constexpr
 
 @triton.jit
 def multiply(
-    acc, a_rows, b_ptr, a_begin, a_end, b_begin, cols,
-    A_COLUMNS: tl.constexpr, N: tl.constexpr, B_ROWS: tl.constexpr, B_IS_NK: tl.constexpr, EVEN_K: tl.constexpr, EVEN_N: tl.constexpr,
-    BLOCK_K: tl.constexpr, ARCH: tl.constexpr,
+    acc, a_rows, b_ptr, begin, end, cols,
+    COLUMNS: tl.constexpr, N: tl.constexpr, K: tl.constexpr, WRAPS: tl.constexpr, B_IS_NK: tl.constexpr, EVEN_K: tl.constexpr,
+    EVEN_N: tl.constexpr, BLOCK_K: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
-    """acc[BM,BN] += A[:, a_begin:a_end] @ B[b_begin:..., cols]. `a_rows` [BM]: addresses of column 0, int64; B_ROWS: the whole K."""
+    """acc[BM,BN] += A[:, begin:end] @ B[begin:end, cols]. `a_rows` [BM]: addresses of column 0, int64, in rows of a shard of COLUMNS or
+    of the gathered A. WRAPS: columns from K on are those from 0 on."""
     dtype = b_ptr.dtype.element_ty
     steps = tl.arange(0, BLOCK_K)
-    a_ptrs = pointer(a_rows, A_COLUMNS, dtype)[:, None] + (a_begin + steps)[None, :]
-    b_rows = tl.cast(b_begin, tl.int64)
+    a_ptrs = pointer(a_rows, COLUMNS, dtype)[:, None] + (begin + steps)[None, :]
+    b_rows = tl.cast(begin, tl.int64)
     if B_IS_NK:
-        b_ptrs = b_ptr + b_rows + (tl.cast(cols, tl.int64) * B_ROWS)[None, :] + steps[:, None]
+        b_ptrs = b_ptr + b_rows + (tl.cast(cols, tl.int64) * K)[None, :] + steps[:, None]
     else:
         b_ptrs = b_ptr + b_rows * N + steps[:, None] * N + cols[None, :]
-    for k in range(a_begin, a_end, BLOCK_K):
+    for k in range(begin, end, BLOCK_K):
         if EVEN_K:
             a = tl.load(a_ptrs)
             b = tl.load(b_ptrs) if EVEN_N else tl.load(b_ptrs, mask=(cols < N)[None, :], other=0.0)
         else:
-            inside = steps < a_end - k
+            inside = steps < end - k
             a = tl.load(a_ptrs, mask=inside[None, :], other=0.0)
             b = tl.load(b_ptrs, mask=inside[:, None] & (cols < N)[None, :], other=0.0)
         if ARCH == "interpreter":  # its product of bf16 is wrong
             a, b = tl.cast(a, tl.float32), tl.cast(b, tl.float32)
         acc = tl.dot(a, b, acc)
-        a_ptrs += BLOCK_K
-        b_ptrs += BLOCK_K if B_IS_NK else BLOCK_K * N
+        further = tl.where(k + BLOCK_K == K, BLOCK_K - K, BLOCK_K) if WRAPS else BLOCK_K
+        a_ptrs += further
+        b_ptrs += further if B_IS_NK else further * N
     return acc
 
 
 @triton.jit
 def multiply_blocks(
-    acc, a_desc, a_row, a_begin, a_end, b_desc, b_begin, col,
-    B_IS_NK: tl.constexpr, BLOCK_K: tl.constexpr, ARCH: tl.constexpr,
+    acc, a_desc, a_row, before, b_desc, col, begin, end,
+    K: tl.constexpr, WRAPS: tl.constexpr, B_IS_NK: tl.constexpr, BLOCK_K: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
-    """The same by tensor descriptors (TMA): rows a_row.. of a_desc, whole steps of K; what is outside a tensor counts as zero."""
-    for k in range(a_begin, a_end, BLOCK_K):
-        a = a_desc.load([a_row, k])
-        b_row = b_begin + k - a_begin
-        b = b_desc.load([col, b_row]).T if B_IS_NK else b_desc.load([b_row, col])
+    """The same by tensor descriptors (TMA), whole steps of K: rows a_row.. of a_desc, whose first column is A's column `before`; what is
+    outside a tensor counts as zero."""
+    for k in range(begin, end, BLOCK_K):
+        column = tl.where(k >= K, k - K, k) if WRAPS else k
+        a = a_desc.load([a_row, column - before])
+        b = b_desc.load([col, column]).T if B_IS_NK else b_desc.load([column, col])
         if ARCH == "interpreter":
             a, b = tl.cast(a, tl.float32), tl.cast(b, tl.float32)
         acc = tl.dot(a, b, acc)
@@ -155,33 +158,32 @@ def add_parts(
 
 
 @triton.jit
-def wait_rows(
-    control, source, first_row, last_row, first_flag, epoch,
-    ROWS_PER_FLAG: tl.constexpr, K_CHUNKS: tl.constexpr,
+def wait_chunks(
+    control, row, M, shard_rows, step, limit, first_flag, epoch, rank,
+    WORLD: tl.constexpr, SHARD_IS_M: tl.constexpr, BLOCK_M: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_CHUNKS: tl.constexpr,
+    AHEAD: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
-    """Wait for the flags that cover rows first_row..last_row (inclusive, counted in `source`'s shard) of one column chunk, whose flag
-    of the first rows is `first_flag`."""
-    for row_chunk in range(first_row // ROWS_PER_FLAG, last_row // ROWS_PER_FLAG + 1):
-        wait(flag(control, source, first_flag + row_chunk * K_CHUNKS), epoch)
+    """Wait for everything that the tile of rows row..row+BM-1 reads of chunk `step`; how many chunks from there are here by then, 1 to
+    `limit` and to AHEAD. All their flags are polled at once: acquire at system scope, for the reasons that `symmetric.wait` gives.
 
-
-@triton.jit
-def wait_tile(
-    control, source, row, M, shard_rows, first_flag, epoch, rank,
-    SHARD_IS_M: tl.constexpr, BLOCK_M: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_CHUNKS: tl.constexpr, WHOLE: tl.constexpr,
-):  # fmt: skip
-    """Wait for everything that the tile of rows row..row+BM-1 reads of one column chunk; this rank's own shard is there from the start,
-    unless it is read from the inbox (WHOLE)."""
-    last = tl.minimum(row + BLOCK_M, M) - 1
+    This rank's own rows are there from the start, unless they are read from the inbox (WHOLE)."""
+    GRAIN: tl.constexpr = 1 if SHARD_IS_M else 16  # along K flags begin at multiples of 16 rows, as tiles do
+    rows, number = row + tl.arange(0, BLOCK_M // GRAIN) * GRAIN, tl.arange(0, AHEAD)
     if SHARD_IS_M:
-        for owner in range(row // shard_rows, last // shard_rows + 1):
-            if WHOLE or owner != rank:
-                first_row = tl.maximum(row - owner * shard_rows, 0)
-                last_row = tl.minimum(last - owner * shard_rows, shard_rows - 1)
-                wait_rows(control, owner, first_row, last_row, first_flag, epoch, ROWS_PER_FLAG, K_CHUNKS)
+        owners, inside = rows // shard_rows, rows % shard_rows
+        sources, columns, needed = owners[:, None], (step + number)[None, :], (rows < M) & (WHOLE or owners != rank)
     else:
-        if source != rank:
-            wait_rows(control, source, row, last, first_flag, epoch, ROWS_PER_FLAG, K_CHUNKS)
+        inside, needed = rows, rows < M
+        sources, columns = ((rank + (step + number) // K_CHUNKS) % WORLD)[None, :], ((step + number) % K_CHUNKS)[None, :]
+    needed = needed & ((inside % ROWS_PER_FLAG == 0) | (rows == row))  # the first row of each flag
+    wanted = needed[:, None] & (number < limit)[None, :]
+    flags = word(flag(control, sources, first_flag + (inside // ROWS_PER_FLAG * K_CHUNKS)[:, None] + columns))
+    here = 0
+    while here == 0:
+        seen = tl.atomic_add(flags, 0, mask=wanted, sem="acquire", scope="sys")
+        late = tl.max(tl.cast(wanted & (((seen - epoch) & -2) != 0), tl.int32), 0)
+        here = tl.min(tl.where((late != 0) | (number >= limit), number, AHEAD), 0)
+    return here
 
 
 @triton.jit
@@ -209,10 +211,11 @@ def chunk_and_peer(item, row_chunks, K_CHUNKS: tl.constexpr, PEERS: tl.constexpr
 @triton.jit
 def copy_chunk(
     source, target, chunk, shard_rows,
-    COLUMNS: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_PER_FLAG: tl.constexpr, DTYPE: tl.constexpr,
-    COPY_ROWS: tl.constexpr, COPY_COLUMNS: tl.constexpr,
+    COLUMNS: tl.constexpr, FROM_COLUMNS: tl.constexpr, TO_COLUMNS: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_PER_FLAG: tl.constexpr,
+    DTYPE: tl.constexpr, COPY_ROWS: tl.constexpr, COPY_COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Copy one flag's chunk of a shard [shard_rows, COLUMNS] from address to address, in runs of COPY_COLUMNS contiguous elements."""
+    """Copy one flag's chunk of a shard [shard_rows, COLUMNS] from address to address, in runs of COPY_COLUMNS contiguous elements, out of
+    rows of FROM_COLUMNS elements into rows of TO_COLUMNS."""
     K_CHUNKS: tl.constexpr = (COLUMNS + K_PER_FLAG - 1) // K_PER_FLAG
     row, column = chunk // K_CHUNKS * ROWS_PER_FLAG, chunk % K_CHUNKS * K_PER_FLAG
     from_ptr, to_ptr = pointer(source, COLUMNS, DTYPE), pointer(target, COLUMNS, DTYPE)
@@ -220,15 +223,26 @@ def copy_chunk(
         rows = r + tl.arange(0, COPY_ROWS)
         for c in range(column, tl.minimum(column + K_PER_FLAG, COLUMNS), COPY_COLUMNS):
             columns = c + tl.arange(0, COPY_COLUMNS)
-            offsets = (tl.cast(rows, tl.int64) * COLUMNS)[:, None] + columns[None, :]
+            from_ptrs = from_ptr + (tl.cast(rows, tl.int64) * FROM_COLUMNS)[:, None] + columns[None, :]
+            to_ptrs = to_ptr + (tl.cast(rows, tl.int64) * TO_COLUMNS)[:, None] + columns[None, :]
             inside = (rows < shard_rows)[:, None] & (columns < COLUMNS)[None, :]
-            tl.store(to_ptr + offsets, tl.load(from_ptr + offsets, mask=inside), mask=inside)
+            tl.store(to_ptrs, tl.load(from_ptrs, mask=inside), mask=inside)
 
 
 @triton.jit
-def generation(payload, epoch, generation_rows, COLUMNS: tl.constexpr):
-    """Where this call's generation of the payload starts: source s has rows s * shard_rows and on of it, COLUMNS elements each."""
-    return payload + tl.cast((epoch & 1) * generation_rows, tl.int64) * (COLUMNS * 2)
+def generation(payload, epoch, generation_rows, K: tl.constexpr):
+    """Where this call's generation of the payload starts: the gathered A, rows of K elements."""
+    return payload + tl.cast((epoch & 1) * generation_rows, tl.int64) * (K * 2)
+
+
+@triton.jit
+def place_of(source, shard_rows, K: tl.constexpr, WORLD: tl.constexpr, SHARD_IS_M: tl.constexpr):
+    """Bytes from the start of a generation to a source's shard: its rows, or its columns of every row."""
+    if SHARD_IS_M:
+        elements = tl.cast(source * shard_rows, tl.int64) * K
+    else:
+        elements = tl.cast(source * (K // WORLD), tl.int64)
+    return elements * 2
 
 
 @triton.jit
@@ -240,7 +254,7 @@ def blocks_of(
     """Tensor descriptors of a, of the payload and of b, made here."""
     slots = tl.cast(payload, tl.pointer_type(a_ptr.dtype.element_ty))
     a_desc = tl.make_tensor_descriptor(a_ptr, [shard_rows, COLUMNS], [COLUMNS, 1], [BLOCK_M, BLOCK_K])
-    payload_desc = tl.make_tensor_descriptor(slots, [payload_rows, COLUMNS], [COLUMNS, 1], [BLOCK_M, BLOCK_K])
+    payload_desc = tl.make_tensor_descriptor(slots, [payload_rows, K], [K, 1], [BLOCK_M, BLOCK_K])
     if B_IS_NK:
         b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [K, 1], [BLOCK_N, BLOCK_K])
     else:
@@ -256,43 +270,53 @@ def multiply_tile(
     ROWS_PER_FLAG: tl.constexpr, K_PER_FLAG: tl.constexpr, FIRST_FLAG: tl.constexpr, REMOTE: tl.constexpr, LOADS: tl.constexpr,
     WHOLE: tl.constexpr, EVEN_K: tl.constexpr, EVEN_N: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
-    """One part of the tile at row, col of C, fp32 [BLOCK_M, BLOCK_N]: chunk after chunk of K, each waited for, this rank's own shard
-    first. The parts of a split tile take chunks in turn, so that as many of them as there are chunks begin with the own shard.
+    """One part of the tile at row, col of C, fp32 [BLOCK_M, BLOCK_N]: chunk after chunk of K, this rank's own shard first. Chunks that are
+    there and lie side by side go by in one pipelined loop, whose every start costs the latency of its first loads. The parts of a split
+    tile take chunks in turn, so that as many of them as there are chunks begin with the own shard.
 
     inbox: address of this call's generation of the payload; the other operands are those of `multiply_all`."""
     COLUMNS: tl.constexpr = K if SHARD_IS_M else K // WORLD
     K_CHUNKS: tl.constexpr = (COLUMNS + K_PER_FLAG - 1) // K_PER_FLAG
     STEPS: tl.constexpr = K_CHUNKS if SHARD_IS_M else K_CHUNKS * WORLD
-    own, slot_bytes = tl.cast(a_ptr, tl.int64), tl.cast(shard_rows, tl.int64) * (COLUMNS * 2)
+    ALONE: tl.constexpr = SPLIT_K > 1 or not EVEN_K  # else steps of K would lie as chunks happen to come, and sums with them
+    MOST: tl.constexpr = 1 if ALONE else K_CHUNKS if REMOTE or SHARD_IS_M else STEPS - K_CHUNKS
+    AHEAD: tl.constexpr = 1 if MOST <= 1 else 2 if MOST == 2 else 4 if MOST <= 4 else 8
+    WRAPS: tl.constexpr = MOST > K_CHUNKS  # behind the last rank's shard comes the first one's
+    own = tl.cast(a_ptr, tl.int64)
     rows, cols = tl.minimum(row + tl.arange(0, BLOCK_M), M - 1), col + tl.arange(0, BLOCK_N)
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    # num_stages=1: where the loop over K has one step, Triton folds it and pipelines this one, whose load then passes its wait.
-    for step in tl.range(part, STEPS, SPLIT_K, num_stages=1):
-        source, k = (rank + step // K_CHUNKS) % WORLD, step % K_CHUNKS * K_PER_FLAG
-        end = tl.minimum(k + K_PER_FLAG, COLUMNS)
-        if SHARD_IS_M:
-            owners = rows // shard_rows
-            source, row_in_shard, b_row = row // shard_rows, row % shard_rows, k
-        else:
-            owners = source
-            row_in_shard, b_row = row, source * COLUMNS + k
-        wait_tile(
-            control, source, row, M, shard_rows, FIRST_FLAG + step % K_CHUNKS, epoch, rank,
-            SHARD_IS_M, BLOCK_M, ROWS_PER_FLAG, K_CHUNKS, WHOLE,
-        )  # fmt: skip
+    step = part
+    while step < STEPS:
+        source = row // shard_rows if SHARD_IS_M else (rank + step // K_CHUNKS) % WORLD
+        at_home = source == rank and not WHOLE and (LOADS == "descriptor" or not SHARD_IS_M)  # what pointers load may span sources
+        # Chunks are counted as they lie in the gathered A.
+        chunk = step if SHARD_IS_M else source * K_CHUNKS + step % K_CHUNKS
+        limit = 1
+        if not ALONE:
+            limit = K_CHUNKS - chunk % K_CHUNKS if REMOTE or at_home else STEPS - step
+        if not at_home:
+            limit = wait_chunks(
+                control, row, M, shard_rows, step, limit, FIRST_FLAG, epoch, rank,
+                WORLD, SHARD_IS_M, BLOCK_M, ROWS_PER_FLAG, K_CHUNKS, AHEAD, WHOLE,
+            )  # fmt: skip
+        last = chunk + limit - 1
+        k, end = chunk // K_CHUNKS * COLUMNS + chunk % K_CHUNKS * K_PER_FLAG, last // K_CHUNKS * COLUMNS
+        end += tl.minimum(last % K_CHUNKS * K_PER_FLAG + K_PER_FLAG, COLUMNS)
+        first = rank * COLUMNS if not SHARD_IS_M else 0  # column of the own shard
         if LOADS == "descriptor":
             see_arrivals(epoch, ARCH)
-            if source == rank and not WHOLE:
-                shard_desc, first_row = a_desc, row_in_shard
+            if at_home:
+                shard_desc, first_row, before = a_desc, row % shard_rows, first
             else:
-                shard_desc = payload_desc
-                first_row = (epoch & 1) * generation_rows + source * shard_rows + row_in_shard
-            acc = multiply_blocks(acc, shard_desc, first_row, k, end, b_desc, b_row, col, B_IS_NK, BLOCK_K, ARCH)
+                shard_desc, first_row, before = payload_desc, (epoch & 1) * generation_rows + row, 0
+            acc = multiply_blocks(acc, shard_desc, first_row, before, b_desc, col, k, end, K, WRAPS, B_IS_NK, BLOCK_K, ARCH)
         else:
-            slots = peer(inbox, payload_bases, rank, owners) if REMOTE else inbox
-            shard = tl.where(owners == rank, own, slots + owners * slot_bytes)
-            a_rows = shard + tl.cast(rows - owners * shard_rows if SHARD_IS_M else rows, tl.int64) * (COLUMNS * 2)
-            acc = multiply(acc, a_rows, b_ptr, k, end, b_row, cols, COLUMNS, N, K, B_IS_NK, EVEN_K, EVEN_N, BLOCK_K, ARCH)
+            owners = rows // shard_rows if SHARD_IS_M else source
+            own_rows = own + tl.cast(rows - owners * shard_rows if SHARD_IS_M else rows, tl.int64) * (COLUMNS * 2) - first * 2
+            there = (peer(inbox, payload_bases, rank, owners) if REMOTE else inbox) + tl.cast(rows, tl.int64) * (K * 2)
+            a_rows = tl.where(owners == rank, own_rows, there)
+            acc = multiply(acc, a_rows, b_ptr, k, end, cols, COLUMNS, N, K, WRAPS, B_IS_NK, EVEN_K, EVEN_N, BLOCK_K, ARCH)
+        step += SPLIT_K if ALONE else limit
     return acc
 
 
@@ -309,16 +333,16 @@ def multiply_all(
     """Every tile of C that falls to this program.
 
     a_ptr: this rank's shard; b_ptr: [K,N] or [N,K]; c_ptr: [M,N]; all fp16 or all bf16, row-major. *_desc: where LOADS is "descriptor",
-    the tensor descriptors of a, of the payload as rows of COLUMNS elements, and of b. parts_ptr: fp32[tiles * SPLIT_K * BLOCK_M *
+    the tensor descriptors of a, of the payload as rows of K elements, and of b. parts_ptr: fp32[tiles * SPLIT_K * BLOCK_M *
     BLOCK_N] and arrivals_ptr: int32[tiles], zero at first: scratch of this rank where SPLIT_K > 1. control, payload: addresses of this
     rank's blocks; *_bases: int64[WORLD], the same blocks on every rank, as mapped here; generation_rows: rows of the payload from one
-    generation to the next. A source's rows are read from its slot in this rank's payload or, REMOTE, in the source's own; their flags
-    count from FIRST_FLAG. WHOLE: this rank's own rows are read from its slot, too, so that a descriptor's block may span sources."""
+    generation, a gathered A, to the next. A source's part of it is read from this rank's payload or, REMOTE, from the source's own; flags
+    count from FIRST_FLAG. WHOLE: this rank's own rows are read from there, too, so that a descriptor's block may span sources."""
     COLUMNS: tl.constexpr = K if SHARD_IS_M else K // WORLD
     shard_rows = M // WORLD if SHARD_IS_M else M
-    inbox = generation(payload, epoch, generation_rows, COLUMNS)
+    inbox = generation(payload, epoch, generation_rows, K)
     if LOADS == "descriptor" and ARCH == "interpreter":  # a tensor argument would be copied back over what peers wrote meanwhile
-        payload_rows = generation_rows + WORLD * shard_rows
+        payload_rows = generation_rows + M
         a_desc, payload_desc, b_desc = blocks_of(
             a_ptr, b_ptr, payload, payload_rows, shard_rows, N, K, COLUMNS, B_IS_NK, BLOCK_M, BLOCK_N, BLOCK_K
         )

@@ -132,7 +132,7 @@ SLEEP = "__import__('time').sleep"
 SLOW_READER: Change = (
     "gemm",
     "    dtype = b_ptr.dtype.element_ty\n",
-    f"    dtype = b_ptr.dtype.element_ty\n    {SLEEP}(0.3 * (b_begin == 0))\n",
+    f"    dtype = b_ptr.dtype.element_ty\n    {SLEEP}(0.3 * (begin == 0))\n",
 )
 """Sleep between the wait for source 0 and the reading of its data."""
 PULLS = "            wait(flag(control, source, chunk), epoch)\n"
@@ -141,8 +141,11 @@ ONE_GENERATION: Change = ("gemm", "(epoch & 1) * generation_rows, tl", "0 * gene
 SIGNAL = "            signal(peer(flag(control, rank, chunk), control_bases, rank, target), epoch, ARCH)\n"
 SIGNAL_PEERS = "            signal_peers(control, control_bases, chunk, epoch, rank, WORLD, ARCH)\n"
 PEERS_FLAG = "word(peer(flag(control, rank, slot), control_bases, rank, target))"
-WAIT_TILE = "wait_tile(\n            control,"
-FLAG_OF_ROWS = "flag(control, source, first_flag + row_chunk * K_CHUNKS)"
+NO_WAIT: Change = ("gemm", "        if not at_home:\n            limit = wait", "        if source < 0:\n            limit = wait")
+WRONG_SOURCE: Change = ("gemm", "((rank + (step + number) // K_CHUNKS) % WORLD)", "((rank + 1 + 0 * number) % WORLD)")
+EACH_FLAG = "((inside % ROWS_PER_FLAG == 0) | (rows == row))"
+FIRST_ROWS_LEFT_OUT: Change = ("gemm", EACH_FLAG, "((inside % ROWS_PER_FLAG == 0) & (rows != row))")
+FLAGS_OF_ROWS = "flag(control, sources, first_flag + (inside // ROWS_PER_FLAG * K_CHUNKS)[:, None] + columns)"
 
 
 ONLY_ON_GPUS = "no wait", "waits for the wrong source", "row chunk off by one"
@@ -153,7 +156,7 @@ LATE_FOR_0: Change = ("all_gather_gemm.push", "            copy_chunk(", f"{LATE
 """Rank 2 reaches rank 1 and, much later, rank 0 with its last chunk. Meanwhile rank 1 ends its call, and in its next one signals to rank 0:
 which reads too early, and then misses that signal, since rank 2 writes its own over it."""
 PACKED: tuple[Change, ...] = (
-    ("gemm", FLAG_OF_ROWS, "flag(control, 0, source * K_CHUNKS + first_flag)"),
+    ("gemm", FLAGS_OF_ROWS, "flag(control, 0, (sources * K_CHUNKS + first_flag + columns) + 0 * rows[:, None])"),
     ("all_gather_gemm.push", "flag(control, rank, chunk)", "flag(control, 0, rank * row_chunks * K_CHUNKS + chunk)"),
 )
 """Flags of a source right behind those of the one before it, as many as this shape has: their places follow the shape."""
@@ -174,7 +177,7 @@ PUSH_CE = {
     "stale epoch word": Mutant((("copy_engine", "tl.store(word(staged), epoch)", "tl.store(word(staged), epoch - 1)"),), "end"),
     "skips no epoch": Mutant((("copy_engine", "if (epoch & 1) != parity:", "if epoch < 0:"),), "wrong", calls="beside push"),
     "skips without meeting": Mutant((MEETS_NOBODY, SLOW_READER), "wrong or end", control=(SLOW_READER,), calls="beside push"),
-    "no wait": Mutant((("gemm", "if source != rank:", "if source < 0:"),), "wrong"),
+    "no wait": Mutant((NO_WAIT,), "wrong"),
 }
 BSP_CHUNKED = {"a peer not waited for": Mutant((("copy_engine", UNHEARD, UNHEARD.replace("WORLD)", "WORLD - 1)", 1)),), "wrong")}
 
@@ -188,16 +191,20 @@ def mutants(variant: str) -> dict[str, Mutant]:
     last_epoch = [f"{flag}, epoch, sem" for flag in ("word(address)", PEERS_FLAG)]
     in_fp16 = "acc = tl.cast(tl.cast(tl.dot(a, b, acc), tl.float16), tl.float32)"
     found = {
-        "no wait": Mutant((("gemm", "if source != rank:", "if source < 0:"),), "wrong"),
-        "waits for the wrong source": Mutant((("gemm", f"{WAIT_TILE} source,", f"{WAIT_TILE} (rank + 1) % WORLD,"),), "wrong"),
-        "takes the last call's flag": Mutant((("symmetric", "- epoch) & -2)", "- epoch + 1) & -4)"),), "wrong"),
+        "no wait": Mutant((NO_WAIT,), "wrong"),
+        "waits for the wrong source": Mutant((WRONG_SOURCE,), "wrong"),
+        "takes the last call's flag": Mutant(
+            tuple((file, "- epoch) & -2)", "- epoch + 1) & -4)") for file in ("gemm", "symmetric")), "wrong"
+        ),
         "flag before data": Mutant(((kernel, copy, f"{signals}            {SLEEP}(0.1)\n{copy}"),), "wrong"),
         "one generation": Mutant((ONE_GENERATION, slow), "wrong", control=(slow,)),
         "signals the last epoch": Mutant(tuple(("symmetric", t, t.replace("epoch,", "epoch - 1,")) for t in last_epoch), "end"),
-        "row chunk off by one": Mutant((("gemm", "range(first_row // ROWS_PER_FLAG,", "range(first_row // ROWS_PER_FLAG + 1,"),), "wrong"),
+        "row chunk off by one": Mutant((FIRST_ROWS_LEFT_OUT,), "wrong"),
         "tiles lost": Mutant((("gemm", "first + within % height", "first + within % GROUP_M"),), "wrong", calls="tall"),
-        "tail not masked": Mutant((("gemm", "inside = steps < a_end - k\n", "inside = steps < a_end - k + 1\n"),), "wrong"),
-        "sums in fp16": Mutant((("gemm", "acc = tl.dot(a, b, acc)\n        a_ptrs", f"{in_fp16}\n        a_ptrs"),), "wrong", calls="deep"),
+        "tail not masked": Mutant((("gemm", "inside = steps < end - k\n", "inside = steps < end - k + 1\n"),), "wrong"),
+        "sums in fp16": Mutant(
+            (("gemm", "acc = tl.dot(a, b, acc)\n        further", f"{in_fp16}\n        further"),), "wrong", calls="deep"
+        ),
     }
     if variant == "push":  # where peers read, nobody ends a call before everybody's shard is there: a flag set too early does no harm
         found["flags packed by shape"] = Mutant((LATE_FOR_0, *PACKED), "wrong or end", control=(LATE_FOR_0,), calls="alternating")

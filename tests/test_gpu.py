@@ -228,15 +228,19 @@ def _contract(rank: int, world: int, folder: str) -> None:
 def _mutants() -> dict[str, tuple[str, Any]]:
     """What the interpreter cannot show, since the programs of one rank run one after another there: the variant, and the change."""
     parts = 'while tl.atomic_add(arrivals_ptr + tile, 0, sem="acquire", scope="gpu") - all_parts < 0:'
-    wait_tile = "wait_tile(\n            control,"
+    wait_tile = "if not at_home:\n            limit = wait"
+    each_flag = "((inside % ROWS_PER_FLAG == 0) | (rows == row))"
     copies = (
         "                self._runtime.copy(piece, target, shard + piece.source, stream)\n"
         "                self._runtime.copy(_WORD, its_flag, self._staged.data_ptr(), stream)\n"
     )
     return {
-        "no wait": ("staged", ("gemm", "if source != rank:", "if source < 0:")),
-        "waits for the wrong source": ("staged", ("gemm", f"{wait_tile} source,", f"{wait_tile} (rank + 1) % WORLD,")),
-        "row chunk off by one": ("staged", ("gemm", "range(first_row // ROWS_PER_FLAG,", "range(first_row // ROWS_PER_FLAG + 1,")),
+        "no wait": ("staged", ("gemm", wait_tile, wait_tile.replace("not at_home", "source < 0"))),
+        "waits for the wrong source": (
+            "staged",
+            ("gemm", "((rank + (step + number) // K_CHUNKS) % WORLD)", "((rank + 1 + 0 * number) % WORLD)"),
+        ),
+        "row chunk off by one": ("staged", ("gemm", each_flag, each_flag.replace("|", "&").replace("rows == row", "rows != row"))),
         "parts not waited for": ("push", ("gemm", parts, "while tile < 0:")),
         "flag before data": ("push_ce", ("copy_engine", copies, "".join(reversed(copies.splitlines(keepends=True))))),
     }

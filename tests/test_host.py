@@ -72,11 +72,11 @@ def test_an_impossible_config_says_the_rule(workspace: Workspace) -> None:
 def test_both_generations_are_rows_of_one_tensor_and_never_meet(columns: int) -> None:
     """The second starts where it does for every shape; a first one as large as the workspace allows ends before it."""
     generation = 3 * 4096 * 11
-    rows = generation // (2 * columns) // 2
+    rows = generation // (2 * 2 * columns) // 2
     shape = AllGatherGemm(rows, 40, 2 * columns, 2)
     workspace = SimpleNamespace(payload=1 << 20, generation_bytes=generation)
     payload, generation_rows = placed(shape, workspace)
-    assert payload + generation_rows * 2 * columns == workspace.payload + generation
+    assert payload + generation_rows * 2 * 2 * columns == workspace.payload + generation
     assert workspace.payload <= payload
     assert payload + payload_bytes(shape) <= workspace.payload + generation
 
@@ -119,7 +119,7 @@ def test_a_launch_passes_addresses_and_keeps_its_scratch(workspace: Workspace, m
         return
     assert [d.base.data_ptr() for d in descriptors] == [a.data_ptr(), placed(shape, workspace)[0], b.data_ptr()]
     assert [(d.shape, d.strides, d.block_shape) for d in descriptors] == [
-        ([4, 128], [128, 1], [16, 64]), ([16 + 2 * 4, 128], [128, 1], [16, 64]), ([32, 256], [256, 1], [32, 64]),
+        ([4, 128], [128, 1], [16, 64]), ([8 + 4, 256], [256, 1], [16, 64]), ([32, 256], [256, 1], [32, 64]),
     ]  # fmt: skip
     assert second["a_desc"] is first["a_desc"] and second["b_desc"] is first["b_desc"]
 

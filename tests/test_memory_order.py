@@ -166,7 +166,8 @@ def wait_faults(code: Assembly, hip: bool) -> list[str]:
     polls = _hip_polls(code) if hip else [i for i, found in enumerate(code.instructions) if {"acquire", "sys"} <= found.words]
     faults = [] if polls else ["no acquire at system scope"]
     faults += ["the flag is read once, not polled" for index in polls if not code.polled(index)]
-    lines = {line_of(SYMMETRIC, "while ((tl.atomic_add"), line_of(SYMMETRIC, "tl.pointer_type(tl.int32)")}
+    polls_of = (SYMMETRIC, "while ((tl.atomic_add"), (SYMMETRIC, "tl.pointer_type(tl.int32)"), (GEMM, "seen = tl.atomic_add(flags")
+    lines = {line_of(*poll) for poll in polls_of}
     flag_loads = [i for line in lines for i in code.accesses(line) if "load" in i.text or "ld" in i.words]
     if len(flag_loads) > len(polls):
         faults.append("a flag is read without acquire")
@@ -264,7 +265,7 @@ def test_what_waits_for_copies_keeps_the_order(arch: str) -> None:
 @pytest.mark.parametrize("arch", ARCHES)
 def test_remote_accesses_are_16_bytes_wide(arch: str, variant: str, size: str) -> None:
     """The copy loop's loads and stores, and the loads of A, which in `pull` are remote."""
-    lines = [line_of(GEMM, "tl.store(to_ptr + offsets")]
+    lines = [line_of(GEMM, "tl.store(to_ptrs")]
     if "a_desc" not in default_source(variant, size, arch).types:  # a descriptor's load is one instruction for the whole tile
         lines.append(line_of(GEMM, LOADS_OF_A[0]))
     assert narrow(default(variant, size, arch), is_hip(arch), *lines) == []
@@ -274,7 +275,7 @@ def test_narrow_accesses_are_seen(tmp_path: Path) -> None:
     change = ("gemm", "return tl.multiple_of(result, 16) if COLUMNS % 8 == 0 else result", "return result")
     for arch in ARCHES[::2]:
         kernel = replace(default_source("push", "small", arch), kernel=mutant(tmp_path, "push", (change,)))
-        assert narrow(assemble(kernel, arch), is_hip(arch), line_of(GEMM, "tl.store(to_ptr + offsets"))
+        assert narrow(assemble(kernel, arch), is_hip(arch), line_of(GEMM, "tl.store(to_ptrs"))
 
 
 ONE_STEP = Config("push", block_m=64, block_n=64, block_k=64, group_m=1, num_warps=4, num_stages=2, k_per_flag=256)
@@ -309,20 +310,21 @@ def test_descriptors_see_what_a_wait_has_seen(variant: str) -> None:
 
 @pytest.mark.parametrize("arch", ARCHES)
 def test_a_load_that_passes_its_wait_is_seen(tmp_path: Path, arch: str) -> None:
-    change = ("gemm", "tl.range(part, STEPS, SPLIT_K, num_stages=1)", "range(part, STEPS, SPLIT_K)")
+    early = "acc = multiply(acc, own + rows * 2, b_ptr, 0, BLOCK_K, cols, COLUMNS, N, K, False, B_IS_NK, EVEN_K, EVEN_N, BLOCK_K, ARCH)"
+    change = ("gemm", "    step = part\n", f"    {early}\n    step = part\n")
     kernel = replace(one_step("pull", arch), kernel=mutant(tmp_path, "pull", (change,)))
     assert early_loads(kernel.compile(gpu_target(arch)).asm["ttgir"])
 
 
 Faults = Callable[[Assembly, bool], list[str]]
 PUBLISH, RELEASED, ACQUIRE = "tl.atomic_xchg(word(address), epoch, ", 'sem="release", scope="sys"', 'sem="acquire", scope="sys"'
-POLL = f"tl.atomic_add(word(address), 0, {ACQUIRE})"
+POLL = f"tl.atomic_add(flags, 0, mask=wanted, {ACQUIRE})"
 DRAIN = '"s_waitcnt vmcnt(0)\\nbuffer_wbl2 sc0 sc1\\ns_waitcnt vmcnt(0)\\n'
 MUTANTS: dict[str, tuple[Change, Faults, tuple[str, ...]]] = {
     "release for one GPU": (("symmetric", PUBLISH + RELEASED, PUBLISH + 'sem="release", scope="gpu"'), signal_faults, ARCHES),
     "no release": (("symmetric", PUBLISH + RELEASED, PUBLISH + 'sem="relaxed", scope="sys"'), signal_faults, ARCHES),
-    "acquire for one GPU": (("symmetric", ACQUIRE, 'sem="acquire", scope="gpu"'), wait_faults, ARCHES),
-    "volatile poll": (("symmetric", POLL, "tl.load(word(address), volatile=True)"), wait_faults, ARCHES),
+    "acquire for one GPU": (("gemm", ACQUIRE, 'sem="acquire", scope="gpu"'), wait_faults, ARCHES),
+    "volatile poll": (("gemm", POLL, "tl.load(flags, mask=wanted, other=0, volatile=True)"), wait_faults, ARCHES),
     "no fence for descriptors": (("gemm", "see_arrivals(epoch, ARCH)", "pass"), proxy_faults, ("sm_90",)),
     "waves not drained": (("symmetric", DRAIN, '"'), signal_faults, ("gfx942", "gfx950")),
     "write-back not awaited": (("symmetric", DRAIN, '"s_waitcnt vmcnt(0)\\n'), signal_faults, ("gfx942", "gfx950")),

@@ -44,7 +44,7 @@ def bsp_chunked(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype, 
 
     rows = chunks(shape.shard_rows, config["first_rows"], config["growth"])
     apart, rank = workspace.generation_bytes, workspace.rank
-    exchange = Exchange(workspace, (0, apart), [_piece(shape, rank, chunk) for chunk in rows], config["copy_streams"])
+    exchange = Exchange(workspace, (0, apart), [piece(shape, rank, chunk) for chunk in rows], config["copy_streams"])
     arrived = launcher(workspace, arrive, {"control": "i64", "slot": "i32", "last": "i32", "rank": "i32"})
     inboxes = [workspace.payload_tensor[parity * apart :][: shape.gathered_bytes].view(dtype).view(shape.m, shape.k) for parity in (0, 1)]
     multiply = _multiply_peers if shape.shard == "m" else _multiply_rows
@@ -67,7 +67,7 @@ def bsp_chunked(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype, 
     return call
 
 
-def _piece(shape: AllGatherGemm, rank: int, rows: Rows) -> Piece:
+def piece(shape: AllGatherGemm, rank: int, rows: Rows) -> Piece:
     """Whole rows of A where it is sharded along M; else their columns of this rank, a run of bytes in each row."""
     (low, high), row_bytes = rows, shape.shard_columns * shape.element_bytes
     if shape.shard == "m":

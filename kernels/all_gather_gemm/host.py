@@ -230,7 +230,7 @@ def _launcher(shape: AllGatherGemm, config: Config, kernel: KernelSource, grid: 
             launch(a.data_ptr(), b.data_ptr(), c.data_ptr(), None, None, None, *tail)
 
         return call
-    rows = (fixed["generation_rows"] + shape.world * shape.shard_rows, shape.shard_columns)
+    rows = fixed["generation_rows"] + shape.m, shape.k
     columns = (shape.n, shape.k) if shape.b_layout == "nk" else (shape.k, shape.n)
     a_block, _, b_block = _blocks(shape, config)
     a_desc, b_desc = _descriptors(shape, (shape.shard_rows, shape.shard_columns), a_block), _descriptors(shape, columns, b_block)
@@ -273,7 +273,7 @@ def _beside_copies(shape: AllGatherGemm, config: Config, workspace: Workspace, k
     from tftune.kernels.all_gather_gemm.push_ce import exchange
 
     payload, generation_rows = placed(shape, workspace)
-    inbox = payload - workspace.payload, generation_rows * shape.shard_columns * shape.element_bytes
+    inbox = payload - workspace.payload, generation_rows * shape.k * shape.element_bytes
     copies = exchange(shape, workspace, inbox, config["rows_per_flag"], config["copy_streams"])
     emulated = workspace.arch == "interpreter"
 
@@ -294,6 +294,6 @@ def placed(shape: AllGatherGemm, workspace: Workspace) -> tuple[int, int]:
 
     The second generation starts where it does for every shape; the first ends before it, whatever the length of a row.
     """
-    row_bytes = shape.shard_columns * shape.element_bytes
+    row_bytes = shape.k * shape.element_bytes
     rows, rest = divmod(workspace.generation_bytes, row_bytes)
     return workspace.payload + rest, rows

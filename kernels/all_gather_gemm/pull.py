@@ -11,7 +11,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.gemm import chunk_and_peer, copy_chunk, generation, multiply_all
+from tftune.kernels.gemm import chunk_and_peer, copy_chunk, generation, multiply_all, place_of
 from tftune.kernels.symmetric import begin, finish, signal_peers
 
 
@@ -28,17 +28,17 @@ def pull(
     """C[M,N] = all_gather(A) @ B; `gemm.multiply_all` says what the arguments are."""
     COLUMNS: tl.constexpr = K if SHARD_IS_M else K // WORLD
     shard_rows = M // WORLD if SHARD_IS_M else M
-    slot_bytes = tl.cast(shard_rows, tl.int64) * (COLUMNS * 2)
     K_CHUNKS: tl.constexpr = (COLUMNS + K_PER_FLAG - 1) // K_PER_FLAG
     row_chunks = tl.cdiv(shard_rows, ROWS_PER_FLAG)
     pid, epoch = tl.program_id(0), begin(control)
-    inbox = generation(payload, epoch, generation_rows, COLUMNS)
+    inbox = generation(payload, epoch, generation_rows, K)
+    own_place = inbox + place_of(rank, shard_rows, K, WORLD, SHARD_IS_M)
     if pid < COMM_PROGRAMS:
         for item in range(pid, row_chunks * K_CHUNKS, COMM_PROGRAMS):
             chunk, _ = chunk_and_peer(item, row_chunks, K_CHUNKS, 1, 1, ORDER)
             copy_chunk(
-                tl.cast(a_ptr, tl.int64), inbox + rank * slot_bytes, chunk, shard_rows,
-                COLUMNS, ROWS_PER_FLAG, K_PER_FLAG, a_ptr.dtype.element_ty, COPY_ROWS, COPY_COLUMNS,
+                tl.cast(a_ptr, tl.int64), own_place, chunk, shard_rows,
+                COLUMNS, COLUMNS, K, ROWS_PER_FLAG, K_PER_FLAG, a_ptr.dtype.element_ty, COPY_ROWS, COPY_COLUMNS,
             )  # fmt: skip
             signal_peers(control, control_bases, chunk, epoch, rank, WORLD, ARCH)
     multiply_all(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.gemm import chunk_and_peer, copy_chunk, generation, multiply_all
+from tftune.kernels.gemm import chunk_and_peer, copy_chunk, generation, multiply_all, place_of
 from tftune.kernels.symmetric import begin, finish, flag, peer, signal
 
 
@@ -30,20 +30,20 @@ def push(
     """C[M,N] = all_gather(A) @ B; `gemm.multiply_all` says what the arguments are."""
     COLUMNS: tl.constexpr = K if SHARD_IS_M else K // WORLD
     shard_rows = M // WORLD if SHARD_IS_M else M
-    slot_bytes = tl.cast(shard_rows, tl.int64) * (COLUMNS * 2)
     K_CHUNKS: tl.constexpr = (COLUMNS + K_PER_FLAG - 1) // K_PER_FLAG
     BAND: tl.constexpr = (GROUP_M * BLOCK_M + ROWS_PER_FLAG - 1) // ROWS_PER_FLAG
     RECEIVERS: tl.constexpr = WORLD if WHOLE else WORLD - 1
     row_chunks = tl.cdiv(shard_rows, ROWS_PER_FLAG)
     pid, epoch = tl.program_id(0), begin(control)
-    inbox = generation(payload, epoch, generation_rows, COLUMNS)
+    inbox = generation(payload, epoch, generation_rows, K)
+    own_place = inbox + place_of(rank, shard_rows, K, WORLD, SHARD_IS_M)
     if pid < COMM_PROGRAMS:
         for item in range(pid, row_chunks * K_CHUNKS * RECEIVERS, COMM_PROGRAMS):
             chunk, number = chunk_and_peer(item, row_chunks, K_CHUNKS, RECEIVERS, BAND, ORDER)
             target = (rank + WORLD - 1 - number) % WORLD
             copy_chunk(
-                tl.cast(a_ptr, tl.int64), peer(inbox + rank * slot_bytes, payload_bases, rank, target), chunk, shard_rows,
-                COLUMNS, ROWS_PER_FLAG, K_PER_FLAG, a_ptr.dtype.element_ty, COPY_ROWS, COPY_COLUMNS,
+                tl.cast(a_ptr, tl.int64), peer(own_place, payload_bases, rank, target), chunk, shard_rows,
+                COLUMNS, COLUMNS, K, ROWS_PER_FLAG, K_PER_FLAG, a_ptr.dtype.element_ty, COPY_ROWS, COPY_COLUMNS,
             )  # fmt: skip
             signal(peer(flag(control, rank, chunk), control_bases, rank, target), epoch, ARCH)
     multiply_all(

@@ -2,7 +2,7 @@
 
 Who owns a tile: every program of every rank computes C's tiles, or `split_k` parts of each, one at a time; each of a tile's parts then
 adds up a slice of its rows.
-Who writes remotely: the copy engine, chunk after chunk of whole rows, contiguous, from side streams that part from the call's stream
+Who writes remotely: the copy engine, chunk after chunk of whole rows, from side streams that part from the call's stream
 behind `copy_engine.start` and join it behind this kernel.
 Which flag says ready: flag[source][row chunk] in the reader's memory, a copy of the word that holds the epoch, queued behind the chunk's
 own copy in the same stream. That a call's copies meet no reader of the same generation, says kernels/copy_engine.py.
@@ -14,7 +14,8 @@ import triton
 import triton.language as tl
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.copy_engine import Exchange, Piece
+from tftune.kernels.all_gather_gemm.bsp_chunked import piece
+from tftune.kernels.copy_engine import Exchange
 from tftune.kernels.gemm import multiply_all
 from tftune.kernels.symmetric import begin, finish
 from tftune.kernels.workspace import Workspace
@@ -42,8 +43,5 @@ def push_ce(
 
 def exchange(shape: AllGatherGemm, workspace: Workspace, inbox: tuple[int, int], rows_per_flag: int, streams: int) -> Exchange:
     """The copies of a call, one for each chunk of rows. `inbox`: bytes from the payload's start to a generation, and to the next one."""
-    row_bytes = shape.shard_columns * shape.element_bytes
-    slot = workspace.rank * shape.shard_bytes
-    chunks = [(row, min(rows_per_flag, shape.shard_rows - row)) for row in range(0, shape.shard_rows, rows_per_flag)]
-    pieces = [Piece(row * row_bytes, slot + row * row_bytes, rows * row_bytes) for row, rows in chunks]
-    return Exchange(workspace, inbox, pieces, streams)
+    rows = [(row, min(row + rows_per_flag, shape.shard_rows)) for row in range(0, shape.shard_rows, rows_per_flag)]
+    return Exchange(workspace, inbox, [piece(shape, workspace.rank, chunk) for chunk in rows], streams)

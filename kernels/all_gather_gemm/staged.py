@@ -13,7 +13,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.gemm import chunk_and_peer, copy_chunk, generation, multiply_all
+from tftune.kernels.gemm import chunk_and_peer, copy_chunk, generation, multiply_all, place_of
 from tftune.kernels.symmetric import READY_FLAGS, begin, finish, flag, peer, signal, signal_peers, wait
 
 
@@ -30,19 +30,19 @@ def staged(
     """C[M,N] = all_gather(A) @ B; `gemm.multiply_all` says what the arguments are."""
     COLUMNS: tl.constexpr = K if SHARD_IS_M else K // WORLD
     shard_rows = M // WORLD if SHARD_IS_M else M
-    slot_bytes = tl.cast(shard_rows, tl.int64) * (COLUMNS * 2)
     K_CHUNKS: tl.constexpr = (COLUMNS + K_PER_FLAG - 1) // K_PER_FLAG
     BAND: tl.constexpr = (GROUP_M * BLOCK_M + ROWS_PER_FLAG - 1) // ROWS_PER_FLAG
     row_chunks = tl.cdiv(shard_rows, ROWS_PER_FLAG)
     chunks = row_chunks * K_CHUNKS
     pid, epoch = tl.program_id(0), begin(control)
-    inbox = generation(payload, epoch, generation_rows, COLUMNS)
+    inbox = generation(payload, epoch, generation_rows, K)
+    own_place = inbox + place_of(rank, shard_rows, K, WORLD, SHARD_IS_M)
     if pid < COMM_PROGRAMS:
         for turn in range(pid, chunks, COMM_PROGRAMS):
             chunk, _ = chunk_and_peer(turn, row_chunks, K_CHUNKS, 1, BAND, ORDER)
             copy_chunk(
-                tl.cast(a_ptr, tl.int64), inbox + rank * slot_bytes, chunk, shard_rows,
-                COLUMNS, ROWS_PER_FLAG, K_PER_FLAG, a_ptr.dtype.element_ty, COPY_ROWS, COPY_COLUMNS,
+                tl.cast(a_ptr, tl.int64), own_place, chunk, shard_rows,
+                COLUMNS, COLUMNS, K, ROWS_PER_FLAG, K_PER_FLAG, a_ptr.dtype.element_ty, COPY_ROWS, COPY_COLUMNS,
             )  # fmt: skip
             signal_peers(control, control_bases, chunk, epoch, rank, WORLD, ARCH)
         # Only chunks that this program's namesakes put there: programs of one rank may run one after another.
@@ -51,11 +51,11 @@ def staged(
             turn, number = (item % turns, item // turns) if ORDER == "group" else (item // (WORLD - 1), item % (WORLD - 1))
             chunk, _ = chunk_and_peer(pid + turn * COMM_PROGRAMS, row_chunks, K_CHUNKS, 1, BAND, ORDER)
             source = (rank + 1 + number) % WORLD
-            slot = inbox + source * slot_bytes
+            slot = inbox + place_of(source, shard_rows, K, WORLD, SHARD_IS_M)
             wait(flag(control, source, chunk), epoch)
             copy_chunk(
                 peer(slot, payload_bases, rank, source), slot, chunk, shard_rows,
-                COLUMNS, ROWS_PER_FLAG, K_PER_FLAG, a_ptr.dtype.element_ty, COPY_ROWS, COPY_COLUMNS,
+                COLUMNS, K, K, ROWS_PER_FLAG, K_PER_FLAG, a_ptr.dtype.element_ty, COPY_ROWS, COPY_COLUMNS,
             )  # fmt: skip
             signal(flag(control, source, READY_FLAGS + chunk), epoch, ARCH)
     multiply_all(
