@@ -238,10 +238,7 @@ def generation(payload, epoch, generation_rows, K: tl.constexpr):
 @triton.jit
 def place_of(source, shard_rows, K: tl.constexpr, WORLD: tl.constexpr, SHARD_IS_M: tl.constexpr):
     """Bytes from the start of a generation to a source's shard: its rows, or its columns of every row."""
-    if SHARD_IS_M:
-        elements = tl.cast(source * shard_rows, tl.int64) * K
-    else:
-        elements = tl.cast(source * (K // WORLD), tl.int64)
+    elements = tl.cast(source * shard_rows, tl.int64) * K if SHARD_IS_M else tl.cast(source * (K // WORLD), tl.int64)
     return elements * 2
 
 
