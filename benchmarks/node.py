@@ -61,7 +61,7 @@ PARTS = {
         "llama3-70b:world={world};llama3-405b:world={world};deepseek-v3:world={world}",
         20, 0.25, "other N and K: the projections of three models, 44 shapes",
     ),
-    "grid": Part("grid:world={world}", 10, 0, "what is likely to be fast for 12 N and K at 8 M", ("--effort", "scout")),
+    "grid": Part("grid:world={world}", 10, 0, "what is likely to be fast for 24 N and K at 8 M", ("--effort", "scout")),
     "portfolio": Part("grid:world={world}", 13, 0, "the configs that cover the grid on every shape of it, after `grid`", ("--portfolio",)),
     "decode": Part("llama3-70b:world={world}", 10, 0.25, "flash_decode for Llama 3 70B, 20 shapes", op="flash_decode"),
     "decode-paper": Part("paper:world={world}", 13, 0.15, "flash_decode as the paper measures it", op="flash_decode"),

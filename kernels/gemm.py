@@ -91,7 +91,7 @@ def multiply(
         acc = tl.dot(a, b, acc)
         further = tl.where(k + BLOCK_K == K, BLOCK_K - K, BLOCK_K) if WRAPS else BLOCK_K
         a_ptrs += further
-        b_ptrs += further if B_IS_NK else further * N
+        b_ptrs += further if B_IS_NK else tl.cast(further, tl.int64) * N
     return acc
 
 
@@ -171,7 +171,7 @@ def wait_chunks(
     rows, number = row + tl.arange(0, BLOCK_M // GRAIN) * GRAIN, tl.arange(0, AHEAD)
     if SHARD_IS_M:
         owners, inside = rows // shard_rows, rows % shard_rows
-        sources, columns, needed = owners[:, None], (step + number)[None, :], (rows < M) & (WHOLE or owners != rank)
+        sources, columns, needed = owners[:, None], (step + number)[None, :], (rows < M) & ((owners != rank) | WHOLE)
     else:
         inside, needed = rows, rows < M
         sources, columns = ((rank + (step + number) // K_CHUNKS) % WORLD)[None, :], ((step + number) % K_CHUNKS)[None, :]

@@ -71,10 +71,10 @@ def test_the_set_of_the_paper_is_there_too() -> None:
 def test_the_grid_spans_the_layers_of_nodes() -> None:
     for world in (2, 4, 8):
         shapes = grid(world)
-        assert len(set(shapes)) == 96 and len({shape.family for shape in shapes}) == 12
+        assert len(set(shapes)) == 192 and len({shape.family for shape in shapes}) == 24
         assert {shape.m for shape in grid(world, shard="m")} == {m for m in GRID_ROWS if m % world == 0}
     assert {(3584, 8192)} <= set(GRID) and min(n for n, _ in GRID) <= 1024 and max(n for n, _ in GRID) >= 16000
-    assert {k for _, k in GRID} == {2048, 4096, 7168, 8192, 16384}
+    assert {k for _, k in GRID} == {2048, 3072, 4096, 5120, 7168, 8192, 16384}
 
 
 @pytest.mark.parametrize("pair", GRID)

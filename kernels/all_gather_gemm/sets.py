@@ -72,22 +72,35 @@ def _set_of(projections: tuple[Projection, ...]) -> Callable[..., tuple[AllGathe
 
 
 GRID_ROWS = (1, 8, 32, 128, 512, 1024, 2048, 8192)
-# N of one rank and K, the same whatever the world: layers as nodes of 4 and of 8 ranks split them, no pair far from all others. Beside
-# the models above: Llama-3.2-1B (hidden 2048, intermediate 8192) and Llama-3.1-8B (hidden 4096, 32 + 2 x 8 heads of 128, intermediate
-# 14336), from config.json of meta-llama/Llama-3.2-1B and meta-llama/Llama-3.1-8B.
+# N of one rank and K, the same whatever the world: layers as nodes of 2, 4 and 8 ranks split them, no pair far from all others. Beside
+# the models above, from config.json of each: Llama-3.2-1B (hidden 2048, 32 + 2 x 8 heads of 64, intermediate 8192), Llama-3.2-3B (3072,
+# 24 + 2 x 8 heads of 128, 8192) and Llama-3.1-8B (4096, 32 + 2 x 8 heads of 128, 14336) of meta-llama; Qwen2.5-3B (2048, intermediate
+# 11008) and Qwen2.5-14B (5120, 40 + 2 x 8 heads of 128, 13824) of Qwen.
 GRID = (
-    (2048, 2048),  # 1B gate_up, of 8
-    (4096, 2048),  # 1B gate_up, of 4
+    (1536, 2048),  # Llama 1B qkv, of 2
+    (2048, 2048),  # Llama 1B gate_up, of 8
+    (2752, 2048),  # Qwen 3B gate_up, of 8: not a multiple of 128
+    (4096, 2048),  # Llama 1B gate_up, of 4
+    (5504, 2048),  # Qwen 3B gate_up, of 4
+    (1280, 3072),  # Llama 3B qkv, of 4
+    (4096, 3072),  # Llama 3B gate_up, of 4
     (1536, 4096),  # 8B qkv, of 4
+    (3584, 4096),  # 8B gate_up, of 8
     (7168, 4096),  # 8B gate_up, of 4
     (16032, 4096),  # 8B lm_head, of 8: not a multiple of any tile
+    (1792, 5120),  # Qwen 14B qkv, of 4
+    (6912, 5120),  # Qwen 14B gate_up, of 4
     (1024, 7168),  # DeepSeek-V3 shared expert, of 4
     (4608, 7168),  # DeepSeek-V3 dense gate_up, of 8
+    (9216, 7168),  # DeepSeek-V3 dense gate_up, of 4
+    (1280, 8192),  # 70B qkv, of 8
     (2560, 8192),  # 70B qkv, of 4
     (3584, 8192),  # 70B gate, of 8: the paper's
     (7168, 8192),  # 70B gate_up, of 8
     (14336, 8192),  # 70B gate_up, of 4
+    (2304, 16384),  # 405B qkv, of 8
     (4608, 16384),  # 405B qkv, of 4
+    (13312, 16384),  # 405B gate_up, of 8
 )
 
 
