@@ -167,17 +167,19 @@ def wait_chunks(
     `limit` and to AHEAD. All their flags are polled at once: acquire at system scope, for the reasons that `symmetric.wait` gives.
 
     This rank's own rows are there from the start, unless they are read from the inbox (WHOLE)."""
-    GRAIN: tl.constexpr = 1 if SHARD_IS_M else 16  # along K flags begin at multiples of 16 rows, as tiles do
-    rows, number = row + tl.arange(0, BLOCK_M // GRAIN) * GRAIN, tl.arange(0, AHEAD)
+    tl.static_assert(BLOCK_M % ROWS_PER_FLAG == 0 or ROWS_PER_FLAG % BLOCK_M == 0, "a tile along K begins where a flag does")
+    # Whole flags, and along M for each source that the tile meets one more at most, that of its last rows.
+    MOST: tl.constexpr = (BLOCK_M + ROWS_PER_FLAG - 1) // ROWS_PER_FLAG + (WORLD if SHARD_IS_M else 0)
+    row_chunks, end = tl.cdiv(shard_rows, ROWS_PER_FLAG), tl.minimum(row + BLOCK_M, M) - 1
+    first = row // shard_rows * row_chunks + row % shard_rows // ROWS_PER_FLAG  # counted through all sources
+    last = end // shard_rows * row_chunks + end % shard_rows // ROWS_PER_FLAG
+    places, number = first + tl.arange(0, triton.next_power_of_2(MOST)), tl.arange(0, AHEAD)
     if SHARD_IS_M:
-        owners, inside = rows // shard_rows, rows % shard_rows
-        sources, columns, needed = owners[:, None], (step + number)[None, :], (rows < M) & ((owners != rank) | WHOLE)
+        sources, columns = (places // row_chunks)[:, None], (step + number)[None, :]
     else:
-        inside, needed = rows, rows < M
         sources, columns = ((rank + (step + number) // K_CHUNKS) % WORLD)[None, :], ((step + number) % K_CHUNKS)[None, :]
-    needed = needed & ((inside % ROWS_PER_FLAG == 0) | (rows == row))  # the first row of each flag
-    wanted = needed[:, None] & (number < limit)[None, :]
-    flags = word(flag(control, sources, first_flag + (inside // ROWS_PER_FLAG * K_CHUNKS)[:, None] + columns))
+    wanted = (places <= last)[:, None] & (number < limit)[None, :] & ((sources != rank) | WHOLE)
+    flags = word(flag(control, sources, first_flag + (places % row_chunks * K_CHUNKS)[:, None] + columns))
     here = 0
     while here == 0:
         seen = tl.atomic_add(flags, 0, mask=wanted, sem="acquire", scope="sys")

@@ -28,7 +28,8 @@ CALLS = 5
 
 def shapes(world: int) -> tuple[AllGatherGemm, ...]:
     """M = 1, 7 and 129 (sharded along M: multiples of world); N and K_local that no block divides; both layouts of B. Three shapes
-    fit tensor descriptors, one of them with blocks of rows that several sources own."""
+    fit tensor descriptors, one of them with blocks of rows that several sources own. The last three have several chunks of whole steps
+    for each source, which go by in one loop, past the end of K too: by pointers, by descriptors, and of rows that several sources own."""
     return (
         AllGatherGemm(1, 40, 33 * world, world, b_layout="nk"),
         AllGatherGemm(7, 72, 264 * world, world),
@@ -37,13 +38,16 @@ def shapes(world: int) -> tuple[AllGatherGemm, ...]:
         AllGatherGemm(world, 72, 33 * world, world, shard="m", dtype="bf16"),
         AllGatherGemm(7 * world, 40, 64 * world, world, shard="m", b_layout="nk"),
         AllGatherGemm(64 * world, 40, 64 * world, world, shard="m"),
+        AllGatherGemm(20, 36, 320 * world, world),
+        AllGatherGemm(20, 40, 320 * world, world, b_layout="nk"),
+        AllGatherGemm(11 * world, 40, 640, world, shard="m"),
     )
 
 
 def configs(shape: AllGatherGemm) -> tuple[Config, ...]:
-    """Every BSP form that fits, and for each other variant a small tile, or a tall one where M is large, and a split K where K_local is;
-    by descriptors, and one peer after another, where that is possible; by copies of few rows."""
-    large, deep = shape.m > 64, shape.shard == "k" and shape.shard_columns > 256 and shape.world > 1  # one rank has 2 chunks, no 4 parts
+    """Every BSP form that fits, and for each other variant a small tile, or a tall one where M is large, and a split K where M is small
+    and K_local long; by descriptors, and one peer after another, where that is possible; by copies of few rows."""
+    large, deep = shape.m > 64, shape.m < 16 and shape.shard_columns > 256 and shape.world > 1  # one rank has 2 chunks, no 4 parts
     small = dict(block_m=16, block_n=32, block_k=64, rows_per_flag=16, k_per_flag=256, group_m=1, num_warps=4, comm_programs=8)
     small |= dict(copy_streams=1, first_rows=16, growth=1)
     tall = small | dict(block_m=64, block_n=64, group_m=8, xcds=8, rows_per_flag=64 if shape.shard_rows > 32 else 16)
@@ -143,10 +147,12 @@ SIGNAL_PEERS = "            signal_peers(control, control_bases, chunk, epoch, r
 PEERS_FLAG = "word(peer(flag(control, rank, slot), control_bases, rank, target))"
 NO_WAIT: Change = ("gemm", "        if not at_home:\n            limit = wait", "        if source < 0:\n            limit = wait")
 WRONG_SOURCE: Change = ("gemm", "((rank + (step + number) // K_CHUNKS) % WORLD)", "((rank + 1 + 0 * number) % WORLD)")
-EACH_FLAG = "((inside % ROWS_PER_FLAG == 0) | (rows == row))"
-FIRST_ROWS_LEFT_OUT: Change = ("gemm", EACH_FLAG, "((inside % ROWS_PER_FLAG == 0) & (rows != row))")
-FLAGS_OF_ROWS = "flag(control, sources, first_flag + (inside // ROWS_PER_FLAG * K_CHUNKS)[:, None] + columns)"
-
+NO_WRAP: tuple[Change, ...] = (
+    ("gemm", "tl.where(k + BLOCK_K == K, BLOCK_K - K, BLOCK_K) if WRAPS", "BLOCK_K if WRAPS"),
+    ("gemm", "tl.where(k >= K, k - K, k) if WRAPS", "k if WRAPS"),
+)
+FIRST_ROWS_LEFT_OUT: Change = ("gemm", "places, number = first + tl", "places, number = first + 1 + tl")
+FLAGS_OF_ROWS = "flag(control, sources, first_flag + (places % row_chunks * K_CHUNKS)[:, None] + columns)"
 
 ONLY_ON_GPUS = "no wait", "waits for the wrong source", "row chunk off by one"
 """Of staged: its programs that pull run before those that wait for them, one after another. tests/test_gpu.py has these."""
@@ -156,7 +162,7 @@ LATE_FOR_0: Change = ("all_gather_gemm.push", "            copy_chunk(", f"{LATE
 """Rank 2 reaches rank 1 and, much later, rank 0 with its last chunk. Meanwhile rank 1 ends its call, and in its next one signals to rank 0:
 which reads too early, and then misses that signal, since rank 2 writes its own over it."""
 PACKED: tuple[Change, ...] = (
-    ("gemm", FLAGS_OF_ROWS, "flag(control, 0, (sources * K_CHUNKS + first_flag + columns) + 0 * rows[:, None])"),
+    ("gemm", FLAGS_OF_ROWS, "flag(control, 0, (sources * K_CHUNKS + first_flag + columns) + 0 * places[:, None])"),
     ("all_gather_gemm.push", "flag(control, rank, chunk)", "flag(control, 0, rank * row_chunks * K_CHUNKS + chunk)"),
 )
 """Flags of a source right behind those of the one before it, as many as this shape has: their places follow the shape."""
@@ -206,6 +212,9 @@ def mutants(variant: str) -> dict[str, Mutant]:
             (("gemm", "acc = tl.dot(a, b, acc)\n        further", f"{in_fp16}\n        further"),), "wrong", calls="deep"
         ),
     }
+    if variant != "pull":  # where one loop goes through the shards of several sources
+        found["own chunks twice"] = Mutant((("gemm", "or at_home else STEPS - step", "or at_home else STEPS"),), "wrong", calls="even")
+        found["does not go on at column 0"] = Mutant(NO_WRAP, "wrong", calls="even")
     if variant == "push":  # where peers read, nobody ends a call before everybody's shard is there: a flag set too early does no harm
         found["flags packed by shape"] = Mutant((LATE_FOR_0, *PACKED), "wrong or end", control=(LATE_FOR_0,), calls="alternating")
     if variant == "staged":
@@ -216,7 +225,7 @@ def mutants(variant: str) -> dict[str, Mutant]:
 
 
 def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
-    """What a variant must survive: two calls of a small shape; of one with three row tiles; a long K; two shapes, the second with more
+    """What a variant must survive: two calls of a small shape; of one with three row tiles; a long K; chunks of whole steps; two shapes, the second with more
     flags: 2 of each source, then 3; and for copies to fixed places a call of push between, so that the epochs do not fit."""
 
     def case(m: int, k: int, variant: str = variant, **knobs: int) -> Case:
@@ -229,6 +238,7 @@ def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
         "small": [case(7, 33)] * 2,
         "tall": [case(40, 33, group_m=8)],
         "deep": [case(7, 520)],
+        "even": [case(7, 576, block_k=64)],
         "alternating": [case(7, 300), case(7, 520)],
     }
     if variant in ("push_ce", "bsp_chunked"):

@@ -229,7 +229,7 @@ def _mutants() -> dict[str, tuple[str, Any]]:
     """What the interpreter cannot show, since the programs of one rank run one after another there: the variant, and the change."""
     parts = 'while tl.atomic_add(arrivals_ptr + tile, 0, sem="acquire", scope="gpu") - all_parts < 0:'
     wait_tile = "if not at_home:\n            limit = wait"
-    each_flag = "((inside % ROWS_PER_FLAG == 0) | (rows == row))"
+    places = "places, number = first + tl"
     copies = (
         "                self._runtime.copy(piece, target, shard + piece.source, stream)\n"
         "                self._runtime.copy(_WORD, its_flag, self._staged.data_ptr(), stream)\n"
@@ -240,7 +240,7 @@ def _mutants() -> dict[str, tuple[str, Any]]:
             "staged",
             ("gemm", "((rank + (step + number) // K_CHUNKS) % WORLD)", "((rank + 1 + 0 * number) % WORLD)"),
         ),
-        "row chunk off by one": ("staged", ("gemm", each_flag, each_flag.replace("|", "&").replace("rows == row", "rows != row"))),
+        "row chunk off by one": ("staged", ("gemm", places, places.replace("first", "first + 1"))),
         "parts not waited for": ("push", ("gemm", parts, "while tile < 0:")),
         "flag before data": ("push_ce", ("copy_engine", copies, "".join(reversed(copies.splitlines(keepends=True))))),
     }
