@@ -281,6 +281,7 @@ def multiply_tile(
     MOST: tl.constexpr = 1 if ALONE else K_CHUNKS if REMOTE or SHARD_IS_M else STEPS - K_CHUNKS
     AHEAD: tl.constexpr = 1 if MOST <= 1 else 2 if MOST == 2 else 4 if MOST <= 4 else 8
     WRAPS: tl.constexpr = MOST > K_CHUNKS  # behind the last rank's shard comes the first one's
+    tl.static_assert(MOST == 1 or K_CHUNKS == 1 or K_PER_FLAG % BLOCK_K == 0, "chunks in one loop are whole steps of K")
     own = tl.cast(a_ptr, tl.int64)
     rows, cols = tl.minimum(row + tl.arange(0, BLOCK_M), M - 1), col + tl.arange(0, BLOCK_N)
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)

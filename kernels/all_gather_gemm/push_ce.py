@@ -2,8 +2,8 @@
 
 Who owns a tile: every program of every rank computes C's tiles, or `split_k` parts of each, one at a time; each of a tile's parts then
 adds up a slice of its rows.
-Who writes remotely: the copy engine, chunk after chunk of whole rows, from side streams that part from the call's stream
-behind `copy_engine.start` and join it behind this kernel.
+Who writes remotely: the copy engine, chunk after chunk of whole rows of the shard, to their places in the gathered A, from side streams
+that part from the call's stream behind `copy_engine.start` and join it behind this kernel.
 Which flag says ready: flag[source][row chunk] in the reader's memory, a copy of the word that holds the epoch, queued behind the chunk's
 own copy in the same stream. That a call's copies meet no reader of the same generation, says kernels/copy_engine.py.
 """

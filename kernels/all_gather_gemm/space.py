@@ -55,7 +55,7 @@ _COPIES = (
     _SCHEDULE,
     Choice("comm_programs", (0,), "none: copy engines move data, and all programs compute", 0),
     Choice("rows_per_flag", _COPY_ROWS, "rows of A that one copy moves and one flag covers", 512),
-    Choice("k_per_flag", (1 << 20,), "whole rows, so that a copy is contiguous", 1 << 20),
+    Choice("k_per_flag", (1 << 20,), "whole rows of a shard: a copy moves few long runs", 1 << 20),
     _STREAMS,
 )
 _CHUNKED = (
