@@ -130,6 +130,17 @@ def test_defaults_are_possible(chip: str, m: int, n: int, k: int, world: int, sh
         assert [SPACE.why_invalid(shape, config, known) for config in defaults] == [None] * len(defaults)
 
 
+@pytest.mark.parametrize(("m", "tile"), [(64, (64, 64)), (128, (64, 64)), (256, (64, 128)), (512, (128, 128))])
+def test_a_default_has_the_smallest_tile_of_which_all_run_at_once(m: int, tile: tuple[int, int]) -> None:
+    """On Hopper, where it is not the first default's; on CDNA, whose LDS holds less of a pipeline, never."""
+    for world in (2, 8):
+        shape = AllGatherGemm(m, 3584, 8192, world)
+        first, core = (config for config in SPACE.defaults(shape, H200) if config.variant == "push")
+        assert (core["block_m"], core["block_n"]) == tile and core["num_stages"] >= 4 and core != first
+        assert sum(config.variant == "push" for config in SPACE.defaults(shape, MI300X)) == 1
+    assert sum(config.variant == "push" for config in SPACE.defaults(AllGatherGemm(32, 3584, 8192, 2), H200)) == 1
+
+
 @given(
     st.integers(0, 1 << 30),
     st.integers(0, 12),

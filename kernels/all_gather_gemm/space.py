@@ -221,8 +221,9 @@ def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ..
     # On Hopper descriptors are never slower (docs/measured.md).
     by_descriptor = [_where_possible(shape, chip, config, loads="descriptor") for config in (push, staged)]
     push_first = _where_possible(shape, chip, by_descriptor[0], order=_default_order(shape, chip, push))
+    push_core = _with_core_tile(shape, chip, push_first)
     copies = [_where_possible(shape, chip, config, loads="descriptor") for config in _default_copies(shape, chip, knobs)]
-    return *bsp, push_first, *copies, *_default_chunks(shape, chip), by_descriptor[1], pull
+    return *bsp, push_first, *push_core, *copies, *_default_chunks(shape, chip), by_descriptor[1], pull
 
 
 def _where_possible(shape: AllGatherGemm, chip: Chip | None, config: Config, **knobs: Any) -> Config:
@@ -252,6 +253,22 @@ def _default_tile(shape: AllGatherGemm, chip: Chip | None) -> dict[str, int]:
         num_stages=2 if cdna else 3 if block_n == 256 else 5 if block_m <= 32 else 4,
         xcds=8 if cdna else 1,
     )
+
+
+_CORE_TILES = tuple(
+    dict(zip(("block_m", "block_n", "block_k", "num_stages", "num_warps"), values, strict=True))
+    for values in ((64, 64, 128, 5, 4), (64, 128, 128, 4, 4), (128, 128, 64, 5, 4), (128, 256, 64, 3, 8))
+)
+"""Tiles with which the GEMM alone is fastest on an H200 at M = 64 and 128, 256, 512 and 1024 (benchmarks/core.py, docs/measured.md)."""
+
+
+def _with_core_tile(shape: AllGatherGemm, chip: Chip | None, config: Config) -> list[Config]:
+    """The config with the smallest of these tiles of which all run at once, where there is one: small tiles leave the pipeline room."""
+    if chip is None or chip.lanes == 64 or shape.m < 64:
+        return []
+    knobs = [tile | dict(split_k=1, group_m=8 if shape.m > tile["block_m"] else 1) for tile in _CORE_TILES]
+    changed = [_where_possible(shape, chip, config, **each) for each in knobs]
+    return [each for each in changed if each != config and _tiles(shape, each) <= chip.units - each["comm_programs"]][:1]
 
 
 def _default_exchange(shape: AllGatherGemm) -> dict[str, int | str]:
