@@ -226,7 +226,7 @@ def mutants(variant: str) -> dict[str, Mutant]:
 
 def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
     """What a variant must survive: two calls of a small shape; of one with three row tiles; a long K; chunks of whole steps; two shapes,
-    the second with more flags: 2 of each source, then 3; and for copies to fixed places a call of push between, so that epochs do not fit."""
+    the second with more flags: 2 of each source, then 3; and for copies to fixed places a call of push between, for odd epochs."""
 
     def case(m: int, k: int, variant: str = variant, **knobs: int) -> Case:
         small = dict(
