@@ -1,6 +1,6 @@
 """How much time the selector loses on shapes that its training did not see, from the committed rows, beside constant rules.
 
-usage: python benchmarks/regret.py [--target h200x4] [--op all_gather_gemm] [ROWS.jsonl ...]
+usage: python benchmarks/regret.py [--target h200x2] [--op all_gather_gemm] [ROWS.jsonl ...]
 
 For each mode: whole families (N, K) held out, then octaves of M, then world sizes where there are several. The RESULT line is of the
 families. Nothing is measured here; the answers come through the path that serves them, abstention included.
@@ -130,7 +130,7 @@ def rows_of(files: Iterable[Path]) -> list[Trial]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", nargs="*", type=Path, help="JSONL files; default: those committed for the target")
-    parser.add_argument("--target", default="h200x4")
+    parser.add_argument("--target", default="h200x2")
     parser.add_argument("--op", default="all_gather_gemm", choices=OPS)
     options = parser.parse_args(arguments)
     try:

@@ -1,16 +1,17 @@
 """BSP against the winner of each shape, recomputed from committed rows: prints a table and a RESULT line for each mode and set, then
 how near each winner, as measured, comes to the physical limit, as computed (limit.py).
 
-usage: python benchmarks/speedup.py [--target h200x4] [--op all_gather_gemm] [--readme]
+usage: python benchmarks/speedup.py [--target h200x2] [--op all_gather_gemm] [--readme] [ROWS.jsonl ...]
 
---readme prints what README.md shows between its markers; a test holds the two together.
+--readme prints what README.md shows between its markers; a test holds the two together. Files of rows, such as those of earlier kernels in
+db/trials/*/earlier/, take the place of the target's own.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from itertools import product
@@ -25,7 +26,7 @@ from tftune.db.trial import Measurement, Trial
 from tftune.kernels.registry import OPS, operation
 from tftune.kernels.shape import Shape
 
-TARGET = "h200x4"
+TARGET = "h200x2"
 """What README.md shows."""
 ROWS = Path(__file__).resolve().parent.parent / "db" / "trials"
 
@@ -110,10 +111,10 @@ def groups(trials: list[Trial]) -> dict[tuple[object, ...], list[Trial]]:
     return found
 
 
-def read(target: str, op: str = "all_gather_gemm") -> list[Trial]:
-    """The committed rows of one target and operation, oldest first."""
-    trials = [trial for path in sorted((ROWS / target).glob(f"{op}-*.jsonl")) for trial in read_rows(path)[1]]
-    return sorted(trials, key=lambda trial: trial.created)
+def read(target: str, op: str = "all_gather_gemm", files: Sequence[Path] = ()) -> list[Trial]:
+    """The committed rows of one target and operation, or those of these files, oldest first."""
+    trials = [trial for path in files or sorted((ROWS / target).glob(f"{op}-*.jsonl")) for trial in read_rows(path)[1]]
+    return sorted((trial for trial in trials if (trial.op, trial.target) == (op, target)), key=lambda trial: trial.created)
 
 
 def readme(target: str = TARGET) -> str:
@@ -156,14 +157,16 @@ def main() -> None:
     parser.add_argument("--target", default=TARGET)
     parser.add_argument("--op", default="all_gather_gemm", choices=OPS)
     parser.add_argument("--readme", action="store_true", help="only what README.md shows")
+    parser.add_argument("rows", nargs="*", type=Path, metavar="ROWS.jsonl", help="files of rows; default: the target's committed ones")
     options = parser.parse_args()
     if options.readme:
         print(readme(options.target))
         return
     chip = Target.parse(options.target).chip
-    committed = read(options.target, options.op)
+    committed = read(options.target, options.op, options.rows)
     if not committed:
-        parser.error(f"no rows of {options.op} are committed for {options.target}, in {ROWS}; CONTRIBUTING.md says how to measure some")
+        where = ", ".join(map(str, options.rows)) or ROWS
+        parser.error(f"no rows of {options.op} are committed for {options.target}, in {where}; CONTRIBUTING.md says how to measure some")
     for _, trials in groups(committed).items():
         shape = trials[0].shape.to_dict()
         open_names = limit.varying([trial.shape for trial in trials])

@@ -24,8 +24,8 @@ from tftune.models.tree import Tree
 
 DEEPEST = 3
 """Blanks before a line at most: a tree is nested deeper than that."""
-LINE = 600
-"""Characters of a line of the file at most, as far as objects can be broken: a leaf takes about 500."""
+LINE = 240
+"""Characters of a line of the file at most, as far as it can be broken between objects and lists: a leaf takes about 30."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def write(content: Mapping[str, Any], path: Path) -> Path:
 
 
 def _text(value: Any, indent: str = "") -> str:
-    """JSON with each leaf of a tree, each small object and each list on a line of its own.
+    """JSON with each leaf of a tree, each small object and each flat list on a line of its own.
 
     >>> print(_text({"a": 1, "b": {"c": [1, 2], "d": {}}}))
     {
@@ -121,9 +121,12 @@ def _text(value: Any, indent: str = "") -> str:
     }
     """
     line = json.dumps(value, separators=(",", ":"))
-    if not isinstance(value, dict) or (indent and len(line) <= LINE) or not value:
+    nested = isinstance(value, dict) or (isinstance(value, list) and any(isinstance(part, dict | list) for part in value))
+    if not nested or not value or (indent and len(line) <= LINE):
         return line
     deeper = indent + " " if len(indent) < DEEPEST else indent
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(deeper + _text(part, deeper) for part in value) + f"\n{indent}]"
     inner = ",\n".join(f"{deeper}{json.dumps(name)}: {_text(part, deeper)}" for name, part in value.items())
     return f"{{\n{inner}\n{indent}}}"
 

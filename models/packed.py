@@ -1,4 +1,8 @@
-"""A tree as plain data, and back: each config and each reason is written once, and leaves name them by number. Standard library only."""
+"""A tree as plain data, and back: each config and each reason is written once, and leaves name them by number. Standard library only.
+
+A split is [feature, threshold, below, above], a leaf [config, BSP form, other config or null, rows, worst regret, least speed-up or null,
+reason]: 200 leaves with the names of their fields would be half of an artifact.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +38,14 @@ class _Table:
             for (variant, kernel, knobs), configs in self.groups.items()
         ]
 
-    def leaf(self, leaf: Leaf) -> dict[str, Any]:
-        also = {} if leaf.otherwise is None else {"otherwise": self.any_kernel[leaf.otherwise]}
-        return {
-            "config": self.numbers[leaf.config, leaf.kernel_hash], "bsp": self.any_kernel[leaf.bsp], **also, "rows": leaf.rows,
-            "worst_regret": leaf.worst_regret, "speedup_low": leaf.speedup_low, "reason": self.reasons.index(_template(leaf)),
-        }  # fmt: skip
+    def leaf(self, leaf: Leaf) -> list[Any]:
+        other = None if leaf.otherwise is None else self.any_kernel[leaf.otherwise]
+        numbers = leaf.rows, leaf.worst_regret, leaf.speedup_low
+        return [*self.names(leaf), other, *numbers, self.reasons.index(_template(leaf))]
+
+    def names(self, leaf: Leaf) -> tuple[int, int]:
+        """The config and the BSP form."""
+        return self.numbers[leaf.config, leaf.kernel_hash], self.any_kernel[leaf.bsp]
 
 
 def _template(leaf: Leaf) -> str:
@@ -49,22 +55,17 @@ def _template(leaf: Leaf) -> str:
 def pack(tree: Tree) -> dict[str, Any]:
     """The tree as plain data."""
     table = _Table(list(tree.answers()))
-    own = [{"shape": list(shape), **_own(table.leaf(leaf))} for shape, leaf in tree.own]
+    own = [[list(shape), *table.names(leaf), leaf.speedup_low] for shape, leaf in tree.own]  # all else follows
     return {
         "op": tree.op, "mode": tree.mode, "measured": {name: list(values) for name, values in tree.measured},
         "configs": table.to_list(), "reasons": table.reasons, "root": _pack(tree.root, table), "own": own,
     }  # fmt: skip
 
 
-def _own(leaf: Mapping[str, Any]) -> dict[str, Any]:
-    """What is written of the answer of a single shape: all else follows."""
-    return {name: leaf[name] for name in ("config", "bsp", "speedup_low")}
-
-
-def _pack(at: Node, table: _Table) -> dict[str, Any]:
+def _pack(at: Node, table: _Table) -> list[Any]:
     if isinstance(at, Leaf):
         return table.leaf(at)
-    return {"feature": at.feature, "threshold": at.threshold, "below": _pack(at.below, table), "above": _pack(at.above, table)}
+    return [at.feature, at.threshold, _pack(at.below, table), _pack(at.above, table)]
 
 
 def unpack(values: Mapping[str, Any]) -> Tree:
@@ -92,23 +93,24 @@ def _at(entries: Sequence[Any], number: object) -> Any:
     return entries[number]
 
 
-def _unpack(values: Mapping[str, Any], configs: Configs, reasons: Sequence[str]) -> Node:
-    if "feature" in values:
-        below, above = (_unpack(values[side], configs, reasons) for side in ("below", "above"))
-        return Split(values["feature"], float(values["threshold"]), below, above)
-    config, kernel = _at(configs, values["config"])
-    otherwise = _at(configs, values["otherwise"])[0] if "otherwise" in values else None
-    low, reason = values["speedup_low"], _at(reasons, values["reason"])
-    numbers = (values["rows"], values["worst_regret"], low or 0)
-    if not all(isinstance(number, int | float) for number in numbers) or not isinstance(reason, str) or not reason:
-        raise TypeError(f"a leaf holds the numbers {numbers} and the reason {reason!r}")
+def _unpack(values: Any, configs: Configs, reasons: Sequence[str]) -> Node:
+    match values:
+        case [str(feature), int() | float() as threshold, below, above]:
+            return Split(feature, float(threshold), _unpack(below, configs, reasons), _unpack(above, configs, reasons))
+        case [named, bsp, other, int() as rows, int() | float() as regret, int() | float() | None as low, why]:
+            (config, kernel), reason = _at(configs, named), _at(reasons, why)
+        case _:
+            raise TypeError(f"a branch of the tree is {values!r:.80}")
+    if not isinstance(reason, str) or not reason:
+        raise TypeError(f"a leaf has the reason {reason!r}")
+    otherwise = None if other is None else _at(configs, other)[0]
     said = reason if low is None else reason.replace(LOW, f"{low:.2f}")
-    return Leaf(config, _at(configs, values["bsp"])[0], values["rows"], values["worst_regret"], low, said, kernel, otherwise)
+    return Leaf(config, _at(configs, bsp)[0], rows, regret, low, said, kernel, otherwise)
 
 
-def _unpack_own(values: Mapping[str, Any], configs: Configs) -> tuple[tuple[int | str, ...], Leaf]:
-    (config, kernel), bsp = _at(configs, values["config"]), _at(configs, values["bsp"])[0]
-    shape, low = tuple(values["shape"]), values["speedup_low"]
-    if not shape or not all(isinstance(value, int | str) for value in shape) or not isinstance(low or 0, int | float):
-        raise TypeError(f"a shape of its own holds {shape} and the bound {low!r}")
-    return shape, own_leaf(config, bsp, low, kernel)
+def _unpack_own(values: Any, configs: Configs) -> tuple[tuple[int | str, ...], Leaf]:
+    match values:
+        case [[_, *_] as shape, named, bsp, int() | float() | None as low] if all(isinstance(value, int | str) for value in shape):
+            config, kernel = _at(configs, named)
+            return tuple(shape), own_leaf(config, _at(configs, bsp)[0], low, kernel)
+    raise TypeError(f"a shape of its own is {values!r:.80}")

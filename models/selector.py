@@ -26,7 +26,7 @@ from tftune.models.packed import unpack
 from tftune.models.plain import FAR, Find, compiled
 from tftune.models.tree import Leaf, Tree
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the artifact's form; raised when a field changes its meaning."""
 SHIPPED = Path(__file__).parent / "artifacts"
 """Where the artifacts are that come with tftune."""

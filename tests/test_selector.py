@@ -78,7 +78,7 @@ def test_a_shape_of_its_own_is_answered_before_the_tree(content: dict[str, Any],
 @pytest.mark.parametrize("shape", [[], [64], ["k"] * 7, [0, 3584, 8192, 8, "fp16", "k", "kn"], [64, 3584, 8192, 8, "fp8", "k", "kn"], None])
 def test_a_shape_of_its_own_that_is_none_is_refused(content: dict[str, Any], shape: Any) -> None:
     trees = json.loads(json.dumps(content["trees"]))
-    trees["graph"]["own"][0]["shape"] = shape
+    trees["graph"]["own"][0][0] = shape
     with pytest.raises(ValueError, match=r"the artifact (has an unexpected form|does not fit)"):
         parse_artifact(edited(content, trees=trees))
 
@@ -173,13 +173,13 @@ def test_where_the_config_does_not_fit_the_other_one_of_its_leaf_answers(content
 def test_a_leaf_that_names_no_config_of_the_table_is_refused(content: dict[str, Any], number: object) -> None:
     tree = json.loads(json.dumps(content["trees"]["graph"]))
     at = tree["root"]
-    while "below" in at:
-        at = at["below"]
-    for name in ("config", "bsp", "reason"):
-        kept, at[name] = at[name], number
-        with pytest.raises(ValueError, match="a leaf names entry"):
+    while isinstance(at[0], str):
+        at = at[2]
+    for place in (0, 1, -1):  # the config, the BSP form, the reason
+        kept, at[place] = at[place], number
+        with pytest.raises(ValueError, match="names entry"):
             parse_artifact({**content, "trees": {"graph": tree}})
-        at[name] = kept
+        at[place] = kept
     parse_artifact({**content, "trees": {"graph": tree}})
 
 
@@ -223,14 +223,14 @@ def test_an_edited_file(tmp_path: Path, content: dict[str, Any]) -> None:
 
 
 def test_a_newer_and_an_older_schema(tmp_path: Path, content: dict[str, Any]) -> None:
-    assert "has schema 99, and this tftune reads schema 2; upgrade tftune" in broken(tmp_path, json.dumps(edited(content, schema=99)))
-    assert "has schema 0, and this tftune reads schema 2; run `tftune export` again" in broken(
+    assert "has schema 99, and this tftune reads schema 3; upgrade tftune" in broken(tmp_path, json.dumps(edited(content, schema=99)))
+    assert "has schema 0, and this tftune reads schema 3; run `tftune export` again" in broken(
         tmp_path, json.dumps(edited(content, schema=0))
     )
 
 
 def test_an_artifact_of_an_unknown_operation_target_or_feature(tmp_path: Path, content: dict[str, Any]) -> None:
-    unknown = json.loads(json.dumps(content["trees"]).replace('"feature": "m"', '"feature": "moon"'))
+    unknown = json.loads(json.dumps(content["trees"]).replace('["m", ', '["moon", '))
     assert "no operation 'softmax'; the operations are all_gather_gemm, flash_decode" in broken(
         tmp_path, json.dumps(edited(content, op="softmax"))
     )
@@ -246,7 +246,11 @@ def test_json_of_something_else(tmp_path: Path, text: str) -> None:
 def test_missing_parts(tmp_path: Path, content: dict[str, Any]) -> None:
     without = {name: value for name, value in content.items() if name != "held_out"}
     assert "lacks 'held_out'" in broken(tmp_path, json.dumps(edited(without)))
-    assert "lacks 'config'" in broken(tmp_path, json.dumps(edited(content, trees={"graph": {**content["trees"]["graph"], "root": {}}})))
+    assert "lacks 'configs'" in broken(tmp_path, json.dumps(edited(content, trees={"graph": {"op": OP, "mode": "graph"}})))
+    for root in ({}, [], 3, ["m", 1.0]):
+        assert "unexpected form" in broken(
+            tmp_path, json.dumps(edited(content, trees={"graph": {**content["trees"]["graph"], "root": root}}))
+        )
     assert "unexpected form" in broken(tmp_path, json.dumps(edited(content, trees=["graph"])))
 
 

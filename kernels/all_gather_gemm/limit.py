@@ -12,9 +12,9 @@ from tftune.kernels.limit import Limit
 
 LARGE, SMALL = 1024, 128
 """M from which, and up to which, shares are averaged: there the GEMM decides, here reading B and latency."""
-BEST_FLOPS_PER_US = {"h200": 2 * 8192 * 3584 * 8192 / 680}
-"""By chip: the best rate that any GEMM was seen to reach, where it is above the library's of kernels/chips.py. On one H200 a Triton GEMM
-with tensor descriptors takes 680 us at M = 8192 (docs/measured.md, the core alone)."""
+BEST_FLOPS_PER_US = {(chip, dtype): 2 * 8192 * 3584 * 8192 / us for chip, dtype, us in (("h200", "fp16", 674), ("h200", "bf16", 653))}
+"""By chip and dtype: the best rate that any GEMM was seen to reach, where it is above the library's of kernels/chips.py: `push_ce` at
+M = 8192 on 2x H200, 2026-11-22 (bf16 takes less power). The core alone took 680 us the day before (docs/measured.md)."""
 
 
 def limit(shape: AllGatherGemm, chip: Chip) -> Limit:
@@ -29,7 +29,7 @@ def limit(shape: AllGatherGemm, chip: Chip) -> Limit:
     """
     own = (shape.k * shape.n + shape.m * shape.n) * shape.element_bytes + shape.shard_bytes
     sent = (shape.world - 1) * shape.shard_bytes
-    rate = max(chip.matrix_flops_per_us, BEST_FLOPS_PER_US.get(chip.name, 0.0))
+    rate = max(chip.matrix_flops_per_us, BEST_FLOPS_PER_US.get((chip.name, shape.dtype), 0.0))
     return Limit(shape.flops / rate, own / chip.hbm_bytes_per_us, sent / chip.link_rate(shape.world), chip.flag_us)
 
 
