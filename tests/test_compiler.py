@@ -23,7 +23,7 @@ from tftune.tuner import compiler
 from tftune.tuner.compiler import CompilePool
 
 SHAPE = AllGatherGemm(64, 256, 512, 2)
-BSP, _, PUSH, _, PULL = SPACE.defaults(SHAPE, H200)
+BSP, _, PUSH, *_, PULL = SPACE.defaults(SHAPE, H200)
 
 
 def variant_of(config: Config, **knobs: int) -> Config:
