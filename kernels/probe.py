@@ -61,5 +61,5 @@ def store_blocks(
         slot = (pid * blocks + block) % slots
         copy_chunk(
             source, peer(region, payload_bases, rank, target), slot, slots * ROWS,
-            COLUMNS, ROWS, COLUMNS, tl.float16, ROWS, COLUMNS,
+            COLUMNS, COLUMNS, COLUMNS, ROWS, COLUMNS, tl.float16, ROWS, COLUMNS,
         )  # fmt: skip

@@ -85,7 +85,7 @@ def judged(workspace: Workspace, folder: Path) -> list[float]:
     references = References(shape, workspace)
     change = ("gemm", "(epoch & 1) * generation_rows, tl", "0 * generation_rows, tl")
     text = "    dtype = b_ptr.dtype.element_ty\n"
-    slow: Any = ("gemm", text, text + "    __import__('time').sleep(0.1 * (b_begin == 33))\n")  # rank 0 has waited for rank 1, and dawdles
+    slow: Any = ("gemm", text, text + "    __import__('time').sleep(0.1 * (begin == 33))\n")  # rank 0 has waited for rank 1, and dawdles
     errors = []
     for changes in ((slow,), (slow, change)):
         module.push = mutant(folder, "push", changes)
