@@ -23,7 +23,7 @@ search: .venv/.tune ## the main job without a GPU: search, train, export, select
 	$(BIN)/tftune export $(OP) --db $(DB) --target mi300x8 --out $(ARTIFACT)
 	$(BIN)/tftune select $(OP) $(SHAPE) --artifact $(ARTIFACT) --allow-modelled
 	$(BIN)/tftune report --db $(DB) --out build/report
-	@echo "== MEASURED: the same sizes per rank on 2 GPUs, answered by the shipped artifact, trained on times measured on 2x H200."
+	@echo "== MEASURED: the same M, K and N of a rank on 2 GPUs, answered by the shipped artifact, trained on times measured on 2x H200."
 	$(BIN)/tftune select $(OP) $(MEASURED) --target h200x2
 
 test: .venv/.test ## the tests and the guards (layers, packaging, documentation, style)

@@ -1,7 +1,8 @@
 """How the variants of all_gather_gemm spend their time: the lanes of one call, for `tftune.models.timeline` to play.
 
 A fused call has two lanes: the programs that communicate, chunk after chunk, and those that compute, wave of tiles after wave. All
-programs of a lane go in step; of a wave, the tile stands for all whose rows come last. Standard library only.
+programs of a lane go in step; of a wave, the tile stands for all whose rows come last. Each chunk of K starts the loop over K and polls
+its flags one after another here, as the kernels of 2026-11-21 did; today's do both for several chunks at once. Standard library only.
 """
 
 from __future__ import annotations
