@@ -202,6 +202,8 @@ RULES = (
          lambda s, c, chip: chip is None or _copy_bytes(s, c["rows_per_flag"]) >= COPY_BYTES, ("push_ce",)),
     Rule(f"a shard may go to each peer in at most {COPIES} copies: take more rows_per_flag",
          lambda s, c, chip: _flags(s, c) <= COPIES, ("push_ce",)),
+    Rule("a copy moves whole rows of a shard, of at most k_per_flag columns",
+         lambda s, c, chip: s.shard_columns <= c["k_per_flag"], ("push_ce",)),
     Rule("a chunk must have at least 128 rows of C, and a copy 256 KB: take more first_rows; a smaller call is no work for this variant",
          lambda s, c, chip: chip is None or _chunk_is_large(s, c), ("bsp_chunked",)),
     Rule("first_rows must not exceed a shard's rows rounded up to a power of two, and 16 at least",
