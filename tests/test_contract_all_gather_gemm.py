@@ -40,7 +40,7 @@ def shapes(world: int) -> tuple[AllGatherGemm, ...]:
         AllGatherGemm(64 * world, 40, 64 * world, world, shard="m"),
         AllGatherGemm(20, 36, 320 * world, world),
         AllGatherGemm(20, 40, 320 * world, world, b_layout="nk"),
-        AllGatherGemm(11 * world, 40, 640, world, shard="m"),
+        AllGatherGemm(11 * world, 40, 768, world, shard="m"),
     )
 
 
