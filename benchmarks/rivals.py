@@ -37,6 +37,7 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.host import payload_bytes
 from tftune.kernels.registry import operation
 from tftune.kernels.space import Config
+from tftune.models.selector import SHIPPED
 from tftune.shapes_file import read_shapes
 from tftune.tuner.sandbox import Broken, RankError, World, slowest
 from tftune.tuner.worker import WorldSpec
@@ -201,7 +202,10 @@ def picks(db: Path | None, target: Target) -> Pick:
     """tftune's choice: the winner of the final rows of a database, else what the artifact shipped for this target selects; raises
     ValueError where there is neither."""
     if db is None:
-        selector = tftune.load(target=target.name)
+        shipped = SHIPPED / f"{OP}__{target.name}.json"
+        if not shipped.exists():
+            raise ValueError(f"no artifact of {OP} is shipped for {target.name}; search here, and give --db")
+        selector = tftune.load(shipped, target.name)
         return lambda shape, mode: selector.select(shape, mode).config
     with Store.open(db, write=False) as store:
         trials = store.trials(op=OP, target=target.name, bench="node")
