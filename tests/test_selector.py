@@ -177,7 +177,7 @@ def test_a_leaf_that_names_no_config_of_the_table_is_refused(content: dict[str, 
         at = at[2]
     for place in (0, 1, -1):  # the config, the BSP form, the reason
         kept, at[place] = at[place], number
-        with pytest.raises(ValueError, match="names entry"):
+        with pytest.raises(ValueError, match="a leaf names entry"):
             parse_artifact({**content, "trees": {"graph": tree}})
         at[place] = kept
     parse_artifact({**content, "trees": {"graph": tree}})
