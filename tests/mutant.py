@@ -28,7 +28,7 @@ SHARED = {
 
 def mutant(folder: Path, variant: str, changes: tuple[Change, ...], op: str = "all_gather_gemm") -> Any:
     """What a variant's rebuilt module defines under its name."""
-    return getattr(_rebuilt(folder, variant, changes, op), variant)
+    return getattr(rebuilt(folder, variant, changes, op), variant)
 
 
 @contextmanager
@@ -36,14 +36,14 @@ def in_place(folder: Path, variant: str, changes: tuple[Change, ...], op: str = 
     """Meanwhile all that a variant's own module defines and imports, its host code too, is the mutant's."""
     own = vars(import_module(f"tftune.kernels.{op}.{variant}"))
     kept = dict(own)
-    own.update({name: value for name, value in vars(_rebuilt(folder, variant, changes, op)).items() if not name.startswith("__")})
+    own.update({name: value for name, value in vars(rebuilt(folder, variant, changes, op)).items() if not name.startswith("__")})
     try:
         yield
     finally:
         own.update(kept)
 
 
-def _rebuilt(folder: Path, variant: str, changes: tuple[Change, ...], op: str) -> ModuleType:
+def rebuilt(folder: Path, variant: str, changes: tuple[Change, ...], op: str = "all_gather_gemm") -> ModuleType:
     """The module of a variant, and the device code that it shares with others, from sources in a new folder."""
     home, here = Path(kernels.__path__[0]), Path(tempfile.mkdtemp(dir=folder))
     names = (*SHARED[op], f"{op}.{variant}")

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import triton
 import triton.language as tl
-from mutant import Change, mutant
+from mutant import Change, mutant, rebuilt
 
 from tftune import kernels
 from tftune.kernels import copy_engine
@@ -254,10 +255,31 @@ def test_what_waits_for_copies_keeps_the_order(arch: str) -> None:
     assert wait_faults(default("push_ce", "large", arch), is_hip(arch)) == []
     assert early_loads(default_source("push_ce", "large", arch).compile(gpu_target(arch)).asm["ttgir"]) == []
     start_types = {"control": "i64", "control_bases": "*i64", "staged": "i64", "parity": "i32", "rank": "i32"}
-    arrive_types = {"control": "i64", "slot": "i32", "last": "i32", "rank": "i32"}
-    for kernel, types in ((copy_engine.start, start_types), (copy_engine.arrive, arrive_types)):
-        code = assemble(KernelSource(kernel, types, {"WORLD": 4}, ("control",), {"num_warps": 1}), arch)
-        assert wait_faults(code, is_hip(arch)) == []
+    start = KernelSource(copy_engine.start, start_types, {"WORLD": 4}, ("control",), {"num_warps": 1})
+    for kernel in (start, arrive_source(copy_engine.arrive)):
+        assert wait_faults(assemble(kernel, arch), is_hip(arch)) == []
+
+
+def arrive_source(arrive: Any) -> KernelSource:
+    """What waits for one flag at a time, by `symmetric.wait`, and does nothing else."""
+    types = {"control": "i64", "slot": "i32", "last": "i32", "rank": "i32"}
+    return KernelSource(arrive, types, {"WORLD": 4}, ("control",), {"num_warps": 1})
+
+
+ONE_FLAG = "tl.atomic_add(word(address), 0, "
+WEAK_WAITS = {
+    "acquire for one GPU": f'{ONE_FLAG}sem="acquire", scope="gpu")',
+    "no acquire": f'{ONE_FLAG}sem="relaxed", scope="sys")',
+    "volatile poll": "tl.load(word(address), volatile=True)",
+}
+
+
+@pytest.mark.parametrize("name", WEAK_WAITS)
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_weak_wait_for_one_flag_is_refused(tmp_path: Path, arch: str, name: str) -> None:
+    change = ("symmetric", f"{ONE_FLAG}{ACQUIRE})", WEAK_WAITS[name])
+    weak = rebuilt(tmp_path, "bsp_chunked", (change,)).arrive
+    assert wait_faults(assemble(arrive_source(weak), arch), is_hip(arch)) != []
 
 
 @pytest.mark.parametrize("size", SHAPES)
