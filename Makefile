@@ -27,7 +27,7 @@ search: .venv/.tune ## the main job without a GPU: search, train, export, select
 	$(BIN)/tftune select $(OP) $(MEASURED) --target h200x2
 
 test: .venv/.test ## the tests and the guards (layers, packaging, documentation, style)
-	$(BIN)/pytest
+	$(BIN)/pytest --durations 12
 
 drill: .venv/.test ## the slow tests: searches that are killed and resume, or whose trials hang, crash and lie
 	$(BIN)/pytest -m drill

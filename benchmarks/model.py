@@ -1,12 +1,13 @@
 """How good the timeline model is, against rows measured on GPUs: error of each config, ranking within a shape, and what a search gains.
 
-usage: python benchmarks/model.py [--target h200x4] [--mode graph] [--seeds 40] [--shapes] [--fit] [--chip FILE]
+usage: python benchmarks/model.py [--target h200x2] [--mode graph] [--seeds 40] [--shapes] [--fit] [--chip FILE]
 
-Out of sample: nine constants of the chip were fitted (`--fit` does it again) to two families of shapes, fp16, A sharded along K, B stored
-[K, N]: N=3584, K=8192, without M = 16 and M = 2048, and N=2048, K=2048. The figures of the RESULT line are of all other shapes: those two,
-whose spaces were measured exhaustively; other layouts and bf16; other N and K, of a grid and of the projections of three models.
+Out of sample: six constants of the chip were fitted (`--fit` does it again) to two families of shapes, fp16, A sharded along K, B stored
+[K, N]: N=3584, K=8192, without M = 16 and M = 2048, and N=2048, K=2048. The figures of the RESULT line are of all other shapes: other
+layouts and bf16; other N and K, of a grid.
 
-Rows count irrespective of the kernel's hash; a config's time is the median over its rows of their medians. Rows of failures do not count.
+The rows are those of the kernels as they are; a config's time is the median over its rows of their medians. Rows of failures do not count.
+Only the replayed searches go by the rows of earlier kernels, too: spaces that were exhausted.
 
 mdape          median over configs of |modelled - measured| / measured
 spearman       median over shapes of the rank correlation of modelled and measured times
@@ -46,9 +47,7 @@ from tftune.models.timeline import predict, timeline
 
 ROWS = Path(__file__).resolve().parent.parent / "db" / "trials"
 NEAR, TOP = 1.05, 10
-FITTED = (
-    "unit_flops_per_us", "l2_bytes_per_us", "load_us", "stream_share", "block_us", "remote_load_us", "signal_us", "poll_us", "skew_us",
-)  # fmt: skip
+FITTED = ("unit_flops_per_us", "l2_bytes_per_us", "load_us", "block_us", "poll_us", "skew_us")
 FIT_PER_SHAPE = 60
 """Configs of each shape that the fit sees, so that none outweighs the others."""
 
@@ -63,14 +62,10 @@ def in_fit(shape: AllGatherGemm) -> bool:
     return (shape.n, shape.k) == (2048, 2048) or ((shape.n, shape.k) == (3584, 8192) and shape.m not in (16, 2048))
 
 
-def changed_since(shape: AllGatherGemm, config: Config) -> bool:
-    """Whether the rows of 2026-11-21 are of a kernel whose parts of a tile took K in another order: runs of chunks, not chunks in turn. The
-    model knows today's order only, so that these rows are scored but not fitted to."""
-    return config.variant != "bsp" and config["split_k"] > 1 and config["k_per_flag"] < shape.shard_columns
-
-
-def read(target: str) -> list[Trial]:
-    return [trial for path in sorted((ROWS / target).rglob("all_gather_gemm-*.jsonl")) for trial in read_rows(path)[1]]
+def read(target: str, earlier: bool = False) -> list[Trial]:
+    """The committed rows; those of earlier kernels lie in folders beside them."""
+    files = ROWS.joinpath(target).rglob if earlier else ROWS.joinpath(target).glob
+    return [trial for path in sorted(files("all_gather_gemm-*.jsonl")) for trial in read_rows(path)[1]]
 
 
 def times(trials: Iterable[Trial], mode: str) -> Times:
@@ -142,7 +137,7 @@ def roofline(shape: AllGatherGemm, config: Config, chip: Chip) -> float:
 
 def fitted(rows: Times, mode: str, chip: Chip) -> Chip:
     """The chip with the constants of FITTED as they fit these rows best: least squares of log errors, large ones damped."""
-    points = [(shape, *row) for shape, measured in rows.items() for row in _spread(measured) if not changed_since(shape, row[0])]
+    points = [(shape, *row) for shape, measured in rows.items() for row in _spread(measured)]
     start = [math.log(getattr(chip, name)) for name in FITTED]
     most = [min(log + 3, 0.0) if name.endswith("share") else log + 3 for name, log in zip(FITTED, start, strict=True)]
 
@@ -201,10 +196,10 @@ def shown(figures: Mapping[str, float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--target", default="h200x4")
+    parser.add_argument("--target", default="h200x2")
     parser.add_argument("--mode", default="graph", choices=MODES)
     parser.add_argument("--seeds", type=int, default=40, help="of the replayed searches; 0 leaves them out")
-    parser.add_argument("--least", type=int, default=600, help="configs that an exhausted space must have")
+    parser.add_argument("--least", type=int, default=380, help="configs that an exhausted space must have")
     parser.add_argument("--shapes", action="store_true", help="a line for each shape")
     parser.add_argument("--chip", type=Path, help="the machine's constants, from `tftune calibrate`")
     parser.add_argument("--fit", action="store_true", help="fit the constants again, print them, and score with them")
@@ -229,7 +224,8 @@ def main() -> None:
     figures["overstated"] = overstated(outside, lambda shape, config: predict(shape, config, options.mode, chip))
     if options.seeds:
         try:
-            figures["warm_over_cold"], lines = warm_over_cold(trials, target, options.mode, options.seeds, options.least)
+            every = read(target.name, earlier=True)
+            figures["warm_over_cold"], lines = warm_over_cold(every, target, options.mode, options.seeds, options.least)
         except ValueError as error:
             parser.error(f"{error}; or leave the replayed searches out with --seeds 0")
         print("\n".join(["", "| shape | configs | cold: evaluations | warm |", "|---|---|---|---|", *lines]))

@@ -75,9 +75,9 @@ def without_tree(dataset: Dataset, split: str) -> Score:
             continue
         seen = dataset.only([shape for shape in dataset.shapes if shape not in held])
         configs = Grown(seen).configs
-        losses = Estimate(seen).losses(asked, configs)
-        for shape, lost in zip(asked, losses, strict=True):
-            possible = [seen.why_invalid(shape, config) is None for config in configs]
+        valid = np.array([[seen.why_invalid(shape, config) is None for config in configs] for shape in asked])
+        losses = Estimate(seen).losses(asked, configs, valid)
+        for shape, possible, lost in zip(asked, valid, losses, strict=True):
             picks[shape] = configs[int(np.where(possible, lost, np.inf).argmin())]
         groups.append(asked)
     return score_of(dataset, picks, groups)

@@ -51,6 +51,8 @@ class Chip:
     """To one peer, one direction."""
     links_bytes_per_us: float
     """To all peers of a full node together, one direction."""
+    gather_bytes_per_us: float
+    """A library's all-gather, to each peer, where the links allow more: between two GPUs it does not reach what they do."""
     block_us: float
     """One communicating program, per block that it copies: four 16-byte accesses of each thread."""
     remote_load_us: float
@@ -91,7 +93,7 @@ class Chip:
         return min(self.link_bytes_per_us * max(world - 1, 1), self.links_bytes_per_us)
 
 
-# Each constant with its source. "Fitted": by benchmarks/model.py --fit, to the committed rows (4x H200, captured, 2026-11-21) of two
+# Each constant with its source. "Fitted": by benchmarks/model.py --fit, to the committed rows (2x H200, captured, 2026-11-22) of two
 # families of shapes, N=3584 K=8192 without M = 16 and 2048, and N=2048 K=2048, fp16, A sharded along K; it scores them on all other rows.
 # "Assumed": no public figure was found; `tftune calibrate` measures it.
 
@@ -109,6 +111,7 @@ MI300X = Chip(
     stream_share=0.81,  # assumed, as on H200
     triton_share=0.85,  # 0.85-0.92 of the vendor at large M: triton #7199
     link_bytes_per_us=47e3, links_bytes_per_us=325e3,  # 45-48 GB/s a link, 315-336 together: AMD rccl-xgmi blog
+    gather_bytes_per_us=47e3,  # assumed: a link's
     block_us=5.5,  # 8 CUs saturate one link, 5.9 GB/s each: TransferBench, the same blog; 8 waves move 32 KB a block
     remote_load_us=1.5,  # assumed, H200 fits 1.0: no public figure at system scope
     signal_us=1.5,  # assumed, H200 fits 0.9: a release writes the L2 of its die back
@@ -127,19 +130,20 @@ H200 = Chip(
     units=132, lanes=32, dies=1, shared_bytes=232_448, cache_bytes=62_914_560,  # device properties
     hbm_bytes_per_us=4.25e6,  # device copy, 2026-11-21
     fabric_bytes_per_us=math.inf,
-    l2_bytes_per_us=10.4e6,  # fitted; 64 bytes per clock and unit would be 14.8
+    l2_bytes_per_us=12.3e6,  # fitted; 64 bytes per clock and unit would be 14.8
     shared_bytes_per_us=0.225e6,  # 128 bytes per clock, at 1.755 GHz
-    load_us=0.88,  # fitted
+    load_us=1.06,  # fitted
     matrix_flops_per_us=686e6,  # 8192^3 fp16 torch.matmul, 2026-11-21
-    unit_flops_per_us=6.1e6,  # fitted; the peak is 7.5
-    stream_share=0.81,  # fitted
+    unit_flops_per_us=5.77e6,  # fitted; the peak is 7.5
+    stream_share=0.81,  # fitted to the rows of 4x H200, 2026-11-21
     triton_share=0.9,  # 787 against 689 us at M=8192, 2026-11-20; with descriptors 1
     link_bytes_per_us=309e3, links_bytes_per_us=309e3,  # stores from 132 programs, 2026-11-20
-    block_us=0.63,  # fitted; 8 warps move 16 KB a block
-    remote_load_us=0.98,  # fitted
-    signal_us=0.86,  # fitted
+    gather_bytes_per_us=195e3,  # 8 to 134 MB from each of 2 H200, within BSP, 2026-11-22; 214 alone, eager, 2026-11-20
+    block_us=0.40,  # fitted; 8 warps move 16 KB a block
+    remote_load_us=0.98,  # fitted to the rows of 4x H200, 2026-11-21, as 2 ranks see few peers
+    signal_us=0.86,  # fitted to the rows of 4x H200, 2026-11-21: 2 ranks hardly see it
     flag_us=1.5,  # half of a round trip of 3.04 us, 2026-11-20
-    poll_us=0.18,  # fitted
+    poll_us=1.07,  # fitted
     engine_us=2.5, engine_host_us=4.0,  # 4 bytes between 2 H200, 2026-11-21
     engine_bytes_per_us=397e3,  # 1 GB between 2 H20, the same NVLink
     graph_launch_us=1.5,  # 2026-11-20
@@ -147,7 +151,7 @@ H200 = Chip(
     library_call_us=22.0,  # BSP at M=1, 4x H200, eager above graph: 42 us, 2026-11-21
     descriptor_us=3.5,  # 10 us for three, the same
     collective_us=19.3,  # captured all-gather of 4 KB, 8x H200, 2026-11-21
-    skew_us=1.75,  # fitted
+    skew_us=1.37,  # fitted
 )  # fmt: skip
 
 CHIPS = {chip.name: chip for chip in (MI300X, H200)}

@@ -75,7 +75,8 @@ class Costs:
         sent = float(bytes_per_rank * (world - 1))
         latency_us = self.chip.collective_us * (3 + world) / (3 + FULL_WORLD) if world > 1 else 0.0
         times = 2 if bytes_per_rank >= LARGE_MESSAGE else 1
-        return Stage(times * latency_us + sent / self.chip.link_rate(world), 2 * sent, sent, tax=WAIT)
+        rate = min(self.chip.link_rate(world), self.chip.gather_bytes_per_us * max(world - 1, 1))
+        return Stage(times * latency_us + sent / rate, 2 * sent, sent, tax=WAIT)
 
     def library_gemm_us(self, flops: float, size: float) -> float:
         """A vendor GEMM, which splits K where tiles are few: no quantisation."""

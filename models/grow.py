@@ -79,10 +79,11 @@ class Grower:
 
     def _cuts(self, rows: np.ndarray, limit: int) -> Iterator[Cut]:
         """Of each feature the splits that lose least, at most so many."""
-        for feature in range(self.points.shape[1]):
-            order = rows[np.argsort(self.points[rows, feature], kind="stable")]
-            values, sums = self.points[order, feature], np.cumsum(self.losses[order], axis=0)
-            cuts = np.flatnonzero(values[:-1] < values[1:])
-            costs = sums[cuts].min(axis=1) + (sums[-1] - sums[cuts]).min(axis=1)
-            for place in np.argsort(costs, kind="stable")[:limit]:
-                yield Cut(float(costs[place]), feature, float(values[cuts[place]]), float(values[cuts[place] + 1]))
+        order = rows[np.argsort(self.points[rows], axis=0, kind="stable").T]
+        values, sums = self.points.T[np.arange(len(order))[:, None], order], np.cumsum(self.losses[order], axis=1)
+        costs = sums[:, :-1].min(axis=2) + (sums[:, -1:] - sums[:, :-1]).min(axis=2)
+        costs[values[:, :-1] >= values[:, 1:]] = np.inf
+        for feature, places in enumerate(np.argsort(costs, axis=1, kind="stable")[:, :limit].tolist()):
+            for place in places:
+                if costs[feature, place] < np.inf:
+                    yield Cut(float(costs[feature, place]), feature, float(values[feature, place]), float(values[feature, place + 1]))

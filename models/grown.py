@@ -30,6 +30,8 @@ LEAST_GAIN = 0.05
 """Log regret of one measured shape, summed, that a split must save."""
 BETWEEN = 10.0
 """Weight of all shapes between, relative to that of all measured ones: these have answers of their own where a leaf is bad for them."""
+TAIL = 0.1
+"""Log regret that counts twice: a shape that loses much counts for more than many that lose a little."""
 LEAST_SPEEDUP = 1.02
 NEAREST = 3
 """Measured shapes that speak for a config at each shape."""
@@ -77,12 +79,15 @@ class Grown:
         guessed = self._guessed
         known = np.array([[data.loss(shape, config) for config in self.configs] for shape in data.shapes])
         known = np.where(self._untried, guessed[:many], known)
-        return np.concatenate([known, guessed[many:] * BETWEEN * many / max(len(guessed) - many, 1)])
+        lost = np.concatenate([known, guessed[many:]])
+        lost *= 1 + lost / TAIL
+        lost[many:] *= BETWEEN * many / max(len(lost) - many, 1)
+        return lost
 
     @cached_property
     def _guessed(self) -> np.ndarray:
         """[shapes, configs]: estimated."""
-        return Estimate(self.dataset).losses(self.shapes, self.configs)
+        return Estimate(self.dataset).losses(self.shapes, self.configs, self.possible)
 
     @cached_property
     def gains(self) -> np.ndarray:
@@ -104,10 +109,8 @@ class Grown:
     def _untried(self) -> np.ndarray:
         """[measured shapes, configs]: possible, at a shape that is none of the matrix, and never tried there."""
         data = self.dataset
-        return np.array(
-            [[config not in data.outcomes[shape] and data.why_invalid(shape, config) is None for config in self.configs]
-             for shape in data.shapes]
-        )  # fmt: skip
+        tried = np.array([[config in data.outcomes[shape] for config in self.configs] for shape in data.shapes])
+        return np.asarray(self.possible[: len(tried)] & ~tried)
 
     def tree(self, max_depth: int = DEPTH) -> Tree:
         data, many = self.dataset, len(self.dataset.shapes)

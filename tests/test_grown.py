@@ -74,7 +74,7 @@ def test_an_estimate_learns_how_far_the_model_is_off(dataset: Dataset) -> None:
     config, middle = dataset.listed[-1], AllGatherGemm(64, 3072, 4096, 8)
     assert dataset.why_invalid(middle, config) is None
     bsp = dataset.bsp(SHAPES[0])
-    (losses,) = Estimate(dataset).losses([middle], [bsp, config])
+    (losses,) = Estimate(dataset).losses([middle], [bsp, config], np.array([[True, True]]))
     expected = math.log(1.3 * predict(middle, config, "graph", H200) / predict(middle, bsp, "graph", H200))
     assert losses[1] - losses[0] == pytest.approx(expected, abs=0.05) and min(losses) == 0
 
@@ -83,7 +83,7 @@ def test_what_is_impossible_loses_what_bsp_loses(dataset: Dataset) -> None:
     tall = SPACE.complete(replace_knobs(dataset.listed[-1], block_m=256, block_n=128, num_warps=8))
     small = AllGatherGemm(32, 3072, 4096, 8)
     assert dataset.why_invalid(small, tall) is not None
-    losses = Estimate(dataset).losses([small], [dataset.bsp(SHAPES[0]), tall])
+    losses = Estimate(dataset).losses([small], [dataset.bsp(SHAPES[0]), tall], np.array([[True, False]]))
     assert losses[0, 0] == losses[0, 1]
 
 

@@ -118,12 +118,13 @@ def test_orderings_as_measured_on_h200() -> None:
     assert predict(at(8192), pull, "graph", H200) == pytest.approx(6960, rel=0.35)
 
 
-def test_eager_turns_the_winner_round() -> None:
-    """At M=8 the naive pull won eager and lost captured: BSP pays three launches and a collective from the host."""
+def test_eager_helps_one_kernel() -> None:
+    """At M=8 the naive pull of 2026-11-20 won eager and lost captured: BSP pays three launches and a collective from the host. The host of
+    these constants (4x H200) launches faster than that one, so that here eager brings it near."""
     tile = dict(block_m=16, block_n=32, block_k=128, group_m=1, num_warps=4, num_stages=4)
     pull = Config("pull", **tile, comm_programs=16, rows_per_flag=16, k_per_flag=1024)
-    assert predict(at(8), pull, "eager", H200) < best_bsp(at(8), "eager")
-    assert predict(at(8), pull, "graph", H200) > best_bsp(at(8))
+    captured, eager = (predict(at(8), pull, mode, H200) / best_bsp(at(8), mode) for mode in MODES)
+    assert eager < 1.1 < 1.5 < captured
 
 
 def test_eager_costs_bsp_more_than_one_kernel() -> None:

@@ -1,8 +1,8 @@
 """How the variants of all_gather_gemm spend their time: the lanes of one call, for `tftune.models.timeline` to play.
 
 A fused call has two lanes: the programs that communicate, chunk after chunk, and those that compute, wave of tiles after wave. All
-programs of a lane go in step; of a wave, the tile stands for all whose rows come last. Each chunk of K starts the loop over K and polls
-its flags one after another here, as the kernels of 2026-11-21 did; today's do both for several chunks at once. Standard library only.
+programs of a lane go in step; of a wave, the tile stands for all whose rows come last. Chunks of K that are there together go by in one
+loop, as in `gemm.multiply_tile`. Standard library only.
 """
 
 from __future__ import annotations
@@ -190,20 +190,24 @@ class _Computing:
         self.tiles_m, self.tiles_n = ceil(shape.m / self.tile.block_m), ceil(shape.n / self.tile.block_n)
         self.pulls = variant == "pull"
 
-    def _chunk_us(self) -> float:
-        """One chunk of K of one tile: the pipeline fills, then step after step."""
+    def _steps_us(self) -> float:
+        """One chunk of K of one tile, step after step."""
         knobs, shape, tile = self.knobs, self.shape, self.tile
         load_us = self.costs.load_us(shape.world, self.pulls)
         steps = max(1, ceil(min(knobs["k_per_flag"], shape.shard_columns) / tile.block_k))
-        step_us = self.costs.step_us(tile, shape.m, shape.element_bytes, load_us, knobs.get("loads") == "descriptor")
-        return float(load_us + steps * step_us)
+        return float(steps * self.costs.step_us(tile, shape.m, shape.element_bytes, load_us, knobs.get("loads") == "descriptor"))
 
-    def _poll_us(self) -> float:
-        """The flags of one chunk of K of one tile, one after another."""
-        shape, rows = self.shape, min(self.tile.block_m, self.shape.m)
-        flags = ceil(min(rows, shape.shard_rows) / self.knobs["rows_per_flag"])
-        owners = ceil(rows / shape.shard_rows) if shape.shard == "m" else 1
-        return float(self.costs.chip.poll_us * flags * owners)
+    def _start_us(self, waits: bool) -> float:
+        """What a loop over K costs before its first step: its pipeline fills, once the flags of its chunks were polled, all at once."""
+        return float(self.costs.load_us(self.shape.world, self.pulls) + (self.costs.chip.poll_us if waits else 0.0))
+
+    def _ahead(self) -> int:
+        """How many chunks that are there one loop takes at most (`gemm.multiply_tile`)."""
+        shape, columns = self.shape, self.exchange.chunks.columns
+        if self.tile.split_k > 1 or shape.shard_columns % self.tile.block_k:
+            return 1
+        most = columns if self.pulls or shape.shard == "m" else columns * (shape.world - 1)
+        return next(ahead for ahead in (1, 2, 4, 8) if most <= ahead or ahead == 8)
 
     def _end_us(self) -> float:
         """What follows a tile's last step: where it has parts, adding them up; where tiles are claimed, the next claim."""
@@ -232,13 +236,16 @@ class _Computing:
         return ceil((rows if whole else min(last - (peer + 1) * rows, rows)) / self.knobs["rows_per_flag"]) - 1, peer
 
     def stages(self) -> list[Stage]:
-        """The first wave chunk by chunk of K, the others each at once; what they move is spread evenly over their time."""
-        chunk_us, columns = self._chunk_us(), self.exchange.chunks.columns
-        late_us, end_us = chunk_us + self._poll_us(), self._end_us()
-        chunks = range(self.tile.split_k - 1, self.exchange.chunks.steps, self.tile.split_k)
+        """The first wave chunk by chunk of K, the others each at once; what they move is spread evenly over their time. Of a tile's parts,
+        which take chunks in turn, the one whose last chunk is the last of all: none has more."""
+        steps_us, columns, end_us, ahead = self._steps_us(), self.exchange.chunks.columns, self._end_us(), self._ahead()
+        split, every = self.tile.split_k, self.exchange.chunks.steps
+        chunks = range((every - 1) % split, every, split)
         own = len([chunk for chunk in chunks if chunk < columns]) if self.shape.shard == "k" else 0
-        own_us, rest_us = own * chunk_us, (len(chunks) - own) * late_us + end_us
-        found = [Stage(own_us), *self._first_wave(chunks[own:], late_us, end_us)]
+        own_us = own * steps_us + self._start_us(waits=False) * (min(own, 1) if ahead > 1 else own)
+        starts = ceil(columns / ahead) * ((len(chunks) - own) // columns) if self.pulls and ahead > 1 else ceil((len(chunks) - own) / ahead)
+        rest_us = (len(chunks) - own) * steps_us + starts * self._start_us(waits=True) + end_us
+        found = [Stage(own_us), *self._first_wave(chunks[own:], steps_us, starts, end_us)]
         waves, peers = self._waves(), self.shape.world - 1
         blocks = min(ceil(waves - 1), FINE)
         for number in range(blocks):
@@ -253,24 +260,26 @@ class _Computing:
         waves = self.tiles_m * self.tiles_n * self.tile.split_k / self.units
         return max(1.0, waves + LAST_WAVE * (ceil(waves) - waves))
 
-    def _first_wave(self, chunks: range, late_us: float, end_us: float) -> list[Stage]:
-        """The peers' chunks as they come. Of a tile's parts, which take chunks in turn, the last: it has the fewest own chunks before."""
+    def _first_wave(self, chunks: range, steps_us: float, starts: int, end_us: float) -> list[Stage]:
+        """The peers' chunks as they come: a loop that has to wait for one starts again behind it."""
         columns, needed = self.exchange.chunks.columns, self._needed(0)
         each = max(1, ceil(len(chunks) / FINE))
+        blocks, start_us = ceil(len(chunks) / each), self._start_us(waits=True)
         found = []
         for first in range(0, len(chunks), each):
             some = chunks[first : first + each]
             peer, column = divmod(some[0], columns)
             if needed and self.shape.shard == "k":
                 needed = needed[0], peer - 1
-            found.append(Stage(len(some) * late_us, after=self._gate(needed, column)))
+            again_us = start_us * max(1 - starts / blocks, 0.0)
+            found.append(Stage(len(some) * steps_us + starts / blocks * start_us, after=self._gate(needed, column, again_us)))
         return [*found, Stage(end_us)]
 
-    def _gate(self, needed: tuple[int, int] | None, column: int) -> Gate | None:
+    def _gate(self, needed: tuple[int, int] | None, column: int, later_us: float = 0.0) -> Gate | None:
         if needed is None or self.shape.world == 1:
             return None
         row, peer = needed
-        return Gate(0, self.exchange.arrived(row, column, peer), self.costs.chip.flag_us)
+        return Gate(0, self.exchange.arrived(row, column, peer), self.costs.chip.flag_us + later_us)
 
     def _loaded(self, stages: list[Stage]) -> list[Stage]:
         """The stages that take any time, with their shares of what all of them move."""
@@ -278,7 +287,8 @@ class _Computing:
         spread_us = self.costs.spread_us(shape.m, shape.n, shape.k, shape.element_bytes, tile, self.units, self.knobs["xcds"])
         power_us = shape.flops / self.costs.chip.matrix_flops_per_us
         times = self.costs.overlap(max(alone_us, power_us), spread_us) / alone_us
-        memory = self.costs.traffic(shape.m, shape.n, shape.k, shape.element_bytes, tile, self.units // tile.split_k)
+        traffic = self.costs.traffic(shape.m, shape.n, shape.k, shape.element_bytes, tile, self.units // tile.split_k)
+        memory = traffic / self.costs.chip.stream_share
         pulled = shape.shard_bytes * (shape.world - 1) * self.tiles_n / self.costs.pull_share if self.pulls else 0.0
         return [
             Stage(times * stage.us, memory * stage.us / alone_us, pulled * stage.us / alone_us, after=stage.after)

@@ -8,18 +8,18 @@ OP = 'all_gather_gemm'
 TARGET = 'mi300x8'
 ARCH = 'gfx942'
 MODELLED = True
-SHA256 = '725017c831e55545027b8dd16adf95c1a80101ce6b440f450c5ba1c1daccb39f'
+SHA256 = 'a97a518433f8e8261713b50d0030fee37eebb88b4b1ddfbb4ce4033b885559c0'
 TRITON = '3.7.1'
 KERNELS = {'push': '0236c5cfd494'}
 CONFIGS = [
     {'variant': 'bsp', 'form': 'gather_copy'},
     {'variant': 'bsp', 'form': 'local_transpose'},
+    {'variant': 'push', 'block_k': 64, 'block_m': 16, 'block_n': 64, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 4, 'num_warps': 4, 'order': 'group', 'rows_per_flag': 16, 'schedule': 'dynamic', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
     {'variant': 'push', 'block_k': 64, 'block_m': 16, 'block_n': 64, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 5, 'num_warps': 4, 'order': 'group', 'rows_per_flag': 16, 'schedule': 'dynamic', 'split_k': 8, 'waves_per_eu': 2, 'xcds': 1},
-    {'variant': 'push', 'block_k': 64, 'block_m': 32, 'block_n': 128, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 1},
-    {'variant': 'push', 'block_k': 64, 'block_m': 64, 'block_n': 128, 'comm_programs': 32, 'group_m': 1, 'k_per_flag': 256, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 8, 'order': 'chunk', 'rows_per_flag': 64, 'schedule': 'static', 'split_k': 8, 'waves_per_eu': 0, 'xcds': 8},
-    {'variant': 'push', 'block_k': 128, 'block_m': 16, 'block_n': 64, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 1024, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 4, 'order': 'chunk', 'rows_per_flag': 16, 'schedule': 'dynamic', 'split_k': 8, 'waves_per_eu': 2, 'xcds': 1},
+    {'variant': 'push', 'block_k': 128, 'block_m': 32, 'block_n': 128, 'comm_programs': 64, 'group_m': 1, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 2, 'num_warps': 4, 'order': 'column', 'rows_per_flag': 16, 'schedule': 'dynamic', 'split_k': 8, 'waves_per_eu': 2, 'xcds': 1},
+    {'variant': 'push', 'block_k': 256, 'block_m': 16, 'block_n': 32, 'comm_programs': 16, 'group_m': 8, 'k_per_flag': 512, 'loads': 'pointer', 'num_stages': 3, 'num_warps': 4, 'order': 'column', 'rows_per_flag': 16, 'schedule': 'static', 'split_k': 1, 'waves_per_eu': 0, 'xcds': 8},
 ]
-ANSWERS = {'graph': [(5,), (2,), (1,)], 'eager': [(5,), (2,), (3,), (4,), (0,), (0,), (0,), (1,)]}
+ANSWERS = {'graph': [(2,), (1,), (4,), (1,), (1,)], 'eager': [(3,), (5,), (4,), (0,)]}
 
 def graph(s):
     m, n, k, world, dtype, shard, b_layout = s.m, s.n, s.k, s.world, s.dtype, s.shard, s.b_layout
@@ -37,11 +37,15 @@ def graph(s):
         return None
     if world not in (8,):
         return None
-    if m <= 10.0:
-        return 0
     if m <= 16.0:
-        return 1
-    return 2
+        return 0
+    if (large_tiles := -(-m // 128) * -(-n // 256)) <= 40.0:
+        if (small_tiles := -(-m // 64) * -(-n // 128)) <= 40.0:
+            if m <= 60.0:
+                return 1
+            return 2
+        return 3
+    return 4
 
 def eager(s):
     m, n, k, world, dtype, shard, b_layout = s.m, s.n, s.k, s.world, s.dtype, s.shard, s.b_layout
@@ -60,20 +64,12 @@ def eager(s):
     if world not in (8,):
         return None
     if m <= 20.0:
-        if m <= 10.0:
-            return 0
-        return 1
+        return 0
     if m <= 64.0:
         if m <= 50.0:
-            return 2
-        return 3
-    if m <= 200.0:
-        return 4
-    if (small_tiles := -(-m // 64) * -(-n // 128)) <= 170.0:
-        return 5
-    if (large_tiles := -(-m // 128) * -(-n // 256)) <= 700.0:
-        return 6
-    return 7
+            return 1
+        return 2
+    return 3
 
 FIND = {'graph': graph, 'eager': eager}
 

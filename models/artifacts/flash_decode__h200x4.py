@@ -8,50 +8,55 @@ OP = 'flash_decode'
 TARGET = 'h200x4'
 ARCH = 'sm_90'
 MODELLED = False
-SHA256 = '0a426d7161d1469647561e6f79ddc5204606411ae52d26368b98a0c90e764d26'
+SHA256 = '20b5649aca4d5db5587827d02bf6a3f288795d7244979c7e66559c1142fde264'
 TRITON = '3.6.0'
-KERNELS = {'persistent_ll': '42aa5c90cd7c', 'persistent': 'a9ad04ef8769', 'fused_heads': '058dfc08b88a', 'fused': '44a4a59f2fbf', 'gather': '57c32de506ea'}
+KERNELS = {'persistent_ll': '42aa5c90cd7c', 'persistent': 'a9ad04ef8769', 'fused_heads': '058dfc08b88a', 'fused': '44a4a59f2fbf', 'gather': '57c32de506ea', 'no_wait': '38f8209c41d3'}
 CONFIGS = [
     {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 1, 'kv_splits': 11, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
-    {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 1, 'kv_splits': 16, 'num_stages': 2, 'num_warps': 4, 'xcds': 1},
-    {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 4, 'kv_splits': 2, 'num_stages': 2, 'num_warps': 4, 'xcds': 1},
+    {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 2, 'kv_splits': 4, 'num_stages': 2, 'num_warps': 4, 'xcds': 1},
+    {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 2, 'kv_splits': 4, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
+    {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 2, 'kv_splits': 8, 'num_stages': 2, 'num_warps': 4, 'xcds': 1},
     {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 4, 'kv_splits': 2, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
+    {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 4, 'kv_splits': 4, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
+    {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 4, 'kv_splits': 11, 'num_stages': 2, 'num_warps': 4, 'xcds': 1},
     {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 4, 'kv_splits': 11, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
+    {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 8, 'kv_splits': 1, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
     {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 8, 'kv_splits': 8, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
-    {'variant': 'bsp', 'block_n': 128, 'heads_per_program': 2, 'kv_splits': 11, 'num_stages': 3, 'num_warps': 4, 'xcds': 1},
-    {'variant': 'bsp', 'block_n': 128, 'heads_per_program': 4, 'kv_splits': 8, 'num_stages': 3, 'num_warps': 4, 'xcds': 1},
+    {'variant': 'bsp', 'block_n': 128, 'heads_per_program': 1, 'kv_splits': 11, 'num_stages': 3, 'num_warps': 4, 'xcds': 1},
     {'variant': 'bsp', 'block_n': 128, 'heads_per_program': 8, 'kv_splits': 1, 'num_stages': 3, 'num_warps': 4, 'xcds': 1},
     {'variant': 'bsp', 'block_n': 128, 'heads_per_program': 8, 'kv_splits': 2, 'num_stages': 3, 'num_warps': 4, 'xcds': 1},
-    {'variant': 'bsp', 'block_n': 128, 'heads_per_program': 8, 'kv_splits': 8, 'num_stages': 3, 'num_warps': 4, 'xcds': 1},
+    {'variant': 'bsp', 'block_n': 128, 'heads_per_program': 8, 'kv_splits': 11, 'num_stages': 3, 'num_warps': 4, 'xcds': 1},
+    {'variant': 'fused', 'block_n': 64, 'heads_per_program': 4, 'kv_splits': 2, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
     {'variant': 'fused', 'block_n': 64, 'heads_per_program': 4, 'kv_splits': 8, 'num_stages': 2, 'num_warps': 4, 'xcds': 1},
-    {'variant': 'fused', 'block_n': 64, 'heads_per_program': 4, 'kv_splits': 11, 'num_stages': 2, 'num_warps': 4, 'xcds': 1},
     {'variant': 'fused', 'block_n': 64, 'heads_per_program': 8, 'kv_splits': 1, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
     {'variant': 'fused', 'block_n': 64, 'heads_per_program': 8, 'kv_splits': 4, 'num_stages': 2, 'num_warps': 4, 'xcds': 1},
     {'variant': 'fused', 'block_n': 128, 'heads_per_program': 8, 'kv_splits': 11, 'num_stages': 3, 'num_warps': 4, 'xcds': 1},
     {'variant': 'fused_heads', 'block_n': 64, 'heads_per_flag': 2, 'heads_per_program': 2, 'kv_splits': 4, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
-    {'variant': 'fused_heads', 'block_n': 64, 'heads_per_flag': 4, 'heads_per_program': 4, 'kv_splits': 2, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
     {'variant': 'fused_heads', 'block_n': 64, 'heads_per_flag': 4, 'heads_per_program': 4, 'kv_splits': 8, 'num_stages': 2, 'num_warps': 4, 'xcds': 1},
+    {'variant': 'fused_heads', 'block_n': 64, 'heads_per_flag': 4, 'heads_per_program': 4, 'kv_splits': 11, 'num_stages': 2, 'num_warps': 4, 'xcds': 1},
+    {'variant': 'fused_heads', 'block_n': 64, 'heads_per_flag': 4, 'heads_per_program': 4, 'kv_splits': 11, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
+    {'variant': 'fused_heads', 'block_n': 64, 'heads_per_flag': 8, 'heads_per_program': 8, 'kv_splits': 1, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
     {'variant': 'fused_heads', 'block_n': 64, 'heads_per_flag': 8, 'heads_per_program': 8, 'kv_splits': 2, 'num_stages': 2, 'num_warps': 4, 'xcds': 1},
     {'variant': 'fused_heads', 'block_n': 64, 'heads_per_flag': 8, 'heads_per_program': 8, 'kv_splits': 4, 'num_stages': 2, 'num_warps': 4, 'xcds': 1},
+    {'variant': 'fused_heads', 'block_n': 64, 'heads_per_flag': 8, 'heads_per_program': 8, 'kv_splits': 4, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
     {'variant': 'fused_heads', 'block_n': 64, 'heads_per_flag': 8, 'heads_per_program': 8, 'kv_splits': 11, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
     {'variant': 'fused_heads', 'block_n': 128, 'heads_per_flag': 1, 'heads_per_program': 1, 'kv_splits': 11, 'num_stages': 3, 'num_warps': 4, 'xcds': 1},
     {'variant': 'fused_heads', 'block_n': 128, 'heads_per_flag': 2, 'heads_per_program': 2, 'kv_splits': 4, 'num_stages': 3, 'num_warps': 4, 'xcds': 1},
+    {'variant': 'fused_heads', 'block_n': 128, 'heads_per_flag': 4, 'heads_per_program': 4, 'kv_splits': 2, 'num_stages': 3, 'num_warps': 4, 'xcds': 1},
     {'variant': 'fused_heads', 'block_n': 128, 'heads_per_flag': 4, 'heads_per_program': 4, 'kv_splits': 11, 'num_stages': 3, 'num_warps': 4, 'xcds': 1},
     {'variant': 'fused_heads', 'block_n': 128, 'heads_per_flag': 8, 'heads_per_program': 8, 'kv_splits': 1, 'num_stages': 3, 'num_warps': 4, 'xcds': 1},
     {'variant': 'fused_heads', 'block_n': 128, 'heads_per_flag': 8, 'heads_per_program': 8, 'kv_splits': 8, 'num_stages': 3, 'num_warps': 4, 'xcds': 1},
     {'variant': 'gather', 'block_n': 64, 'heads_per_program': 8, 'kv_splits': 8, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
+    {'variant': 'no_wait', 'block_n': 64, 'heads_per_program': 8, 'kv_splits': 11, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
     {'variant': 'persistent', 'block_n': 32, 'heads_per_flag': 0, 'heads_per_program': 8, 'kv_splits': 2, 'num_stages': 4, 'num_warps': 4, 'programs_per_unit': 3, 'xcds': 1},
     {'variant': 'persistent', 'block_n': 64, 'heads_per_flag': 4, 'heads_per_program': 4, 'kv_splits': 2, 'num_stages': 4, 'num_warps': 4, 'programs_per_unit': 1, 'xcds': 1},
-    {'variant': 'persistent', 'block_n': 64, 'heads_per_flag': 4, 'heads_per_program': 4, 'kv_splits': 8, 'num_stages': 4, 'num_warps': 4, 'programs_per_unit': 2, 'xcds': 1},
-    {'variant': 'persistent', 'block_n': 64, 'heads_per_flag': 4, 'heads_per_program': 4, 'kv_splits': 11, 'num_stages': 4, 'num_warps': 4, 'programs_per_unit': 2, 'xcds': 1},
     {'variant': 'persistent', 'block_n': 64, 'heads_per_flag': 8, 'heads_per_program': 8, 'kv_splits': 2, 'num_stages': 4, 'num_warps': 4, 'programs_per_unit': 2, 'xcds': 1},
     {'variant': 'persistent', 'block_n': 64, 'heads_per_flag': 8, 'heads_per_program': 8, 'kv_splits': 4, 'num_stages': 4, 'num_warps': 4, 'programs_per_unit': 2, 'xcds': 1},
     {'variant': 'persistent', 'block_n': 64, 'heads_per_flag': 8, 'heads_per_program': 8, 'kv_splits': 11, 'num_stages': 4, 'num_warps': 4, 'programs_per_unit': 2, 'xcds': 1},
-    {'variant': 'persistent', 'block_n': 128, 'heads_per_flag': 1, 'heads_per_program': 1, 'kv_splits': 11, 'num_stages': 3, 'num_warps': 4, 'programs_per_unit': 1, 'xcds': 1},
     {'variant': 'persistent', 'block_n': 128, 'heads_per_flag': 1, 'heads_per_program': 1, 'kv_splits': 16, 'num_stages': 3, 'num_warps': 4, 'programs_per_unit': 1, 'xcds': 1},
     {'variant': 'persistent', 'block_n': 128, 'heads_per_flag': 4, 'heads_per_program': 4, 'kv_splits': 2, 'num_stages': 3, 'num_warps': 4, 'programs_per_unit': 1, 'xcds': 1},
-    {'variant': 'persistent', 'block_n': 128, 'heads_per_flag': 4, 'heads_per_program': 4, 'kv_splits': 8, 'num_stages': 3, 'num_warps': 4, 'programs_per_unit': 1, 'xcds': 1},
     {'variant': 'persistent', 'block_n': 128, 'heads_per_flag': 8, 'heads_per_program': 8, 'kv_splits': 1, 'num_stages': 3, 'num_warps': 4, 'programs_per_unit': 1, 'xcds': 1},
+    {'variant': 'persistent', 'block_n': 128, 'heads_per_flag': 64, 'heads_per_program': 2, 'kv_splits': 4, 'num_stages': 3, 'num_warps': 8, 'programs_per_unit': 1, 'xcds': 1},
     {'variant': 'persistent_ll', 'block_n': 64, 'heads_per_program': 1, 'kv_splits': 8, 'num_stages': 4, 'num_warps': 4, 'programs_per_unit': 1, 'xcds': 1},
     {'variant': 'persistent_ll', 'block_n': 64, 'heads_per_program': 1, 'kv_splits': 11, 'num_stages': 4, 'num_warps': 4, 'programs_per_unit': 1, 'xcds': 1},
     {'variant': 'persistent_ll', 'block_n': 64, 'heads_per_program': 1, 'kv_splits': 16, 'num_stages': 3, 'num_warps': 8, 'programs_per_unit': 1, 'xcds': 1},
@@ -59,34 +64,37 @@ CONFIGS = [
     {'variant': 'persistent_ll', 'block_n': 64, 'heads_per_program': 2, 'kv_splits': 4, 'num_stages': 4, 'num_warps': 4, 'programs_per_unit': 1, 'xcds': 1},
     {'variant': 'persistent_ll', 'block_n': 64, 'heads_per_program': 2, 'kv_splits': 8, 'num_stages': 4, 'num_warps': 4, 'programs_per_unit': 1, 'xcds': 1},
     {'variant': 'persistent_ll', 'block_n': 64, 'heads_per_program': 4, 'kv_splits': 2, 'num_stages': 4, 'num_warps': 4, 'programs_per_unit': 1, 'xcds': 1},
-    {'variant': 'persistent_ll', 'block_n': 64, 'heads_per_program': 4, 'kv_splits': 8, 'num_stages': 4, 'num_warps': 4, 'programs_per_unit': 1, 'xcds': 1},
+    {'variant': 'persistent_ll', 'block_n': 64, 'heads_per_program': 4, 'kv_splits': 8, 'num_stages': 2, 'num_warps': 4, 'programs_per_unit': 1, 'xcds': 1},
+    {'variant': 'persistent_ll', 'block_n': 64, 'heads_per_program': 4, 'kv_splits': 8, 'num_stages': 2, 'num_warps': 4, 'programs_per_unit': 2, 'xcds': 1},
     {'variant': 'persistent_ll', 'block_n': 64, 'heads_per_program': 8, 'kv_splits': 1, 'num_stages': 4, 'num_warps': 4, 'programs_per_unit': 1, 'xcds': 1},
     {'variant': 'persistent_ll', 'block_n': 64, 'heads_per_program': 8, 'kv_splits': 4, 'num_stages': 4, 'num_warps': 4, 'programs_per_unit': 2, 'xcds': 1},
     {'variant': 'persistent_ll', 'block_n': 128, 'heads_per_program': 1, 'kv_splits': 11, 'num_stages': 3, 'num_warps': 4, 'programs_per_unit': 1, 'xcds': 1},
     {'variant': 'persistent_ll', 'block_n': 128, 'heads_per_program': 1, 'kv_splits': 16, 'num_stages': 3, 'num_warps': 4, 'programs_per_unit': 1, 'xcds': 1},
+    {'variant': 'persistent_ll', 'block_n': 128, 'heads_per_program': 1, 'kv_splits': 33, 'num_stages': 3, 'num_warps': 4, 'programs_per_unit': 1, 'xcds': 1},
     {'variant': 'persistent_ll', 'block_n': 128, 'heads_per_program': 2, 'kv_splits': 4, 'num_stages': 2, 'num_warps': 4, 'programs_per_unit': 2, 'xcds': 1},
-    {'variant': 'persistent_ll', 'block_n': 128, 'heads_per_program': 2, 'kv_splits': 4, 'num_stages': 3, 'num_warps': 4, 'programs_per_unit': 1, 'xcds': 1},
-    {'variant': 'persistent_ll', 'block_n': 128, 'heads_per_program': 4, 'kv_splits': 2, 'num_stages': 3, 'num_warps': 4, 'programs_per_unit': 1, 'xcds': 1},
+    {'variant': 'persistent_ll', 'block_n': 128, 'heads_per_program': 4, 'kv_splits': 11, 'num_stages': 4, 'num_warps': 8, 'programs_per_unit': 1, 'xcds': 1},
 ]
-ANSWERS = {'graph': [(44,), (40,), (43,), (41,), (40,), (44,), (46,), (33, 34), (41,), (34,), (33, 34), (43,), (40,), (51,), (34,), (41,), (43,), (34,), (41,), (34,), (0,), (44,), (18,), (44,), (44,), (18,), (44,), (4,), (34,), (51,), (51,), (49, 44), (46,), (34,), (33, 34), (18,), (46,), (33, 29), (39,), (34,), (39,), (18,), (32, 33), (34,), (39,), (39,), (32, 33), (33,), (33,), (33,), (32,), (33,), (32,), (34,), (34,), (0,), (46,), (49, 46), (0,), (49,), (34,), (0,), (18,), (18,), (34,), (18,), (0,), (44,), (32, 33), (34,), (34,), (32, 33), (32, 39), (33,), (34,), (32,), (34,), (33,), (46,), (32,), (44,), (33,), (34,), (32,), (34,), (32,), (34,), (3,), (49,), (0,), (0,), (32,), (3,), (32,), (40,), (50,), (52,), (52,), (24,), (20,), (20,), (26,), (15,), (27,), (28,), (19,), (9,), (49,), (21,), (21,)], 'eager': [(43,), (40,), (38,), (43,), (43,), (1,), (40,), (2,), (13,), (6,), (0,), (20,), (19,), (19,), (0,), (19,), (7,), (42,), (36,), (42,), (42,), (51,), (41,), (50,), (50,), (35,), (22,), (22,), (50,), (47,), (45,), (23,), (16,), (53,), (31,), (30,), (11,), (18,), (11,), (12,), (12,), (24,), (37,), (54,), (46,), (46,), (17,), (33,), (20,), (8,), (20,), (14,), (10,), (21,), (5,), (25,), (48,), (48,), (13,), (32,), (9,), (21,), (10,)]}
+ANSWERS = {'graph': [(45,), (48,), (57,), (45,), (46,), (49,), (0,), (45,), (57,), (49,), (40,), (49,), (40,), (51,), (46,), (49,), (51,), (40,), (39, 40), (46,), (40,), (0,), (46,), (46,), (0,), (40,), (49,), (57,), (0,), (51,), (39, 40), (39, 40), (40,), (51,), (39, 40), (20,), (40,), (51,), (39, 37), (43,), (40,), (43,), (43,), (38, 39), (40,), (38, 39), (40,), (38, 39), (38, 39), (39,), (38,), (39,), (38,), (20,), (40,), (51,), (6,), (55, 51), (40,), (55,), (0,), (55,), (0,), (55, 51), (0,), (55,), (40,), (20,), (0,), (40,), (46,), (57,), (0,), (0,), (40,), (0,), (45,), (38, 39), (40,), (54,), (40,), (38,), (0,), (40,), (40,), (49,), (40,), (39,), (40,), (39,), (38,), (40,), (38,), (0,), (38,), (4,), (45,), (56,), (59,), (59,), (21,), (31,), (51,), (25,), (25,), (33,), (18,), (34,), (36,), (24,), (12,), (55,), (27,), (27,)], 'eager': [(48,), (45,), (51,), (48,), (46,), (1,), (26,), (48,), (3,), (15,), (26,), (24,), (46,), (0,), (24,), (11,), (24,), (10,), (47,), (41,), (47,), (47,), (57,), (46,), (56,), (56,), (58,), (60,), (28,), (46,), (44,), (50,), (29,), (19,), (2,), (52,), (53,), (15,), (15,), (15,), (22,), (22,), (7,), (42,), (30,), (14,), (51,), (5,), (26,), (25,), (25,), (17,), (27,), (27,), (9,), (32,), (8,), (54,), (23,), (16,), (38,), (24,), (12,), (13,), (35,)]}
 
 GRAPH_OWN = {
-    ('flash_decode', 1, 96, 12, 128, 2048, 4, 'fp16', 'all', 0): 94,
-    ('flash_decode', 1, 96, 12, 128, 8192, 4, 'fp16', 'all', 0): 95,
-    ('flash_decode', 4, 96, 12, 128, 1024, 4, 'fp16', 'all', 0): 96,
-    ('flash_decode', 4, 96, 12, 128, 2048, 4, 'fp16', 'all', 0): 97,
-    ('flash_decode', 4, 96, 12, 128, 262144, 4, 'fp16', 'all', 0): 98,
-    ('flash_decode', 8, 96, 12, 128, 8192, 4, 'fp16', 'all', 0): 99,
-    ('flash_decode', 8, 96, 12, 128, 32768, 4, 'fp16', 'all', 0): 100,
-    ('flash_decode', 8, 96, 12, 128, 65536, 4, 'fp16', 'all', 0): 101,
-    ('flash_decode', 8, 96, 12, 128, 131072, 4, 'fp16', 'all', 0): 102,
-    ('flash_decode', 8, 96, 12, 128, 262144, 4, 'fp16', 'all', 0): 103,
-    ('flash_decode', 16, 96, 12, 128, 2048, 4, 'fp16', 'all', 0): 104,
-    ('flash_decode', 16, 96, 12, 128, 8192, 4, 'fp16', 'all', 0): 105,
-    ('flash_decode', 16, 96, 12, 128, 32768, 4, 'fp16', 'all', 0): 106,
-    ('flash_decode', 16, 96, 12, 128, 65536, 4, 'fp16', 'all', 0): 107,
-    ('flash_decode', 16, 96, 12, 128, 131072, 4, 'fp16', 'all', 0): 108,
-    ('flash_decode', 16, 96, 12, 128, 262144, 4, 'fp16', 'all', 0): 109,
+    ('flash_decode', 1, 96, 12, 128, 2048, 4, 'fp16', 'all', 0): 96,
+    ('flash_decode', 1, 96, 12, 128, 8192, 4, 'fp16', 'all', 0): 97,
+    ('flash_decode', 4, 96, 12, 128, 1024, 4, 'fp16', 'all', 0): 98,
+    ('flash_decode', 4, 96, 12, 128, 2048, 4, 'fp16', 'all', 0): 99,
+    ('flash_decode', 4, 96, 12, 128, 131072, 4, 'fp16', 'all', 0): 100,
+    ('flash_decode', 4, 96, 12, 128, 262144, 4, 'fp16', 'all', 0): 101,
+    ('flash_decode', 8, 64, 8, 128, 32768, 4, 'fp16', 'all', 0): 102,
+    ('flash_decode', 8, 96, 12, 128, 8192, 4, 'fp16', 'all', 0): 103,
+    ('flash_decode', 8, 96, 12, 128, 32768, 4, 'fp16', 'all', 0): 104,
+    ('flash_decode', 8, 96, 12, 128, 65536, 4, 'fp16', 'all', 0): 105,
+    ('flash_decode', 8, 96, 12, 128, 131072, 4, 'fp16', 'all', 0): 106,
+    ('flash_decode', 8, 96, 12, 128, 262144, 4, 'fp16', 'all', 0): 107,
+    ('flash_decode', 16, 96, 12, 128, 2048, 4, 'fp16', 'all', 0): 108,
+    ('flash_decode', 16, 96, 12, 128, 8192, 4, 'fp16', 'all', 0): 109,
+    ('flash_decode', 16, 96, 12, 128, 32768, 4, 'fp16', 'all', 0): 110,
+    ('flash_decode', 16, 96, 12, 128, 65536, 4, 'fp16', 'all', 0): 111,
+    ('flash_decode', 16, 96, 12, 128, 131072, 4, 'fp16', 'all', 0): 112,
+    ('flash_decode', 16, 96, 12, 128, 262144, 4, 'fp16', 'all', 0): 113,
 }
 
 def graph(s):
@@ -111,226 +119,229 @@ def graph(s):
         return None
     if world not in (2, 4):
         return None
-    if batch <= 5.5:
-        if kv_len <= 6000.0:
-            if (message_kb := s.message_bytes / 1024) <= 80.0:
-                if kv_len <= 1500.0:
-                    if q_heads <= 80.0:
-                        return 0
-                    return 1
-                if (groups := batch * kv_heads) <= 10.0:
+    if (groups := batch * kv_heads) <= 44.0:
+        if (message_kb := s.message_bytes / 1024) <= 80.0:
+            if batch <= 1.5:
+                if groups <= 10.0:
+                    if kv_len <= 100000.0:
+                        if kv_len <= 1500.0:
+                            return 0
+                        return 1
                     return 2
-                if batch <= 1.5:
+                if kv_len <= 1500.0:
                     return 3
                 return 4
-            if (cache_mb := s.cache_bytes / 2 ** 20) <= 70.0:
-                if (groups := batch * kv_heads) <= 44.0:
-                    if groups <= 34.0:
-                        return 5
-                    return 6
+            if kv_len <= 1500.0:
+                return 5
+            if world <= 3.0:
+                return 6
+            if kv_len <= 50000.0:
                 return 7
-            if message_kb <= 180.0:
-                if batch <= 4.0:
-                    return 8
-                return 9
-            return 10
-        if batch <= 3.5:
-            if q_heads <= 80.0:
-                if batch <= 1.5:
+            return 8
+        if (cache_mb := s.cache_bytes / 2 ** 20) <= 140.0:
+            if groups <= 30.0:
+                if q_heads <= 80.0:
+                    if kv_len <= 3000.0:
+                        return 9
+                    return 10
+                if kv_len <= 6000.0:
                     return 11
-                if batch <= 2.5:
-                    if kv_len <= 50000.0:
-                        return 12
+                return 12
+            if batch <= 3.5:
+                if kv_len <= 3000.0:
                     return 13
                 return 14
-            if batch <= 1.5:
-                if s.group <= 10.0:
+            if message_kb <= 220.0:
+                if batch <= 4.5:
                     return 15
-                return 16
+                if kv_len <= 3000.0:
+                    return 16
+                return 17
+            return 18
+        if batch <= 3.5:
             if kv_len <= 200000.0:
-                if batch <= 2.5:
-                    return 17
-                if s.group <= 10.0:
-                    return 18
-                return 19
-            return 20
-        if batch <= 4.5:
-            if (cache_mb := s.cache_bytes / 2 ** 20) <= 2600.0:
                 if q_heads <= 80.0:
-                    return 21
-                if cache_mb <= 300.0:
-                    if s.group <= 10.0:
-                        return 22
-                    return 23
-                if (groups := batch * kv_heads) <= 40.0:
-                    return 24
+                    if kv_len <= 50000.0:
+                        return 19
+                    return 20
+                if s.group <= 10.0:
+                    if batch <= 2.5:
+                        return 21
+                    return 22
+                return 23
+            return 24
+        if kv_len <= 200000.0:
+            if kv_len <= 12000.0:
                 return 25
-            if (groups := batch * kv_heads) <= 40.0:
+            if batch <= 4.5:
                 return 26
             return 27
-        if q_heads <= 80.0:
-            if kv_len <= 25000.0:
-                return 28
-            return 29
-        if (groups := batch * kv_heads) <= 50.0:
-            return 30
-        return 31
+        return 28
     if (cache_mb := s.cache_bytes / 2 ** 20) <= 270.0:
-        if (groups := batch * kv_heads) <= 76.0:
-            if (message_kb := s.message_bytes / 1024) <= 210.0:
-                if kv_len <= 3000.0:
-                    return 32
-                return 33
-            if groups <= 70.0:
-                if batch <= 6.5:
-                    if kv_len <= 6000.0:
-                        return 34
+        if groups <= 70.0:
+            if kv_len <= 6000.0:
+                if (message_kb := s.message_bytes / 1024) <= 230.0:
+                    if cache_mb <= 50.0:
+                        if q_heads <= 80.0:
+                            return 29
+                        return 30
+                    if batch <= 6.5:
+                        if batch <= 5.0:
+                            return 31
+                        return 32
+                    return 33
+                return 34
+            if cache_mb <= 200.0:
+                if batch <= 5.0:
                     return 35
-                if q_heads <= 80.0:
-                    return 36
+                return 36
+            if q_heads <= 80.0:
                 return 37
-            if kv_len <= 1500.0:
-                return 38
-            return 39
+            return 38
         if groups <= 140.0:
-            if groups <= 82.0:
-                if kv_len <= 1500.0:
+            if q_heads <= 80.0:
+                if cache_mb <= 120.0:
+                    return 39
+                if batch <= 13.0:
                     return 40
                 return 41
-            if groups <= 100.0:
-                if cache_mb <= 180.0:
-                    return 42
+            if cache_mb <= 38.0:
+                return 42
+            if kv_len <= 1500.0:
                 return 43
-            if (message_kb := s.message_bytes / 1024) <= 470.0:
-                return 44
-            if q_heads <= 80.0:
+            if cache_mb <= 82.0:
+                if batch <= 8.0:
+                    return 44
                 return 45
-            return 46
-        if groups <= 250.0:
-            if batch <= 13.0:
+            if batch <= 9.0:
+                if batch <= 6.5:
+                    return 46
                 return 47
-            if (message_kb := s.message_bytes / 1024) <= 660.0:
-                return 48
+            return 48
+        if (message_kb := s.message_bytes / 1024) <= 1000.0:
             if groups <= 200.0:
                 return 49
             return 50
         if batch <= 26.0:
             return 51
         return 52
-    if (groups := batch * kv_heads) <= 70.0:
-        if batch <= 6.5:
-            if q_heads <= 80.0:
-                return 53
-            if kv_len <= 50000.0:
-                return 54
-            return 55
+    if groups <= 70.0:
         if kv_len <= 50000.0:
+            if groups <= 50.0:
+                if batch <= 5.0:
+                    return 53
+                return 54
             if q_heads <= 80.0:
+                if kv_len <= 25000.0:
+                    return 55
                 return 56
             return 57
-        if (message_kb := s.message_bytes / 1024) <= 240.0:
-            return 58
-        return 59
+        if kv_len <= 200000.0:
+            if batch <= 5.5:
+                if batch <= 4.5:
+                    return 58
+                return 59
+            if kv_len <= 100000.0:
+                if (message_kb := s.message_bytes / 1024) <= 310.0:
+                    return 60
+                return 61
+            if batch <= 7.5:
+                return 62
+            return 63
+        if (message_kb := s.message_bytes / 1024) <= 360.0:
+            return 64
+        return 65
     if kv_len <= 50000.0:
-        if (message_kb := s.message_bytes / 1024) <= 1000.0:
-            if batch <= 15.0:
-                if batch <= 7.5:
-                    if cache_mb <= 1200.0:
-                        return 60
-                    return 61
-                if batch <= 13.0:
-                    if groups <= 110.0:
-                        if kv_len <= 25000.0:
-                            if cache_mb <= 350.0:
-                                return 62
-                            if groups <= 90.0:
-                                return 63
-                            return 64
-                        if cache_mb <= 1400.0:
-                            return 65
-                        if batch <= 10.0:
-                            return 66
-                        return 67
-                    if batch <= 11.0:
+        if groups <= 200.0:
+            if (message_kb := s.message_bytes / 1024) <= 660.0:
+                if message_kb <= 360.0:
+                    if cache_mb <= 600.0:
+                        if groups <= 82.0:
+                            if batch <= 8.0:
+                                return 66
+                            return 67
                         return 68
-                    return 69
-                if s.group <= 10.0:
-                    return 70
-                return 71
-            if batch <= 18.0:
-                if groups <= 160.0:
+                    if cache_mb <= 1300.0:
+                        if batch <= 8.0:
+                            if batch <= 6.5:
+                                return 69
+                            return 70
+                        return 71
                     return 72
-                return 73
-            if batch <= 26.0:
-                if batch <= 22.0:
-                    if s.group <= 10.0:
-                        if q_heads <= 80.0:
+                if batch <= 15.0:
+                    if batch <= 9.0:
+                        if kv_len <= 25000.0:
+                            if kv_len <= 12000.0:
+                                return 73
                             return 74
                         return 75
-                    return 76
-                if kv_len <= 12000.0:
-                    return 77
-                return 78
-            if kv_len <= 6000.0:
-                return 79
-            return 80
-        if groups <= 200.0:
-            return 81
-        if cache_mb <= 4400.0:
-            if batch <= 26.0:
+                    if groups <= 90.0:
+                        return 76
+                    if batch <= 11.0:
+                        return 77
+                    return 78
+                if batch <= 18.0:
+                    return 79
+                return 80
+            if groups <= 140.0:
+                if kv_len <= 25000.0:
+                    return 81
                 return 82
-            return 83
-        if batch <= 30.0:
-            return 84
-        return 85
-    if batch <= 15.0:
-        if groups <= 116.0:
-            if cache_mb <= 2400.0:
-                return 86
-            return 87
-        if kv_len <= 200000.0:
-            if cache_mb <= 4096.0:
+            if q_heads <= 80.0:
+                return 83
+            if groups <= 164.0:
+                if kv_len <= 6000.0:
+                    return 84
+                return 85
+            if cache_mb <= 2900.0:
+                if kv_len <= 12000.0:
+                    if batch <= 15.0:
+                        return 86
+                    return 87
                 return 88
             return 89
-        return 90
-    if groups <= 140.0:
-        return 91
-    if batch <= 30.0:
-        return 92
-    return 93
+        if batch <= 26.0:
+            if batch <= 22.0:
+                return 90
+            return 91
+        if q_heads <= 80.0:
+            if kv_len <= 12000.0:
+                return 92
+            return 93
+        return 94
+    return 95
 
 EAGER_OWN = {
-    ('flash_decode', 1, 64, 8, 128, 2048, 4, 'fp16', 'all', 0): 17,
-    ('flash_decode', 1, 64, 8, 128, 4096, 4, 'fp16', 'all', 0): 18,
-    ('flash_decode', 1, 64, 8, 128, 8192, 4, 'fp16', 'all', 0): 19,
-    ('flash_decode', 1, 64, 8, 128, 16384, 4, 'fp16', 'all', 0): 20,
-    ('flash_decode', 1, 64, 8, 128, 32768, 4, 'fp16', 'all', 0): 21,
-    ('flash_decode', 1, 96, 12, 128, 1024, 4, 'fp16', 'all', 0): 22,
-    ('flash_decode', 1, 96, 12, 128, 4096, 4, 'fp16', 'all', 0): 23,
-    ('flash_decode', 1, 96, 12, 128, 8192, 4, 'fp16', 'all', 0): 24,
-    ('flash_decode', 1, 96, 12, 128, 16384, 4, 'fp16', 'all', 0): 25,
-    ('flash_decode', 1, 96, 12, 128, 32768, 4, 'fp16', 'all', 0): 26,
-    ('flash_decode', 1, 96, 12, 128, 65536, 4, 'fp16', 'all', 0): 27,
-    ('flash_decode', 1, 96, 12, 128, 131072, 4, 'fp16', 'all', 0): 28,
-    ('flash_decode', 4, 64, 8, 128, 2048, 4, 'fp16', 'all', 0): 29,
-    ('flash_decode', 4, 64, 8, 128, 4096, 4, 'fp16', 'all', 0): 30,
-    ('flash_decode', 4, 64, 8, 128, 8192, 4, 'fp16', 'all', 0): 31,
-    ('flash_decode', 4, 64, 8, 128, 16384, 4, 'fp16', 'all', 0): 32,
-    ('flash_decode', 4, 64, 8, 128, 32768, 4, 'fp16', 'all', 0): 33,
-    ('flash_decode', 4, 96, 12, 128, 2048, 4, 'fp16', 'all', 0): 34,
-    ('flash_decode', 4, 96, 12, 128, 4096, 4, 'fp16', 'all', 0): 35,
-    ('flash_decode', 4, 96, 12, 128, 8192, 4, 'fp16', 'all', 0): 36,
-    ('flash_decode', 4, 96, 12, 128, 16384, 4, 'fp16', 'all', 0): 37,
-    ('flash_decode', 4, 96, 12, 128, 32768, 4, 'fp16', 'all', 0): 38,
-    ('flash_decode', 4, 96, 12, 128, 65536, 4, 'fp16', 'all', 0): 39,
-    ('flash_decode', 4, 96, 12, 128, 131072, 4, 'fp16', 'all', 0): 40,
-    ('flash_decode', 4, 96, 12, 128, 262144, 4, 'fp16', 'all', 0): 41,
-    ('flash_decode', 8, 64, 8, 128, 2048, 4, 'fp16', 'all', 0): 42,
-    ('flash_decode', 8, 64, 8, 128, 4096, 4, 'fp16', 'all', 0): 43,
-    ('flash_decode', 8, 64, 8, 128, 8192, 4, 'fp16', 'all', 0): 44,
-    ('flash_decode', 8, 64, 8, 128, 16384, 4, 'fp16', 'all', 0): 45,
-    ('flash_decode', 8, 64, 8, 128, 32768, 4, 'fp16', 'all', 0): 46,
-    ('flash_decode', 8, 96, 12, 128, 1024, 4, 'fp16', 'all', 0): 47,
+    ('flash_decode', 1, 64, 8, 128, 2048, 4, 'fp16', 'all', 0): 18,
+    ('flash_decode', 1, 64, 8, 128, 4096, 4, 'fp16', 'all', 0): 19,
+    ('flash_decode', 1, 64, 8, 128, 8192, 4, 'fp16', 'all', 0): 20,
+    ('flash_decode', 1, 64, 8, 128, 16384, 4, 'fp16', 'all', 0): 21,
+    ('flash_decode', 1, 64, 8, 128, 32768, 4, 'fp16', 'all', 0): 22,
+    ('flash_decode', 1, 96, 12, 128, 1024, 4, 'fp16', 'all', 0): 23,
+    ('flash_decode', 1, 96, 12, 128, 4096, 4, 'fp16', 'all', 0): 24,
+    ('flash_decode', 1, 96, 12, 128, 8192, 4, 'fp16', 'all', 0): 25,
+    ('flash_decode', 1, 96, 12, 128, 16384, 4, 'fp16', 'all', 0): 26,
+    ('flash_decode', 1, 96, 12, 128, 32768, 4, 'fp16', 'all', 0): 27,
+    ('flash_decode', 1, 96, 12, 128, 65536, 4, 'fp16', 'all', 0): 28,
+    ('flash_decode', 1, 96, 12, 128, 262144, 4, 'fp16', 'all', 0): 29,
+    ('flash_decode', 4, 64, 8, 128, 2048, 4, 'fp16', 'all', 0): 30,
+    ('flash_decode', 4, 64, 8, 128, 4096, 4, 'fp16', 'all', 0): 31,
+    ('flash_decode', 4, 64, 8, 128, 8192, 4, 'fp16', 'all', 0): 32,
+    ('flash_decode', 4, 64, 8, 128, 16384, 4, 'fp16', 'all', 0): 33,
+    ('flash_decode', 4, 64, 8, 128, 32768, 4, 'fp16', 'all', 0): 34,
+    ('flash_decode', 4, 96, 12, 128, 1024, 4, 'fp16', 'all', 0): 35,
+    ('flash_decode', 4, 96, 12, 128, 2048, 4, 'fp16', 'all', 0): 36,
+    ('flash_decode', 4, 96, 12, 128, 4096, 4, 'fp16', 'all', 0): 37,
+    ('flash_decode', 4, 96, 12, 128, 16384, 4, 'fp16', 'all', 0): 38,
+    ('flash_decode', 4, 96, 12, 128, 32768, 4, 'fp16', 'all', 0): 39,
+    ('flash_decode', 4, 96, 12, 128, 65536, 4, 'fp16', 'all', 0): 40,
+    ('flash_decode', 4, 96, 12, 128, 131072, 4, 'fp16', 'all', 0): 41,
+    ('flash_decode', 4, 96, 12, 128, 262144, 4, 'fp16', 'all', 0): 42,
+    ('flash_decode', 8, 64, 8, 128, 2048, 4, 'fp16', 'all', 0): 43,
+    ('flash_decode', 8, 64, 8, 128, 4096, 4, 'fp16', 'all', 0): 44,
+    ('flash_decode', 8, 64, 8, 128, 8192, 4, 'fp16', 'all', 0): 45,
+    ('flash_decode', 8, 64, 8, 128, 16384, 4, 'fp16', 'all', 0): 46,
+    ('flash_decode', 8, 64, 8, 128, 32768, 4, 'fp16', 'all', 0): 47,
     ('flash_decode', 8, 96, 12, 128, 2048, 4, 'fp16', 'all', 0): 48,
     ('flash_decode', 8, 96, 12, 128, 8192, 4, 'fp16', 'all', 0): 49,
     ('flash_decode', 8, 96, 12, 128, 16384, 4, 'fp16', 'all', 0): 50,
@@ -339,13 +350,15 @@ EAGER_OWN = {
     ('flash_decode', 8, 96, 12, 128, 131072, 4, 'fp16', 'all', 0): 53,
     ('flash_decode', 8, 96, 12, 128, 262144, 4, 'fp16', 'all', 0): 54,
     ('flash_decode', 16, 64, 8, 128, 2048, 4, 'fp16', 'all', 0): 55,
-    ('flash_decode', 16, 64, 8, 128, 8192, 4, 'fp16', 'all', 0): 56,
-    ('flash_decode', 16, 64, 8, 128, 16384, 4, 'fp16', 'all', 0): 57,
-    ('flash_decode', 16, 64, 8, 128, 32768, 4, 'fp16', 'all', 0): 58,
-    ('flash_decode', 16, 96, 12, 128, 1024, 4, 'fp16', 'all', 0): 59,
-    ('flash_decode', 16, 96, 12, 128, 32768, 4, 'fp16', 'all', 0): 60,
-    ('flash_decode', 16, 96, 12, 128, 65536, 4, 'fp16', 'all', 0): 61,
-    ('flash_decode', 16, 96, 12, 128, 131072, 4, 'fp16', 'all', 0): 62,
+    ('flash_decode', 16, 64, 8, 128, 4096, 4, 'fp16', 'all', 0): 56,
+    ('flash_decode', 16, 64, 8, 128, 8192, 4, 'fp16', 'all', 0): 57,
+    ('flash_decode', 16, 64, 8, 128, 16384, 4, 'fp16', 'all', 0): 58,
+    ('flash_decode', 16, 64, 8, 128, 32768, 4, 'fp16', 'all', 0): 59,
+    ('flash_decode', 16, 96, 12, 128, 1024, 4, 'fp16', 'all', 0): 60,
+    ('flash_decode', 16, 96, 12, 128, 16384, 4, 'fp16', 'all', 0): 61,
+    ('flash_decode', 16, 96, 12, 128, 32768, 4, 'fp16', 'all', 0): 62,
+    ('flash_decode', 16, 96, 12, 128, 65536, 4, 'fp16', 'all', 0): 63,
+    ('flash_decode', 16, 96, 12, 128, 131072, 4, 'fp16', 'all', 0): 64,
 }
 
 def eager(s):
@@ -370,39 +383,41 @@ def eager(s):
         return None
     if world not in (2, 4):
         return None
-    if (cache_mb := s.cache_bytes / 2 ** 20) <= 128.0:
+    if (cache_mb := s.cache_bytes / 2 ** 20) <= 160.0:
         if cache_mb <= 40.0:
             if (groups := batch * kv_heads) <= 10.0:
                 return 0
             if groups <= 40.0:
                 return 1
             return 2
-        if batch <= 2.0:
-            if cache_mb <= 64.0:
-                return 3
-            if world <= 2.0:
+        if cache_mb <= 64.0:
+            if (groups := batch * kv_heads) <= 16.0:
+                if q_heads <= 80.0:
+                    return 3
                 return 4
-            return 5
-        if (groups := batch * kv_heads) <= 32.0:
+            if groups <= 90.0:
+                return 5
             return 6
-        return 7
-    if cache_mb <= 300.0:
-        if (groups := batch * kv_heads) <= 160.0:
-            if q_heads <= 80.0:
-                if kv_len <= 4096.0:
-                    return 8
+        if world <= 2.0:
+            return 7
+        return 8
+    if cache_mb <= 200.0:
+        if kv_len <= 16384.0:
+            if (groups := batch * kv_heads) <= 64.0:
                 return 9
-            if batch <= 7.5:
+            if groups <= 128.0:
                 return 10
             return 11
         return 12
-    if kv_len <= 4096.0:
-        return 13
-    if cache_mb <= 1800.0:
+    if cache_mb <= 450.0:
         if (groups := batch * kv_heads) <= 180.0:
-            return 14
-        return 15
-    return 16
+            return 13
+        return 14
+    if kv_len <= 12000.0:
+        if q_heads <= 90.0:
+            return 15
+        return 16
+    return 17
 
 FIND = {'graph': graph, 'eager': eager}
 
