@@ -72,6 +72,13 @@ def test_a_fused_time_is_the_ratio_of_shared_rounds() -> None:
     assert found.oracle(SHAPE).config == PUSH and found.oracle(SHAPE).us == pytest.approx(50.0)
 
 
+def test_an_eager_time_is_the_median_since_there_bsp_drifts_most() -> None:
+    rows = [row(BSP, 70.0, mode="eager"), row(PUSH, 60.0, bsp=(140.0,), mode="eager")]
+    eager = load(rows, OP, TARGET, "eager", "node")
+    captured = of(*(replace(trial, mode="graph") for trial in rows))
+    assert (eager.time_us(SHAPE, PUSH), captured.time_us(SHAPE, PUSH)) == (60.0, pytest.approx(30.0))
+
+
 def test_bsp_beside_many_configs_counts_as_fast_as_it_was_alone() -> None:
     """In the matrix BSP took 88 us and the push 80; alone BSP had taken 77: the push is the slower one, and no leaf may name it."""
     found = of(row(BSP, 77.0, stage="search"), row(BSP, 88.0, stage="matrix"), row(PUSH, 80.0, stage="matrix", bsp=(88.0,)))

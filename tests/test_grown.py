@@ -14,6 +14,7 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.chips import H200
 from tftune.kernels.distance import distance
+from tftune.models import between as between_module
 from tftune.models import grown
 from tftune.models.between import Estimate, between
 from tftune.models.dataset import Dataset, load
@@ -85,6 +86,28 @@ def test_what_is_impossible_loses_what_bsp_loses(dataset: Dataset) -> None:
     assert dataset.why_invalid(small, tall) is not None
     losses = Estimate(dataset).losses([small], [dataset.bsp(SHAPES[0]), tall], np.array([[True, False]]))
     assert losses[0, 0] == losses[0, 1]
+
+
+def test_an_estimate_is_higher_the_less_its_trees_agree(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between shapes where the model is off by another factor each the forest's trees disagree, and a cautious estimate rises."""
+    times = {s: {c: us * (1 + s.n / s.m / 100) for c, us in found.items()} for s, found in dataset.times_us.items()}
+    uneven = replace(dataset, times_us=times)
+    configs = [uneven.bsp(SHAPES[0]), *(config for config in uneven.listed if config.variant != "bsp")]
+    shapes = between(SHAPES)[::10]
+    possible = np.array([[uneven.why_invalid(shape, config) is None for config in configs] for shape in shapes])
+    estimate = Estimate(uneven)
+    cautious = estimate.losses(shapes, configs, possible)
+    monkeypatch.setattr(between_module, "CAUTION", 0.0)
+    bold = estimate.losses(shapes, configs, possible)
+    rise = (cautious - cautious[:, :1]) - (bold - bold[:, :1])
+    assert (rise[possible] >= -1e-9).all() and rise.max() > 0.01
+
+
+def test_a_large_loss_counts_for_more_than_many_small_ones(dataset: Dataset) -> None:
+    made = Grown(dataset)
+    lost = np.array([[dataset.loss(shape, config) for config in made.configs] for shape in dataset.shapes])
+    tried = np.array([[config in dataset.outcomes[shape] for config in made.configs] for shape in dataset.shapes])
+    assert made.losses[: len(lost)][tried] == pytest.approx((lost + lost**2 / grown.TAIL)[tried]) and lost[tried].max() > grown.TAIL
 
 
 def replace_knobs(config: object, **knobs: int) -> object:

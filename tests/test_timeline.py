@@ -185,6 +185,32 @@ def test_flags_too_coarse_and_too_fine_both_cost() -> None:
     assert us(128, 1024) < us(16, 256)
 
 
+def test_chunks_that_are_there_go_by_in_one_loop() -> None:
+    """Four chunks of a shard, not one, and nine waves of tiles: a whole tile starts its loop as often, a part of a split one for each."""
+    shape = AllGatherGemm(m=1024, n=3584, k=8192, world=2)
+    tile = dict(block_m=64, block_n=64, block_k=64, group_m=8, num_warps=4, num_stages=4, rows_per_flag=64, comm_programs=32)
+    whole, split = (
+        predict(shape, Config("push", **tile, split_k=parts, k_per_flag=1024), "graph", H200)
+        - predict(shape, Config("push", **tile, split_k=parts, k_per_flag=4096), "graph", H200)
+        for parts in (1, 2)
+    )
+    assert whole < H200.load_us + H200.poll_us and split > 10 * (H200.load_us + H200.poll_us)
+
+
+def test_the_last_part_of_a_split_tile_is_the_one_that_takes_the_last_chunk() -> None:
+    """Seven chunks of a shard, fourteen in all, eight parts: part 5 takes chunks 5 and 13, the last part only chunk 7."""
+    shape = AllGatherGemm(m=128, n=1024, k=7168, world=2)
+    tile = dict(block_m=64, block_n=256, block_k=128, group_m=8, num_warps=4, num_stages=2, rows_per_flag=16, comm_programs=16)
+    split = Config("push", **tile, split_k=8, k_per_flag=512, order="group")
+    assert predict(shape, split, "graph", H200) == pytest.approx(26.4, rel=0.2)  # 2x H200, 2026-11-22
+
+
+def test_a_library_gathers_more_slowly_between_two() -> None:
+    """2x H200, 2026-11-22: BSP at M = 8192 took 1132 and 1137 us, captured; at the links' own rate it would take 1004."""
+    shape = AllGatherGemm(m=8192, n=3584, k=8192, world=2)
+    assert best_bsp(shape) == pytest.approx(1134, rel=0.05)
+
+
 def test_unknown_mode() -> None:
     with pytest.raises(ValueError, match="mode='captured' is not one of graph, eager"):
         predict(SHAPE, PUSH, "captured", H200)
