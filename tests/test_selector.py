@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tftune.db.trial import Trial
+from tftune.db.trial import Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.chips import H200
@@ -36,9 +36,18 @@ def made(rows: list[Trial], bench: str = "node") -> dict[str, Any]:
     return document({"graph": train(dataset)}, provenance({"graph": dataset}, {}, {}))
 
 
+def slower(trial: Trial) -> Trial:
+    """Up to M = 8 all that is fused takes twice as long, so that BSP is the answer there."""
+    found = trial.outcome
+    assert isinstance(found, Measurement)
+    if trial.config.variant == "bsp" or trial.shape.to_dict()["m"] > 8:
+        return trial
+    return replace(trial, outcome=replace(found, samples_us=tuple(2 * us for us in found.samples_us)))
+
+
 @pytest.fixture(scope="module")
 def content(make_rows: Rows) -> dict[str, Any]:
-    return made(make_rows(SHAPES, bench="node"))
+    return made([slower(trial) for trial in make_rows(SHAPES, bench="node")])
 
 
 @pytest.fixture
