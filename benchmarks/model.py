@@ -139,13 +139,12 @@ def fitted(rows: Times, mode: str, chip: Chip) -> Chip:
     """The chip with the constants of FITTED as they fit these rows best: least squares of log errors, large ones damped."""
     points = [(shape, *row) for shape, measured in rows.items() for row in _spread(measured)]
     start = [math.log(getattr(chip, name)) for name in FITTED]
-    most = [min(log + 3, 0.0) if name.endswith("share") else log + 3 for name, log in zip(FITTED, start, strict=True)]
 
     def residuals(logs: Iterable[float]) -> list[float]:
         tried = replace(chip, **{name: math.exp(log) for name, log in zip(FITTED, logs, strict=True)})
         return [math.log(predict(shape, config, mode, tried) / us) for shape, config, us in points]
 
-    bounds = ([log - 3 for log in start], most)
+    bounds = ([log - 3 for log in start], [log + 3 for log in start])
     found = least_squares(residuals, start, bounds=bounds, loss="soft_l1", f_scale=0.1, diff_step=1e-3, max_nfev=15)
     return replace(chip, **{name: math.exp(log) for name, log in zip(FITTED, found.x, strict=True)})
 
@@ -205,6 +204,8 @@ def main() -> None:
     parser.add_argument("--fit", action="store_true", help="fit the constants again, print them, and score with them")
     options = parser.parse_args()
     target, trials = Target.parse(options.target), read(options.target)
+    if not any(trial.mode == options.mode for trial in trials):
+        parser.error(f"no row of the kernels as they are is committed for {options.target}, mode {options.mode}; name another --target")
     rows, chip = times(trials, options.mode), (calibrated(target, options.chip) if options.chip else target).chip
     inside = {shape: measured for shape, measured in rows.items() if in_fit(shape)}
     outside = {shape: measured for shape, measured in rows.items() if not in_fit(shape)}

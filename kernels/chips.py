@@ -93,8 +93,9 @@ class Chip:
         return min(self.link_bytes_per_us * max(world - 1, 1), self.links_bytes_per_us)
 
 
-# Each constant with its source. "Fitted": by benchmarks/model.py --fit, to the committed rows (2x H200, captured, 2026-11-22) of two
-# families of shapes, N=3584 K=8192 without M = 16 and 2048, and N=2048 K=2048, fp16, A sharded along K; it scores them on all other rows.
+# Each constant with its source. "Fitted": by benchmarks/model.py --fit, to committed rows (2x H200, captured, 2026-11-22, the first
+# session) of two families of shapes, N=3584 K=8192 without M = 16 and 2048, and N=2048 K=2048, fp16, A sharded along K; it scores them
+# on all other rows.
 # "Assumed": no public figure was found; `tftune calibrate` measures it.
 
 MI300X = Chip(

@@ -29,6 +29,9 @@ PUSH_GRAPH_US = {
 # Gather, copy and matmul from an idle queue, 2026-11-20: two runs, which differ by up to 45 % from each other.
 BSP_EAGER_US = {512: (209, 265), 1024: (283, 322), 2048: (460, 462), 4096: (753, 755), 8192: (1285, 1300)}
 FASTER_HOST = pytest.mark.xfail(strict=True, reason="127 us: host costs were fitted on 4x H200, whose host launches faster than that one")
+FASTER_HOST_BSP = pytest.mark.xfail(
+    strict=True, reason="79 us, BSP 75: today's wait costs more than that prototype's, and BSP's host was slower on that machine"
+)
 
 SHAPE = AllGatherGemm(m=1024, n=3584, k=8192, world=8)
 PUSH = Config(
@@ -118,13 +121,12 @@ def test_orderings_as_measured_on_h200() -> None:
     assert predict(at(8192), pull, "graph", H200) == pytest.approx(6960, rel=0.35)
 
 
-def test_eager_helps_one_kernel() -> None:
-    """At M=8 the naive pull of 2026-11-20 won eager and lost captured: BSP pays three launches and a collective from the host. The host of
-    these constants (4x H200) launches faster than that one, so that here eager brings it near."""
+@pytest.mark.parametrize("mode", ["graph", pytest.param("eager", marks=FASTER_HOST_BSP)])
+def test_eager_turns_the_winner_round(mode: str) -> None:
+    """At M=8 the naive pull won eager and lost captured: BSP pays three launches and a collective from the host."""
     tile = dict(block_m=16, block_n=32, block_k=128, group_m=1, num_warps=4, num_stages=4)
     pull = Config("pull", **tile, comm_programs=16, rows_per_flag=16, k_per_flag=1024)
-    captured, eager = (predict(at(8), pull, mode, H200) / best_bsp(at(8), mode) for mode in MODES)
-    assert eager < 1.1 < 1.5 < captured
+    assert (predict(at(8), pull, mode, H200) < best_bsp(at(8), mode)) == (mode == "eager")
 
 
 def test_eager_costs_bsp_more_than_one_kernel() -> None:
