@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from assembly import Assembly, assemble, line_of
 from mutant import mutant
-from test_memory_order import DECODE, Assembly, assemble, decode_source, line_of
+from test_memory_order import DECODE, decode_source
 
 from tftune import kernels
 from tftune.kernels.compile import gpu_target
