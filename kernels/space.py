@@ -6,10 +6,11 @@ Standard library only, so that a selector and a searcher without torch can ask t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
+from operator import itemgetter
 from random import Random
 from typing import Any
 
@@ -116,6 +117,43 @@ def _holds_for_all(rule: Rule, knobs: Mapping[str, Knob], chip: Chip | None) -> 
         return False
 
 
+class _Noting(dict[str, Knob]):
+    """Knobs that note which of them are read."""
+
+    def __init__(self, knobs: Iterable[tuple[str, Knob]]) -> None:
+        super().__init__(knobs)
+        self.read = set[str]()
+
+    def __getitem__(self, name: str) -> Knob:
+        self.read.add(name)
+        return super().__getitem__(name)
+
+
+def _remembered(rule: Rule, names: Sequence[str], shape: Shape, chip: Chip | None) -> Callable[[tuple[Knob, ...]], bool]:
+    """Whether the rule holds for one shape, asked once for all values of the knobs that it reads: most of thousands of draws break the
+    same few rules by one or two knobs.
+
+    Exact, whichever knobs a rule turns out to read: what is remembered read no other ones than those of its key, and a longer key never
+    equals a shorter one.
+    """
+    read, known = set[str](), dict[Any, bool]()
+    key: Callable[[tuple[Knob, ...]], Any] = len  # the same for all values of a variant, until a knob is read
+
+    def holds(values: tuple[Knob, ...]) -> bool:
+        nonlocal key
+        found = known.get(key(values))
+        if found is None:
+            knobs = _Noting(zip(names, values, strict=True))
+            found = rule.holds(shape, knobs, chip)
+            if not knobs.read <= read:
+                read.update(knobs.read)
+                key = itemgetter(*(place for place, name in enumerate(names) if name in read))
+            known[key(values)] = found
+        return found
+
+    return holds
+
+
 class _Draws:
     """A fixed random sequence of knob values of one variant on one chip, drawn as far as it was asked for. Kept is what some shape may
     have, once, with its place in the sequence."""
@@ -128,14 +166,17 @@ class _Draws:
         self._drawn, self._kept, self._seen = 0, list[tuple[int, tuple[Knob, ...]]](), set[tuple[Knob, ...]]()
 
     def possible(self, shape: Shape, draws: int) -> Iterator[Config]:
-        number = 0
+        number, by_shape = 0, list[Callable[[tuple[Knob, ...]], bool]]()
         while number < len(self._kept) or self._draw(draws):
             place, values = self._kept[number]
             if place >= draws:
                 return
-            knobs = dict(zip(self._names, values, strict=True))
-            if all(rule.holds(shape, knobs, self._chip) for rule in self._by_shape):
-                yield Config(self._variant, **knobs)
+            by_shape += [_remembered(rule, self._names, shape, self._chip) for rule in self._by_shape[len(by_shape) :]]
+            for holds in by_shape:
+                if not holds(values):
+                    break
+            else:
+                yield Config(self._variant, **dict(zip(self._names, values, strict=True)))
             number += 1
 
     def _draw(self, draws: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,17 @@ def test_what_the_budget_left_out_is_missing_and_named(store: Store, monkeypatch
     matrix = run(store, bench, budget_s=2.5)
     assert {place for place, _ in matrix.missing} == {(OTHER, "eager")} and len(bench.asked) + len(matrix.missing) == matrix.pairs
     assert matrix.sentences()[-1] == f"missing: {len(matrix.missing)} configs at {OTHER}, eager"
+
+
+def test_a_matrix_goes_through_the_grid_in_leaps(tmp_path: Path) -> None:
+    """Whole families, and those measured first lie apart: so is what a matrix knows whose time was too short."""
+    shapes = [replace(SMALL, m=m, n=n) for n in (64, 128, 192, 256, 320) for m in (8, 16)]
+    bench = FakeBench()
+    with Store.open(tmp_path / "grid.db") as store:
+        search("all_gather_gemm", shapes, ("graph",), FakeBench(), store, effort="scout", pool=4)
+        fill("all_gather_gemm", shapes, ("graph",), bench, store, pick)
+    order = list(dict.fromkeys(shape for shape, *_ in bench.asked))
+    assert [(shape.n, shape.m) for shape in order] == [(n, m) for n in (64, 320, 192, 128, 256) for m in (8, 16)]
 
 
 def test_a_failed_pair_is_data_and_not_tried_again(store: Store) -> None:

@@ -9,7 +9,7 @@ from itertools import product
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
@@ -111,6 +111,24 @@ def test_every_rule_refuses_something_and_not_everything() -> None:
     for rule in SPACE.rules:
         concerned = [config for configs in every.values() for config in configs if rule.applies(config.variant)]
         assert {rule.holds(s, c, chip) for c in concerned for s in tried for chip in chips} == {True, False}, rule.sentence
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    st.sampled_from([MI300X, H200]),
+    st.integers(1, 9000),
+    st.integers(1, 5000),
+    st.integers(1, 2000),
+    st.integers(2, 8),
+    st.sampled_from("km"),
+)
+def test_what_is_drawn_is_what_the_rules_allow(chip: Chip, m: int, n: int, k: int, world: int, shard: str) -> None:
+    """Drawing asks a rule once for the knobs that it reads, and the shapes before this one were others."""
+    shape = AllGatherGemm(m * world if shard == "m" else m, n, k * world, world, shard=shard)
+    free = Space(SPACE.op, SPACE.variants, (), SPACE.defaults)
+    for variant in SPACE.variants:
+        allowed = [config for config in free.drawn(shape, chip, variant, 300) if SPACE.why_invalid(shape, config, chip) is None]
+        assert list(SPACE.drawn(shape, chip, variant, 300)) == allowed
 
 
 @given(

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import TypeVar
 
 from tftune.db.store import Store
 from tftune.db.trial import Failure, Trial
@@ -21,6 +22,7 @@ from tftune.tuner.finals import TIE, Best, best_of
 from tftune.tuner.rows import BSP, Place, Rows
 from tftune.tuner.search import COMPILE_S, Progress
 
+T = TypeVar("T")
 Pick = Callable[[Sequence[Trial], str], Sequence[Config]]
 """Rows of the search stage and a mode to the configs that cover their shapes."""
 
@@ -123,17 +125,32 @@ def _missing(rows: Rows, place: Place, configs: Sequence[Config]) -> list[Config
 
 
 def _measure(rows: Rows, wanted: Mapping[Place, Sequence[Config]], until: float) -> None:
-    """Everything is compiled ahead; the modes of a shape follow each other, so that a node prepares and checks a config once."""
+    """Everything is compiled ahead; the modes of a shape follow each other, so that a node prepares and checks a config once. Whole
+    families, one far from those before it: where the time does not suffice, what is measured says something of all of the grid."""
     missing = {place: left for place, configs in wanted.items() if (left := _missing(rows, place, configs))}
     for (shape, _), configs in missing.items():
         rows.bench.ahead(shape, configs)
     if missing:
         rows.bench.settle(min(COMPILE_S, max(1.0, until - time.monotonic())))
         rows.bench.restart()
-    for place, configs in missing.items():
+    families: dict[object, list[Place]] = {}
+    for place in wanted:
+        families.setdefault(place[0].family, []).append(place)
+    for place in (place for family in spread(families.values()) for place in family if place in missing):
         if time.monotonic() >= until:
             return
-        _measure_at(rows, place, wanted[place][0], configs)
+        _measure_at(rows, place, wanted[place][0], missing[place])
+
+
+def spread(items: Iterable[T]) -> list[T]:
+    """The items in an order of which every beginning is spread over all of them (van der Corput's: by their number's bits, reversed).
+
+    >>> spread("abcdefgh")
+    ['a', 'e', 'c', 'g', 'b', 'f', 'd', 'h']
+    """
+    listed = list(items)
+    bits = len(listed).bit_length()
+    return [listed[number] for number in sorted(range(len(listed)), key=lambda number: f"{number:0{bits}b}"[::-1])]
 
 
 def _measure_at(rows: Rows, place: Place, baseline: Config, configs: Sequence[Config]) -> None:
