@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -190,7 +190,12 @@ class Dataset:
 
 @lru_cache(maxsize=2**19)
 def _why_invalid(op: str, target: str, shape: Shape, config: Config) -> str | None:
-    return operation(op).space.why_invalid(shape, config, Target.parse(target).chip)
+    return _judge(op, target, config)(shape)
+
+
+@lru_cache(maxsize=2**12)
+def _judge(op: str, target: str, config: Config) -> Callable[[Shape], str | None]:
+    return operation(op).space.judge(config, Target.parse(target).chip)
 
 
 def _times_us(found: Mapping[Config, Trial], fastest_us: Mapping[Config, float], mode: str) -> dict[Config, float]:
