@@ -70,7 +70,7 @@ def without_tree(dataset: Dataset, split: str) -> Score:
     """What the estimate alone would reach that the tree is grown on, asked for each shape held out: what it costs that one small tree must
     answer for all shapes at once. Nobody serves this: it takes milliseconds, and no measured shape speaks for what it names."""
     judged, picks, groups = set(dataset.matrix or dataset.shapes), {}, []
-    for held in folds(dataset, split)[1]:
+    for held in folds(dataset, split)[1].values():
         if not (asked := [shape for shape in held if shape in judged]):
             continue
         seen = dataset.only([shape for shape in dataset.shapes if shape not in held])

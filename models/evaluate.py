@@ -62,6 +62,8 @@ class Evaluation:
     oracle_evaluations: tuple[int, int]
     """The fewest and the most configs that an oracle is the best of."""
     selector: Score
+    groups: dict[str, tuple[float, float]]
+    """Of each group held out, the selector's regret: geometric mean and worst."""
     rules: dict[str, Score]
     """The constant rules in use elsewhere (`rules.py`)."""
 
@@ -77,7 +79,7 @@ class Evaluation:
         )
 
 
-Key = Callable[[Shape], object]
+Key = Callable[[Shape], str]
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
@@ -85,32 +87,44 @@ def splits(dataset: Dataset) -> dict[str, tuple[str, Key]]:
     """What may be held out together: for each name a sentence, and what shapes of one group share."""
     size = dataset.shapes[0].SIZE
 
-    def family(shape: Shape) -> object:
-        return tuple(getattr(shape, name) for name in shape.sizes() if name not in (size, "world"))
+    def family(shape: Shape) -> str:
+        return ",".join(f"{name}={getattr(shape, name)}" for name in shape.sizes() if name not in (size, "world"))
 
     return {
         "family": ("one family of shapes held out at a time", family),
-        "octave": (f"one octave of {size} held out at a time", lambda shape: math.floor(math.log2(getattr(shape, size)))),
-        "world": ("one world size held out at a time", lambda shape: shape.to_dict().get("world")),
+        "octave": (f"one octave of {size} held out at a time", lambda shape: f"{size} from {2 ** int(math.log2(getattr(shape, size)))}"),
+        "world": ("one world size held out at a time", lambda shape: f"world={shape.to_dict().get('world')}"),
     }
 
 
-def evaluate(dataset: Dataset, fit: Callable[[Dataset], Tree] = train, split: str | None = None, each: Each = map) -> Evaluation:
+def evaluate(
+    dataset: Dataset, fit: Callable[[Dataset], Tree] = train, split: str | None = None, each: Each = map, every: int = 1
+) -> Evaluation:
     """Hold out each group of the split in turn. Without a split: families where there are at least 3, else octaves of the
     size that grows (M). Where there is a matrix, its shapes are judged, since regret is defined there; the others only train, and are held
-    out with their group. `each`: as `map`, and may work on several groups at once. Raises ValueError for an unknown split."""
+    out with their group. `each`: as `map`, and may work on several groups at once. `every`: only every so many of the groups, for a look
+    at whether they still are what they were. Raises ValueError for an unknown split."""
     sentence, groups = folds(dataset, split)
-    judged = set(dataset.matrix or dataset.shapes)
-    held_out = [(group, asked) for group in groups if (asked := [shape for shape in group if shape in judged])]
+    matrix = set(dataset.matrix or dataset.shapes)
+    judged = {name: asked for name, group in groups.items() if (asked := [shape for shape in group if shape in matrix])}
+    judged = {name: judged[name] for name in list(judged)[::every]}
     chosen: dict[str, dict[Shape, Config]] = defaultdict(dict)
-    for found in each(partial(_asked, dataset, fit), held_out):
+    for found in each(partial(_asked, dataset, fit), [(groups[name], asked) for name, asked in judged.items()]):
         for name, picks in found.items():
             chosen[name].update(picks)
-    scores = {name: score_of(dataset, picks, [asked for _, asked in held_out]) for name, picks in chosen.items()}
-    oracles = [dataset.oracle(shape) for shape in judged]
+    scores = {name: score_of(dataset, picks, list(judged.values())) for name, picks in chosen.items()}
+    oracles = [dataset.oracle(shape) for asked in judged.values() for shape in asked]
     counts = [oracle.evaluations for oracle in oracles]
     complete = sum(oracle.complete for oracle in oracles)
-    return Evaluation(sentence, len(held_out), len(judged), complete, (min(counts), max(counts)), scores.pop("selector"), scores)
+    by_group = {name: _regret(dataset, chosen["selector"], asked) for name, asked in judged.items()}
+    selector = scores.pop("selector")
+    return Evaluation(sentence, len(judged), len(oracles), complete, (min(counts), max(counts)), selector, by_group, scores)
+
+
+def _regret(dataset: Dataset, picks: Mapping[Shape, Config], shapes: Sequence[Shape]) -> tuple[float, float]:
+    """Geometric mean and worst of these choices at these shapes; 1 where none has a time."""
+    lost = [found for shape in shapes if (found := dataset.log_regret(shape, picks[shape])) is not None] or [0.0]
+    return _rounded(math.exp(sum(lost) / len(lost))), _rounded(math.exp(max(lost)))
 
 
 def _asked(dataset: Dataset, fit: Callable[[Dataset], Tree], fold: tuple[list[Shape], list[Shape]]) -> dict[str, dict[Shape, Config]]:
@@ -121,8 +135,8 @@ def _asked(dataset: Dataset, fit: Callable[[Dataset], Tree], fold: tuple[list[Sh
     return {name: {shape: rule(shape) for shape in asked} for name, rule in rule_of.items()}
 
 
-def folds(dataset: Dataset, split: str | None) -> tuple[str, list[list[Shape]]]:
-    """What is held out, in a sentence, and the groups of shapes, one of which is held out at a time."""
+def folds(dataset: Dataset, split: str | None) -> tuple[str, dict[str, list[Shape]]]:
+    """What is held out, in a sentence, and the groups of shapes by what they share, one of which is held out at a time."""
     known = splits(dataset)
     if split is not None and split not in known:
         raise ValueError(f"there is no split {split!r}; there are {', '.join(known)}")
@@ -133,11 +147,11 @@ def folds(dataset: Dataset, split: str | None) -> tuple[str, list[list[Shape]]]:
     return f"nothing held out (all shapes are of one {chosen}), so these are the training shapes", groups[chosen]
 
 
-def _group(shapes: Iterable[Shape], key: Key) -> list[list[Shape]]:
-    groups: dict[object, list[Shape]] = defaultdict(list)
+def _group(shapes: Iterable[Shape], key: Key) -> dict[str, list[Shape]]:
+    groups: dict[str, list[Shape]] = defaultdict(list)
     for shape in shapes:
         groups[key(shape)].append(shape)
-    return list(groups.values())
+    return dict(groups)
 
 
 def _selector(seen: Dataset, tree: Tree) -> Rule:
