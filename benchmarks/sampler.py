@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -175,18 +175,22 @@ def run(arm: str, measured: Measured, seed: int) -> Tried:
 
 
 def spaces(trials: Iterable[Trial], target: Target, mode: str, least: int) -> list[Measured]:
-    """Each shape with at least so many possible configs in that mode, by the rows of the search stage; of two rows of a config the newer
-    counts. Raises ValueError where there is none."""
+    """Each shape with at least so many possible configs in that mode, by the rows of the search stage: of the kernel of each variant
+    that has the most rows there, since a space is of one version of it; of two rows of a config the newer counts. Raises ValueError where
+    there is none."""
     found: dict[Shape, dict[Config, Trial]] = defaultdict(dict)
-    for trial in sorted(trials, key=lambda trial: trial.created):
-        if (trial.mode, trial.stage) == (mode, "search"):
+    rows = [trial for trial in sorted(trials, key=lambda trial: trial.created) if (trial.mode, trial.stage) == (mode, "search")]
+    kernels = Counter((trial.shape, trial.config.variant, trial.kernel_hash) for trial in rows)
+    most = {(shape, variant): kernel for (shape, variant, kernel), _ in reversed(kernels.most_common())}
+    for trial in rows:
+        if trial.kernel_hash == most[trial.shape, trial.config.variant]:
             found[trial.shape][trial.config] = trial
     measured = [one for shape, rows in sorted(found.items()) if (one := space(shape, rows, target, mode))]
     if enough := [one for one in measured if len(one.ratios) >= least]:
         return enough
-    most = max((len(one.ratios) for one in measured), default=0)
+    largest = max((len(one.ratios) for one in measured), default=0)
     raise ValueError(
-        f"no shape has {least} configs measured on {target.name} in mode {mode}, the most is {most}; give --least {max(most, 1)}, "
+        f"no shape has {least} configs measured on {target.name} in mode {mode}, the most is {largest}; give --least {max(largest, 1)}, "
         "or measure more with `tftune search --effort exhaustive --pool 600`"
     )
 

@@ -42,8 +42,13 @@ class Shape:
 
     @property
     def family(self) -> tuple[Any, ...]:
-        """What shapes of one layer share: everything but the number of tokens. Held-out evaluation splits by it."""
+        """What shapes of one layer share: everything but the number of tokens."""
         raise NotImplementedError(f"{type(self).__name__} does not name its family")
+
+    @property
+    def group(self) -> str:
+        """The sizes that do not grow with the work, as in `n=3584,k=8192`: what shares them is held out together."""
+        return ",".join(f"{name}={getattr(self, name)}" for name in self.sizes() if name not in (self.SIZE, "world"))
 
     @property
     def problem(self) -> str:

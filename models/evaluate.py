@@ -86,12 +86,8 @@ Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 def splits(dataset: Dataset) -> dict[str, tuple[str, Key]]:
     """What may be held out together: for each name a sentence, and what shapes of one group share."""
     size = dataset.shapes[0].SIZE
-
-    def family(shape: Shape) -> str:
-        return ",".join(f"{name}={getattr(shape, name)}" for name in shape.sizes() if name not in (size, "world"))
-
     return {
-        "family": ("one family of shapes held out at a time", family),
+        "family": ("one family of shapes held out at a time", lambda shape: shape.group),
         "octave": (f"one octave of {size} held out at a time", lambda shape: f"{size} from {2 ** int(math.log2(getattr(shape, size)))}"),
         "world": ("one world size held out at a time", lambda shape: f"world={shape.to_dict().get('world')}"),
     }

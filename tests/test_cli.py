@@ -21,6 +21,7 @@ from tftune.db.trial import Measurement, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.registry import operation
 from tftune.kernels.space import Config
+from tftune.models.selector import SHIPPED
 
 OP = "all_gather_gemm"
 SMALL, LARGE = "m=64,n=512,k=1024,world=2", "m=512,n=512,k=1024,world=2"
@@ -140,6 +141,13 @@ def test_export_select_and_explain(tftune: Tftune, db: Path) -> None:
     assert [line["shape"] for line in why["nearest"]] == [LARGE, SMALL] and why["nearest"][0]["times"] == "modelled"
     spoken = tftune(f"explain {OP} {SMALL} --artifact a.json --allow-modelled --db {db}").out
     assert "  path: " in spoken and "  leaf: " in spoken and "nearest shapes, modelled" in spoken
+
+
+def test_explain_says_what_shapes_like_this_one_lost_unseen(tftune: Tftune) -> None:
+    groups = json.loads((SHIPPED / f"{OP}__h200x4.json").read_text())["held_out"]["graph"]["groups"]
+    mean, worst = groups["n=1792,k=5120"]
+    spoken = tftune(f"explain {OP} m=100,n=1792,k=5120,world=4 --target h200x4").out
+    assert f"held out with all of n=1792,k=5120: {mean:.3f}, at worst {worst:.3f}\n" in spoken
 
 
 def test_explain_without_a_database_uses_the_rows_of_the_checkout(tftune: Tftune, db: Path, monkeypatch: pytest.MonkeyPatch) -> None:

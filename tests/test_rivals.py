@@ -98,8 +98,8 @@ def test_the_choice_is_the_winner_of_the_database_or_says_what_is_missing(tmp_pa
 
 def test_the_choice_without_a_database_is_the_shipped_artifacts() -> None:
     assert isinstance(rivals.picks(None, Target.parse("h200x2"))(SMALL, "graph"), Config)
-    with pytest.raises(ValueError, match="no artifact of all_gather_gemm is shipped for h200x4"):
-        rivals.picks(None, Target.parse("h200x4"))
+    with pytest.raises(ValueError, match="no artifact of all_gather_gemm is shipped for h200x8"):
+        rivals.picks(None, Target.parse("h200x8"))
 
 
 TINY = AllGatherGemm(7, 40, 66, 2)

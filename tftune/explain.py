@@ -57,12 +57,12 @@ def explain(selector: Selector, shape: Shape, mode: str, rows: Sequence[Trial], 
     leaf = selector.leaf(shape, mode)
     mine = [row for row in rows if artifact and (row.target, row.bench, row.mode) == (artifact.target.name, artifact.bench, mode)]
     nearest = sorted(lines(mine), key=lambda line: distance(shape, line.shape))[:count]
-    origin = [*_origin(artifact, mode)] if artifact else []
+    origin = [*_origin(artifact, shape, mode)] if artifact else []
     return Explanation(shape, mode, artifact.target.name if artifact else "no target", selection, path, leaf, origin, nearest)
 
 
-def _origin(artifact: Artifact, mode: str) -> Iterator[str]:
-    """What the artifact rests on: rows, build, and how it does on shapes held out."""
+def _origin(artifact: Artifact, shape: Shape, mode: str) -> Iterator[str]:
+    """What the artifact rests on: rows, build, and how it does on shapes held out, those like this one among them."""
     found = artifact.document
     versions = ", ".join(f"{name} {version}" for name, version in stamp(found).items() if name in ("driver", "torch", "triton"))
     yield f"artifact: {artifact.path}, digest {artifact.digest[:12]}, {found['rows']:,} rows, {found['created'][:10]}"
@@ -70,6 +70,8 @@ def _origin(artifact: Artifact, mode: str) -> Iterator[str]:
     modelled = "" if artifact.bench == "node" else ", both as modelled"
     if regret := held_out(found, mode):
         yield f"held out in mode {mode}: regret {regret:.3f} (geometric mean), 1 being the fastest config known{modelled}"
+    if group := found["held_out"].get(mode, {}).get("groups", {}).get(shape.group):
+        yield "held out with all of {}: {:.3f}, at worst {:.3f}".format(shape.group, *group)
 
 
 def leaf_text(leaf: Leaf) -> str:
