@@ -46,7 +46,7 @@ class Shape:
         raise NotImplementedError(f"{type(self).__name__} does not name its family")
 
     @property
-    def group(self) -> str:
+    def layer(self) -> str:
         """The sizes that do not grow with the work, as in `n=3584,k=8192`: what shares them is held out together."""
         return ",".join(f"{name}={getattr(self, name)}" for name in self.sizes() if name not in (self.SIZE, "world"))
 

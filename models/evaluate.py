@@ -63,7 +63,7 @@ class Evaluation:
     """The fewest and the most configs that an oracle is the best of."""
     selector: Score
     groups: dict[str, tuple[float, float]]
-    """Of each group held out, the selector's regret: geometric mean and worst."""
+    """Of each group held out, the selector's regret: geometric mean and worst. Without groups in which no answer has a time."""
     rules: dict[str, Score]
     """The constant rules in use elsewhere (`rules.py`)."""
 
@@ -87,7 +87,7 @@ def splits(dataset: Dataset) -> dict[str, tuple[str, Key]]:
     """What may be held out together: for each name a sentence, and what shapes of one group share."""
     size = dataset.shapes[0].SIZE
     return {
-        "family": ("one family of shapes held out at a time", lambda shape: shape.group),
+        "family": ("one family of shapes held out at a time", lambda shape: shape.layer),
         "octave": (f"one octave of {size} held out at a time", lambda shape: f"{size} from {2 ** int(math.log2(getattr(shape, size)))}"),
         "world": ("one world size held out at a time", lambda shape: f"world={shape.to_dict().get('world')}"),
     }
@@ -112,15 +112,15 @@ def evaluate(
     oracles = [dataset.oracle(shape) for asked in judged.values() for shape in asked]
     counts = [oracle.evaluations for oracle in oracles]
     complete = sum(oracle.complete for oracle in oracles)
-    by_group = {name: _regret(dataset, chosen["selector"], asked) for name, asked in judged.items()}
+    by_group = {name: found for name, asked in judged.items() if (found := _regret(dataset, chosen["selector"], asked))}
     selector = scores.pop("selector")
     return Evaluation(sentence, len(judged), len(oracles), complete, (min(counts), max(counts)), selector, by_group, scores)
 
 
-def _regret(dataset: Dataset, picks: Mapping[Shape, Config], shapes: Sequence[Shape]) -> tuple[float, float]:
-    """Geometric mean and worst of these choices at these shapes; 1 where none has a time."""
-    lost = [found for shape in shapes if (found := dataset.log_regret(shape, picks[shape])) is not None] or [0.0]
-    return _rounded(math.exp(sum(lost) / len(lost))), _rounded(math.exp(max(lost)))
+def _regret(dataset: Dataset, picks: Mapping[Shape, Config], shapes: Sequence[Shape]) -> tuple[float, float] | None:
+    """Geometric mean and worst of these choices at these shapes; None where none has a time."""
+    lost = [found for shape in shapes if (found := dataset.log_regret(shape, picks[shape])) is not None]
+    return (_rounded(math.exp(sum(lost) / len(lost))), _rounded(math.exp(max(lost)))) if lost else None
 
 
 def _asked(dataset: Dataset, fit: Callable[[Dataset], Tree], fold: tuple[list[Shape], list[Shape]]) -> dict[str, dict[Shape, Config]]:

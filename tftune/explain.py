@@ -70,8 +70,8 @@ def _origin(artifact: Artifact, shape: Shape, mode: str) -> Iterator[str]:
     modelled = "" if artifact.bench == "node" else ", both as modelled"
     if regret := held_out(found, mode):
         yield f"held out in mode {mode}: regret {regret:.3f} (geometric mean), 1 being the fastest config known{modelled}"
-    if group := found["held_out"].get(mode, {}).get("groups", {}).get(shape.group):
-        yield "held out with all of {}: {:.3f}, at worst {:.3f}".format(shape.group, *group)
+    if group := found["held_out"].get(mode, {}).get("groups", {}).get(shape.layer):
+        yield "held out with all of {}: {:.3f}, at worst {:.3f}".format(shape.layer, *group)
 
 
 def leaf_text(leaf: Leaf) -> str:
