@@ -117,16 +117,15 @@ def _holds_for_all(rule: Rule, knobs: Mapping[str, Knob], chip: Chip | None) -> 
         return False
 
 
-class _Noting(dict[str, Knob]):
-    """Knobs that note which of them are read."""
+class _Noting:
+    """Knobs that note which of them are read. Nothing but reading one by its name is possible: what is not noted cannot be asked."""
 
     def __init__(self, knobs: Iterable[tuple[str, Knob]]) -> None:
-        super().__init__(knobs)
-        self.read = set[str]()
+        self._knobs, self.read = dict(knobs), set[str]()
 
     def __getitem__(self, name: str) -> Knob:
         self.read.add(name)
-        return super().__getitem__(name)
+        return self._knobs[name]
 
 
 def _remembered(rule: Rule, names: Sequence[str], shape: Shape, chip: Chip | None) -> Callable[[tuple[Knob, ...]], bool]:

@@ -11,7 +11,7 @@ from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.features import FEATURES
 from tftune.kernels.flash_decode.sets import BATCHES, SHAPE_SETS
 from tftune.kernels.flash_decode.space import SPACE, mailbox_bytes
-from tftune.kernels.space import MAILBOX_BYTES, Config
+from tftune.kernels.space import MAILBOX_BYTES, Config, Space
 from tftune.kernels.workspace import Workspace
 from tftune.models.timeline import predict
 
@@ -78,6 +78,15 @@ def test_bytes_are_those_of_the_tensors() -> None:
 def test_rules_answer_with_their_sentence(shape: FlashDecode, config: Config, chip: Chip | None, sentence: str | None) -> None:
     found = SPACE.why_invalid(shape, config, chip)
     assert found is None if sentence is None else found is not None and sentence in found
+
+
+@pytest.mark.parametrize("shape", [TARGET, LONG, FlashDecode(16, 8, 8, 64, 32, 2, "bf16", "heads", 16)], ids=str)
+def test_what_is_drawn_is_what_the_rules_allow(shape: FlashDecode) -> None:
+    """Drawing asks a rule once for the knobs that it reads, and the shapes before this one were others."""
+    free = Space(SPACE.op, SPACE.variants, (), SPACE.defaults)
+    for variant in SPACE.variants:
+        drawn = list(free.drawn(shape, H200, variant, 1500))
+        assert list(SPACE.drawn(shape, H200, variant, 1500)) == [c for c in drawn if SPACE.why_invalid(shape, c, H200) is None] != drawn
 
 
 @pytest.mark.parametrize("chip", [H200, MI300X, None])
