@@ -93,17 +93,13 @@ def splits(dataset: Dataset) -> dict[str, tuple[str, Key]]:
     }
 
 
-def evaluate(
-    dataset: Dataset, fit: Callable[[Dataset], Tree] = train, split: str | None = None, each: Each = map, every: int = 1
-) -> Evaluation:
+def evaluate(dataset: Dataset, fit: Callable[[Dataset], Tree] = train, split: str | None = None, each: Each = map) -> Evaluation:
     """Hold out each group of the split in turn. Without a split: families where there are at least 3, else octaves of the
     size that grows (M). Where there is a matrix, its shapes are judged, since regret is defined there; the others only train, and are held
-    out with their group. `each`: as `map`, and may work on several groups at once. `every`: only every so many of the groups, for a look
-    at whether they still are what they were. Raises ValueError for an unknown split."""
+    out with their group. `each`: as `map`, and may work on several groups at once. Raises ValueError for an unknown split."""
     sentence, groups = folds(dataset, split)
     matrix = set(dataset.matrix or dataset.shapes)
     judged = {name: asked for name, group in groups.items() if (asked := [shape for shape in group if shape in matrix])}
-    judged = {name: judged[name] for name in list(judged)[::every]}
     chosen: dict[str, dict[Shape, Config]] = defaultdict(dict)
     for found in each(partial(_asked, dataset, fit), [(groups[name], asked) for name, asked in judged.items()]):
         for name, picks in found.items():

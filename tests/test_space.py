@@ -113,34 +113,25 @@ def test_every_rule_refuses_something_and_not_everything() -> None:
         assert {rule.holds(s, c, chip) for c in concerned for s in tried for chip in chips} == {True, False}, rule.sentence
 
 
+def sharded(m: int, n: int, k: int, world: int, shard: str) -> AllGatherGemm:
+    return AllGatherGemm(m * world if shard == "m" else m, n, k * world, world, shard=shard)
+
+
+ANY_SHAPE = st.builds(sharded, st.integers(1, 9000), st.integers(1, 5000), st.integers(1, 2000), st.integers(2, 8), st.sampled_from("km"))
+
+
 @settings(deadline=None, max_examples=20)
-@given(
-    st.sampled_from([MI300X, H200]),
-    st.integers(1, 9000),
-    st.integers(1, 5000),
-    st.integers(1, 2000),
-    st.integers(2, 8),
-    st.sampled_from("km"),
-)
-def test_what_is_drawn_is_what_the_rules_allow(chip: Chip, m: int, n: int, k: int, world: int, shard: str) -> None:
+@given(st.sampled_from([MI300X, H200]), ANY_SHAPE)
+def test_what_is_drawn_is_what_the_rules_allow(chip: Chip, shape: AllGatherGemm) -> None:
     """Drawing asks a rule once for the knobs that it reads, and the shapes before this one were others."""
-    shape = AllGatherGemm(m * world if shard == "m" else m, n, k * world, world, shard=shard)
     free = Space(SPACE.op, SPACE.variants, (), SPACE.defaults)
     for variant in SPACE.variants:
         allowed = [config for config in free.drawn(shape, chip, variant, 300) if SPACE.why_invalid(shape, config, chip) is None]
         assert list(SPACE.drawn(shape, chip, variant, 300)) == allowed
 
 
-@given(
-    st.sampled_from(sorted(CHIPS)),
-    st.integers(1, 9000),
-    st.integers(1, 5000),
-    st.integers(1, 2000),
-    st.integers(2, 8),
-    st.sampled_from("km"),
-)
-def test_defaults_are_possible(chip: str, m: int, n: int, k: int, world: int, shard: str) -> None:
-    shape = AllGatherGemm(m * world if shard == "m" else m, n, k * world, world, shard=shard)
+@given(st.sampled_from(sorted(CHIPS)), ANY_SHAPE)
+def test_defaults_are_possible(chip: str, shape: AllGatherGemm) -> None:
     for known in (None, CHIPS[chip]):
         defaults = SPACE.defaults(shape, known)
         found = {config.variant for config in defaults}

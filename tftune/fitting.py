@@ -70,9 +70,8 @@ def choose(found: Sequence[Source], op: str, target: str | None, bench: str | No
     return min(left, key=lambda source: ("node", "replay", "model", "drill").index(source.bench))
 
 
-def fit(source: Source, every: int = 1) -> Fit:
-    """Train a tree for each mode that the source has, and judge it on shapes held out (every so many groups of them); raises ValueError
-    for a matrix with gaps.
+def fit(source: Source) -> Fit:
+    """Train a tree for each mode that the source has, and judge it on shapes held out; raises ValueError for a matrix with gaps.
 
     A matrix takes seconds for each group held out: then each mode has processes of its own, which remember what a config is predicted to
     take, and get the rows once.
@@ -82,14 +81,14 @@ def fit(source: Source, every: int = 1) -> Fit:
         dataset.refuse_missing()
     if any(dataset.matrix for dataset in datasets.values()):
         with ThreadPoolExecutor(len(datasets)) as modes:
-            found = list(modes.map(partial(_shared, max(1, (os.cpu_count() or 1) // len(datasets)), every), datasets.values()))
+            found = list(modes.map(partial(_shared, max(1, (os.cpu_count() or 1) // len(datasets))), datasets.values()))
     else:
-        found = [(train(dataset), evaluate(dataset, every=every)) for dataset in datasets.values()]
+        found = [(train(dataset), evaluate(dataset)) for dataset in datasets.values()]
     trees = {mode: tree for mode, (tree, _) in zip(datasets, found, strict=True)}
     return Fit(source, datasets, trees, {mode: evaluation for mode, (_, evaluation) in zip(datasets, found, strict=True)})
 
 
-def _shared(workers: int, every: int, dataset: Dataset) -> tuple[Tree, Evaluation]:
+def _shared(workers: int, dataset: Dataset) -> tuple[Tree, Evaluation]:
     """The tree and the evaluation of one mode, the work shared among so many processes."""
 
     def each(work: Callable[[Any], Any], groups: Iterable[Any]) -> Iterable[Any]:
@@ -98,7 +97,7 @@ def _shared(workers: int, every: int, dataset: Dataset) -> tuple[Tree, Evaluatio
 
     with ProcessPoolExecutor(workers, get_context("spawn"), initializer=die_with_parent) as pool:
         tree = pool.submit(train, dataset)
-        return tree.result(), evaluate(dataset, each=each, every=every)
+        return tree.result(), evaluate(dataset, each=each)
 
 
 def trees_or_reasons(source: Source) -> dict[str, Tree | str]:
