@@ -97,14 +97,15 @@ def _like(shape: Shape, sizes: dict[str, int]) -> Shape | None:
 
 
 class Estimate:
-    """Logarithms of microseconds of any pair, learned from the rows of a dataset."""
+    """Logarithms of microseconds of any pair, learned from the rows of a dataset. It knows nothing where no fused config was measured."""
 
     def __init__(self, dataset: Dataset) -> None:
         self.dataset, self.chip = dataset, Target.parse(dataset.target).chip
         pairs = [(s, c) for s in dataset.shapes for c in sorted(dataset.times_us[s]) if c.variant != "bsp"]
         errors = [math.log(dataset.times_us[s][c]) - self._model(s, c) for s, c in pairs]
         self._forest = ExtraTreesRegressor(TREES, min_samples_leaf=LEAF, max_features=SHARE, random_state=0)
-        self._forest.fit(self._rows(pairs), errors)
+        if pairs:
+            self._forest.fit(self._rows(pairs), errors)
 
     def _model(self, shape: Shape, config: Config) -> float:
         return float(_row(shape, config, self.dataset.mode, self.chip)[-1])

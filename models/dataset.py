@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -319,11 +319,18 @@ def _cover(dataset: Dataset, candidates: Iterable[Config], size: int) -> tuple[C
         raise ValueError(f"a portfolio of {size} is smaller than the {len(chosen)} best BSP forms")
     losses = {config: [dataset.loss(shape, config) for shape in dataset.shapes] for config in candidates}
     best = [dataset.loss(shape, dataset.bsp(shape)) for shape in dataset.shapes]
-    while losses and len(chosen) < size:
+    return tuple(sorted([*chosen, *greedy(losses, best, size - len(chosen))]))
+
+
+def greedy(losses: Mapping[Config, Sequence[float]], best: Sequence[float], most: int) -> list[Config]:
+    """At most so many configs, each the one that lowers the mean over shapes of what is lost the most. `losses`: log regret at each shape;
+    `best`: what is lost there without any of them."""
+    chosen: list[Config] = []
+    while losses and len(chosen) < most:
         gains = {config: sum(max(had - loss, 0.0) for had, loss in zip(best, row, strict=True)) for config, row in losses.items()}
         config = max(gains, key=gains.__getitem__)
-        if gains[config] < SMALLEST_GAIN * len(dataset.shapes):
+        if gains[config] < SMALLEST_GAIN * len(best):
             break
         chosen.append(config)
         best = [min(pair) for pair in zip(best, losses[config], strict=True)]
-    return tuple(sorted(chosen))
+    return chosen

@@ -1,4 +1,7 @@
-"""The tree of a matrix: grown on the measured shapes and on those between them, whose losses are estimated.
+"""The tree of measured rows: grown on the measured shapes and on those between them, whose losses are estimated.
+
+Its configs are those of the matrix, where there is one. Rows of searches alone have most configs at few shapes: of the best of each shape
+those are taken that keep the time lost small everywhere, what was not tried being estimated.
 
 A leaf names a fused config only if a measured shape in it, or nearest to one of it, is faster than BSP with confidence with it, and if its
 shapes are on the mean at least LEAST_SPEEDUP times as fast as BSP with it, by the lower bound where that was measured, elsewhere by the
@@ -19,7 +22,7 @@ from tftune.kernels.distance import OTHER_LAYOUT
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.models.between import Estimate, between
-from tftune.models.dataset import Dataset
+from tftune.models.dataset import MATRIX_SIZE, Dataset, greedy
 from tftune.models.features import names, vector
 from tftune.models.grow import BARRED, Branch, Grower
 from tftune.models.leaves import distinct, make_leaf, measured, round_between
@@ -33,6 +36,8 @@ BETWEEN = 10.0
 TAIL = 0.1
 """Log regret that counts twice: a shape that loses much counts for more than many that lose a little."""
 LEAST_SPEEDUP = 1.02
+NEAR = 1.05
+"""Time over the fastest's up to which a config may stand for a shape where there is no matrix."""
 NEAREST = 3
 """Measured shapes that speak for a config at each shape."""
 FAILED = 0.8
@@ -49,9 +54,23 @@ class Grown:
 
     @cached_property
     def configs(self) -> tuple[Config, ...]:
-        """The strongest forms of BSP, then what was measured on every shape."""
-        forms = sorted({self.dataset.bsp(shape) for shape in self.dataset.shapes})
-        return (*forms, *(config for config in self.dataset.listed if config.variant != "bsp"))
+        """The strongest forms of BSP, then what was measured on every shape, or covers them."""
+        listed = self.dataset.listed or self._cover()
+        return (*self._forms, *(config for config in listed if config.variant != "bsp"))
+
+    @cached_property
+    def _forms(self) -> tuple[Config, ...]:
+        return tuple(sorted({self.dataset.bsp(shape) for shape in self.dataset.shapes}))
+
+    def _cover(self) -> tuple[Config, ...]:
+        """Of the configs that come near the fastest of some shape those that together lose least at all of them."""
+        data, many = self.dataset, len(self._forms)
+        near = {c for shape in data.shapes for c, us in data.times_us[shape].items() if us <= NEAR * data.oracle(shape).us}
+        configs = (*self._forms, *sorted(config for config in near if config.variant != "bsp"))
+        possible = self._possible(data.shapes, configs)
+        lost = self._lost(configs, possible, self._estimate.losses(data.shapes, configs, possible))
+        fused = dict(zip(configs[many:], lost[:, many:].T.tolist(), strict=True))
+        return tuple(sorted(greedy(fused, lost[:, :many].min(axis=1).tolist(), MATRIX_SIZE)))
 
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:
@@ -75,19 +94,27 @@ class Grown:
     @cached_property
     def losses(self) -> np.ndarray:
         """[shapes, configs], weighted."""
-        data, many = self.dataset, len(self.dataset.shapes)
-        guessed = self._guessed
-        known = np.array([[data.loss(shape, config) for config in self.configs] for shape in data.shapes])
-        known = np.where(self._untried, guessed[:many], known)
-        lost = np.concatenate([known, guessed[many:]])
+        many, guessed = len(self.dataset.shapes), self._guessed
+        lost = np.concatenate([self._lost(self.configs, self.possible[:many], guessed[:many]), guessed[many:]])
         lost *= 1 + lost / TAIL
         lost[many:] *= BETWEEN * many / max(len(lost) - many, 1)
         return lost
 
+    def _lost(self, configs: Sequence[Config], possible: np.ndarray, guessed: np.ndarray) -> np.ndarray:
+        """[measured shapes, configs]: known, or guessed for what is possible at a shape that is none of the matrix and was never tried."""
+        data = self.dataset
+        known = np.array([[data.loss(shape, config) for config in configs] for shape in data.shapes])
+        tried = np.array([[config in data.outcomes[shape] for config in configs] for shape in data.shapes])
+        return np.where(possible & ~tried, guessed, known)
+
+    @cached_property
+    def _estimate(self) -> Estimate:
+        return Estimate(self.dataset)
+
     @cached_property
     def _guessed(self) -> np.ndarray:
         """[shapes, configs]: estimated."""
-        return Estimate(self.dataset).losses(self.shapes, self.configs, self.possible)
+        return self._estimate.losses(self.shapes, self.configs, self.possible)
 
     @cached_property
     def gains(self) -> np.ndarray:
@@ -103,14 +130,10 @@ class Grown:
     @cached_property
     def possible(self) -> np.ndarray:
         """[shapes, configs]: what the rules allow."""
-        return np.array([[self.dataset.why_invalid(shape, config) is None for config in self.configs] for shape in self.shapes])
+        return self._possible(self.shapes, self.configs)
 
-    @cached_property
-    def _untried(self) -> np.ndarray:
-        """[measured shapes, configs]: possible, at a shape that is none of the matrix, and never tried there."""
-        data = self.dataset
-        tried = np.array([[config in data.outcomes[shape] for config in self.configs] for shape in data.shapes])
-        return np.asarray(self.possible[: len(tried)] & ~tried)
+    def _possible(self, shapes: Sequence[Shape], configs: Sequence[Config]) -> np.ndarray:
+        return np.array([[self.dataset.why_invalid(shape, config) is None for config in configs] for shape in shapes])
 
     def tree(self, max_depth: int = DEPTH) -> Tree:
         data, many = self.dataset, len(self.dataset.shapes)

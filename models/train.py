@@ -1,4 +1,5 @@
-"""Train the small tree that picks a config: scikit-learn finds the splits on time lost, and our own frozen `Tree` keeps the decision.
+"""Train the small tree that picks a config: of measured rows it is grown (`grown`), of modelled ones scikit-learn finds the splits on time
+lost; our own frozen `Tree` keeps the decision.
 
 Targets are regrets, not labels: near-ties cost nothing, and a config that BSP would replace costs what BSP costs.
 """
@@ -15,12 +16,12 @@ from sklearn.tree import DecisionTreeRegressor
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.models.dataset import Dataset
-from tftune.models.dataset import portfolio as pick
 from tftune.models.features import names, vector
 from tftune.models.grown import Grown
 from tftune.models.leaves import best_bsp, distinct, make_leaf, measured, round_between, total_loss
 from tftune.models.tree import Leaf, Node, Split, Tree, own_leaf, walk
 
+FITTED_DEPTH = 5
 MERGE_LOSS = 0.005
 """Two leaves become one where that costs their shapes less than this in mean log regret: 0.5 % of the time, below what is measurable."""
 
@@ -28,11 +29,12 @@ LEAST_OWN = 1.08
 """Time over the fastest's from which on a shape gets an answer of its own."""
 
 
-def train(dataset: Dataset, *, max_depth: int = 5, min_samples_leaf: int = 1, portfolio: int = 12, seed: int = 0) -> Tree:
-    """The tree over a portfolio of configs. Small leaves are safe, because each must beat BSP with confidence or abstain,
-    neighbours that lose nothing together are merged, and the gap between a fused leaf and an abstaining one is BSP's."""
-    tree = Grown(dataset).tree() if dataset.listed else _fitted(dataset, max_depth, min_samples_leaf, portfolio, seed)
-    return replace(tree, own=own_answers(dataset, tree)) if dataset.bench != "model" else tree
+def train(dataset: Dataset) -> Tree:
+    """The tree over a portfolio of configs, each of whose leaves must beat BSP with confidence or abstain."""
+    if dataset.bench == "model":
+        return _fitted(dataset)
+    tree = Grown(dataset).tree()
+    return replace(tree, own=own_answers(dataset, tree))
 
 
 def own_answers(dataset: Dataset, tree: Tree) -> tuple[tuple[tuple[int | str, ...], Leaf], ...]:
@@ -52,14 +54,16 @@ def own_answers(dataset: Dataset, tree: Tree) -> tuple[tuple[tuple[int | str, ..
     return tuple(found)
 
 
-def _fitted(dataset: Dataset, max_depth: int, min_samples_leaf: int, portfolio: int, seed: int) -> Tree:
-    """Where there is no matrix: the tree that scikit-learn fits to the losses of a portfolio."""
-    configs = pick(dataset, portfolio)
+def _fitted(dataset: Dataset) -> Tree:
+    """Of modelled rows, from which a model that is put right by them has nothing to learn: the tree that scikit-learn fits to the losses
+    of a portfolio. Leaves of one shape are safe, since each must beat BSP by more than the model may err; neighbours that lose nothing
+    together are merged, and the gap between a fused leaf and an abstaining one is BSP's."""
+    configs = dataset.configs
     table = [[dataset.loss(shape, config) for config in configs] for shape in dataset.shapes]
     rows = [dict(zip(names(dataset.op), vector(dataset.op, shape), strict=True)) for shape in dataset.shapes]
     told = distinct(rows)
     points = [[row[name] for name in told] for row in rows]
-    fitted = DecisionTreeRegressor(max_depth=max_depth, min_samples_leaf=min_samples_leaf, random_state=seed).fit(points, table)
+    fitted = DecisionTreeRegressor(max_depth=FITTED_DEPTH, random_state=0).fit(points, table)
     grower = _Grower(dataset, configs, rows, told, fitted.tree_, fitted.decision_path(points).toarray())
     return Tree(dataset.op, dataset.mode, grower.node(0).node, measured(dataset.shapes))
 

@@ -252,7 +252,7 @@ def test_doctor_says_why_an_artifact_does_not_apply(tftune: Tftune, db: Path, tm
         (f"search {OP} --inject hagn=0.1", ["no fault 'hagn'", "hang, crash, wrong, oom, rank_error"]),
         (f"search {OP} --inject hang=x", ["hang=x is no probability"]),
         (f"search {OP} --inject hang=0.9,oom=0.2", ["sum to 1.1", "above 1"]),
-        (f"search {OP} --on replay --target h200x8 --db r.db", ["no measured rows", "tftune trials import"]),
+        (f"search {OP} --on replay --target mi300x8 --db r.db", ["no measured rows", "tftune trials import"]),
         (f"search {OP} --on modell", ["'modell' is not one of 'node', 'model', 'replay'", "tftune search --help"]),
         (f"search {OP} --on model --target h200x8 --db /proc/none/t.db", ["cannot write /proc/none/t.db"]),
         ("serch", ["No such command 'serch'"]),

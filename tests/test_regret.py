@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -13,6 +12,9 @@ import pytest
 from tftune.db.store import write_rows
 from tftune.db.trial import Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.models.dataset import Dataset
+from tftune.models.leaves import best_bsp, make_leaf, measured
+from tftune.models.tree import Tree
 
 SHAPES = tuple(AllGatherGemm(m, n, 8192, 8) for n in (1024, 3584, 7168) for m in (16, 1024))
 Rows = Callable[..., list[Trial]]
@@ -56,10 +58,9 @@ def test_a_bar_that_is_missed_is_named(regret: ModuleType, make_rows: Rows) -> N
     assert "always push does better" in told and "always BSP does better" not in told
 
 
-def bsp_everywhere(dataset: object) -> object:
-    from tftune.models.train import train
-
-    return replace(train(dataset, max_depth=1, portfolio=1), own=())  # type: ignore[arg-type]
+def bsp_everywhere(dataset: Dataset) -> Tree:
+    bsp = best_bsp(dataset, dataset.shapes)
+    return Tree(dataset.op, dataset.mode, make_leaf(dataset, dataset.shapes, (bsp,), bsp), measured(dataset.shapes))
 
 
 def test_without_rows_it_says_so(regret: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,7 @@ from tftune.models import train as training
 from tftune.models.dataset import Dataset, load
 from tftune.models.features import names, vector
 from tftune.models.leaves import distinct, make_leaf, round_between
+from tftune.models.leaves import measured as measured_values
 from tftune.models.packed import pack, unpack
 from tftune.models.train import choose, own_answers, train
 from tftune.models.tree import Leaf, Node, Split, Tree
@@ -117,12 +118,13 @@ def measured(shape: Shape, config: Config, us: tuple[float, ...], bsp_us: tuple[
     return Trial(shape, config, "graph", "h200x8", "node", "run", "code", Measurement(us, bsp_us, 1e-4), "final")
 
 
-def test_the_gap_beside_a_fused_leaf_is_left_to_bsp() -> None:
+@pytest.mark.parametrize(("bench", "fast"), [("node", 80.0), ("model", 60.0)])
+def test_the_gap_beside_a_fused_leaf_is_left_to_bsp(bench: str, fast: float) -> None:
     """Push is faster from M=64 to 1024, and slower on either side."""
     push = SPACE.complete(Config("push", block_m=16, group_m=1, rows_per_flag=16))
     rows = [measured(shape, BSP, (100.0,) * 3) for shape in paper()]
-    rows += [measured(shape, push, (80.0 if 64 <= shape.m <= 1024 else 125.0,) * 3, (100.0,) * 3) for shape in paper()]
-    tree = train(load(rows, OP, "h200x8", "graph", "node"))
+    rows += [measured(shape, push, (fast if 64 <= shape.m <= 1024 else 125.0,) * 3, (100.0,) * 3) for shape in paper()]
+    tree = train(load([replace(row, bench=bench) for row in rows], OP, "h200x8", "graph", bench))
     sides = {shape.m: tree.walk(features(shape))[0].abstains for shape in paper()}
     turns = [(low, high) for low, high in zip(sides, list(sides)[1:], strict=False) if sides[low] != sides[high]]
     assert turns == [(32, 64), (1024, 2048)]
@@ -133,9 +135,12 @@ def test_the_gap_beside_a_fused_leaf_is_left_to_bsp() -> None:
 
 @pytest.mark.parametrize(("bsp_us", "abstains"), [((98.0, 98.0, 98.0), True), ((150.0, 150.0, 150.0), False)])
 def test_an_unsure_speedup_makes_every_leaf_abstain(bsp_us: tuple[float, ...], abstains: bool) -> None:
+    """And a sure one none of those in which measured shapes end."""
     rows = [measured(shape, BSP, (bsp_us[0],)) for shape in paper()[8:]]
     rows += [measured(shape, PUSH, (95.0, 97.0, 99.0), bsp_us) for shape in paper()[8:]]
-    assert {leaf.abstains for leaf in train(load(rows, OP, "h200x8", "graph", "node")).leaves()} == {abstains}
+    tree = train(load(rows, OP, "h200x8", "graph", "node"))
+    assert {tree.walk(features(shape))[0].abstains for shape in paper()[8:]} == {abstains}
+    assert not abstains or {leaf.abstains for leaf in tree.leaves()} == {True}
 
 
 def test_a_measured_shape_is_answered_by_what_was_the_fastest_there() -> None:
@@ -148,8 +153,9 @@ def test_a_measured_shape_is_answered_by_what_was_the_fastest_there() -> None:
     rows += [measured(shape, staged, (us,) * 3, (100.0,) * 3) for shape, us in ((first, 64.0), (second, 77.0), (third, 120.0))]
     rows += [replace(measured(third, SPACE.complete(Config("push", num_stages=2)), (64.0,) * 3, (100.0,) * 3), stage="search")]
     rows += [measured(third, unsure, (60.0,) * 3, (100.0, 59.0, 100.0))]
-    tree = train(load(rows, OP, "h200x8", "graph", "node"), min_samples_leaf=3)
-    assert isinstance(tree.root, Leaf) and tree.root.config == PUSH
+    dataset = load(rows, OP, "h200x8", "graph", "node")
+    tree = Tree(OP, "graph", make_leaf(dataset, dataset.shapes, (BSP, PUSH), PUSH), measured_values(dataset.shapes))
+    tree = replace(tree, own=own_answers(dataset, tree))
     assert [(shape, leaf.config) for shape, leaf in tree.own] == [(first.key[1:], staged)]
     leaf, steps = tree.answer(first.key[1:], features(first))
     assert (leaf.config, leaf.speedup_low, steps) == (staged, 1.5625, ("this very shape was measured",)) and "at least 1.56" in leaf.reason
