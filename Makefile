@@ -6,7 +6,6 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 OP := all_gather_gemm
 SHAPE := m=64,n=3584,k=8192,world=8
-MEASURED := m=64,n=3584,k=8192,world=4
 DB := build/search.db
 ARTIFACT := build/$(OP)__mi300x8.json
 
@@ -23,8 +22,8 @@ search: .venv/.tune ## the main job without a GPU: search, train, export, select
 	$(BIN)/tftune export $(OP) --db $(DB) --target mi300x8 --out $(ARTIFACT)
 	$(BIN)/tftune select $(OP) $(SHAPE) --artifact $(ARTIFACT) --allow-modelled
 	$(BIN)/tftune report --db $(DB) --out build/report
-	@echo "== MEASURED: the same M, K and N of a rank on 4 GPUs, answered by the shipped artifact, trained on times measured on 4x H200."
-	$(BIN)/tftune select $(OP) $(MEASURED) --target h200x4
+	@echo "== MEASURED: the same shape, answered by the shipped artifact, trained on times measured on 8x H200."
+	$(BIN)/tftune select $(OP) $(SHAPE) --target h200x8
 
 test: .venv/.test ## the tests and the guards (layers, packaging, documentation, style)
 	$(BIN)/pytest --durations 12

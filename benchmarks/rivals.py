@@ -3,7 +3,8 @@
 usage: python benchmarks/rivals.py --db node.db --out rivals.jsonl [--world 4] [--seconds 240] [--shapes SET]
        python benchmarks/rivals.py --show rivals.jsonl
 
-Each result is checked against the reference before it is timed, and what the timed calls left is checked again. A rival that fails,
+Each result is checked against the reference before it is timed, and what the timed calls left is checked again. A rival may round once
+for each source, as one does that adds partial products, where a config of ours must round once; its error is in its row. One that fails,
 hangs, cannot be captured or does not take a shape is a row that says so. tftune's choice is the best final row of --db, else what the
 shipped artifact selects. Every row is a line of JSON with all its samples; --show prints the tables of such a file, without a GPU.
 """
@@ -57,7 +58,7 @@ take some 5 s."""
 PROBE_ROUNDS = 5
 """What a candidate runs by itself; of BSP's forms the faster one then goes on."""
 STRIKES = 2
-"""A rival that has ended this many worlds in a mode is not tried there again: a start costs seconds."""
+"""A rival that has ended this many worlds in a mode, with A sharded one way, is not tried there again: a start costs seconds."""
 LEAST_S = 15.0
 """A shape and mode is not begun with less of the budget left."""
 
@@ -102,19 +103,19 @@ class Bench:
     def __init__(self, spec: WorldSpec, until: float, serve: Callable[..., None] = rival_calls.serve) -> None:
         self._world, self._until = World(spec, serve=serve), until
         self._errors: dict[tuple[AllGatherGemm, Config], float] = {}
-        self._strikes: dict[tuple[Config, str], list[Failure]] = defaultdict(list)
+        self._strikes: dict[tuple[Config, str, str], list[Failure]] = defaultdict(list)
 
     def alone(self, shape: AllGatherGemm, config: Config, mode: str) -> Outcome:
         """Check a config, time it by itself for a few rounds, and check what the timed calls left."""
-        before = self._strikes[config, mode]
+        before, roundings = self._strikes[config, mode, shape.shard], shape.world if config.variant in rival_calls.RIVALS else 1
         if len(before) >= STRIKES:
             return Failure(before[-1].kind, f"not tried: it ended {len(before)} worlds in mode {mode}, the last time so: {before[-1].text}")
         try:
             self._ask("prepare", (shape, config), PREPARE_S)
             if (shape, config) not in self._errors:
-                self._errors[shape, config] = self._right(self._ask("check", (shape, config), CHECK_S))
+                self._errors[shape, config] = self._right(self._ask("check", (shape, config), CHECK_S), roundings)
             (samples,) = self._times(shape, [config], mode, PROBE_ROUNDS)
-            self._right(self._ask("verify", (shape,), CHECK_S))
+            self._right(self._ask("verify", (shape,), CHECK_S), roundings)
         except RankError as error:
             return Failure("invalid" if error.name == "NotImplementedError" else "compile", str(error)[:500])
         except Broken as broken:
@@ -133,9 +134,9 @@ class Bench:
         replies = self._ask("time", (shape, list(configs), mode, rounds), TIME_S)
         return [slowest([samples[index] for samples in replies]) for index in range(len(configs))]
 
-    def _right(self, replies: list[tuple[float, float]]) -> float:
+    def _right(self, replies: list[tuple[float, float]], roundings: int) -> float:
         """The largest error over ranks; a wrong result ends the world, since flags may differ between ranks. Raises Broken."""
-        worst, tolerance = max(error for error, _ in replies), replies[0][1]
+        worst, tolerance = max(error for error, _ in replies), roundings * replies[0][1]
         if not worst <= tolerance:
             self.close()
             raise Broken("wrong", f"relative error {worst:.3g} is above {tolerance:.3g}")
@@ -242,12 +243,14 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def results(rows: Sequence[Row], **names: object) -> Iterator[str]:
-    """A RESULT line for each candidate but tftune: the geometric mean of its time over tftune's, the least, and where it has none."""
+    """A RESULT line for each candidate but tftune: the geometric mean of its time over tftune's, the least, its largest relative error, and
+    where it has no time."""
     told = " ".join(f"{name}={value}" for name, value in names.items())
     for name in dict.fromkeys(row.name for row in rows if row.name != "tftune"):
         found = ratios(rows, name)
         failed = sum(isinstance(row.outcome, Failure) for row in rows if row.name == name)
-        times = f"geomean={geomean(found):.3f} least={min(found):.3f} " if found else ""
+        errors = [row.outcome.check_error or 0.0 for row in rows if row.name == name and isinstance(row.outcome, Measurement)]
+        times = f"geomean={geomean(found):.3f} least={min(found):.3f} error={max(errors):.2g} " if found else ""
         yield f"RESULT rivals {told} rival={name} {times}shapes={len(found)} failed={failed}"
 
 

@@ -1,7 +1,7 @@
 """BSP against the winner of each shape, recomputed from committed rows: prints a table and a RESULT line for each mode and set, then
 how near each winner, as measured, comes to the physical limit, as computed (limit.py).
 
-usage: python benchmarks/speedup.py [--target h200x4] [--op all_gather_gemm] [--readme] [ROWS.jsonl ...]
+usage: python benchmarks/speedup.py [--target h200x8] [--op all_gather_gemm] [--readme] [ROWS.jsonl ...]
 
 --readme prints what README.md shows between its markers; a test holds the two together. Files of rows, such as those of earlier kernels in
 db/trials/*/earlier/, take the place of the target's own.
@@ -26,7 +26,7 @@ from tftune.db.trial import Measurement, Trial
 from tftune.kernels.registry import OPS, operation
 from tftune.kernels.shape import Shape
 
-TARGET = "h200x4"
+TARGET = "h200x8"
 """What README.md shows."""
 ROWS = Path(__file__).resolve().parent.parent / "db" / "trials"
 

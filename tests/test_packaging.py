@@ -122,8 +122,8 @@ def bare(built: Path) -> Path:
 SELECT = """
 import sys, tftune
 from tftune import AllGatherGemm
-shape = AllGatherGemm(m=64, n=3584, k=8192, world=4)
-selection = tftune.load(target="h200x4").select(shape, mode="graph")
+shape = AllGatherGemm(m=64, n=3584, k=8192, world=8)
+selection = tftune.load(target="h200x8").select(shape, mode="graph")
 print(selection.config, "|", selection.source, "|", selection.reason)
 print(tftune.select_kernel(shape).config)
 foreign = {name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)

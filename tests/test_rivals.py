@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 import time
@@ -56,9 +57,9 @@ def test_the_table_has_a_time_or_the_kind_of_failure_for_each() -> None:
 
 def test_results_are_geometric_means_over_tftune_in_the_same_rounds() -> None:
     assert list(rivals.results(made_rows(), mode="graph")) == [
-        "RESULT rivals mode=graph rival=bsp geomean=1.061 least=0.750 shapes=2 failed=0",
-        "RESULT rivals mode=graph rival=torch geomean=0.500 least=0.500 shapes=1 failed=1",
-        "RESULT rivals mode=graph rival=iris geomean=4.000 least=2.000 shapes=2 failed=0",
+        "RESULT rivals mode=graph rival=bsp geomean=1.061 least=0.750 error=0.0001 shapes=2 failed=0",
+        "RESULT rivals mode=graph rival=torch geomean=0.500 least=0.500 error=0.0001 shapes=1 failed=1",
+        "RESULT rivals mode=graph rival=iris geomean=4.000 least=2.000 error=0.0001 shapes=2 failed=0",
     ]
     alone = [row for row in made_rows() if row.name == "torch"]
     assert list(rivals.results(alone, mode="graph")) == ["RESULT rivals mode=graph rival=torch shapes=0 failed=1"]
@@ -98,8 +99,8 @@ def test_the_choice_is_the_winner_of_the_database_or_says_what_is_missing(tmp_pa
 
 def test_the_choice_without_a_database_is_the_shipped_artifacts() -> None:
     assert isinstance(rivals.picks(None, Target.parse("h200x2"))(SMALL, "graph"), Config)
-    with pytest.raises(ValueError, match="no artifact of all_gather_gemm is shipped for h200x8"):
-        rivals.picks(None, Target.parse("h200x8"))
+    with pytest.raises(ValueError, match="no artifact of all_gather_gemm is shipped for h200x3"):
+        rivals.picks(None, Target.parse("h200x3"))
 
 
 TINY = AllGatherGemm(7, 40, 66, 2)
@@ -140,6 +141,31 @@ def test_a_rival_that_hangs_alone_or_beside_others_leaves_bsp_and_tftune_measure
     failures = [rows[name] for name in ("hang", "tired")]
     assert [outcome.kind for outcome in failures if isinstance(outcome, Failure)] == ["hang", "hang"]
     assert [outcome.text.startswith("beside the others") for outcome in failures if isinstance(outcome, Failure)] == [False, True]
+
+
+class Answers(rivals.Bench):
+    """Ranks that reply with this error, one rounding being 0.001."""
+
+    def __init__(self, error: float) -> None:
+        super().__init__(WorldSpec(Path(), 2, True, 1 << 20, 0), math.inf)
+        self.error = error
+
+    def _ask(self, method: str, arguments: tuple[object, ...], deadline_s: float) -> list[object]:
+        return {"prepare": [None] * 2, "time": [[[1.0]]] * 2}.get(method, [(self.error, 1e-3), (0.0, 1e-3)])
+
+
+def test_a_rival_may_round_once_for_each_source_and_tftune_once() -> None:
+    outcome = Answers(1.9e-3).alone(TINY, Config("torch"), "eager")
+    assert isinstance(outcome, Measurement) and outcome.check_error == 1.9e-3
+    for error, config in ((2.1e-3, Config("torch")), (1.1e-3, PUSH)):
+        refused = Answers(error).alone(TINY, config, "eager")
+        assert isinstance(refused, Failure) and refused.kind == "wrong"
+
+
+def test_a_rival_given_up_with_a_sharded_one_way_is_tried_the_other_way() -> None:
+    bench, other = Answers(1.0), AllGatherGemm(8, 40, 66, 2, shard="m")
+    found = [bench.alone(shape, Config("torch"), "eager") for shape in (TINY,) * 3 + (other,)]
+    assert ["not tried" in outcome.text for outcome in found if isinstance(outcome, Failure)] == [False, False, True, False]
 
 
 def test_a_rival_that_ends_worlds_is_given_up(bench: rivals.Bench) -> None:

@@ -1,8 +1,8 @@
 """The public face of tftune: which kernel and knobs to run for a shape, from measured times, in about a microsecond.
 
 >>> import tftune
->>> shape = tftune.AllGatherGemm(m=64, n=3584, k=8192, world=4)
->>> selector = tftune.load("all_gather_gemm__h200x4.json")  # doctest: +SKIP
+>>> shape = tftune.AllGatherGemm(m=64, n=3584, k=8192, world=8)
+>>> selector = tftune.load("all_gather_gemm__h200x8.json")  # doctest: +SKIP
 >>> tftune.select_kernel(shape).config                      # doctest: +SKIP
 Config('push', block_m=64, ...)
 

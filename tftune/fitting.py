@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
-from multiprocessing import get_context
 from typing import Any
 
 from tftune.db.target import Target
@@ -17,7 +17,10 @@ from tftune.models.dataset import Dataset, load
 from tftune.models.evaluate import Evaluation, evaluate
 from tftune.models.train import train
 from tftune.models.tree import Tree
-from tftune.tuner.worker import die_with_parent
+from tftune.tuner.processes import Helpers
+
+MANY = 24
+"""Measured shapes from which on the work is shared among processes, which take some seconds to start."""
 
 
 @dataclass(frozen=True)
@@ -73,31 +76,32 @@ def choose(found: Sequence[Source], op: str, target: str | None, bench: str | No
 def fit(source: Source) -> Fit:
     """Train a tree for each mode that the source has, and judge it on shapes held out; raises ValueError for a matrix with gaps.
 
-    A matrix takes seconds for each group held out: then each mode has processes of its own, which remember what a config is predicted to
-    take, and get the rows once.
+    Many measured shapes take seconds for each group held out: then each mode has processes of its own, which remember what a config is
+    predicted to take, and get the rows once.
     """
     datasets = {mode: load(source.trials, source.op, source.target, mode, source.bench) for mode in source.modes}
     for dataset in datasets.values():
         dataset.refuse_missing()
-    if any(dataset.matrix for dataset in datasets.values()):
-        with ThreadPoolExecutor(len(datasets)) as modes:
-            found = list(modes.map(partial(_shared, max(1, (os.cpu_count() or 1) // len(datasets))), datasets.values()))
+    if source.bench != "model" and any(len(dataset.shapes) >= MANY for dataset in datasets.values()):
+        workers = max(1, (os.cpu_count() or 1) // len(datasets))
+        with ThreadPoolExecutor(len(datasets)) as threads, ExitStack() as stack:
+            pools = [stack.enter_context(Helpers(workers)) for _ in datasets]
+            found = list(threads.map(partial(_shared, workers), pools, datasets.values()))
     else:
         found = [(train(dataset), evaluate(dataset)) for dataset in datasets.values()]
     trees = {mode: tree for mode, (tree, _) in zip(datasets, found, strict=True)}
     return Fit(source, datasets, trees, {mode: evaluation for mode, (_, evaluation) in zip(datasets, found, strict=True)})
 
 
-def _shared(workers: int, dataset: Dataset) -> tuple[Tree, Evaluation]:
-    """The tree and the evaluation of one mode, the work shared among so many processes."""
+def _shared(workers: int, pool: Helpers, dataset: Dataset) -> tuple[Tree, Evaluation]:
+    """The tree and the evaluation of one mode, the work shared among the processes of a pool."""
 
     def each(work: Callable[[Any], Any], groups: Iterable[Any]) -> Iterable[Any]:
         groups = list(groups)
         return pool.map(work, groups, chunksize=ceil(len(groups) / workers))
 
-    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=die_with_parent) as pool:
-        tree = pool.submit(train, dataset)
-        return tree.result(), evaluate(dataset, each=each)
+    tree = pool.submit(train, dataset)
+    return tree.result(), evaluate(dataset, each=each)
 
 
 def trees_or_reasons(source: Source) -> dict[str, Tree | str]:

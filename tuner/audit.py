@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import fields, replace
 from itertools import product
-from multiprocessing import get_context
 from typing import Any
 
 from tftune.db.audit import Audit, Resources, family, slim
@@ -21,7 +20,7 @@ from tftune.kernels.registry import Operation, operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config, Space
 from tftune.tuner.feasible import Feasible
-from tftune.tuner.worker import die_with_parent
+from tftune.tuner.processes import Helpers
 
 TILE = ("block_m", "block_n", "block_k", "heads_per_program", "num_warps", "num_stages")
 """The knobs that decide how many registers and how much LDS a kernel needs; a variant has some of them."""
@@ -109,7 +108,7 @@ def compile_and_read(shape: Shape, config: Config, target: Target, arch: str) ->
 
 def audit(wanted: Sequence[tuple[Shape, Config]], target: Target, arch: str, workers: int) -> Iterator[Audit]:
     """The rows of these kernels as they come."""
-    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=die_with_parent) as pool:
+    with Helpers(workers) as pool:
         jobs = [pool.submit(compile_and_read, shape, config, target, arch) for shape, config in wanted]
         for job in as_completed(jobs):
             yield job.result()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
 from typing import Any
 
 from tftune.db.trial import Failure
@@ -16,7 +15,7 @@ from tftune.kernels.compile import gpu_target
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
-from tftune.tuner.worker import die_with_parent
+from tftune.tuner.processes import Helpers
 
 
 class CompilePool:
@@ -25,7 +24,7 @@ class CompilePool:
     def __init__(self, chip: Chip, deadline_s: float, workers: int | None = None) -> None:
         self._chip, self._deadline_s = chip, deadline_s
         self._workers = workers or max(1, (os.cpu_count() or 2) * 3 // 4)
-        self._pool: ProcessPoolExecutor | None = None
+        self._pool: Helpers | None = None
         self._jobs: dict[Any, Future[None]] = {}
 
     def ahead(self, shape: Shape, configs: Iterable[Config]) -> None:
@@ -34,7 +33,7 @@ class CompilePool:
             for number, key in enumerate(self._keys(shape, config)):
                 if key not in self._jobs:
                     if self._pool is None:
-                        self._pool = ProcessPoolExecutor(self._workers, get_context("spawn"), initializer=die_with_parent)
+                        self._pool = Helpers(self._workers)
                     self._jobs[key] = self._pool.submit(compile_one, shape, config, self._chip, number)
 
     def settle(self, timeout_s: float) -> None:
@@ -78,12 +77,9 @@ class CompilePool:
         return [source.key for source in operation(shape.op).module("host").kernel_sources(shape, config, self._chip)]
 
     def close(self) -> None:
-        """End the processes, one that hangs in a compiler included: `shutdown` alone would leave the interpreter waiting for it."""
+        """End the processes, one that hangs in a compiler included."""
         if self._pool is not None:
-            processes = list((self._pool._processes or {}).values())
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            for process in processes:
-                process.kill()
+            self._pool.kill()
         self._pool = None
         self._jobs.clear()
 

@@ -21,6 +21,7 @@ from typing import Any, Self
 
 from tftune.db.trial import Failure
 from tftune.tuner import worker
+from tftune.tuner.processes import deaf_to_ctrl_c
 from tftune.tuner.worker import WorldSpec
 
 GRACE_S = 3.0
@@ -84,7 +85,7 @@ class World:
 
             emulated.prepare(folder, spec.world, spec.payload_bytes)
         context = multiprocessing.get_context("spawn")
-        with _environment(spec):
+        with _environment(spec), deaf_to_ctrl_c():
             for rank in range(spec.world):
                 ours, theirs = context.Pipe()
                 process = context.Process(target=self._serve, args=(theirs, spec, rank), daemon=True)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
-import multiprocessing
 import os
 import pickle
-import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -21,6 +18,7 @@ from tftune.kernels.space import Config
 from tftune.kernels.workspace import Workspace
 from tftune.tuner import clock, faults, selftest
 from tftune.tuner.check import SEEDS, References, relative_error
+from tftune.tuner.processes import die_with_parent
 
 
 @dataclass(frozen=True)
@@ -145,7 +143,6 @@ def main(connection: Connection, spec: WorldSpec, rank: int, make: type[Rank] = 
     """Serve requests until the supervisor closes the pipe. Replies: ("ok", value) or ("error", exception class, text).
     `make`: the class whose methods are the requests."""
     die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the supervisor's to handle
     log = os.open(spec.folder / f"log-{rank}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
@@ -167,11 +164,3 @@ def main(connection: Connection, spec: WorldSpec, rank: int, make: type[Rank] = 
             sys.stderr.flush()
             reply = ("error", type(error).__name__, str(error) or repr(error))
         connection.send_bytes(pickle.dumps(reply))
-
-
-def die_with_parent() -> None:
-    """Ask the kernel to kill this process when its parent dies, kill -9 included (prctl PR_SET_PDEATHSIG = 1)."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-    parent = multiprocessing.parent_process()
-    if parent is not None and not parent.is_alive():  # it died before the kernel was asked
-        os._exit(0)
