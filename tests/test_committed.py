@@ -9,12 +9,14 @@ import pytest
 import speedup
 
 from tftune.db.store import read_rows
+from tftune.db.target import Target
 from tftune.db.trial import Measurement, Trial
 from tftune.fitting import choose, fit, sources
 from tftune.kernels.registry import operation
 from tftune.kernels.source import kernel_hash
 from tftune.models.export import provenance
 from tftune.models.packed import pack
+from tftune.machine import former_rows
 from tftune.models.selector import SHIPPED, Selector, read_artifact
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -85,3 +87,8 @@ def test_the_readme_shows_these_rows() -> None:
     text = (ROOT / "README.md").read_text()
     shown = text.partition("--readme` -->\n")[2].partition("\n<!-- end of speedup -->")[0]
     assert shown == speedup.readme(), "run `python benchmarks/speedup.py --readme` and put what it prints between the markers"
+
+
+def test_a_scout_hears_of_winners_on_more_and_fewer_of_these_gpus() -> None:
+    assert {trial.target for trial in former_rows("all_gather_gemm", Target.parse("h200x8"))} >= {"h200x2", "h200x4", "h200x8"}
+    assert former_rows("all_gather_gemm", Target.parse("mi300x8")) == []

@@ -131,8 +131,9 @@ def stored_or_committed(store: Store | None, op: str) -> list[Trial]:
 
 
 def former_rows(op: str, target: Target) -> list[Trial]:
-    """Every measured row of a target that comes with a checkout, first looks included: of whatever kernels, so only hints."""
-    return _committed(f"{target.name}/**/{op}-*.jsonl")
+    """Every measured row that comes with a checkout, first looks included, of machines with so many or more or fewer of the target's GPUs:
+    of whatever kernels and worlds, so only hints."""
+    return _committed(f"{target.chip.name}x*/**/{op}-*.jsonl")
 
 
 def _committed(pattern: str) -> list[Trial]:
