@@ -10,6 +10,9 @@ from tftune.kernels.space import Config
 from tftune.models.dataset import Dataset
 from tftune.models.tree import Leaf
 
+AS_FAST = 1.005
+"""Times over the least up to which BSP is called the fastest."""
+
 
 def distinct(rows: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
     """The features that order the shapes in different ways; of those that agree, the first, which is the plainest.
@@ -79,23 +82,28 @@ def make_leaf(
         rows=len(shapes) if rows is None else rows,
         worst_regret=round(math.exp(worst), 4),
         speedup_low=None if low is None else round(low, 4),
-        reason=_reason(dataset, shapes, configs, config, low, on),
+        reason=_reason(dataset, shapes, configs, config, low, worst, on),
         kernel_hash=dataset.kernels[config.variant],
     )
 
 
-def _reason(dataset: Dataset, shapes: Sequence[Shape], configs: Sequence[Config], config: Config, low: float | None, on: str) -> str:
+def _reason(
+    dataset: Dataset, shapes: Sequence[Shape], configs: Sequence[Config], config: Config, low: float | None, worst: float, on: str
+) -> str:
+    """`low`: the lower bound of the speed-up, None where the config is BSP. `worst`: the most it loses, in log regret."""
     how = "predicted" if dataset.bench == "model" else "measured"
     if low is not None:
         return f"{config.variant} is {how} to be at least {low:.2f} times as fast as BSP on {on}"
     rivals = {rival: _unguarded_loss(dataset, shapes, rival) for rival in configs if rival.variant != "bsp"}
     rival = min(rivals, key=rivals.__getitem__, default=None)
     if rival is None or rivals[rival] >= total_loss(dataset, shapes, config):
+        if worst > math.log(AS_FAST):
+            return f"no config is {how} to be better than BSP on all of {on}, where BSP takes up to {math.exp(worst):.2f} times the least"
         return f"BSP is {how} to be the fastest on {on}"
-    worst = min(dataset.speedup_low(shape, rival) for shape in shapes)
-    if worst >= 1:
+    sure = min(dataset.speedup_low(shape, rival) for shape in shapes)
+    if sure >= 1:
         return f"{rival.variant} is faster on {on}, but not expected to be on the mean of the shapes between"
-    return f"{rival.variant} may be faster, but the lower bound of its speed-up over BSP is {worst:.2f} on one of {on}: BSP until it is 1"
+    return f"{rival.variant} may be faster, but the lower bound of its speed-up over BSP is {sure:.2f} on one of {on}: BSP until it is 1"
 
 
 def _unguarded_loss(dataset: Dataset, shapes: Sequence[Shape], config: Config) -> float:

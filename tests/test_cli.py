@@ -134,7 +134,7 @@ def test_export_select_and_explain(tftune: Tftune, db: Path) -> None:
     answer = json.loads(tftune(f"select {OP} {LARGE} --artifact a.json --allow-modelled --json").out)
     assert answer["source"] == "modelled" and answer["target"] == "mi300x8"
     text = tftune(f"select {OP} {LARGE} --artifact a.json --allow-modelled").out
-    assert text.startswith(f"{Config.from_dict(answer['config'])}\n") and "\n  modelled, for " in text
+    assert text.startswith(f"{Config.from_dict(answer['config'])}\n") and "\n  from modelled times, for " in text
     why = json.loads(tftune(f"explain {OP} {LARGE} --artifact a.json --allow-modelled --db {db} --json").out)
     splits = isinstance(json.loads(Path("a.json").read_text())["trees"]["graph"]["root"][0], str)
     assert why["config"] == answer["config"] == why["leaf"]["config"] and bool(why["path"]) == splits

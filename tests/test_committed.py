@@ -14,9 +14,9 @@ from tftune.db.trial import Measurement, Trial
 from tftune.fitting import choose, fit, sources
 from tftune.kernels.registry import operation
 from tftune.kernels.source import kernel_hash
+from tftune.machine import former_rows
 from tftune.models.export import provenance
 from tftune.models.packed import pack
-from tftune.machine import former_rows
 from tftune.models.selector import SHIPPED, Selector, read_artifact
 
 ROOT = Path(__file__).resolve().parent.parent

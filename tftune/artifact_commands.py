@@ -29,6 +29,7 @@ def select(
 ) -> None:
     """The config to run for one shape, and whether it rests on measured or modelled times."""
     from tftune.console import print_json
+    from tftune.explain import basis
 
     asked = operation(op).shape.parse(shape)
     selector = _asked(artifact, target, allow_modelled)
@@ -38,7 +39,7 @@ def select(
         answer = {"shape": str(asked), "mode": mode, "target": machine, "config": selection.config.to_dict()}
         return print_json(answer | {"source": selection.source, "reason": selection.reason})
     where = f" on {machine}" if machine else ""
-    print(f"{selection.config}\n  {selection.source}, for {asked} in mode {mode}{where}\n  why: {selection.reason}")
+    print(f"{selection.config}\n  {basis(selection)} {asked} in mode {mode}{where}\n  why: {selection.reason}")
 
 
 def explain(

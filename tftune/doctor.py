@@ -168,7 +168,10 @@ def _rocm(extra: str) -> str:
 def _artifact_sentences(artifacts: list[dict[str, Any]]) -> Iterator[str]:
     if not artifacts:
         yield "artifacts: none is shipped; `tftune export` writes one"
+    verdicts: dict[str, list[dict[str, Any]]] = {}
     for artifact in artifacts:
-        reasons = "; ".join(artifact["why_not"])
-        yield f"artifact {artifact['file']}: " + ("applies here" if artifact["applies"] else f"does not apply here: {reasons}")
-        yield from (f"  warning: {warning}" for warning in artifact["warnings"])
+        verdict = "applies here" if artifact["applies"] else f"does not apply here: {'; '.join(artifact['why_not'])}"
+        verdicts.setdefault(verdict, []).append(artifact)
+    for verdict, alike in verdicts.items():
+        yield f"artifact {', '.join(artifact['file'] for artifact in alike)}: {verdict}"
+        yield from (f"  warning: {artifact['file']}: {warning}" for artifact in alike for warning in artifact["warnings"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,7 @@ class Explanation:
     def sentences(self) -> Iterator[str]:
         """The answer as lines of text, without the table of the nearest shapes."""
         yield f"{self.selection.config}"
-        yield f"  {self.selection.source}, for {self.shape} in mode {self.mode} on {self.target}"
+        yield f"  {basis(self.selection)} {self.shape} in mode {self.mode} on {self.target}"
         yield f"  why: {self.selection.reason}"
         if self.leaf:
             yield "  path: " + (", then ".join(self.path) or "the tree is a single leaf")
@@ -66,17 +66,30 @@ def _origin(artifact: Artifact, shape: Shape, mode: str) -> Iterator[str]:
     found = artifact.document
     versions = ", ".join(f"{name} {version}" for name, version in stamp(found).items() if name in ("driver", "torch", "triton"))
     yield f"artifact: {artifact.path}, digest {artifact.digest[:12]}, {found['rows']:,} rows, {found['created'][:10]}"
-    yield f"holds for: {versions or 'no build'}"
+    yield f"times are of: {versions or 'no build'}"
     modelled = "" if artifact.bench == "node" else ", both as modelled"
     if regret := held_out(found, mode):
-        yield f"held out in mode {mode}: regret {regret:.3f} (geometric mean), 1 being the fastest config known{modelled}"
+        where = _judged(found["held_out"][mode])
+        yield f"held out in mode {mode}: regret {regret:.3f} (geometric mean{where}), 1 being the fastest config known{modelled}"
     if group := found["held_out"].get(mode, {}).get("groups", {}).get(shape.layer):
         yield "held out with all of {}: {:.3f}, at worst {:.3f}".format(shape.layer, *group)
 
 
+def basis(selection: Selection) -> str:
+    """What an answer rests on, before its shape: times of this very shape only where its reason says so."""
+    return "fallback for" if selection.source == "fallback" else f"from {selection.source} times, for"
+
+
+def _judged(report: Mapping[str, Any]) -> str:
+    """At how many of the shapes held out an answer had a time, where some had none."""
+    unknown = report["selector"].get("unknown", 0)
+    return f" of {report['shapes'] - unknown} of {report['shapes']} shapes, the other answers having no time there" if unknown else ""
+
+
 def leaf_text(leaf: Leaf) -> str:
     """What a leaf rests on."""
-    shapes = f"{leaf.rows} training shape{'s' if leaf.rows != 1 else ''}, regret at most {leaf.worst_regret:.2f}"
+    ending = f"{leaf.rows} training shape{'s' if leaf.rows != 1 else ''}" if leaf.rows else "no training shape but those nearby"
+    shapes = f"{ending}, regret at most {leaf.worst_regret:.2f}"
     return shapes + (f", at least {leaf.speedup_low:.2f}x over BSP" if leaf.speedup_low is not None else "")
 
 
