@@ -152,6 +152,11 @@ RIVALS: dict[str, type[Rival]] = {"torch": Torch, "iris": Iris, "iris_buffer": I
 """By name; `Config(name)` stands for it where a config is asked for."""
 
 
+def roundings(shape: AllGatherGemm, name: str) -> int:
+    """How often a candidate may round: torch's operator adds a partial product of each source where A is sharded along K."""
+    return shape.world if name == "torch" and shape.shard == "k" else 1
+
+
 class RivalRank(worker.Rank):
     """A rank of a search that also takes rivals for configs."""
 

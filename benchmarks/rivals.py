@@ -3,8 +3,8 @@
 usage: python benchmarks/rivals.py --db node.db --out rivals.jsonl [--world 4] [--seconds 240] [--shapes SET]
        python benchmarks/rivals.py --show rivals.jsonl
 
-Each result is checked against the reference before it is timed, and what the timed calls left is checked again. A rival may round once
-for each source, as one does that adds partial products, where a config of ours must round once; its error is in its row. One that fails,
+Each result is checked against the reference before it is timed, and what the timed calls left is checked again. torch's operator
+may round once for each source where A is sharded along K, since it adds partial products; all others must round once. A rival that fails,
 hangs, cannot be captured or does not take a shape is a row that says so. tftune's choice is the best final row of --db, else what the
 shipped artifact selects. Every row is a line of JSON with all its samples; --show prints the tables of such a file, without a GPU.
 """
@@ -107,7 +107,7 @@ class Bench:
 
     def alone(self, shape: AllGatherGemm, config: Config, mode: str) -> Outcome:
         """Check a config, time it by itself for a few rounds, and check what the timed calls left."""
-        before, roundings = self._strikes[config, mode, shape.shard], shape.world if config.variant in rival_calls.RIVALS else 1
+        before, roundings = self._strikes[config, mode, shape.shard], rival_calls.roundings(shape, config.variant)
         if len(before) >= STRIKES:
             return Failure(before[-1].kind, f"not tried: it ended {len(before)} worlds in mode {mode}, the last time so: {before[-1].text}")
         try:

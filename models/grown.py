@@ -70,7 +70,7 @@ class Grown:
         possible = self._possible(data.shapes, configs)
         lost = self._lost(configs, possible, self._estimate.losses(data.shapes, configs, possible))
         fused = dict(zip(configs[many:], lost[:, many:].T.tolist(), strict=True))
-        return tuple(sorted(greedy(fused, lost[:, :many].min(axis=1).tolist(), MATRIX_SIZE)))
+        return tuple(sorted(greedy(fused, lost[:, :many].min(axis=1).tolist(), MATRIX_SIZE - many)))
 
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:

@@ -30,7 +30,8 @@ LEAST_OWN = 1.08
 
 
 def train(dataset: Dataset) -> Tree:
-    """The tree over a portfolio of configs, each of whose leaves must beat BSP with confidence or abstain."""
+    """The tree over a portfolio of configs: each leaf loses as little time over its shapes as one config can, and abstains where none is
+    faster than BSP with confidence. Where a measured shape loses by that, it gets an answer of its own."""
     if dataset.bench == "model":
         return _fitted(dataset)
     tree = Grown(dataset).tree()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import speedup
 
-from tftune.db.store import read_rows
+from tftune.db.store import read_rows, write_rows
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Trial
 from tftune.fitting import choose, fit, sources
+from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.registry import operation
 from tftune.kernels.source import kernel_hash
 from tftune.machine import former_rows
@@ -89,6 +91,13 @@ def test_the_readme_shows_these_rows() -> None:
     assert shown == speedup.readme(), "run `python benchmarks/speedup.py --readme` and put what it prints between the markers"
 
 
-def test_a_scout_hears_of_winners_on_more_and_fewer_of_these_gpus() -> None:
-    assert {trial.target for trial in former_rows("all_gather_gemm", Target.parse("h200x8"))} >= {"h200x2", "h200x4", "h200x8"}
-    assert former_rows("all_gather_gemm", Target.parse("mi300x8")) == []
+@pytest.mark.parametrize(("asked", "heard"), [("mi300x4", {"mi300x8"}), ("mi300x8", {"mi300x8"}), ("h200x8", {"h200x2"})])
+def test_a_scout_hears_of_winners_on_more_and_fewer_of_these_gpus(
+    asked: str, heard: set[str], tmp_path: Path, make_rows: Callable[..., list[Trial]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for target in ("mi300x8", "h200x2"):
+        (tmp_path / "trials" / target / "earlier").mkdir(parents=True)
+        rows = make_rows((AllGatherGemm(16, 3584, 8192, 2),), target=target)
+        write_rows(tmp_path / "trials" / target / "earlier" / "all_gather_gemm-1.jsonl", [], rows)
+    monkeypatch.setattr("tftune.db.__file__", str(tmp_path / "__init__.py"))
+    assert {trial.target for trial in former_rows("all_gather_gemm", Target.parse(asked))} == heard

@@ -1,4 +1,4 @@
-"""The tree of a matrix: shapes between, what is estimated there, and that measurements alone speak for a fused leaf."""
+"""The grown tree: shapes between, what is estimated there, and that measurements alone speak for a fused leaf."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.chips import H200
 from tftune.kernels.distance import distance
+from tftune.kernels.space import Config
 from tftune.models import between as between_module
 from tftune.models import grown
 from tftune.models.between import Estimate, between
@@ -86,6 +87,34 @@ def test_what_is_impossible_loses_what_bsp_loses(dataset: Dataset) -> None:
     assert dataset.why_invalid(small, tall) is not None
     losses = Estimate(dataset).losses([small], [dataset.bsp(SHAPES[0]), tall], np.array([[True, False]]))
     assert losses[0, 0] == losses[0, 1]
+
+
+def is_possible(config: Config) -> bool:
+    return all(SPACE.why_invalid(shape, config, H200) is None for shape in SHAPES)
+
+
+def test_searched_rows_alone_are_covered_by_what_is_near_the_fastest_somewhere(make_rows: Rows) -> None:
+    """What was tried at one shape only, and is the fastest there, is looked at everywhere, by estimates; what is slow everywhere is not."""
+    rows = [replace(row, stage="search") for row in make_rows(SHAPES, bench="node")]
+    known = {row.config for row in rows}
+    once, slow = (
+        next(config for config in SPACE.configs(SHAPES[3], H200, (name,)) if config not in known and is_possible(config))
+        for name in ("push", "pull")
+    )
+    bsp_us = {row.shape: row.outcome.samples_us[0] for row in rows if row.config.variant == "bsp"}  # type: ignore[union-attr]
+
+    def tried(shape: AllGatherGemm, config: Config, times: float) -> Trial:
+        like = next(row for row in rows if row.config.variant == config.variant)
+        return replace(like, shape=shape, config=config, outcome=Measurement((times * bsp_us[shape],) * 3, (bsp_us[shape],) * 3, 1e-4))
+
+    searched = load([*rows, tried(SHAPES[3], once, 0.1), *(tried(shape, slow, 2.0) for shape in SHAPES)], OP, "h200x8", "graph", "node")
+    assert not searched.listed
+    made = Grown(searched)
+    assert once in made.configs and slow not in made.configs
+    elsewhere, column = searched.shapes.index(SHAPES[4]), made.configs.index(once)
+    as_bsp = searched.loss(SHAPES[4], searched.bsp(SHAPES[4]))
+    assert made.losses[elsewhere, column] != pytest.approx(as_bsp * (1 + as_bsp / grown.TAIL)), "not what BSP loses: it is possible there"
+    assert train(searched).walk(dict(zip(names(OP), vector(OP, SHAPES[3]), strict=True)))[0].config == once
 
 
 def test_an_estimate_is_higher_the_less_its_trees_agree(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,41 +11,57 @@ from pathlib import Path
 
 import pytest
 
+from tftune.tuner.processes import deaf_to_ctrl_c
+from tftune.tuner.sandbox import World
+from tftune.tuner.worker import WorldSpec
+
 PROGRAM = """
 import os, time
+from concurrent.futures import ThreadPoolExecutor
 from tftune.tuner.processes import Helpers
 
 if __name__ == "__main__":
     try:
-        with Helpers(2) as pool:
+        with ThreadPoolExecutor(1) as threads, Helpers(2) as pool:
             started = [pool.submit(os.getpid) for _ in range(2)]
             print(*([job.result() for job in started] if WAIT else []), flush=True)
-            jobs = [pool.submit(time.sleep, 60) for _ in range(2)]
-            jobs[0].result()
+            work = lambda: [job.result() for job in [pool.submit(time.sleep, 60) for _ in range(2)]]
+            threads.submit(work).result() if THREADS else work()
     except KeyboardInterrupt:
-        print("stopped", *(process for process in (pool._processes or ())), flush=True)
+        print("stopped", flush=True)
 """
 
 
-@pytest.mark.parametrize("wait", [False, True], ids=["while it starts", "while it works"])
-def test_ctrl_c_ends_a_pool_quietly(tmp_path: Path, wait: bool) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM.replace("WAIT", str(wait)))
+@pytest.mark.parametrize(
+    ("wait", "threads"), [(False, False), (True, False), (True, True)], ids=["while it starts", "while it works", "work given by a thread"]
+)
+def test_ctrl_c_ends_a_pool_quietly(tmp_path: Path, wait: bool, threads: bool) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM.replace("WAIT", str(wait)).replace("THREADS", str(threads)))
     command = [sys.executable, str(tmp_path / "program.py")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stdout is not None
         children = [int(pid) for pid in process.stdout.readline().split()]
         os.killpg(process.pid, signal.SIGINT)
         out, errors = process.communicate(timeout=30)
-    assert (process.returncode, out.split()[0], errors) == (0, "stopped", "")
+    assert (process.returncode, out.split(), errors) == (0, ["stopped"], "")
     assert len(children) == 2 * wait
     for child in children:
         with pytest.raises(ProcessLookupError):
             os.kill(child, 0)
 
 
-def test_this_process_hears_it_again_afterwards() -> None:
-    from tftune.tuner.processes import deaf_to_ctrl_c
+def test_ranks_never_hear_ctrl_c() -> None:
+    world = World(WorldSpec(Path(), 2, True, 1 << 16, 0))
+    world.start()
+    try:
+        status = [Path(f"/proc/{rank.pid}/status").read_text() for rank, _ in world._ranks]
+        blocked = [int(re.search(r"SigBlk:\s*(\w+)", text)[1], 16) for text in status]  # type: ignore[index]
+        assert [mask >> signal.SIGINT - 1 & 1 for mask in blocked] == [1, 1]
+    finally:
+        world.kill()
 
+
+def test_this_process_hears_it_again_afterwards() -> None:
     with deaf_to_ctrl_c():
         assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())

@@ -154,17 +154,21 @@ class Answers(rivals.Bench):
         return {"prepare": [None] * 2, "time": [[[1.0]]] * 2}.get(method, [(self.error, 1e-3), (0.0, 1e-3)])
 
 
-def test_a_rival_may_round_once_for_each_source_and_tftune_once() -> None:
+TINY_ROWS = AllGatherGemm(8, 40, 66, 2, shard="m")
+
+
+def test_what_adds_partial_products_may_round_once_for_each_and_all_others_once() -> None:
     outcome = Answers(1.9e-3).alone(TINY, Config("torch"), "eager")
     assert isinstance(outcome, Measurement) and outcome.check_error == 1.9e-3
-    for error, config in ((2.1e-3, Config("torch")), (1.1e-3, PUSH)):
-        refused = Answers(error).alone(TINY, config, "eager")
+    torch, iris = Config("torch"), Config("iris")
+    for shape, error, config in ((TINY, 2.1e-3, torch), (TINY_ROWS, 1.1e-3, torch), (TINY, 1.1e-3, iris), (TINY, 1.1e-3, PUSH)):
+        refused = Answers(error).alone(shape, config, "eager")
         assert isinstance(refused, Failure) and refused.kind == "wrong"
 
 
 def test_a_rival_given_up_with_a_sharded_one_way_is_tried_the_other_way() -> None:
-    bench, other = Answers(1.0), AllGatherGemm(8, 40, 66, 2, shard="m")
-    found = [bench.alone(shape, Config("torch"), "eager") for shape in (TINY,) * 3 + (other,)]
+    bench = Answers(1.0)
+    found = [bench.alone(shape, Config("torch"), "eager") for shape in (TINY,) * 3 + (TINY_ROWS,)]
     assert ["not tried" in outcome.text for outcome in found if isinstance(outcome, Failure)] == [False, False, True, False]
 
 

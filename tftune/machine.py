@@ -131,13 +131,22 @@ def stored_or_committed(store: Store | None, op: str) -> list[Trial]:
 
 
 def former_rows(op: str, target: Target) -> list[Trial]:
-    """Every measured row that comes with a checkout, first looks included, of machines with so many or more or fewer of the target's GPUs:
-    of whatever kernels and worlds, so only hints."""
-    return _committed(f"{target.chip.name}x*/**/{op}-*.jsonl")
+    """Every measured row that comes with a checkout, first looks included, of machines with as many, more or fewer of the target's GPUs: of
+    whatever kernels and worlds, so only hints."""
+    from tftune.db.target import Target
+
+    alike = [folder.name for folder in _trials().iterdir() if folder.is_dir() and Target.parse(folder.name).chip.name == target.chip.name]
+    return [trial for name in sorted(alike) for trial in _committed(f"{name}/**/{op}-*.jsonl")]
 
 
 def _committed(pattern: str) -> list[Trial]:
-    from tftune import db
     from tftune.db.store import read_rows
 
-    return [trial for path in sorted((Path(db.__file__).parent / "trials").glob(pattern)) for trial in read_rows(path)[1]]
+    return [trial for path in sorted(_trials().glob(pattern)) for trial in read_rows(path)[1]]
+
+
+def _trials() -> Path:
+    """Where a checkout has its measured rows."""
+    from tftune import db
+
+    return Path(db.__file__).parent / "trials"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def find(
     op: str, shapes: Sequence[Shape], modes: Sequence[str], bench: Bench, store: Store, progress: Any, options: Mapping[str, Any]
 ) -> list[Line]:
-    """The tuner's search, given the analytic model and, for a scout, the committed rows of the target for its first proposals."""
+    """The tuner's search, given the analytic model and, for a scout, the committed rows of the target's chip for its first proposals."""
     from tftune.machine import former_rows
     from tftune.models.timeline import predict
     from tftune.tuner.search import EFFORTS, search

@@ -13,7 +13,6 @@ from tftune.db.trial import Failure, Measurement, Outcome
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.source import kernel_hash
-from tftune.models.between import between
 from tftune.models.plain import compiled
 from tftune.models.selector import Artifact
 from tftune.models.tree import Leaf, Tree
@@ -27,7 +26,7 @@ BUDGET_S = 45.0
 
 @dataclass(frozen=True)
 class Sample:
-    """A fused leaf, and a shape in the middle of those it answers for: of the measured ones, else of those between them."""
+    """A fused leaf, and a shape in the middle of those it answers for."""
 
     mode: str
     shape: Shape
@@ -102,18 +101,14 @@ def samples(artifact: Artifact, count: int) -> list[Sample]:
 
 
 def _samples(artifact: Artifact, tree: Tree) -> Iterator[Sample]:
-    find, space, known = compiled(tree), operation(artifact.op).space, tuple(grid(tree))
-    ending = [defaultdict[int | None, list[Shape]](list) for _ in range(2)]
-    for shapes, some in zip(ending, (known, between(known)), strict=True):
-        for shape in some:
-            shapes[find(shape)].append(shape)
+    find, space, shapes = compiled(tree), operation(artifact.op).space, defaultdict[int | None, list[Shape]](list)
+    for shape in grid(tree):
+        shapes[find(shape)].append(shape)
     for number, leaf in enumerate(tree.answers()):
         if leaf.abstains or kernel_hash(artifact.op, leaf.config.variant) != leaf.kernel_hash:
             continue
-        for shapes in ending:
-            if fit := [shape for shape in shapes[number] if space.why_invalid(shape, leaf.config, artifact.target.chip) is None]:
-                yield Sample(tree.mode, fit[len(fit) // 2], leaf)
-                break
+        if fit := [shape for shape in shapes[number] if space.why_invalid(shape, leaf.config, artifact.target.chip) is None]:
+            yield Sample(tree.mode, fit[len(fit) // 2], leaf)
 
 
 def check(picked: Sequence[Sample], bench: Bench, clock: Callable[[], float] = time.monotonic) -> list[Check]:

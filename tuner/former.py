@@ -1,4 +1,5 @@
-"""What won near a shape before: rows of earlier kernels say nothing of today's times, but their winners are worth a try."""
+"""What won near a shape before: rows of earlier kernels, or of other worlds, say nothing of today's times here, but their winners are worth
+a try."""
 
 from __future__ import annotations
 

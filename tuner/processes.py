@@ -30,8 +30,9 @@ def deaf_to_ctrl_c() -> Iterator[None]:
     """What this thread starts in here never hears Ctrl-C, which a terminal sends to all of them: not even while it still imports. It
     inherits the blocked signal; this process hears it afterwards."""
     resource_tracker.ensure_running()  # it unblocks the signal where it must be started first
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -365,7 +365,7 @@ class _SearchStage:
                     yield config
 
     def _won_before(self, place: Place) -> list[Config]:
-        """The winners of the nearest rows of earlier kernels, where such rows are given, of the variants searched."""
+        """The winners of the nearest rows of earlier kernels or other worlds, where such rows are given, of the variants searched."""
         return [config for config in self._former.near(*place, NEAREST) if config.variant in self.variants]
 
     def _predicted(self, place: Place) -> list[Config]:

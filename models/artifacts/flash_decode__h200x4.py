@@ -8,22 +8,20 @@ OP = 'flash_decode'
 TARGET = 'h200x4'
 ARCH = 'sm_90'
 MODELLED = False
-SHA256 = '868e75ca95d37e5265ed394f68b84bf40c0b359435b0eec549f6bfcf611356e2'
+SHA256 = '4cde08663d8c23bc6bba7a9f35cc89a0756b3629d03f8452cae4f26875b891ae'
 TRITON = '3.6.0'
 KERNELS = {'persistent_ll': '42aa5c90cd7c', 'persistent': 'a9ad04ef8769', 'fused_heads': '058dfc08b88a', 'fused': '44a4a59f2fbf', 'gather': '57c32de506ea', 'no_wait': '38f8209c41d3'}
 CONFIGS = [
+    {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 1, 'kv_splits': 8, 'num_stages': 2, 'num_warps': 4, 'xcds': 1},
     {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 1, 'kv_splits': 11, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
     {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 2, 'kv_splits': 4, 'num_stages': 2, 'num_warps': 4, 'xcds': 1},
     {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 2, 'kv_splits': 4, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
-    {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 2, 'kv_splits': 8, 'num_stages': 2, 'num_warps': 4, 'xcds': 1},
     {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 4, 'kv_splits': 2, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
     {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 4, 'kv_splits': 4, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
     {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 4, 'kv_splits': 11, 'num_stages': 2, 'num_warps': 4, 'xcds': 1},
     {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 4, 'kv_splits': 11, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
     {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 8, 'kv_splits': 1, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
     {'variant': 'bsp', 'block_n': 64, 'heads_per_program': 8, 'kv_splits': 8, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
-    {'variant': 'bsp', 'block_n': 128, 'heads_per_program': 1, 'kv_splits': 11, 'num_stages': 3, 'num_warps': 4, 'xcds': 1},
-    {'variant': 'bsp', 'block_n': 128, 'heads_per_program': 8, 'kv_splits': 1, 'num_stages': 3, 'num_warps': 4, 'xcds': 1},
     {'variant': 'bsp', 'block_n': 128, 'heads_per_program': 8, 'kv_splits': 2, 'num_stages': 3, 'num_warps': 4, 'xcds': 1},
     {'variant': 'bsp', 'block_n': 128, 'heads_per_program': 8, 'kv_splits': 11, 'num_stages': 3, 'num_warps': 4, 'xcds': 1},
     {'variant': 'fused', 'block_n': 64, 'heads_per_program': 4, 'kv_splits': 2, 'num_stages': 4, 'num_warps': 4, 'xcds': 1},
@@ -74,7 +72,7 @@ CONFIGS = [
     {'variant': 'persistent_ll', 'block_n': 128, 'heads_per_program': 2, 'kv_splits': 4, 'num_stages': 2, 'num_warps': 4, 'programs_per_unit': 2, 'xcds': 1},
     {'variant': 'persistent_ll', 'block_n': 128, 'heads_per_program': 4, 'kv_splits': 11, 'num_stages': 4, 'num_warps': 8, 'programs_per_unit': 1, 'xcds': 1},
 ]
-ANSWERS = {'graph': [(45,), (48,), (57,), (45,), (46,), (49,), (0,), (45,), (57,), (49,), (40,), (49,), (40,), (51,), (46,), (49,), (51,), (40,), (39, 40), (46,), (40,), (0,), (46,), (46,), (0,), (40,), (49,), (57,), (0,), (51,), (39, 40), (39, 40), (40,), (51,), (39, 40), (20,), (40,), (51,), (39, 37), (43,), (40,), (43,), (43,), (38, 39), (40,), (38, 39), (40,), (38, 39), (38, 39), (39,), (38,), (39,), (38,), (20,), (40,), (51,), (6,), (55, 51), (40,), (55,), (0,), (55,), (0,), (55, 51), (0,), (55,), (40,), (20,), (0,), (40,), (46,), (57,), (0,), (0,), (40,), (0,), (45,), (38, 39), (40,), (54,), (40,), (38,), (0,), (40,), (40,), (49,), (40,), (39,), (40,), (39,), (38,), (40,), (38,), (0,), (38,), (4,), (45,), (56,), (59,), (59,), (21,), (31,), (51,), (25,), (25,), (33,), (18,), (34,), (36,), (24,), (12,), (55,), (27,), (27,)], 'eager': [(48,), (45,), (51,), (48,), (46,), (1,), (26,), (48,), (3,), (15,), (26,), (24,), (46,), (0,), (24,), (11,), (24,), (10,), (47,), (41,), (47,), (47,), (57,), (46,), (56,), (56,), (58,), (60,), (28,), (46,), (44,), (50,), (29,), (19,), (2,), (52,), (53,), (15,), (15,), (15,), (22,), (22,), (7,), (42,), (30,), (14,), (51,), (5,), (26,), (25,), (25,), (17,), (27,), (27,), (9,), (32,), (8,), (54,), (23,), (16,), (38,), (24,), (12,), (13,), (35,)]}
+ANSWERS = {'graph': [(43,), (46,), (55,), (43,), (44,), (47,), (1,), (43,), (55,), (47,), (38,), (47,), (38,), (49,), (44,), (47,), (49,), (38,), (37, 38), (44,), (38,), (1,), (44,), (44,), (1,), (38,), (47,), (55,), (1,), (49,), (37, 38), (37, 38), (38,), (49,), (37, 38), (18,), (38,), (49,), (37, 35), (41,), (38,), (41,), (41,), (36, 37), (38,), (36, 37), (38,), (36, 37), (36, 37), (37,), (36,), (37,), (36,), (18,), (38,), (49,), (6,), (53, 49), (38,), (53,), (1,), (53,), (1,), (53, 49), (1,), (53,), (38,), (18,), (1,), (38,), (44,), (55,), (1,), (1,), (38,), (1,), (43,), (36, 37), (38,), (52,), (38,), (36,), (1,), (38,), (38,), (47,), (38,), (37,), (38,), (37,), (36,), (38,), (36,), (1,), (36,), (4,), (43,), (54,), (57,), (57,), (19,), (29,), (49,), (23,), (23,), (31,), (16,), (32,), (34,), (22,), (10,), (53,), (25,), (25,)], 'eager': [(2,), (0,), (45,), (39,), (45,), (45,), (46,), (55,), (44,), (43,), (54,), (54,), (56,), (58,), (26,), (54,), (44,), (42,), (48,), (27,), (17,), (3,), (50,), (51,), (13,), (13,), (13,), (13,), (20,), (20,), (7,), (40,), (28,), (12,), (49,), (5,), (24,), (24,), (24,), (23,), (23,), (15,), (25,), (25,), (9,), (30,), (8,), (52,), (21,), (14,), (36,), (22,), (22,), (22,), (22,), (10,), (11,), (33,)]}
 
 GRAPH_OWN = {
     ('flash_decode', 1, 96, 12, 128, 2048, 4, 'fp16', 'all', 0): 96,
@@ -312,53 +310,62 @@ def graph(s):
     return 95
 
 EAGER_OWN = {
-    ('flash_decode', 1, 64, 8, 128, 2048, 4, 'fp16', 'all', 0): 18,
-    ('flash_decode', 1, 64, 8, 128, 4096, 4, 'fp16', 'all', 0): 19,
-    ('flash_decode', 1, 64, 8, 128, 8192, 4, 'fp16', 'all', 0): 20,
-    ('flash_decode', 1, 64, 8, 128, 16384, 4, 'fp16', 'all', 0): 21,
-    ('flash_decode', 1, 64, 8, 128, 32768, 4, 'fp16', 'all', 0): 22,
-    ('flash_decode', 1, 96, 12, 128, 1024, 4, 'fp16', 'all', 0): 23,
-    ('flash_decode', 1, 96, 12, 128, 4096, 4, 'fp16', 'all', 0): 24,
-    ('flash_decode', 1, 96, 12, 128, 8192, 4, 'fp16', 'all', 0): 25,
-    ('flash_decode', 1, 96, 12, 128, 16384, 4, 'fp16', 'all', 0): 26,
-    ('flash_decode', 1, 96, 12, 128, 32768, 4, 'fp16', 'all', 0): 27,
-    ('flash_decode', 1, 96, 12, 128, 65536, 4, 'fp16', 'all', 0): 28,
-    ('flash_decode', 1, 96, 12, 128, 262144, 4, 'fp16', 'all', 0): 29,
-    ('flash_decode', 4, 64, 8, 128, 2048, 4, 'fp16', 'all', 0): 30,
-    ('flash_decode', 4, 64, 8, 128, 4096, 4, 'fp16', 'all', 0): 31,
-    ('flash_decode', 4, 64, 8, 128, 8192, 4, 'fp16', 'all', 0): 32,
-    ('flash_decode', 4, 64, 8, 128, 16384, 4, 'fp16', 'all', 0): 33,
-    ('flash_decode', 4, 64, 8, 128, 32768, 4, 'fp16', 'all', 0): 34,
-    ('flash_decode', 4, 96, 12, 128, 1024, 4, 'fp16', 'all', 0): 35,
-    ('flash_decode', 4, 96, 12, 128, 2048, 4, 'fp16', 'all', 0): 36,
-    ('flash_decode', 4, 96, 12, 128, 4096, 4, 'fp16', 'all', 0): 37,
-    ('flash_decode', 4, 96, 12, 128, 16384, 4, 'fp16', 'all', 0): 38,
-    ('flash_decode', 4, 96, 12, 128, 32768, 4, 'fp16', 'all', 0): 39,
-    ('flash_decode', 4, 96, 12, 128, 65536, 4, 'fp16', 'all', 0): 40,
-    ('flash_decode', 4, 96, 12, 128, 131072, 4, 'fp16', 'all', 0): 41,
-    ('flash_decode', 4, 96, 12, 128, 262144, 4, 'fp16', 'all', 0): 42,
-    ('flash_decode', 8, 64, 8, 128, 2048, 4, 'fp16', 'all', 0): 43,
-    ('flash_decode', 8, 64, 8, 128, 4096, 4, 'fp16', 'all', 0): 44,
-    ('flash_decode', 8, 64, 8, 128, 8192, 4, 'fp16', 'all', 0): 45,
-    ('flash_decode', 8, 64, 8, 128, 16384, 4, 'fp16', 'all', 0): 46,
-    ('flash_decode', 8, 64, 8, 128, 32768, 4, 'fp16', 'all', 0): 47,
-    ('flash_decode', 8, 96, 12, 128, 2048, 4, 'fp16', 'all', 0): 48,
-    ('flash_decode', 8, 96, 12, 128, 8192, 4, 'fp16', 'all', 0): 49,
-    ('flash_decode', 8, 96, 12, 128, 16384, 4, 'fp16', 'all', 0): 50,
-    ('flash_decode', 8, 96, 12, 128, 32768, 4, 'fp16', 'all', 0): 51,
-    ('flash_decode', 8, 96, 12, 128, 65536, 4, 'fp16', 'all', 0): 52,
-    ('flash_decode', 8, 96, 12, 128, 131072, 4, 'fp16', 'all', 0): 53,
-    ('flash_decode', 8, 96, 12, 128, 262144, 4, 'fp16', 'all', 0): 54,
-    ('flash_decode', 16, 64, 8, 128, 2048, 4, 'fp16', 'all', 0): 55,
-    ('flash_decode', 16, 64, 8, 128, 4096, 4, 'fp16', 'all', 0): 56,
-    ('flash_decode', 16, 64, 8, 128, 8192, 4, 'fp16', 'all', 0): 57,
-    ('flash_decode', 16, 64, 8, 128, 16384, 4, 'fp16', 'all', 0): 58,
-    ('flash_decode', 16, 64, 8, 128, 32768, 4, 'fp16', 'all', 0): 59,
-    ('flash_decode', 16, 96, 12, 128, 1024, 4, 'fp16', 'all', 0): 60,
-    ('flash_decode', 16, 96, 12, 128, 16384, 4, 'fp16', 'all', 0): 61,
-    ('flash_decode', 16, 96, 12, 128, 32768, 4, 'fp16', 'all', 0): 62,
-    ('flash_decode', 16, 96, 12, 128, 65536, 4, 'fp16', 'all', 0): 63,
-    ('flash_decode', 16, 96, 12, 128, 131072, 4, 'fp16', 'all', 0): 64,
+    ('flash_decode', 1, 64, 8, 128, 2048, 4, 'fp16', 'all', 0): 2,
+    ('flash_decode', 1, 64, 8, 128, 4096, 4, 'fp16', 'all', 0): 3,
+    ('flash_decode', 1, 64, 8, 128, 8192, 4, 'fp16', 'all', 0): 4,
+    ('flash_decode', 1, 64, 8, 128, 16384, 4, 'fp16', 'all', 0): 5,
+    ('flash_decode', 1, 64, 8, 128, 32768, 2, 'fp16', 'all', 0): 6,
+    ('flash_decode', 1, 64, 8, 128, 32768, 4, 'fp16', 'all', 0): 7,
+    ('flash_decode', 1, 96, 12, 128, 1024, 4, 'fp16', 'all', 0): 8,
+    ('flash_decode', 1, 96, 12, 128, 2048, 4, 'fp16', 'all', 0): 9,
+    ('flash_decode', 1, 96, 12, 128, 4096, 4, 'fp16', 'all', 0): 10,
+    ('flash_decode', 1, 96, 12, 128, 8192, 4, 'fp16', 'all', 0): 11,
+    ('flash_decode', 1, 96, 12, 128, 16384, 4, 'fp16', 'all', 0): 12,
+    ('flash_decode', 1, 96, 12, 128, 32768, 4, 'fp16', 'all', 0): 13,
+    ('flash_decode', 1, 96, 12, 128, 65536, 4, 'fp16', 'all', 0): 14,
+    ('flash_decode', 1, 96, 12, 128, 131072, 4, 'fp16', 'all', 0): 15,
+    ('flash_decode', 1, 96, 12, 128, 262144, 4, 'fp16', 'all', 0): 16,
+    ('flash_decode', 4, 64, 8, 128, 2048, 4, 'fp16', 'all', 0): 17,
+    ('flash_decode', 4, 64, 8, 128, 4096, 4, 'fp16', 'all', 0): 18,
+    ('flash_decode', 4, 64, 8, 128, 8192, 4, 'fp16', 'all', 0): 19,
+    ('flash_decode', 4, 64, 8, 128, 16384, 4, 'fp16', 'all', 0): 20,
+    ('flash_decode', 4, 64, 8, 128, 32768, 4, 'fp16', 'all', 0): 21,
+    ('flash_decode', 4, 96, 12, 128, 1024, 4, 'fp16', 'all', 0): 22,
+    ('flash_decode', 4, 96, 12, 128, 2048, 4, 'fp16', 'all', 0): 23,
+    ('flash_decode', 4, 96, 12, 128, 4096, 4, 'fp16', 'all', 0): 24,
+    ('flash_decode', 4, 96, 12, 128, 8192, 4, 'fp16', 'all', 0): 25,
+    ('flash_decode', 4, 96, 12, 128, 16384, 4, 'fp16', 'all', 0): 26,
+    ('flash_decode', 4, 96, 12, 128, 32768, 4, 'fp16', 'all', 0): 27,
+    ('flash_decode', 4, 96, 12, 128, 65536, 4, 'fp16', 'all', 0): 28,
+    ('flash_decode', 4, 96, 12, 128, 131072, 4, 'fp16', 'all', 0): 29,
+    ('flash_decode', 4, 96, 12, 128, 262144, 4, 'fp16', 'all', 0): 30,
+    ('flash_decode', 8, 64, 8, 128, 2048, 4, 'fp16', 'all', 0): 31,
+    ('flash_decode', 8, 64, 8, 128, 4096, 4, 'fp16', 'all', 0): 32,
+    ('flash_decode', 8, 64, 8, 128, 8192, 4, 'fp16', 'all', 0): 33,
+    ('flash_decode', 8, 64, 8, 128, 16384, 4, 'fp16', 'all', 0): 34,
+    ('flash_decode', 8, 64, 8, 128, 32768, 4, 'fp16', 'all', 0): 35,
+    ('flash_decode', 8, 96, 12, 128, 1024, 4, 'fp16', 'all', 0): 36,
+    ('flash_decode', 8, 96, 12, 128, 2048, 4, 'fp16', 'all', 0): 37,
+    ('flash_decode', 8, 96, 12, 128, 4096, 4, 'fp16', 'all', 0): 38,
+    ('flash_decode', 8, 96, 12, 128, 8192, 4, 'fp16', 'all', 0): 39,
+    ('flash_decode', 8, 96, 12, 128, 16384, 4, 'fp16', 'all', 0): 40,
+    ('flash_decode', 8, 96, 12, 128, 32768, 4, 'fp16', 'all', 0): 41,
+    ('flash_decode', 8, 96, 12, 128, 65536, 4, 'fp16', 'all', 0): 42,
+    ('flash_decode', 8, 96, 12, 128, 131072, 4, 'fp16', 'all', 0): 43,
+    ('flash_decode', 8, 96, 12, 128, 262144, 4, 'fp16', 'all', 0): 44,
+    ('flash_decode', 16, 64, 8, 128, 2048, 4, 'fp16', 'all', 0): 45,
+    ('flash_decode', 16, 64, 8, 128, 4096, 4, 'fp16', 'all', 0): 46,
+    ('flash_decode', 16, 64, 8, 128, 8192, 4, 'fp16', 'all', 0): 47,
+    ('flash_decode', 16, 64, 8, 128, 16384, 4, 'fp16', 'all', 0): 48,
+    ('flash_decode', 16, 64, 8, 128, 32768, 4, 'fp16', 'all', 0): 49,
+    ('flash_decode', 16, 96, 12, 128, 1024, 4, 'fp16', 'all', 0): 50,
+    ('flash_decode', 16, 96, 12, 128, 2048, 4, 'fp16', 'all', 0): 51,
+    ('flash_decode', 16, 96, 12, 128, 4096, 4, 'fp16', 'all', 0): 52,
+    ('flash_decode', 16, 96, 12, 128, 8192, 4, 'fp16', 'all', 0): 53,
+    ('flash_decode', 16, 96, 12, 128, 16384, 4, 'fp16', 'all', 0): 54,
+    ('flash_decode', 16, 96, 12, 128, 32768, 4, 'fp16', 'all', 0): 55,
+    ('flash_decode', 16, 96, 12, 128, 65536, 4, 'fp16', 'all', 0): 56,
+    ('flash_decode', 16, 96, 12, 128, 131072, 4, 'fp16', 'all', 0): 57,
 }
 
 def eager(s):
@@ -383,41 +390,9 @@ def eager(s):
         return None
     if world not in (2, 4):
         return None
-    if (cache_mb := s.cache_bytes / 2 ** 20) <= 160.0:
-        if cache_mb <= 40.0:
-            if (groups := batch * kv_heads) <= 10.0:
-                return 0
-            if groups <= 40.0:
-                return 1
-            return 2
-        if cache_mb <= 64.0:
-            if (groups := batch * kv_heads) <= 16.0:
-                if q_heads <= 80.0:
-                    return 3
-                return 4
-            if groups <= 90.0:
-                return 5
-            return 6
-        if world <= 2.0:
-            return 7
-        return 8
-    if cache_mb <= 200.0:
-        if kv_len <= 16384.0:
-            if (groups := batch * kv_heads) <= 64.0:
-                return 9
-            if groups <= 128.0:
-                return 10
-            return 11
-        return 12
-    if cache_mb <= 450.0:
-        if (groups := batch * kv_heads) <= 180.0:
-            return 13
-        return 14
-    if kv_len <= 12000.0:
-        if q_heads <= 90.0:
-            return 15
-        return 16
-    return 17
+    if batch <= 1.5:
+        return 0
+    return 1
 
 FIND = {'graph': graph, 'eager': eager}
 
