@@ -65,6 +65,11 @@ PARTS = {
     "portfolio": Part("grid:world={world}", 13, 0, "the configs that cover the grid on every shape of it, after `grid`", ("--portfolio",)),
     "decode": Part("llama3-70b:world={world}", 10, 0.25, "flash_decode for Llama 3 70B, 20 shapes", op="flash_decode"),
     "decode-paper": Part("paper:world={world}", 13, 0.15, "flash_decode as the paper measures it", op="flash_decode"),
+    "decode-matrix": Part(
+        "llama3-70b:world={world};paper:world={world},kv_len=1024+4096+16384+65536",
+        8, 0, "the configs that cover these 36 shapes on every one of them, after `decode` and `decode-paper`", ("--portfolio",),
+        op="flash_decode",
+    ),
     "decode-scaling": Part(
         "batch=1,q_heads=64,kv_heads=8,head_dim=128,kv_len={tokens},world={world}",
         2, 0.5, "flash_decode of one context, for strong scaling: give --world 1 2 4 8", op="flash_decode",
