@@ -34,6 +34,11 @@ class Rival:
         self.results: dict[int, torch.Tensor] = {}
         """Such results, the last for each address of c."""
 
+    @staticmethod
+    def roundings(shape: AllGatherGemm) -> int:
+        """How often it may round what it computes."""
+        return 1
+
     def stage(self, operands: Sequence[tuple[Any, ...]]) -> None:
         """Prepare for these operands, A being the first of each; collective."""
         raise NotImplementedError(f"{type(self).__name__} does not say how it is staged")
@@ -67,6 +72,11 @@ class Torch(Rival):
         from torch.distributed import _symmetric_memory
 
         self._symmetric, self._group = _symmetric_memory, dist.group.WORLD.group_name
+
+    @staticmethod
+    def roundings(shape: AllGatherGemm) -> int:
+        """With A sharded along K it adds the product of each source to C in place (`out.addmm_`)."""
+        return shape.world if shape.shard == "k" else 1
 
     def stage(self, operands: Sequence[tuple[Any, ...]]) -> None:
         self._symmetric.enable_symm_mem_for_group(self._group)
@@ -150,11 +160,6 @@ class IrisBuffer(Iris):
 
 RIVALS: dict[str, type[Rival]] = {"torch": Torch, "iris": Iris, "iris_buffer": IrisBuffer}
 """By name; `Config(name)` stands for it where a config is asked for."""
-
-
-def roundings(shape: AllGatherGemm, name: str) -> int:
-    """How often a candidate may round: torch's operator adds a partial product of each source where A is sharded along K."""
-    return shape.world if name == "torch" and shape.shard == "k" else 1
 
 
 class RivalRank(worker.Rank):

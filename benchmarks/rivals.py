@@ -107,7 +107,8 @@ class Bench:
 
     def alone(self, shape: AllGatherGemm, config: Config, mode: str) -> Outcome:
         """Check a config, time it by itself for a few rounds, and check what the timed calls left."""
-        before, roundings = self._strikes[config, mode, shape.shard], rival_calls.roundings(shape, config.variant)
+        before, rival = self._strikes[config, mode, shape.shard], rival_calls.RIVALS.get(config.variant)
+        roundings = rival.roundings(shape) if rival else 1
         if len(before) >= STRIKES:
             return Failure(before[-1].kind, f"not tried: it ended {len(before)} worlds in mode {mode}, the last time so: {before[-1].text}")
         try:
