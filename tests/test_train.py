@@ -135,10 +135,12 @@ def test_the_gap_beside_a_fused_leaf_is_left_to_bsp(bench: str, fast: float) -> 
 
 @pytest.mark.parametrize(("bsp_us", "abstains"), [((98.0, 98.0, 98.0), True), ((150.0, 150.0, 150.0), False)])
 def test_an_unsure_speedup_makes_every_leaf_abstain(bsp_us: tuple[float, ...], abstains: bool) -> None:
-    """And a sure one none of those in which measured shapes end."""
+    """And a sure one none of them; of a grown tree, none of those in which measured shapes end."""
     rows = [measured(shape, BSP, (bsp_us[0],)) for shape in paper()[8:]]
     rows += [measured(shape, PUSH, (95.0, 97.0, 99.0), bsp_us) for shape in paper()[8:]]
-    tree = train(load(rows, OP, "h200x8", "graph", "node"))
+    dataset = load(rows, OP, "h200x8", "graph", "node")
+    assert {leaf.abstains for leaf in training._fitted(dataset).leaves()} == {abstains}
+    tree = train(dataset)
     assert {tree.walk(features(shape))[0].abstains for shape in paper()[8:]} == {abstains}
     assert not abstains or {leaf.abstains for leaf in tree.leaves()} == {True}
 
@@ -155,7 +157,8 @@ def test_a_measured_shape_is_answered_by_what_was_the_fastest_there() -> None:
     rows += [measured(third, unsure, (60.0,) * 3, (100.0, 59.0, 100.0))]
     dataset = load(rows, OP, "h200x8", "graph", "node")
     tree = Tree(OP, "graph", make_leaf(dataset, dataset.shapes, (BSP, PUSH), PUSH), measured_values(dataset.shapes))
-    tree = replace(tree, own=own_answers(dataset, tree))
+    tree, trained = replace(tree, own=own_answers(dataset, tree)), train(dataset)
+    assert trained.own == own_answers(dataset, trained), "a trained tree has them"
     assert [(shape, leaf.config) for shape, leaf in tree.own] == [(first.key[1:], staged)]
     leaf, steps = tree.answer(first.key[1:], features(first))
     assert (leaf.config, leaf.speedup_low, steps) == (staged, 1.5625, ("this very shape was measured",)) and "at least 1.56" in leaf.reason

@@ -17,6 +17,7 @@ from tftune.diff import diff
 from tftune.kernels.all_gather_gemm import paper
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
+from tftune.models import train as training
 from tftune.models.dataset import load
 from tftune.models.export import export, provenance
 from tftune.models.selector import Selector, read_artifact
@@ -31,7 +32,7 @@ BUILD = {"driver": "580.1", "torch": "2.11.0", "triton": "3.6.0"}
 def made(make_rows: Callable[..., list[Trial]], tmp_path_factory: pytest.TempPathFactory) -> Path:
     datasets = {mode: load(make_rows(paper(), mode, bench="node"), OP, "h200x8", mode, "node") for mode in ("graph", "eager")}
     path = tmp_path_factory.mktemp("verify") / f"{OP}__h200x8.json"
-    return export({mode: train(data) for mode, data in datasets.items()}, path, provenance(datasets, {}, BUILD))
+    return export({mode: training._fitted(data) for mode, data in datasets.items()}, path, provenance(datasets, {}, BUILD))
 
 
 class Fake:
@@ -59,8 +60,18 @@ def test_samples_are_leaves_of_both_modes_with_a_shape_that_ends_there(made: Pat
     for sample in picked:
         found = selector.select(sample.shape, sample.mode)
         assert found.config == sample.leaf.config and found.config.variant != "bsp"
+    fused = [leaf for tree in artifact.trees.values() for leaf in tree.leaves() if not leaf.abstains]
+    assert {sample.leaf for sample in samples(artifact, 99)} == set(fused)
+
+
+def test_leaves_that_answer_between_measured_shapes_alone_are_not_sampled(tmp_path: Path, make_rows: Callable[..., list[Trial]]) -> None:
+    """What was never measured cannot have changed."""
+    datasets = {mode: load(make_rows(paper(), mode, bench="node"), OP, "h200x8", mode, "node") for mode in ("graph", "eager")}
+    file = export({mode: train(data) for mode, data in datasets.items()}, tmp_path / "grown.json", provenance(datasets, {}, BUILD))
+    artifact = read_artifact(file)
+    selector, fused = Selector(artifact), {leaf for tree in artifact.trees.values() for leaf in tree.leaves() if not leaf.abstains}
     ending = {selector.leaf(shape, mode) for mode, tree in artifact.trees.items() for shape in grid(tree)}
-    assert {sample.leaf for sample in samples(artifact, 99)} == {leaf for leaf in ending if leaf is not None and not leaf.abstains}
+    assert {sample.leaf for sample in samples(artifact, 99)} == fused & ending != fused
 
 
 def test_leaves_of_changed_kernels_cannot_be_verified(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
