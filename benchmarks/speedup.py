@@ -1,10 +1,11 @@
 """BSP against the winner of each shape, recomputed from committed rows: prints a table and a RESULT line for each mode and set, then
 how near each winner, as measured, comes to the physical limit, as computed (limit.py).
 
-usage: python benchmarks/speedup.py [--target h200x8] [--op all_gather_gemm] [--readme] [ROWS.jsonl ...]
+usage: python benchmarks/speedup.py [--target h200x8] [--op all_gather_gemm] [--chip CHIP.json] [--readme] [ROWS.jsonl ...]
 
---readme prints what README.md shows between its markers; a test holds the two together. Files of rows, such as those of earlier kernels in
-db/trials/*/earlier/, take the place of the target's own.
+--readme prints what README.md shows between its markers; a test holds the two together. --chip takes the limit's rates from a machine's own
+calibration, such as those in db/calibrations/. Files of rows, such as those of earlier kernels in db/trials/*/earlier/, take the place of
+the target's own.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from statistics import median
 
 import limit
 
+from tftune.db.chip_file import calibrated
 from tftune.db.store import read_rows
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Trial
@@ -156,13 +158,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", default=TARGET)
     parser.add_argument("--op", default="all_gather_gemm", choices=OPS)
+    parser.add_argument("--chip", type=Path, help="the machine's constants, from `tftune calibrate`")
     parser.add_argument("--readme", action="store_true", help="only what README.md shows")
     parser.add_argument("rows", nargs="*", type=Path, metavar="ROWS.jsonl", help="files of rows; default: the target's committed ones")
     options = parser.parse_args()
     if options.readme:
         print(readme(options.target))
         return
-    chip = Target.parse(options.target).chip
+    target = Target.parse(options.target)
+    chip, rates = (calibrated(target, options.chip).chip, "calibrated") if options.chip else (target.chip, "usual")
     committed = read(options.target, options.op, options.rows)
     if not committed:
         where = ", ".join(map(str, options.rows)) or ROWS
@@ -177,7 +181,7 @@ def main() -> None:
                 print("\n".join(table(rows)))
                 print(result(rows, op=options.op, target=options.target, mode=mode, **names))
                 shares = limit.shares(((row.shape, row.median_us(row.winner.config.variant)) for row in rows), chip)
-                print(f"\nwhat the rates of {chip.name} allow, computed, and the winner, measured; microseconds\n")
+                print(f"\nwhat the {rates} rates of {chip.name} allow, computed, and the winner, measured; microseconds\n")
                 print("\n".join(limit.table(shares)))
                 print(limit.result(shares, op=options.op, target=options.target, mode=mode, **names))
     print("\n" + "\n".join(sets(options.target, options.op, committed)))

@@ -7,7 +7,7 @@ one for both.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -48,6 +48,8 @@ class Grower:
     max_depth: int
     least_gain: float
     """What a split must save, in the unit of `losses`."""
+    _known: dict[bytes, float] = field(default_factory=dict)
+    """What a part loses, split once at most: splits of several features make the same parts."""
 
     def grow(self) -> Branch:
         return self._branch(np.arange(len(self.losses)), self.max_depth)[0]
@@ -74,14 +76,21 @@ class Grower:
         return min(cuts, key=lambda cut: sum(self._split_once(part) for part in self._parts(rows, cut)), default=None)
 
     def _split_once(self, rows: np.ndarray) -> float:
-        alone = float(self.losses[rows].sum(axis=0).min())
-        return min([alone, *(cut.cost for cut in self._cuts(rows, 1))])
+        part = rows.tobytes()
+        if part not in self._known:
+            alone = float(self.losses[rows].sum(axis=0).min())
+            self._known[part] = min([alone, *(cut.cost for cut in self._cuts(rows, 1))])
+        return self._known[part]
 
     def _cuts(self, rows: np.ndarray, limit: int) -> Iterator[Cut]:
-        """Of each feature the splits that lose least, at most so many."""
+        """Of each feature the splits that lose least, at most so many. Features that rank these rows alike are summed once."""
         order = rows[np.argsort(self.points[rows], axis=0, kind="stable").T]
-        values, sums = self.points.T[np.arange(len(order))[:, None], order], np.cumsum(self.losses[order], axis=1)
+        values = self.points.T[np.arange(len(order))[:, None], order]
+        ranks = [ranked.tobytes() for ranked in order]
+        kept = sorted({ranks.index(rank) for rank in ranks})
+        sums = np.cumsum(self.losses[order[kept]], axis=1)
         costs = sums[:, :-1].min(axis=2) + (sums[:, -1:] - sums[:, :-1]).min(axis=2)
+        costs = costs[[kept.index(ranks.index(rank)) for rank in ranks]]
         costs[values[:, :-1] >= values[:, 1:]] = np.inf
         for feature, places in enumerate(np.argsort(costs, axis=1, kind="stable")[:, :limit].tolist()):
             for place in places:
