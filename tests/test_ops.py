@@ -10,6 +10,7 @@ import pytest
 import tftune
 from tftune.kernels import emulated
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.space import Config
 from tftune.kernels.workspace import Workspace
 from tftune.models.selector import Selection
@@ -89,6 +90,40 @@ def test_torch_compile_sees_one_operator_and_no_graph_break(artifact: Path) -> N
         assert len(errors) == 3 and max(errors) < 1
 
 
+def traced_decode(workspace: Workspace, variant: str) -> list[float]:
+    """Errors, in tolerances, of a layer that decodes and was traced whole: contiguous and paged, both outputs, with and without `out`."""
+    import torch
+
+    import tftune
+    from tftune import ops
+    from tftune.kernels.flash_decode import reference
+    from tftune.tuner.check import relative_error
+
+    tftune.select_kernel = lambda shape, mode: Selection(Config(variant, kv_splits=2, block_n=32), "fallback", "as told")  # type: ignore[assignment]
+    errors = []
+    for output, page in (("all", 0), ("heads", 16)):
+        shape = FlashDecode(2, 4, 2, 64, 64, 2, output=output, page_size=page)
+        *operands, table = reference.make_inputs(shape, workspace.rank, reference.RAGGED_SEED)
+        exact = reference.reference(shape, *operands, table, workspace.group)
+        pages = table if page else None
+
+        def layer(q: Any, k: Any, v: Any, lengths: Any, out: Any, pages: Any = pages, output: str = output) -> Any:
+            return ops.flash_decode(q * 1, k, v, lengths, workspace, table=pages, output=output, out=out) * 1
+
+        compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+        for out in (None, reference.make_output(shape).fill_(torch.nan)):
+            errors.append(relative_error(compiled(*operands, out), exact) / reference.tolerance(shape))
+            assert out is None or relative_error(out, exact) <= reference.tolerance(shape)
+        torch.library.opcheck(ops.traced_flash_decode, (*operands, workspace.handle, pages, output, "graph"))
+    return errors
+
+
+@pytest.mark.parametrize("variant", ["bsp", "fused"])
+def test_torch_compile_sees_one_operator_of_flash_decode_too(variant: str) -> None:
+    for errors in emulated.run(2, traced_decode, variant):
+        assert len(errors) == 4 and max(errors) < 1
+
+
 def test_a_plan_is_made_once_and_not_kept_when_the_selection_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
@@ -133,6 +168,35 @@ def test_of_many_shapes_the_oldest_eager_plans_go_and_those_of_graphs_stay(monke
     assert sum(key[-1] == "eager" for key in workspace.plans) == ops.EAGER_PLANS
 
 
+def test_a_decode_that_ran_before_makes_no_plan_and_is_still_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from tftune import ops
+    from tftune.kernels.flash_decode import host
+    from tftune.models.selector import Selector
+
+    made, seen = list[FlashDecode](), list[Any]()
+    monkeypatch.setattr(host, "prepare", lambda shape, config, workspace: made.append(shape) or (lambda *call: seen.append(call)))
+    monkeypatch.setattr(tftune, "_default", Selector())
+    workspace = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    q, k, lengths = torch.zeros(2, 4, 64).half(), torch.zeros(2, 32, 2, 64).half(), torch.zeros(2, dtype=torch.int32)
+    pages, table = torch.zeros(4, 16, 2, 64).half(), torch.zeros(2, 2, dtype=torch.int32)
+    for _ in range(2):
+        for mode, output in (("graph", "all"), ("eager", "all"), ("graph", "heads")):
+            assert ops.flash_decode(q, k, k, lengths, workspace, mode=mode, output=output).shape == (2, 4 if output == "all" else 2, 64)
+        ops.flash_decode(q, pages, pages, lengths, workspace, table=table)
+    assert [(shape.output, shape.page_size) for shape in made] == [("all", 0), ("all", 0), ("heads", 0), ("all", 16)] and len(seen) == 8
+    for bad, sentence in (
+        ((q, k.bfloat16(), k, lengths), "k is torch.bfloat16"), ((q, k, k, lengths.long()), "lengths is torch.int64"),
+        ((q.mT.contiguous().mT, k, k, lengths), "q must be contiguous"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=sentence):
+            ops.flash_decode(*bad, workspace)
+    with pytest.raises(ValueError, match=r"out is \[2, 4, 32\] but must be \[2, 4, 64\]"):
+        ops.flash_decode(q, k, k, lengths, workspace, out=torch.zeros(2, 4, 32).half())
+    assert len(seen) == 8
+
+
 def test_a_handle_names_a_workspace_as_long_as_it_lives() -> None:
     import torch
 
@@ -154,7 +218,7 @@ def test_a_shape_that_ran_before_is_still_checked() -> None:
     workspace = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
     a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
     seen: list[Any] = []
-    workspace.plans[tftune._default, a.shape, b.shape, a.dtype, "k", "kn", "graph"] = (lambda *call: seen.append(call)), 4, 8
+    workspace.plans[tftune._default, a.shape, b.shape, a.dtype, "k", "kn", "graph"] = (lambda *call: seen.append(call)), (4, 8)
     c = ops.all_gather_gemm(a, b, workspace)
     assert c.shape == (4, 8) and len(seen) == 1 and host.placed_well(a, b, workspace)
     crooked, shifted = torch.zeros(8, 4, dtype=torch.float16).t(), torch.zeros(33, dtype=torch.float16)[1:].view(4, 8)

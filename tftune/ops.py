@@ -1,16 +1,19 @@
 """The operations as a layer calls them: what is selected for this shape runs, on every rank alike. For inference: there is no backward.
 
-Called eagerly it is a plain function, as its host time counts; traced by torch.compile it is one operator, `tftune::all_gather_gemm`,
-which a graph holds as it holds a matmul.
+Called eagerly it is a plain function, as its host time counts; traced by torch.compile it is one operator, `tftune::all_gather_gemm` or
+`tftune::flash_decode`, which a graph holds as it holds a matmul.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 
 import tftune
 from tftune.kernels.all_gather_gemm import host
 from tftune.kernels.flash_decode import host as decode_host
+from tftune.kernels.shape import Shape
 from tftune.kernels.workspace import Workspace
 
 EAGER_PLANS = 64
@@ -42,14 +45,20 @@ def all_gather_gemm(
     known = workspace.plans.get(key)
     if known is None or not host.placed_well(a, b, workspace):
         shape = host.shape_of(a, b, workspace, shard, b_layout)
-        config = tftune.select_kernel(shape, mode).config  # loads, where nothing is loaded
-        known = host.prepare(shape, config, workspace), shape.m, shape.n
-        _make_room(workspace)
+        known = _prepared(host, shape, key, workspace), (shape.m, shape.n)
         workspace.plans[tftune._default, *key[1:]] = known
-    plan, m, n = known
-    c = a.new_empty(m, n) if out is None else host.check_out(out, (m, n), a)
+    plan, size = known
+    c = a.new_empty(size) if out is None else host.check_out(out, size, a)
     plan(a, b, c)
     return c
+
+
+def _prepared(host: Any, shape: Shape, key: tuple[Any, ...], workspace: Workspace) -> Any:
+    """A plan of what is selected for the shape, which `key` names, its last word being the mode. Selecting loads, where nothing is loaded:
+    the key's first word may be another one afterwards."""
+    plan = host.prepare(shape, tftune.select_kernel(shape, key[-1]).config, workspace)
+    _make_room(workspace)
+    return plan
 
 
 def _make_room(workspace: Workspace) -> None:
@@ -86,7 +95,49 @@ def flash_decode(
 ) -> torch.Tensor:
     """Attention of one token of each sequence over all ranks' parts of its cache, by the config that `select_kernel` names for this shape.
 
-    Operands as in the operation's host; `mode` and `tftune.bind` as above. Raises ValueError where operands do not fit."""
-    shape = decode_host.shape_of(q, k, v, lengths, table, workspace, output)
-    config = tftune.select_kernel(shape, mode).config
-    return decode_host.flash_decode(q, k, v, lengths, workspace, config, table=table, output=output, out=out)
+    Operands as in the operation's host; `mode`, the first call, `tftune.bind` and torch.compile as above. Raises ValueError where operands
+    do not fit."""
+    if torch.compiler.is_compiling():
+        result = traced_flash_decode(q, k, v, lengths, workspace.handle, table, output, mode)
+        return result if out is None else out.copy_(result)
+    words = (lengths.shape, lengths.dtype) if table is None else (lengths.shape, lengths.dtype, table.shape, table.dtype)
+    key = (tftune._default, q.shape, k.shape, v.shape, words, q.dtype, output, mode)
+    known = workspace.plans.get(key)
+    if known is None or not decode_host.placed_well(q, k, v, lengths, table, workspace):
+        shape = decode_host.shape_of(q, k, v, lengths, table, workspace, output)
+        known = _prepared(decode_host, shape, key, workspace), (shape.batch, shape.own_heads, shape.head_dim)
+        workspace.plans[tftune._default, *key[1:]] = known
+    plan, size = known
+    result = q.new_empty(size) if out is None else decode_host.check_out(out, size, q)
+    plan(q, k, v, lengths, lengths if table is None else table, result)
+    return result
+
+
+@torch.library.custom_op("tftune::flash_decode", mutates_args=())
+def traced_flash_decode(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    lengths: torch.Tensor,
+    workspace: str,
+    table: torch.Tensor | None,
+    output: str,
+    mode: str,
+) -> torch.Tensor:
+    """The same as an operator: `workspace` is the handle of one, and the result is new."""
+    return flash_decode(q, k, v, lengths, Workspace.of(workspace), table=table, output=output, mode=mode)
+
+
+@traced_flash_decode.register_fake
+def _(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    lengths: torch.Tensor,
+    workspace: str,
+    table: torch.Tensor | None,
+    output: str,
+    mode: str,
+) -> torch.Tensor:
+    ranks = Workspace.of(workspace).world if output == "heads" else 1
+    return q.new_empty(q.shape[0], q.shape[1] // ranks, q.shape[2])

@@ -59,10 +59,27 @@ def flash_decode(
     plan = workspace.plans.get((shape, config))
     if plan is None:
         plan = workspace.plans[shape, config] = prepare(shape, config, workspace)
-    result = q.new_empty(shape.batch, shape.own_heads, shape.head_dim) if out is None else out
-    _check_operand("out", result, (shape.batch, shape.own_heads, shape.head_dim), q.dtype, q.device)
+    size = shape.batch, shape.own_heads, shape.head_dim
+    result = q.new_empty(size) if out is None else check_out(out, size, q)
     plan(q, k, v, lengths, lengths if table is None else table, result)
     return result
+
+
+def check_out(out: torch.Tensor, size: tuple[int, int, int], q: torch.Tensor) -> torch.Tensor:
+    """`out`, if a result of this size can be written there; raises ValueError naming what does not fit."""
+    _check_operand("out", out, size, q.dtype, q.device)
+    return out
+
+
+def placed_well(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor, table: torch.Tensor | None, workspace: Workspace
+) -> bool:
+    """Whether operands of sizes and integers that ran before can be launched as they are; where not, `shape_of` says what is wrong."""
+    ordinal = workspace.ordinal
+    return k.dtype is q.dtype is v.dtype and all(
+        tensor.is_contiguous() and tensor.data_ptr() & 15 == 0 and tensor.get_device() == ordinal
+        for tensor in ((q, k, v, lengths) if table is None else (q, k, v, lengths, table))
+    )
 
 
 def shape_of(
