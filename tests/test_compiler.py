@@ -85,3 +85,32 @@ def test_a_compiler_that_dies_is_blamed_on_the_config_that_kills_it_alone(monkey
     failure = pool.failure(SHAPE, fatal)
     assert isinstance(failure, Failure) and "died" in failure.text
     pool.close()
+
+
+def test_a_compiler_that_died_unasked_leaves_the_next_configs_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "compile_one", stand_ins.compiler)
+    pool = CompilePool(H200, 30.0, workers=1)
+    fatal, harmless, other = variant_of(PUSH, num_stages=3), variant_of(PUSH, num_stages=4), variant_of(PUSH, num_stages=5)
+    pool.ahead(SHAPE, [fatal])
+    pool.settle(30.0)
+    pool.ahead(SHAPE, [other])
+    pool.settle(30.0)
+    assert pool.failure(SHAPE, harmless) is None and pool.failure(SHAPE, other) is None
+    pool.ahead(SHAPE, [fatal])
+    pool.settle(30.0)
+    assert pool.failure(SHAPE, harmless) is None
+    pool.close()
+
+
+def test_who_waits_behind_a_compiler_that_hangs_is_not_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One worker, and a pool that calls the next job running before anybody has taken it."""
+    monkeypatch.setattr(compiler, "compile_one", stand_ins.compiler)
+    pool = CompilePool(H200, 1.0, workers=1)
+    hanging, harmless = variant_of(PUSH, num_stages=2), variant_of(PUSH, num_stages=4)
+    pool.ahead(SHAPE, [hanging, harmless])
+    assert pool.failure(SHAPE, harmless) is None
+    began = time.monotonic()
+    failure = pool.failure(SHAPE, hanging)
+    assert isinstance(failure, Failure) and "1 s" in failure.text
+    assert time.monotonic() - began < 0.5, "it was ended already, and is not tried again"
+    pool.close()

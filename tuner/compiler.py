@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
@@ -26,12 +26,24 @@ class CompilePool:
         self._workers = workers or max(1, (os.cpu_count() or 2) * 3 // 4)
         self._pool: Helpers | None = None
         self._jobs: dict[Any, Future[None]] = {}
+        self._started: dict[Any, float] = {}
+        """When a compiler took a job, as far as somebody looked."""
+        self._hung: set[Any] = set()
+        """Kernels that passed the deadline; they are not tried again."""
 
-    def ahead(self, shape: Shape, configs: Iterable[Config]) -> None:
-        """Queue what is not compiled yet; library calls have nothing to compile."""
+    def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
+        """Queue what is not compiled yet; library calls have nothing to compile. Where a compiler died that nobody has asked for yet, a
+        fresh pool takes the queue's place: what is wrong with a config is told where it is asked for."""
+        for _ in range(2):
+            try:
+                return self._queue(shape, configs)
+            except BrokenProcessPool:
+                self.close()
+
+    def _queue(self, shape: Shape, configs: Sequence[Config]) -> None:
         for config in configs:
             for number, key in enumerate(self._keys(shape, config)):
-                if key not in self._jobs:
+                if key not in self._jobs and key not in self._hung:
                     if self._pool is None:
                         self._pool = Helpers(self._workers)
                     self._jobs[key] = self._pool.submit(compile_one, shape, config, self._chip, number)
@@ -44,12 +56,10 @@ class CompilePool:
         """Wait for this config's kernels; why one could not be compiled, or None. A compiler that dies takes the pool with it, whoever
         asked for it: a config is blamed only if it dies again alone."""
         for again in (False, True):
-            self.ahead(shape, [config])
             try:
                 for key in self._keys(shape, config):
-                    self._await(self._jobs[key])
+                    self._await(shape, config, key)
             except TimeoutError as error:
-                self.close()
                 return Failure("compile", str(error))
             except BrokenProcessPool as error:
                 self.close()
@@ -62,15 +72,24 @@ class CompilePool:
                 return None
         return None
 
-    def _await(self, job: Future[None]) -> None:
-        """The job's result. Time spent in the queue is not on its clock. Raises TimeoutError."""
-        started = None
-        while not wait([job], timeout=0.05 if started is None else 1.0).done:
-            if started is None and job.running():
-                started = time.monotonic()
-            if started is not None and time.monotonic() - started > self._deadline_s:
-                raise TimeoutError(f"the compiler had not returned after {self._deadline_s:g} s")
-        job.result()
+    def _await(self, shape: Shape, config: Config, key: Any) -> None:
+        """The kernel's binary is there; time spent in the queue is not on its clock. A compiler that hangs, whoever asked for it, ends with
+        the pool, and what is waited for here is queued again. Raises TimeoutError where it is this kernel's."""
+        while key not in self._hung:
+            self._queue(shape, [config])
+            if wait([self._jobs[key]], timeout=0.05 if key not in self._started else 1.0).done:
+                return self._jobs[key].result()
+            if (overdue := self._overdue()) is not None:
+                self._hung.add(overdue)
+                self.close()
+        raise TimeoutError(f"the compiler had not returned after {self._deadline_s:g} s")
+
+    def _overdue(self) -> Any:
+        """A kernel whose compiler has passed the deadline, or None. Jobs are taken in their order; the pool calls more of them running, to
+        have the next one at hand."""
+        taken = [key for key, job in self._jobs.items() if job.running()][: self._workers]
+        now = time.monotonic()
+        return next((key for key in taken if now - self._started.setdefault(key, now) > self._deadline_s), None)
 
     def _keys(self, shape: Shape, config: Config) -> list[Any]:
         """What decides each binary of a config; none for library calls."""
@@ -82,6 +101,7 @@ class CompilePool:
             self._pool.kill()
         self._pool = None
         self._jobs.clear()
+        self._started.clear()
 
 
 class ResourcesError(Exception):
