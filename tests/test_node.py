@@ -15,9 +15,11 @@ from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Outcome
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.tuner.faults import FAULTS, injected
 from tftune.tuner.node import MATRIX, Deadlines, NodeBench, Rounds
+from tftune.tuner.sandbox import Broken, World
 from tftune.tuner.selftest import CopyRates
 
 SHAPE = AllGatherGemm(7, 40, 66, 2)
@@ -71,6 +73,44 @@ def test_a_fault_is_a_failure_of_its_kind_and_the_search_goes_on(bench: NodeBenc
     assert isinstance(bench.measure(SHAPE, PULL, "graph", BSP), Measurement)
     assert len(bench.recoveries_s) == recovered + broken
     assert not broken or bench.starts_s[-1] <= bench.recoveries_s[-1] < time.monotonic() - began
+
+
+def _failing(bench: NodeBench, monkeypatch: pytest.MonkeyPatch, times: int) -> list[Config]:
+    """The check of BSP's first form fails so many times: on the first of them with its world. Returns what was checked."""
+    checked, check = list[Config](), bench._check
+
+    def flaky(world: World, shape: Shape, config: Config, fault: str | None) -> float | Failure:
+        checked.append(config)
+        if config != BSP or checked.count(BSP) > times:
+            return check(world, shape, config, fault)
+        if checked.count(BSP) == 1:
+            world.kill()
+            raise Broken("hang", "the machine slept")
+        return Failure("crash", "the machine slept again")
+
+    monkeypatch.setattr(bench, "_check", flaky)
+    bench.restart()
+    return checked
+
+
+def test_what_the_baseline_fails_at_once_is_no_config_s_fault(
+    bench: NodeBench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    checked = _failing(bench, monkeypatch, 1)
+    for config in (PUSH, PULL):
+        assert isinstance(bench.measure(SHAPE, config, "graph", BSP), Measurement)
+    assert checked == [BSP, BSP, PUSH, PULL] and "tried again: the machine slept" in caplog.text
+
+
+def test_a_baseline_that_fails_twice_is_named_and_not_tried_for_each_config(bench: NodeBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until it is measured itself."""
+    checked = _failing(bench, monkeypatch, 2)
+    for config in (PUSH, PULL):
+        outcome = bench.measure(SHAPE, config, "graph", BSP)
+        assert outcome == Failure("crash", "BSP beside it failed: the machine slept again")
+    assert checked == [BSP, BSP]
+    assert isinstance(bench.measure(SHAPE, BSP, "graph", None), Measurement)
+    assert isinstance(bench.measure(SHAPE, PUSH, "graph", BSP), Measurement)
 
 
 def test_every_fault_has_a_config() -> None:

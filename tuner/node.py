@@ -136,6 +136,8 @@ class NodeBench:
     def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
         if failure := self._impossible(shape, config):
             return failure
+        if config.variant == "bsp" and self._failed(shape, config):  # a library's: it may have been the machine
+            del self._verdicts[shape, config]
         try:
             world, failed = self._ready(shape, baseline)
             if failed:
@@ -197,18 +199,40 @@ class NodeBench:
             self._forget(world, shape, config, mode)
 
     def _ready(self, shape: Shape, baseline: Config | None) -> tuple[World, Failure | None]:
-        """A live world with the baseline prepared and checked, or why that failed. Raises Broken."""
+        """A live world with the baseline prepared and checked, or why that failed. Raises Broken where no world starts."""
         began = time.monotonic()
         try:
             world = self._ranks(shape)
-            verdict = None if baseline is None else self._verdict(world, shape, baseline)
+            failed = None if baseline is None else self._baseline_failure(shape, baseline)
         finally:
             if self._down_s is not None:
                 self._down_s += time.monotonic() - began
         if self._down_s is not None and world.alive:
             self.recoveries_s.append(self._down_s)
             self._down_s = None
-        return world, verdict if isinstance(verdict, Failure) else None
+        return world, failed
+
+    def _baseline_failure(self, shape: Shape, baseline: Config) -> Failure | None:
+        """It was measured before: what fails once may have been the machine, and is tried again; what failed twice is not. Raises Broken
+        where no world starts."""
+        failed = self._failed(shape, baseline)
+        for last in (False, True) if failed is None else ():
+            world = self._ranks(shape)
+            try:
+                self._verdict(world, shape, baseline)
+            except Broken:
+                self._broke()
+            failed = self._failed(shape, baseline)
+            if failed is None or last:
+                return failed
+            logger.warning("BSP of %s failed, and is tried again: %s", shape, failed.text)
+            del self._verdicts[shape, baseline]
+        return failed
+
+    def _failed(self, shape: Shape, config: Config) -> Failure | None:
+        """Why a config is known to fail in these worlds."""
+        verdict = self._verdicts.get((shape, config))
+        return verdict if isinstance(verdict, Failure) else None
 
     def _broke(self) -> None:
         """The world was ended since it was broken: a recovery begins, unless one is under way."""
