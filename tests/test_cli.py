@@ -102,6 +102,18 @@ def test_a_portfolio_is_measured_on_every_shape_that_was_searched(tftune: Tftune
     assert refused(tftune(matrix.replace(SMALL, "m=32,n=512,k=1024,world=2")), "no measured BSP", "--effort scout")
 
 
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_a_matrix_with_gaps_is_an_error_in_either_form(form: str, tftune: Tftune, tmp_path: Path) -> None:
+    search = f"search {OP} --shapes {SMALL} --on model --target mi300x8 --mode graph --db {tmp_path / 'a.db'}"
+    assert tftune(f"{search} --effort scout").code == 0
+    ran = tftune(f"{search} --portfolio --budget 0.001s {form}")
+    assert ran.code == 2 and "pairs of a shape and a config are missing: the budget was too small" in ran.err
+    whole = tftune(f"{search} --portfolio --json")
+    (line,) = json.loads(whole.out)
+    assert whole.code == 0 and line["evaluations"] == line["feasible"] == 6
+    assert refused(tftune(f"{search} --portfolio --effort scout --pool 8"), "--effort, --pool says how to search")
+
+
 def test_the_same_search_again_measures_nothing(tftune: Tftune, db: Path) -> None:
     with Store.open(db, write=False) as store:
         before = len(store.trials())

@@ -94,6 +94,8 @@ def search(
 
     known = operation(op)
     variants = _known_variants(known, variant or [])
+    if portfolio and (given := _search_only(effort, variants, sampler, seed, pool)):
+        raise ValueError(f"--portfolio measures what was searched, and {given} says how to search; leave it out")
     budget_s = None if budget is None else seconds(budget)
     drill = make_drill(inject, seed, on)
     machine = find_target(on, target, chip)
@@ -113,13 +115,20 @@ def search(
         for line in how_it_went(bench, store, earlier, monotonic() - began):
             note(line)
     if as_json:
-        return print_json([line.to_dict() for line in found])
-    shown = tables.variants_of(found)
-    print_table(f"{op} on {machine.name}, {word}", tables.head(shown), [tables.cells(line, shown) for line in found])
-    for sentence in tables.headline(found):
-        print(sentence)
+        print_json([line.to_dict() for line in found])
+    else:
+        shown = tables.variants_of(found)
+        print_table(f"{op} on {machine.name}, {word}", tables.head(shown), [tables.cells(line, shown) for line in found])
+        for sentence in tables.headline(found):
+            print(sentence)
     if missing:
         raise ValueError(f"{missing:,} pairs of a shape and a config are missing: the budget was too small; the same command goes on")
+
+
+def _search_only(effort: str, variants: tuple[str, ...], sampler: str, seed: int, pool: int | None) -> str:
+    """The options given that only a search has, in words."""
+    given = {"--effort": effort != "default", "--variant": variants, "--sampler": sampler != "lfbo", "--seed": seed, "--pool": pool}
+    return ", ".join(name for name, value in given.items() if value)
 
 
 def _known_variants(known: Operation, names: Sequence[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TypeVar
 
@@ -176,6 +176,10 @@ def _matrix(rows: Rows, wanted: Mapping[Place, Sequence[Config]], portfolio: tup
                 missing.append((place, config))
             elif isinstance(trial.outcome, Failure):
                 failed.append(trial)
-    found = [(place, len(configs), bsp) for place, configs in wanted.items() if (bsp := rows.bsp(place))]
-    best = tuple(best_of(rows, place, rows.matrix(place), bsp, count) for place, count, bsp in found)
-    return Matrix(portfolio, pairs, invalid, tuple(failed), tuple(missing), best)
+    best = [
+        replace(best_of(rows, place, tried, bsp, sum(rows.can(place, config) for config in configs)), evaluations=len(tried))
+        for place, configs in wanted.items()
+        if (bsp := rows.bsp(place))
+        and (tried := {config: rows.matrix(place)[config] for config in configs if config in rows.matrix(place)})
+    ]
+    return Matrix(portfolio, pairs, invalid, tuple(failed), tuple(missing), tuple(best))
