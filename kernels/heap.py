@@ -11,7 +11,8 @@ import torch.distributed as dist
 from tftune.kernels.space import CONTROL_BYTES
 from tftune.kernels.workspace import Workspace
 
-_SMALLEST_HEAP = 1 << 28
+_CHUNK = 1 << 28
+"""Bytes that Iris maps at once: its heap is a multiple of them."""
 
 
 def workspace(make: type[Workspace], group: Any, ranks: list[int], payload_bytes: int) -> Workspace:
@@ -21,23 +22,27 @@ def workspace(make: type[Workspace], group: Any, ranks: list[int], payload_bytes
 
     hip = torch.version.hip is not None
     generation = -(-payload_bytes // 4096) * 4096
-    heap_bytes = max(_SMALLEST_HEAP, 2 * _round_up_to_power(2 * generation + CONTROL_BYTES))
+    needed = _round_up_to_power(2 * generation) + _round_up_to_power(CONTROL_BYTES)  # as Iris rounds each tensor
+    heap_bytes = -(-needed // _CHUNK) * _CHUNK
     context = iris.iris(heap_bytes) if hip else iris.iris(heap_bytes, allocator_type="vmem_chunked")
     payload = context.empty(2 * generation, dtype=torch.uint8)
     payload_bases = _bases(context, payload, ranks)
     if hip:
-        control_address, control_bases, zero = _fine_grained(ranks)
+        control_address, control_bases = _fine_grained(ranks)
+        control = None
     else:
         control = context.zeros(CONTROL_BYTES, dtype=torch.uint8)
         control_address, control_bases = control.data_ptr(), _bases(context, control, ranks)
         payload_bases = _bases(context, payload, ranks)  # read again: the heap may have grown
-        zero = control
     device = torch.device("cuda", torch.cuda.current_device())
     torch.cuda.synchronize()
     dist.barrier()
 
     def set_epoch(epoch: int) -> None:
-        control.view(torch.int32)[0].fill_(epoch)
+        if control is None:
+            _hip("hipMemcpy", ctypes.c_void_p(control_address), ctypes.byref(ctypes.c_int32(epoch)), ctypes.c_size_t(4), _TO_DEVICE)
+        else:
+            control.view(torch.int32)[0].fill_(epoch)
 
     return make(
         rank=ranks.index(dist.get_rank()),
@@ -52,8 +57,8 @@ def workspace(make: type[Workspace], group: Any, ranks: list[int], payload_bytes
         payload_bases=payload_bases,
         generation_bytes=generation,
         payload_tensor=payload,
-        owner=(context, zero),
-        _set_epoch=None if hip else set_epoch,
+        owner=(context, control),
+        _set_epoch=set_epoch,
     )
 
 
@@ -71,6 +76,8 @@ def _bases(context: Any, tensor: torch.Tensor, ranks: list[int]) -> torch.Tensor
 _FINE_GRAINED = 0x1
 """hipDeviceMallocFinegrained: coherent between GPUs while kernels run (HIP run-time API, memory allocation flags)."""
 _LAZY_PEER_ACCESS = 0x1
+_TO_DEVICE = 1
+"""hipMemcpyHostToDevice."""
 
 
 class _Handle(ctypes.Structure):
@@ -79,19 +86,19 @@ class _Handle(ctypes.Structure):
     _fields_ = [("reserved", ctypes.c_char * 64)]
 
 
-def _fine_grained(ranks: list[int]) -> tuple[int, torch.Tensor, Any]:
+def _hip(name: str, *arguments: Any) -> None:
+    """Call a function of the HIP run-time; raises RuntimeError with its status."""
+    if status := getattr(ctypes.CDLL("libamdhip64.so"), name)(*arguments):
+        raise RuntimeError(f"{name} returned {status} for the {CONTROL_BYTES} bytes of flags that GPUs share")
+
+
+def _fine_grained(ranks: list[int]) -> tuple[int, torch.Tensor]:
     """One zeroed control block of fine-grained memory on every rank, shared through HIP's inter-process handles."""
-    hip = ctypes.CDLL("libamdhip64.so")
-
-    def call(name: str, *arguments: Any) -> None:
-        if status := getattr(hip, name)(*arguments):
-            raise RuntimeError(f"{name} returned {status} while sharing {CONTROL_BYTES} bytes of flags between {len(ranks)} GPUs")
-
     own = ctypes.c_void_p()
-    call("hipExtMallocWithFlags", ctypes.byref(own), ctypes.c_size_t(CONTROL_BYTES), ctypes.c_uint(_FINE_GRAINED))
-    call("hipMemset", own, 0, ctypes.c_size_t(CONTROL_BYTES))
+    _hip("hipExtMallocWithFlags", ctypes.byref(own), ctypes.c_size_t(CONTROL_BYTES), ctypes.c_uint(_FINE_GRAINED))
+    _hip("hipMemset", own, 0, ctypes.c_size_t(CONTROL_BYTES))
     handle = _Handle()
-    call("hipIpcGetMemHandle", ctypes.byref(handle), own)
+    _hip("hipIpcGetMemHandle", ctypes.byref(handle), own)
     handles: list[bytes] = [b""] * dist.get_world_size()
     dist.all_gather_object(handles, bytes(handle))
     addresses = []
@@ -100,8 +107,8 @@ def _fine_grained(ranks: list[int]) -> tuple[int, torch.Tensor, Any]:
             addresses.append(own.value)
             continue
         mapped = ctypes.c_void_p()
-        call("hipIpcOpenMemHandle", ctypes.byref(mapped), _Handle.from_buffer_copy(handles[rank]), ctypes.c_uint(_LAZY_PEER_ACCESS))
+        _hip("hipIpcOpenMemHandle", ctypes.byref(mapped), _Handle.from_buffer_copy(handles[rank]), ctypes.c_uint(_LAZY_PEER_ACCESS))
         addresses.append(mapped.value)
     if own.value is None:
         raise RuntimeError("hipExtMallocWithFlags returned no address")
-    return own.value, torch.tensor(addresses, dtype=torch.int64, device="cuda"), hip
+    return own.value, torch.tensor(addresses, dtype=torch.int64, device="cuda")

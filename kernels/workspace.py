@@ -18,8 +18,9 @@ class Workspace:
     """Control (epoch, flags) and payload (two generations) of every rank of one process group.
 
     One stream and one operation in flight per workspace; kernels whose programs wait for each other are launched cooperatively, so that two
-    workspaces on one GPU cannot stop each other half resident. Peak memory on each rank: twice `generation_bytes`, plus about 1 MB
-    of flags and 16 MB of mailbox. Addresses are plain integers, since they belong to a heap and not to a tensor of this process.
+    workspaces on one GPU cannot stop each other half resident. Memory on each rank: twice `generation_bytes`, rounded up to a power of
+    two, and 32 MiB for flags and mailbox; in all a multiple of 256 MiB, as Iris maps it. Addresses are plain integers, since they belong
+    to a heap and not to a tensor of this process.
     """
 
     rank: int
