@@ -147,6 +147,15 @@ def build() -> dict[str, str]:
     return found
 
 
+def minor(version: str) -> list[str]:
+    """Major and minor: what decides whether two versions of Triton compile alike, as far as anybody promises.
+
+    >>> minor("3.6.0+rocm7.1")
+    ['3', '6']
+    """
+    return version.split(".")[:2]
+
+
 def _installed(distribution: str) -> str | None:
     try:
         return version(distribution)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from tftune.db import target as machine
 from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Outcome, Run, Trial
@@ -72,6 +74,19 @@ def test_an_absent_knob_is_its_default(store: Store) -> None:
 def test_rows_of_another_kernel_or_outside_the_space_do_not_hold(store: Store) -> None:
     found = rows(store, row(Config("push", block_m=48), us(5)), replace(row(PUSH, us(5)), kernel_hash="old"))
     assert found.searched(PLACE) == {} and found.places("graph") == []
+
+
+@pytest.mark.parametrize(("bench", "version", "holds"), [
+    ("node", "3.6.1", True), ("node", "3.7.0", False), ("drill", "3.7.0", False), ("model", "3.7.0", True), ("node", "", True),
+])  # fmt: skip
+def test_rows_that_another_triton_compiled_do_not_hold(
+    bench: str, version: str, holds: bool, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "build", lambda: {"triton": "3.6.0"})
+    store.add_run(Run("other", "mi300x8", bench, {"triton": version} if version else {}, "2026-01-01", {}))
+    store.add_trial(replace(row(PUSH, us(5)), bench=bench, run="other"))
+    found = Rows(operation(SHAPE.op), SimpleNamespace(name=bench, target=BENCH.target), store)  # type: ignore[arg-type]
+    assert (PUSH in found.searched(PLACE)) == holds
 
 
 def test_finals_are_those_not_older_than_the_search(store: Store) -> None:

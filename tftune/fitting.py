@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from math import ceil
 from typing import Any
 
-from tftune.db.target import Target
+from tftune.db.target import Target, minor
 from tftune.db.trial import MODES, Run, Trial
 from tftune.models.dataset import Dataset, load
 from tftune.models.evaluate import Evaluation, evaluate
 from tftune.models.train import train
 from tftune.models.tree import Tree
 from tftune.tuner.processes import Helpers
+
+logger = logging.getLogger(__name__)
 
 MANY = 24
 """Measured shapes from which on the work is shared among processes, which take some seconds to start."""
@@ -35,7 +38,21 @@ class Source:
 
     @property
     def modes(self) -> list[str]:
-        return [mode for mode in MODES if any(trial.mode == mode for trial in self.trials)]
+        return [mode for mode in MODES if any(trial.mode == mode for trial in self.current)]
+
+    @cached_property
+    def current(self) -> Sequence[Trial]:
+        """The rows that one tree may be made of: another minor version of Triton than the newest run's compiles other kernels."""
+        if self.bench == "model":
+            return self.trials
+        versions, newest = {run.id: run.build.get("triton", "") for run in self.runs}, newest_build(self).get("triton", "")
+        kept = [trial for trial in self.trials if minor(versions.get(trial.run, newest)) == minor(newest)]
+        if left := len(self.trials) - len(kept):
+            logger.warning(
+                "%d of %d rows of %s on %s are left out: the newest run has Triton %s, and they were measured with another",
+                left, len(self.trials), self.op, self.target, newest or "unknown",
+            )  # fmt: skip
+        return kept
 
 
 @dataclass(frozen=True)
@@ -79,7 +96,7 @@ def fit(source: Source) -> Fit:
     Many measured shapes take seconds for each group held out: then each mode has processes of its own, which remember what a config is
     predicted to take, and get the rows once.
     """
-    datasets = {mode: load(source.trials, source.op, source.target, mode, source.bench) for mode in source.modes}
+    datasets = {mode: load(source.current, source.op, source.target, mode, source.bench) for mode in source.modes}
     for dataset in datasets.values():
         dataset.refuse_missing()
     if source.bench != "model" and any(len(dataset.shapes) >= MANY for dataset in datasets.values()):
@@ -109,7 +126,7 @@ def trees_or_reasons(source: Source) -> dict[str, Tree | str]:
     made: dict[str, Tree | str] = {}
     for mode in source.modes:
         try:
-            made[mode] = train(load(source.trials, source.op, source.target, mode, source.bench))
+            made[mode] = train(load(source.current, source.op, source.target, mode, source.bench))
         except ValueError as error:
             made[mode] = str(error)
     return made

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from tftune.db import target as machine
 from tftune.db.store import Store, StoreError
+from tftune.db.target import minor
 from tftune.db.trial import STAGES, Failure, Measurement, Outcome, Run, Trial
 from tftune.kernels.registry import Operation
 from tftune.kernels.shape import Shape
@@ -59,7 +60,8 @@ def completed(space: Space, trials: Iterable[Trial]) -> Iterator[Trial]:
 class Rows:
     """The rows of one operation on one target and bench, by stage, shape and mode.
 
-    A row holds while its config is in the space and its variant's kernel has the same hash; of two that hold, the newer one counts.
+    A row holds while its config is in the space, its variant's kernel has the same hash, and Triton, which compiled it, the same minor
+    version; of two that hold, the newer one counts.
     """
 
     def __init__(self, op: Operation, bench: Bench, store: Store, told: Callable[[Trial], None] | None = None) -> None:
@@ -68,8 +70,16 @@ class Rows:
         self._run: Run | None = None
         self._started = _now()
         self._rows: dict[str, dict[Place, dict[Config, Trial]]] = {stage: {} for stage in STAGES}
+        others = self._compiled_otherwise()
         for trial in completed(op.space, store.trials(op=op.name, target=bench.target.name, bench=bench.name)):
-            self._take(trial)
+            if trial.run not in others:
+                self._take(trial)
+
+    def _compiled_otherwise(self) -> set[str]:
+        """The runs with another minor version of Triton than is installed, on a bench that compiles."""
+        here = machine.build().get("triton") if self.bench.name in ("node", "drill") else None
+        versions = {run.id: run.build.get("triton") for run in self.store.runs()} if here else {}
+        return {run for run, version in versions.items() if version and here and minor(version) != minor(here)}
 
     def _take(self, trial: Trial) -> None:
         if trial.kernel_hash == kernel_hash(self.op.name, trial.config.variant):
