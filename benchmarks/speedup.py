@@ -18,6 +18,7 @@ from inspect import signature
 from itertools import product
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import limit
 
@@ -134,24 +135,34 @@ def readme(target: str = TARGET) -> str:
 
 
 def sets(target: str, op: str, trials: list[Trial]) -> Iterator[str]:
-    """RESULT lines for each named set of which every shape has rows of one stage, in each mode: of the set, and of each part of it."""
+    """RESULT lines for each named set, asked with any options, of which every shape has rows of one stage, in each mode: of the set, and
+    of each part of it."""
     known, chip = operation(op).module("limit"), Target.parse(target).chip
-    for name, shapes in operation(op).shape_sets.items():
-        wanted = set(shapes(world=Target.parse(target).gpus))
-        for mode, stage in product(("graph", "eager"), ("final", "matrix")):
+    for (name, shapes), (mode, stage) in product(operation(op).shape_sets.items(), product(("graph", "eager"), ("final", "matrix"))):
+        for options in asked(shapes, trials):
+            wanted = _possible(shapes, Target.parse(target).gpus, options)
             rows = lines([trial for trial in trials if trial.shape in wanted], mode, stage)
-            if {row.shape for row in rows} == wanted:
-                named = dict(op=op, target=target, mode=mode, set=name, **asked(shapes), **({} if stage == "final" else {"stage": stage}))
+            if wanted and {row.shape for row in rows} == wanted:
+                named = dict(op=op, target=target, mode=mode, set=name, **options, **({} if stage == "final" else {"stage": stage}))
                 yield result(rows, **named)
                 parts = [part for row in rows if (part := known.part(row.shape, chip))]
                 for part in dict.fromkeys(parts):
                     yield result([row for row in rows if known.part(row.shape, chip) == part], **named, part=part)
 
 
-def asked(shapes: Callable[..., tuple[Shape, ...]]) -> dict[str, object]:
-    """What else a named set can be asked for, such as a dtype, at its default."""
-    options = {name: option.default for name, option in signature(shapes).parameters.items()}
-    return {name: value for name, value in options.items() if name != "world"}
+def asked(shapes: Callable[..., tuple[Shape, ...]], trials: Iterable[Trial]) -> list[dict[str, Any]]:
+    """What else a named set can be asked for, such as a dtype: its defaults first, then each combination that shapes with rows have."""
+    defaults = {name: option.default for name, option in signature(shapes).parameters.items() if name != "world"}
+    measured = {tuple(trial.shape.to_dict()[name] for name in defaults) for trial in trials} - {tuple(defaults.values())}
+    return [defaults, *(dict(zip(defaults, values, strict=True)) for values in sorted(measured))]
+
+
+def _possible(shapes: Callable[..., tuple[Shape, ...]], world: int, options: dict[str, Any]) -> set[Shape]:
+    """The shapes of a set that so many ranks can share."""
+    try:
+        return set(shapes(world=world, **options))
+    except ValueError:
+        return set()
 
 
 def main() -> None:

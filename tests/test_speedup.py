@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,12 @@ def test_the_limit_takes_its_rates_from_a_calibration(
     assert f"what the {said} rates of h200 allow, computed" in printed
     first = next(line for line in printed.partition("limit (computed)")[2].splitlines() if line.startswith("| 1 | 1024 |"))
     assert float(first.split("|")[4]) == pytest.approx(DECODES[0].cache_bytes / target.chip.hbm_bytes_per_us * slower, abs=0.1)
+
+
+def test_a_set_asked_with_other_options_is_told_beside_its_defaults() -> None:
+    """Llama 3 70B for each rank its own heads, whole; paged, but for one shape."""
+    heads = [trial(replace(row.shape, output="heads"), row.config, 20.0, 40.0) for row in rows() if row.config.variant != "gather"]  # type: ignore[type-var]
+    paged = [trial(replace(shape, page_size=16), Config("bsp"), 40.0, 40.0) for shape in DECODES[1:]]
+    told = [line for line in speedup.sets("h200x8", "flash_decode", rows() + heads + paged) if "part=" not in line]
+    assert ["output=all" in line for line in told] == [True, False]
+    assert "mode=graph set=llama3-70b dtype=fp16 output=heads page_size=0 geomean=2.000 lower=2.000 fused_wins=20 shapes=20" in told[1]
