@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 from collections import Counter
 from dataclasses import replace
 
@@ -19,7 +20,7 @@ from tftune.kernels.space import Choice, Config
 from tftune.tuner import rows as rows_module
 from tftune.tuner.benches import ModelBench, ReplayBench
 from tftune.tuner.rows import Rows
-from tftune.tuner.search import EFFORTS, Effort, search
+from tftune.tuner.search import EFFORTS, Effort, _for_finals, search
 
 pytestmark = pytest.mark.usefixtures("tiny")
 
@@ -168,6 +169,15 @@ def test_a_budget_stops_and_is_shared_by_the_shapes(store: Store, monkeypatch: p
     monkeypatch.setitem(EFFORTS, "more", Effort(1000, 2, "for tests"))
     small, other = run(store, FakeBench(), (SMALL, OTHER), modes=("graph",), effort="more", budget_s=60.0)
     assert 15 < small.evaluations < 40 and 15 < other.evaluations < 40
+
+
+@pytest.mark.parametrize(("budget_s", "places", "ranks", "left"), [
+    (100, 88, False, 20), (100, 2, True, 20), (100, 30, True, 39), (100, 88, True, 50), (1000, 88, True, 200), (math.inf, 88, True, 0),
+])  # fmt: skip
+def test_winners_of_many_shapes_are_measured_within_the_budget(budget_s: float, places: int, ranks: bool, left: float) -> None:
+    bench = FakeBench()
+    bench.compare = (lambda *_: []) if ranks else None
+    assert _for_finals(budget_s, places, bench) == pytest.approx(left)
 
 
 def test_the_winners_of_the_nearest_shapes_are_tried(store: Store) -> None:

@@ -32,8 +32,9 @@ from tftune.tuner.former import Former
 from tftune.tuner.rows import BSP, Place, Rows, ratio
 from tftune.tuner.samplers import SAMPLERS, Hint, Proposer, finished
 
-SEARCH_SHARE = 0.8
-"""Of a wall-clock budget; the rest is for the final stage."""
+FINAL_SHARE, FINAL_S, FINAL_MOST = 0.2, 1.3, 0.5
+"""Of a wall-clock budget, kept for the final stage: this share, or so many seconds for each shape and mode where ranks measure it (110 s
+over 88 of them on 8x H200), but at most that share."""
 SETTLE_SHARE, COMPILE_S = 0.5, 1800.0
 """Of the time for searching, and in seconds, how long a pool may compile before the first trial."""
 PREDICTED = 8
@@ -117,7 +118,7 @@ def search(
     if progress:
         progress.start(stage.planned(places))
     try:
-        stage.run(shapes, modes, started + (SEARCH_SHARE if EFFORTS[effort].sampled else 1.0) * budget)
+        stage.run(shapes, modes, started + budget - (_for_finals(budget, len(places), bench) if EFFORTS[effort].sampled else 0.0))
         rows.refuse_nothing(places)
         if EFFORTS[effort].sampled:
             final_stage(rows, places, EFFORTS[effort].finalists, started + budget)
@@ -126,6 +127,12 @@ def search(
         if progress:
             progress.finish()
     return [conclude(rows, place, bsp, stage.feasible[place]) for place in places if (bsp := rows.bsp(place))]
+
+
+def _for_finals(budget_s: float, places: int, bench: Bench) -> float:
+    """Seconds of a budget that the search stage leaves."""
+    needed = FINAL_S * places if bench.compare is not None else 0.0
+    return max(FINAL_SHARE * budget_s, min(needed, FINAL_MOST * budget_s)) if budget_s < inf else 0.0
 
 
 def _check(op: str, shapes: Sequence[Shape], modes: Sequence[str], bench: Bench, effort: str, sampler: str) -> None:
