@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -50,6 +51,8 @@ class Workspace:
     """Numbers of the calls whose copies have fixed addresses: each takes the generation that the one before it did not."""
     streams: list[Any] = field(default_factory=list, compare=False)
     """Side streams of those calls, made when they are first wanted, and used by nothing else."""
+    pools: list[Any] = field(default_factory=list, compare=False)
+    """The memory that the library knows, made when it is first wanted."""
     ordinal: int = field(init=False, compare=False)
     """Of its device, as tensors say it: -1 is host memory."""
     handle: str = field(init=False, default_factory=lambda: f"workspace-{next(_NUMBERS)}", compare=False)
@@ -72,6 +75,23 @@ class Workspace:
         if self._set_epoch is None:
             raise NotImplementedError("this workspace cannot set its epoch")
         self._set_epoch(epoch)
+
+    @contextmanager
+    def registered(self) -> Iterator[None]:
+        """What torch allocates in here, the library of the group knows beforehand, where that is NCCL: its collectives copy straight
+        between such buffers. Not while a graph is captured."""
+        import torch
+        import torch.distributed as dist
+
+        backend = (self.group or dist.group.WORLD)._get_backend(self.device)
+        if not hasattr(backend, "register_mem_pool"):
+            yield
+            return
+        if not self.pools:
+            self.pools.append(torch.cuda.MemPool(backend.mem_allocator))
+            backend.register_mem_pool(self.pools[0])  # and what it grows by
+        with torch.cuda.use_mem_pool(self.pools[0]):
+            yield
 
     def barrier(self) -> Callable[[], None]:
         """A call that queues one small kernel, which ends when every rank has queued it and come so far. Compiled here."""

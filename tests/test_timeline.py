@@ -9,7 +9,7 @@ import math
 import pytest
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
-from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.all_gather_gemm.space import SPACE, is_registered
 from tftune.kernels.chips import CHIPS, H200, Chip
 from tftune.kernels.space import Config
 from tftune.kernels.stages import LAUNCH, MEMORY, Call, Gate, Stage
@@ -45,7 +45,9 @@ def at(m: int, **fields: int | str) -> AllGatherGemm:
 
 
 def best_bsp(shape: AllGatherGemm, mode: str = "graph") -> float:
-    return min(predict(shape, config, mode, H200) for config in SPACE.defaults(shape, H200) if config.variant == "bsp")
+    """With plain buffers, as BSP was when the figures below were measured."""
+    forms = [config for config in SPACE.defaults(shape, H200) if config.variant == "bsp" and not is_registered(str(config["form"]))]
+    return min(predict(shape, config, mode, H200) for config in forms)
 
 
 @pytest.mark.parametrize("m", BSP_GRAPH_US)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.all_gather_gemm.space import SPACE, parts_bytes, spans_sources
+from tftune.kernels.all_gather_gemm.space import SPACE, is_registered, parts_bytes, plain_form, spans_sources
 from tftune.kernels.chips import Chip
 from tftune.kernels.compile import KernelSource
 from tftune.kernels.space import Config
@@ -111,7 +112,8 @@ def prepare(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
     if config.variant == "bsp":
         from tftune.kernels.all_gather_gemm.bsp import bsp
 
-        return bsp(shape, workspace, _element(shape), config["form"])
+        with workspace.registered() if is_registered(config["form"]) else nullcontext():
+            return bsp(shape, workspace, _element(shape), plain_form(config["form"]))
     if payload_bytes(shape) > workspace.generation_bytes:
         raise ValueError(
             f"{shape} gathers {payload_bytes(shape)} bytes but a generation of the workspace has {workspace.generation_bytes}; "

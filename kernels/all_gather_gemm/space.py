@@ -44,8 +44,9 @@ _ORDER = Choice(
 )
 _FORM = Choice(
     "form",
-    ("gather_copy", "local_transpose", "gather"),
-    "how the library builds the gathered A: gather then copy into place; transpose the shard, then gather in place; only gather",
+    ("gather_copy", "gather_copy_registered", "local_transpose", "gather_registered", "gather"),
+    "how the library builds the gathered A: gather then copy into place; transpose the shard, then gather in place; only gather; "
+    "registered: it knows that memory beforehand, and copies straight into it (NCCL)",
     "gather_copy",
 )
 _STREAMS = Choice("copy_streams", (1, 3), "side streams that copies are dealt out to: more let several copy engines work at once", 1)
@@ -63,11 +64,15 @@ _CHUNKED = (
     Choice("growth", (1, 7), "rows of each next chunk, in those of the one before it, whose GEMM hides its flight", 7),
     _STREAMS,
 )
+_REGISTERED = "_registered"
 _FUSED = ("pull", "staged", "push")
 _TILED = (*_FUSED, "push_ce")
 _BY_DESCRIPTOR = ("staged", "push", "push_ce")
 COPY_BYTES = 1 << 18
 """What a copy must move at least: starting one costs about 2.7 us, in which a link moves more (an NVLink4 pair, kernels/chips.py)."""
+REGISTERED_BYTES = 1 << 22
+"""Of the gathered A, from which on registered buffers are tried: on two H200 2 MB arrive no sooner, and BSP of 8 to 134 MB takes 2 to 10 %
+less (docs/measured.md). What is transposed and gathered in place takes as long."""
 COPIES = 16
 """Copies of one shard to each peer at most: every one, and its flag's, is queued by the host or is a node of a graph."""
 CHUNK_BYTES = 1 << 17
@@ -119,7 +124,25 @@ def spans_sources(shape: AllGatherGemm, config: Config) -> bool:
 
 
 def _form_fits(shape: AllGatherGemm, config: Config, chip: Chip | None) -> bool:
-    return (config["form"] == "gather") == (shape.shard == "m")
+    return (plain_form(config["form"]) == "gather") == (shape.shard == "m")
+
+
+def plain_form(form: str) -> str:
+    """How BSP builds the gathered A, wherever that lies.
+
+    >>> plain_form("gather_copy_registered")
+    'gather_copy'
+    """
+    return form.removesuffix(_REGISTERED)
+
+
+def is_registered(form: str) -> bool:
+    """Whether the library knows BSP's buffers beforehand."""
+    return form.endswith(_REGISTERED)
+
+
+def _worth_registering(shape: AllGatherGemm, chip: Chip) -> bool:
+    return chip.arch.startswith("sm_") and shape.gathered_bytes >= REGISTERED_BYTES
 
 
 def _registers(config: Config, chip: Chip) -> float:
@@ -155,6 +178,8 @@ def _chunk_is_large(shape: AllGatherGemm, config: Config) -> bool:
 
 RULES = (
     Rule("gather_copy and local_transpose need A sharded along K, gather needs it sharded along M", _form_fits, ("bsp",)),
+    Rule("NCCL alone registers buffers, and from a gathered A of 4 MB on: a smaller one arrives no sooner",
+         lambda s, c, chip: not is_registered(c["form"]) or chip is None or _worth_registering(s, chip), ("bsp",)),
     Rule("block_m must not exceed M rounded up to a power of two, and 16 at least",
          lambda s, c, chip: c["block_m"] <= max(16, _round_up_to_power(s.m)), _TILED),
     Rule("block_n must not exceed N rounded up to a power of two, and 32 at least",
@@ -221,7 +246,9 @@ def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ..
     """Every BSP form of this shape, then one sound config for each other variant, after the tiles that published kernels use, and on Hopper
     another of push, with the GEMM's own fastest tile; the copy engine's variants only where a chip's rules let them have this shape."""
     forms = ("gather",) if shape.shard == "m" else ("local_transpose", "gather_copy")
-    bsp = tuple(Config("bsp", form=form) for form in forms)
+    plain = [Config("bsp", form=form) for form in forms]
+    registered = [Config("bsp", form=f"{forms[-1]}{_REGISTERED}")] if chip is not None and _worth_registering(shape, chip) else []
+    bsp = (*registered, *plain) if shape.world == 2 else (*plain, *registered)  # a library's own copies reach two thirds of two GPUs' link
     knobs = _default_tile(shape, chip) | _default_exchange(shape)
     knobs["split_k"] = _default_split(shape, chip, knobs)
     pull, staged, push = (Config(variant, **knobs) for variant in _FUSED)

@@ -12,7 +12,7 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.all_gather_gemm.space import SPACE, is_registered, plain_form
 from tftune.kernels.space import Config
 from tftune.kernels.stages import LAUNCH, MEMORY, WAIT, Call, Gate, Stage
 
@@ -36,13 +36,13 @@ def describe(costs: Any, shape: AllGatherGemm, config: Config, mode: str) -> Cal
 
 def _bsp(costs: Any, shape: AllGatherGemm, form: str, mode: str) -> Call:
     """All-gather, a copy that makes A whole (before it, of the shard alone, where transposed), and the library's GEMM."""
-    gather = costs.all_gather(shape.shard_bytes, shape.world)
-    copied = 2 * (shape.gathered_bytes if form == "gather_copy" else shape.shard_bytes)
+    gather = costs.all_gather(shape.shard_bytes, shape.world, is_registered(form))
+    copied = 2 * (shape.gathered_bytes if plain_form(form) == "gather_copy" else shape.shard_bytes)
     copy = Stage(costs.memory_us(copied), copied, tax=MEMORY)
     size = shape.element_bytes * (shape.k * (shape.m + shape.n) + shape.m * shape.n)
     gemm_us = costs.library_gemm_us(shape.flops, size)
     ours_us = costs.library_gemm_us(shape.flops, size - shape.gathered_bytes)
-    kernels = {"gather": [gather], "gather_copy": [gather, copy], "local_transpose": [copy, gather]}[form]
+    kernels = {"gather": [gather], "gather_copy": [gather, copy], "local_transpose": [copy, gather]}[plain_form(form)]
     lanes = costs.in_order(mode, [*kernels, Stage(ours_us)])
     lanes[-1].append(Stage(gemm_us - ours_us, tax=MEMORY))  # what reading the gathered A back adds
     return Call(lanes, shape.world)
