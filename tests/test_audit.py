@@ -158,3 +158,21 @@ def test_committed_rows_what_is_shipped_spills_nothing(name: str, folder: str) -
 def test_committed_rows_for_gfx950_have_no_failure(name: str) -> None:
     rows = committed(name, "gfx950")
     assert len(rows) > 400 and not [one for one in rows if one.failure]
+
+
+def test_the_page_counts_the_committed_rows() -> None:
+    """docs/mi300x.md: kernels by Triton 3.7.1, and in how many of them the vector registers differ by 3.6.0."""
+    text, folder = (ROOT / "docs/mi300x.md").read_text(), ROOT / "db/audits/mi300x8"
+    counts, differing = [], []
+    for name in ("all_gather_gemm", "flash_decode"):
+        new, old = (
+            {(row.shape, row.config): row.resources for row in read_audits(place / f"{name}-gfx942.jsonl")}
+            for place in (folder, folder / "triton-3.6")
+        )
+        assert new.keys() == old.keys()
+        counts.append(len(new))
+        differing.append(sum(needs is None or old[key] is None or needs.vgprs != old[key].vgprs for key, needs in new.items()))  # type: ignore[union-attr]
+    ours, theirs = counts
+    assert f"{ours:,} kernels of all_gather_gemm and {theirs:,} of flash_decode for gfx942" in text
+    assert f"all {ours + theirs:,} kernels for gfx942" in text and f"all_gather_gemm, of {ours:,} | flash_decode, of {theirs:,} |" in text
+    assert f"| vector registers | {differing[0]:,}, by" in text and f"| {differing[1]:,}, by -4 % to +71 %" in text

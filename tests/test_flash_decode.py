@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -183,3 +185,20 @@ def test_a_workspace_that_is_too_small_is_refused_with_the_size_it_needs() -> No
     workspace = Workspace(0, 8, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
     with pytest.raises(ValueError, match=rf"Workspace.create\(group, {payload_bytes(TARGET)}\)"):
         prepare(TARGET, Config("fused"), workspace)
+
+
+@pytest.mark.parametrize(("registers", "shared", "programs", "refusal"), [
+    (170, 8192, 3 * 304, "registers of 3 programs"), (168, 8192, 3 * 304, None), (258, 8192, 2 * 304, "registers of 2 programs"),
+    (256, 8192, 2 * 304, None), (300, 8192, 304, None), (128, 40_960, 2 * 304, "shared memory of 2 programs"), (128, 40_960, 304, None),
+])  # fmt: skip
+def test_programs_that_an_mi300x_cannot_hold_at_once_are_refused(registers: int, shared: int, programs: int, refusal: str | None) -> None:
+    """Of 4 waves each, on 304 CUs."""
+    import torch
+    from triton.runtime.errors import OutOfResources
+
+    from tftune.kernels.flash_decode.host import _check_residence
+
+    workspace = Workspace(0, 8, "hip", 304, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    compiled = SimpleNamespace(n_regs=registers, metadata=SimpleNamespace(shared=shared))
+    with pytest.raises(OutOfResources, match=refusal) if refusal else nullcontext():
+        _check_residence(compiled, programs, 4, workspace)

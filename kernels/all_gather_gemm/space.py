@@ -152,7 +152,7 @@ def _registers(config: Config, chip: Chip) -> float:
 
 def _fits_registers(config: Config, chip: Chip) -> bool:
     """CDNA: 512 registers of 4 bytes for a thread, and half of them where two waves share a SIMD. Besides accumulators, a thread holds its
-    part of the next step's tiles, and as much again on its way to the matrix units. Of 1,222 kernels that Triton 3.7.1 compiled
+    part of the next step's tiles, and as much again on its way to the matrix units. Of 1,244 kernels that Triton 3.7.1 compiled
     (db/audits/mi300x8) this refuses the 12 that spill, and no other."""
     if config["num_warps"] == 4 and config["waves_per_eu"] != 2:
         return True

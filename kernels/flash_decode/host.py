@@ -28,6 +28,8 @@ _RESIDENT = ("decode", "decode_ll")
 """Kernels whose programs wait for each other, so that all must be resident at once."""
 REGISTERS = 65_536
 """Of one SM, for all its threads (CUDA programming guide, compute capabilities 7.0 to 10.0)."""
+SIMDS, LANE_REGISTERS, LDS_BYTES = 4, 512, 65_536
+"""Of one CU, and of a lane of each of its SIMDs, vector and accumulation registers together (AMD CDNA3 ISA, 2024, 3.6.4 and 3.7)."""
 SMALLEST_M = 16
 """Rows of the smallest product on tensor cores: a group of query heads is padded to it."""
 _OPEN = ("batch", "kv_len", "rank")
@@ -280,13 +282,18 @@ def _check_residence(compiled: Any, programs: int, warps: int, workspace: Worksp
     import torch
     from triton.runtime.errors import OutOfResources
 
-    if workspace.arch != "cuda":
+    if workspace.arch == "interpreter":
         return
     per_unit = -(-programs // workspace.units)
-    registers = -(-compiled.n_regs // 8) * 8 * warps * 32 * per_unit
-    if registers > REGISTERS:
-        raise OutOfResources(registers, REGISTERS, f"registers of {per_unit} programs")
-    shared = (compiled.metadata.shared + 1024) * per_unit
-    most = torch.cuda.get_device_properties(workspace.device).shared_memory_per_multiprocessor
-    if shared > most:
-        raise OutOfResources(shared, most, f"shared memory of {per_unit} programs")
+    if workspace.arch == "hip":  # whole waves on each SIMD of a CU, and registers of one lane
+        waves = -(-per_unit * warps // SIMDS)
+        registers, most = -(-compiled.n_regs // 8) * 8 * waves, LANE_REGISTERS
+        shared, most_shared = compiled.metadata.shared * per_unit, LDS_BYTES
+    else:
+        registers, most = -(-compiled.n_regs // 8) * 8 * warps * 32 * per_unit, REGISTERS
+        shared = (compiled.metadata.shared + 1024) * per_unit
+        most_shared = torch.cuda.get_device_properties(workspace.device).shared_memory_per_multiprocessor
+    if registers > most:
+        raise OutOfResources(registers, most, f"registers of {per_unit} programs")
+    if shared > most_shared:
+        raise OutOfResources(shared, most_shared, f"shared memory of {per_unit} programs")
