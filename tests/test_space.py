@@ -208,6 +208,14 @@ def test_configs_are_those_without_a_reason_against_them(shape: AllGatherGemm, c
     assert len(found) > 20 and {"bsp", "push"} <= {config.variant for config in found}
 
 
+@pytest.mark.parametrize("shard", ["k", "m"])
+@pytest.mark.parametrize("world", [2, 8])
+def test_ranks_fall_back_to_one_form_whether_they_know_their_chip_or_not(world: int, shard: str) -> None:
+    """Forms of BSP exchange A in different layouts: ranks that chose differently would compute nonsense."""
+    for shape in paper(world, shard=shard):
+        assert len({SPACE.defaults(shape, chip)[0] for chip in (None, *CHIPS.values())}) == 1, shape
+
+
 def test_the_paper_set_has_configs_on_every_chip() -> None:
     for chip in CHIPS.values():
         for shape in paper()[::6]:

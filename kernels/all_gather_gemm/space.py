@@ -248,7 +248,7 @@ def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ..
     forms = ("gather",) if shape.shard == "m" else ("local_transpose", "gather_copy")
     plain = [Config("bsp", form=form) for form in forms]
     registered = [Config("bsp", form=f"{forms[-1]}{_REGISTERED}")] if chip is not None and _worth_registering(shape, chip) else []
-    bsp = (*registered, *plain) if shape.world == 2 else (*plain, *registered)  # a library's own copies reach two thirds of two GPUs' link
+    bsp = (*plain, *registered)  # the first is what ranks fall back to, whether they know their chip or not: it must be the same for all
     knobs = _default_tile(shape, chip) | _default_exchange(shape)
     knobs["split_k"] = _default_split(shape, chip, knobs)
     pull, staged, push = (Config(variant, **knobs) for variant in _FUSED)
