@@ -14,6 +14,9 @@ from tftune.models.tree import Leaf, Node, Split, Tree, own_leaf
 
 LOW = "{low}"
 """Stands in a reason for the lower bound of the leaf's speed-up."""
+DEEPEST = 64
+"""Splits on the way to a leaf at most: each is one level of indentation in `plain`, of which CPython's tokenizer takes 100. Trained trees
+have 12 at most."""
 
 
 class _Table:
@@ -76,8 +79,9 @@ def unpack(values: Mapping[str, Any]) -> Tree:
         for row in group["values"]
     ]
     for config, kernel in configs:
-        if not all(isinstance(value, str | int) for value in (kernel, *config.to_dict().values())):
-            raise TypeError(f"it holds the config {config} of the kernel {kernel!r}")
+        words = isinstance(config.variant, str) and isinstance(kernel, str)
+        if not words or not all(type(value) in (str, int) and name != "variant" for name, value in config.knobs):
+            raise TypeError(f"it holds a {config.variant!r} with {dict(config.knobs)!r:.80} of the kernel {kernel!r:.80}")
     measured = tuple((name, tuple(seen)) for name, seen in sorted(values["measured"].items()))
     own = tuple(_unpack_own(answer, configs) for answer in values["own"])
     return Tree(values["op"], values["mode"], _unpack(values["root"], configs, values["reasons"]), measured, own)
@@ -93,10 +97,22 @@ def _at(entries: Sequence[Any], number: object) -> Any:
     return entries[number]
 
 
-def _unpack(values: Any, configs: Configs, reasons: Sequence[str]) -> Node:
+def _bsp_at(configs: Configs, number: object) -> Config:
+    """A form of BSP by its number: it answers whatever kernels are installed."""
+    config: Config = _at(configs, number)[0]
+    if config.variant != "bsp":
+        raise ValueError(f"a leaf falls back to {config.variant!r} where it must name a form of BSP")
+    return config
+
+
+def _unpack(values: Any, configs: Configs, reasons: Sequence[str], left: int = DEEPEST) -> Node:
+    """A node with so many splits on the way to a leaf at most."""
     match values:
         case [str(feature), int() | float() as threshold, below, above]:
-            return Split(feature, float(threshold), _unpack(below, configs, reasons), _unpack(above, configs, reasons))
+            if not left:
+                raise ValueError(f"its tree has more than {DEEPEST} splits on the way to a leaf")
+            sides = [_unpack(side, configs, reasons, left - 1) for side in (below, above)]
+            return Split(feature, float(threshold), *sides)
         case [named, bsp, other, int() as rows, int() | float() as regret, int() | float() | None as low, why]:
             (config, kernel), reason = _at(configs, named), _at(reasons, why)
         case _:
@@ -104,13 +120,15 @@ def _unpack(values: Any, configs: Configs, reasons: Sequence[str]) -> Node:
     if not isinstance(reason, str) or not reason:
         raise TypeError(f"a leaf has the reason {reason!r}")
     otherwise = None if other is None else _at(configs, other)[0]
+    if otherwise is not None and otherwise.variant != config.variant:
+        raise ValueError(f"a leaf of {config.variant!r} names {otherwise.variant!r} for shapes that its config does not fit")
     said = reason if low is None else reason.replace(LOW, f"{low:.2f}")
-    return Leaf(config, _at(configs, bsp)[0], rows, regret, low, said, kernel, otherwise)
+    return Leaf(config, _bsp_at(configs, bsp), rows, regret, low, said, kernel, otherwise)
 
 
 def _unpack_own(values: Any, configs: Configs) -> tuple[tuple[int | str, ...], Leaf]:
     match values:
         case [[_, *_] as shape, named, bsp, int() | float() | None as low] if all(isinstance(value, int | str) for value in shape):
             config, kernel = _at(configs, named)
-            return tuple(shape), own_leaf(config, _at(configs, bsp)[0], low, kernel)
+            return tuple(shape), own_leaf(config, _bsp_at(configs, bsp), low, kernel)
     raise TypeError(f"a shape of its own is {values!r:.80}")

@@ -91,12 +91,11 @@ def _own(name: str, op: str, shapes: Iterable[Shape]) -> Iterator[str]:
 def _near(tree: Tree) -> Iterator[str]:
     """The lines that turn away what is far from all that was measured."""
     shape = operation(tree.op).shape
+    known = [field.name for field in fields(shape)]
     for field, seen in tree.measured:
         kind = str if field in shape.WORDS else int
-        if field not in shape.__dataclass_fields__ or not seen or not all(isinstance(value, kind) for value in seen):
-            raise ValueError(
-                f"it says that {field!r} was measured at {seen}; a shape of {tree.op} has {', '.join(shape.__dataclass_fields__)}"
-            )
+        if field not in known or not seen or not all(isinstance(value, kind) for value in seen):
+            raise ValueError(f"it says that {field!r} was measured at {seen}; a shape of {tree.op} has {', '.join(known)}")
         if kind is str or field == "world":
             yield f"    if s.{field} not in {seen!r}:"
         else:
@@ -132,7 +131,8 @@ def compiled(tree: Tree) -> Find:
 def module(document: Mapping[str, Any]) -> str:
     """The Python module of an artifact's document: the trees, what they answer, and the checks without which they may not."""
     trees = {mode: unpack(values) for mode, values in document["trees"].items()}
-    numbers = {config: number for number, config in enumerate(sorted({c for t in trees.values() for a in t.answers() for c in _named(a)}))}
+    configs = sorted({config for tree in trees.values() for leaf in tree.answers() for config in _named(leaf)}, key=_order)
+    numbers = {config: number for number, config in enumerate(configs)}
     answers = {mode: [tuple(numbers[config] for config in _named(leaf)) for leaf in tree.answers()] for mode, tree in trees.items()}
     kernels = {leaf.config.variant: leaf.kernel_hash for tree in trees.values() for leaf in tree.answers() if not leaf.abstains}
     used = sorted({n.id for text in expressions(document["op"]).values() for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)})
@@ -149,7 +149,7 @@ def module(document: Mapping[str, Any]) -> str:
         f"TRITON = {stamp(document).get('triton', '')!r}",
         f"KERNELS = {kernels!r}",
         "CONFIGS = [",
-        *(f"    {config.to_dict()!r}," for config in numbers),
+        *(f"    {config.to_dict()!r}," for config in configs),
         "]",
         f"ANSWERS = {answers!r}",
         "",
@@ -158,6 +158,11 @@ def module(document: Mapping[str, Any]) -> str:
         _CHOOSE,
     ]
     return "\n".join(lines)
+
+
+def _order(config: Config) -> tuple[Any, ...]:
+    """As configs are sorted, and of a knob that has numbers and words the numbers first."""
+    return config.variant, [(name, isinstance(value, str), value) for name, value in config.knobs]
 
 
 def _named(leaf: Leaf) -> tuple[Config, ...]:
@@ -172,11 +177,11 @@ def choose(s, mode, target, kernels, triton, allow_modelled=False, fits=lambda c
     `s` has the fields and properties that the functions above read, as tftune.AllGatherGemm does (`key`: the operation's name and
     the values of all fields). The caller says what it runs: the
     `target`, the hash of each variant's source in `kernels` (tftune.kernels.source.kernel_hash) and the version of `triton`; where
-    these are not those of the times, nothing fused is chosen. Whether a config fits the shape is for tftune's rules to say: `fits` is
-    asked, and where it says no, a leaf's other config is tried.
+    these are not those of the times, or measured times do not say their Triton, nothing fused is chosen. Whether a config fits the shape
+    is for tftune's rules to say: `fits` is asked, and where it says no, a leaf's other config is tried.
     """
     leaf = FIND[mode](s) if mode in FIND and target == TARGET and allow_modelled >= MODELLED else None
-    if leaf is None or (TRITON and triton.split(".")[:2] != TRITON.split(".")[:2]):
+    if leaf is None or not (triton.split(".")[:2] == TRITON.split(".")[:2] if TRITON else MODELLED):
         return None
     configs = [CONFIGS[number] for number in ANSWERS[mode][leaf]]
     sound = [c for c in configs if c["variant"] != "bsp" and kernels.get(c["variant"]) == KERNELS[c["variant"]]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -35,6 +35,8 @@ FIELDS = {
     "rows_digest": str, "space": str, "held_out": dict, "trees": dict, "created": str, "sha256": str,
 }  # fmt: skip
 """What an artifact holds; and `verified`, the stamp of `tftune verify`, where there was one."""
+SIZE_BITS = 63
+"""Of an integer in an artifact at most: sizes of tensors are signed 64-bit integers, and features of larger ones may overflow a float."""
 MEMO = 1 << 14
 """Answers that are kept for each mode: a server of varying M may see any number of shapes."""
 Source = Literal["measured", "modelled", "fallback"]
@@ -87,8 +89,11 @@ def read_artifact(path: Path) -> Artifact:
     """The verified artifact of a file; raises ValueError, naming the file and the next step, where it cannot be trusted."""
     try:
         document = json.loads(path.read_text())
+        found = digest(document) if isinstance(document, dict) else ""
     except OSError as error:
         raise ValueError(f"cannot read the artifact {path}: {error.strerror}; run `tftune export` to write one") from error
+    except RecursionError as error:
+        raise ValueError(f"{path} is nested deeper than any artifact; run `tftune export` to write it again") from error
     except ValueError as error:
         raise ValueError(f"{path} is no JSON, or was cut off ({error}); run `tftune export` to write it again") from error
     if not isinstance(document, dict) or not isinstance(document.get("schema"), int):
@@ -96,9 +101,9 @@ def read_artifact(path: Path) -> Artifact:
     if document["schema"] != SCHEMA:
         change = "upgrade tftune" if document["schema"] > SCHEMA else "run `tftune export` again"
         raise ValueError(f"{path} has schema {document['schema']}, and this tftune reads schema {SCHEMA}; {change}")
-    if document.get("sha256") != digest(document):
+    if document.get("sha256") != found:
         raise ValueError(
-            f"{path} was edited: its content has the digest {digest(document)[:12]}, not {str(document.get('sha256'))[:12]}; "
+            f"{path} was edited: its content has the digest {found[:12]}, not {str(document.get('sha256'))[:12]}; "
             "run `tftune export` to write it again"
         )
     return replace(parse_artifact(document, str(path)), path=path)
@@ -107,24 +112,81 @@ def read_artifact(path: Path) -> Artifact:
 def parse_artifact(document: Mapping[str, Any], name: str = "the artifact") -> Artifact:
     """The artifact of such a document; raises ValueError where it lacks something, or needs an operation or feature unknown here."""
     try:
-        for field, kind in FIELDS.items():
-            if not isinstance(document[field], kind):
-                raise TypeError(f"{field} is {document[field]!r}")
-        if not all(isinstance(version, str) for version in validity.stamp(document).values()) or document["bench"] not in BENCHES:
-            raise TypeError(f"its times are of {document['bench']!r}, with {dict(validity.stamp(document))}")
-        op = operation(document["op"]).name
+        _check_form(document)
+        op = operation(document["op"])
         trees = {mode: unpack(tree) for mode, tree in document["trees"].items()}
         for mode, tree in trees.items():
-            if (tree.op, tree.mode) != (op, mode) or mode not in MODES:
-                raise ValueError(f"it has a tree of {tree.op} in mode {tree.mode!r} under {mode!r}")
+            if (tree.op, tree.mode) != (op.name, mode) or mode not in MODES:
+                raise ValueError(f"it has a tree of {tree.op!r} in mode {tree.mode!r} under {mode!r}")
+            if unsaid := {each.name for each in fields(op.shape)} - dict(tree.measured).keys():
+                raise ValueError(f"its tree of mode {mode!r} does not say at which {min(unsaid)} it was measured")
             compiled(tree)
-        return Artifact(op, Target.parse(document["target"]), document["bench"], trees, document)
+        return Artifact(op.name, Target.parse(document["target"]), document["bench"], trees, document)
     except KeyError as error:
         raise ValueError(f"{name} lacks {error}; run `tftune export` to write it again") from error
-    except (TypeError, AttributeError, IndexError) as error:
+    except (TypeError, AttributeError, IndexError, RecursionError) as error:
         raise ValueError(f"{name} has an unexpected form ({error}); run `tftune export` to write it again") from error
     except ValueError as error:
         raise ValueError(f"{name} does not fit this tftune: {error}") from error
+
+
+def _check_form(document: Mapping[str, Any]) -> None:
+    """Raises KeyError, TypeError or ValueError for a field that is missing or is not what tftune writes there."""
+    for name, kind in FIELDS.items():
+        if not isinstance(document[name], kind):
+            raise TypeError(f"{name} is {document[name]!r:.80}")
+    for name, fits in _FORMS.items():
+        if name in document and not fits(document[name]):
+            raise TypeError(f"{name} is {document[name]!r:.80}")
+    if document["modelled"] != (document["bench"] == "model"):
+        raise TypeError(f"modelled is {document['modelled']} where bench is {document['bench']!r}")
+    if bits := max((value.bit_length() for value in _integers(document) if value.bit_length() > SIZE_BITS), default=0):
+        raise ValueError(f"it holds an integer of {bits} bits, and sizes have {SIZE_BITS} at most")
+
+
+def _integers(document: Any) -> Iterator[int]:
+    """Every integer of a document, however deep it lies."""
+    waiting = [document]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, int):
+            yield value
+        elif isinstance(value, dict | list):
+            waiting += value.values() if isinstance(value, dict) else value
+
+
+def _are_words(values: Any) -> bool:
+    return isinstance(values, dict) and all(isinstance(value, str) for value in values.values())
+
+
+def _is_report(report: Any) -> bool:
+    """Whether it has what is told of an evaluation: shapes, the mean regret, answers without a time, and both regrets of each group."""
+    match report:
+        case {"shapes": int(), "selector": {"geomean_regret": int() | float(), "unknown": int()}}:
+            groups = report.get("groups", {})
+            return isinstance(groups, dict) and all(map(_is_pair, groups.values()))
+    return False
+
+
+def _is_pair(values: Any) -> bool:
+    return isinstance(values, list) and len(values) == 2 and all(isinstance(value, int | float) for value in values)
+
+
+def _is_stamp(verified: Any) -> bool:
+    match verified:
+        case {"at": str(), "build": build, "leaves": int()}:
+            return _are_words(build)
+    return False
+
+
+_FORMS: dict[str, Callable[[Any], bool]] = {
+    "bench": BENCHES.__contains__,
+    "build": _are_words,
+    "kernels": _are_words,
+    "held_out": lambda reports: all(map(_is_report, reports.values())),
+    "verified": _is_stamp,
+}
+"""What must hold of a field's value beside its type: commands read it long after loading."""
 
 
 @dataclass(frozen=True)
@@ -243,9 +305,9 @@ class Selector:
             if isinstance(value, int) and name != "world":
                 least, most = int(seen[0]), int(seen[-1])
                 if not least <= FAR * value or not value <= FAR * most:
-                    return f"{name}={value} is far from what was measured for {shape.op} on {artifact.target}: {least} to {most}"
+                    return f"{_said(name, value)} is far from what was measured for {shape.op} on {artifact.target}: {least} to {most}"
             elif value not in seen:
-                return f"{name}={value} was never measured for {shape.op} on {artifact.target}; only {', '.join(map(str, seen))}"
+                return f"{_said(name, value)} was never measured for {shape.op} on {artifact.target}; only {', '.join(map(str, seen))}"
         return None
 
     def _decide(self, shape: Shape, mode: str) -> Selection:
@@ -278,7 +340,7 @@ class Selector:
         kernel = f"{artifact.op}/{leaf.config.variant}"
         try:
             installed = kernel_hash(artifact.op, leaf.config.variant)
-        except ValueError as error:
+        except (OSError, ValueError) as error:  # a name that no file can have is an OSError
             return str(error)
         if installed == leaf.kernel_hash:
             return None
@@ -290,6 +352,12 @@ def _leaf(artifact: Artifact, shape: Shape, mode: str) -> tuple[Leaf, tuple[str,
     return artifact.trees[mode].answer(shape.key[1:], features)
 
 
+def _said(name: str, value: int | str) -> str:
+    """`m=64`; a size that no tensor has is not written out, since Python prints no integer of more than 4,300 digits."""
+    large = isinstance(value, int) and value.bit_length() > SIZE_BITS
+    return f"{name} of more than {SIZE_BITS} bits" if large else f"{name}={value}"
+
+
 def _why_invalid(shape: Shape, config: Config, target: Target | None) -> str | None:
     """The space's sentence; a knob or value that no longer exists is one, too."""
     try:
@@ -299,11 +367,16 @@ def _why_invalid(shape: Shape, config: Config, target: Target | None) -> str | N
 
 
 def _bsp(shape: Shape, target: Target | None = None, leaf: Leaf | None = None) -> Config:
-    """The leaf's best BSP form where it fits the shape, else the operation's first."""
+    """The leaf's best BSP form where it fits the shape, else the operation's first. Sizes beyond floats have no default, and too many
+    ranks no possible form: then what is refused is the launcher's to say."""
     if leaf and _why_invalid(shape, leaf.bsp, target) is None:
         return leaf.bsp
-    defaults = operation(shape.op).space.defaults(shape, target.chip if target else None)
-    return next(config for config in defaults if config.variant == "bsp")
+    space, chip = operation(shape.op).space, target.chip if target else None
+    try:
+        forms = (config for config in space.defaults(shape, chip) if config.variant == "bsp")
+        return next(form for form in forms if _why_invalid(shape, form, target) is None)
+    except (ArithmeticError, StopIteration):
+        return next(space.configs(shape, chip, ("bsp",)), space.complete(Config("bsp")))
 
 
 def load_artifact(path: Path | str, *, allow_modelled: bool = False) -> Selector:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tftune.db.target import Machine
+from tftune.db.target import Machine, minor
 
 WARNED = ("driver", "cuda", "rocm", "torch", "iris")
 """Of a build: a difference in these is told once, and served. A new Triton compiles other kernels, and waits for `tftune verify`."""
@@ -13,8 +13,7 @@ WARNED = ("driver", "cuda", "rocm", "torch", "iris")
 
 def stamp(document: Mapping[str, Any]) -> Mapping[str, str]:
     """The build that the artifact's times are known to hold for: that of the last `tftune verify`, else that of its rows."""
-    verified = document.get("verified") or document
-    build: Mapping[str, str] = verified.get("build", {})
+    build: Mapping[str, str] = document.get("verified", document).get("build", {})
     return build
 
 
@@ -27,20 +26,15 @@ def why_elsewhere(document: Mapping[str, Any], machine: Machine | None) -> str |
         return f"the artifact is for {target}, and this machine is {machine.target}; measure here with `tftune search {document['op']}`"
     if machine.arch != arch:
         return f"the artifact is for {arch}, and this GPU is {machine.arch}; measure here with `tftune search {document['op']}`"
-    if stamped and minor(stamped) != minor(installed or ""):
+    if not stamped:
+        said = f"the artifact does not say with which Triton its times were taken; run `tftune verify {document['op']}`"
+        return None if document["modelled"] else said
+    if minor(stamped) != minor(installed or ""):
         return (
             f"its kernels were timed as Triton {stamped} compiles them, and {f'Triton {installed}' if installed else 'no Triton'} "
             f"is installed; run `tftune verify {document['op']}`"
         )
     return None
-
-
-def minor(version: str) -> list[str]:
-    """
-    >>> minor("3.6.0+rocm7.1")
-    ['3', '6']
-    """
-    return version.split(".")[:2]
 
 
 def warnings(document: Mapping[str, Any], machine: Machine | None) -> Iterator[str]:

@@ -18,13 +18,14 @@ WORLD, BROKEN = 8, 5
 
 
 def test_all_ranks_agree_or_all_refuse_alike(make_rows: Callable[..., list[Trial]], tmp_path: Path) -> None:
+    from tftune.db.target import build
     from tftune.models.dataset import load
     from tftune.models.export import export, provenance
     from tftune.models.selector import digest
     from tftune.models.train import train
 
     dataset = load(make_rows(paper(), bench="node"), OP, "h200x8", "graph", "node")
-    sound = export({"graph": train(dataset)}, tmp_path / "sound.json", provenance({"graph": dataset}, {}, {}))
+    sound = export({"graph": train(dataset)}, tmp_path / "sound.json", provenance({"graph": dataset}, {}, build()))
     content = json.loads(sound.read_text())
     (tmp_path / "edited.json").write_text(json.dumps(content | {"rows": 7}))
     (tmp_path / "cut.json").write_text(sound.read_text()[:-100])

@@ -20,12 +20,13 @@ SHAPE = AllGatherGemm(7, 72, 264, 2)
 
 def exported(rows: Any, path: Path) -> Path:
     """An artifact of rows as if measured, whose leaf is push, as far as the model of a made-up machine says."""
+    from tftune.db.target import build
     from tftune.models.dataset import load
     from tftune.models.export import export, provenance
     from tftune.models.train import train
 
     dataset = load(rows, "all_gather_gemm", "h200x8", "graph", "node")
-    return export({"graph": train(dataset)}, path, provenance({"graph": dataset}, {}, {}))
+    return export({"graph": train(dataset)}, path, provenance({"graph": dataset}, {}, build()))
 
 
 def called(workspace: Workspace, paths: list[Path]) -> tuple[str, str, float]:

@@ -96,7 +96,8 @@ def test_the_function_turns_away_what_the_selector_calls_far(shape: AllGatherGem
 
 
 HULL = Tree(OP, "graph", Leaf(BSP, BSP, 1, 1.0, None, "BSP is measured", "x"), (
-    ("dtype", ("fp16",)), ("k", (1024, 8192)), ("m", (64, 8192)), ("n", (512, 2048)), ("world", (4,)),
+    ("b_layout", ("kn", "nk")), ("dtype", ("fp16",)), ("k", (1024, 8192)), ("m", (64, 8192)), ("n", (512, 2048)), ("shard", ("k", "m")),
+    ("world", (4,)),
 ))  # fmt: skip
 
 
@@ -127,6 +128,7 @@ def test_a_feature_that_needs_more_than_the_shape_is_refused(tmp_path: Path, mon
         (replace(HULL, root=Split("moon", 1.0, HULL.root, HULL.root)), "asks for the feature 'moon'"),
         (replace(HULL, measured=(("m) or print(1", (1,)),)), r"says that 'm\) or print\(1' was measured"),
         (replace(HULL, measured=(("m", ()),)), r"says that 'm' was measured at \(\)"),
+        (replace(HULL, measured=(("LEAST", (1,)),)), r"says that 'LEAST' was measured"),
     ],
 )
 def test_what_is_no_tree_of_this_tftune_is_refused(tree: Tree, sentence: str) -> None:
@@ -167,6 +169,26 @@ def test_a_modelled_module_answers_only_when_allowed(written: Path) -> None:
     shape, mine = AllGatherGemm(m=4096, n=3584, k=8192, world=8), {variant: kernel_hash(OP, variant) for variant in SPACE.variants}
     assert module["choose"](shape, "graph", "h200x8", mine, "3.6.0") is None
     assert module["choose"](shape, "graph", "h200x8", mine, "3.6.0", allow_modelled=True)["variant"] != "bsp"
+
+
+def test_a_measured_module_that_does_not_say_its_triton_answers_nothing(written: Path) -> None:
+    content, shape = json.loads(written.read_text()), AllGatherGemm(m=4096, n=3584, k=8192, world=8)
+    mine = {variant: kernel_hash(OP, variant) for variant in SPACE.variants}
+    for build, modelled, fused in (({}, False, False), ({"triton": ""}, False, False), ({}, True, True), ({"triton": "3.6"}, True, True)):
+        module: dict[str, Any] = {}
+        exec(plain.module(content | {"build": build, "modelled": modelled}), module)
+        found = [module["choose"](shape, "graph", "h200x8", mine, triton, allow_modelled=True) for triton in ("3.6.0", "")]
+        assert (bool(found[0]), bool(found[1])) == (fused, fused and not build)
+
+
+def test_a_knob_of_numbers_and_words_has_its_place_in_a_module() -> None:
+    """As a file of another tftune may have it: what it says is stale, and doctor still holds it against its module."""
+    leaves = (Leaf(config, BSP, 1, 1.0, 1.5, "push is the fastest", "x") for config in PUSHES)
+    content, module = document({"graph": replace(HULL, root=Split("m", 96.0, *leaves))}, MODULE), dict[str, Any]()
+    for group in content["trees"]["graph"]["configs"]:
+        group["values"] = [["wide" if value == 128 else value for value in values] for values in group["values"]]
+    exec(plain.module(content), module)
+    assert [config["block_m"] for config in module["CONFIGS"]] == [64, "wide"]
 
 
 def test_a_file_of_somebody_else_is_not_replaced(written: Path, tmp_path: Path) -> None:

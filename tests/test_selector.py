@@ -15,12 +15,15 @@ from tftune.db.trial import Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.chips import H200
+from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.registry import operation
+from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.models import selector as module
 from tftune.models.dataset import load
 from tftune.models.export import document, provenance
 from tftune.models.features import names, vector
-from tftune.models.packed import unpack
+from tftune.models.packed import DEEPEST, unpack
 from tftune.models.selector import Selector, digest, load_artifact, parse_artifact, read_artifact
 from tftune.models.train import train
 from tftune.models.tree import Leaf, Split, Tree
@@ -103,7 +106,7 @@ def test_an_abstaining_leaf_takes_the_form_that_fits(content: dict[str, Any]) ->
     tree = Tree(OP, "graph", Leaf(bsp, bsp, 2, 1.0, None, "BSP is measured to be the fastest", "x"), ())
     selector = Selector(replace(parse_artifact(content), trees={"graph": tree}))
     along_m = selector.select(replace(LARGE, shard="m"))
-    assert selector.select(LARGE).config == bsp and along_m.config == Config("bsp", form="gather")
+    assert selector.select(LARGE).config == bsp and (along_m.config.variant, along_m.config["form"]) == ("bsp", "gather")
     assert along_m.source == "measured" and along_m.reason == "BSP is measured to be the fastest"
 
 
@@ -227,6 +230,11 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
         load_artifact(tmp_path / "artifact.json")
 
 
+def test_brackets_without_end(tmp_path: Path) -> None:
+    for text in ("[" * 100_000, f'{{"schema": 3, "op": {"[" * 100_000}'):
+        assert "is nested deeper than any artifact; run `tftune export`" in broken(tmp_path, text)
+
+
 def test_an_edited_file(tmp_path: Path, content: dict[str, Any]) -> None:
     assert "was edited: its content has the digest" in broken(tmp_path, json.dumps({**content, "rows": 1}))
 
@@ -261,6 +269,113 @@ def test_missing_parts(tmp_path: Path, content: dict[str, Any]) -> None:
             tmp_path, json.dumps(edited(content, trees={"graph": {**content["trees"]["graph"], "root": root}}))
         )
     assert "unexpected form" in broken(tmp_path, json.dumps(edited(content, trees=["graph"])))
+
+
+def rooted(content: dict[str, Any], root: Callable[[Callable[..., list[Any]]], Any]) -> dict[str, Any]:
+    """The content with another root, of leaves that name a variant's first config, their BSP form and perhaps another config."""
+    trees = json.loads(json.dumps(content["trees"]))
+    variants = [group["variant"] for group in trees["graph"]["configs"] for _ in group["values"]]
+
+    def leaf(config: str, bsp: str = "bsp", other: str | None = None) -> list[Any]:
+        return [variants.index(config), variants.index(bsp), other and variants.index(other), 1, 1.0, None, 0]
+
+    trees["graph"]["root"] = root(leaf)
+    return edited(content, trees=trees)
+
+
+def chain(splits: int, below: bool) -> Callable[[Callable[..., list[Any]]], Any]:
+    """A root of so many splits, each of which is a side of the one before."""
+
+    def root(leaf: Callable[..., list[Any]]) -> Any:
+        at = leaf("push")
+        for number in range(splits):
+            at = ["m", float(number), at, leaf("bsp")] if below else ["m", float(number), leaf("bsp"), at]
+        return at
+
+    return root
+
+
+@pytest.mark.parametrize("below", [True, False])
+def test_a_tree_may_be_so_deep_and_no_deeper(tmp_path: Path, content: dict[str, Any], below: bool) -> None:
+    deepest = Selector(parse_artifact(rooted(content, chain(DEEPEST, below))))
+    assert deepest.select(LARGE).reason and len(deepest.path(LARGE)) == (1 if below else DEEPEST)
+    for splits in (DEEPEST + 1, 101, 200):
+        said = broken(tmp_path, json.dumps(rooted(content, chain(splits, below))))
+        assert "does not fit this tftune: its tree has more than 64 splits on the way to a leaf" in said
+
+
+REPORT = {"shapes": 9, "selector": {"geomean_regret": 1.1, "unknown": 2}, "groups": {LARGE.layer: [1.1, 1.2]}}
+STAMP = {"at": "2026-11-22", "build": {"triton": "3.6.0"}, "leaves": 4}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("held_out", {"graph": 5}), ("held_out", {"graph": REPORT | {"shapes": None}}), ("held_out", {"graph": {"shapes": 9}}),
+        ("held_out", {"graph": REPORT | {"selector": {"geomean_regret": "1.1", "unknown": 2}}}),
+        ("held_out", {"graph": REPORT | {"groups": [1.1]}}), ("held_out", {"graph": REPORT | {"groups": {"n=1": [1.1]}}}),
+        ("verified", {}), ("verified", None), ("verified", {"at": "2026-11-22"}), ("verified", STAMP | {"build": {"triton": 3}}),
+        ("build", {"triton": 3.6}), ("kernels", {"push": None}), ("bench", "moon"), ("modelled", True),
+    ],
+)  # fmt: skip
+def test_a_field_that_commands_read_later_has_its_form(content: dict[str, Any], field: str, value: Any) -> None:
+    parse_artifact(edited(content, held_out={"graph": REPORT}, verified=STAMP))
+    with pytest.raises(ValueError, match=rf"the artifact has an unexpected form \({field} is .*run `tftune export` to write it again"):
+        parse_artifact(edited(content, **{field: value}))
+
+
+@pytest.mark.parametrize(
+    ("measured", "says"),
+    [
+        ({"m": [1, 10**400]}, "it holds an integer of 1329 bits, and sizes have 63 at most"),
+        ({"m": [1 << 63, 1 << 63]}, "it holds an integer of 64 bits"),
+        ({"m": ...}, "its tree of mode 'graph' does not say at which m it was measured"),
+        ({"LEAST": [1]}, "it says that 'LEAST' was measured"),
+    ],
+)
+def test_what_was_measured_bounds_every_size(content: dict[str, Any], measured: dict[str, Any], says: str) -> None:
+    trees = json.loads(json.dumps(content["trees"]))
+    found = trees["graph"]["measured"] | measured
+    trees["graph"]["measured"] = {name: seen for name, seen in found.items() if seen is not ...}
+    with pytest.raises(ValueError, match=says):
+        parse_artifact(edited(content, trees=trees))
+
+
+@pytest.mark.parametrize("digits", [400, 5000])
+def test_a_size_beyond_floats_is_bsp(selector: Selector, digits: int) -> None:
+    """As far as a shape is legal: 10**400 is no float, and Python prints no integer of more than 4,300 digits."""
+    decode, size = FlashDecode(1, 64, 8, 128, 8192, 8), 10**digits
+    shapes: list[Shape] = [*(replace(LARGE, **{name: size}) for name in ("m", "n", "k")), replace(LARGE, world=size, k=size)]
+    shapes += [replace(decode, kv_len=size), replace(decode, batch=size), replace(decode, q_heads=size, kv_heads=size)]
+    shipped = Selector(*(read_artifact(path) for path in module.SHIPPED.glob("*__h200x8.json")))
+    for shape in shapes:
+        for asked in (selector, shipped, Selector()):
+            found = asked.select(shape)
+            assert (found.config.variant, found.source) == ("bsp", "fallback") and asked.path(shape) == ()
+            assert operation(shape.op).space.why_invalid(shape, found.config) is None
+    assert "m of more than 63 bits is far from what was measured" in selector.select(shapes[0]).reason
+
+
+def test_more_ranks_than_any_config_is_possible_for_are_bsp() -> None:
+    """The launcher says the sentence; a selector that raised would say it on the hot path."""
+    shape = FlashDecode(1, 64, 8, 256, 8192, 64)
+    assert next(operation(shape.op).space.configs(shape), None) is None
+    assert Selector().select(shape).config.variant == "bsp"
+
+
+def test_a_leaf_names_no_fused_config_past_its_kernels_hash(content: dict[str, Any]) -> None:
+    parse_artifact(rooted(content, lambda leaf: leaf("push", other="push")))
+    with pytest.raises(ValueError, match="a leaf falls back to 'push' where it must name a form of BSP"):
+        parse_artifact(rooted(content, lambda leaf: leaf("bsp", bsp="push")))
+    with pytest.raises(ValueError, match="a leaf of 'push' names 'bsp_chunked' for shapes that its config does not fit"):
+        parse_artifact(rooted(content, lambda leaf: leaf("push", other="bsp_chunked")))
+
+
+def test_a_variant_whose_name_no_file_can_have_is_bsp(content: dict[str, Any], selector: Selector) -> None:
+    push = selector.leaf(LARGE)
+    assert push is not None
+    tree = Tree(OP, "graph", replace(push, config=Config("x" * 300)), ())
+    assert Selector(replace(parse_artifact(content), trees={"graph": tree})).select(LARGE).config.variant == "bsp"
 
 
 def test_every_shipped_artifact_loads() -> None:

@@ -20,6 +20,7 @@ from tftune.db.target import Machine
 from tftune.db.trial import Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.space import Config
+from tftune.models import validity
 from tftune.models.dataset import load
 from tftune.models.export import document, provenance, stamped
 from tftune.models.selector import Selector, parse_artifact
@@ -37,10 +38,12 @@ def content(make_rows: Callable[..., list[Trial]]) -> dict[str, Any]:
     """An artifact of three leaves: BSP up to M = 64, pull up to 2048, push above."""
     dataset = load(make_rows(paper(), bench="node"), OP, "h200x8", "graph", "node")
     origin = provenance({"graph": dataset}, {}, BUILD)
-    leaf = next(leaf for leaf in train(dataset).leaves() if leaf.config.variant == "push")
+    trained = train(dataset)
+    leaf = next(leaf for leaf in trained.leaves() if leaf.config.variant == "push")
     bsp = Leaf(leaf.bsp, leaf.bsp, 1, 1.0, None, "BSP is measured to be the fastest", origin.kernels["bsp"])
     pull, push = (replace(leaf, config=Config(v, block_m=64), kernel_hash=origin.kernels[v]) for v in ("pull", "push"))
-    return document({"graph": Tree(OP, "graph", Split("m", 64.0, bsp, Split("m", 2048.0, pull, push)), ())}, origin)
+    root = Split("m", 64.0, bsp, Split("m", 2048.0, pull, push))
+    return document({"graph": Tree(OP, "graph", root, trained.measured)}, origin)
 
 
 def variants(content: dict[str, Any], machine: Machine | None) -> list[str]:
@@ -89,6 +92,19 @@ def test_a_verified_artifact_holds_for_the_triton_that_verified_it(content: dict
     again = stamped(content, BUILD | {"triton": "3.7.1"}, 3)
     assert variants(again, here(triton="3.7.1")) == ["bsp", "pull", "push"] and variants(again, HERE) == ["bsp", "bsp", "bsp"]
     assert again["build"] == content["build"] and again["sha256"] != content["sha256"] and again["verified"]["leaves"] == 3
+
+
+@pytest.mark.parametrize("build", [{}, {"triton": ""}, {"torch": "2.11.0"}])
+def test_measured_times_that_do_not_say_their_triton_are_not_served(content: dict[str, Any], build: dict[str, str]) -> None:
+    """Neither those of the rows nor those of a verification; modelled ones are of no Triton, and without a GPU nothing can run."""
+    for unstamped in (content | {"build": build}, stamped(content, build, 3)):
+        assert variants(unstamped, HERE) == ["bsp", "bsp", "bsp"] and variants(unstamped, None) == ["bsp", "pull", "push"]
+        why = validity.why_elsewhere(unstamped, HERE)
+        assert why and why.endswith("does not say with which Triton its times were taken; run `tftune verify all_gather_gemm`")
+    for verified in ({}, {"at": "2026-11-22"}):
+        assert "run `tftune verify" in (validity.why_elsewhere(content | {"verified": verified}, HERE) or "")
+    modelled = parse_artifact(content | {"build": build, "bench": "model", "modelled": True})
+    assert Selector(modelled, allow_modelled=True, machine=HERE).select(LARGE).config.variant == "push"
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.models.selector import Artifact, Selector
+from tftune.models.validity import stamp
 from tftune.verify import build_changes, grid
 
 ORIGIN = ("op", "target", "arch", "bench", "rows", "rows_digest", "space", "created")
@@ -72,7 +73,7 @@ def _shapes(one: Artifact, other: Artifact, mode: str) -> list[Shape]:
 
 def _origin(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"{name} {one[name]} -> {other[name]}" for name in ORIGIN if one[name] != other[name])
-    yield from build_changes(one, other.get("verified", other)["build"])
+    yield from build_changes(one, stamp(other))
     for variant in sorted(one["kernels"].keys() | other["kernels"].keys()):
         if (was := one["kernels"].get(variant)) != (now := other["kernels"].get(variant)):
             yield f"kernel {variant} {was} -> {now}"

@@ -74,7 +74,7 @@ def _module(artifact: Artifact) -> Iterator[str]:
     from tftune.models import plain
 
     place = artifact.file.with_suffix(".py")
-    if place.exists() and place.read_text() != plain.module(artifact.document):
+    if place.is_file() and place.read_bytes() != plain.module(artifact.document).encode():
         yield f"{place.name} beside it was not written from it; run `python -m tftune.models.plain {artifact.file}`"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,15 +51,23 @@ class Explanation:
 
 def explain(selector: Selector, shape: Shape, mode: str, rows: Sequence[Trial], count: int = 3) -> Explanation:
     """The selector's answer for a shape, with the `count` nearest shapes among the rows of the artifact's target and bench."""
-    from tftune.kernels.distance import distance
-
     artifact = selector.artifacts.get(shape.op)
     selection, path = selector.select(shape, mode), selector.path(shape, mode)
     leaf = selector.leaf(shape, mode)
     mine = [row for row in rows if artifact and (row.target, row.bench, row.mode) == (artifact.target.name, artifact.bench, mode)]
-    nearest = sorted(lines(mine), key=lambda line: distance(shape, line.shape))[:count]
+    nearest = sorted(lines(mine), key=lambda line: _apart(shape, line.shape))[:count]
     origin = [*_origin(artifact, shape, mode)] if artifact else []
     return Explanation(shape, mode, artifact.target.name if artifact else "no target", selection, path, leaf, origin, nearest)
+
+
+def _apart(one: Shape, other: Shape) -> float:
+    """Their distance; a size beyond floats is infinitely far from all."""
+    from tftune.kernels.distance import distance
+
+    try:
+        return distance(one, other)
+    except OverflowError:
+        return math.inf
 
 
 def _origin(artifact: Artifact, shape: Shape, mode: str) -> Iterator[str]:

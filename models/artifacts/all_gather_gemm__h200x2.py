@@ -1474,11 +1474,11 @@ def choose(s, mode, target, kernels, triton, allow_modelled=False, fits=lambda c
     `s` has the fields and properties that the functions above read, as tftune.AllGatherGemm does (`key`: the operation's name and
     the values of all fields). The caller says what it runs: the
     `target`, the hash of each variant's source in `kernels` (tftune.kernels.source.kernel_hash) and the version of `triton`; where
-    these are not those of the times, nothing fused is chosen. Whether a config fits the shape is for tftune's rules to say: `fits` is
-    asked, and where it says no, a leaf's other config is tried.
+    these are not those of the times, or measured times do not say their Triton, nothing fused is chosen. Whether a config fits the shape
+    is for tftune's rules to say: `fits` is asked, and where it says no, a leaf's other config is tried.
     """
     leaf = FIND[mode](s) if mode in FIND and target == TARGET and allow_modelled >= MODELLED else None
-    if leaf is None or (TRITON and triton.split(".")[:2] != TRITON.split(".")[:2]):
+    if leaf is None or not (triton.split(".")[:2] == TRITON.split(".")[:2] if TRITON else MODELLED):
         return None
     configs = [CONFIGS[number] for number in ANSWERS[mode][leaf]]
     sound = [c for c in configs if c["variant"] != "bsp" and kernels.get(c["variant"]) == KERNELS[c["variant"]]]
