@@ -138,8 +138,8 @@ def test_closing_leaves_no_process_and_no_shared_memory() -> None:
     bench = NodeBench(Target.parse("h200x2"), 1 << 20, emulated=True, rounds=Rounds(1, 2, 2))
     assert isinstance(bench.measure(SHAPE, BSP, "eager", None), Measurement)
     world = bench._world
-    assert world is not None and world._folder is not None
-    folder, ranks = world._folder, [process for process, _ in world._ranks]
+    assert world is not None and world._shared is not None
+    folder, ranks = world._shared.path, [process for process, _ in world._ranks]
     assert folder.exists() and all(process.is_alive() for process in ranks)
     bench.close()
     assert not folder.exists()

@@ -8,20 +8,18 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
-import shutil
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import Any, Self
 
 from tftune.db.trial import Failure
 from tftune.tuner import worker
 from tftune.tuner.processes import deaf_to_ctrl_c
+from tftune.tuner.shared import Shared
 from tftune.tuner.worker import WorldSpec
 
 GRACE_S = 3.0
@@ -59,7 +57,7 @@ class World:
         """`spent_s` gathers the wall-clock seconds of each request. `serve`: what each rank's process runs."""
         self._spec, self._serve = spec, serve
         self._ranks: list[tuple[Any, Connection]] = []
-        self._folder: Path | None = None
+        self._shared: Shared | None = None
         self._noticed: float | None = None
         self.ended_s = 0.0
         """Seconds from when this world was seen to be broken, or to be ended, until its last rank was gone."""
@@ -76,8 +74,8 @@ class World:
     def start(self) -> float:
         """Start every rank, join them and make the workspace; returns the seconds it took. Raises Broken."""
         began = time.monotonic()
-        shared_memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
-        folder = self._folder = Path(tempfile.mkdtemp(prefix=f"tftune-{os.getpid()}-", dir=shared_memory))
+        self._shared = Shared.make()
+        folder = self._shared.path
         spec = replace(self._spec, folder=folder)
         (folder / "barrier").write_bytes(bytes(8 * spec.world))
         if spec.emulated:
@@ -167,9 +165,9 @@ class World:
             connection.close()
         for process, _ in self._ranks:
             process.join(timeout=KILL_S)
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder, self._ranks = None, []
+        if self._shared is not None:
+            self._shared.remove()
+        self._shared, self._ranks = None, []
         self.ended_s = time.monotonic() - noticed
 
     def __enter__(self) -> Self:
