@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
@@ -20,7 +21,7 @@ from tftune.kernels.space import Config
 from tftune.kernels.workspace import Workspace
 
 SEEDS = 3
-"""Calls cycle through inputs of three seeds, so that a generation never held the same data two calls ago."""
+"""Inputs are of three seeds, which calls go through so that a generation never held the same data two calls ago."""
 WRAPS = 2**31 - 3
 """An epoch before which few calls are left until it wraps."""
 MEETINGS = itertools.count()
@@ -51,34 +52,42 @@ class Mutant:
     """Which of a trial's calls."""
 
 
-def scenario(workspace: Workspace, calls: Iterable[Case], pause_s: float = 0.0, last_epoch: int | None = None) -> list[Call]:
-    """Run the calls back to back on every rank, this one pausing before each; compare when all have ended. Epochs follow last_epoch."""
+def scenario(
+    workspace: Workspace,
+    calls: Iterable[Case],
+    pause_s: float = 0.0,
+    last_epoch: int | None = None,
+    cycle: Sequence[int] = range(SEEDS),
+) -> list[Call]:
+    """Run the calls back to back on every rank, this one pausing before each; compare when all have ended. Epochs follow last_epoch.
+
+    cycle: seeds of the calls in turn."""
     import torch
 
     calls, meeting = list(calls), next(MEETINGS)
     if not calls:
         return []
-    shapes = sorted({shape for shape, _ in calls}, key=str)
+    shapes, seeds = sorted({shape for shape, _ in calls}, key=str), [cycle[number % len(cycle)] for number in range(len(calls))]
     rooms = {shape: operation(shape.op) for shape in shapes}
     references = {shape: room.module("reference") for shape, room in rooms.items()}
-    inputs = {(shape, seed): references[shape].make_inputs(shape, workspace.rank, seed) for shape in shapes for seed in range(SEEDS)}
+    inputs = {(shape, seed): references[shape].make_inputs(shape, workspace.rank, seed) for shape in shapes for seed in sorted({*seeds})}
     exact = {(shape, seed): references[shape].reference(shape, *given, workspace.group) for (shape, seed), given in inputs.items()}
     _reset(workspace, last_epoch)
     outs = []
-    for number, (shape, config) in enumerate(calls):
+    for (shape, config), seed in zip(calls, seeds, strict=True):
         time.sleep(pause_s)
         outs.append(references[shape].make_output(shape).fill_(float("nan")))
         if (shape, config) not in workspace.plans:
             workspace.plans[shape, config] = rooms[shape].module("host").prepare(shape, config, workspace)
-        workspace.plans[shape, config](*inputs[shape, number % SEEDS], outs[-1])
+        workspace.plans[shape, config](*inputs[shape, seed], outs[-1])
     _meet(f"meeting {meeting}")
     done = []
-    for number, ((shape, config), out) in enumerate(zip(calls, outs, strict=True)):
-        expected = exact[shape, number % SEEDS]
+    for (shape, config), seed, out in zip(calls, seeds, outs, strict=True):
+        expected = exact[shape, seed]
         error = float(((out.float() - expected).norm() / expected.norm().clamp(min=2**-126)).nan_to_num(nan=float("inf"))) / references[
             shape
         ].tolerance(shape)
-        done.append(Call(shape, config, number % SEEDS, error, sha256(out.view(torch.int16).numpy().tobytes()).hexdigest()))
+        done.append(Call(shape, config, seed, error, sha256(out.view(torch.int16).numpy().tobytes()).hexdigest()))
     return done
 
 
@@ -108,6 +117,20 @@ def _meet(name: str) -> None:
     store.set(f"{name}/{dist.get_rank()}", "")
     while not store.check([f"{name}/{rank}" for rank in range(dist.get_world_size())]):
         time.sleep(0.005)
+
+
+def hold(control: Any, rank: Any, epoch: Any, flags: Any) -> None:
+    """For the text of a mutant, on 3 ranks: in an odd call rank 2 stays here until it sees so many flags of the others' next call.
+
+    Unlike after a sleep, what the others do meanwhile is certain, and nobody waits for longer than it takes."""
+    import numpy
+
+    from tftune.kernels.symmetric import FLAGS_OFFSET, FLAGS_PER_SOURCE
+
+    words = (ctypes.c_int32 * (3 * FLAGS_PER_SOURCE.value)).from_address(int(control) + FLAGS_OFFSET.value)
+    seen = numpy.frombuffer(words, dtype=numpy.int32)
+    while int(rank) == 2 and int(epoch) % 2 == 1 and numpy.count_nonzero(seen == int(epoch) + 1) < int(flags):
+        time.sleep(0.001)
 
 
 def wrong_calls(ran: list[dict[str, list[Call]]]) -> list[Any]:
@@ -158,23 +181,23 @@ def judge(
 ) -> dict[str, str]:
     """Verdicts on the kernel itself and on each mutant, by calls before each of which the last rank is late, except in those named in
     `together`. Epochs count from `epoch`."""
-    epochs = [epoch]
+    epochs, took_s = [epoch], {}
 
     def tried(changes: tuple[Change, ...], name: str, deadline_s: float) -> str:
         workspace.plans.clear()
         epochs.append(epochs[-1] + 1000)  # flags keep what a mutant left in them
-        pause_s = late_s * (name not in together and workspace.rank == workspace.world - 1)
+        pause_s, started = late_s * (name not in together and workspace.rank == workspace.world - 1), time.monotonic()
         with in_place(folder, variant, changes, op) if changes else nullcontext():
-            return _verdict(lambda: scenario(workspace, calls[name], pause_s, epochs[-1]), deadline_s)
+            verdict = _verdict(lambda: scenario(workspace, calls[name], pause_s, epochs[-1]), deadline_s)
+        took_s[changes, name] = time.monotonic() - started
+        return verdict
 
-    started = time.monotonic()
-    verdicts = {"itself, small": tried((), "small", 60)}
-    took_s = time.monotonic() - started
-    verdicts |= {f"itself, {name}": tried((), name, 60) for name in calls if name != "small"}
+    verdicts = {f"itself, {name}": tried((), name, 60) for name in calls}
     for name, found in mutants.items():
         if found.control:
             verdicts[f"{name}, control"] = tried(found.control, found.calls, 60)
-        verdicts[name] = tried(found.changes, found.calls, 60 if found.shows == "wrong" else 6 + 3 * took_s)
+        longer_s = 6 + 2 * took_s[(), found.calls] + took_s[found.control, found.calls]
+        verdicts[name] = tried(found.changes, found.calls, 60 if found.shows == "wrong" else longer_s)
     return verdicts
 
 

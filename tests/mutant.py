@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -16,12 +17,12 @@ from unittest import mock
 from tftune import kernels
 
 Change = tuple[str, str, str]
-"""A module under tftune.kernels, a text that occurs in it exactly once, and what stands there instead."""
+"""A module under tftune.kernels, or `module:function`, a text that occurs in it exactly once, and what stands there instead."""
 
 
 SHARED = {
     "all_gather_gemm": ("symmetric", "copy_engine", "gemm"),
-    "flash_decode": ("symmetric", "words", "gemm", "attention", "flash_decode.launches", "flash_decode.persistent"),
+    "flash_decode": ("symmetric", "words", "gemm", "attention", "flash_decode.launches", "flash_decode.fused", "flash_decode.persistent"),
 }
 """Modules of device code that the variants of an operation share, each before those that use it."""
 
@@ -47,14 +48,13 @@ def rebuilt(folder: Path, variant: str, changes: tuple[Change, ...], op: str = "
     """The module of a variant, and the device code that it shares with others, from sources in a new folder."""
     home, here = Path(kernels.__path__[0]), Path(tempfile.mkdtemp(dir=folder))
     names = (*SHARED[op], f"{op}.{variant}")
-    assert {file for file, _, _ in changes} <= set(names)
+    assert {place.partition(":")[0] for place, _, _ in changes} <= set(names)
     with mock.patch.dict(sys.modules):  # so that the rebuilt modules find each other, and nobody else finds them
         for name in names:
             text = (home / name.replace(".", "/")).with_suffix(".py").read_text()
-            for file, old, new in changes:
-                if file == name:
-                    assert text.count(old) == 1, f"{old!r} occurs {text.count(old)} times in {name}"
-                    text = text.replace(old, new)
+            for place, old, new in changes:
+                if place.partition(":")[0] == name:
+                    text = _changed(text, place, old, new)
             path = here / f"{name}.py"
             path.write_text(text)
             spec = importlib.util.spec_from_file_location(f"tftune.kernels.{name}", path)
@@ -62,3 +62,13 @@ def rebuilt(folder: Path, variant: str, changes: tuple[Change, ...], op: str = "
             module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
     return module
+
+
+def _changed(text: str, place: str, old: str, new: str) -> str:
+    """The text of a module with one change made."""
+    function = place.partition(":")[2]
+    found = re.search(rf"^def {function}\(.*?(?=\n\n\n|\Z)", text, re.DOTALL | re.MULTILINE) if function else None
+    assert found or not function, f"no function {place}"
+    part = found[0] if found else text
+    assert part.count(old) == 1, f"{old!r} occurs {part.count(old)} times in {place}"
+    return text.replace(part, part.replace(old, new))

@@ -133,14 +133,15 @@ def test_results_repeat_to_the_bit(ran: list[dict[str, list[Call]]]) -> None:
 
 
 SLEEP = "__import__('time').sleep"
+"""Of a tensor it would take whole seconds only."""
 SLOW_READER: Change = (
     "gemm",
     "    dtype = b_ptr.dtype.element_ty\n",
-    f"    dtype = b_ptr.dtype.element_ty\n    {SLEEP}(0.3 * (begin == 0))\n",
+    f"    dtype = b_ptr.dtype.element_ty\n    {SLEEP}(0.3 * bool(begin == 0))\n",
 )
 """Sleep between the wait for source 0 and the reading of its data."""
 PULLS = "            wait(flag(control, source, chunk), epoch)\n"
-SLOW_PULLER: Change = ("all_gather_gemm.staged", PULLS, f"{PULLS}            {SLEEP}(1.5 * (source == 0))\n")
+SLOW_PULLER: Change = ("all_gather_gemm.staged", PULLS, f"{PULLS}            {SLEEP}(1.0 * bool(source == 0))\n")
 ONE_GENERATION: Change = ("gemm", "(epoch & 1) * generation_rows, tl", "0 * generation_rows, tl")
 SIGNAL = "            signal(peer(flag(control, rank, chunk), control_bases, rank, target), epoch, ARCH)\n"
 SIGNAL_PEERS = "            signal_peers(control, control_bases, chunk, epoch, rank, WORLD, ARCH)\n"
@@ -157,7 +158,7 @@ FLAGS_OF_ROWS = "flag(control, sources, first_flag + (places % row_chunks * K_CH
 ONLY_ON_GPUS = "no wait", "waits for the wrong source", "row chunk off by one"
 """Of staged: its programs that pull run before those that wait for them, one after another. tests/test_gpu.py has these."""
 
-LATE = f"            {SLEEP}(3.0 * ((rank == 2) & (target == 0) & (chunk == 1)))\n"
+LATE = f"            {SLEEP}(2.0 * bool((rank == 2) & (target == 0) & (chunk == 1)))\n"
 LATE_FOR_0: Change = ("all_gather_gemm.push", "            copy_chunk(", f"{LATE}            copy_chunk(")
 """Rank 2 reaches rank 1 and, much later, rank 0 with its last chunk. Meanwhile rank 1 ends its call, and in its next one signals to rank 0:
 which reads too early, and then misses that signal, since rank 2 writes its own over it."""
@@ -183,38 +184,47 @@ PUSH_CE = {
     "stale epoch word": Mutant((("copy_engine", "tl.store(word(staged), epoch)", "tl.store(word(staged), epoch - 1)"),), "end"),
     "skips no epoch": Mutant((("copy_engine", "if (epoch & 1) != parity:", "if epoch < 0:"),), "wrong", calls="beside push"),
     "skips without meeting": Mutant((MEETS_NOBODY, SLOW_READER), "wrong or end", control=(SLOW_READER,), calls="beside push"),
-    "no wait": Mutant((NO_WAIT,), "wrong"),
 }
+IN_FP16 = "acc = tl.cast(tl.cast(tl.dot(a, b, acc), tl.float16), tl.float32)"
+GEMM = {
+    "no wait": Mutant((NO_WAIT,), "wrong"),
+    "waits for the wrong source": Mutant((WRONG_SOURCE,), "wrong"),
+    "takes the last call's flag": Mutant(tuple((file, "- epoch) & -2)", "- epoch + 1) & -4)") for file in ("gemm", "symmetric")), "wrong"),
+    "row chunk off by one": Mutant((FIRST_ROWS_LEFT_OUT,), "wrong"),
+    "tiles lost": Mutant((("gemm", "first + within % height", "first + within % GROUP_M"),), "wrong", calls="tall"),
+    "tail not masked": Mutant((("gemm", "inside = steps < end - k\n", "inside = steps < end - k + 1\n"),), "wrong"),
+    "sums in fp16": Mutant((("gemm", "acc = tl.dot(a, b, acc)\n        further", f"{IN_FP16}\n        further"),), "wrong", calls="deep"),
+}
+"""Of every variant whose kernel calls `gemm.multiply_all`."""
+PAST_THE_LAST: Change = ("gemm", "or at_home else STEPS - step", "or at_home else STEPS")
+AROUND = {
+    "own chunks twice": Mutant((PAST_THE_LAST,), "wrong", calls="even"),
+    "does not go on at column 0": Mutant(NO_WRAP, "wrong", calls="even"),
+}
+"""Of those in which one loop goes through the shards of several sources."""
+LATE_COPY: Change = ("copy_engine", COPIED, f"                {SLEEP}(0.5 * (self._workspace.rank == 2))\n{COPIED}")
+ONE_BY_ONE = {"own chunks twice": Mutant((PAST_THE_LAST, LATE_COPY), "wrong", control=(LATE_COPY,), calls="even")}
+"""Of push_ce, whose loop takes two chunks at most, and each of 3 ranks has one: too many only where the last comes alone."""
 BSP_CHUNKED = {"a peer not waited for": Mutant((("copy_engine", UNHEARD, UNHEARD.replace("WORLD)", "WORLD - 1)", 1)),), "wrong")}
 
 
 def mutants(variant: str) -> dict[str, Mutant]:
-    if variant in ("push_ce", "bsp_chunked"):
-        return COPIES | (PUSH_CE if variant == "push_ce" else BSP_CHUNKED)
+    """Of every mechanism that the variant has."""
+    if variant == "bsp_chunked":
+        return COPIES | BSP_CHUNKED
+    if variant == "push_ce":
+        return COPIES | PUSH_CE | GEMM | AROUND | ONE_BY_ONE
     kernel, signals = f"all_gather_gemm.{variant}", SIGNAL if variant == "push" else SIGNAL_PEERS
     copy = "            copy_chunk(\n                tl.cast(a_ptr"
     slow = SLOW_PULLER if variant == "staged" else SLOW_READER
     last_epoch = [f"{flag}, epoch, sem" for flag in ("word(address)", PEERS_FLAG)]
-    in_fp16 = "acc = tl.cast(tl.cast(tl.dot(a, b, acc), tl.float16), tl.float32)"
-    found = {
-        "no wait": Mutant((NO_WAIT,), "wrong"),
-        "waits for the wrong source": Mutant((WRONG_SOURCE,), "wrong"),
-        "takes the last call's flag": Mutant(
-            tuple((file, "- epoch) & -2)", "- epoch + 1) & -4)") for file in ("gemm", "symmetric")), "wrong"
-        ),
+    found = GEMM | {
         "flag before data": Mutant(((kernel, copy, f"{signals}            {SLEEP}(0.1)\n{copy}"),), "wrong"),
         "one generation": Mutant((ONE_GENERATION, slow), "wrong", control=(slow,)),
         "signals the last epoch": Mutant(tuple(("symmetric", t, t.replace("epoch,", "epoch - 1,")) for t in last_epoch), "end"),
-        "row chunk off by one": Mutant((FIRST_ROWS_LEFT_OUT,), "wrong"),
-        "tiles lost": Mutant((("gemm", "first + within % height", "first + within % GROUP_M"),), "wrong", calls="tall"),
-        "tail not masked": Mutant((("gemm", "inside = steps < end - k\n", "inside = steps < end - k + 1\n"),), "wrong"),
-        "sums in fp16": Mutant(
-            (("gemm", "acc = tl.dot(a, b, acc)\n        further", f"{in_fp16}\n        further"),), "wrong", calls="deep"
-        ),
     }
-    if variant != "pull":  # where one loop goes through the shards of several sources
-        found["own chunks twice"] = Mutant((("gemm", "or at_home else STEPS - step", "or at_home else STEPS"),), "wrong", calls="even")
-        found["does not go on at column 0"] = Mutant(NO_WRAP, "wrong", calls="even")
+    if variant != "pull":
+        found |= AROUND
     if variant == "push":  # where peers read, nobody ends a call before everybody's shard is there: a flag set too early does no harm
         found["flags packed by shape"] = Mutant((LATE_FOR_0, *PACKED), "wrong or end", control=(LATE_FOR_0,), calls="alternating")
     if variant == "staged":
@@ -256,6 +266,6 @@ def _judge(workspace: Workspace, folder: Path, variant: str, epoch: int) -> dict
 
 
 def test_mutants_are_refused(tmp_path: Path) -> None:
-    by_rank = emulated.run(3, judge_all, tmp_path, timeout_s=240)
+    by_rank = emulated.run(3, judge_all, tmp_path, timeout_s=480)
     for variant in FUSED:
         assert misjudged([verdicts[variant] for verdicts in by_rank], mutants(variant)) == [], variant

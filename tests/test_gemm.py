@@ -8,17 +8,30 @@ import pytest
 
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.chips import MI300X
+from tftune.kernels.flash_decode.sets import SHAPE_SETS
+from tftune.kernels.flash_decode.space import SPACE as DECODE
+from tftune.kernels.space import Space
 
 pytest.importorskip("triton")
 
+MOST_UNITS = 32 * MI300X.units
+"""Of flash_decode where it splits: a rule of its space."""
+
+
+def values(space: Space, variant: str, name: str) -> tuple[int, ...]:
+    return next(choice.values for choice in space.choices(variant) if choice.name == name)
+
 
 def test_every_program_has_one_place_by_die_for_every_grid() -> None:
-    """A remap that is right only for multiples of the dies would compute some tiles twice and others never."""
+    """A remap that is right only for multiples of the dies would compute some tiles twice and others never. flash_decode gives a place to
+    every unit of work, up to the most that its rules allow."""
     from tftune.kernels.gemm import by_die
 
-    dies = next(choice.values for choice in SPACE.choices("push") if choice.name == "xcds")
-    for xcds in dies:
-        for programs in range(1, MI300X.units + 1):
+    shapes = {(shape.batch, shape.kv_heads) for make in SHAPE_SETS.values() for shape in make()}
+    units = {batch * kv_heads * splits for batch, kv_heads in shapes for splits in values(DECODE, "persistent", "kv_splits")}
+    counts = {*range(1, MI300X.units + 1), *range(MOST_UNITS - 7, MOST_UNITS + 1), *(count for count in units if count <= MOST_UNITS)}
+    for xcds in {*values(SPACE, "push", "xcds"), *values(DECODE, "persistent", "xcds")}:
+        for programs in sorted(counts):
             assert sorted(by_die.fn(number, programs, xcds) for number in range(programs)) == list(range(programs)), (programs, xcds)
 
 
