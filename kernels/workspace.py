@@ -83,7 +83,8 @@ class Workspace:
         import torch
         import torch.distributed as dist
 
-        backend = (self.group or dist.group.WORLD)._get_backend(self.device)
+        group: Any = self.group or dist.group.WORLD
+        backend = group._get_backend(self.device)
         if not hasattr(backend, "register_mem_pool"):
             yield
             return

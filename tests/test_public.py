@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import tftune
+from tftune.db.target import build
 from tftune.db.trial import Trial
 from tftune.kernels.all_gather_gemm import paper
 from tftune.models import selector as selecting
@@ -56,7 +57,7 @@ def no_default(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def artifact(make_rows: Callable[..., list[Trial]], tmp_path_factory: pytest.TempPathFactory) -> Path:
     dataset = load(make_rows(paper(), bench="node"), OP, "h200x8", "graph", "node")
     path = tmp_path_factory.mktemp("artifacts") / f"{OP}__h200x8.json"
-    return export({"graph": train(dataset)}, path, provenance({"graph": dataset}, {}, {}))
+    return export({"graph": train(dataset)}, path, provenance({"graph": dataset}, {}, build()))
 
 
 def test_importing_takes_less_than_30_ms() -> None:

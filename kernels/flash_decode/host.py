@@ -77,11 +77,18 @@ def placed_well(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor, table: torch.Tensor | None, workspace: Workspace
 ) -> bool:
     """Whether operands of sizes and integers that ran before can be launched as they are; where not, `shape_of` says what is wrong."""
-    ordinal = workspace.ordinal
-    return k.dtype is q.dtype is v.dtype and all(
-        tensor.is_contiguous() and tensor.data_ptr() & 15 == 0 and tensor.get_device() == ordinal
-        for tensor in ((q, k, v, lengths) if table is None else (q, k, v, lengths, table))
+    placed = (
+        q.is_contiguous()
+        and k.is_contiguous()
+        and v.is_contiguous()
+        and lengths.is_contiguous()
+        and (q.data_ptr() | k.data_ptr() | v.data_ptr() | lengths.data_ptr()) & 15 == 0
+        and k.dtype is q.dtype is v.dtype
+        and q.get_device() == k.get_device() == v.get_device() == lengths.get_device() == workspace.ordinal
     )
+    if table is None or not placed:
+        return placed
+    return table.is_contiguous() and table.data_ptr() & 15 == 0 and table.get_device() == workspace.ordinal
 
 
 def shape_of(
