@@ -8,6 +8,8 @@ from pathlib import Path
 
 from sqlite_utils import Database
 
+from tftune.db.lock import StoreError
+
 _TABLES = (
     "CREATE TABLE tft_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """CREATE TABLE tft_runs (
@@ -37,11 +39,15 @@ def newest() -> int:
 
 
 def version(db: Database) -> int:
-    """The schema of an open database; 0 where tftune has no tables yet."""
+    """The schema of an open database; 0 where tftune has no tables yet. Raises StoreError where it says none."""
     if "tft_meta" not in db.table_names():
         return 0
     row = db.execute("SELECT value FROM tft_meta WHERE name = 'schema'").fetchone()
-    return int(row[0]) if row else 0
+    text = str(row[0]) if row else "0"
+    if not text.isdecimal() or len(text) > 9:
+        file = db.execute("PRAGMA database_list").fetchone()[2]
+        raise StoreError(f"{file} has schema {text!r:.60}, which is no number; bring back a backup, or give another file with --db")
+    return int(text)
 
 
 def migrate(db: Database) -> None:

@@ -17,7 +17,7 @@ from sqlite_utils import Database
 
 from tftune.db import lock, schema
 from tftune.db.lock import StoreError, refuse_to_replace_a_database
-from tftune.db.trial import Run, Trial
+from tftune.db.trial import TEXTS, Run, Trial, shown
 from tftune.kernels.shape import Shape
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ T = TypeVar("T")
 BUSY_TIMEOUT_S = 30.0
 """How long one connection waits for another's commit. Optuna writes the same file, and its default of 5 s has lost trials."""
 
-_SAME_NAME = ("op", "shape", "mode", "target", "bench", "run", "kernel", "stage", "created")
-"""Keys of `Trial.to_dict` that are columns as they stand."""
 _PACKED = ("build", "clocks", "ended")
 """Fields of `Run` that are columns of JSON."""
 
@@ -145,6 +143,8 @@ class Store:
         """What is wrong with the database, a sentence each; empty where it is sound."""
         try:
             return [*self._file_problems(), *self._run_problems(), *self._trial_problems()]
+        except StoreError as error:
+            return [str(error)]
         except sqlite3.Error as error:
             return [f"{self.path}: SQLite cannot read it to the end: {error}"]
 
@@ -176,6 +176,7 @@ class Store:
 
     def _add_run(self, run: Run) -> None:
         row = _run_row(run)
+        _run_of(row)  # what would not read back is refused
         if self._insert("tft_runs", row):
             return
         self._db.execute("UPDATE tft_runs SET ended = :ended WHERE id = :id AND ended = '{}'", row)
@@ -208,7 +209,7 @@ class Store:
         for row in self._db.query("SELECT * FROM tft_runs ORDER BY rowid"):
             try:
                 _run_of(row)
-            except (KeyError, TypeError, ValueError) as error:
+            except (KeyError, ValueError) as error:
                 yield f"run {row['id']} cannot be read: {_reason(error)}"
 
     def _trial_problems(self) -> Iterator[str]:
@@ -219,7 +220,7 @@ class Store:
                 yield f"{name} names run {row['run']!r}, which is not in the database"
             try:
                 expected = _trial_row(_trial_of(row))
-            except (KeyError, TypeError, ValueError) as error:
+            except (KeyError, ValueError) as error:
                 yield f"{name} cannot be read: {_reason(error)}"
                 continue
             if wrong := [
@@ -248,11 +249,13 @@ def read_rows(path: Path) -> tuple[list[Run], list[Trial]]:
 
 def _row_of_line(path: Path, number: int, line: bytes) -> Run | Trial:
     try:
-        ((kind, row),) = json.loads(line).items()
-        if kind not in ("run", "trial"):
-            raise ValueError(f"a row is a 'run' or a 'trial', not {kind!r}")
-        return Run(**row) if kind == "run" else Trial.from_dict(row)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        match found := json.loads(line):
+            case {"trial": dict(row)} if len(found) == 1:
+                return Trial.from_dict(row)
+            case {"run": dict(row)} if len(found) == 1:
+                return Run.from_dict(row)
+        raise ValueError(f"a row is one object named 'run' or 'trial', and this is {shown(found)}")
+    except (KeyError, RecursionError, ValueError) as error:
         raise StoreError(
             f"line {number} of {path} is no whole row ({_reason(error)}); delete that line, then run the command again"
         ) from error
@@ -282,13 +285,20 @@ def _run_row(run: Run) -> dict[str, Any]:
 
 
 def _run_of(row: dict[str, Any]) -> Run:
-    return Run(**row | {name: json.loads(row[name]) for name in _PACKED})
+    return Run.from_dict(row | {name: _unpacked(row, name) for name in _PACKED})
+
+
+def _unpacked(row: dict[str, Any], name: str) -> Any:
+    try:
+        return json.loads(row[name])
+    except (RecursionError, TypeError, ValueError) as error:
+        raise ValueError(f"{name} is no JSON: {error}") from error
 
 
 def _trial_row(trial: Trial) -> dict[str, Any]:
     """The columns of a trial, without its number."""
     row = trial.to_dict()
-    return {name: row[name] for name in _SAME_NAME} | {
+    return {name: row[name] for name in TEXTS} | {
         "id": trial.id,
         "variant": trial.config.variant,
         "config": json.dumps(row["config"], sort_keys=True),
@@ -302,18 +312,18 @@ def _trial_row(trial: Trial) -> dict[str, Any]:
 
 
 def _trial_of(row: dict[str, Any]) -> Trial:
-    """The trial of such columns; raises KeyError, TypeError or ValueError where they are none."""
-    same = {name: row[name] for name in _SAME_NAME} | {"config": json.loads(row["config"])}
+    """The trial of such columns; raises KeyError or ValueError where they are none."""
+    same = {name: row[name] for name in TEXTS} | {"config": _unpacked(row, "config")}
     if row["failure"] is not None:
         return Trial.from_dict(same | {"failure": row["failure"], "text": row["text"]})
-    times = {"us": json.loads(row["samples_us"]), "bsp_us": json.loads(row["bsp_samples_us"])}
+    times = {"us": _unpacked(row, "samples_us"), "bsp_us": _unpacked(row, "bsp_samples_us")}
     return Trial.from_dict(same | times | {"check_error": row["check_error"], "stopped_early": bool(row["stopped_early"])})
 
 
 def _parsed(path: Path, kind: str, parse: Callable[[dict[str, Any]], T], row: dict[str, Any]) -> T:
     try:
         return parse(row)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, ValueError) as error:
         raise StoreError(
             f"{kind} {row['id']} of {path} cannot be read ({_reason(error)}); `tftune db check` lists all such rows"
         ) from error

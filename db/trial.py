@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
-from functools import cached_property
+import reprlib
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from statistics import median
 from typing import Any
@@ -29,6 +32,16 @@ FAILURES = {
     "hang": "it passed its deadline; the world was killed and started again",
     "crash": "a rank died; the world was started again",
 }
+LARGEST_ERROR = 2.0**63
+"""A check's error lies below, since SQLite holds no larger integer."""
+LARGEST_SIZE = 2**31
+"""Of a row's shape: with larger ones a model's products of sizes leave the range of its floats."""
+TEXTS = ("op", "shape", "mode", "target", "bench", "run", "kernel", "stage", "created")
+"""Fields of a trial's row that are text."""
+_UNITS = ("mhz", "celsius", "watts")
+"""How a reading's name ends where it is a number."""
+_DEPTH = 8
+"""Levels of a run's readings at most; amd-smi makes five."""
 
 
 def median_interval(samples: tuple[float, ...], confidence: float = 0.95) -> tuple[float, float]:
@@ -65,8 +78,13 @@ class Measurement:
     """Fewer rounds than others, since after these it could not win any more."""
 
     def __post_init__(self) -> None:
-        if not self.samples_us or not all(0 < us < math.inf for us in self.samples_us + self.bsp_samples_us):
-            raise ValueError(f"samples must be positive and finite: {self.samples_us} {self.bsp_samples_us}")
+        if not self.samples_us:
+            raise ValueError("us is empty: samples must be positive and finite, and there must be one at least")
+        for name, samples in (("us", self.samples_us), ("bsp_us", self.bsp_samples_us)):
+            # NaN may hide from `min` and `max`, and not from a sum.
+            if samples and not (min(samples) > 0 and max(samples) <= sys.float_info.max and sum(samples, 0.0) > 0):
+                wrong = next(us for us in samples if not 0 < us <= sys.float_info.max)
+                raise ValueError(f"{name} has {shown(wrong)}: samples must be positive and finite")
         if self.bsp_samples_us and len(self.bsp_samples_us) != len(self.samples_us):
             raise ValueError(f"{len(self.samples_us)} samples but {len(self.bsp_samples_us)} of BSP: they must be of the same rounds")
 
@@ -122,7 +140,7 @@ class Failure:
 
     def __post_init__(self) -> None:
         if self.kind not in FAILURES:
-            raise ValueError(f"{self.kind!r} is no kind of failure; the kinds are {', '.join(FAILURES)}")
+            raise ValueError(f"{shown(self.kind)} is no kind of failure; the kinds are {', '.join(FAILURES)}")
 
 
 Outcome = Measurement | Failure
@@ -145,6 +163,19 @@ class Run:
     ended: dict[str, Any] = field(default_factory=dict)
     """The same after the last trial; empty where the search was stopped, or nothing could be read."""
 
+    @classmethod
+    def from_dict(cls, row: dict[str, Any]) -> Run:
+        """The run of such a row, as `asdict` makes it; raises KeyError or ValueError naming the field where it is not one."""
+        if unknown := sorted(row.keys() - {known.name for known in fields(cls)}):
+            raise ValueError(f"a run has no field {shown(unknown[0])}")
+        _refuse_all_but_text(row, ("id", "target", "bench", "started"))
+        build = row["build"]
+        if not isinstance(build, dict) or not all(map(_is_text, (*build, *build.values()))):
+            raise ValueError(f"build={shown(build)} must give each name a version, as text")
+        _refuse_all_but_readings("clocks", row["clocks"])
+        _refuse_all_but_readings("ended", row.get("ended", {}))
+        return cls(**row)
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -164,9 +195,9 @@ class Trial:
     """UTC, ISO 8601."""
 
     def __post_init__(self) -> None:
-        for name, known in (("mode", MODES), ("bench", BENCHES), ("stage", tuple(STAGES))):
+        for name, known in (("mode", MODES), ("bench", BENCHES), ("stage", STAGES)):
             if getattr(self, name) not in known:
-                raise ValueError(f"{name}={getattr(self, name)!r} is not one of {', '.join(known)}")
+                raise ValueError(f"{name}={shown(getattr(self, name))} is not one of {', '.join(known)}")
 
     @property
     def op(self) -> str:
@@ -191,16 +222,93 @@ class Trial:
 
     @classmethod
     def from_dict(cls, row: dict[str, Any]) -> Trial:
-        """The trial of such a row; raises KeyError or ValueError where it is not one."""
-        from tftune.kernels.registry import operation
-
-        outcome: Outcome = (
-            Failure(row["failure"], row["text"])
-            if "failure" in row
-            else Measurement(tuple(row["us"]), tuple(row["bsp_us"]), row["check_error"], row.get("stopped_early", False))
-        )
-        shape = operation(row["op"]).shape.parse(row["shape"])
+        """The trial of such a row; raises KeyError or ValueError naming the field where it is not one."""
+        _refuse_all_but_text(row, TEXTS)
+        outcome = _failed(row) if "failure" in row else _measured(row)
+        shape = _shape(row["op"], row["shape"])
         config = Config.from_dict(row["config"])
         return cls(
             shape, config, row["mode"], row["target"], row["bench"], row["run"], row["kernel"], outcome, row["stage"], row["created"]
         )
+
+
+@lru_cache(maxsize=4096)
+def _shape(op: str, text: str) -> Shape:
+    """Kept, since thousands of rows share a shape, and reading one takes longer than checking the rest of its row."""
+    from tftune.kernels.registry import operation
+
+    shape = operation(op).shape.parse(text)
+    for name in shape.sizes():
+        if (size := getattr(shape, name)) > LARGEST_SIZE:
+            raise ValueError(f"{name}={shown(size)} of a shape is above {LARGEST_SIZE}")
+    return shape
+
+
+def _failed(row: dict[str, Any]) -> Failure:
+    _refuse_all_but_text(row, ("failure", "text"))
+    return Failure(row["failure"], row["text"])
+
+
+def _measured(row: dict[str, Any]) -> Measurement:
+    error, stopped = row["check_error"], row.get("stopped_early", False)
+    if error is not None:
+        if not _is_number(error) or not 0 <= error < LARGEST_ERROR:
+            raise ValueError(f"check_error={shown(error)} must be null, or a number of at least 0 and below 2**63")
+        error = abs(error)  # SQLite turns -0.0 into 0.0
+    if not isinstance(stopped, bool):
+        raise ValueError(f"stopped_early={shown(stopped)} must be true or false")
+    return Measurement(_times(row, "us"), _times(row, "bsp_us"), error, stopped)
+
+
+def _times(row: dict[str, Any], name: str) -> tuple[float, ...]:
+    """The times of that name; raises ValueError with the first that is none. One that rounds to 0.00 would not read back."""
+    times = row[name]
+    if not isinstance(times, list):
+        raise ValueError(f"{name}={shown(times)} must be a list of times")
+    # Whole lists first, since nearly all are of floats alone and there are millions; `Measurement` sees what is not finite.
+    if times and not (set(map(type, times)) == {float} and round(min(times), 2) > 0):
+        for us in times:
+            if not _is_number(us) or round(us, 2) <= 0:
+                raise ValueError(f"{name} has {shown(us)}: times must be numbers, positive and finite, in microseconds with two decimals")
+    return tuple(times)
+
+
+def _refuse_all_but_text(row: dict[str, Any], names: Iterable[str]) -> None:
+    for name in names:
+        value = row[name]
+        if type(value) is not str or not (value.isascii() or _is_text(value)):
+            raise ValueError(f"{name}={shown(value)} must be text")
+
+
+def _refuse_all_but_readings(name: str, value: Any) -> None:
+    """Raise ValueError where it is not what `Run.clocks` says."""
+    if not isinstance(value, dict) or not all(isinstance(gpu, dict) for gpu in value.values()) or not _is_reading(value):
+        raise ValueError(f"{name}={shown(value)} must give each GPU its readings by name, those in {', '.join(_UNITS)} as numbers or null")
+    copies = value.get("copy_gb_s")
+    if copies and not (_is_number(copies.get("cold")) and _is_number(copies.get("warm"))):
+        raise ValueError(f"copy_gb_s={shown(copies)} of {name} must have the numbers cold and warm")
+
+
+def _is_reading(value: Any, name: str = "", depth: int = _DEPTH) -> bool:
+    """Whether a tool that reads a GPU may have said it."""
+    if name.endswith(_UNITS):
+        return value is None or _is_number(value)
+    if isinstance(value, dict | list):
+        parts = value.items() if isinstance(value, dict) else (("", part) for part in value)
+        return depth > 0 and all(_is_text(inner) and _is_reading(part, inner, depth - 1) for inner, part in parts)
+    return value is None or isinstance(value, bool) or _is_text(value) or _is_number(value)
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it is text that a file can hold: half of a surrogate pair, which JSON can write, is not."""
+    return isinstance(value, str) and value.encode(errors="ignore").decode() == value
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a number, finite as a float; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def shown(value: Any) -> str:
+    """The value in an error: 60 characters of it at most."""
+    return f"{reprlib.repr(value):.60}"

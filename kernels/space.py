@@ -6,6 +6,7 @@ Standard library only, so that a selector and a searcher without torch can ask t
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -55,8 +56,16 @@ class Config:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Config:
+        """The config of such a mapping; raises KeyError without a variant, ValueError naming the knob whose value is none."""
+        if not isinstance(values, Mapping):
+            raise ValueError(f"config={reprlib.repr(values):.60} must be a variant and its knobs by name")
         knobs = dict(values)
-        return cls(knobs.pop("variant"), **knobs)
+        if type(variant := knobs.pop("variant")) is not str or not variant.isprintable():
+            raise ValueError(f"variant={reprlib.repr(variant):.60} must be printable text")
+        for name, value in knobs.items():
+            if not name.isprintable() or (type(value) is not int and not (type(value) is str and value.isprintable())):
+                raise ValueError(f"the knob {name!r:.60} is {reprlib.repr(value):.60}: it must be an integer or printable text")
+        return cls(variant, **knobs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Config.from_dict, (self.to_dict(),)

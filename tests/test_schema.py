@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,17 @@ class TestSchema:
         ):
             Store.open(released, write=write)
         assert released.read_bytes() == before
+
+    @pytest.mark.parametrize("value", ["abc", "", "-1", "1.5", "9" * 5000])
+    def test_a_schema_that_is_no_number_is_named(self, released: Path, value: str) -> None:
+        with Store.open(released, write=False) as opened:
+            with raw(released) as db:
+                db.execute("UPDATE tft_meta SET value = ?", (value,))
+            (problem,) = opened.check()
+        assert problem.startswith(f"{released} has schema '{value[:50]}") and "which is no number; " in problem and len(problem) < 300
+        for write in (True, False):
+            with pytest.raises(StoreError, match=re.escape(problem)):
+                Store.open(released, write=write)
 
     def test_a_file_that_only_optuna_used_is_taken_over(self, path: Path) -> None:
         with raw(path) as db:

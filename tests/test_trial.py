@@ -138,3 +138,16 @@ def test_a_knob_that_no_space_has_is_still_read() -> None:
 def test_a_row_of_something_else_is_refused(changes: dict[str, str], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         Trial.from_dict(trial().to_dict() | changes)
+
+
+def test_a_number_stays_what_it_is_but_minus_zero() -> None:
+    """An id is of the very numbers, and SQLite turns -0.0 into 0.0."""
+    row = trial().to_dict() | {"us": [10, 12.5, 11.25], "check_error": 0}
+    assert json.dumps(Trial.from_dict(row).to_dict()) == json.dumps(row)
+    assert repr(Trial.from_dict(row | {"check_error": -0.0}).to_dict()["check_error"]) == "0.0"
+
+
+def test_a_long_value_is_cut_in_its_error() -> None:
+    with pytest.raises(ValueError, match=r"mode='aaa.*' is not one of graph, eager") as refused:
+        trial(mode="a" * 10_000)
+    assert len(str(refused.value)) < 100
