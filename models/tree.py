@@ -22,10 +22,12 @@ class Leaf:
     rows: int
     """Training shapes that end here."""
     worst_regret: float
-    """Of `config` over those shapes: time over the oracle's."""
+    """Of `config`, time over the oracle's, over the shapes that speak for it."""
     speedup_low: float | None
-    """The lower bound of the speed-up over BSP, least over those shapes; None where `config` is BSP."""
+    """The lower bound of the speed-up over BSP, least over the shapes that speak for it; None where `config` is BSP."""
     reason: str
+    """In words; it says how many shapes speak for `config`: of those that end here those where it was measured to be faster than BSP, or of
+    those nearby, where there is none. A measured shape that is worse off has an answer of its own."""
     kernel_hash: str
     """Of `config`'s variant, as it was measured."""
     otherwise: Config | None = None

@@ -96,10 +96,12 @@ def _judged(report: Mapping[str, Any]) -> str:
 
 
 def leaf_text(leaf: Leaf) -> str:
-    """What a leaf rests on."""
+    """What a leaf rests on: training shapes that end in it, and the figures of those that speak for its config, here or nearby."""
     ending = f"{leaf.rows} training shape{'s' if leaf.rows != 1 else ''}" if leaf.rows else "no training shape but those nearby"
-    shapes = f"{ending}, regret at most {leaf.worst_regret:.2f}"
-    return shapes + (f", at least {leaf.speedup_low:.2f}x over BSP" if leaf.speedup_low is not None else "")
+    regret = f"regret at most {leaf.worst_regret:.2f}"
+    if leaf.speedup_low is None:
+        return f"{ending}, {regret}"
+    return f"{ending}; where measured to be faster: {regret}, at least {leaf.speedup_low:.2f}x over BSP"
 
 
 def tree_text(tree: Tree) -> str:
