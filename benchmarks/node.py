@@ -1,10 +1,10 @@
 """Measure the operations on this GPU node into one database, within a wall-clock budget. The same command goes on where it stopped.
 
-usage: python benchmarks/node.py node.db --world 8 --seconds 1500 [--pool 120] [--parts paper layouts models ...] [--show]
+usage: python benchmarks/node.py node.db --world 8 --seconds 1500 [--pool 120] [--parts paper layouts models ...] [--rivals FOLDER] [--show]
 
 It runs one `tftune search` for each world and part, and prints each command before it runs; --show prints them and runs nothing.
 What a part leaves of its time goes to the parts after it; a part that still runs when all the time is over is stopped, as Ctrl-C
-stops it: what it measured is stored.
+stops it: what it measured is stored. --rivals then measures the winners once more beside other libraries' operators, in the same rounds.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 TFTUNE = (sys.executable, "-m", "tftune")
 NO_MULTICAST = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1"}
 """What every command here runs with: NCCL and torch without NVLink multicast, as the committed rows were measured."""
 RESERVE_S = 10
 """Kept free of every search's budget: its processes start, and its winners are measured again whatever the budget says."""
+RIVALS_S = 120
+"""For other libraries, of each world, where they are asked for."""
 STOP_S = 60
 """How long a stopped search may take to end before it is killed."""
 
@@ -65,6 +68,12 @@ PARTS = {
     "portfolio": Part("grid:world={world}", 13, 0, "the configs that cover the grid on every shape of it, after `grid`", ("--portfolio",)),
     "decode": Part("llama3-70b:world={world}", 10, 0.25, "flash_decode for Llama 3 70B, 20 shapes", op="flash_decode"),
     "decode-paper": Part("paper:world={world}", 13, 0.15, "flash_decode as the paper measures it", op="flash_decode"),
+    "decode-layouts": Part(
+        "llama3-70b:world={world},output=heads,batch=1+8,kv_len=4096+8192;"
+        "llama3-70b:world={world},page_size=16,batch=1+8,kv_len=4096+8192;"
+        "llama3-70b:world={world},dtype=bf16,batch=1+8,kv_len=4096+8192",
+        7, 0.15, "flash_decode with each rank's own heads, with pages of 16 tokens, and in bf16", op="flash_decode",
+    ),
     "decode-matrix": Part(
         "llama3-70b:world={world};paper:world={world},kv_len=1024+4096+16384+65536",
         8, 0, "the configs that cover these 36 shapes on every one of them, after `decode` and `decode-paper`", ("--portfolio",),
@@ -136,6 +145,12 @@ def measure(todo: Sequence[Work], db: str, pool: int, seconds: float, run: Calla
     return problems
 
 
+def rivals(world: int, db: str, folder: str) -> list[str]:
+    """The command line that measures the winners of one world beside other libraries; its rows go to a file of their own."""
+    script, rows = Path(__file__).with_name("rivals.py"), Path(folder) / f"rivals-world-{world}.jsonl"
+    return [sys.executable, str(script), "--db", db, "--out", str(rows), "--world", str(world), "--seconds", str(RIVALS_S - RESERVE_S)]
+
+
 def show(todo: Sequence[Work], db: str, pool: int, seconds: float) -> None:
     """Print what would run, were each search to use its budget to the full."""
     print("export", " ".join(f"{name}={value}" for name, value in NO_MULTICAST.items()))
@@ -153,15 +168,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=1500, help="wall-clock time of all searches together")
     parser.add_argument("--pool", type=int, default=120, help="configs of each variant that a shape of `paper` may take, compiled ahead")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=DEFAULT_PARTS, metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--rivals", metavar="FOLDER", help="then measure winners beside other libraries, 120 s for each world")
     parser.add_argument("--show", action="store_true", help="print the commands and run nothing")
     options = parser.parse_args(arguments)
     todo = works(options.world, options.parts)
+    beside = [rivals(world, options.db, options.rivals) for world in options.world] if options.rivals else []
+    seconds = options.seconds - RIVALS_S * len(beside)
     if options.show:
-        show(todo, options.db, options.pool, options.seconds)
+        show(todo, options.db, options.pool, seconds)
+        print("", *map(shlex.join, beside), sep="\n")
         return 0
-    problems = measure(todo, options.db, options.pool, options.seconds)
+    problems = measure(todo, options.db, options.pool, seconds)
+    ended = [(command, run(command, time.monotonic() + RIVALS_S)) for command in beside]
+    problems += [f"ended with {code}: {shlex.join(command)}" for command, code in ended if code]
     sound = run([*TFTUNE, "db", "check", "--db", options.db], time.monotonic() + STOP_S) == 0
-    print("\n".join([*problems, f"{len(todo) - len(problems)} of {len(todo)} searches ended well; the same command goes on"]))
+    asked = len(todo) + len(beside)
+    print("\n".join([*problems, f"{asked - len(problems)} of {asked} runs ended well; the same command goes on"]))
     return 0 if sound and not problems else 1
 
 

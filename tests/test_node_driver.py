@@ -38,6 +38,8 @@ def test_the_parts_are_the_sets_that_the_readme_reports(world: int) -> None:
     decodes = operation("flash_decode").shape_sets
     assert shapes("decode", world) == list(decodes["llama3-70b"](world=world)) and len(set(shapes("decode", world))) == 20
     assert shapes("decode-paper", world) == list(decodes["paper"](world=world))
+    layouts = Counter((shape.output, shape.page_size, shape.dtype) for shape in shapes("decode-layouts", world))
+    assert layouts == {("heads", 0, "fp16"): 4, ("all", 16, "fp16"): 4, ("all", 0, "bf16"): 4}
 
 
 def test_strong_scaling_is_one_problem() -> None:
@@ -118,4 +120,23 @@ def test_a_run_ends_with_a_check_of_the_database(
     assert node.main([str(tmp_path / "node.db"), "--world", "2", "--seconds", "60"]) == 0
     printed = capfd.readouterr().out
     assert printed.count("asked search all_gather_gemm") == 2 and "asked db check" in printed
-    assert "2 of 2 searches ended well" in printed
+    assert "2 of 2 runs ended well" in printed
+
+
+def test_winners_are_measured_beside_other_libraries_once_the_searches_are_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two minutes of each world are kept for them; one that fails is told."""
+    asked = list[list[str]]()
+    monkeypatch.setattr(node, "measure", lambda todo, db, pool, seconds: asked.append([f"{seconds:g}"]) or [])
+    monkeypatch.setattr(node, "run", lambda command, until: asked.append(list(command)) or int("4" in command))
+    arguments = ["node.db", "--world", "2", "4", "--seconds", "600", "--rivals", str(tmp_path)]
+    assert node.main(arguments) == 1
+    (seconds,), two, four, check = asked
+    assert seconds == "360" and two[1].endswith("benchmarks/rivals.py") and check[-4:] == ["db", "check", "--db", "node.db"]
+    assert (
+        two[2:] == ["--db", "node.db", "--out", f"{tmp_path}/rivals-world-2.jsonl", "--world", "2", "--seconds", "110"] and four[7] == "4"
+    )
+    printed = capsys.readouterr().out
+    assert "ended with 1: " in printed and "5 of 6 runs ended well" in printed
+    assert node.main([*arguments, "--show"]) == 0 and capsys.readouterr().out.count("rivals.py --db node.db") == 2
