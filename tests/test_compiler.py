@@ -17,7 +17,7 @@ import stand_ins
 from tftune.db.trial import Failure
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import H200
+from tftune.kernels.chips import H200, MI300X
 from tftune.kernels.space import Config
 from tftune.tuner import compiler
 from tftune.tuner.compiler import CompilePool
@@ -50,6 +50,17 @@ def test_too_much_shared_memory_is_a_failure_that_says_how_much() -> None:
         pool.close()
     assert isinstance(failure, Failure) and failure.kind == "resources"
     assert "h200 has 1024" in failure.text
+
+
+def test_on_amd_a_kernel_that_spills_is_refused_and_one_that_does_not_is_none() -> None:
+    """A tile that others publish, with 8 waves, and half of it; the space's own rule refuses the first."""
+    large = AllGatherGemm(8192, 3584, 8192, 8)
+    push = next(config for config in SPACE.defaults(large, MI300X) if config.variant == "push")
+    wide, half = (variant_of(push, block_m=256, block_n=columns, block_k=64, num_warps=8, num_stages=2) for columns in (256, 128))
+    assert "would spill" in (SPACE.why_invalid(large, wide, MI300X) or "")
+    with pytest.raises(compiler.ResourcesError, match=r"it spills: each thread keeps \d+ bytes of registers in scratch memory"):
+        compiler.compile_one(large, wide, MI300X)
+    compiler.compile_one(large, half, MI300X)
 
 
 def test_a_compiler_that_hangs_is_killed_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:

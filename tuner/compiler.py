@@ -15,6 +15,7 @@ from tftune.kernels.compile import gpu_target
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
+from tftune.tuner.audit import resources
 from tftune.tuner.processes import Helpers
 
 
@@ -110,8 +111,14 @@ class ResourcesError(Exception):
 
 def compile_one(shape: Shape, config: Config, chip: Chip, number: int = 0) -> None:
     """Compile a config's kernel of that number for a chip, in any process, without a GPU. Raises what the compiler raises, and
-    ResourcesError where the kernel needs more shared memory than the chip has."""
+    ResourcesError where the kernel needs more shared memory than the chip has, or, on AMD, whose assembly says so, spills registers. (On
+    NVIDIA a few bytes of a stack cost nothing; what many cost is measured.)"""
     source = operation(shape.op).module("host").kernel_sources(shape, config, chip)[number]
-    shared = source.compile(gpu_target(chip.arch)).metadata.shared
+    compiled = source.compile(gpu_target(chip.arch))
+    shared = compiled.metadata.shared
     if shared > chip.shared_bytes:
         raise ResourcesError(f"it needs {shared} bytes of shared memory and {chip.name} has {chip.shared_bytes}")
+    if chip.arch.startswith("gfx") and (
+        sentence := resources(compiled.asm["amdgcn"], shared, config.variant).why_refused(chip.shared_bytes)
+    ):
+        raise ResourcesError(sentence)
