@@ -195,7 +195,7 @@ def test_a_pool_is_a_fixed_part_that_shapes_share_and_the_defaults() -> None:
     assert len(both.intersection(sized_alike)) > 0.9 * len(sized_alike)
     assert set(always) <= set(one.configs) and not [config for config in one.configs if SPACE.why_invalid(shapes[0], config, H200)]
     counts = Counter(config.variant for config in one.configs)
-    assert counts.pop("bsp") == 3 and counts.pop("bsp_chunked") <= 50  # which has few
+    assert counts.pop("bsp") == 4 and counts.pop("bsp_chunked") <= 50  # which has few
     assert set(counts.values()) <= {50, 51} and len(one) == len(set(one.configs))
 
 

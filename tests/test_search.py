@@ -97,7 +97,7 @@ def test_exhaustive_effort_tries_every_feasible_config(store: Store, monkeypatch
     space = replace(SPACE, variants={"bsp": SPACE.choices("bsp")} | fused, rules=(), defaults=lambda shape, chip: FORMS)
     use(monkeypatch, space)
     (best,) = run(store, FakeBench(), modes=("graph",), effort="exhaustive")
-    assert best.evaluations == best.feasible == len(list(space.configs(SMALL, TARGET.chip))) == 8
+    assert best.evaluations == best.feasible == len(list(space.configs(SMALL, TARGET.chip))) == 9
 
 
 def test_rows_of_another_kernel_do_not_hold(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

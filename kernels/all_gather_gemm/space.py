@@ -44,7 +44,7 @@ _ORDER = Choice(
 )
 _FORM = Choice(
     "form",
-    ("gather_copy", "gather_copy_registered", "local_transpose", "gather_registered", "gather"),
+    ("gather_copy", "gather_copy_registered", "local_transpose", "local_transpose_registered", "gather_registered", "gather"),
     "how the library builds the gathered A: gather then copy into place; transpose the shard, then gather in place; only gather; "
     "registered: it knows that memory beforehand, and copies straight into it (NCCL)",
     "gather_copy",
@@ -71,8 +71,8 @@ _BY_DESCRIPTOR = ("staged", "push", "push_ce")
 COPY_BYTES = 1 << 18
 """What a copy must move at least: starting one costs about 2.7 us, in which a link moves more (an NVLink4 pair, kernels/chips.py)."""
 REGISTERED_BYTES = 1 << 22
-"""Of the gathered A, from which on registered buffers are tried: on two H200 2 MB arrive no sooner, and BSP of 8 to 134 MB takes 2 to 10 %
-less (docs/measured.md). What is transposed and gathered in place takes as long."""
+"""Of the gathered A, from which on registered buffers are tried: on two H200 2 MB arrive no sooner, and of 8 to 134 MB one form or the
+other does (docs/measured.md)."""
 COPIES = 16
 """Copies of one shard to each peer at most: every one, and its flag's, is queued by the host or is a node of a graph."""
 CHUNK_BYTES = 1 << 17
@@ -247,7 +247,7 @@ def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ..
     another of push, with the GEMM's own fastest tile; the copy engine's variants only where a chip's rules let them have this shape."""
     forms = ("gather",) if shape.shard == "m" else ("local_transpose", "gather_copy")
     plain = [Config("bsp", form=form) for form in forms]
-    registered = [Config("bsp", form=f"{forms[-1]}{_REGISTERED}")] if chip is not None and _worth_registering(shape, chip) else []
+    registered = [Config("bsp", form=f"{form}{_REGISTERED}") for form in forms if chip is not None and _worth_registering(shape, chip)]
     bsp = (*plain, *registered)  # the first is what ranks fall back to, whether they know their chip or not: it must be the same for all
     knobs = _default_tile(shape, chip) | _default_exchange(shape)
     knobs["split_k"] = _default_split(shape, chip, knobs)
