@@ -215,19 +215,21 @@ class NodeBench:
     def _baseline_failure(self, shape: Shape, baseline: Config) -> Failure | None:
         """It was measured before: what fails once may have been the machine, and is tried again; what failed twice is not. Raises Broken
         where no world starts."""
-        failed = self._failed(shape, baseline)
-        for last in (False, True) if failed is None else ():
-            world = self._ranks(shape)
-            try:
-                self._verdict(world, shape, baseline)
-            except Broken:
-                self._broke()
-            failed = self._failed(shape, baseline)
-            if failed is None or last:
-                return failed
-            logger.warning("BSP of %s failed, and is tried again: %s", shape, failed.text)
-            del self._verdicts[shape, baseline]
-        return failed
+        known = self._failed(shape, baseline)
+        if known or (failed := self._tried(shape, baseline)) is None:
+            return known
+        logger.warning("BSP of %s failed, and is tried again: %s", shape, failed.text)
+        del self._verdicts[shape, baseline]
+        return self._tried(shape, baseline)
+
+    def _tried(self, shape: Shape, baseline: Config) -> Failure | None:
+        """Why the baseline fails in a live world."""
+        world = self._ranks(shape)
+        try:
+            self._verdict(world, shape, baseline)
+        except Broken:
+            self._broke()
+        return self._failed(shape, baseline)
 
     def _failed(self, shape: Shape, config: Config) -> Failure | None:
         """Why a config is known to fail in these worlds."""
