@@ -129,15 +129,6 @@ def traced_flash_decode(
 
 
 @traced_flash_decode.register_fake
-def _(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    lengths: torch.Tensor,
-    workspace: str,
-    table: torch.Tensor | None,
-    output: str,
-    mode: str,
-) -> torch.Tensor:
+def _(q: torch.Tensor, k: Any, v: Any, lengths: Any, workspace: str, table: Any, output: str, mode: str) -> torch.Tensor:
     ranks = Workspace.of(workspace).world if output == "heads" else 1
     return q.new_empty(q.shape[0], q.shape[1] // ranks, q.shape[2])

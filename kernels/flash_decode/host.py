@@ -29,7 +29,7 @@ _RESIDENT = ("decode", "decode_ll")
 REGISTERS = 65_536
 """Of one SM, for all its threads (CUDA programming guide, compute capabilities 7.0 to 10.0)."""
 SIMDS, LANE_REGISTERS, LDS_BYTES = 4, 512, 65_536
-"""Of one CU, and of a lane of each of its SIMDs, vector and accumulation registers together (AMD CDNA3 ISA, 2024, 3.6.4 and 3.7)."""
+"""Of one CU, and of a lane of each of its SIMDs, vector and accumulation registers together, as audits count them (db/audit.py)."""
 SMALLEST_M = 16
 """Rows of the smallest product on tensor cores: a group of query heads is padded to it."""
 _OPEN = ("batch", "kv_len", "rank")
