@@ -66,7 +66,7 @@ def by_place(trials: Iterable[Trial]) -> dict[Place, dict[str, Rows]]:
     """What was measured, by place and stage; of rows of the same config the newest counts."""
     found: dict[Place, dict[str, Rows]] = defaultdict(lambda: {"search": {}, "final": {}})
     for trial in sorted(trials, key=lambda trial: trial.created):
-        if isinstance(trial.outcome, Measurement):
+        if isinstance(trial.outcome, Measurement) and trial.stage in ("search", "final"):
             found[trial.shape, trial.mode][trial.stage][trial.config] = trial
     return found
 
@@ -123,7 +123,7 @@ def result(found: list[Agreement]) -> str:
 
 def read(path: Path, op: str, target: str | None) -> list[Trial]:
     """The measured rows of a database, or of exported rows."""
-    if path.suffix == ".jsonl":
+    if ".jsonl" in path.suffixes:
         trials = read_rows(path)[1]
     else:
         with Store.open(path, write=False) as store:

@@ -282,11 +282,18 @@ def serve(rank: int, folder: str, world: int, seconds: float, options: Options) 
     os._exit(0)  # destroying NCCL's communicators waits for ever on captured graphs that hold them
 
 
-def supervise(world: int, seconds: float, arguments: Sequence[str]) -> int:
-    """Start a process for each rank, and end them all with the first that fails, or when the time is over. The exit code."""
+def supervise(
+    world: int,
+    seconds: float,
+    arguments: Sequence[str],
+    script: str | None = None,
+) -> int:
+    """Start a process for each rank, of this script or another; end them all with the first that
+    fails, or when the time is over. The exit code."""
     until = time.monotonic() + seconds
     with tempfile.TemporaryDirectory() as folder:
-        own = [sys.executable, __file__, *arguments, "--world", str(world), "--folder", folder]
+        told = "--world", str(world), "--folder", folder
+        own = [sys.executable, script or __file__, *arguments, *told]
         ranks = [subprocess.Popen([*own, "--rank", str(rank)], env=os.environ | ENVIRONMENT) for rank in range(world)]
         try:
             while any(process.poll() is None for process in ranks):

@@ -28,7 +28,7 @@ import argparse
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -65,7 +65,7 @@ def in_fit(shape: AllGatherGemm) -> bool:
 def read(target: str, earlier: bool = False) -> list[Trial]:
     """The committed rows; those of earlier kernels lie in folders beside them."""
     files = ROWS.joinpath(target).rglob if earlier else ROWS.joinpath(target).glob
-    return [trial for path in sorted(files("all_gather_gemm-*.jsonl")) for trial in read_rows(path)[1]]
+    return [trial for path in sorted(files("all_gather_gemm-*.jsonl*")) for trial in read_rows(path)[1]]
 
 
 def times(trials: Iterable[Trial], mode: str) -> Times:
@@ -130,23 +130,28 @@ def roofline(shape: AllGatherGemm, config: Config, chip: Chip) -> float:
     """What a config must at least take: the longest of its parts, or for BSP their sum."""
     size = shape.element_bytes * (shape.k * (shape.m + shape.n) + shape.m * shape.n)
     sent = shape.shard_bytes * (shape.world - 1) * (-(-shape.n // config["block_n"]) if config.variant == "pull" else 1)
-    gemm_us = max(shape.flops / chip.matrix_flops_per_us, size / chip.hbm_bytes_per_us)
-    links_us = sent / chip.link_rate(shape.world)
+    gemm_us = max(shape.flops / chip.rates.matrix_flops_per_us, size / chip.rates.hbm_bytes_per_us)
+    links_us = sent / chip.links.rate(shape.world)
     return gemm_us + links_us if config.variant == "bsp" else max(gemm_us, links_us)
 
 
 def fitted(rows: Times, mode: str, chip: Chip) -> Chip:
     """The chip with the constants of FITTED as they fit these rows best: least squares of log errors, large ones damped."""
     points = [(shape, *row) for shape, measured in rows.items() for row in _spread(measured)]
-    start = [math.log(getattr(chip, name)) for name in FITTED]
+    start = [math.log(chip.known(name)) for name in FITTED]
 
     def residuals(logs: Iterable[float]) -> list[float]:
-        tried = replace(chip, **{name: math.exp(log) for name, log in zip(FITTED, logs, strict=True)})
+        tried = chip.with_constants(_exponentials(logs))
         return [math.log(predict(shape, config, mode, tried) / us) for shape, config, us in points]
 
     bounds = ([log - 3 for log in start], [log + 3 for log in start])
     found = least_squares(residuals, start, bounds=bounds, loss="soft_l1", f_scale=0.1, diff_step=1e-3, max_nfev=15)
-    return replace(chip, **{name: math.exp(log) for name, log in zip(FITTED, found.x, strict=True)})
+    return chip.with_constants(_exponentials(found.x))
+
+
+def _exponentials(logs: Iterable[float]) -> dict[str, float]:
+    """The constants of FITTED by their logarithms."""
+    return {name: math.exp(log) for name, log in zip(FITTED, logs, strict=True)}
 
 
 def _spread(measured: Mapping[Config, float]) -> list[tuple[Config, float]]:
@@ -207,11 +212,12 @@ def main() -> None:
     if not any(trial.mode == options.mode for trial in trials):
         parser.error(f"no row of the kernels as they are is committed for {options.target}, mode {options.mode}; name another --target")
     rows, chip = times(trials, options.mode), (calibrated(target, options.chip) if options.chip else target).chip
+    print(f"{target}: {chip.assumptions}")
     inside = {shape: measured for shape, measured in rows.items() if in_fit(shape)}
     outside = {shape: measured for shape, measured in rows.items() if not in_fit(shape)}
     if options.fit:
         chip = fitted(inside, options.mode, chip)
-        print("\n".join(f"{name} = {getattr(chip, name):.4g}" for name in FITTED))
+        print("\n".join(f"{name} = {chip.known(name):.4g}" for name in FITTED))
     for name, part in (("fitted to", inside), ("held out", outside)):
         found = scores(part, lambda shape, config: predict(shape, config, options.mode, chip))
         print(f"\n{name}: {len(part)} shapes, {sum(map(len, part.values()))} configs, {shown(result(found.values()))}")

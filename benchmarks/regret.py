@@ -30,7 +30,7 @@ GEOMEAN, P95, WORST, CAPTURED = 1.03, 1.10, 1.15, 0.90
 
 def committed(target: str, op: str) -> list[Path]:
     """The files of the kernels as they are; rows of earlier ones lie in folders beside them."""
-    return sorted((TRIALS / target).glob(f"{op}-*.jsonl"))
+    return sorted((TRIALS / target).glob(f"{op}-*.jsonl*"))
 
 
 def held_out(dataset: Dataset) -> dict[str, Evaluation]:

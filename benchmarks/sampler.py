@@ -46,9 +46,10 @@ from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.models.timeline import predict
 from tftune.tuner.feasible import Feasible
+from tftune.tuner.feasible_sampler import suggest
+from tftune.tuner.opening import likeliest
 from tftune.tuner.rows import BSP, completed, ratio, strongest
-from tftune.tuner.samplers import Proposer, suggest
-from tftune.tuner.search import likeliest
+from tftune.tuner.samplers import Proposer
 
 ROWS = Path(__file__).resolve().parent.parent / "db" / "trials"
 NEAR = 1.05
@@ -209,7 +210,7 @@ def read(target: str, op: str, db: str | None, bench: str) -> list[Trial]:
     if db:
         with Store.open(Path(db), write=False) as store:
             return store.trials(op=op, target=target, bench=bench)
-    return [trial for path in sorted((ROWS / target).rglob(f"{op}-*.jsonl")) for trial in read_rows(path)[1]]
+    return [trial for path in sorted((ROWS / target).rglob(f"{op}-*.jsonl*")) for trial in read_rows(path)[1]]
 
 
 _spaces: list[Measured] = []

@@ -116,7 +116,7 @@ def groups(trials: list[Trial]) -> dict[tuple[object, ...], list[Trial]]:
 
 def read(target: str, op: str = "all_gather_gemm", files: Sequence[Path] = ()) -> list[Trial]:
     """The committed rows of one target and operation, or those of these files, oldest first."""
-    trials = [trial for path in files or sorted((ROWS / target).glob(f"{op}-*.jsonl")) for trial in read_rows(path)[1]]
+    trials = [trial for path in files or sorted((ROWS / target).glob(f"{op}-*.jsonl*")) for trial in read_rows(path)[1]]
     return sorted((trial for trial in trials if (trial.op, trial.target) == (op, target)), key=lambda trial: trial.created)
 
 
@@ -145,7 +145,8 @@ def sets(target: str, op: str, trials: list[Trial]) -> Iterator[str]:
             if wanted and {row.shape for row in rows} == wanted:
                 named = dict(op=op, target=target, mode=mode, set=name, **options, **({} if stage == "final" else {"stage": stage}))
                 yield result(rows, **named)
-                parts = [part for row in rows if (part := known.part(row.shape, chip))]
+                known_parts = (known.part(row.shape, chip) for row in rows)
+                parts = [] if chip.missing(1) else [part for part in known_parts if part]
                 for part in dict.fromkeys(parts):
                     yield result([row for row in rows if known.part(row.shape, chip) == part], **named, part=part)
 
@@ -191,8 +192,12 @@ def main() -> None:
                 print(f"\n{options.op} on {options.target}, {mode}: {', '.join(f'{k}={v}' for k, v in names.items())}\n")
                 print("\n".join(table(rows)))
                 print(result(rows, op=options.op, target=options.target, mode=mode, **names))
+                if chip.missing(2):
+                    print(f"\nno limit is computed: {chip.why_no_model(2)}")
+                    continue
                 shares = limit.shares(((row.shape, row.median_us(row.winner.config.variant)) for row in rows), chip)
-                print(f"\nwhat the {rates} rates of {chip.name} allow, computed, and the winner, measured; microseconds\n")
+                allowed = f"what the {rates} rates of {chip.name} allow, computed"
+                print(f"\n{allowed}, and the winner, measured; microseconds ({chip.assumptions})\n")
                 print("\n".join(limit.table(shares)))
                 print(limit.result(shares, op=options.op, target=options.target, mode=mode, **names))
     print("\n" + "\n".join(sets(options.target, options.op, committed)))

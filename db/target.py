@@ -14,6 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from tftune.db.devices import Seen
+from tftune.kernels import chips
 from tftune.kernels.chips import CHIPS, Chip
 
 SMI_TIMEOUT_S = 10.0
@@ -58,22 +60,48 @@ class Target:
         """The target of that many GPUs; eight MI300X are `mi300x8`, the x being written once."""
         if gpus < 1:
             raise ValueError(f"a target needs at least 1 GPU, not {gpus}")
-        return cls(f"{chip.name.removesuffix('x')}x{gpus}", chip, gpus)
+        return cls(f"{_stem(chip.name)}x{gpus}", chip, gpus)
 
     @classmethod
     def parse(cls, text: str) -> Target:
-        """The target written as `<chip>x<number>`; raises ValueError listing the known chips."""
-        for chip in CHIPS.values():
-            if match := re.fullmatch(rf"{chip.name.removesuffix('x')}x([1-9][0-9]*)", text):
-                return cls.of(chip, int(match[1]))
-        raise ValueError(f"{text!r} is no target; write <chip>x<number of GPUs>, as in h200x8 or mi300x8; the chips are {', '.join(CHIPS)}")
+        """The target written as `<chip>x<number>`, of a known chip or one that this process was
+        told of, by rows, an artifact, a chip file or its own driver; raises ValueError listing the
+        chips."""
+        match = re.fullmatch(r"(.+)x([1-9][0-9]*)", text)
+        for name in chips.names() if match else ():
+            if match and _stem(name) == match[1] and (chip := chips.chip_named(name)):
+                return cls.of(chip, int(match[2]))
+        raise ValueError(
+            f"{text!r} is no target that is known here; write <chip>x<number of GPUs>, as in "
+            "h200x8 or mi300x8; rows, an artifact or a chip file of another GPU (--db, --artifact, "
+            f"--chip) make its name known; the chips are {', '.join(chips.names())}"
+        )
 
     def __str__(self) -> str:
         return self.name
 
 
+def _stem(name: str) -> str:
+    """What stands before the x and the number: `mi300` of `mi300x`. Of other chips the whole name,
+    since two of them may differ in a last x alone."""
+    return name.removesuffix("x") if name in CHIPS else name
+
+
+def target_of(document: Mapping[str, Any]) -> Target:
+    """The target of an artifact or a chip file, whose chip it may describe under `chip`: from here
+    on this process knows it. Raises ValueError or KeyError where it names none, or describes
+    another one."""
+    described = document.get("chip")
+    if isinstance(described, Mapping):
+        name = chips.learn(described).name
+        if not str(document["target"]).startswith(f"{_stem(name)}x"):
+            raise ValueError(f"it describes {name}, and is for {document['target']}")
+    return Target.parse(document["target"])
+
+
 def detect() -> Target:
-    """The target that this process sees, by torch. Raises ValueError where there is no GPU, or one that tftune does not know."""
+    """The target that this process sees, by torch: any GPU is one. Raises ValueError where there is
+    none, or where they are of several kinds."""
     if find_spec("torch") is None:
         raise ValueError(
             "no GPU can be seen, as torch is not installed; install it, or without a GPU: search --on model, select --target NAME"
@@ -82,22 +110,14 @@ def detect() -> Target:
 
     if not torch.cuda.is_available():
         raise ValueError(f"torch {torch.__version__} sees no GPU on this machine; without one: search --on model, select --target NAME")
-    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-    if len(set(names)) > 1:
+    found = [Seen.of(torch, index) for index in range(torch.cuda.device_count())]
+    kinds = sorted({str(gpu) for gpu in found})
+    if len(kinds) > 1:
         raise ValueError(
-            f"this machine has GPUs of {len(set(names))} kinds ({', '.join(sorted(set(names)))}); show torch those of one kind"
+            f"this machine has GPUs of {len(kinds)} kinds ({', '.join(kinds)}); show torch those "
+            "of one kind with CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES"
         )
-    return Target.of(_chip(names[0]), len(names))
-
-
-def _chip(gpu_name: str) -> Chip:
-    for chip in CHIPS.values():
-        if any(part in gpu_name for part in chip.gpu_names):
-            return chip
-    known = ", ".join(part for chip in CHIPS.values() for part in chip.gpu_names)
-    raise ValueError(
-        f"the GPU {gpu_name!r} is not one that tftune knows ({known}); add its constants to kernels/chips.py, or use --on model"
-    )
+    return Target.of(found[0].as_chip(), len(found))
 
 
 @dataclass(frozen=True)
@@ -105,7 +125,7 @@ class Machine:
     """What this process runs on: what the times of an artifact are held against."""
 
     target: str
-    """Its name, or in words where tftune has no target for it."""
+    """Its name, or in words where its GPUs are of several kinds."""
     arch: str
     """`sm_90`, `gfx942`, as the GPU says."""
     build: Mapping[str, str]
@@ -128,9 +148,7 @@ def here() -> Machine | None:
         target = detect().name
     except ValueError:
         target = f"{torch.cuda.device_count()} x {torch.cuda.get_device_name(0)}"
-    properties = torch.cuda.get_device_properties(0)
-    arch = f"sm_{properties.major}{properties.minor}" if torch.version.hip is None else properties.gcnArchName.partition(":")[0]
-    return Machine(target, arch, build())
+    return Machine(target, Seen.of(torch, 0).arch, build())
 
 
 def build() -> dict[str, str]:

@@ -13,6 +13,7 @@ from hashlib import sha256
 from statistics import median
 from typing import Any
 
+from tftune.kernels.chip import Chip
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 
@@ -21,9 +22,15 @@ BENCHES = ("node", "model", "replay", "drill")
 """Where a row comes from. `drill`: the node with faults injected on purpose, whose rows are never taken for clean ones."""
 STAGES = {
     "search": "proposed by the sampler",
+    "warm_up": "one of the few that `tftune.warm_up` timed beside BSP in the process that serves",
     "final": "a winner, measured again in a fresh world with more rounds: the figure that counts",
     "matrix": "one of the configs that were measured on every shape of a set, in rounds that all configs of a shape share",
 }
+EVIDENCE = ("search", "final", "matrix")
+"""Stages that tables, training and replay read.
+
+Rows of `warm_up` were taken by serving processes, beside few other configs: they are left out
+unless a reader asks for them by name."""
 FAILURES = {
     "invalid": "the config breaks a rule for this shape",
     "compile": "the kernel did not compile",
@@ -159,9 +166,15 @@ class Run:
     """UTC, ISO 8601."""
     clocks: dict[str, Any]
     """As read after the first trial, while the GPUs are awake: clocks, temperature and power by GPU, and under `copy_gb_s` what the
-    self-test of cold caches saw; empty where nothing could be read."""
+    self-test of cold caches saw; empty where nothing could be read. Under `chip` the description
+    of a GPU that kernels/chips.py does not have, as `Chip.description` gives it."""
     ended: dict[str, Any] = field(default_factory=dict)
     """The same after the last trial; empty where the search was stopped, or nothing could be read."""
+
+    @property
+    def described(self) -> dict[str, Any] | None:
+        """The description of its GPU, where the run carries one."""
+        return self.clocks.get("chip")
 
     @classmethod
     def from_dict(cls, row: dict[str, Any]) -> Run:
@@ -174,6 +187,8 @@ class Run:
             raise ValueError(f"build={shown(build)} must give each name a version, as text")
         _refuse_all_but_readings("clocks", row["clocks"])
         _refuse_all_but_readings("ended", row.get("ended", {}))
+        if (described := row["clocks"].get("chip")) is not None:
+            Chip.described(described)
         return cls(**row)
 
 
@@ -225,7 +240,7 @@ class Trial:
         """The trial of such a row; raises KeyError or ValueError naming the field where it is not one."""
         _refuse_all_but_text(row, TEXTS)
         outcome = _failed(row) if "failure" in row else _measured(row)
-        shape = _shape(row["op"], row["shape"])
+        shape = shape_of(row["op"], row["shape"])
         config = Config.from_dict(row["config"])
         return cls(
             shape, config, row["mode"], row["target"], row["bench"], row["run"], row["kernel"], outcome, row["stage"], row["created"]
@@ -233,8 +248,9 @@ class Trial:
 
 
 @lru_cache(maxsize=4096)
-def _shape(op: str, text: str) -> Shape:
-    """Kept, since thousands of rows share a shape, and reading one takes longer than checking the rest of its row."""
+def shape_of(op: str, text: str) -> Shape:
+    """The shape of a row; raises KeyError or ValueError. Kept, since thousands of rows share a shape, and reading one takes longer than
+    checking the rest of its row."""
     from tftune.kernels.registry import operation
 
     shape = operation(op).shape.parse(text)

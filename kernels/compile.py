@@ -69,6 +69,8 @@ def gpu_target(arch: str) -> Any:
     """Triton's GPUTarget of an architecture name, such as `gfx942` or `sm_90`; needs no GPU."""
     from triton.backends.compiler import GPUTarget
 
-    if arch.startswith("gfx"):
-        return GPUTarget("hip", arch, 64)
-    return GPUTarget("cuda", int(arch.removeprefix("sm_")), 32)
+    from tftune.kernels.architecture import CUDA, capabilities
+
+    can = capabilities(arch)
+    number = int(arch.removeprefix("sm_")) if can.backend == CUDA else arch
+    return GPUTarget(can.backend, number, can.wave_size)

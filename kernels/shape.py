@@ -22,6 +22,10 @@ class Shape:
     """The least value of an integer field where it is not 1."""
     SIZE: ClassVar[str] = ""
     """The field that grows from shape to shape in a table or figure; the other fields say which."""
+    LAYOUT: ClassVar[tuple[str, ...]] = ()
+    """Fields that choose the code and the data layout. Times of one layout say nothing of another."""
+    SAME_CODE: ClassVar[tuple[str, ...]] = ("dtype",)
+    """Fields of LAYOUT that leave the code path as it is: only such layouts may lend each other rows."""
     key: ClassVar[tuple[Any, ...]]
     """Of each shape: the operation and the fields. A dict finds it faster than the shape itself, whose hash and equality are Python's."""
 
@@ -44,6 +48,21 @@ class Shape:
     def family(self) -> tuple[Any, ...]:
         """What shapes of one layer share: everything but the number of tokens."""
         raise NotImplementedError(f"{type(self).__name__} does not name its family")
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """The values of LAYOUT, in its order."""
+        return tuple(getattr(self, name) for name in self.LAYOUT)
+
+    @classmethod
+    def coordinates(cls) -> tuple[str, ...]:
+        """The integer fields that are no part of the layout: what an answer is interpolated over."""
+        return tuple(name for name in cls.sizes() if name not in cls.LAYOUT)
+
+    @property
+    def sizes_key(self) -> tuple[int, ...]:
+        """The values of `coordinates`, in their order."""
+        return tuple(getattr(self, name) for name in self.coordinates())
 
     @property
     def layer(self) -> str:

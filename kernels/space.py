@@ -85,12 +85,15 @@ class Choice:
     values: tuple[Knob, ...]
     meaning: str
     default: Knob
-    arch: str = ""
-    """How the architectures begin that have this knob; on any other, or none known, only the default is chosen."""
+    needs: str = ""
+    """The capability of a chip that has this knob; without it, or where no chip is known, only the
+    default is chosen."""
 
     def on(self, chip: Chip | None) -> Choice:
         """What is left to choose on this chip."""
-        return self if (chip.arch if chip else "").startswith(self.arch) else replace(self, values=(self.default,))
+        if not self.needs or (chip is not None and chip.has(self.needs)):
+            return self
+        return replace(self, values=(self.default,))
 
     def __post_init__(self) -> None:
         if self.default not in self.values:
@@ -238,6 +241,8 @@ class Space:
     rules: tuple[Rule, ...]
     defaults: Callable[[Any, Chip | None], tuple[Config, ...]]
     """The configs to try first for a shape (on a chip, where it is known), every BSP form before the others."""
+    likely_forms: Callable[[Any, Chip], tuple[Config, ...]] | None = None
+    """The forms of BSP on a known chip where nothing was measured, the likeliest to be the fastest first; None: as in `defaults`."""
 
     def complete(self, config: Config) -> Config:
         """The config with every absent knob at its default; raises ValueError for an unknown variant, knob or value."""
@@ -249,6 +254,12 @@ class Space:
             if value not in known[name].values:
                 raise ValueError(f"{name}={value!r} of {self.op}/{config.variant} is not one of {known[name].values}")
         return Config(config.variant, **{choice.name: choice.default for choice in choices} | dict(config.knobs))
+
+    def fallbacks(self, shape: Shape, chip: Chip | None = None) -> tuple[Config, ...]:
+        """The forms of BSP, those first that answer where nothing was measured; without a chip the first is the same for all ranks."""
+        if chip is not None and self.likely_forms is not None:
+            return self.likely_forms(shape, chip)
+        return tuple(config for config in self.defaults(shape, chip) if config.variant == "bsp")
 
     def choices(self, variant: str) -> tuple[Choice, ...]:
         if variant not in self.variants:
@@ -272,7 +283,8 @@ class Space:
         """The sentence of the first knob that this chip does not have, or None."""
         for choice in self.choices(complete.variant):
             if chip is not None and complete[choice.name] not in choice.on(chip).values:
-                return f"{choice.name} is for chips whose architecture begins with {choice.arch}"
+                need = choice.needs.replace("_", " ")
+                return f"{choice.name} needs {need}, which {chip.name} lacks"
         return None
 
     def judge(self, config: Config, chip: Chip | None = None) -> Callable[[Shape], str | None]:

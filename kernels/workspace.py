@@ -69,6 +69,14 @@ class Workspace:
             raise ValueError(f"{handle} is gone: keep the workspace as long as what was compiled with it")
         return found
 
+    def check_world(self, shape: Any) -> None:
+        """Raise ValueError where a shape is of more or fewer ranks than this workspace has."""
+        if shape.world != self.world:
+            raise ValueError(
+                f"{shape} is of world={shape.world} and the workspace has {self.world} ranks; give "
+                f"the shape world={self.world}, or a workspace of a group of {shape.world}"
+            )
+
     def set_epoch(self, epoch: int) -> None:
         """Start counting from here, on every rank alike and with no call in flight: for tests of the wrap. Flags
         stay as they are, old as they may be."""
@@ -128,6 +136,17 @@ class Workspace:
 
 
 _LIVING: WeakValueDictionary[str, Workspace] = WeakValueDictionary()
+
+
+def check_place(name: str, tensor: Any) -> None:
+    """Raise ValueError where a kernel cannot take this operand from where it lies."""
+    if not tensor.is_contiguous():
+        raise ValueError(f"{name} must be contiguous; pass {name}.contiguous()")
+    if over := tensor.data_ptr() % 16:
+        raise ValueError(
+            f"{name} begins {over} bytes behind a multiple of 16, where a kernel needs it at one; "
+            f"pass {name}.clone(), since {name}.contiguous() would return {name} itself"
+        )
 
 
 def check_ranks(ranks: list[int], gpus: int, world: int) -> None:

@@ -1,32 +1,25 @@
-"""What the rows of one target say: the time of each config for each shape, the oracle, and a small portfolio worth choosing from."""
+"""What the rows of one target say: the time of each config at each shape, beside which form of BSP, and the best config known."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import islice
+from typing import Any
 
 from tftune.db.target import Target
-from tftune.db.trial import BENCHES, MODES, STAGES, Failure, Measurement, Trial
+from tftune.db.trial import BENCHES, EVIDENCE, MODES, STAGES, Failure, Measurement, Trial
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
+from tftune.models.layout import MODEL_ERROR
 
 ORACLE_EVALUATIONS = 160
 """An oracle of fewer evaluations, in a space not exhausted, is called incomplete."""
-MODEL_ERROR = 1.44
-"""How many times the model may overstate a speed-up over BSP: 95 % of configs stay below, out of sample (benchmarks/model.py)."""
-SMALLEST_GAIN = 1e-3
-"""A config joins the portfolio where the mean log regret falls by at least this: a tenth of a percent of the time."""
-UNTRIED = 1.5
-"""Times as long as the best BSP form, what a form is taken to need at a shape where it was never measured."""
-MATRIX_SIZE = 24
-"""Configs of each mode, BSP's forms among them, that `tftune search --portfolio` measures on every shape: more than a tree needs, so that
-one which is trained on a part of the shapes has others to choose from."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +45,7 @@ class Dataset:
     outcomes: Mapping[Shape, Mapping[Config, Trial]]
     """The row that counts for each pair: final before search, then the newest."""
     times_us: Mapping[Shape, Mapping[Config, float]]
-    """Of the pairs that were measured. Captured, for a fused config the best BSP's time times the ratio of the rounds that both shared,
-    because absolute times drift between worlds and days; else the median. Eager, the median: there BSP drifts most, by its host (the same
-    final configs in two sessions: medians differ by 5 %, ratios to BSP by 11 %, in the median; docs/measured.md)."""
+    """Comparable times of the pairs that were measured, see `_times_us`."""
     oracles: Mapping[Shape, Oracle]
     kernels: Mapping[str, str]
     """Kernel hash of each variant; rows of older kernels are left out."""
@@ -62,6 +53,8 @@ class Dataset:
     rows_digest: str
     skipped: tuple[Shape, ...]
     """Shapes left out because no BSP form of them was measured."""
+    _memo: dict[Any, Any] = field(default_factory=dict, repr=False)
+    """What was worked out for a shape, or a shape and a config; datasets of fewer of the same shapes share it."""
 
     def measurement(self, shape: Shape, config: Config) -> Measurement | None:
         """None where the pair failed or was never measured."""
@@ -74,8 +67,11 @@ class Dataset:
 
     def bsp(self, shape: Shape) -> Config:
         """The fastest BSP form."""
-        forms = {config: us for config, us in self.times_us[shape].items() if config.variant == "bsp"}
-        return min(forms, key=forms.__getitem__)
+        if shape not in self._memo:
+            forms = {config: us for config, us in self.times_us[shape].items() if config.variant == "bsp"}
+            self._memo[shape] = min(forms, key=forms.__getitem__)
+        found: Config = self._memo[shape]
+        return found
 
     def bsp_us(self, shape: Shape) -> float:
         return self.times_us[shape][self.bsp(shape)]
@@ -84,31 +80,44 @@ class Dataset:
         return self.oracles[shape]
 
     def log_regret(self, shape: Shape, config: Config) -> float | None:
-        """Logarithm of time over the oracle's, at least 0 (a search row may look faster than the oracle's final one)."""
+        """Logarithm of time over the oracle's, at least 0: a search row may look faster than a final one."""
         us = self.time_us(shape, config)
         return None if us is None else max(math.log(us / self.oracle(shape).us), 0.0)
 
-    def speedup_low(self, shape: Shape, config: Config) -> float:
-        """The lower bound of the speed-up over BSP: of the rounds they shared, else of their separate intervals, less the model's own
-        error where both were modelled; 0 where not measured."""
+    def speedup(self, shape: Shape, config: Config) -> tuple[float, float, float]:
+        """BSP's time over the config's, with its 95 % interval: (median, low, high).
+
+        BSP is its fastest form. The interval is that of the rounds which the config shared with a form
+        of BSP, moved to the fastest one; without shared rounds, of the two separate intervals. The low
+        bound of modelled times is divided by MODEL_ERROR. Zeros where the pair was not measured.
+        """
         found = self.measurement(shape, config)
         if found is None:
-            return 0.0
+            return 0.0, 0.0, 0.0
+        middle = self.bsp_us(shape) / self.times_us[shape][config]
         if self.bench != "model" and found.speedup_interval is not None and found.speedup is not None:
-            return found.speedup_interval[0] * min(1.0, self.bsp_us(shape) / (self.times_us[shape][config] * found.speedup))
+            low, high = (bound * min(1.0, middle / found.speedup) for bound in found.speedup_interval)
+            return middle, low, max(high, low)
         bsp = self.measurement(shape, self.bsp(shape)) or found
-        return bsp.interval_us[0] / found.interval_us[1] / (MODEL_ERROR if self.bench == "model" else 1.0)
+        (bsp_low, bsp_high), (low, high) = bsp.interval_us, found.interval_us
+        return middle, bsp_low / high / (MODEL_ERROR if self.bench == "model" else 1.0), bsp_high / low
 
     def allowed(self, shape: Shape, config: Config) -> bool:
-        """Whether a leaf with this shape may name the config: measured, valid, and BSP or faster than BSP with confidence."""
-        if self.measurement(shape, config) is None or self.why_invalid(shape, config) is not None:
-            return False
-        return config.variant == "bsp" or self.speedup_low(shape, config) >= 1
+        """Whether an answer for this shape may name the config: measured, valid, and BSP or faster with confidence."""
+        if (shape, config) not in self._memo:
+            possible = self.measurement(shape, config) is not None and self.why_invalid(shape, config) is None
+            self._memo[shape, config] = possible and (config.variant == "bsp" or self.speedup(shape, config)[1] >= 1)
+        return bool(self._memo[shape, config])
 
-    def loss(self, shape: Shape, config: Config) -> float:
-        """Log regret through the production path, where the best BSP form stands in for what is not allowed."""
-        served = config if self.allowed(shape, config) else self.bsp(shape)
-        return self.log_regret(shape, served) or 0.0
+    def best(self, shape: Shape) -> Config:
+        """What answers for this very shape: the fastest allowed config, of final rows where there are any."""
+        if (shape, "best") not in self._memo:
+            fused = [config for config in self.times_us[shape] if config.variant != "bsp" and self.allowed(shape, config)]
+            final = [config for config in fused if self.is_final(shape, config)]
+            ranked = sorted([*(final or fused), self.bsp(shape)], key=lambda config: (self.times_us[shape][config], config))
+            self._memo[shape, "best"] = ranked[0]
+        found: Config = self._memo[shape, "best"]
+        return found
 
     def why_invalid(self, shape: Shape, config: Config) -> str | None:
         return _why_invalid(self.op, self.target, shape, config)
@@ -117,75 +126,28 @@ class Dataset:
         """The same rows for fewer shapes, as held-out evaluation trains on."""
         return replace(self, shapes=tuple(shapes))
 
-    @property
-    def configs(self) -> tuple[Config, ...]:
-        """The default portfolio."""
-        return portfolio(self)
-
-    def candidates(self) -> tuple[Config, ...]:
-        """Configs measured on at least half of the shapes, of some family, that they are valid for: in final rows where the family has
-        them, since among many rows of a search the fastest is fast by luck, too. And each shape's own oracle, where a final row says
-        so: a leaf may name it for that shape alone."""
-        families: dict[object, list[Shape]] = defaultdict(list)
+    def by_layout(self) -> dict[tuple[int | str, ...], Dataset]:
+        """The shapes apart by their layouts, those with most shapes first."""
+        groups: dict[tuple[int | str, ...], list[Shape]] = defaultdict(list)
         for shape in self.shapes:
-            families[shape.family].append(shape)
-        common = {config for shapes in families.values() for config in self._common(shapes)}
-        own = {self.oracle(shape).config for shape in self.shapes}
-        return tuple(sorted(common | {config for config in own if any(self.is_final(shape, config) for shape in self.shapes)}))
-
-    @cached_property
-    def listed(self) -> tuple[Config, ...]:
-        """The configs of a matrix: those that `tftune search --portfolio` measured at a shape whose own default they are not; and at half
-        of those that they are possible for, since what was a default when it was measured may be none now."""
-        space, chip = operation(self.op).space, Target.parse(self.target).chip
-        found: set[Config] = set()
-        for shape in self.matrix:
-            own = {space.complete(config) for config in space.defaults(shape, chip)}
-            found |= self._in_matrix[shape] - own
-        return tuple(sorted(config for config in found if self._is_everywhere(config)))
-
-    @cached_property
-    def _in_matrix(self) -> Mapping[Shape, frozenset[Config]]:
-        """What was measured at each shape of the matrix."""
-        stages = {shape: self.outcomes[shape].items() for shape in self.matrix}
-        return {shape: frozenset(config for config, trial in rows if trial.stage == "matrix") for shape, rows in stages.items()}
-
-    def _is_everywhere(self, config: Config) -> bool:
-        count = sum(config in configs for configs in self._in_matrix.values())
-        possible = (shape for shape in self.matrix if self.why_invalid(shape, config) is None)
-        return len(list(islice(possible, 2 * count + 1))) <= 2 * count
-
-    @cached_property
-    def matrix(self) -> tuple[Shape, ...]:
-        """The shapes of the matrix."""
-        return tuple(s for s in self.shapes if any(trial.stage == "matrix" for trial in self.outcomes[s].values()))
-
-    def refuse_missing(self) -> None:
-        """Raise ValueError where a pair of the matrix was never tried: a config that is possible for a shape and has neither a time nor
-        a failure there would be taken for one that loses nothing."""
-        pairs = [(shape, config) for shape in self.matrix for config in self.listed if config not in self.outcomes[shape]]
-        missing = [(shape, config) for shape, config in pairs if self.why_invalid(shape, config) is None]
-        if missing:
-            shape, config = missing[0]
-            count = Counter(shape for shape, _ in missing)
-            raise ValueError(
-                f"{len(missing)} pairs of the portfolio were never measured in mode {self.mode}, at {len(count)} of {len(self.matrix)} "
-                f"shapes, such as {config} at {shape}; run `tftune search {self.op} --portfolio` with these shapes again"
-            )
+            groups[shape.layout].append(shape)
+        ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), str(item[0])))
+        return {layout: self.only(shapes) for layout, shapes in ranked}
 
     def is_final(self, shape: Shape, config: Config) -> bool:
         """Whether a row of the final stage, or of the matrix, speaks of the pair."""
         trial = self.outcomes[shape].get(config)
         return trial is not None and trial.stage != "search"
 
-    def _common(self, shapes: list[Shape]) -> Iterator[Config]:
-        """Stops counting valid shapes as soon as they are too many: most rows of a search are of configs tried once."""
-        pairs = [(shape, config) for shape in shapes for config in self.times_us[shape]]
-        final = [(shape, config) for shape, config in pairs if self.outcomes[shape][config].stage != "search"]
-        for config, count in Counter(config for _, config in final or pairs).items():
-            valid = (shape for shape in shapes if self.why_invalid(shape, config) is None)
-            if 2 * count >= len(shapes) or 0 < len(list(islice(valid, 2 * count + 1))) <= 2 * count:
-                yield config
+    @cached_property
+    def matrix(self) -> tuple[Shape, ...]:
+        """The shapes of the matrix, on which a portfolio was measured."""
+        return tuple(shape for shape in self.shapes if self._in_matrix[shape])
+
+    @cached_property
+    def _in_matrix(self) -> Mapping[Shape, bool]:
+        """Whether something was measured at a shape as one of the configs that are measured everywhere."""
+        return {shape: any(trial.stage == "matrix" for trial in self.outcomes[shape].values()) for shape in self.shapes}
 
 
 @lru_cache(maxsize=2**19)
@@ -198,25 +160,64 @@ def _judge(op: str, target: str, config: Config) -> Callable[[Shape], str | None
     return operation(op).space.judge(config, Target.parse(target).chip)
 
 
-def _times_us(found: Mapping[Config, Trial], fastest_us: Mapping[Config, float], mode: str) -> dict[Config, float]:
-    """Of each config that was measured: its median, where captured scaled to rounds in which BSP takes what it takes in the rows that
-    count. BSP of a matrix counts with the fastest it was seen at in any stage: beside many other configs its collective is slower."""
+def _baseline(trial: Trial, forms: Mapping[tuple[float, ...], Config], searched: list[tuple[str, float, Config]]) -> Config | None:
+    """The form of BSP whose time a row's ratio is taken of; None where it stood alone.
+
+    Rows of one comparison share BSP's very samples. A row of a search stood beside the form that had the
+    least median when it was measured.
+    """
+    outcome = trial.outcome
+    if not isinstance(outcome, Measurement) or not outcome.bsp_samples_us:
+        return None
+    if (form := forms.get(outcome.bsp_samples_us)) is not None:
+        return form
+    before = [(us, config) for created, us, config in searched if created < trial.created]
+    return min(before)[1] if before else None
+
+
+def _times_us(found: Mapping[Config, Trial], rows: Iterable[tuple[Config, Trial]], mode: str) -> dict[Config, float]:
+    """Comparable time of each config of one shape that was measured.
+
+    Eager: the median. There BSP drifts most, by its host: the same final configs in two sessions differ by 5 % in medians and by
+    11 % in ratios, in the median (docs/measured.md). Captured: the ratio to the form of BSP in the rounds that both shared, times one
+    time of that form, because absolute times drift between worlds and days. The form that most rows stood beside sets the scale: by
+    its fastest median of any stage, since beside many other configs a collective is slower. Other forms have their ratio to it.
+    """
     measured = {config: trial.outcome for config, trial in found.items() if isinstance(trial.outcome, Measurement)}
-    bsp_us = min((outcome.median_us for config, outcome in measured.items() if config.variant == "bsp"), default=math.nan)
-    shared = {config: outcome.speedup for config, outcome in measured.items() if outcome.speedup is not None and mode == "graph"}
-    scaled = {config: bsp_us / speedup for config, speedup in shared.items()}
     medians = {config: outcome.median_us for config, outcome in measured.items()}
-    beside_many = {config for config in measured if found[config].stage == "matrix"}
-    return medians | scaled | {config: us for config, us in fastest_us.items() if config in beside_many}
+    forms, searched, fastest = _forms(rows)
+    if mode == "eager" or not fastest:
+        return medians | {form: us for form, us in fastest.items() if mode == "eager" and form in medians}
+    beside = {config: _baseline(found[config], forms, searched) for config in measured}
+    common = Counter(form for form in beside.values() if form in fastest).most_common(1)
+    if not common:
+        return medians
+    scale = {common[0][0]: fastest[common[0][0]]}
+    for config, form in beside.items():  # other forms, by their ratio to the common one
+        if config.variant == "bsp" and config not in scale and form in scale and measured[config].speedup:
+            scale[config] = scale[form] / (measured[config].speedup or 1.0)
+    times = {
+        config: scale[form] / (measured[config].speedup or 1.0)
+        for config, form in beside.items()
+        if form is not None and form in scale and config not in scale
+    }
+    return medians | times | {form: us for form, us in scale.items() if form in medians}
 
 
-def _fastest_bsp(rows: Iterable[tuple[Config, Trial]]) -> dict[Shape, dict[Config, float]]:
-    """The least median of each BSP form at each shape, whatever the stage."""
-    found: dict[Shape, dict[Config, float]] = defaultdict(dict)
+def _forms(
+    rows: Iterable[tuple[Config, Trial]],
+) -> tuple[dict[tuple[float, ...], Config], list[tuple[str, float, Config]], dict[Config, float]]:
+    """Of the rows of BSP at one shape: forms by their samples; when each was searched, and its median; the least median of each."""
+    by_samples: dict[tuple[float, ...], Config] = {}
+    searched: list[tuple[str, float, Config]] = []
+    fastest: dict[Config, float] = {}
     for config, trial in rows:
         if config.variant == "bsp" and isinstance(trial.outcome, Measurement):
-            found[trial.shape][config] = min(trial.outcome.median_us, found[trial.shape].get(config, math.inf))
-    return found
+            by_samples[trial.outcome.samples_us] = config
+            fastest[config] = min(trial.outcome.median_us, fastest.get(config, math.inf))
+            if trial.stage == "search":
+                searched.append((trial.created, trial.outcome.median_us, config))
+    return by_samples, searched, fastest
 
 
 def _oracle(op: str, target: str, shape: Shape, found: Mapping[Config, Trial], times_us: Mapping[Config, float]) -> Oracle:
@@ -228,18 +229,30 @@ def _oracle(op: str, target: str, shape: Shape, found: Mapping[Config, Trial], t
     return Oracle(config, times[config], count, complete)
 
 
-def load(trials: Iterable[Trial], op: str, target: str, mode: str, bench: str) -> Dataset:
-    """The dataset of these rows; raises ValueError, with the next command, where none of them can be used."""
+def load(
+    trials: Iterable[Trial],
+    op: str,
+    target: str,
+    mode: str,
+    bench: str,
+    stages: Collection[str] = EVIDENCE,
+) -> Dataset:
+    """The dataset of these rows; raises ValueError, with the next command, where none can be used.
+
+    `stages`: those that count; rows of `warm_up` only where they are named here."""
     for name, value, known in (("mode", mode, MODES), ("bench", bench, BENCHES)):
         if value not in known:
             raise ValueError(f"{name}={value!r} is not one of {', '.join(known)}")
     if bench == "drill":
         raise ValueError(f"rows of a drill are not trained on, since faults were injected; run `tftune search {op}` without --inject")
-    wanted = [t for t in trials if (t.op, t.target, t.mode, t.bench) == (op, target, mode, bench)]
+    key = op, target, mode, bench
+    wanted = [t for t in trials if (t.op, t.target, t.mode, t.bench) == key and t.stage in stages]
     rows = _current(op, sorted(wanted, key=lambda trial: trial.created))
     outcomes: dict[Shape, dict[Config, Trial]] = defaultdict(dict)
+    by_shape: dict[Shape, list[tuple[Config, Trial]]] = defaultdict(list)
     for config, trial in sorted(rows, key=lambda row: list(STAGES).index(row[1].stage)):
         outcomes[trial.shape][config] = trial
+        by_shape[trial.shape].append((config, trial))
     measured = {shape: _has_bsp(found) for shape, found in sorted(outcomes.items())}
     if not any(measured.values()):
         on = "" if bench == "node" else f" --on {bench} --target {target}"
@@ -248,8 +261,7 @@ def load(trials: Iterable[Trial], op: str, target: str, mode: str, bench: str) -
             f"run `tftune search {op}{on} --mode {mode}`"
         )
     shapes = tuple(shape for shape, has in measured.items() if has)
-    fastest = _fastest_bsp(rows)
-    times = {shape: _times_us(outcomes[shape], fastest[shape], mode) for shape in shapes}
+    times = {shape: _times_us(outcomes[shape], by_shape[shape], mode) for shape in shapes}
     return Dataset(
         op, target, mode, bench, shapes, dict(outcomes),
         times_us=times,
@@ -285,52 +297,6 @@ def _complete(op: str, config: Config) -> Config | None:
         return None
 
 
-def portfolio(dataset: Dataset, size: int = 12) -> tuple[Config, ...]:
-    """Few configs that keep the regret small: the best BSP forms, then, greedily, what lowers the mean log regret most.
-
-    A pair never measured lowers nothing. Raises ValueError where `size` leaves no room for BSP.
-    """
-    return _cover(dataset, dataset.candidates(), size)
-
-
-def cover(trials: Iterable[Trial], op: str, target: str, mode: str, bench: str, size: int = MATRIX_SIZE) -> tuple[Config, ...]:
-    """What to measure on every shape: the portfolio of all configs in these rows, few of which were tried at more than some shapes."""
-    dataset = load(trials, op, target, mode, bench)
-    return _cover(dataset, sorted({config for shape in dataset.shapes for config in dataset.times_us[shape]}), size)
-
-
-def _forms(dataset: Dataset, most: int) -> list[Config]:
-    """The best BSP form of each shape; where they are more than so many, as in an operation whose BSP has knobs, those that keep the time
-    lost to each shape's best form small. A form never measured at a shape is taken to lose UNTRIED there."""
-    forms = sorted({dataset.bsp(shape) for shape in dataset.shapes})
-    best = {shape: dataset.bsp_us(shape) for shape in dataset.shapes}
-    lost = {form: [math.log(dataset.times_us[s].get(form, UNTRIED * us) / us) for s, us in best.items()] for form in forms}
-    chosen = forms if len(forms) <= most else []
-    while len(chosen) < min(most, len(forms)):
-        least = [min((lost[form][place] for form in chosen), default=math.inf) for place in range(len(dataset.shapes))]
-        rest = (form for form in forms if form not in chosen)
-        chosen = [*chosen, min(rest, key=lambda form: (sum(map(min, least, lost[form])), form))]
-    return sorted(chosen)
-
-
-def _cover(dataset: Dataset, candidates: Iterable[Config], size: int) -> tuple[Config, ...]:
-    chosen = _forms(dataset, max(2, size // 3))
-    if size < len(chosen):
-        raise ValueError(f"a portfolio of {size} is smaller than the {len(chosen)} best BSP forms")
-    losses = {config: [dataset.loss(shape, config) for shape in dataset.shapes] for config in candidates}
-    best = [dataset.loss(shape, dataset.bsp(shape)) for shape in dataset.shapes]
-    return tuple(sorted([*chosen, *greedy(losses, best, size - len(chosen))]))
-
-
-def greedy(losses: Mapping[Config, Sequence[float]], best: Sequence[float], most: int) -> list[Config]:
-    """At most so many configs, each the one that lowers the mean over shapes of what is lost the most. `losses`: log regret at each shape;
-    `best`: what is lost there without any of them."""
-    chosen: list[Config] = []
-    while losses and len(chosen) < most:
-        gains = {config: sum(max(had - loss, 0.0) for had, loss in zip(best, row, strict=True)) for config, row in losses.items()}
-        config = max(gains, key=gains.__getitem__)
-        if gains[config] < SMALLEST_GAIN * len(best):
-            break
-        chosen.append(config)
-        best = [min(pair) for pair in zip(best, losses[config], strict=True)]
-    return chosen
+def configs_of(dataset: Dataset) -> Iterator[Config]:
+    """Every config with a time at some shape, each once, in a fixed order."""
+    yield from sorted({config for shape in dataset.shapes for config in dataset.times_us[shape]})

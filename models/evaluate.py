@@ -14,19 +14,21 @@ import numpy as np
 from tftune.db.target import Target
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
+from tftune.models.artifact import Artifact, Mode
+from tftune.models.baselines import Rule, rules
 from tftune.models.dataset import Dataset
-from tftune.models.rules import Rule, rules
-from tftune.models.selector import Artifact, Selector
-from tftune.models.train import train
-from tftune.models.tree import Tree
+from tftune.models.formula_fit import held_out
+from tftune.models.layout import LayoutModel
+from tftune.models.selector import Selector
+from tftune.models.trainer import train_layout
 
 SLOWER = 1.02
 """More than this over BSP's time counts as slower than BSP."""
-FAMILIES = 3
-"""With fewer families, octaves of the first size are held out where nobody says what."""
 RESAMPLES = 400
 """Bootstrap samples of what was held out together."""
 Interval = tuple[float, float]
+Fold = tuple[Sequence[Shape], Sequence[Shape]]
+"""Shapes to learn from, and shapes to judge."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Score:
     """Share of the log speed-up over BSP that the oracle has; None where the oracle is BSP everywhere."""
     captured_interval: Interval | None
     slower_than_bsp: int
-    """Shapes more than 2 % slower than BSP."""
+    """Shapes more than 2 % slower than BSP's fastest form."""
     unknown: int
     """Shapes whose chosen config has no time: never measured there, or failed. They are in no other figure."""
 
@@ -63,9 +65,17 @@ class Evaluation:
     """The fewest and the most configs that an oracle is the best of."""
     selector: Score
     groups: dict[str, tuple[float, float]]
-    """Of each group held out, the selector's regret: geometric mean and worst. Without groups in which no answer has a time."""
+    """Of each family judged, the selector's regret: geometric mean and worst. Without families in which no answer has a time."""
     rules: dict[str, Score]
-    """The constant rules in use elsewhere (`rules.py`)."""
+    """The constant rules in use elsewhere (`baselines.py`), and the strongest form of BSP as the selector would name it."""
+
+    @property
+    def best_rule(self) -> str | None:
+        """The constant rule that loses less than the selector, and least of all; None where none does. Rules with as many known
+        answers as the selector are compared."""
+        known = {name: score for name, score in self.rules.items() if score.unknown <= self.selector.unknown}
+        better = {name: score.geomean_regret for name, score in known.items() if score.geomean_regret < self.selector.geomean_regret}
+        return min(better, key=better.__getitem__, default=None)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -79,38 +89,74 @@ class Evaluation:
         )
 
 
-Key = Callable[[Shape], str]
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+Train = Callable[[Dataset], LayoutModel]
 
 
-def splits(dataset: Dataset) -> dict[str, tuple[str, Key]]:
-    """What may be held out together: for each name a sentence, and what shapes of one group share."""
-    size = dataset.shapes[0].SIZE
+def splits(dataset: Dataset) -> dict[str, tuple[str, list[Fold]]]:
+    """What may be held out of the rows of one layout: for each name a sentence, and its folds."""
+    size, shapes = dataset.shapes[0].SIZE, dataset.shapes
+    both: list[Fold] = [([shapes[row] for row in learned], [shapes[row] for row in judged]) for learned, judged in held_out(dataset)]
     return {
-        "family": ("one family of shapes held out at a time", lambda shape: shape.layer),
-        "octave": (f"one octave of {size} held out at a time", lambda shape: f"{size} from {2 ** int(math.log2(getattr(shape, size)))}"),
-        "world": ("one world size held out at a time", lambda shape: f"world={shape.to_dict().get('world')}"),
+        "any": (f"family and {size} held out at once", both),
+        "family": ("one family of shapes held out at a time", _folds(shapes, lambda shape: shape.layer)),
+        size: (f"one {size} held out at a time, but for the least and the greatest", _folds(_inner(shapes), _size, shapes)),
     }
 
 
-def evaluate(dataset: Dataset, fit: Callable[[Dataset], Tree] = train, split: str | None = None, each: Each = map) -> Evaluation:
-    """Hold out each group of the split in turn. Without a split: families where there are at least 3, else octaves of the
-    size that grows (M). Where there is a matrix, its shapes are judged, since regret is defined there; the others only train, and are held
-    out with their group. `each`: as `map`, and may work on several groups at once. Raises ValueError for an unknown split."""
-    sentence, groups = folds(dataset, split)
+def _size(shape: Shape) -> object:
+    return getattr(shape, shape.SIZE)
+
+
+def _inner(shapes: Sequence[Shape]) -> list[Shape]:
+    """The shapes that have a smaller and a larger one of their family."""
+    sizes: dict[str, list[int]] = defaultdict(list)
+    for shape in shapes:
+        sizes[shape.layer].append(getattr(shape, shape.SIZE))
+    return [shape for shape in shapes if min(sizes[shape.layer]) < getattr(shape, shape.SIZE) < max(sizes[shape.layer])]
+
+
+def _folds(shapes: Sequence[Shape], key: Callable[[Shape], object], among: Sequence[Shape] | None = None) -> list[Fold]:
+    groups: dict[object, list[Shape]] = defaultdict(list)
+    for shape in shapes:
+        groups[key(shape)].append(shape)
+    found = [([shape for shape in among or shapes if shape not in set(group)], group) for group in groups.values()]
+    return [(learned, judged) for learned, judged in found if learned]
+
+
+def evaluate(dataset: Dataset, train: Train = train_layout, split: str = "any", each: Each = map) -> Evaluation | None:
+    """Judge what is trained on the rows of one layout. Where there is a matrix, its shapes are judged, since regret is defined there;
+    the others only train. None where there are too few shapes to hold any out. `each`: as `map`, and may work on several folds at
+    once. Raises ValueError for an unknown split."""
+    known = splits(dataset)
+    if split not in known:
+        raise ValueError(f"there is no split {split!r}; there are {', '.join(known)}")
+    sentence, folds = known[split]
     matrix = set(dataset.matrix or dataset.shapes)
-    judged = {name: asked for name, group in groups.items() if (asked := [shape for shape in group if shape in matrix])}
+    folds = [(learned, asked) for learned, judged in folds if (asked := [shape for shape in judged if shape in matrix])]
+    if not folds:
+        return None
     chosen: dict[str, dict[Shape, Config]] = defaultdict(dict)
-    for found in each(partial(_asked, dataset, fit), [(groups[name], asked) for name, asked in judged.items()]):
+    for found in each(partial(_asked, dataset, train), folds):
         for name, picks in found.items():
             chosen[name].update(picks)
-    scores = {name: score_of(dataset, picks, list(judged.values())) for name, picks in chosen.items()}
-    oracles = [dataset.oracle(shape) for asked in judged.values() for shape in asked]
+    judged = [shape for _, asked in folds for shape in asked]
+    families = _families(judged)
+    scores = {name: score_of(dataset, picks, list(families.values())) for name, picks in chosen.items()}
+    oracles = [dataset.oracle(shape) for shape in judged]
     counts = [oracle.evaluations for oracle in oracles]
-    complete = sum(oracle.complete for oracle in oracles)
-    by_group = {name: found for name, asked in judged.items() if (found := _regret(dataset, chosen["selector"], asked))}
-    selector = scores.pop("selector")
-    return Evaluation(sentence, len(judged), len(oracles), complete, (min(counts), max(counts)), selector, by_group, scores)
+    by_family = {name: found for name, asked in families.items() if (found := _regret(dataset, chosen["selector"], asked))}
+    return Evaluation(
+        sentence, len(folds), len(judged), sum(oracle.complete for oracle in oracles), (min(counts), max(counts)),
+        scores.pop("selector"), by_family, scores,
+    )  # fmt: skip
+
+
+def _families(shapes: Iterable[Shape]) -> dict[str, list[Shape]]:
+    found: dict[str, list[Shape]] = defaultdict(list)
+    for shape in shapes:
+        found[shape.layer].append(shape)
+    return dict(found)
 
 
 def _regret(dataset: Dataset, picks: Mapping[Shape, Config], shapes: Sequence[Shape]) -> tuple[float, float] | None:
@@ -119,38 +165,39 @@ def _regret(dataset: Dataset, picks: Mapping[Shape, Config], shapes: Sequence[Sh
     return (_rounded(math.exp(sum(lost) / len(lost))), _rounded(math.exp(max(lost)))) if lost else None
 
 
-def _asked(dataset: Dataset, fit: Callable[[Dataset], Tree], fold: tuple[list[Shape], list[Shape]]) -> dict[str, dict[Shape, Config]]:
+def _asked(dataset: Dataset, train: Train, fold: Fold) -> dict[str, dict[Shape, Config]]:
     """What each rule, the selector among them, answers to the shapes of a fold that are judged, having seen none of its shapes."""
-    held, asked = fold
-    seen = dataset.only([shape for shape in dataset.shapes if shape not in held] or held)
-    rule_of = {"selector": _selector(seen, fit(seen)), **rules(seen)}
+    learned, asked = fold
+    seen = dataset.only(learned)
+    selector = selector_of(seen, train(seen))
+    bsp = strongest_form(seen, selector)
+    best = {shape: seen.best(shape) for shape in seen.shapes}
+    rule_of: dict[str, Rule] = {"selector": lambda shape: selector.select(shape, seen.mode).config}
+    rule_of |= rules(seen.op, Target.parse(seen.target).chip, best, bsp)
     return {name: {shape: rule(shape) for shape in asked} for name, rule in rule_of.items()}
 
 
-def folds(dataset: Dataset, split: str | None) -> tuple[str, dict[str, list[Shape]]]:
-    """What is held out, in a sentence, and the groups of shapes by what they share, one of which is held out at a time."""
-    known = splits(dataset)
-    if split is not None and split not in known:
-        raise ValueError(f"there is no split {split!r}; there are {', '.join(known)}")
-    groups = {name: _group(dataset.shapes, key) for name, (_, key) in known.items()}
-    chosen = split or ("family" if len(groups["family"]) >= FAMILIES else "octave")
-    if len(groups[chosen]) >= 2:
-        return known[chosen][0], groups[chosen]
-    return f"nothing held out (all shapes are of one {chosen}), so these are the training shapes", groups[chosen]
+def selector_of(seen: Dataset, model: LayoutModel) -> Selector:
+    """The production path. Kernel hashes are not compared: the rows are judged, whatever source is installed here."""
+    mode = Mode({model.layout: model}, {})
+    artifact = Artifact(seen.op, Target.parse(seen.target), seen.bench, {seen.mode: mode})
+    return Selector(artifact, allow_modelled=True, check_source=False)
 
 
-def _group(shapes: Iterable[Shape], key: Key) -> dict[str, list[Shape]]:
-    groups: dict[str, list[Shape]] = defaultdict(list)
-    for shape in shapes:
-        groups[key(shape)].append(shape)
-    return dict(groups)
+def strongest_form(seen: Dataset, selector: Selector) -> Rule:
+    """The form of BSP that the selector would name, were BSP the answer."""
+
+    def rule(shape: Shape) -> Config:
+        answerer = selector.answerer(shape, seen.mode)
+        listed = () if isinstance(answerer, str) else answerer.shortlist(shape)
+        form = next((config for config in listed if config.variant == "bsp"), None)
+        return form or seen.bsp(min(seen.shapes, key=lambda other: abs(math.log(_volume(shape) / _volume(other)))))
+
+    return rule
 
 
-def _selector(seen: Dataset, tree: Tree) -> Rule:
-    """The production path. Its kernel hashes are not compared: the rows are judged, whatever source is installed here."""
-    artifact = Artifact(seen.op, Target.parse(seen.target), seen.bench, {seen.mode: tree})
-    selector = Selector(artifact, allow_modelled=True, check_source=False)
-    return lambda shape: selector.select(shape, seen.mode).config
+def _volume(shape: Shape) -> float:
+    return math.prod(float(size) for size in shape.sizes_key)
 
 
 def score_of(dataset: Dataset, picks: Mapping[Shape, Config], groups: Sequence[Sequence[Shape]]) -> Score:

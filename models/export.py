@@ -1,4 +1,4 @@
-"""Write the trained trees, with where they come from, as a JSON file that says if it was changed, and a module of plain ifs beside it."""
+"""Write what was learned, with where it comes from, as a JSON file that says if it was changed."""
 
 from __future__ import annotations
 
@@ -14,23 +14,21 @@ from typing import Any
 
 from tftune.db.lock import refuse_to_replace_a_database
 from tftune.db.target import Target
+from tftune.kernels.chips import CHIPS
 from tftune.kernels.registry import operation
-from tftune.models import plain
+from tftune.models.artifact import SCHEMA, SHIPPED, Mode, digest
 from tftune.models.dataset import Dataset
-from tftune.models.evaluate import Evaluation
-from tftune.models.packed import pack
-from tftune.models.selector import SCHEMA, SHIPPED, digest
-from tftune.models.tree import Tree
+from tftune.models.packed import pack_layout
 
-DEEPEST = 3
+DEEPEST = 4
 """Blanks before a line at most: a tree is nested deeper than that."""
 LINE = 240
-"""Characters of a line of the file at most, as far as it can be broken between objects and lists: a leaf takes about 30."""
+"""Characters of a line of the file at most, as far as it can be broken between objects and lists."""
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where the trees of one artifact come from."""
+    """Where the answers of one artifact come from."""
 
     op: str
     target: str
@@ -42,13 +40,15 @@ class Provenance:
     rows: int
     rows_digest: str
     held_out: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By mode: the evaluation on shapes that were held out."""
+    """By mode and layout: the evaluation on shapes that were held out."""
     created: str = ""
     """UTC, ISO 8601; now where empty."""
 
 
-def provenance(datasets: Mapping[str, Dataset], evaluations: Mapping[str, Evaluation], build: Mapping[str, str]) -> Provenance:
-    """Where trees of these datasets (by mode) come from; raises ValueError where the modes were measured with different things."""
+def provenance(
+    datasets: Mapping[str, Dataset], reports: Mapping[str, Mapping[str, Mapping[str, Any]]], build: Mapping[str, str]
+) -> Provenance:
+    """Where answers of these datasets (by mode) come from; raises ValueError where the modes were measured with different things."""
     if not datasets:
         raise ValueError("there is no dataset to export; run `tftune search` first")
     parts = list(datasets.values())
@@ -66,7 +66,6 @@ def provenance(datasets: Mapping[str, Dataset], evaluations: Mapping[str, Evalua
                     f"run `tftune search {part.op} --mode both` again"
                 )
     joined = sha256(" ".join(part.rows_digest for part in parts).encode()).hexdigest()[:16]
-    reports = {mode: evaluation.to_dict() for mode, evaluation in evaluations.items()}
     return Provenance(first.op, first.target, first.bench, dict(build), kernels, sum(part.rows for part in parts), joined, reports)
 
 
@@ -75,44 +74,50 @@ def artifact_path(op: str, target: str) -> Path:
     return SHIPPED / f"{op}__{target}.json"
 
 
-def document(trees: Mapping[str, Tree], origin: Provenance) -> dict[str, Any]:
+def document(modes: Mapping[str, Mode], origin: Provenance) -> dict[str, Any]:
     """The artifact as plain data, with its digest."""
     fields = asdict(origin) | {"created": origin.created or datetime.now(UTC).isoformat(timespec="seconds")}
+    chip = Target.parse(origin.target).chip
     content = {
         "schema": SCHEMA,
         **fields,
-        "arch": Target.parse(origin.target).chip.arch,
+        "arch": chip.arch,
+        **({} if chip.name in CHIPS else {"chip": chip.description()}),
         "modelled": origin.bench == "model",
         "space": operation(origin.op).space.digest(),
-        "trees": {mode: pack(tree) for mode, tree in trees.items()},
+        "modes": {name: pack_mode(mode) for name, mode in modes.items()},
     }
     found: dict[str, Any] = json.loads(json.dumps(content))
     return found | {"sha256": digest(found)}
 
 
-def export(trees: Mapping[str, Tree], path: Path | None, origin: Provenance) -> Path:
-    """Write the artifact of these trees (by mode); `path` None: where artifacts are shipped. Returns the path."""
-    return write(document(trees, origin), path or artifact_path(origin.op, origin.target))
+def pack_mode(mode: Mode) -> dict[str, Any]:
+    """What an artifact says in one mode, as plain data."""
+    lent = [{"layout": list(one.layout), "of": list(one.of), "error": one.error, "pairs": one.pairs} for one in mode.lent.values()]
+    return {"layouts": [pack_layout(model) for model in mode.layouts.values()], "lent": lent}
+
+
+def export(modes: Mapping[str, Mode], path: Path | None, origin: Provenance) -> Path:
+    """Write the artifact of these modes; `path` None: where artifacts are shipped. Returns the path."""
+    return write(document(modes, origin), path or artifact_path(origin.op, origin.target))
 
 
 def stamped(content: Mapping[str, Any], build: Mapping[str, str], leaves: int) -> dict[str, Any]:
-    """The document after so many of its leaves were found to hold with this build; what the rows were measured with stays."""
+    """The document after so many of its answers were found to hold with this build; what the rows were measured with stays."""
     verified = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "build": dict(build), "leaves": leaves}
     found: dict[str, Any] = {**content, "verified": verified}
     return found | {"sha256": digest(found)}
 
 
 def write(content: Mapping[str, Any], path: Path) -> Path:
-    """Write a document, and the module of it beside, each at once or not at all; the module carries the digest of its JSON."""
+    """Write a document, at once or not at all."""
     refuse_to_replace_a_database(path)
-    module = plain.beside(path)
     _replace(path, _text(content) + "\n")
-    _replace(module, plain.module(content))
     return path
 
 
 def _text(value: Any, indent: str = "") -> str:
-    """JSON with each leaf of a tree, each small object and each flat list on a line of its own.
+    """JSON with each measured shape, each small object and each flat list on a line of its own.
 
     >>> print(_text({"a": 1, "b": {"c": [1, 2], "d": {}}}))
     {

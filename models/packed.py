@@ -1,7 +1,6 @@
-"""A tree as plain data, and back: each config and each reason is written once, and leaves name them by number. Standard library only.
+"""What an artifact says of one layout, as plain data and back. Standard library only.
 
-A split is [feature, threshold, below, above], a leaf [config, BSP form, other config or null, rows, worst regret, least speed-up or null,
-reason]: 200 leaves with the names of their fields would be half of an artifact.
+Configs are written in groups of one variant, with the names of their knobs once; everything else names them by number.
 """
 
 from __future__ import annotations
@@ -9,126 +8,88 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tftune.kernels.registry import operation
 from tftune.kernels.space import Config
-from tftune.models.tree import Leaf, Node, Split, Tree, own_leaf
-
-LOW = "{low}"
-"""Stands in a reason for the lower bound of the leaf's speed-up."""
-DEEPEST = 64
-"""Splits on the way to a leaf at most: each is one level of indentation in `plain`, of which CPython's tokenizer takes 100. Trained trees
-have 12 at most."""
+from tftune.models.formula import Formula
+from tftune.models.layout import LayoutModel, known_from
+from tftune.models.tree import leaves_of, pack, unpack
 
 
-class _Table:
-    """What leaves name by number: configs, each with the hash of its kernel's source, and reasons."""
-
-    def __init__(self, leaves: Sequence[Leaf]) -> None:
-        named = {(leaf.config, leaf.kernel_hash) for leaf in leaves}
-        known = {config for config, _ in named}
-        named |= {(config, "") for leaf in leaves for config in (leaf.bsp, leaf.otherwise) if config is not None and config not in known}
-        groups: dict[tuple[str, str, tuple[str, ...]], list[Config]] = {}
-        for config, kernel in sorted(named):
-            groups.setdefault((config.variant, kernel, tuple(name for name, _ in config.knobs)), []).append(config)
-        self.groups = groups
-        pairs = [(config, kernel) for (_, kernel, _), configs in groups.items() for config in configs]
-        self.numbers = {pair: number for number, pair in enumerate(pairs)}
-        self.any_kernel = {config: number for (config, _), number in reversed(self.numbers.items())}
-        self.reasons = list(dict.fromkeys(map(_template, leaves)))
-
-    def to_list(self) -> list[dict[str, Any]]:
-        return [
-            {"variant": variant, "kernel": kernel, "knobs": list(knobs), "values": [[config[name] for name in knobs] for config in configs]}
-            for (variant, kernel, knobs), configs in self.groups.items()
-        ]
-
-    def leaf(self, leaf: Leaf) -> list[Any]:
-        other = None if leaf.otherwise is None else self.any_kernel[leaf.otherwise]
-        numbers = leaf.rows, leaf.worst_regret, leaf.speedup_low
-        return [*self.names(leaf), other, *numbers, self.reasons.index(_template(leaf))]
-
-    def names(self, leaf: Leaf) -> tuple[int, int]:
-        """The config and the BSP form."""
-        return self.numbers[leaf.config, leaf.kernel_hash], self.any_kernel[leaf.bsp]
-
-
-def _template(leaf: Leaf) -> str:
-    return leaf.reason if leaf.speedup_low is None else leaf.reason.replace(f"{leaf.speedup_low:.2f}", LOW)
-
-
-def pack(tree: Tree) -> dict[str, Any]:
-    """The tree as plain data."""
-    table = _Table(list(tree.answers()))
-    own = [[list(shape), *table.names(leaf), leaf.speedup_low] for shape, leaf in tree.own]  # all else follows
+def pack_layout(model: LayoutModel) -> dict[str, Any]:
+    """The model as plain data."""
     return {
-        "op": tree.op, "mode": tree.mode, "measured": {name: list(values) for name, values in tree.measured},
-        "configs": table.to_list(), "reasons": table.reasons, "root": _pack(tree.root, table), "own": own,
+        "layout": dict(zip(operation(model.op).shape.LAYOUT, model.layout, strict=True)),
+        "configs": _groups(model),
+        "formulas": [formula.to_list() for formula in model.formulas],
+        "known": [known.to_list() for known in model.known],
+        "tree": None if model.root is None else pack(model.root),
+        "spans": model.spans, "error": model.error, "rule": model.rule,
     }  # fmt: skip
 
 
-def _pack(at: Node, table: _Table) -> list[Any]:
-    if isinstance(at, Leaf):
-        return table.leaf(at)
-    return [at.feature, at.threshold, _pack(at.below, table), _pack(at.above, table)]
+def _groups(model: LayoutModel) -> list[dict[str, Any]]:
+    """The configs in their order, those of one variant, kernel and set of knobs that follow each other together."""
+    groups: list[dict[str, Any]] = []
+    for config, kernel in zip(model.configs, model.kernels, strict=True):
+        knobs = [name for name, _ in config.knobs]
+        if not groups or (groups[-1]["variant"], groups[-1]["kernel"], groups[-1]["knobs"]) != (config.variant, kernel, knobs):
+            groups.append({"variant": config.variant, "kernel": kernel, "knobs": knobs, "values": []})
+        groups[-1]["values"].append([config[name] for name in knobs])
+    return groups
 
 
-def unpack(values: Mapping[str, Any]) -> Tree:
-    """The tree of such data; raises KeyError, TypeError, IndexError or ValueError where a part is missing, unknown, or of another kind."""
-    configs = [
-        (Config(group["variant"], **dict(zip(group["knobs"], row, strict=True))), group["kernel"])
-        for group in values["configs"]
+def unpack_layout(op: str, mode: str, values: Mapping[str, Any]) -> LayoutModel:
+    """The model of such data; raises KeyError, TypeError, IndexError or ValueError where a part is missing, unknown or of another kind."""
+    configs, kernels = _configs(values["configs"])
+    model = LayoutModel(
+        op, mode, _layout(op, values["layout"]), tuple(configs), tuple(kernels),
+        tuple(Formula.from_list(each) for each in values["formulas"]),
+        tuple(known_from(each) for each in values["known"]),
+        None if values["tree"] is None else unpack(values["tree"]),
+        bool(values["spans"]), float(values["error"]), str(values["rule"]),
+    )  # fmt: skip
+    _check(model)
+    return model
+
+
+def _configs(groups: Sequence[Mapping[str, Any]]) -> tuple[list[Config], list[str]]:
+    pairs = [
+        (Config.from_dict({"variant": group["variant"], **dict(zip(group["knobs"], row, strict=True))}), group["kernel"])
+        for group in groups
         for row in group["values"]
     ]
-    for config, kernel in configs:
-        words = isinstance(config.variant, str) and isinstance(kernel, str)
-        if not words or not all(type(value) in (str, int) and name != "variant" for name, value in config.knobs):
-            raise TypeError(f"it holds a {config.variant!r} with {dict(config.knobs)!r:.80} of the kernel {kernel!r:.80}")
-    measured = tuple((name, tuple(seen)) for name, seen in sorted(values["measured"].items()))
-    own = tuple(_unpack_own(answer, configs) for answer in values["own"])
-    return Tree(values["op"], values["mode"], _unpack(values["root"], configs, values["reasons"]), measured, own)
+    for config, kernel in pairs:
+        if not isinstance(kernel, str):
+            raise TypeError(f"{config.variant} has the kernel {kernel!r:.80}")
+    return [config for config, _ in pairs], [kernel for _, kernel in pairs]
 
 
-Configs = Sequence[tuple[Config, str]]
+def _layout(op: str, values: Mapping[str, Any]) -> tuple[int | str, ...]:
+    shape = operation(op).shape
+    if values.keys() != set(shape.LAYOUT):
+        raise ValueError(f"a layout says {', '.join(values)} where one of {op} has {', '.join(shape.LAYOUT)}")
+    found = tuple(values[name] for name in shape.LAYOUT)
+    for name, value in zip(shape.LAYOUT, found, strict=True):
+        if value not in shape.WORDS.get(name, (value,)) or (name not in shape.WORDS and type(value) is not int):
+            raise ValueError(f"its layout has {name}={value!r:.80}")
+    return found
 
 
-def _at(entries: Sequence[Any], number: object) -> Any:
-    """An entry by its number, which must not count from the end."""
-    if not isinstance(number, int) or not 0 <= number < len(entries):
-        raise ValueError(f"a leaf names entry {number!r} of {len(entries)}")
-    return entries[number]
-
-
-def _bsp_at(configs: Configs, number: object) -> Config:
-    """A form of BSP by its number: it answers whatever kernels are installed."""
-    config: Config = _at(configs, number)[0]
-    if config.variant != "bsp":
-        raise ValueError(f"a leaf falls back to {config.variant!r} where it must name a form of BSP")
-    return config
-
-
-def _unpack(values: Any, configs: Configs, reasons: Sequence[str], left: int = DEEPEST) -> Node:
-    """A node with so many splits on the way to a leaf at most."""
-    match values:
-        case [str(feature), int() | float() as threshold, below, above]:
-            if not left:
-                raise ValueError(f"its tree has more than {DEEPEST} splits on the way to a leaf")
-            sides = [_unpack(side, configs, reasons, left - 1) for side in (below, above)]
-            return Split(feature, float(threshold), *sides)
-        case [named, bsp, other, int() as rows, int() | float() as regret, int() | float() | None as low, why]:
-            (config, kernel), reason = _at(configs, named), _at(reasons, why)
-        case _:
-            raise TypeError(f"a branch of the tree is {values!r:.80}")
-    if not isinstance(reason, str) or not reason:
-        raise TypeError(f"a leaf has the reason {reason!r}")
-    otherwise = None if other is None else _at(configs, other)[0]
-    if otherwise is not None and otherwise.variant != config.variant:
-        raise ValueError(f"a leaf of {config.variant!r} names {otherwise.variant!r} for shapes that its config does not fit")
-    said = reason if low is None else reason.replace(LOW, f"{low:.2f}")
-    return Leaf(config, _bsp_at(configs, bsp), rows, regret, low, said, kernel, otherwise)
-
-
-def _unpack_own(values: Any, configs: Configs) -> tuple[tuple[int | str, ...], Leaf]:
-    match values:
-        case [[_, *_] as shape, named, bsp, int() | float() | None as low] if all(isinstance(value, int | str) for value in shape):
-            config, kernel = _at(configs, named)
-            return tuple(shape), own_leaf(config, _bsp_at(configs, bsp), low, kernel)
-    raise TypeError(f"a shape of its own is {values!r:.80}")
+def _check(model: LayoutModel) -> None:
+    """Raises ValueError where numbers name no config, or sizes and terms are not as many as the operation has."""
+    op, count = operation(model.op), len(model.configs)
+    features, sizes = op.module("features"), len(op.shape.coordinates())
+    if len(model.formulas) != count or any(len(formula.weights) != len(features.TERMS) for formula in model.formulas):
+        raise ValueError(f"{len(model.formulas)} formulas of {count} configs must each have {len(features.TERMS)} weights")
+    if not model.known:
+        raise ValueError(f"no shape of {model.title} was measured")
+    bsp = {number for number, config in enumerate(model.configs) if config.variant == "bsp"}
+    for known in model.known:
+        numbers = {number for number, _ in known.times_us}
+        if len(known.sizes) != sizes or not numbers <= set(range(count)) or known.best not in numbers or not bsp & numbers:
+            raise ValueError(f"the measured shape {known.sizes} has {len(known.sizes)} sizes of {sizes}, or names configs beyond {count}")
+        if not all(us > 0 for _, us in known.times_us):
+            raise ValueError(f"the measured shape {known.sizes} has a time that is not positive")
+    for leaf in leaves_of(model.root) if model.root is not None else ():
+        if not set(leaf.candidates) <= set(range(count)):
+            raise ValueError(f"a leaf names configs {leaf.candidates} of {count}")

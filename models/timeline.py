@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf
+from math import inf, log
 
 from tftune.db.trial import MODES
 from tftune.kernels.chips import Chip
@@ -88,7 +88,7 @@ class _Lane:
 def play(call: Call, chip: Chip) -> Timeline:
     """The time of a call. Raises ValueError where a stage waits for what never comes."""
     lanes, now = [_Lane(stages) for stages in call.lanes], 0.0
-    memory, links = chip.hbm_bytes_per_us, chip.link_rate(call.world)
+    memory, links = chip.rates.hbm_bytes_per_us, chip.links_of(call.world).rate(call.world)
     last = lanes[-1]
     while last.stage is not None:
         active, waiting = _sorted(lanes, now)
@@ -149,17 +149,27 @@ def _describe(op: str) -> Callable[[Costs, Shape, Config, str], Call]:
 
 
 @lru_cache
-def _costs(chip: Chip) -> Costs:
-    return Costs(chip)
+def _costs(chip: Chip, world: int) -> Costs:
+    return Costs(chip, world)
 
 
 def timeline(shape: Shape, config: Config, mode: str, chip: Chip) -> Timeline:
-    """The modelled time of one call, split into its taxes; raises ValueError for an unknown mode."""
+    """The modelled time of one call, split into its taxes; raises ValueError for an unknown mode,
+    and, with the next command, for a chip whose rates are not all known."""
     if mode not in MODES:
         raise ValueError(f"{mode=} is not one of {', '.join(MODES)}")
-    return play(_describe(shape.op)(_costs(chip), shape, config, mode), chip)
+    costs = _costs(chip, getattr(shape, "world", 1))
+    return play(_describe(shape.op)(costs, shape, config, mode), chip)
 
 
 def predict(shape: Shape, config: Config, mode: str, chip: Chip) -> float:
-    """Modelled microseconds of one call, positive and finite; raises ValueError for an unknown mode."""
+    """Modelled microseconds of one call, positive and finite; raises as `timeline` does."""
     return timeline(shape, config, mode, chip).us
+
+
+def log_us(shape: Shape, config: Config, mode: str, chip: Chip) -> float:
+    """Logarithm of the modelled microseconds, for what learns how far they are off; 0 where the
+    chip has no model: then what is learned is the time itself."""
+    if chip.missing(getattr(shape, "world", 1)):
+        return 0.0
+    return log(predict(shape, config, mode, chip))

@@ -1,48 +1,32 @@
-"""The trained decision as frozen values: splits on named features, and leaves that name a config or abstain. Standard library only."""
+"""The tree of one layout as frozen values: splits on named features, and leaves that name the configs to choose from.
+
+Standard library only."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tftune.kernels.space import Config
-
-OWN = "this very shape was measured"
-"""The only step to an answer that is not in the tree."""
+Sizes = tuple[int, ...]
+"""A shape's coordinates, in the order of `Shape.coordinates`."""
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """What to run for the shapes that end here."""
+    """What may answer for the shapes that end here."""
 
-    config: Config
-    bsp: Config
-    """The best BSP form of these shapes: the answer where `config` may not be used."""
+    candidates: tuple[int, ...]
+    """Numbers of configs, BSP's forms among them: whose formula gives the least time answers."""
     rows: int
-    """Training shapes that end here."""
-    worst_regret: float
-    """Of `config`, time over the oracle's, over the shapes that speak for it."""
-    speedup_low: float | None
-    """The lower bound of the speed-up over BSP, least over the shapes that speak for it; None where `config` is BSP."""
-    reason: str
-    """In words; it says how many shapes speak for `config`: of those that end here those where it was measured to be faster than BSP, or of
-    those nearby, where there is none. A measured shape that is worse off has an answer of its own."""
-    kernel_hash: str
-    """Of `config`'s variant, as it was measured."""
-    otherwise: Config | None = None
-    """Of the same variant, for shapes that `config` does not fit."""
+    """Measured shapes that end here."""
+    error: float
+    """Standard deviation of the logarithm of measured over estimated speed-up here, of shapes held out."""
+    near: tuple[Sizes, ...]
+    """Measured shapes that say most of this leaf."""
 
-    @property
-    def abstains(self) -> bool:
-        return self.config.variant == "bsp"
-
-    def to_dict(self) -> dict[str, Any]:
-        also = {} if self.otherwise is None else {"otherwise": self.otherwise.to_dict()}
-        return {
-            "config": self.config.to_dict(), **also, "bsp": self.bsp.to_dict(), "rows": self.rows, "worst_regret": self.worst_regret,
-            "speedup_low": self.speedup_low, "reason": self.reason, "kernel_hash": self.kernel_hash,
-        }  # fmt: skip
+    def to_list(self) -> list[Any]:
+        return [list(self.candidates), self.rows, self.error, [list(sizes) for sizes in self.near]]
 
 
 @dataclass(frozen=True)
@@ -56,56 +40,12 @@ class Split:
 
 
 Node = Leaf | Split
-
-
-@dataclass(frozen=True)
-class Tree:
-    """One trained tree. `measured`: for each field of a shape, the values that training shapes had."""
-
-    op: str
-    mode: str
-    root: Node
-    measured: tuple[tuple[str, tuple[int | str, ...]], ...]
-    own: tuple[tuple[tuple[int | str, ...], Leaf], ...] = ()
-    """Shapes (the values of their fields) that were measured with something faster than what their leaf names, and that answer."""
-
-    def walk(self, features: Mapping[str, float]) -> tuple[Leaf, tuple[str, ...]]:
-        """The leaf of these features, and the steps to it, as in `m = 64 <= 100`."""
-        return walk(self.root, features)
-
-    def answer(self, shape: Sequence[int | str], features: Mapping[str, float]) -> tuple[Leaf, tuple[str, ...]]:
-        """As `walk`, but for a shape (the values of its fields) that has an answer of its own."""
-        found = dict(self.own).get(tuple(shape))
-        return (found, (OWN,)) if found else self.walk(features)
-
-    def leaves(self) -> Iterator[Leaf]:
-        """From the smallest values to the largest."""
-        yield from leaves_of(self.root)
-
-    def answers(self) -> Iterator[Leaf]:
-        """The leaves, then the answers of single shapes: in the order of the numbers that a compiled tree returns."""
-        yield from self.leaves()
-        yield from (leaf for _, leaf in self.own)
-
-    @property
-    def depth(self) -> int:
-        """The most splits on the way to a leaf."""
-        return _depth(self.root)
-
-    def features(self) -> set[str]:
-        """The features that its splits ask for."""
-        return _features(self.root)
-
-
-def own_leaf(config: Config, bsp: Config, speedup_low: float | None, kernel_hash: str) -> Leaf:
-    """The answer of a single shape: the fastest that is known there."""
-    over = "" if speedup_low is None else f", at least {speedup_low:.2f} times as fast as BSP"
-    label = "BSP" if config.variant == "bsp" else config.variant
-    return Leaf(config, bsp, 1, 1.0, speedup_low, f"{label} is the fastest known on this very shape{over}", kernel_hash)
+DEEPEST = 32
+"""Splits on the way to a leaf at most: each is one level of indentation in generated code."""
 
 
 def walk(at: Node, features: Mapping[str, float]) -> tuple[Leaf, tuple[str, ...]]:
-    """As `Tree.walk`, from any node."""
+    """The leaf of these features, and the steps to it, as in `m = 64 <= 100`."""
     steps = []
     while isinstance(at, Split):
         low = features[at.feature] <= at.threshold
@@ -115,7 +55,7 @@ def walk(at: Node, features: Mapping[str, float]) -> tuple[Leaf, tuple[str, ...]
 
 
 def leaves_of(at: Node) -> Iterator[Leaf]:
-    """From the smallest values to the largest."""
+    """From the smallest values to the largest: the order of the numbers that generated code returns."""
     if isinstance(at, Leaf):
         yield at
     else:
@@ -123,9 +63,32 @@ def leaves_of(at: Node) -> Iterator[Leaf]:
         yield from leaves_of(at.above)
 
 
-def _features(at: Node) -> set[str]:
-    return set() if isinstance(at, Leaf) else {at.feature} | _features(at.below) | _features(at.above)
+def features_of(at: Node) -> set[str]:
+    """The features that its splits ask for."""
+    return set() if isinstance(at, Leaf) else {at.feature} | features_of(at.below) | features_of(at.above)
 
 
-def _depth(at: Node) -> int:
-    return 0 if isinstance(at, Leaf) else 1 + max(_depth(at.below), _depth(at.above))
+def depth_of(at: Node) -> int:
+    """The most splits on the way to a leaf."""
+    return 0 if isinstance(at, Leaf) else 1 + max(depth_of(at.below), depth_of(at.above))
+
+
+def pack(at: Node) -> list[Any]:
+    """As plain data: a split is [feature, threshold, below, above]."""
+    return at.to_list() if isinstance(at, Leaf) else [at.feature, at.threshold, pack(at.below), pack(at.above)]
+
+
+def unpack(values: Any, left: int = DEEPEST) -> Node:
+    """The node of such data; raises TypeError or ValueError where it is none."""
+    match values:
+        case [str() as feature, int() | float() as threshold, below, above]:
+            if not left:
+                raise ValueError(f"its tree has more than {DEEPEST} splits on the way to a leaf")
+            return Split(feature, float(threshold), unpack(below, left - 1), unpack(above, left - 1))
+        case [[*numbers], int() as rows, int() | float() as error, [*near]] if _is_sizes(numbers) and all(map(_is_sizes, near)):
+            return Leaf(tuple(numbers), rows, float(error), tuple(map(tuple, near)))
+    raise TypeError(f"a branch of the tree is {values!r:.80}")
+
+
+def _is_sizes(value: Any) -> bool:
+    return isinstance(value, list) and all(type(size) is int and size >= 0 for size in value)

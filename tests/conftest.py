@@ -25,6 +25,12 @@ settings.register_profile("tftune", deadline=None)
 settings.load_profile("tftune")
 
 
+@pytest.fixture(autouse=True)
+def told_of_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test begins without GPUs that another one described."""
+    monkeypatch.setattr("tftune.kernels.chips._TOLD", {})
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The repository's root folder."""

@@ -72,6 +72,9 @@ class FakeBench:
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         self.announced |= {(shape, config) for config in configs}
 
+    def ready(self, shape: Shape, config: Config) -> bool:
+        return True
+
     def settle(self, timeout_s: float) -> None:
         assert timeout_s > 0 and not self.asked
 

@@ -85,7 +85,7 @@ def test_a_search_says_modelled_and_prints_plain_lines_outside_a_terminal(tftune
     assert "trial " in ran.err and " left: " in ran.err and "us modelled" in ran.err
     title, head, *rows = ran.out.splitlines()
     assert title.split() == [OP, "on", "mi300x8,", "modelled"]
-    assert head.split() == ["shape", "mode", "times", "BSP", "us", "push", "us", "winner", "over", "BSP", "evaluations"]
+    assert head.split() == ["shape", "mode", "times", "BSP", "us", "push", "us", "winner", "over", "BSP", "evaluations", "off", "by"]
     assert [row.split()[:3] for row in rows[:2]] == [[SMALL, "graph", "modelled"], [LARGE, "graph", "modelled"]]
     assert "measured" not in ran.out and rows[2].startswith("graph: a fused variant beats BSP on ")
 
@@ -247,7 +247,7 @@ def test_doctor_says_why_an_artifact_does_not_apply(tftune: Tftune, db: Path, tm
     [
         ("search foo", ["there is no operation 'foo'", OP]),
         (f"search {OP} --on model", ["--on model needs --target"]),
-        (f"search {OP} --on model --target b200x8", ["'b200x8' is no target", "mi300x", "h200"]),
+        (f"search {OP} --on model --target b300x8", ["'b300x8' is no target", "mi300x", "h200"]),
         (f"search {OP} --on model --target h200x8 --variant pul", ["no variant 'pul'", "bsp, pull, staged, push"]),
         (f"search {OP} --on model --target h200x8 --shapes m=1,n=8,k=8,world=2,q=3", ["no shape field 'q'", "m, n, k, world, dtype"]),
         (f"search {OP} --on model --target h200x8 --shapes m=1,n=8,k=9,world=2", ["k=9", "world=2"]),

@@ -48,9 +48,28 @@ class Graph:
 
 def test_a_graph_runs_untimed_before_it_counts_after_the_barrier(log: list[str]) -> None:
     graphs: Any = [Graph("bsp"), Graph("push")]
-    assert clock.graph_rounds(graphs, 2, lambda: log.append("barrier")) == [[250.0, 250.0]] * 2
-    one = [["sleep", name, "barrier", "event", name, "event"] for name in ("bsp", "push")]
-    assert log == [*one[0], *one[1]] * 3  # the first round warms up
+    asked: list[list[float]] = []
+    assert clock.graph_rounds(graphs, 2, lambda: log.append("barrier"), lambda us: asked.append(us) or us) == [[250.0, 250.0]] * 2
+    assert asked == [[1000.0, 1000.0]], "all ranks agree once on how long a replay takes"
+    first = [["sleep", name, "barrier", "event", name, "event"] for name in ("bsp", "push")]
+    assert log[:12] == [*first[0], *first[1]]
+    leads = clock.lead(1000.0)
+    later = {name: ["sleep", *[name] * leads, "barrier", "event", name, "event"] for name in ("bsp", "push")}
+    expected = [entry for number in (1, 2) for place in clock.turns(2, number) for entry in later[("bsp", "push")[place]]]
+    assert leads > 1 and log[12:] == expected
+
+
+def test_ranks_run_a_graph_as_often_as_the_slowest_of_them_needs(log: list[str]) -> None:
+    graphs: Any = [Graph("bsp")]
+    clock.graph_rounds(graphs, 1, lambda: log.append("barrier"), lambda us: [20_000.0 for _ in us])
+    assert log.count("bsp") == 2 + 2, "a replay of 20 ms needs no more than one before it"
+
+
+def test_turns_differ_from_round_to_round_and_are_the_same_on_every_rank() -> None:
+    orders = [clock.turns(8, number) for number in range(30)]
+    assert all(sorted(order) == list(range(8)) for order in orders) and orders == [clock.turns(8, number) for number in range(30)]
+    before = {order[order.index(3) - 1] for order in orders if order.index(3)}
+    assert len(before) >= 6, "no config always follows the same neighbour"
 
 
 def test_an_eager_call_runs_untimed_three_times(log: list[str], tmp_path: Path) -> None:

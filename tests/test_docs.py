@@ -138,3 +138,24 @@ def test_the_makefile_refuses_an_old_python(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True)
     assert done.returncode != 0 and "needs Python 3.11 or newer" in done.stderr and "3.9" in done.stderr
     assert not (tmp_path / ".venv").exists()
+
+
+def test_the_page_of_machines_lists_every_chip() -> None:
+    """Its names, whether it has a model, and how many of its constants are assumed."""
+    from tftune.kernels.chips import CHIPS
+
+    text = (ROOT / "docs/machines.md").read_text()
+    rows = {line.split("`")[1]: line for line in text.splitlines() if line.startswith("| `")}
+    assert CHIPS.keys() <= rows.keys()
+    for name, chip in CHIPS.items():
+        model = "off" if chip.missing(2) else "on"
+        count = "-" if not chip.assumed else f"{len(chip.assumed)} "
+        start = f"| `{name}` | {', '.join(chip.gpu_names)} | {model} | {count}"
+        assert rows[name].startswith(start), start
+
+
+def test_the_page_of_machines_lists_every_assumption() -> None:
+    from tftune.tuner.assumptions import RULES
+
+    text = (ROOT / "docs/machines.md").read_text()
+    assert all(f"`{name}`" in text for name in RULES)

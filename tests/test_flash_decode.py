@@ -141,7 +141,7 @@ def test_the_model_orders_the_ladder_where_the_cache_is_short_and_not_where_it_i
     ladder = [best(TARGET, name) for name in ("bsp", "no_wait", "fused", "persistent")]
     assert ladder == sorted(ladder, reverse=True) and ladder[0] > 1.4 * ladder[-1]
     assert best(LONG, "bsp") < 1.3 * best(LONG, "persistent")
-    assert best(LONG, "persistent") > LONG.cache_bytes / chip.hbm_bytes_per_us
+    assert best(LONG, "persistent") > LONG.cache_bytes / chip.rates.hbm_bytes_per_us
 
 
 def operands(**changes: Any) -> tuple[Any, ...]:

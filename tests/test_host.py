@@ -15,9 +15,11 @@ from tftune.kernels.all_gather_gemm.reference import make_inputs, tolerance
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.chips import H200
 from tftune.kernels.compile import KernelSource
+from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.registry import operation
 from tftune.kernels.space import Config
 from tftune.kernels.symmetric import CONTROL_BYTES
-from tftune.kernels.workspace import Workspace, check_ranks
+from tftune.kernels.workspace import Workspace, check_place, check_ranks
 
 PUSH = Config("push", block_m=16, block_n=32, group_m=1, num_warps=4, rows_per_flag=16, k_per_flag=256)
 FUSED = tuple(variant for variant in SPACE.variants if not variant.startswith("bsp"))
@@ -48,19 +50,53 @@ def half(*size: int) -> torch.Tensor:
         (half(4, 8), half(16, 8), {"shard": "m"}, r"gathered a has 8 columns but b has 16 rows \(shard='m'"),
         (half(4, 8), half(16, 24), {"b_layout": "nk"}, r"gathered a has 16 columns but b has 24 rows"),
         (half(4, 8), half(16, 8).bfloat16(), {}, r"b is torch.bfloat16 on cpu but a is torch.float16 on cpu"),
-        (half(8, 4).t(), half(16, 8), {}, r"a must be contiguous and 16-byte aligned; pass a.contiguous\(\)"),
-        (half(33)[1:].view(4, 8), half(16, 8), {}, r"a must be contiguous and 16-byte aligned"),
+        (half(8, 4).t(), half(16, 8), {}, r"a must be contiguous; pass a.contiguous\(\)"),
+        (half(33)[1:].view(4, 8), half(16, 8), {}, r"a begins 2 bytes behind a multiple of 16.*pass a.clone\(\)"),
         (half(4, 8), half(16, 8), {"out": half(4, 9)}, r"out is \[4, 9\] but must be \[4, 8\]"),
         (half(4, 8), half(16, 8), {"shard": "n"}, r"gathered a has 8 columns but b has 16 rows \(shard='n'"),
         (half(4, 8), half(8, 8), {"shard": "n"}, r"shard='n' is not one of k, m"),
         (half(4, 8), half(16, 8), {"b_layout": "tn"}, r"b_layout='tn' is not one of kn, nk"),
-        (half(4, 7), half(7, 8), {"shard": "m"}, r"k=7 must be divisible by world=2"),
         (half(200, 8), half(16, 8), {}, r"gathers 6400 bytes but a generation of the workspace has 4096; .*create\(group, 6400\)"),
     ],
 )  # fmt: skip
-def test_operands_that_do_not_fit(workspace: Workspace, a: torch.Tensor, b: torch.Tensor, options: dict[str, Any], sentence: str) -> None:
+def test_operands_that_do_not_fit(
+    workspace: Workspace,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    options: dict[str, Any],
+    sentence: str,
+) -> None:
     with pytest.raises(ValueError, match=sentence):
         all_gather_gemm(a, b, workspace, PUSH, **options)
+
+
+def test_a_clone_is_aligned_where_contiguous_returns_the_operand_itself() -> None:
+    """What the error says to pass is right, and what it said before was not."""
+    shifted = half(33)[1:].view(4, 8)
+    assert shifted.is_contiguous() and shifted.contiguous().data_ptr() % 16
+    assert shifted.clone().data_ptr() % 16 == 0
+    check_place("a", shifted.clone())
+    with pytest.raises(ValueError, match=r"pass lengths.clone\(\)"):
+        check_place("lengths", torch.zeros(9, dtype=torch.int32)[1:])
+
+
+@pytest.mark.parametrize(
+    ("shape", "config"),
+    [
+        (AllGatherGemm(16, 64, 512, 4), Config("push", block_m=16)),
+        (AllGatherGemm(16, 64, 512, 1), Config("bsp", form="gather")),
+        (FlashDecode(1, 8, 2, 64, 48, 8), Config("bsp")),
+    ],
+)
+def test_a_shape_of_another_world_is_refused(
+    workspace: Workspace,
+    shape: Any,
+    config: Config,
+) -> None:
+    """Its flags and its messages would go to ranks that are not there."""
+    ready = operation(shape.op).module("host").prepare
+    with pytest.raises(ValueError, match=f"is of world={shape.world} and the workspace has 2 ranks"):
+        ready(shape, config, workspace)
 
 
 def test_an_impossible_config_says_the_rule(workspace: Workspace) -> None:
@@ -99,7 +135,11 @@ def test_the_kernel_takes_exactly_its_arguments(variant: str) -> None:
 
 
 @pytest.mark.parametrize("loads", ["pointer", "descriptor"])
-def test_a_launch_passes_addresses_and_keeps_its_scratch(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, loads: str) -> None:
+def test_a_launch_passes_addresses_and_keeps_its_scratch(
+    workspace: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
+    loads: str,
+) -> None:
     """In the kernel's own order; the descriptor of an address is made once and keeps no operand alive."""
     calls: list[tuple[Any, ...]] = []
     monkeypatch.setattr(KernelSource, "compile", lambda self: {(17, 1, 1): lambda *arguments: calls.append(arguments)})
@@ -151,7 +191,12 @@ def test_the_tolerance_has_no_room_for_fp16_sums() -> None:
         (list(range(8)), 8, 16, r"the job has 16 ranks but this node has 8 GPUs"),
     ],
 )
-def test_ranks_that_cannot_share_a_heap(ranks: list[int], gpus: int, world: int, sentence: str) -> None:
+def test_ranks_that_cannot_share_a_heap(
+    ranks: list[int],
+    gpus: int,
+    world: int,
+    sentence: str,
+) -> None:
     with pytest.raises(ValueError, match=sentence):
         check_ranks(ranks, gpus, world)
     check_ranks([4, 5, 6, 7], 8, 8)

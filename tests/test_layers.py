@@ -22,11 +22,10 @@ MAY_IMPORT = {
 STANDARD_LIBRARY_ONLY = (
     "tftune/__init__.py",
     "*/__init__.py",
-    *(f"kernels/{name}.py" for name in ("shape", "space", "registry", "chips", "source", "stages")),
+    *(f"kernels/{name}.py" for name in ("shape", "space", "registry", "architecture", "chip", "chips", "source", "stages", "distance")),
     *(f"kernels/*/{name}.py" for name in ("__init__", "space", "sets", "features", "timeline")),
-    "db/trial.py",
-    "db/target.py",
-    *(f"models/{name}.py" for name in ("selector", "features", "tree", "packed", "plain", "validity")),
+    *(f"db/{name}.py" for name in ("trial", "target", "lock", "journal", "devices")),
+    *(f"models/{name}.py" for name in ("selector", "artifact", "baselines", "layout", "formula", "features", "tree", "packed", "plain", "validity")),
 )
 """A server that only selects loads these and nothing else."""
 

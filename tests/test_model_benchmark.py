@@ -45,13 +45,13 @@ def test_what_ranks_all_alike_has_no_rank_correlation() -> None:
 
 def test_a_fit_finds_the_constants_that_made_the_times() -> None:
     """Rows made by the model with other constants: the fit comes back to them from those of the chip."""
-    other = replace(H200, load_us=0.6, skew_us=9.0)
+    other = H200.with_constants({"load_us": 0.6, "skew_us": 9.0})
     shapes = [AllGatherGemm(m=m, n=3584, k=8192, world=4) for m in (1, 64, 1024)]
     knobs = dict(block_m=16, rows_per_flag=16, k_per_flag=8192, split_k=1)
     configs = [Config(v, **knobs, block_n=n, num_stages=s) for v in ("push", "pull") for n in (64, 128) for s in (2, 4)]
     rows = {shape: {config: predict(shape, config, "graph", other) for config in configs} for shape in shapes}
     found = model.fitted(rows, "graph", H200)
-    assert found.load_us == pytest.approx(0.6, rel=0.05) and found.skew_us == pytest.approx(9.0, rel=0.1)
+    assert found.rates.load_us == pytest.approx(0.6, rel=0.05) and found.links.skew_us == pytest.approx(9.0, rel=0.1)
 
 
 def test_the_committed_rows_out_of_sample() -> None:

@@ -16,7 +16,9 @@ from tftune.db.trial import Failure, Measurement, Outcome, Trial
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.tuner import portfolio
+from tftune.tuner.opening import Knowledge
 from tftune.tuner.portfolio import Matrix, fill
+from tftune.tuner.recipes import fitted
 from tftune.tuner.search import search
 
 PUSH, PULL = (SPACE.complete(Config(variant, block_m=16, block_n=64, num_warps=4)) for variant in ("push", "pull"))
@@ -148,8 +150,11 @@ def test_scouting_asks_no_study_and_measures_nothing_twice(store: Store) -> None
     rows = Counter((trial.shape, trial.mode, trial.stage) for trial in store.trials())
     assert {stage for _, _, stage in rows} == {"search"} and set(rows.values()) == {5}, "the defaults: no model, no former rows"
     again = FakeBench()
-    search("all_gather_gemm", (SMALL, OTHER), BOTH, again, store, effort="scout", pool=8, former=won_before())
-    assert again.of("search") == [PUSH, PULL] and again.of("search", OTHER) == [PUSH, PULL]
+    search("all_gather_gemm", (SMALL, OTHER), BOTH, again, store, effort="scout", pool=8, knowledge=Knowledge(former=won_before()))
+    for shape in (SMALL, OTHER):
+        assert again.of("search", shape)[:2] == [PUSH, PULL], "as they won"
+        made = {each for config in (PUSH, PULL) for each in fitted(SPACE, shape, TARGET.chip, config)}
+        assert set(again.of("search", shape)[2:]) == made - {PUSH, PULL}
 
 
 def won_before() -> list[Trial]:

@@ -14,7 +14,7 @@ from tftune.tuner.selftest import CopyRates, copy_rates
 def test_memory_speed_below_cache_speed_is_cold() -> None:
     assert CopyRates(3.4e6, 4.4e6).why_not_cold(H200) is None
     assert CopyRates(3.8e6, 9.0e6).why_not_cold(MI300X) is None
-    assert CopyRates(1.0999 * H200.hbm_bytes_per_us, 9e6).why_not_cold(H200) is None
+    assert CopyRates(1.0999 * H200.rates.hbm_bytes_per_us, 9e6).why_not_cold(H200) is None
 
 
 def test_more_than_memory_gives_is_not_cold() -> None:
@@ -41,7 +41,7 @@ def test_the_cold_copies_rotate_past_the_cache_and_the_warm_one_stays(monkeypatc
         graphs.append((call, operands))
         return len(graphs)
 
-    def rounds(captured: Any, count: int, start_together: Any) -> list[list[float]]:
+    def rounds(captured: Any, count: int, start_together: Any, agree: Any) -> list[list[float]]:
         assert captured == [1, 2] and count == selftest.ROUNDS
         return [[2.0, 9.0, 2.0], [1.0, 1.0, 9.0]]
 

@@ -64,14 +64,14 @@ def test_the_limit_takes_its_rates_from_a_calibration(
     """The first shape's cache is 2 x 8 heads x 1024 x 128 fp16, 4.19 MB, and its memory time at 4.3 TB/s 1.0 us; at half of that 2.0."""
     target = Target.parse("h200x8")
     write_rows(tmp_path / "rows.jsonl", [], rows())
-    write_chip(tmp_path / "its.chip.json", target, {"hbm_bytes_per_us": target.chip.hbm_bytes_per_us / slower}, {}, {}, "2026-11-22")
+    write_chip(tmp_path / "its.chip.json", target, {"hbm_bytes_per_us": target.chip.rates.hbm_bytes_per_us / slower}, {}, {}, "2026-11-22")
     chip = ["--chip", str(tmp_path / "its.chip.json")] if slower > 1 else []
     monkeypatch.setattr("sys.argv", ["speedup.py", "--op", "flash_decode", *chip, str(tmp_path / "rows.jsonl")])
     speedup.main()
     printed = capsys.readouterr().out
     assert f"what the {said} rates of h200 allow, computed" in printed
     first = next(line for line in printed.partition("limit (computed)")[2].splitlines() if line.startswith("| 1 | 1024 |"))
-    assert float(first.split("|")[4]) == pytest.approx(DECODES[0].cache_bytes / target.chip.hbm_bytes_per_us * slower, abs=0.1)
+    assert float(first.split("|")[4]) == pytest.approx(DECODES[0].cache_bytes / target.chip.rates.hbm_bytes_per_us * slower, abs=0.1)
 
 
 def test_a_set_asked_with_other_options_is_told_beside_its_defaults() -> None:

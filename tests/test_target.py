@@ -6,21 +6,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 
+import fake_gpu
 import pytest
+from fake_gpu import torch_with
 
 from tftune.db import target
 from tftune.db.target import Target
 from tftune.kernels.chips import CHIPS, H200, MI300X
-
-
-def fake_torch(*names: str, cuda: str | None = "13.0", hip: str | None = None) -> ModuleType:
-    module = ModuleType("torch")
-    module.__spec__ = SimpleNamespace()  # type: ignore[assignment]
-    seen = SimpleNamespace(is_available=lambda: bool(names), device_count=lambda: len(names), get_device_name=lambda index: names[index])
-    vars(module).update(cuda=seen, version=SimpleNamespace(cuda=cuda, hip=hip), __version__="2.13.0")
-    return module
 
 
 def tool(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, script: str) -> None:
@@ -41,7 +34,10 @@ def test_parse(text: str, chip: object, gpus: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "h200", "h200x", "h200x0", "h200x-1", "h200x08", "b300x8", "mi300xx8", "xh200x8", "h200x8 "])
 def test_parse_lists_the_chips(text: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(repr(text))} is no target; .* as in h200x8 .* the chips are {', '.join(CHIPS)}$"):
+    with pytest.raises(
+        ValueError,
+        match=f"^{re.escape(repr(text))} is no target that is known here; .* as in h200x8 .*--chip.* the chips are {', '.join(CHIPS)}$",
+    ):
         Target.parse(text)
 
 
@@ -57,24 +53,25 @@ def test_no_gpus_make_no_target() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "expected"),
-    [(["NVIDIA H200"] * 8, "h200x8"), (["AMD Instinct MI300X"] * 4, "mi300x4"), (["NVIDIA H200 NVL"], "h200x1")],
-)
-def test_detect(monkeypatch: pytest.MonkeyPatch, names: list[str], expected: str) -> None:
-    monkeypatch.setitem(sys.modules, "torch", fake_torch(*names))
-    assert target.detect() == Target.parse(expected)
-
-
-@pytest.mark.parametrize(
-    ("names", "sentence"),
+    ("gpus", "sentence"),
     [
         ([], "torch 2.13.0 sees no GPU .* --on model"),
-        (["NVIDIA A100"], "'NVIDIA A100' is not one that tftune knows .*H200.* --on model"),
-        (["NVIDIA H200", "NVIDIA A100"], "GPUs of 2 kinds .NVIDIA A100, NVIDIA H200."),
+        (
+            [fake_gpu.H200, fake_gpu.ampere("NVIDIA A100-SXM4-80GB")],
+            r"GPUs of 2 kinds .NVIDIA A100-SXM4-80GB \(sm_80, 108 units\), NVIDIA H200 .*CUDA_VISIBLE_DEVICES",
+        ),
+        (
+            [fake_gpu.MI300X, fake_gpu.cdna3("AMD Instinct MI300X", 38)],
+            r"GPUs of 2 kinds .AMD Instinct MI300X \(gfx942, 304 units\), AMD .*38 units",
+        ),
     ],
 )
-def test_detect_says_why_not(monkeypatch: pytest.MonkeyPatch, names: list[str], sentence: str) -> None:
-    monkeypatch.setitem(sys.modules, "torch", fake_torch(*names))
+def test_detect_says_why_not(
+    monkeypatch: pytest.MonkeyPatch,
+    gpus: list[fake_gpu.Gpu],
+    sentence: str,
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", torch_with(*gpus))
     with pytest.raises(ValueError, match=sentence):
         target.detect()
 
@@ -96,7 +93,7 @@ def test_build_without_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_build_names_driver_and_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool(tmp_path, monkeypatch, "nvidia-smi", "echo 580.65.06; echo 580.65.06")
-    monkeypatch.setitem(sys.modules, "torch", fake_torch("NVIDIA H200"))
+    monkeypatch.setitem(sys.modules, "torch", torch_with(fake_gpu.H200))
     assert target.build().items() >= {"driver": "580.65.06", "cuda": "13.0"}.items()
 
 
@@ -104,7 +101,7 @@ def test_build_finds_each_of_several_names(monkeypatch: pytest.MonkeyPatch) -> N
     installed = {"triton-rocm": "3.7.1", "iris": "0.2", "torch": "2.13.0+rocm7.2"}
     monkeypatch.setattr(target, "_installed", installed.get)
     monkeypatch.setattr(target, "_driver", lambda: "6.16.6")
-    monkeypatch.setitem(sys.modules, "torch", fake_torch("AMD Instinct MI300X", cuda=None, hip="7.2"))
+    monkeypatch.setitem(sys.modules, "torch", torch_with(fake_gpu.MI300X))
     found = target.build()
     assert found.pop("python")
     assert found == {"triton": "3.7.1", "iris": "0.2", "torch": "2.13.0+rocm7.2", "driver": "6.16.6", "rocm": "7.2"}
@@ -132,7 +129,11 @@ def test_clocks_of_amd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrapped:
 
 
 @pytest.mark.parametrize("script", ["exit 1", "echo not json", "sleep 5"])
-def test_clocks_of_a_tool_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+def test_clocks_of_a_tool_that_does_not_answer(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    script: str,
+) -> None:
     monkeypatch.setattr(target, "SMI_TIMEOUT_S", 0.2)
     tool(tmp_path, monkeypatch, "amd-smi", script.replace("sleep", "/bin/sleep"))
     assert target.clocks() == {}

@@ -8,10 +8,11 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import fake_gpu
 import pytest
+from fake_gpu import torch_with
 
 import tftune
 from tftune import cli, doctor
@@ -176,25 +177,14 @@ def test_the_command_line_answers_for_the_artifact_s_machine_and_says_what_happe
         assert shown.err.startswith("on this machine it answers BSP: the artifact is for h200x8, and this machine is h200x4")
 
 
-def torch_that_sees(names: list[str], hip: str | None = None, arch: str = "gfx942:sramecc+:xnack-") -> Any:
-    properties = SimpleNamespace(major=9, minor=0, gcnArchName=arch)
-    cuda = SimpleNamespace(
-        is_available=lambda: bool(names), device_count=lambda: len(names), get_device_name=names.__getitem__,
-        get_device_properties=lambda index: properties,
-    )  # fmt: skip
-    torch: Any = ModuleType("torch")
-    torch.__spec__, torch.__version__, torch.cuda = SimpleNamespace(), "2.11.0", cuda
-    torch.version = SimpleNamespace(hip=hip, cuda=None if hip else "13.0")
-    return torch
-
-
 @pytest.mark.parametrize(
     ("torch", "found"),
     [
-        (torch_that_sees([]), None),
-        (torch_that_sees(["NVIDIA H200"] * 4), ("h200x4", "sm_90")),
-        (torch_that_sees(["AMD Instinct MI300X"] * 8, hip="7.1"), ("mi300x8", "gfx942")),
-        (torch_that_sees(["NVIDIA B200"] * 8), ("8 x NVIDIA B200", "sm_90")),
+        (torch_with(), None),
+        (torch_with(*[fake_gpu.H200] * 4), ("h200x4", "sm_90")),
+        (torch_with(*[fake_gpu.MI300X] * 8), ("mi300x8", "gfx942")),
+        (torch_with(*[fake_gpu.L40S] * 2), ("nvidia-l40sx2", "sm_89")),
+        (torch_with(fake_gpu.H200, fake_gpu.L40S), ("2 x NVIDIA H200", "sm_90")),
     ],
 )
 def test_this_machine_is_what_torch_sees(

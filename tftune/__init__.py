@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from os import PathLike
 
+    from tftune.confirm import warm_up
     from tftune.kernels.all_gather_gemm import AllGatherGemm
     from tftune.kernels.flash_decode import FlashDecode
     from tftune.kernels.shape import Shape
@@ -26,7 +27,18 @@ if TYPE_CHECKING:
 
     __version__: str
 
-__all__ = ["AllGatherGemm", "Config", "FlashDecode", "Selection", "Selector", "__version__", "bind", "load", "select_kernel"]
+__all__ = [
+    "AllGatherGemm",
+    "Config",
+    "FlashDecode",
+    "Selection",
+    "Selector",
+    "__version__",
+    "bind",
+    "load",
+    "select_kernel",
+    "warm_up",
+]
 
 _PLACES = {
     "AllGatherGemm": "tftune.kernels.all_gather_gemm",
@@ -34,6 +46,7 @@ _PLACES = {
     "FlashDecode": "tftune.kernels.flash_decode",
     "Selection": "tftune.models.selector",
     "Selector": "tftune.models.selector",
+    "warm_up": "tftune.confirm",
 }
 _default: Selector | None = None
 
@@ -76,7 +89,8 @@ def _read(path: str | PathLike[str] | None, target: str | None, allow_modelled: 
     from pathlib import Path
 
     from tftune.db.target import here
-    from tftune.models.selector import Selector, read_artifact
+    from tftune.models.artifact import read_artifact
+    from tftune.models.selector import Selector
 
     paths = [Path(path)] if path is not None else _shipped(target)
     artifacts = [read_artifact(found) for found in paths]
@@ -97,7 +111,7 @@ def _install(selector: Selector) -> Selector:
 def _shipped(target: str | None) -> list[Any]:
     """The artifact files that come with tftune for this target."""
     from tftune.db.target import Target, detect
-    from tftune.models.selector import SHIPPED
+    from tftune.models.artifact import SHIPPED
 
     wanted = Target.parse(target) if target is not None else detect()
     if found := sorted(SHIPPED.glob(f"*__{wanted}.json")):

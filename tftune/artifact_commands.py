@@ -27,19 +27,20 @@ def select(
     allow_modelled: AllowModelled = False,
     as_json: Json = False,
 ) -> None:
-    """The config to run for one shape, and whether it rests on measured or modelled times."""
+    """The config to run for one shape, and whether it was measured, interpolated or modelled."""
     from tftune.console import print_json
-    from tftune.explain import basis
+    from tftune.explain import selection_text
+    from tftune.tables import assumptions
 
     asked = operation(op).shape.parse(shape)
     selector = _asked(artifact, target, allow_modelled)
     selection = selector.select(asked, mode)
     machine = selector.artifacts[op].target.name if op in selector.artifacts else None
     if as_json:
-        answer = {"shape": str(asked), "mode": mode, "target": machine, "config": selection.config.to_dict()}
-        return print_json(answer | {"source": selection.source, "reason": selection.reason})
-    where = f" on {machine}" if machine else ""
-    print(f"{selection.config}\n  {basis(selection)} {asked} in mode {mode}{where}\n  why: {selection.reason}")
+        return print_json({"shape": str(asked), "mode": mode, "target": machine, **selection.to_dict()})
+    print("\n".join(selection_text(selection, asked, mode, f" on {machine}" if machine else "")))
+    for sentence in assumptions(selector.artifacts[op].bench, machine) if machine else ():
+        print(f"  {sentence}")
 
 
 def explain(
@@ -97,11 +98,11 @@ def _rows_at(db: Path, op: str) -> list[Trial]:
 def verify(
     op: Op,
     artifact: ArtifactPath = None,
-    leaves: Annotated[int, typer.Option("--leaves", min=1, help="Measure so many leaves, as long as the minute lasts.")] = 4,
+    leaves: Annotated[int, typer.Option("--leaves", min=1, help="Measure so many answers, as long as the minute lasts.")] = 4,
     out: Annotated[Path | None, typer.Option("--out", metavar="PATH", help="Write the stamped artifact here; default: in place.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure a few leaves again on this node, say what changed, and stamp the artifact with this build; exit code 1 where one fails."""
+    """Measure a few answers again on this node, say what changed, and stamp the artifact with this build; exit code 1 where one fails."""
     from contextlib import closing
 
     from tftune.console import print_json, print_table
@@ -137,7 +138,7 @@ def diff(
     """What differs from artifact A to artifact B: origin, build, kernels, and the answers for the shapes that were measured."""
     from tftune.console import print_json
     from tftune.diff import diff as compare
-    from tftune.models.selector import read_artifact
+    from tftune.models.artifact import read_artifact
 
     found = compare(read_artifact(one), read_artifact(other))
     print_json(found.to_dict()) if as_json else print("\n".join(found.sentences()))

@@ -83,7 +83,8 @@ def compare(audits: Iterable[Audit], others: Iterable[Audit]) -> Iterator[str]:
 
 def shipped(op: Operation, target: Target) -> list[tuple[Shape, Config]]:
     """What the artifact that is shipped for the target answers to the shapes of every named set; nothing where none is shipped."""
-    from tftune.models.selector import SHIPPED, Selector, read_artifact
+    from tftune.models.artifact import SHIPPED, read_artifact
+    from tftune.models.selector import Selector
 
     path = SHIPPED / f"{op.name}__{target.name}.json"
     if not path.exists():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tftune.kernels.registry import operation
+from tftune.options import DEFAULT_DB
 
 if TYPE_CHECKING:
     from tftune.db.target import Target
@@ -43,7 +44,10 @@ def audit(
 
 def calibrate(
     out: Annotated[Path | None, typer.Option("--out", metavar="PATH", help="File to write; default: TARGET.chip.json.")] = None,
-    gpus: Annotated[int | None, typer.Option("--gpus", min=2, help="Use this many GPUs; default: all.")] = None,
+    gpus: Annotated[
+        int | None,
+        typer.Option("--gpus", min=1, help="Use this many GPUs; default: all."),
+    ] = None,
     emulated: Annotated[
         str | None,
         typer.Option("--emulated", metavar="TARGET", help="Rehearse on emulated ranks as if on this machine; its file is of no use."),
@@ -52,26 +56,20 @@ def calibrate(
     """Measure this machine's constants for the model, in under two minutes, and write them to a file for `search --chip`."""
     from datetime import UTC, datetime
 
+    from tftune.calibrating import Calibration
     from tftune.db.chip_file import default_path, write_chip
-    from tftune.db.target import Target, build
-    from tftune.tuner.calibrate import calibrate as ask
+    from tftune.db.target import build
+    from tftune.machine import named
 
-    target = Target.parse(emulated) if emulated else _here(gpus)
-    path, constants, kept = out or default_path(target), dict[str, float](), dict[str, str]()
-    for question, found in ask(target, emulated is not None):
-        if isinstance(found, str):
-            kept[question] = found
-            print(f"{question}: kept as kernels/chips.py has it: {found}")
-            continue
-        constants |= found
-        for name, value in found.items():
-            print(f"{question}: {name} = {value:.4g} (kernels/chips.py: {getattr(target.chip, name):.4g})")
+    target = named(emulated, DEFAULT_DB) if emulated else _here(gpus)
+    path, found = out or default_path(target), Calibration(target)
+    for line in found.lines(emulated is not None):
+        print(line)
     if emulated:
-        kept["all"] = "emulated ranks: these times mean nothing"
-        constants = {}
-    write_chip(path, target, constants, kept, build(), datetime.now(UTC).isoformat(timespec="seconds"))
-    use = "a rehearsal: nothing was measured" if emulated else f"use them with `tftune search --chip {path}`"
-    print(f"{len(constants)} constants of {target.name} in {path}; {use}")
+        found = Calibration(target, kept={"all": "emulated ranks: these times mean nothing"})
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    write_chip(path, target, found.measured, found.kept, build(), now, found.assumed)
+    print(found.summary(path, emulated is not None))
 
 
 def tune(
@@ -84,11 +82,11 @@ def tune(
     ] = None,
 ) -> None:
     """On a new node: calibrate, search from the model's best, train, export and report, within a budget; the same command goes on."""
-    from tftune.db.target import Target
-    from tftune.machine import seconds
+    from tftune.machine import named, seconds
     from tftune.tune import run, steps
 
-    found = steps(operation(op).name, Target.parse(show) if show else _here(None), shapes, seconds(budget), db)
+    target = named(show, db) if show else _here(None)
+    found = steps(operation(op).name, target, shapes, seconds(budget), db)
     if show:
         print("\n".join(map(str, found)))
     else:
@@ -96,10 +94,10 @@ def tune(
 
 
 def _here(gpus: int | None) -> Target:
-    """This machine, or so many GPUs of it. Raises ValueError where there are fewer than two."""
+    """This machine, or so many GPUs of it. Raises ValueError where there are fewer."""
     from tftune.db.target import Target, detect
 
     found = detect()
-    if (gpus or found.gpus) > found.gpus or found.gpus < 2:
-        raise ValueError(f"a calibration needs 2 GPUs at least, and as many as --gpus says; this machine is {found.name}")
+    if (gpus or found.gpus) > found.gpus:
+        raise ValueError(f"--gpus {gpus} is more than the {found.gpus} GPUs of {found.name}")
     return Target.of(found.chip, gpus or found.gpus)

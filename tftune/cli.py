@@ -75,7 +75,7 @@ def search(
     effort: EffortName = "default",
     budget: Budget = None,
     variant: Variants = None,
-    sampler: SamplerName = "lfbo",
+    sampler: SamplerName = "mixed",
     seed: Seed = 0,
     pool: Pool = None,
     portfolio: Portfolio = False,
@@ -98,13 +98,15 @@ def search(
         raise ValueError(f"--portfolio measures what was searched, and {given} says how to search; leave it out")
     budget_s = None if budget is None else seconds(budget)
     drill = make_drill(inject, seed, on)
-    machine = find_target(on, target, chip)
+    machine = find_target(on, target, chip, db)
     wanted = read_shapes(known, shapes or ["paper"], machine.gpus)
     check_worlds(wanted, machine, gpus)
     word = tables.BENCH_WORDS["drill" if drill else on]
     modes = MODES if mode == "both" else (mode,)
     with _open(db, write=True) as store, closing(make_bench(on, known, machine, wanted, store, drill, portfolio)) as bench:
         note(f"{op} on {machine.name}, {word}: {len(wanted)} shape{'s' * (len(wanted) > 1)}, mode {mode}, effort {effort}, stored in {db}")
+        if on == "model":
+            note(f"modelled: {machine.chip.assumptions}")
         options: dict[str, Any] = dict(effort=effort, budget_s=budget_s, sampler=sampler, variants=variants, seed=seed, pool=pool)
         began, earlier = monotonic(), len(store.runs())
         progress = Progress(budget_s)
@@ -127,7 +129,7 @@ def search(
 
 def _search_only(effort: str, variants: tuple[str, ...], sampler: str, seed: int, pool: int | None) -> str:
     """The options given that only a search has, in words."""
-    given = {"--effort": effort != "default", "--variant": variants, "--sampler": sampler != "lfbo", "--seed": seed, "--pool": pool}
+    given = {"--effort": effort != "default", "--variant": variants, "--sampler": sampler != "mixed", "--seed": seed, "--pool": pool}
     return ", ".join(name for name, value in given.items() if value)
 
 
@@ -139,25 +141,26 @@ def _known_variants(known: Operation, names: Sequence[str]) -> tuple[str, ...]:
 
 @app.command()
 def train(op: Op, target: TargetName = None, bench: BenchName = None, db: Db = DEFAULT_DB, as_json: Json = False) -> None:
-    """Fit a tree for each mode and judge it on held-out shapes; prints both and writes nothing (export writes the artifact)."""
+    """Learn from the rows and judge it on held-out shapes; prints both and writes nothing (export writes the artifact)."""
     from tftune import tables
     from tftune.console import print_json
-    from tftune.explain import tree_text
+    from tftune.explain import model_text
     from tftune.fitting import fit
-    from tftune.models.packed import pack
+    from tftune.models.export import pack_mode
 
     found = fit(_source(op, target, bench, db))
     word = tables.BENCH_WORDS[found.source.bench]
     if as_json:
-        modes = {m: {"tree": pack(tree), "held_out": found.evaluations[m].to_dict()} for m, tree in found.trees.items()}
+        modes = {name: {**pack_mode(mode), "held_out": found.reports[name]} for name, mode in found.modes.items()}
         return print_json({"op": op, "target": found.source.target, "bench": found.source.bench, "times": word, "modes": modes})
-    for mode, tree in found.trees.items():
-        data = found.datasets[mode]
-        print(f"{op} on {data.target}, mode {mode}: {len(data.shapes)} shapes, {data.rows:,} rows, {word}")
-        print(tree_text(tree))
-        print(f"held out ({word}): {found.evaluations[mode]}")
-        rules = (f"{name} {score.geomean_regret:.3f}" for name, score in found.evaluations[mode].rules.items())
-        print(f"constant rules there: regret {', '.join(rules)} (geomean)\n")
+    for name, mode in found.modes.items():
+        data = found.datasets[name]
+        print(f"{op} on {data.target}, mode {name}: {len(data.shapes)} shapes, {data.rows:,} rows, {word}")
+        for model in mode.layouts.values():
+            print("\n".join(model_text(model, found.evaluations[name].get(model.title), word)))
+        print("\n".join([*(tables.lent_text(op, one) for one in mode.lent.values()), ""]))
+    for sentence in tables.assumptions(found.source.bench, found.source.target):
+        print(sentence)
 
 
 @app.command()
@@ -172,12 +175,14 @@ def export(
     from tftune.fitting import fit, newest_build
     from tftune.models.export import export as write
     from tftune.models.export import provenance
-    from tftune.tables import BENCH_WORDS
+    from tftune.tables import BENCH_WORDS, assumptions
 
     found = fit(_source(op, target, bench, db))
-    origin = provenance(found.datasets, found.evaluations, newest_build(found.source))
-    path = write(found.trees, out or Path(f"{op}__{found.source.target}.json"), origin)
-    print(f"{path}: {op} on {found.source.target}, {BENCH_WORDS[found.source.bench]}, modes {', '.join(found.trees)}, {origin.rows:,} rows")
+    origin = provenance(found.datasets, found.reports, newest_build(found.source))
+    path = write(found.modes, out or Path(f"{op}__{found.source.target}.json"), origin)
+    print(f"{path}: {op} on {found.source.target}, {BENCH_WORDS[found.source.bench]}, modes {', '.join(found.modes)}, {origin.rows:,} rows")
+    for sentence in assumptions(found.source.bench, found.source.target):
+        print(sentence)
 
 
 @app.command()
@@ -189,11 +194,12 @@ def report(
     db: Db = DEFAULT_DB,
 ) -> None:
     """Write a page with figures (HTML, and PNGs beside it) for each operation, target and bench in the database."""
-    from tftune.db.target import Target
-    from tftune.fitting import sources, trees_or_reasons
+    from tftune.fitting import modes_or_reasons, sources
+    from tftune.machine import named
     from tftune.report import Page, write
 
-    wanted = (operation(op).name if op else None, Target.parse(target).name if target else None, bench)
+    machine = named(target, db).name if target else None
+    wanted = (operation(op).name if op else None, machine, bench)
     with _open(db) as store:
         found = sources(store.trials(), store.runs())
     chosen = [s for s in found if all(want in (None, has) for want, has in zip(wanted, (s.op, s.target, s.bench), strict=True))]
@@ -201,7 +207,7 @@ def report(
         there = ", ".join(f"{s.op} on {s.target} ({s.bench})" for s in found) or "nothing"
         raise ValueError(f"{db} has no rows to report; it has {there}; run `tftune search`")
     for source in chosen:
-        page = Page(source.op, source.target, source.bench, source.trials, source.runs, trees_or_reasons(source))
+        page = Page(source.op, source.target, source.bench, source.trials, source.runs, modes_or_reasons(source))
         for path in write(page, out):
             print(path)
 
@@ -239,9 +245,9 @@ def export_trials(
     db: Db = DEFAULT_DB,
 ) -> None:
     """Write rows of the database, and the runs they belong to, as JSONL."""
-    from tftune.db.target import Target
+    from tftune.machine import named
 
-    op, target = operation(op).name if op else None, Target.parse(target).name if target else None
+    op, target = operation(op).name if op else None, named(target, db).name if target else None
     with _open(db) as store:
         count = store.export_rows(file, op=op, target=target, bench=bench, mode=mode)
     print(f"{count} trials written to {file}")

@@ -12,6 +12,8 @@ from tftune.tuner.selftest import CopyRates
 FALL = 0.1
 """Of the SM clock, between the first trial and the last: more than this is said. A GPU that is hot or at its power limit slows down."""
 _COPY = "copy_gb_s"
+_OTHER = (_COPY, "chip")
+"""Readings that are of no single GPU."""
 _AMD = {
     "sm_mhz": ("clock", "gfx_0", "clk"),
     "memory_mhz": ("clock", "mem_0", "clk"),
@@ -39,7 +41,8 @@ def doubts(run: Run) -> list[str]:
 
 def _gpus(reading: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     """The known numbers of each GPU."""
-    found = {gpu: {name: _number(values, name) for name in _AMD} for gpu, values in reading.items() if gpu != _COPY}
+    gpus = {gpu: values for gpu, values in reading.items() if gpu not in _OTHER}
+    found = {gpu: {name: _number(values, name) for name in _AMD} for gpu, values in gpus.items()}
     return {gpu: known for gpu, values in found.items() if (known := {name: n for name, n in values.items() if n is not None})}
 
 

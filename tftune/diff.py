@@ -8,9 +8,10 @@ from typing import Any
 
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
-from tftune.models.selector import Artifact, Selector
+from tftune.models.artifact import Artifact
+from tftune.models.selector import Selector
 from tftune.models.validity import stamp
-from tftune.verify import build_changes, grid
+from tftune.verify import build_changes, measured_shapes
 
 ORIGIN = ("op", "target", "arch", "bench", "rows", "rows_digest", "space", "created")
 
@@ -47,7 +48,7 @@ class Difference:
         yield from self.origin or ["both come from the same rows, kernels and build"]
         for mode, count in self.shapes.items():
             changed = sum(answer.mode == mode for answer in self.answers)
-            yield f"{mode}: {changed} of {count} shapes of the measured grids are answered otherwise"
+            yield f"{mode}: {changed} of {count} measured shapes are answered otherwise"
         yield from (f"  {answer}" for answer in self.answers[:most])
         if len(self.answers) > most:
             yield f"  and {len(self.answers) - most} more; --json has them all"
@@ -57,7 +58,7 @@ def diff(one: Artifact, other: Artifact) -> Difference:
     """Raises ValueError for artifacts of two operations. Kernels as installed and this machine count for neither."""
     if one.op != other.op:
         raise ValueError(f"{one.op} and {other.op} are two operations; compare artifacts of one")
-    shapes = {mode: _shapes(one, other, mode) for mode in dict.fromkeys((*one.trees, *other.trees))}
+    shapes = {mode: _shapes(one, other, mode) for mode in dict.fromkeys((*one.modes, *other.modes))}
     asked = [Selector(artifact, allow_modelled=True, check_source=False) for artifact in (one, other)]
     answers = [Answer(s, mode, *(selector.select(s, mode).config for selector in asked)) for mode, found in shapes.items() for s in found]
     return Difference(
@@ -68,7 +69,7 @@ def diff(one: Artifact, other: Artifact) -> Difference:
 
 
 def _shapes(one: Artifact, other: Artifact, mode: str) -> list[Shape]:
-    return list(dict.fromkeys(shape for artifact in (one, other) if mode in artifact.trees for shape in grid(artifact.trees[mode])))
+    return list(dict.fromkeys(shape for artifact in (one, other) for shape in measured_shapes(artifact, mode)))
 
 
 def _origin(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
@@ -77,12 +78,13 @@ def _origin(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
     for variant in sorted(one["kernels"].keys() | other["kernels"].keys()):
         if (was := one["kernels"].get(variant)) != (now := other["kernels"].get(variant)):
             yield f"kernel {variant} {was} -> {now}"
-    for mode in sorted(one["held_out"].keys() | other["held_out"].keys()):
-        if (was := held_out(one, mode)) != (now := held_out(other, mode)):
-            yield f"held-out regret in mode {mode} {was} -> {now}"
+    before, after = _held_out(one), _held_out(other)
+    for name in sorted(before.keys() | after.keys()):
+        if (was := before.get(name)) != (now := after.get(name)):
+            yield f"held-out regret of {name} {was} -> {now}"
 
 
-def held_out(document: Mapping[str, Any], mode: str) -> float | None:
-    """The geometric mean of the regret on shapes held out, as the artifact states it; None where it does not."""
-    score: Mapping[str, Any] = document.get("held_out", {}).get(mode, {}).get("selector", {})
-    return score.get("geomean_regret")
+def _held_out(document: Mapping[str, Any]) -> dict[str, float]:
+    """The geometric mean of the regret on shapes held out, by mode and layout, as the artifact states it."""
+    reports = document.get("held_out", {})
+    return {f"{mode}, {title}": report["selector"]["geomean_regret"] for mode, each in reports.items() for title, report in each.items()}

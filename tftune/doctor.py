@@ -13,7 +13,6 @@ from tftune.tables import BENCH_WORDS
 
 if TYPE_CHECKING:
     from tftune.db.target import Machine
-    from tftune.models.selector import Artifact
 
 PACKAGES = {
     "tune": ("optuna", "scikit-learn", "sqlite-utils", "numpy", "scipy", "matplotlib", "pyyaml", "typer", "rich"),
@@ -30,6 +29,7 @@ def examine(artifacts: Sequence[Path] = ()) -> dict[str, Any]:
     from tftune.db.target import here
 
     (target, why), machine = _target(), here()
+    constants, model = _constants(target)
     return {
         "python": platform.python_version(),
         "packages": {extra: {name: _version(name) for name in names} for extra, names in PACKAGES.items()},
@@ -40,19 +40,22 @@ def examine(artifacts: Sequence[Path] = ()) -> dict[str, Any]:
         "why_no_target": why,
         "rocm": list(rocm.problems()),
         "chip_file": _chip_file(target),
+        "constants": constants,
+        "model": model,
         "artifacts": [_artifact(path, machine, why) for path in (*_shipped(), *artifacts)],
     }
 
 
 def _shipped() -> list[Path]:
-    from tftune.models.selector import SHIPPED
+    from tftune.models.artifact import SHIPPED
 
     return sorted(SHIPPED.glob("*.json"))
 
 
 def _artifact(path: Path, machine: Machine | None, why_no_target: str) -> dict[str, Any]:
     """One artifact, every reason for which it (or some of its leaves) does not apply here, and what is served with a warning."""
-    from tftune.models.selector import Selector, read_artifact
+    from tftune.models.artifact import read_artifact
+    from tftune.models.selector import Selector
     from tftune.models.validity import warnings, why_elsewhere
 
     try:
@@ -64,18 +67,9 @@ def _artifact(path: Path, machine: Machine | None, why_no_target: str) -> dict[s
     if artifact.modelled:
         reasons.append("its times are modelled; serve them with --allow-modelled")
     reasons += [f"{leaf} answers BSP: {why}" for leaf, why in Selector(artifact).disabled().items()]
-    told = [*warnings(artifact.document, machine), *_module(artifact)]
+    told = [*warnings(artifact.document, machine)]
     return {"file": path.name, "op": artifact.op, "target": artifact.target.name, "times": BENCH_WORDS[artifact.bench],
             "applies": not reasons, "why_not": reasons, "warnings": told}  # fmt: skip
-
-
-def _module(artifact: Artifact) -> Iterator[str]:
-    """Whether the module beside an artifact says the same."""
-    from tftune.models import plain
-
-    place = artifact.file.with_suffix(".py")
-    if place.is_file() and place.read_bytes() != plain.module(artifact.document).encode():
-        yield f"{place.name} beside it was not written from it; run `python -m tftune.models.plain {artifact.file}`"
 
 
 def _version(name: str) -> str | None:
@@ -109,6 +103,22 @@ def _target() -> tuple[str, str]:
         return detect().name, ""
     except (ValueError, ImportError) as error:
         return "", str(error)
+
+
+def _constants(target: str) -> tuple[str, str]:
+    """Where the model's constants for this machine are from, and why it has no model; "" and "" for
+    no target."""
+    from tftune.db.target import Target
+    from tftune.kernels.chips import CHIPS
+
+    if not target:
+        return "", ""
+    machine = Target.parse(target)
+    off = machine.chip.why_no_model(machine.gpus)
+    if machine.chip.name not in CHIPS:
+        told = f"{machine.chip.gpu_names[0]} is not in kernels/chips.py: its driver described it"
+        return told, off or ""
+    return f"those of kernels/chips.py, {machine.chip.assumptions}", off or ""
 
 
 def _chip_file(target: str) -> str:
@@ -157,7 +167,10 @@ def sentences(found: dict[str, Any]) -> Iterator[str]:
     yield from (f"ROCm: {problem}" for problem in found["rocm"])
     yield f"target: {found['target']}" if found["target"] else f"target: none ({found['why_no_target']})"
     if found["target"]:
-        yield f"constants: {found['chip_file'] or 'those of kernels/chips.py; `tftune calibrate` measures this machine (docs/mi300x.md)'}"
+        usual = f"{found['constants']}; `tftune calibrate` measures this machine (docs/machines.md)"
+        yield f"constants: {found['chip_file'] or usual}"
+        if found["model"] and not found["chip_file"]:
+            yield f"model: {found['model']}; searches go without its proposals until then"
     yield from _artifact_sentences(found["artifacts"])
 
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tftune.db.trial import Trial
-from tftune.diff import held_out
 from tftune.kernels.shape import Shape
-from tftune.models.selector import Artifact, Selection, Selector
-from tftune.models.tree import Leaf, Node, Tree
+from tftune.kernels.space import Config
+from tftune.models.artifact import Artifact
+from tftune.models.layout import LayoutModel, layout_text
+from tftune.models.selector import Selection, Selector
+from tftune.models.tree import Leaf, Node
 from tftune.models.validity import stamp
-from tftune.tables import Line, label, lines, measurement, ratio_text, variants_of
+from tftune.tables import Line, assumptions, label, lines, measurement, ratio_text, variants_of
+
+if TYPE_CHECKING:
+    from tftune.models.evaluate import Evaluation
 
 
 @dataclass(frozen=True)
@@ -25,39 +30,61 @@ class Explanation:
     target: str
     selection: Selection
     path: tuple[str, ...]
+    """The steps in the tree, where the answer comes from there."""
     leaf: Leaf | None
-    """Of the tree, whether it is served or not; None where the tree says nothing about the shape."""
+    candidates: tuple[Config, ...]
+    """Of the leaf."""
     origin: list[str]
     """What the artifact rests on, in sentences."""
     nearest: list[Line]
 
     def to_dict(self) -> dict[str, Any]:
+        leaf = None if self.leaf is None else {
+            "candidates": [config.to_dict() for config in self.candidates], "rows": self.leaf.rows, "error": self.leaf.error,
+            "near": [list(sizes) for sizes in self.leaf.near],
+        }  # fmt: skip
         return {
-            "shape": str(self.shape), "mode": self.mode, "target": self.target, "config": self.selection.config.to_dict(),
-            "source": self.selection.source, "reason": self.selection.reason, "path": list(self.path),
-            "leaf": self.leaf.to_dict() if self.leaf else None, "origin": self.origin, "nearest": [line.to_dict() for line in self.nearest],
+            "shape": str(self.shape), "mode": self.mode, "target": self.target, **self.selection.to_dict(),
+            "path": list(self.path), "leaf": leaf, "origin": self.origin, "nearest": [line.to_dict() for line in self.nearest],
         }  # fmt: skip
 
     def sentences(self) -> Iterator[str]:
         """The answer as lines of text, without the table of the nearest shapes."""
-        yield f"{self.selection.config}"
-        yield f"  {basis(self.selection)} {self.shape} in mode {self.mode} on {self.target}"
-        yield f"  why: {self.selection.reason}"
+        yield from selection_text(self.selection, self.shape, self.mode, f" on {self.target}")
         if self.leaf:
             yield "  path: " + (", then ".join(self.path) or "the tree is a single leaf")
-            yield f"  leaf: {self.leaf.config}, {leaf_text(self.leaf)}"
+            yield f"  leaf: {leaf_text(self.leaf)}; its formulas choose among {', '.join(map(str, self.candidates))}"
         yield from (f"  {sentence}" for sentence in self.origin)
+
+
+def selection_text(selection: Selection, shape: Shape, mode: str, where: str) -> Iterator[str]:
+    """An answer as lines of text."""
+    yield f"{selection.config}"
+    yield f"  {BASIS[selection.source]}: {shape} in mode {mode}{where}"
+    yield f"  why: {selection.reason}"
+    if selection.expected_us is not None and selection.bsp_us is not None:
+        yield f"  expected: {selection.expected_us:,.1f} us, BSP {selection.bsp_us:,.1f} us"
+
+
+BASIS = {
+    "measured": "measured, on this very shape",
+    "interpolated": "interpolated from measured shapes, not measured itself",
+    "modelled": "modelled, not measured",
+    "fallback": "fallback, without evidence for this shape",
+}
+"""What each source of a selection means."""
 
 
 def explain(selector: Selector, shape: Shape, mode: str, rows: Sequence[Trial], count: int = 3) -> Explanation:
     """The selector's answer for a shape, with the `count` nearest shapes among the rows of the artifact's target and bench."""
     artifact = selector.artifacts.get(shape.op)
-    selection, path = selector.select(shape, mode), selector.path(shape, mode)
-    leaf = selector.leaf(shape, mode)
+    selection, leaf, answerer = selector.select(shape, mode), selector.leaf(shape, mode), selector.answerer(shape, mode)
+    candidates = () if leaf is None or isinstance(answerer, str) else tuple(answerer.model.configs[number] for number in leaf.candidates)
     mine = [row for row in rows if artifact and (row.target, row.bench, row.mode) == (artifact.target.name, artifact.bench, mode)]
     nearest = sorted(lines(mine), key=lambda line: _apart(shape, line.shape))[:count]
     origin = [*_origin(artifact, shape, mode)] if artifact else []
-    return Explanation(shape, mode, artifact.target.name if artifact else "no target", selection, path, leaf, origin, nearest)
+    target = artifact.target.name if artifact else "no target"
+    return Explanation(shape, mode, target, selection, selector.path(shape, mode), leaf, candidates, origin, nearest)
 
 
 def _apart(one: Shape, other: Shape) -> float:
@@ -76,17 +103,13 @@ def _origin(artifact: Artifact, shape: Shape, mode: str) -> Iterator[str]:
     versions = ", ".join(f"{name} {version}" for name, version in stamp(found).items() if name in ("driver", "torch", "triton"))
     yield f"artifact: {artifact.path}, digest {artifact.digest[:12]}, {found['rows']:,} rows, {found['created'][:10]}"
     yield f"times are of: {versions or 'no build'}"
+    yield from assumptions(artifact.bench, artifact.target.name)
     modelled = "" if artifact.bench == "node" else ", both as modelled"
-    if regret := held_out(found, mode):
-        where = _judged(found["held_out"][mode])
-        yield f"held out in mode {mode}: regret {regret:.3f} (geometric mean{where}), 1 being the fastest config known{modelled}"
-    if group := found["held_out"].get(mode, {}).get("groups", {}).get(shape.layer):
-        yield "held out with all of {}: {:.3f}, at worst {:.3f}".format(shape.layer, *group)
-
-
-def basis(selection: Selection) -> str:
-    """What an answer rests on, before its shape: times of this very shape only where its reason says so."""
-    return "fallback for" if selection.source == "fallback" else f"from {selection.source} times, for"
+    if report := found["held_out"].get(mode, {}).get(layout_text(shape.op, shape.layout)):
+        regret = report["selector"]["geomean_regret"]
+        yield f"held out in mode {mode}: regret {regret:.3f} (geometric mean{_judged(report)}), 1 being the fastest config known{modelled}"
+        if group := report.get("groups", {}).get(shape.layer):
+            yield "held out with all of {}: {:.3f}, at worst {:.3f}".format(shape.layer, *group)
 
 
 def _judged(report: Mapping[str, Any]) -> str:
@@ -96,27 +119,32 @@ def _judged(report: Mapping[str, Any]) -> str:
 
 
 def leaf_text(leaf: Leaf) -> str:
-    """What a leaf rests on: training shapes that end in it, and the figures of those that speak for its config, here or nearby."""
-    ending = f"{leaf.rows} training shape{'s' if leaf.rows != 1 else ''}" if leaf.rows else "no training shape but those nearby"
-    regret = f"regret at most {leaf.worst_regret:.2f}"
-    if leaf.speedup_low is None:
-        return f"{ending}, {regret}"
-    return f"{ending}; where measured to be faster: {regret}, at least {leaf.speedup_low:.2f}x over BSP"
+    """What a leaf rests on."""
+    return f"{leaf.rows} measured shape{'s' * (leaf.rows != 1)}, estimated speed-ups off by {math.expm1(leaf.error):.0%} (standard deviation)"
 
 
-def tree_text(tree: Tree) -> str:
-    """The tree, one indented line for each condition and leaf; and how many shapes have an answer of their own."""
-    own = [f"{len(tree.own)} measured shapes are answered by what was the fastest there instead"] if tree.own else []
-    return "\n".join([*_node_text(tree.root, ""), *own])
+def model_text(model: LayoutModel, held_out: Evaluation | None, times: str) -> Iterator[str]:
+    """What a layout learned, as lines of text: its measured shapes, its tree, one indented line for each condition and leaf, and how
+    both do on shapes held out."""
+    yield f"{model.title}: {len(model.known)} measured shapes, each answered by what was the fastest there"
+    if model.root is not None:
+        served = "" if model.spans else " (answers between measured sizes of these families only)"
+        yield f"tree for other shapes{served}, formulas choose among the configs of a leaf:"
+        yield from _node_text(model, model.root, "  ")
+    if held_out is not None:
+        yield f"held out ({times}): {held_out}"
+        yield f"constant rules there: regret {', '.join(f'{name} {score.geomean_regret:.3f}' for name, score in held_out.rules.items())} (geomean)"
+    if model.rule:
+        yield f"the rule {model.rule!r} loses less, and answers for other shapes instead of the tree"
 
 
-def _node_text(node: Node, indent: str) -> Iterator[str]:
+def _node_text(model: LayoutModel, node: Node, indent: str) -> Iterator[str]:
     if isinstance(node, Leaf):
-        yield f"{indent}{node.config}: {leaf_text(node)}"
+        yield f"{indent}{leaf_text(node)}: {' or '.join(str(model.configs[number]) for number in node.candidates)}"
         return
     for child, sign in ((node.below, "<="), (node.above, ">")):
         yield f"{indent}{node.feature} {sign} {node.threshold:g}"
-        yield from _node_text(child, indent + "  ")
+        yield from _node_text(model, child, indent + "  ")
 
 
 def nearest_table(nearest: Sequence[Line]) -> tuple[list[str], list[list[str]]]:

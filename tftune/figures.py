@@ -19,7 +19,9 @@ from matplotlib.figure import Figure
 
 from tftune.db.trial import FAILURES, MODES, Failure, Trial
 from tftune.kernels.registry import operation
-from tftune.models.tree import Leaf, Node, Split, Tree, leaves_of
+from tftune.kernels.space import Config
+from tftune.models.layout import LayoutModel
+from tftune.models.tree import Leaf, Node, Split, depth_of, leaves_of
 from tftune.tables import BENCH_WORDS, Line, label, speedup, variants_of
 
 INK, QUIET, FAINT = "#22262b", "#6b7280", "#e5e7eb"
@@ -286,12 +288,14 @@ def _depth(shown: _Shown) -> int:
     return 1 + max(_depth(shown.below), _depth(shown.above)) if isinstance(shown, _Fork) else 0
 
 
-def tree_figure(tree: Tree) -> Figure:
-    """The tree from left to right: each branch carries its condition, each leaf its config, shapes and worst regret. Of a large tree the
-    first levels, and how many leaves follow."""
-    shown = _shown(tree.root, 0)
-    for levels in range(1, 1 + tree.depth):
-        deeper = _shown(tree.root, levels)
+def tree_figure(model: LayoutModel) -> Figure:
+    """The tree of a layout from left to right: each branch carries its condition, each leaf the configs that its formulas choose among.
+    Of a large tree the first levels, and how many leaves follow. Raises ValueError where there is none."""
+    if model.root is None:
+        raise ValueError(f"{model.title} has no tree")
+    shown = _shown(model.root, 0)
+    for levels in range(1, 1 + depth_of(model.root)):
+        deeper = _shown(model.root, levels)
         shown = deeper if _ends(deeper) <= MOST_LEAVES else shown
     depth = _depth(shown)
     figure = Figure(figsize=(2.4 + 1.5 * depth + 5.6, 0.6 + 0.55 * _ends(shown)), layout="constrained")
@@ -299,23 +303,23 @@ def tree_figure(tree: Tree) -> Figure:
     ax.set_axis_off()
     ax.set_xlim(-0.1, depth + 3.9)
     ax.set_ylim(_ends(shown) - 0.3, -0.7)
-    _draw_node(ax, tree.op, shown, 0, depth, iter(range(_ends(shown))))
+    _draw_node(ax, model, shown, 0, depth, iter(range(_ends(shown))))
     return figure
 
 
-def _draw_node(ax: Axes, op: str, node: _Shown, level: int, depth: int, places: Iterator[int]) -> float:
+def _draw_node(ax: Axes, model: LayoutModel, node: _Shown, level: int, depth: int, places: Iterator[int]) -> float:
     """Draw what is under a node, and say at which height it stands."""
     if isinstance(node, Leaf):
         height = next(places)
-        _draw_leaf(ax, op, node, depth, height)
+        _draw_leaf(ax, model, node, depth, height)
         return height
     if isinstance(node, _Rest):
         height = next(places)
-        _draw_rest(ax, node, depth, height)
+        _draw_rest(ax, model, node, depth, height)
         return height
     heights = []
     for child, sign in ((node.below, "\u2264"), (node.above, ">")):
-        heights.append(_draw_node(ax, op, child, level + 1, depth, places))
+        heights.append(_draw_node(ax, model, child, level + 1, depth, places))
         end = level + 1 if isinstance(child, _Fork) else depth
         ax.plot((level, end), (heights[-1], heights[-1]), color="#c5c9d0", lw=1.2, zorder=1)
         condition = f"{node.split.feature} {sign} {node.split.threshold:,.10g}"
@@ -324,20 +328,27 @@ def _draw_node(ax: Axes, op: str, node: _Shown, level: int, depth: int, places: 
     return sum(heights) / 2
 
 
-def _draw_rest(ax: Axes, rest: _Rest, depth: int, height: float) -> None:
-    counts = Counter(leaf.config.variant for leaf in rest.leaves).most_common()
+def _first(model: LayoutModel, leaf: Leaf) -> Config:
+    """The config of a leaf that comes near the fastest most often."""
+    return model.configs[leaf.candidates[0]]
+
+
+def _draw_rest(ax: Axes, model: LayoutModel, rest: _Rest, depth: int, height: float) -> None:
+    counts = Counter(_first(model, leaf).variant for leaf in rest.leaves).most_common()
     ax.scatter([depth], [height], s=34, facecolors="none", edgecolors=colour(counts[0][0]), zorder=3)
     said = f"{len(rest.leaves)} leaves: " + ", ".join(f"{count} {label(variant)}" for variant, count in counts)
     ax.annotate(said, (depth, height), xytext=(9, -3), textcoords="offset points", color=QUIET, fontsize=8)
 
 
-def _draw_leaf(ax: Axes, op: str, leaf: Leaf, depth: int, height: float) -> None:
-    variant = leaf.config.variant
-    ax.scatter([depth], [height], s=34, color=colour(variant), zorder=3)
-    shapes = f"{leaf.rows} shape{'s' if leaf.rows != 1 else ''}, regret at most {leaf.worst_regret:.2f}"
-    ax.annotate(label(variant), (depth, height), xytext=(9, 2), textcoords="offset points", color=colour(variant), fontweight="bold")
-    beside = 15 + 6.2 * len(label(variant))
+def _draw_leaf(ax: Axes, model: LayoutModel, leaf: Leaf, depth: int, height: float) -> None:
+    config = _first(model, leaf)
+    ax.scatter([depth], [height], s=34, color=colour(config.variant), zorder=3)
+    others = Counter(label(model.configs[number].variant) for number in leaf.candidates[1:])
+    also = "".join(f", {count} x {variant}" if count > 1 else f", {variant}" for variant, count in others.items())
+    shapes = f"{leaf.rows} shape{'s' if leaf.rows != 1 else ''}{f'; or{also[1:]}' if also else ''}"
+    ax.annotate(label(config.variant), (depth, height), xytext=(9, 2), textcoords="offset points", color=colour(config.variant), fontweight="bold")
+    beside = 15 + 6.2 * len(label(config.variant))
     ax.annotate(shapes, (depth, height), xytext=(beside, 2), textcoords="offset points", color=QUIET, fontsize=8)
-    defaults = {choice.name: choice.default for choice in operation(op).space.choices(variant)}
-    knobs = "  ".join(f"{name} {value}" for name, value in leaf.config.knobs if value != defaults.get(name))
+    defaults = {choice.name: choice.default for choice in operation(model.op).space.choices(config.variant)}
+    knobs = "  ".join(f"{name} {value}" for name, value in config.knobs if value != defaults.get(name))
     ax.annotate(knobs, (depth, height), xytext=(9, -8), textcoords="offset points", color=QUIET, fontsize=7)

@@ -1,23 +1,23 @@
-"""From rows to trees: which rows are meant, then dataset, tree and held-out evaluation of each mode, for train, export and report."""
+"""From rows to answers: which rows are meant, then what each layout learns and how it does held out, for train, export and report."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import ceil
 from typing import Any
 
 from tftune.db.target import Target, minor
-from tftune.db.trial import MODES, Run, Trial
+from tftune.db.trial import EVIDENCE, MODES, Run, Trial
+from tftune.models.artifact import Layout, Mode
 from tftune.models.dataset import Dataset, load
-from tftune.models.evaluate import Evaluation, evaluate
-from tftune.models.train import train
-from tftune.models.tree import Tree
+from tftune.models.evaluate import Each, Evaluation, evaluate
+from tftune.models.lending import lent
+from tftune.models.trainer import train_layout
 from tftune.tuner.processes import Helpers
 
 logger = logging.getLogger(__name__)
@@ -61,14 +61,22 @@ class Fit:
 
     source: Source
     datasets: Mapping[str, Dataset]
-    trees: Mapping[str, Tree]
-    evaluations: Mapping[str, Evaluation]
+    modes: Mapping[str, Mode]
+    evaluations: Mapping[str, Mapping[str, Evaluation]]
+    """By mode and layout (`LayoutModel.title`), of the layouts that have enough shapes to hold some out."""
+
+    @property
+    def reports(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """The evaluations as an artifact has them."""
+        return {mode: {title: found.to_dict() for title, found in each.items()} for mode, each in self.evaluations.items()}
 
 
 def sources(trials: Sequence[Trial], runs: Sequence[Run]) -> list[Source]:
-    """The rows apart by operation, target and bench, in the order in which each first appears."""
+    """The rows apart by operation, target and bench, in the order in which each first appears.
+
+    Rows of `tftune.warm_up` are left out with their runs, whose build would count as the newest."""
     groups: dict[tuple[str, str, str], list[Trial]] = {}
-    for trial in trials:
+    for trial in (trial for trial in trials if trial.stage in EVIDENCE):
         groups.setdefault((trial.op, trial.target, trial.bench), []).append(trial)
     used = {key: {trial.run for trial in rows} for key, rows in groups.items()}
     return [Source(*key, rows, [run for run in runs if run.id in used[key]]) for key, rows in groups.items()]
@@ -90,43 +98,53 @@ def choose(found: Sequence[Source], op: str, target: str | None, bench: str | No
     return min(left, key=lambda source: ("node", "replay", "model", "drill").index(source.bench))
 
 
-def fit(source: Source) -> Fit:
-    """Train a tree for each mode that the source has, and judge it on shapes held out; raises ValueError for a matrix with gaps.
+def fit(source: Source, judged: bool = True) -> Fit:
+    """Learn what each layout of each mode answers, and judge it on shapes held out.
 
-    Many measured shapes take seconds for each group held out: then each mode has processes of its own, which remember what a config is
-    predicted to take, and get the rows once.
+    A layout whose tree loses more than a constant rule on shapes held out answers by that rule. `judged` False: neither is done.
+    Layouts with many shapes are shared among processes.
     """
     datasets = {mode: load(source.current, source.op, source.target, mode, source.bench) for mode in source.modes}
-    for dataset in datasets.values():
-        dataset.refuse_missing()
-    if source.bench != "model" and any(len(dataset.shapes) >= MANY for dataset in datasets.values()):
-        workers = max(1, (os.cpu_count() or 1) // len(datasets))
-        with ThreadPoolExecutor(len(datasets)) as threads, ExitStack() as stack:
-            pools = [stack.enter_context(Helpers(workers)) for _ in datasets]
-            found = list(threads.map(partial(_shared, workers), pools, datasets.values()))
-    else:
-        found = [(train(dataset), evaluate(dataset)) for dataset in datasets.values()]
-    trees = {mode: tree for mode, (tree, _) in zip(datasets, found, strict=True)}
-    return Fit(source, datasets, trees, {mode: evaluation for mode, (_, evaluation) in zip(datasets, found, strict=True)})
+    parts = {mode: dataset.by_layout() for mode, dataset in datasets.items()}
+    large = judged and source.bench != "model" and max(len(part.shapes) for each in parts.values() for part in each.values()) >= MANY
+    with ExitStack() as stack:
+        each: Each = stack.enter_context(_sharing()) if large else map
+        found = {mode: _learned(layouts, judged, each) for mode, layouts in parts.items()}
+    return Fit(source, datasets, {mode: one for mode, (one, _) in found.items()}, {mode: each for mode, (_, each) in found.items()})
 
 
-def _shared(workers: int, pool: Helpers, dataset: Dataset) -> tuple[Tree, Evaluation]:
-    """The tree and the evaluation of one mode, the work shared among the processes of a pool."""
+@contextmanager
+def _sharing() -> Iterator[Each]:
+    """A `map` over processes."""
+    workers = os.cpu_count() or 1
 
-    def each(work: Callable[[Any], Any], groups: Iterable[Any]) -> Iterable[Any]:
-        groups = list(groups)
-        return pool.map(work, groups, chunksize=ceil(len(groups) / workers))
+    def each(work: Callable[[Any], Any], items: Iterable[Any]) -> Iterable[Any]:
+        listed = list(items)
+        return pool.map(work, listed, chunksize=ceil(len(listed) / workers))  # what is sent with the work is sent once a chunk
 
-    tree = pool.submit(train, dataset)
-    return tree.result(), evaluate(dataset, each=each)
+    with Helpers(workers) as pool:
+        yield each
 
 
-def trees_or_reasons(source: Source) -> dict[str, Tree | str]:
-    """The tree of each mode, or the sentence that says why it cannot be trained: a report is worth having without it."""
-    made: dict[str, Tree | str] = {}
+def _learned(parts: Mapping[Layout, Dataset], judged: bool, each: Each) -> tuple[Mode, dict[str, Evaluation]]:
+    """What one mode answers, and the evaluations by layout."""
+    models = {layout: train_layout(part) for layout, part in parts.items()}
+    evaluations: dict[str, Evaluation] = {}
+    for layout, part in parts.items() if judged else ():
+        if (found := evaluate(part, each=each)) is not None:
+            evaluations[models[layout].title] = found
+            if models[layout].spans and found.best_rule:
+                models[layout] = replace(models[layout], rule=found.best_rule)
+    return Mode(models, lent(parts, models)), evaluations
+
+
+def modes_or_reasons(source: Source) -> dict[str, Mode | str]:
+    """What each mode answers, or the sentence that says why nothing can be learned: a report is worth having without it."""
+    made: dict[str, Mode | str] = {}
     for mode in source.modes:
         try:
-            made[mode] = train(load(source.current, source.op, source.target, mode, source.bench))
+            parts = load(source.current, source.op, source.target, mode, source.bench).by_layout()
+            made[mode] = _learned(parts, False, map)[0]
         except ValueError as error:
             made[mode] = str(error)
     return made

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tftune.db.target import Target, detect
 from tftune.db.trial import Trial
+from tftune.kernels.distance import distance
 from tftune.kernels.registry import Operation, operation
 from tftune.kernels.shape import Shape
 
 if TYPE_CHECKING:
     from tftune.db.store import Store
-    from tftune.models.selector import Artifact
+    from tftune.models.artifact import Artifact
     from tftune.tuner.benches import Bench
     from tftune.tuner.faults import Drill
 
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
+FORMER = 4000
+"""Committed rows that a search is told for each of its shapes, the nearest ones: more are not used (`tuner.correction`), and cost a
+quarter of a minute."""
 
 
 def seconds(text: str) -> float:
@@ -33,27 +37,48 @@ def seconds(text: str) -> float:
     return float(match[1]) * UNITS[match[2]]
 
 
-def find_target(on: str, name: str | None, chip: Path | None = None) -> Target:
-    """The target of a search, with the constants of a calibration where there is one; raises ValueError where they do not agree."""
-    target = _named_or_found(on, name)
+def find_target(
+    on: str,
+    name: str | None,
+    chip: Path | None = None,
+    db: Path | None = None,
+) -> Target:
+    """The target of a search, with the constants of a calibration where there is one; raises
+    ValueError where they do not agree. `db`: where rows may describe a GPU whose name nothing else
+    here knows."""
     if chip is None:
-        return target
-    from tftune.db.chip_file import calibrated
+        return _named_or_found(on, name, db)
+    from tftune.db.chip_file import calibrated, described
 
-    return calibrated(target, chip)
+    described(chip)  # its GPU may be known by nothing else here
+    return calibrated(_named_or_found(on, name, db), chip)
 
 
-def _named_or_found(on: str, name: str | None) -> Target:
+def _named_or_found(on: str, name: str | None, db: Path | None) -> Target:
     """Found out on a node, where a name given must agree, and named elsewhere."""
-    given = Target.parse(name) if name else None
     if on != "node":
-        if given is None:
+        if name is None:
             raise ValueError(f"--on {on} needs --target, the machine to ask about, such as --target mi300x8")
-        return given
+        return named(name, db)
     here = detect()
+    given = named(name, db) if name else None
     if given and given.name != here.name:
         raise ValueError(f"--target {given.name} differs from this machine, {here.name}; leave it out, or give --on model")
     return here
+
+
+def named(name: str, db: Path | None) -> Target:
+    """The target of that name, which the rows of a database may make known."""
+    try:
+        return Target.parse(name)
+    except ValueError:
+        if db is None or not db.exists():
+            raise
+    from tftune.db.store import Store
+
+    with Store.open(db, write=False) as store:
+        store.runs()
+    return Target.parse(name)
 
 
 def check_worlds(shapes: Sequence[Shape], target: Target, gpus: int | None) -> None:
@@ -84,7 +109,7 @@ def make_drill(inject: str | None, seed: int, on: str) -> Drill | None:
 def measured_here(op: str, path: Path | None) -> Artifact:
     """The artifact of this file, or the one shipped for this machine, whose times can be measured again here; raises ValueError where
     they cannot: no GPU, another machine, or times that never were measured."""
-    from tftune.models.selector import SHIPPED, read_artifact
+    from tftune.models.artifact import SHIPPED, read_artifact
 
     here = detect()
     found = read_artifact(path or SHIPPED / f"{operation(op).name}__{here}.json")
@@ -102,7 +127,8 @@ def make_bench(
 ) -> Bench:
     """The bench of that name, a node's sized for the largest shape; with fewer rounds where a whole matrix of configs is measured.
 
-    Raises ValueError where there is nothing to replay, or where the store holds another drill.
+    Raises ValueError where there is nothing to replay, where the chip has no model, or where the
+    store holds another drill.
     """
     from tftune.tuner.benches import ModelBench, ReplayBench
     from tftune.tuner.rows import completed
@@ -110,6 +136,8 @@ def make_bench(
     if on == "model":
         from tftune.models.timeline import predict
 
+        if sentence := target.chip.why_no_model(max(map(_world, shapes))):
+            raise ValueError(f"--on model --target {target}: {sentence}")
         return ModelBench(target, predict)
     if on == "replay":
         rows = [trial for trial in stored_or_committed(store, known.name) if (trial.target, trial.bench) == (target.name, "node")]
@@ -127,16 +155,42 @@ def make_bench(
 
 def stored_or_committed(store: Store | None, op: str) -> list[Trial]:
     """The rows of the database, else the measured rows that come with a checkout under db/trials."""
-    return (store and store.trials(op=op)) or _committed(f"*/{op}-*.jsonl")
+    return (store and store.trials(op=op)) or _committed(f"*/{op}-*.jsonl*")
 
 
-def former_rows(op: str, target: Target) -> list[Trial]:
-    """Every measured row that comes with a checkout, first looks included, of machines with as many, more or fewer of the target's GPUs: of
-    whatever kernels and worlds, so only hints."""
-    from tftune.db.target import Target
+def former_rows(op: str, target: Target, shapes: Sequence[Shape]) -> list[Trial]:
+    """The measured rows nearest to these shapes that come with a checkout, first looks included, of the target's relatives: GPUs of the
+    same architecture (H100, H200 and GH200), however many. They are of whatever kernels and worlds, so only hints: an artifact of a
+    relative never answers."""
+    from tftune.db.store import read_trials_of
 
-    alike = [folder.name for folder in _trials().iterdir() if folder.is_dir() and Target.parse(folder.name).chip.name == target.chip.name]
-    return [trial for name in sorted(alike) for trial in _committed(f"{name}/**/{op}-*.jsonl")]
+    folders = sorted(folder for folder in _trials().iterdir() if folder.is_dir())
+    alike = [folder.name for folder in folders if _arch(folder) == target.chip.arch]
+    paths = [path for name in alike for path in sorted(_trials().glob(f"{name}/**/{op}-*.jsonl*"))]
+    return read_trials_of(paths, lambda rows: {near for shape in shapes for near in nearest(shape, rows)})
+
+
+def nearest(shape: Shape, rows: Mapping[Shape, int]) -> Iterator[Shape]:
+    """Of these shapes, given how many rows each has, the nearest until they have `FORMER` rows."""
+    left = FORMER
+    for other in sorted(rows, key=lambda other: distance(shape, other)):
+        if left <= 0:
+            return
+        yield other
+        left -= rows[other]
+
+
+def _arch(folder: Path) -> str:
+    """The architecture of the machine whose rows a folder has; "" where nothing says it. Rows of a
+    GPU that is not in kernels/chips.py describe it."""
+    for learn in (False, True):
+        try:
+            if learn:
+                _committed(f"{folder.name}/**/*.jsonl*")
+            return Target.parse(folder.name).chip.arch
+        except ValueError:
+            continue
+    return ""
 
 
 def _committed(pattern: str) -> list[Trial]:

@@ -40,16 +40,19 @@ Shapes = Annotated[
 ]
 On = Annotated[Literal["node", "model", "replay"], typer.Option("--on", help="Real GPUs, the analytic model, or stored rows.")]
 Modes = Annotated[Literal["graph", "eager", "both"], typer.Option("--mode", help="Captured in a graph, eager, or both.")]
-EffortName = Annotated[Literal["quick", "default", "exhaustive", "scout"], typer.Option("--effort", help="Trials for each shape and mode.")]
+EffortName = Annotated[Literal["quick", "default", "thorough", "exhaustive", "scout"], typer.Option("--effort", help="Trials for each shape and mode.")]
 Budget = Annotated[
     str | None, typer.Option("--budget", metavar="DURATION", help="Stop after this wall-clock time, such as 90s, 10m or 2h.")
 ]
 Variants = Annotated[list[str] | None, typer.Option("--variant", metavar="VARIANT", help="Only this variant, and BSP; repeat for several.")]
-SamplerName = Annotated[Literal["lfbo", "tpe", "random", "exhaustive"], typer.Option("--sampler", help="How the next config is proposed.")]
+SamplerName = Annotated[
+    Literal["mixed", "lfbo", "gp", "tpe", "random", "exhaustive"],
+    typer.Option("--sampler", help="How the next config is proposed."),
+]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the sampler and of --inject.")]
 Pool = Annotated[
     int | None,
-    typer.Option("--pool", min=1, help="Consider this many configs of each variant, a fixed random part: all are compiled ahead."),
+    typer.Option("--pool", min=1, help="Consider only this many configs of each variant, and compile all of them before the first trial."),
 ]
 Portfolio = Annotated[
     bool, typer.Option("--portfolio", help="Measure the configs that cover what was searched, and each shape's best, on every shape.")

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from tftune.conditions import doubts
 from tftune.db.trial import Failure, Run, Trial
-from tftune.models.tree import Tree
-from tftune.tables import BENCH_WORDS, Line, cells, head, headline, lines, measurement, provenance, variants_of
+from tftune.models.artifact import Mode
+from tftune.models.layout import LayoutModel
+from tftune.tables import BENCH_WORDS, Line, assumptions, cells, head, headline, lines, measurement, provenance, variants_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,7 +26,7 @@ CAPTIONS = {
     "time": "Time of the best config of each variant. A filled mark is the fastest at its size.",
     "speedup": "BSP's time divided by the variant's, in the same rounds; bars are 95 % intervals. Above the grey line: faster than BSP.",
     "scaling": "The same problem on more and more ranks. Dashed: half the time with twice the ranks.",
-    "tree": "What the selector learned from these rows, read from left to right: each branch carries its condition, each leaf its config.",
+    "tree": "Which configs the selector chooses among for shapes that were not measured, read from left to right.",
     "failures": "Configs that gave no time, by kind and variant.",
 }
 STYLE = """
@@ -46,9 +47,9 @@ th { color: #6b7280; font-weight: 600 } th:first-child, td:first-child { text-al
 
 @dataclass(frozen=True)
 class Page:
-    """What one page is about: rows of one operation, target and bench, their runs, and the tree of each mode.
+    """What one page is about: rows of one operation, target and bench, their runs, and what each mode learned from them.
 
-    A tree that could not be trained is given as the sentence that says why.
+    Where nothing could be learned, the sentence that says why stands instead.
     """
 
     op: str
@@ -56,7 +57,12 @@ class Page:
     bench: str
     trials: Sequence[Trial]
     runs: Sequence[Run]
-    trees: Mapping[str, Tree | str]
+    learned: Mapping[str, Mode | str]
+
+    def trees(self, mode: str) -> list[LayoutModel]:
+        """The layouts of a mode that have a tree, those with most shapes first."""
+        found = self.learned[mode]
+        return [] if isinstance(found, str) else [model for model in found.layouts.values() if model.root is not None]
 
     @property
     def title(self) -> str:
@@ -95,7 +101,8 @@ def _figures(page: Page, found: Sequence[Line]) -> dict[str, bytes]:
         drawn = {"time": figures.time_figure(found), "speedup": figures.speedup_figure(found)}
         if scaling := figures.scaling_figure(found):
             drawn["scaling"] = scaling
-        drawn |= {f"tree_{mode}": figures.tree_figure(tree) for mode, tree in page.trees.items() if not isinstance(tree, str)}
+        for mode in page.learned:
+            drawn |= {f"tree_{mode}_{number}": figures.tree_figure(model) for number, model in enumerate(page.trees(mode))}
         if failures := figures.failure_figure(page.trials):
             drawn["failures"] = failures
         return {name: _png(figure, page.title, name) for name, figure in drawn.items()}
@@ -112,15 +119,17 @@ def _png(figure: Figure, title: str, name: str) -> bytes:
 
 def _html(page: Page, found: Sequence[Line], images: Mapping[str, bytes]) -> str:
     word = BENCH_WORDS[page.bench]
+    sentences = (*headline(found), *assumptions(page.bench, page.target))
+    lead = [f"<p>{escape(sentence)}</p>" for sentence in sentences]
     parts = [
         f"<h1>{escape(page.op)} on {escape(page.target)} <span class='word {word}'>{word}</span></h1>",
         f"<p class='quiet'>{escape(page.date)} &middot; {escape(provenance(page.runs))}</p>",
-        "<div class='lead'>" + "".join(f"<p>{escape(sentence)}</p>" for sentence in headline(found)) + "</div>",
+        f"<div class='lead'>{''.join(lead)}</div>",
         _section("Time", _figure("time", images)),
         _section("Speed-up over BSP", _figure("speedup", images)),
         *([_section("Strong scaling", _figure("scaling", images))] if "scaling" in images else []),
         _section("Results", _table(found) + _doubts(page, found)),
-        *(_section(f"Tree, {mode}", _tree(mode, tree, images)) for mode, tree in page.trees.items()),
+        *(_section(f"Tree, {mode}", _trees(page, mode, images)) for mode in page.learned),
         _section("Failures", _failures(page, images)),
     ]
     head = f"<meta charset='utf-8'><title>{escape(page.title)}</title><style>{STYLE}</style>"
@@ -137,8 +146,14 @@ def _figure(name: str, images: Mapping[str, bytes]) -> str:
     return f"<figure><img alt='{escape(caption)}' src='data:image/png;base64,{data}'><figcaption>{escape(caption)}</figcaption></figure>"
 
 
-def _tree(mode: str, tree: Tree | str, images: Mapping[str, bytes]) -> str:
-    return f"<p class='quiet'>{escape(tree)}</p>" if isinstance(tree, str) else _figure(f"tree_{mode}", images)
+def _trees(page: Page, mode: str, images: Mapping[str, bytes]) -> str:
+    """The tree of each layout of a mode that has one, or why there is none."""
+    found, models = page.learned[mode], page.trees(mode)
+    if not models:
+        sentence = found if isinstance(found, str) else "Too few shapes for a tree: measured shapes, and sizes between them, have answers."
+        return f"<p class='quiet'>{escape(sentence)}</p>"
+    drawn = [f"<p class='quiet'>{escape(model.title)}</p>{_figure(f'tree_{mode}_{number}', images)}" for number, model in enumerate(models)]
+    return "".join(drawn)
 
 
 def _failures(page: Page, images: Mapping[str, bytes]) -> str:

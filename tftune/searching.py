@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 def find(
     op: str, shapes: Sequence[Shape], modes: Sequence[str], bench: Bench, store: Store, progress: Any, options: Mapping[str, Any]
 ) -> list[Line]:
-    """The tuner's search, given the analytic model and, for a scout, the committed rows of the target's chip for its first proposals."""
-    from tftune.machine import former_rows
-    from tftune.models.timeline import predict
-    from tftune.tuner.search import EFFORTS, search
+    """The tuner's search, given the analytic model, where the chip has one, committed rows and the shipped artifact for its first
+    proposals."""
+    from tftune.console import note
+    from tftune.seeds import knowledge
+    from tftune.tuner.search import search
 
-    former = () if EFFORTS[options["effort"]].sampled else former_rows(op, bench.target)
-    return _lines(search(op, shapes, modes, bench, store, progress=progress, predict=predict, former=former, **options))
+    off = bench.target.chip.why_no_model(max(getattr(shape, "world", 1) for shape in shapes))
+    if off:
+        note(f"without the model's proposals: {off}")
+    known = knowledge(op, bench.target, shapes, store, with_model=not off)
+    return _lines(search(op, shapes, modes, bench, store, progress=progress, knowledge=known, **options))
 
 
 def fill(
@@ -33,7 +37,7 @@ def fill(
 ) -> tuple[list[Line], int]:
     """The tuner's matrix of a portfolio that the models choose; says what became of its pairs, and how many are still missing."""
     from tftune.console import note
-    from tftune.models.dataset import cover
+    from tftune.models.portfolio import cover
     from tftune.tuner import portfolio
 
     def pick(trials: Sequence[Trial], mode: str) -> tuple[Config, ...]:
@@ -46,7 +50,7 @@ def fill(
 
 
 def _lines(found: Sequence[Best]) -> list[Line]:
-    lines = [Line(b.shape, b.mode, b.winner, b.bsp, b.by_variant, b.evaluations, b.feasible, len(b.tied)) for b in found]
+    lines = [Line(b.shape, b.mode, b.winner, b.bsp, b.by_variant, b.evaluations, b.feasible, len(b.tied), b.off_by) for b in found]
     return sorted(lines, key=lambda line: MODES.index(line.mode))
 
 

@@ -10,11 +10,26 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from tftune.db.trial import MODES, Measurement, Run, Trial
+from tftune.db.trial import EVIDENCE, MODES, Measurement, Run, Trial
 from tftune.kernels.shape import Shape
+from tftune.models.artifact import Lent
+from tftune.models.layout import layout_text
 
 BENCH_WORDS = {"node": "measured", "model": "modelled", "replay": "replayed", "drill": "measured in a drill"}
 """How a time of each bench is called wherever it is shown. A predicted time never passes for a measured one."""
+
+
+def assumptions(bench: str, target: str) -> list[str]:
+    """The sentence that goes with modelled times: how many constants of the chip are assumed.
+    Nothing with any other times."""
+    if bench != "model":
+        return []
+    from tftune.db.target import Target
+
+    chip = Target.parse(target).chip
+    if chip.missing(2):
+        return [f"modelled with a calibration of {target}, whose file says what it assumes"]
+    return [f"modelled: {chip.assumptions} (kernels/chips.py)"]
 
 
 def measurement(trial: Trial) -> Measurement:
@@ -53,6 +68,8 @@ class Line:
     """Possible configs; None where nobody counted."""
     tied: int = 1
     """Configs that the measurement cannot tell from the winner, and the winner."""
+    off_by: float | None = None
+    """The winner's time over the least that a config considered may take, at 95 %; None where nothing is known of it."""
 
     def median_us(self, variant: str) -> float:
         return measurement(self.by_variant[variant]).median_us
@@ -80,15 +97,16 @@ class Line:
             "shape": str(self.shape), "mode": self.mode, "bench": self.winner.bench, "times": BENCH_WORDS[self.winner.bench],
             "target": self.winner.target, "winner": self.winner.config.to_dict(), "us": times, "speedup": ratio[0],
             "speedup_interval": list(ratio[1:]), "evaluations": self.evaluations, "feasible": self.feasible, "tied": self.tied,
+            "off_by_at_most": self.off_by,
         }  # fmt: skip
 
 
 def lines(trials: Iterable[Trial]) -> list[Line]:
     """One line for each shape and mode that has a measurement, in order of the shapes; all trials of one target and bench.
 
-    Rows of older kernels are left out, as they are for training.
+    Rows of older kernels and of `tftune.warm_up` are left out, as they are for training.
     """
-    trials = list(trials)
+    trials = [trial for trial in trials if trial.stage in EVIDENCE]
     newest = {trial.config.variant: trial.kernel_hash for trial in sorted(trials, key=lambda trial: trial.created)}
     groups: dict[tuple[Shape, str], list[Trial]] = {}
     for trial in (trial for trial in trials if trial.kernel_hash == newest[trial.config.variant]):
@@ -129,7 +147,7 @@ def variants_of(lines: Iterable[Line]) -> list[str]:
 
 def head(variants: Sequence[str]) -> list[str]:
     """Column names of the result table."""
-    return ["shape", "mode", "times", *(f"{label(variant)} us" for variant in variants), "winner", "over BSP", "evaluations"]
+    return ["shape", "mode", "times", *(f"{label(variant)} us" for variant in variants), "winner", "over BSP", "evaluations", "off by"]
 
 
 def label(variant: str) -> str:
@@ -142,7 +160,25 @@ def cells(line: Line, variants: Sequence[str]) -> list[str]:
     tried = f"{line.evaluations:,}" + (f" of {line.feasible:,}" if line.feasible else "")
     winner = label(line.winner.config.variant)
     winner += " (ties with BSP)" if line.ties_with_bsp else f" (tie of {line.tied})" if line.tied > 1 else ""
-    return [str(line.shape), line.mode, BENCH_WORDS[line.winner.bench], *times, winner, ratio_text(line.ratio), tried]
+    return [
+        str(line.shape),
+        line.mode,
+        BENCH_WORDS[line.winner.bench],
+        *times,
+        winner,
+        ratio_text(line.ratio),
+        tried,
+        off_by_text(line.off_by),
+    ]
+
+
+def off_by_text(off_by: float | None) -> str:
+    """How much longer the winner may take than the best config considered, at 95 %.
+
+    >>> off_by_text(1.034), off_by_text(1.0), off_by_text(None)
+    ('3.4 %', '0 %', '-')
+    """
+    return "-" if off_by is None else f"{100 * (off_by - 1):.2g} %"
 
 
 def ratio_text(ratio: tuple[float, float, float] | None) -> str:
@@ -205,3 +241,11 @@ def throughput(trials: Iterable[Trial], compile_s: float, whole_s: float) -> str
     count = len({(trial.shape, trial.config) for trial in trials if isinstance(trial.outcome, Measurement)})
     rest_s = max(whole_s - compile_s, 1e-3)
     return f"{count:,} configs checked and timed: {count / whole_s:.2f} a second, {count / rest_s:.2f} without waiting for the compiler"
+
+
+def lent_text(op: str, lent: Lent) -> str:
+    """Which layout's rows answer for another one, in words."""
+    return (
+        f"{layout_text(op, lent.layout)} is answered by {layout_text(op, lent.of)}: the same code, and {lent.pairs} pairs measured in both "
+        f"agree within {lent.error:.1%}"
+    )

@@ -34,7 +34,8 @@ def steps(op: str, target: Target, shapes: str, budget_s: float, db: Path) -> It
     """The commands for a target, calibration left out where its file is there."""
     chip, artifact = default_path(target), Path(f"{op}__{target.name}.json")
     search = ("search", op, "--shapes", shapes, "--db", str(db), "--chip", str(chip))
-    yield Step("what works here", ("doctor",), "it names what is missing; docs/mi300x.md says how to install it")
+    missing = "it names what is missing; docs/mi300x.md and docs/machines.md say what to do"
+    yield Step("what works here", ("doctor",), missing)
     if not chip.exists():
         yield Step("the machine's constants, under two minutes", ("calibrate", "--out", str(chip)),
                    "no world of ranks started: see that no process holds a GPU, and that Iris is installed")  # fmt: skip

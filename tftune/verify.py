@@ -1,36 +1,39 @@
-"""Do an artifact's times hold here and now? A few of its leaves are measured again; where they hold, the artifact says with which build."""
+"""Do an artifact's times hold here and now? A few of its answers are measured again; where they hold, the artifact says with which build."""
 
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product, zip_longest
+from itertools import zip_longest
 from typing import Any
 
 from tftune.db.trial import Failure, Measurement, Outcome
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.source import kernel_hash
-from tftune.models.plain import compiled
-from tftune.models.selector import Artifact
-from tftune.models.tree import Leaf, Tree
+from tftune.kernels.space import Config
+from tftune.models.artifact import Artifact
+from tftune.models.layout import Known, LayoutModel
 from tftune.models.validity import stamp
 from tftune.tables import ratio_text
 from tftune.tuner.benches import Bench
 
 BUDGET_S = 45.0
-"""No leaf is begun after this long, so that all of it takes less than a minute."""
+"""No sample is begun after this long, so that all of it takes less than a minute."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A fused leaf, and a shape in the middle of those it answers for."""
+    """A measured shape that a fused config answers."""
 
     mode: str
     shape: Shape
-    leaf: Leaf
+    config: Config
+    bsp: Config
+    """BSP's fastest form there."""
+    speedup_low: float
+    """The lower bound of the speed-up over it."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Check:
 
     @property
     def holds(self) -> bool:
-        """Whether the leaf's config still is no slower than BSP."""
+        """Whether the config still is no slower than BSP."""
         return isinstance(self.outcome, Measurement) and (self.outcome.speedup or 0.0) >= 1
 
     @property
@@ -50,7 +53,7 @@ class Check:
         """What changed since the artifact was made, in words."""
         if isinstance(self.outcome, Failure):
             return f"failed ({self.outcome.kind}): {self.outcome.text}"
-        promised, (_, high) = self.sample.leaf.speedup_low or 1.0, self.outcome.speedup_interval or (0.0, 0.0)
+        promised, (_, high) = self.sample.speedup_low, self.outcome.speedup_interval or (0.0, 0.0)
         if not self.holds:
             return "slower than BSP"
         return f"slower than the {promised:.2f} it was trained on" if high < promised else "holds"
@@ -59,14 +62,14 @@ class Check:
         """The cells of a table."""
         sample, found = self.sample, self.outcome
         ratio = (found.speedup or 0.0, *found.speedup_interval) if isinstance(found, Measurement) and found.speedup_interval else None
-        promised = f"{sample.leaf.speedup_low or 1.0:.2f}x"
-        return [str(sample.shape), sample.mode, sample.leaf.config.variant, promised, ratio_text(ratio), self.verdict]
+        promised = f"{sample.speedup_low:.2f}x"
+        return [str(sample.shape), sample.mode, sample.config.variant, promised, ratio_text(ratio), self.verdict]
 
     def to_dict(self) -> dict[str, Any]:
         found = self.outcome
         return {
-            "shape": str(self.sample.shape), "mode": self.sample.mode, "config": self.sample.leaf.config.to_dict(), "holds": self.holds,
-            "promised": self.sample.leaf.speedup_low, "speedup": found.speedup if isinstance(found, Measurement) else None,
+            "shape": str(self.sample.shape), "mode": self.sample.mode, "config": self.sample.config.to_dict(), "holds": self.holds,
+            "promised": self.sample.speedup_low, "speedup": found.speedup if isinstance(found, Measurement) else None,
             "verdict": self.verdict,
         }  # fmt: skip
 
@@ -74,53 +77,55 @@ class Check:
 HEAD = ["shape", "mode", "variant", "at least", "over BSP now", "verdict"]
 
 
-def grid(tree: Tree) -> Iterator[Shape]:
-    """The shapes of all values that were measured of each field; those that are no shapes are left out."""
-    names, values = [name for name, _ in tree.measured], [seen for _, seen in tree.measured]
-    for chosen in product(*values):
-        try:
-            yield operation(tree.op).shape.from_dict(dict(zip(names, chosen, strict=True)))
-        except ValueError:  # M that the ranks cannot share, say
-            continue
+def measured_shapes(artifact: Artifact, mode: str) -> Iterator[Shape]:
+    """The shapes whose times the artifact has in one mode."""
+    for model in artifact.modes[mode].layouts.values() if mode in artifact.modes else ():
+        for known in model.known:
+            yield _shape(model, known)
+
+
+def _shape(model: LayoutModel, known: Known) -> Shape:
+    shape = operation(model.op).shape
+    sizes = dict(zip(shape.coordinates(), known.sizes, strict=True))
+    return shape.from_dict(dict(zip(shape.LAYOUT, model.layout, strict=True)) | sizes)
 
 
 def samples(artifact: Artifact, count: int) -> list[Sample]:
-    """So many fused leaves, by turns from each mode and spread over its tree; leaves of a kernel that has changed are left out.
+    """So many measured shapes that a fused config answers, by turns from each mode and layout and spread over its sizes; those of a
+    kernel that has changed are left out.
 
-    Raises ValueError where none is left: then there is nothing that measuring a few leaves could show.
+    Raises ValueError where none is left: then there is nothing that measuring a few could show.
     """
-    found = [list(_samples(artifact, tree)) for tree in artifact.trees.values()]
+    found = [list(_samples(model)) for model in artifact.models()]
     spread = [part[:: max(1, len(part) * len(found) // count)] for part in found]
     turns = [sample for turn in zip_longest(*spread) for sample in turn if sample is not None]
     if not turns:
         raise ValueError(
-            f"no fused leaf of the artifact for {artifact.op} on {artifact.target} is of the kernels installed here; "
+            f"no fused answer of the artifact for {artifact.op} on {artifact.target} is of the kernels installed here; "
             f"run `tftune search {artifact.op}` and `tftune export {artifact.op}`"
         )
     return turns[:count]
 
 
-def _samples(artifact: Artifact, tree: Tree) -> Iterator[Sample]:
-    find, space, shapes = compiled(tree), operation(artifact.op).space, defaultdict[int | None, list[Shape]](list)
-    for shape in grid(tree):
-        shapes[find(shape)].append(shape)
-    for number, leaf in enumerate(tree.answers()):
-        if leaf.abstains or kernel_hash(artifact.op, leaf.config.variant) != leaf.kernel_hash:
+def _samples(model: LayoutModel) -> Iterator[Sample]:
+    for known in model.known:
+        config, kernel = model.configs[known.best], model.kernels[known.best]
+        if known.interval is None or kernel_hash(model.op, config.variant) != kernel:
             continue
-        if fit := [shape for shape in shapes[number] if space.why_invalid(shape, leaf.config, artifact.target.chip) is None]:
-            yield Sample(tree.mode, fit[len(fit) // 2], leaf)
+        bsp = min((us, number) for number, us in known.times_us if model.configs[number].variant == "bsp")[1]
+        yield Sample(model.mode, _shape(model, known), config, model.configs[bsp], known.interval[0])
 
 
 def check(picked: Sequence[Sample], bench: Bench, clock: Callable[[], float] = time.monotonic) -> list[Check]:
-    """Measure each sample beside the leaf's BSP form, as long as the budget lasts."""
+    """Measure each sample beside BSP's fastest form, as long as the budget lasts."""
     until, checks = clock() + BUDGET_S, []
     for sample in picked:
-        bench.ahead(sample.shape, [sample.leaf.config])
+        bench.ahead(sample.shape, [sample.config])
     for sample in picked:
         if clock() < until:
-            bsp = bench.measure(sample.shape, sample.leaf.bsp, sample.mode, None)
+            bsp = bench.measure(sample.shape, sample.bsp, sample.mode, None)
             failed = isinstance(bsp, Failure)
-            outcome = bsp if failed else bench.measure(sample.shape, sample.leaf.config, sample.mode, sample.leaf.bsp)
+            outcome = bsp if failed else bench.measure(sample.shape, sample.config, sample.mode, sample.bsp)
             checks.append(Check(sample, outcome))
     return checks
 

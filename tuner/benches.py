@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Protocol
 
 from tftune.db.target import Target
-from tftune.db.trial import Failure, Measurement, Outcome, Trial
+from tftune.db.trial import EVIDENCE, Failure, Measurement, Outcome, Trial
 from tftune.kernels.chips import Chip
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
@@ -57,6 +57,10 @@ class Bench(Protocol):
         """These will likely be measured: compile them meanwhile, where there is something to compile."""
         ...
 
+    def ready(self, shape: Shape, config: Config) -> bool:
+        """Whether it can be measured without waiting for a compiler."""
+        ...
+
     def settle(self, timeout_s: float) -> None:
         """Wait until what was announced is compiled, so that compilers do not disturb the clock; not longer than so many seconds."""
         ...
@@ -87,6 +91,10 @@ class _Recorded:
     """What benches share on which nothing runs."""
 
     compare: Compare | None = None
+
+    def ready(self, shape: Shape, config: Config) -> bool:
+        """There is nothing to compile."""
+        return True
 
     def conditions(self) -> dict[str, Any]:
         return {}
@@ -135,7 +143,7 @@ class ReplayBench(_Recorded):
 
     def __init__(self, target: Target, trials: Iterable[Trial]) -> None:
         self.target = target
-        trials = tuple(trials)
+        trials = tuple(trial for trial in trials if trial.stage in EVIDENCE)
         self._rows = {(trial.shape, trial.config, trial.mode, stage): trial for trial in trials for stage in ("", trial.stage)}
         self._known: dict[tuple[Shape, str], set[Config]] = defaultdict(set)
         for trial in trials:

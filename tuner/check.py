@@ -39,7 +39,7 @@ class References:
         outputs = [self.results[seed].new_full(self.results[seed].shape, math.nan, dtype=self.inputs[seed][0].dtype) for seed in ORDER]
         for call, (seed, output) in enumerate(zip(ORDER, outputs, strict=True)):
             if call // 2 % workspace.world == workspace.rank:  # late twice in a row: while it catches up, nobody else is held back
-                _delay(workspace)
+                delay(workspace)
             plan(*self.inputs[seed], output)
         return max(relative_error(output, self.results[seed]) for seed, output in zip(ORDER, outputs, strict=True))
 
@@ -56,7 +56,7 @@ def relative_error(output: torch.Tensor, reference: torch.Tensor) -> float:
     return error if math.isfinite(error) else math.inf
 
 
-def _delay(workspace: Workspace) -> None:
+def delay(workspace: Workspace) -> None:
     import torch
 
     if workspace.device.type == "cuda":

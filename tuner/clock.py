@@ -5,10 +5,12 @@ A sample is the time of one call in microseconds. The supervisor takes the slowe
 
 from __future__ import annotations
 
+import math
 import mmap
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,6 +31,10 @@ def copies(bytes_per_call: int, cache_bytes: int) -> int:
     5
     """
     return min(512, 2 + 3 * cache_bytes // max(bytes_per_call, 1)) if bytes_per_call < 3 * cache_bytes else 2
+
+
+LEAD_US, SHORT_US = 10_000.0, 1_000.0
+"""How long a graph runs untimed before it is timed, and from which length of a replay on."""
 
 
 class HostBarrier:
@@ -62,28 +68,63 @@ class GraphCall:
         self._graph.replay()
 
 
-def graph_rounds(graphs: Sequence[GraphCall], rounds: int, start_together: Callable[[], None]) -> list[list[float]]:
+def turns(count: int, number: int) -> list[int]:
+    """The order in which so many calls take their turn in the round of that number: another one each round, the same on all ranks.
+
+    A chip that reaches its power limit runs slower after a call that draws much and faster after one that draws little. With a fixed
+    order one config always followed the same neighbour: BSP at M = 8192 on 2x H200 took 1714 us behind a slow config and 2100 us behind
+    a fast one (2026-11-22).
+
+    >>> turns(3, 0), turns(3, 1) != turns(3, 0) or turns(3, 2) != turns(3, 0)
+    ([0, 1, 2], True)
+    """
+    order = list(range(count))
+    if number:
+        Random(number).shuffle(order)
+    return order
+
+
+Agree = Callable[[list[float]], list[float]]
+"""From this rank's numbers to the largest of all ranks, the same on every rank."""
+
+
+def graph_rounds(graphs: Sequence[GraphCall], rounds: int, start_together: Callable[[], None], agree: Agree) -> list[list[float]]:
     """Microseconds per call of each graph in each round; the graphs take turns. `start_together` queues a barrier of all ranks.
 
-    Before each timed replay the graph runs once untimed, since the first collective of a library after many other kernels takes some
-    40 us longer: on 4x H200 BSP of flash_decode, first of 33 configs in turn, took 68 us a call instead of 54, and a baseline should not
-    be charged for its neighbours. Caches stay cold: the rotation goes by between two uses of the same operands.
+    Before each timed replay the graph runs untimed: once, since the first collective of a library after many other kernels takes some
+    40 us longer (on 4x H200 BSP of flash_decode, first of 33 configs in turn, took 68 us a call instead of 54, and a baseline should not
+    be charged for its neighbours); and as often as LEAD_US takes, so that clocks are what the graph's own power draw makes them. `agree` keeps ranks in step. Caches
+    stay cold: the rotation goes by between two uses of the same operands.
     """
     import torch
 
     events: list[list[tuple[torch.cuda.Event, torch.cuda.Event]]] = [[] for _ in graphs]
-    for _ in range(rounds + 1):
-        for graph, pairs in zip(graphs, events, strict=True):
+    leads = [1] * len(graphs)
+    for number in range(rounds + 1):
+        for place in turns(len(graphs), number):
+            graph = graphs[place]
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             torch.cuda._sleep(SLEEP_CYCLES)
-            graph.replay()
+            for _ in range(leads[place]):
+                graph.replay()
             start_together()
             start.record()
             graph.replay()
             end.record()
-            pairs.append((start, end))
+            events[place].append((start, end))
         torch.cuda.synchronize()
+        if number == 0:  # the round that warms up says how long a replay takes
+            leads = [lead(us) for us in agree([1e3 * pairs[0][0].elapsed_time(pairs[0][1]) for pairs in events])]
     return [[1e3 * start.elapsed_time(end) / graph.calls for start, end in pairs[1:]] for graph, pairs in zip(graphs, events, strict=True)]
+
+
+def lead(replay_us: float) -> int:
+    """Untimed replays before a timed one. Replays that draw little power, being short, need one only.
+
+    >>> lead(300.0), lead(1500.0), lead(20_000.0)
+    (1, 7, 1)
+    """
+    return max(1, math.ceil(LEAD_US / replay_us)) if replay_us >= SHORT_US else 1
 
 
 def eager_rounds(calls: Sequence[Call], operands: Operands, rounds: int, barrier: HostBarrier) -> list[list[float]]:

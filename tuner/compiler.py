@@ -10,6 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from tftune.db.trial import Failure
+from tftune.kernels.architecture import HIP
 from tftune.kernels.chips import Chip
 from tftune.kernels.compile import gpu_target
 from tftune.kernels.registry import operation
@@ -27,6 +28,7 @@ class CompilePool:
         self._workers = workers or max(1, (os.cpu_count() or 2) * 3 // 4)
         self._pool: Helpers | None = None
         self._jobs: dict[Any, Future[None]] = {}
+        self._known: dict[tuple[Shape, Config], list[Any]] = {}
         self._started: dict[Any, float] = {}
         """When a compiler took a job, as far as somebody looked."""
         self._hung: set[Any] = set()
@@ -48,6 +50,10 @@ class CompilePool:
                     if self._pool is None:
                         self._pool = Helpers(self._workers)
                     self._jobs[key] = self._pool.submit(compile_one, shape, config, self._chip, number)
+
+    def ready(self, shape: Shape, config: Config) -> bool:
+        """Whether each of this config's kernels is compiled, or is known to fail."""
+        return all(key in self._hung or (key in self._jobs and self._jobs[key].done()) for key in self._keys(shape, config))
 
     def settle(self, timeout_s: float) -> None:
         """Wait until the queue is empty, or as long; what failed is told where it is asked for."""
@@ -93,8 +99,12 @@ class CompilePool:
         return next((key for key in taken if now - self._started.setdefault(key, now) > self._deadline_s), None)
 
     def _keys(self, shape: Shape, config: Config) -> list[Any]:
-        """What decides each binary of a config; none for library calls."""
-        return [source.key for source in operation(shape.op).module("host").kernel_sources(shape, config, self._chip)]
+        """What decides each binary of a config; none for library calls. Worked out once: a search asks for the same configs after each
+        trial."""
+        if (shape, config) not in self._known:
+            sources = operation(shape.op).module("host").kernel_sources(shape, config, self._chip)
+            self._known[shape, config] = [source.key for source in sources]
+        return self._known[shape, config]
 
     def close(self) -> None:
         """End the processes, one that hangs in a compiler included."""
@@ -118,7 +128,7 @@ def compile_one(shape: Shape, config: Config, chip: Chip, number: int = 0) -> No
     shared = compiled.metadata.shared
     if shared > chip.shared_bytes:
         raise ResourcesError(f"it needs {shared} bytes of shared memory and {chip.name} has {chip.shared_bytes}")
-    if chip.arch.startswith("gfx") and (
-        sentence := resources(compiled.asm["amdgcn"], shared, config.variant).why_refused(chip.shared_bytes)
-    ):
-        raise ResourcesError(sentence)
+    if chip.can.backend == HIP:
+        needs = resources(compiled.asm["amdgcn"], shared, config.variant)
+        if sentence := needs.why_refused(chip.shared_bytes):
+            raise ResourcesError(sentence)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from hashlib import sha256
-from itertools import islice
 
 import numpy as np
 
 from tftune.kernels.chips import Chip
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config, Space
+from tftune.tuner.pools import pool as pool_of
 
-DRAWS = 400
-"""Draws for each config of a pool, before its variant's configs are listed: a decoding shape allows one draw in 300."""
+LACKING = -1.0
+"""Stands in the matrix for a knob that a variant does not have."""
+DOUBLINGS = 4
+"""A knob whose values span so many times or more is seen by its logarithm."""
 
 
 class Feasible:
@@ -28,6 +29,15 @@ class Feasible:
         self.space, self.configs = space, tuple(configs)
         self.index = {config: number for number, config in enumerate(self.configs)}
 
+    def grow(self, configs: Iterable[Config]) -> int:
+        """Take in those of these configs that are new, which must be possible; they get the next numbers. Returns how many there are."""
+        new = [config for config in dict.fromkeys(configs) if config not in self.index]
+        self.index |= {config: len(self) + number for number, config in enumerate(new)}
+        self.configs += tuple(new)
+        for name in ("matrix", "divisors", "units"):
+            self.__dict__.pop(name, None)
+        return len(new)
+
     @classmethod
     def of(
         cls,
@@ -40,12 +50,12 @@ class Feasible:
     ) -> Feasible:
         """Every possible config of one shape on one chip.
 
-        `pool` keeps that many configs of each variant, a fixed random part that shapes share, so that kernels compiled for one serve
-        the others; and the configs of `always`, which must be possible.
+        `pool` keeps that many configs of each variant (see `pools`), which shapes share, so that kernels compiled for one serve the
+        others; and the configs of `always`, which must be possible.
         """
         if pool is None:
             return cls(space, space.configs(shape, chip, variants))
-        parts = [_part(space, shape, chip, variant, pool) for variant in variants or space.variants]
+        parts = [pool_of(space, shape, chip, variant, pool) for variant in variants or space.variants]
         return cls(space, dict.fromkeys([*(config for part in parts for config in part), *always]))
 
     def __len__(self) -> int:
@@ -57,6 +67,22 @@ class Feasible:
     @cached_property
     def matrix(self) -> np.ndarray:
         return self._encoded(self.configs)
+
+    @cached_property
+    def divisors(self) -> np.ndarray:
+        """float32 [configs, columns]: for each knob with a value that is no power of two, the logarithm of the largest power of two that
+        divides its value."""
+        found = [_divisor(values) for values in self.matrix.T[len(self.space.variants) :]]
+        columns = [column for column in found if column is not None]
+        return np.column_stack(columns) if columns else np.empty((len(self), 0), dtype=np.float32)
+
+    @cached_property
+    def units(self) -> np.ndarray:
+        """float64 [configs, columns] between 0 and 1: every column of the matrix that differs among these configs, wide ones by their
+        logarithm; a knob that a variant lacks is in the middle."""
+        found = [_unit(values) for values in self.matrix.T.astype(np.float64)]
+        columns = [column for column in found if column is not None]
+        return np.column_stack(columns) if columns else np.zeros((len(self), 1))
 
     def _encoded(self, configs: Sequence[Config]) -> np.ndarray:
         choices = [choice for variant in self.space.variants for choice in self.space.choices(variant)]
@@ -77,11 +103,20 @@ class Feasible:
         return fewest
 
 
-def _part(space: Space, shape: Shape, chip: Chip, variant: str, pool: int) -> list[Config]:
-    """At most `pool` possible configs of a variant. Drawn, since listing hundreds of thousands takes seconds for each shape; listed
-    where so few of the draws are possible that there cannot be many."""
-    found = list(islice(space.drawn(shape, chip, variant, DRAWS * pool), pool))
-    if len(found) < pool:
-        rest = set(space.configs(shape, chip, (variant,))) - set(found)
-        found += sorted(rest, key=lambda config: sha256(str(config.knobs).encode()).digest())[: pool - len(found)]
-    return found
+def _divisor(values: np.ndarray) -> np.ndarray | None:
+    whole = np.maximum(values.astype(np.int64), 1)
+    powers = whole & -whole
+    return None if (powers == whole).all() else np.log2(powers).astype(np.float32)
+
+
+def _unit(values: np.ndarray) -> np.ndarray | None:
+    lacking = values == LACKING
+    if lacking.all():
+        return None
+    there = values[~lacking]
+    if there.max() >= DOUBLINGS * max(there.min(), 1.0):
+        values, there = np.log2(np.maximum(values, 0.0) + 1), np.log2(there + 1)
+    if there.max() == there.min() and not lacking.any():
+        return None
+    scaled = (values - there.min()) / max(there.max() - there.min(), 1.0)
+    return np.where(lacking, 0.5, scaled)

@@ -34,6 +34,8 @@ class Best:
     """Configs that there are."""
     tied: tuple[Config, ...]
     """The winner, and the configs that noise, or 1 %, does not tell from it: see `tied`."""
+    off_by: float | None = None
+    """The winner's time over the least that a config considered may take, at 95 % (see `bound`); None where nothing is known of it."""
 
 
 def portfolio(rows: Rows, places: Sequence[Place], limit: int) -> dict[str, tuple[Config, ...]]:

@@ -1,4 +1,4 @@
-"""A full matrix: the same few configs measured on every shape, so that what each loses is known everywhere and nothing is guessed.
+"""A matrix: few configs measured on every shape of a layout, so that formulas of their times can be learned.
 
 Which configs, the caller says: `Pick` is handed over by the command line, since what covers the shapes is for `models` to know.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import TypeVar
@@ -19,9 +19,14 @@ from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.tuner.benches import Bench
 from tftune.tuner.finals import TIE, Best, best_of
-from tftune.tuner.rows import BSP, Place, Rows
-from tftune.tuner.search import COMPILE_S, Progress
+from tftune.tuner.rows import BSP, Place, Rows, strongest
+from tftune.tuner.search import Progress
+from tftune.tuner.stage import COMPILE_S
 
+FEW = 4
+"""With fewer searches at sizes alike, those of the whole layout choose."""
+HOPELESS = 1.5
+"""Times over the fastest: a variant that took longer in every search nearby is not measured."""
 T = TypeVar("T")
 Pick = Callable[[Sequence[Trial], str], Sequence[Config]]
 """Rows of the search stage and a mode to the configs that cover their shapes."""
@@ -31,7 +36,8 @@ Pick = Callable[[Sequence[Trial], str], Sequence[Config]]
 class Matrix:
     """What is known of every shape and mode once the portfolio was measured."""
 
-    portfolio: tuple[Config, ...]
+    configs: tuple[Config, ...]
+    """All that were wanted at some place."""
     pairs: int
     """A shape, a mode and a config that is possible there."""
     invalid: Mapping[str, int]
@@ -45,7 +51,7 @@ class Matrix:
     def sentences(self) -> list[str]:
         """What became of the pairs."""
         known = self.pairs - len(self.failed) - len(self.missing)
-        found = [f"{len(self.portfolio)} configs on every shape: {known:,} pairs measured, {len(self.failed):,} failed"]
+        found = [f"{len(self.configs)} configs: {known:,} pairs measured, {len(self.failed):,} failed"]
         found += [f"{count:,} pairs are impossible: {sentence}" for sentence, count in self.invalid.items()]
         found += [f"failed: {trial.config} at {trial.shape}, {trial.mode}: {trial.outcome.text}"
                   for trial in self.failed if isinstance(trial.outcome, Failure)]  # fmt: skip
@@ -64,21 +70,18 @@ def fill(
     budget_s: float | None = None,
     progress: Progress | None = None,
 ) -> Matrix:
-    """Measure the portfolio and each shape's own best on every shape, and the default configs on their own, in rounds that all configs of
-    a shape share.
+    """Measure the portfolio on every shape, and each shape's own best and default configs there, in rounds that all configs of a shape
+    share.
 
-    The portfolio is chosen from rows of the search stage alone, which this does not add to: the same command goes on with the same
-    pairs. What has a row of this stage, of the kernels as they are, is not measured again. Raises ValueError where a shape was never
-    searched.
+    What covers the shapes of a layout at sizes alike is chosen from all rows of the search stage there, which this does not add to: the
+    same command goes on with the same pairs. What has a row of this stage, of the kernels as they are, is not measured again. A shape that was never
+    searched stands beside the form of BSP that is the likeliest to be its fastest. Raises ValueError where a layout was never searched.
     """
     shapes, modes = tuple(dict.fromkeys(shapes)), tuple(dict.fromkeys(modes))
     until = time.monotonic() + (inf if budget_s is None else budget_s)
     rows = Rows(operation(op), bench, store, progress.advance if progress else None)
     places = [(shape, mode) for shape in shapes for mode in modes]
-    _refuse_unsearched(rows, places)
-    searched = [trial for place in places for trial in rows.searched(place).values()]
-    portfolio = _with_own(rows, places, dict.fromkeys(config for mode in modes for config in pick(searched, mode)))
-    wanted = _wanted(rows, places, portfolio)
+    wanted = _portfolios(rows, places, pick)
     if progress:
         progress.start(sum(len(_missing(rows, place, configs)) for place, configs in wanted.items()))
     try:
@@ -87,36 +90,66 @@ def fill(
     finally:
         if progress:
             progress.finish()
-    return _matrix(rows, wanted, tuple(portfolio))
+    return _matrix(rows, wanted)
 
 
-def _refuse_unsearched(rows: Rows, places: Sequence[Place]) -> None:
-    lacking = [place for place in places if rows.bsp(place) is None]
-    if lacking:
-        shape, mode = lacking[0]
-        raise ValueError(
-            f"{len(lacking)} of {len(places)} shapes and modes have no measured BSP of the kernels as they are, {shape} in mode {mode} "
-            f"for one, so that no portfolio can be chosen; run `tftune search {rows.op.name} --effort scout` with these shapes"
-        )
-
-
-def _with_own(rows: Rows, places: Sequence[Place], portfolio: Iterable[Config]) -> list[Config]:
-    """The portfolio, and the best config of each place that none of it ties with there."""
-    listed = list(portfolio)
+def _portfolios(rows: Rows, places: Sequence[Place], pick: Pick) -> dict[Place, list[Config]]:
+    """What to measure at each place."""
+    modes, chosen = tuple(dict.fromkeys(mode for _, mode in places)), dict[tuple[Place, ...], tuple[Config, ...]]()
+    found = {}
     for place in places:
-        ratios = {config: value for config, value in rows.ratios(place).items() if config.variant != BSP}
-        best = min(ratios, key=ratios.__getitem__, default=None)
-        if best is not None and all(ratios.get(config, inf) > TIE * ratios[best] for config in listed):
-            listed.append(best)
-    return listed
+        nearby = _searched_near(rows, place[0], modes)
+        if nearby not in chosen:
+            searched = [trial for near in nearby for trial in rows.searched(near).values()]
+            chosen[nearby] = tuple(dict.fromkeys(config for mode in dict.fromkeys(m for _, m in nearby) for config in pick(searched, mode)))
+        found[place] = _wanted(rows, place, chosen[nearby], _worth_it(rows, nearby))
+    return found
 
 
-def _wanted(rows: Rows, places: Sequence[Place], portfolio: Sequence[Config]) -> dict[Place, list[Config]]:
-    """For each place the baseline first, then the defaults, and the portfolio; impossible ones among them."""
-    space, chip = rows.op.space, rows.bench.target.chip
-    defaults = {shape: [space.complete(config) for config in space.defaults(shape, chip)] for shape, _ in places}
-    baselines = [(place, bsp.config) for place in places if (bsp := rows.bsp(place))]
-    return {place: list(dict.fromkeys([baseline, *defaults[place[0]], *portfolio])) for place, baseline in baselines}
+def _searched_near(rows: Rows, shape: Shape, modes: Sequence[str]) -> tuple[Place, ...]:
+    """The places of this layout that were searched at sizes like this one, in the sense of `_bounds`; all of the layout where there are
+    few. Raises ValueError where the layout was never searched."""
+    least, most = _bounds(getattr(shape, shape.SIZE))
+    alike = [place for mode in modes for place in rows.places(mode) if place[0].layout == shape.layout and rows.bsp(place)]
+    near = [place for place in alike if least <= getattr(place[0], shape.SIZE) <= most]
+    if not alike:
+        raise ValueError(
+            f"no shape of the layout of {shape} was searched in mode {' or '.join(modes)} with the kernels as they are, so that no "
+            f"portfolio can be chosen; run `tftune search {rows.op.name}` with some of these shapes"
+        )
+    return tuple(near if len(near) >= FEW else alike)
+
+
+def _bounds(size: int) -> tuple[float, float]:
+    """What is measured for a size is chosen from searches between these sizes: its window, and a doubling on either side. Windows are of
+    two doublings, so that shapes share their choice."""
+    window = 4.0 ** (max(size, 1).bit_length() // 2)
+    return window / 4, window * 4
+
+
+def _worth_it(rows: Rows, nearby: Sequence[Place]) -> set[str]:
+    """The variants that came within HOPELESS of the fastest in some search nearby, and BSP."""
+    found = {BSP}
+    for place in nearby:
+        ratios = rows.ratios(place)
+        least = min(ratios.values(), default=inf)
+        found |= {config.variant for config, ratio in ratios.items() if ratio <= HOPELESS * least}
+    return found
+
+
+def _wanted(rows: Rows, place: Place, portfolio: Sequence[Config], variants: Collection[str]) -> list[Config]:
+    """The baseline first, then the default configs of these variants, the portfolio, and the fastest that was searched here where none of
+    these ties with it; impossible ones among them."""
+    space, chip, (shape, _) = rows.op.space, rows.bench.target.chip, place
+    bsp = rows.bsp(place)
+    baseline = bsp.config if bsp else space.complete(space.fallbacks(shape, chip)[0])
+    defaults = (space.complete(config) for config in space.defaults(shape, chip) if config.variant in variants)
+    listed = dict.fromkeys([baseline, *defaults, *portfolio])
+    ratios = {config: value for config, value in rows.ratios(place).items() if config.variant != BSP}
+    best = min(ratios, key=ratios.__getitem__, default=None)
+    if best is not None and all(ratios.get(config, inf) > TIE * ratios[best] for config in listed):
+        listed[best] = None
+    return list(listed)
 
 
 def _missing(rows: Rows, place: Place, configs: Sequence[Config]) -> list[Config]:
@@ -162,7 +195,7 @@ def _measure_at(rows: Rows, place: Place, baseline: Config, configs: Sequence[Co
         rows.measure(place, config, None if config == baseline else baseline, "matrix")
 
 
-def _matrix(rows: Rows, wanted: Mapping[Place, Sequence[Config]], portfolio: tuple[Config, ...]) -> Matrix:
+def _matrix(rows: Rows, wanted: Mapping[Place, Sequence[Config]]) -> Matrix:
     chip, invalid = rows.bench.target.chip, dict[str, int]()
     pairs, failed, missing = 0, list[Trial](), list[tuple[Place, Config]]()
     for place, configs in wanted.items():
@@ -179,7 +212,8 @@ def _matrix(rows: Rows, wanted: Mapping[Place, Sequence[Config]], portfolio: tup
     best = [
         replace(best_of(rows, place, tried, bsp, sum(rows.can(place, config) for config in configs)), evaluations=len(tried))
         for place, configs in wanted.items()
-        if (bsp := rows.bsp(place))
-        and (tried := {config: rows.matrix(place)[config] for config in configs if config in rows.matrix(place)})
+        if (tried := {config: rows.matrix(place)[config] for config in configs if config in rows.matrix(place)})
+        and (bsp := strongest(trial for config, trial in tried.items() if config.variant == BSP))
     ]
-    return Matrix(portfolio, pairs, invalid, tuple(failed), tuple(missing), tuple(best))
+    everywhere = tuple(dict.fromkeys(config for configs in wanted.values() for config in configs))
+    return Matrix(everywhere, pairs, invalid, tuple(failed), tuple(missing), tuple(best))

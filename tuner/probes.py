@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from statistics import median
 from typing import Any
 
+from tftune.db import target as machine
 from tftune.kernels.compile import KernelSource
+from tftune.kernels.copy_engine import HostRuntime, Piece, Runtime
 from tftune.tuner import clock
 from tftune.tuner.worker import Rank
 
@@ -19,6 +21,7 @@ STEPS = 4096
 """Of a chain of loads, polls or signals: far longer than a launch."""
 STRIDE = 8352
 """Words of 8 bytes from one load of a chain to the next: 66 KB, so that none finds the line of another."""
+ENGINE_COPIES = 16
 FEW = 8
 """The same on emulated ranks, which interpret each."""
 
@@ -126,6 +129,40 @@ class Prober(Rank):
         launch = self._launcher(chase, types, {}, {"result_ptr": result, "steps": self._steps})
         lines = iter(range(ROUNDS + 1))
         return self._us(lambda: launch(1, base=base + 128 * next(lines))) / self._steps
+
+    def clock_mhz(self) -> float:
+        """The highest clock of the units, by torch or, where it is too old, by the driver's tool; 0
+        where neither tells. A round number on emulated ranks."""
+        import torch
+
+        if self.spec.emulated:
+            return 1000.0
+        properties = torch.cuda.get_device_properties(self.workspace.device)
+        if mhz := getattr(properties, "clock_rate", 0) / 1e3:
+            return float(mhz)
+        told = (gpu.get("max_sm_mhz") for gpu in machine.clocks().values())
+        return max((mhz or 0.0 for mhz in told), default=0.0)
+
+    def copied_by_engine(self, size: int) -> tuple[float, float]:
+        """Microseconds of one of ENGINE_COPIES copies of so many bytes to the next rank, one behind
+        the other in a stream; and of the host that queues one."""
+        import torch
+
+        workspace = self.workspace
+        runtime: Any = HostRuntime() if self.spec.emulated else Runtime(workspace.arch)
+        stream = None if self.spec.emulated else torch.cuda.current_stream()
+        piece = Piece(0, 0, run_bytes=min(size, workspace.generation_bytes))
+        source = torch.ones(piece.run_bytes, dtype=torch.uint8, device=workspace.device)
+        target = int(workspace.payload_bases[(self.rank + 1) % workspace.world])
+        host_us = []
+
+        def copy() -> None:
+            began = time.perf_counter()
+            for _ in range(ENGINE_COPIES):
+                runtime.copy(piece, target, source.data_ptr(), stream)
+            host_us.append(1e6 * (time.perf_counter() - began) / ENGINE_COPIES)
+
+        return self._us(copy) / ENGINE_COPIES, median(host_us)
 
     def polled(self) -> float:
         """Microseconds of one acquire of a flag of this rank."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 from uuid import uuid4
 
 from tftune.db import target as machine
 from tftune.db.store import Store, StoreError
 from tftune.db.target import minor
 from tftune.db.trial import STAGES, Failure, Measurement, Outcome, Run, Trial
+from tftune.kernels.chips import CHIPS, Chip
 from tftune.kernels.registry import Operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.source import kernel_hash
@@ -55,6 +57,11 @@ def completed(space: Space, trials: Iterable[Trial]) -> Iterator[Trial]:
             yield replace(trial, config=space.complete(trial.config))
         except ValueError:
             continue
+
+
+def _described(chip: Chip) -> dict[str, Any]:
+    """What a run says of a GPU that other machines cannot know by its name."""
+    return {} if chip.name in CHIPS else {"chip": chip.description()}
 
 
 class Rows:
@@ -174,8 +181,10 @@ class Rows:
         """The run of this search, stored with its first trial: a search that measures nothing leaves no run, and clocks are read
         after a measurement, when the GPUs are awake."""
         if self._run is None:
-            target, build = self.bench.target.name, machine.build()
-            self._run = Run(uuid4().hex[:12], target, self.bench.name, build, self._started, self.bench.conditions())
+            target, build = self.bench.target, machine.build()
+            clocks = self.bench.conditions() | _described(target.chip)
+            name = uuid4().hex[:12]
+            self._run = Run(name, target.name, self.bench.name, build, self._started, clocks)
             self.store.add_run(self._run)
         return self._run.id
 

@@ -91,7 +91,16 @@ class Rank:
             plans[-1](*operands[0])  # for `verify`: the rotation may have left there what another config computed
             return samples
         graphs = [self._graph(shape, config, operands) for config in configs]
-        return clock.graph_rounds(graphs, rounds, self._device_barrier())
+        return clock.graph_rounds(graphs, rounds, self._device_barrier(), self._agreed)
+
+    def _agreed(self, numbers: list[float]) -> list[float]:
+        """The largest of all ranks, each."""
+        import torch
+        import torch.distributed as dist
+
+        found = torch.tensor(numbers, dtype=torch.float64, device=self.workspace.device)
+        dist.all_reduce(found, dist.ReduceOp.MAX, group=self.workspace.group)
+        return [float(number) for number in found.tolist()]
 
     def verify(self, shape: Shape) -> tuple[float, float]:
         """(error, tolerance) of what the last timed config left in its first output; the outputs were NaN before."""

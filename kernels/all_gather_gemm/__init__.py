@@ -26,6 +26,7 @@ class AllGatherGemm(Shape):
     op: ClassVar[str] = "all_gather_gemm"
     WORDS: ClassVar[dict[str, tuple[str, ...]]] = {"dtype": tuple(DTYPE_BYTES), "shard": ("k", "m"), "b_layout": ("kn", "nk")}
     SIZE: ClassVar[str] = "m"
+    LAYOUT: ClassVar[tuple[str, ...]] = ("dtype", "shard", "b_layout", "world")
 
     m: int
     n: int
@@ -36,8 +37,9 @@ class AllGatherGemm(Shape):
     b_layout: str = "kn"
 
     def check(self) -> None:
-        if self.k % self.world:
-            raise ValueError(f"k={self.k} must be divisible by world={self.world}")
+        if self.shard == "k" and self.k % self.world:
+            both = f"k={self.k} must be divisible by world={self.world}"
+            raise ValueError(f"{both} where A is sharded along K")
         if self.shard == "m" and self.m % self.world:
             raise ValueError(f"m={self.m} must be divisible by world={self.world} where A is sharded along M")
 

@@ -4,7 +4,8 @@ time goes by. Standard library only."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil
+from math import ceil, log2
+from typing import Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.chips import Chip
@@ -21,9 +22,41 @@ FEATURES: dict[str, tuple[str, Callable[[AllGatherGemm], float]]] = {
     "outputs_k": ("thousands of elements of C", lambda s: s.m * s.n / 1024),
     "large_tiles": ("tiles of 128 x 256 in C", lambda s: -(-s.m // 128) * -(-s.n // 256)),
     "small_tiles": ("tiles of 64 x 128 in C", lambda s: -(-s.m // 64) * -(-s.n // 128)),
-    "shard_is_m": ("1 where A is sharded along M", lambda s: int(s.shard == "m")),
-    "b_is_nk": ("1 where B is stored [N, K]", lambda s: int(s.b_layout == "nk")),
+    "weights_mb": ("megabytes of B", lambda s: s.n * s.k * s.element_bytes / 2**20),
 }
+TERMS = ("call", "k of rounds", "k of tiles", "gathered a", "b", "c", "rounds")
+"""What the time of one config grows with, see `timing`."""
+SCALES = ("m", "n", "k")
+"""Of what a formula's smooth correction is a function, see `scales`."""
+LIBRARY_TILE = 128, 256
+"""Taken for the tile of a library's GEMM, which names none: what it is decides in which sizes its last wave is full."""
+
+
+def timing(config: Config, units: int) -> Callable[[int, int, int], tuple[float, ...]]:
+    """The values of TERMS as a function of (m, n, k), for one config on a chip of so many units.
+
+    A config's time is taken to be a weighted sum of them: one call; the steps along K of the program
+    with most tiles (rounds are whole), and of the mean program; elements of the gathered A, of B and
+    of C; and tiles begun. Products are in millions, steps in thousands, so that weights are near 1.
+
+    >>> timing(Config("push", block_m=128, block_n=256, comm_programs=16), 132)(1024, 3584, 8192)[-1]
+    1.0
+    """
+    knobs: dict[str, Any] = dict(config.knobs)
+    block_m, block_n = knobs.get("block_m", LIBRARY_TILE[0]), knobs.get("block_n", LIBRARY_TILE[1])
+    split, programs = knobs.get("split_k", 1), max(units - knobs.get("comm_programs", 0), 1)
+
+    def terms(m: int, n: int, k: int) -> tuple[float, ...]:
+        tiles = -(-m // block_m) * -(-n // block_n) * split / programs
+        rounds, steps = float(ceil(tiles)), k / split / 1e3
+        return 1.0, rounds * steps, tiles * steps, m * k / 1e6, n * k / 1e6, m * n / 1e6, rounds
+
+    return terms
+
+
+def scales(m: int, n: int, k: int) -> tuple[float, float, float]:
+    """The values of SCALES as logarithms, near 0 for sizes in the middle of those that layers have."""
+    return log2(m) / 3 - 3, log2(n) - 12, log2(k) - 12
 
 
 Pair = Callable[[AllGatherGemm, Config, Chip], float]

@@ -14,7 +14,7 @@ from tftune.kernels.all_gather_gemm.space import SPACE, is_registered, parts_byt
 from tftune.kernels.chips import Chip
 from tftune.kernels.compile import KernelSource
 from tftune.kernels.space import Config
-from tftune.kernels.workspace import Workspace
+from tftune.kernels.workspace import Workspace, check_place
 
 if TYPE_CHECKING:
     import torch
@@ -96,19 +96,22 @@ def _check_operand(name: str, tensor: torch.Tensor, size: tuple[int, ...], like:
         raise ValueError(f"{name} is {list(tensor.shape)} but must be {list(size)}")
     if tensor.dtype != like.dtype or tensor.device != like.device:
         raise ValueError(f"{name} is {tensor.dtype} on {tensor.device} but a is {like.dtype} on {like.device}")
-    if not tensor.is_contiguous() or tensor.data_ptr() % 16:
-        raise ValueError(f"{name} must be contiguous and 16-byte aligned; pass {name}.contiguous()")
+    check_place(name, tensor)
 
 
 def prepare(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
     """A call (a, b, c) for this shape and config: compiled, with buffers allocated; not collective, and launches nothing.
 
     Its scratch lives as long as it does: whoever captures it in a graph keeps it as long as the graph.
-    Raises ValueError with the rule's sentence for an impossible config, and where the workspace is too small.
+    Raises ValueError with the rule's sentence for an impossible config, and where the workspace is
+    too small or has other ranks.
     """
+    workspace.check_world(shape)
     config = SPACE.complete(config)
     if sentence := SPACE.why_invalid(shape, config):
         raise ValueError(f"{config} cannot run {shape}: {sentence}")
+    if config.variant == "bsp" and shape.world == 1:
+        return _alone(shape)
     if config.variant == "bsp":
         from tftune.kernels.all_gather_gemm.bsp import bsp
 
@@ -125,6 +128,16 @@ def prepare(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
         return bsp_chunked(shape, workspace, _element(shape), config)
     plan = _fused(shape, config, workspace)
     return _beside_copies(shape, config, workspace, plan) if config.variant == "push_ce" else plan
+
+
+def _alone(shape: AllGatherGemm) -> Plan:
+    """BSP of one rank: its shard is all of A, so that the library's GEMM is the whole call."""
+    import torch
+
+    def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+        torch.matmul(a, b.t() if shape.b_layout == "nk" else b, out=c)
+
+    return call
 
 
 def _element(shape: AllGatherGemm) -> torch.dtype:
@@ -165,7 +178,7 @@ def kernel_sources(shape: AllGatherGemm, config: Config, chip: Chip) -> tuple[Ke
     """What must be compiled ahead for this config on this chip; nothing where it is all library calls and copies."""
     if config.variant in ("bsp", "bsp_chunked"):
         return ()
-    return (source(shape, config, "hip" if chip.arch.startswith("gfx") else "cuda"),)
+    return (source(shape, config, chip.can.backend),)
 
 
 def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any]:

@@ -22,6 +22,7 @@ def limit(shape: AllGatherGemm, chip: Chip) -> Limit:
     shard sent to W - 1 peers; one flight of a flag. Rates are those of kernels/chips.py.
 
     The gathered A is not charged to memory: a kernel may use what arrives while it is in the cache.
+    Raises ValueError, with the next command, where the chip's rates are not known.
 
     >>> from tftune.kernels.chips import H200
     >>> limit(AllGatherGemm(8192, 3584, 8192, 8), H200).bound
@@ -29,8 +30,11 @@ def limit(shape: AllGatherGemm, chip: Chip) -> Limit:
     """
     own = (shape.k * shape.n + shape.m * shape.n) * shape.element_bytes + shape.shard_bytes
     sent = (shape.world - 1) * shape.shard_bytes
-    rate = max(chip.matrix_flops_per_us, BEST_FLOPS_PER_US.get((chip.name, shape.dtype), 0.0))
-    return Limit(shape.flops / rate, own / chip.hbm_bytes_per_us, sent / chip.link_rate(shape.world), chip.flag_us)
+    rates, links = chip.rates, chip.links_of(shape.world)
+    best = BEST_FLOPS_PER_US.get((chip.name, shape.dtype), 0.0)
+    compute_us = shape.flops / max(rates.matrix_flops_per_us, best)
+    flight_us = sent / links.rate(shape.world)
+    return Limit(compute_us, own / rates.hbm_bytes_per_us, flight_us, links.flag_us)
 
 
 def part(shape: AllGatherGemm, chip: Chip) -> str:

@@ -110,4 +110,62 @@ def grid(world: int = 8, dtype: str = "fp16", shard: str = "k", b_layout: str = 
     return tuple(AllGatherGemm(m, n, k, world, dtype, shard, b_layout) for n, k in GRID for m in rows)
 
 
-SHAPE_SETS = all_gather_gemm.SHAPE_SETS | {name: _set_of(projections) for name, projections in MODELS.items()} | {"grid": grid}
+
+# What inference engines call: bf16, weights [N, K] (nn.Linear), A gathered along tokens before a column-parallel projection. N of one
+# rank of 2, 4 or 8; from config.json of each: as above, and Qwen2.5-7B (hidden 3584, intermediate 18944), Gemma-2-27B (4608, 36864).
+ENGINE = (
+    (1536, 2048),  # Llama 1B qkv, of 2
+    (8192, 2048),  # Llama 1B gate_up, of 2
+    (4096, 3072),  # Llama 3B gate_up, of 4
+    (4736, 3584),  # Qwen 7B gate_up, of 8
+    (18944, 3584),  # Qwen 7B gate_up, of 2
+    (1536, 4096),  # 8B qkv, of 4
+    (3072, 4096),  # 8B qkv, of 2
+    (7168, 4096),  # 8B gate_up, of 4
+    (14336, 4096),  # 8B gate_up, of 2
+    (9216, 4608),  # Gemma 27B gate_up, of 8
+    (1792, 5120),  # Qwen 14B qkv, of 4
+    (3456, 5120),  # Qwen 14B gate_up, of 8
+    (13824, 5120),  # Qwen 14B gate_up, of 2
+    (1024, 7168),  # DeepSeek-V3 shared expert, of 4
+    (4608, 7168),  # DeepSeek-V3 dense gate_up, of 8
+    (18432, 7168),  # DeepSeek-V3 dense gate_up, of 2
+    (1280, 8192),  # 70B qkv, of 8
+    (2560, 8192),  # 70B qkv, of 4
+    (5120, 8192),  # 70B qkv, of 2
+    (7168, 8192),  # 70B gate_up, of 8
+    (14336, 8192),  # 70B gate_up, of 4
+    (28672, 8192),  # 70B gate_up, of 2
+    (2304, 16384),  # 405B qkv, of 8
+    (9216, 16384),  # 405B qkv, of 2
+    (13312, 16384),  # 405B gate_up, of 8
+)
+ENGINE_ROWS = (8, 48, 160, 400, 1024, 1536, 2048, 3000, 4096, 6000, 8192, 16384)
+"""Tokens of one call, a third of them below 1024: prefill is gathered, decoding ends in an all-reduce instead."""
+MOST_WORK = 2.5e12
+"""M N K of one rank at most, some 8 ms on an H200: what is larger grows in proportion."""
+BETWEEN = ((3584, 8192), (7168, 4096), (1792, 5120))
+BETWEEN_ROWS = (3, 12, 24, 40, 56, 96, 192, 320, 640, 1536, 3000, 6000)
+
+
+def engine(world: int = 8, dtype: str = "bf16", shard: str = "m", b_layout: str = "nk") -> tuple[AllGatherGemm, ...]:
+    """Every (N, K) of ENGINE at every M of ENGINE_ROWS that ranks can share, as engines lay tensors out."""
+    return tuple(
+        AllGatherGemm(m, n, k, world, dtype, shard, b_layout)
+        for n, k in ENGINE
+        for m in ENGINE_ROWS
+        if m % world == 0 and m * n * k <= MOST_WORK
+    )
+
+
+def between(world: int = 8, dtype: str = "fp16", shard: str = "k", b_layout: str = "kn") -> tuple[AllGatherGemm, ...]:
+    """Three layers at M between those of `grid` and `paper`."""
+    rows = [m for m in BETWEEN_ROWS if shard == "k" or m % world == 0]
+    return tuple(AllGatherGemm(m, n, k, world, dtype, shard, b_layout) for n, k in BETWEEN for m in rows)
+
+
+SHAPE_SETS = (
+    all_gather_gemm.SHAPE_SETS
+    | {name: _set_of(projections) for name, projections in MODELS.items()}
+    | {"grid": grid, "engine": engine, "between": between}
+)

@@ -21,11 +21,13 @@ _TILE = (
     Choice("num_stages", (2, 3, 4, 5), "depth of the software pipeline of the loop over K", 3),
 )
 _LOADS = Choice(
-    "loads", ("pointer", "descriptor"), "how tiles come: by pointers, or by tensor descriptors (Hopper's TMA)", "pointer", "sm_"
+    "loads", ("pointer", "descriptor"), "how tiles come: by pointers, or by tensor descriptors (Hopper's TMA)", "pointer", "descriptors"
 )
 _CDNA = (
-    Choice("xcds", (1, 8), "dies that programs are dealt to in turn; 8 gives each die of an MI300X neighbouring tiles", 1, "gfx"),
-    Choice("waves_per_eu", (0, 2), "waves that registers must leave room for on each SIMD; 0 leaves it to the compiler", 0, "gfx"),
+    Choice("xcds", (1, 8), "dies that programs are dealt to in turn; 8 gives each die of an MI300X neighbouring tiles", 1, "several_dies"),
+    Choice(
+        "waves_per_eu", (0, 2), "waves that registers must leave room for on each SIMD; 0 leaves it to the compiler", 0, "occupancy_hint"
+    ),
 )
 _SCHEDULE = Choice(
     "schedule", ("static", "dynamic"), "tiles by turn; or each as it is claimed, which lets communicating programs compute", "static"
@@ -124,7 +126,8 @@ def spans_sources(shape: AllGatherGemm, config: Config) -> bool:
 
 
 def _form_fits(shape: AllGatherGemm, config: Config, chip: Chip | None) -> bool:
-    return (plain_form(config["form"]) == "gather") == (shape.shard == "m")
+    """With one rank there is nothing to gather, and every form is the GEMM alone."""
+    return shape.world == 1 or (plain_form(config["form"]) == "gather") == (shape.shard == "m")
 
 
 def plain_form(form: str) -> str:
@@ -136,18 +139,25 @@ def plain_form(form: str) -> str:
     return form.removesuffix(_REGISTERED)
 
 
+def _rows_are_aligned(shape: AllGatherGemm, config: Config) -> bool:
+    if shape.b_layout == "kn" and shape.n % 8:
+        return False
+    return shape.shard_columns % int(config["block_k"]) == 0
+
+
 def is_registered(form: str) -> bool:
     """Whether the library knows BSP's buffers beforehand."""
     return form.endswith(_REGISTERED)
 
 
 def _worth_registering(shape: AllGatherGemm, chip: Chip) -> bool:
-    return chip.arch.startswith("sm_") and shape.gathered_bytes >= REGISTERED_BYTES
+    peers = shape.world > 1 and chip.can.registered_buffers
+    return peers and shape.gathered_bytes >= REGISTERED_BYTES
 
 
 def _registers(config: Config, chip: Chip) -> float:
     """fp32 accumulators of one thread."""
-    return config["block_m"] * config["block_n"] / (config["num_warps"] * chip.lanes)
+    return config["block_m"] * config["block_n"] / (config["num_warps"] * chip.wave_size)
 
 
 def _fits_registers(config: Config, chip: Chip) -> bool:
@@ -156,13 +166,14 @@ def _fits_registers(config: Config, chip: Chip) -> bool:
     (db/audits/mi300x8) this refuses the 12 that spill, and no other."""
     if config["num_warps"] == 4 and config["waves_per_eu"] != 2:
         return True
-    held = (config["block_m"] + config["block_n"]) * config["block_k"] / 2 / (config["num_warps"] * chip.lanes)
+    threads = config["num_warps"] * chip.wave_size
+    held = (config["block_m"] + config["block_n"]) * config["block_k"] / 2 / threads
     return bool(_registers(config, chip) + 2 * held < 128)
 
 
 def _shared_bytes(shape: AllGatherGemm, config: Config, chip: Chip) -> int:
     """Tiles of A and B that the pipeline keeps. CDNA3 holds one stage in registers (Triton's stream pipeliner)."""
-    stages = config["num_stages"] - (chip.lanes == 64)
+    stages = config["num_stages"] - chip.can.stage_in_registers
     return (config["block_m"] + config["block_n"]) * config["block_k"] * shape.element_bytes * stages
 
 
@@ -209,14 +220,20 @@ RULES = (
     Rule("a thread may hold at most 128 fp32 accumulators: take a smaller tile or more warps",
          lambda s, c, chip: chip is None or _registers(c, chip) <= 128, _TILED),
     Rule("where two waves share a SIMD (8 waves, or waves_per_eu=2) a thread has 256 registers, and would spill: take a smaller tile",
-         lambda s, c, chip: chip is None or chip.lanes == 32 or _fits_registers(c, chip), _TILED, learned=True),
+         lambda s, c, chip: (chip is None or not chip.can.unified_registers
+                             or _fits_registers(c, chip)), _TILED, learned=True),
     Rule("4 waves of 128 accumulators a thread spill with Triton 3.6: take a smaller tile or 8 waves",
-         lambda s, c, chip: chip is None or chip.lanes == 32 or c["num_warps"] == 8 or _registers(c, chip) < 128, _BY_DESCRIPTOR,
+         lambda s, c, chip: (chip is None or not chip.can.unified_registers or c["num_warps"] == 8
+                             or _registers(c, chip) < 128), _BY_DESCRIPTOR,
          learned=True),
     Rule("the pipeline's tiles must fit the chip's shared memory: take a smaller tile or fewer stages",
          lambda s, c, chip: chip is None or _shared_bytes(s, c, chip) <= chip.shared_bytes, _TILED),
-    Rule("descriptor loads need a shard's columns to be a multiple of block_k, and N of 8",
-         lambda s, c, chip: c["loads"] == "pointer" or (s.shard_columns % c["block_k"] == 0 and s.n % 8 == 0), _BY_DESCRIPTOR),
+    # A descriptor's rows must be 16 bytes apart (CUDA driver API, cuTensorMapEncodeTiled): those of
+    # A have K or K / world elements; those of B have N where it is [K, N], else K. C is stored by
+    # pointers.
+    Rule("descriptor loads need a shard's columns to be a multiple of block_k, and N of 8 "
+         "where B is [K, N]",
+         lambda s, c, chip: c["loads"] == "pointer" or _rows_are_aligned(s, c), _BY_DESCRIPTOR),
     Rule("only push reads tiles of several sources by descriptor: a shard's rows must be a multiple of block_m where A is sharded along M",
          lambda s, c, chip: not spans_sources(s, c), ("staged", "push_ce")),
     Rule("order must be chunk unless a shard has several flags; and column needs several along its rows and along K",
@@ -245,7 +262,8 @@ RULES = (
 def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ...]:
     """Every BSP form of this shape, then one sound config for each other variant, after the tiles that published kernels use, and on Hopper
     another of push, with the GEMM's own fastest tile; the copy engine's variants only where a chip's rules let them have this shape."""
-    forms = ("gather",) if shape.shard == "m" else ("local_transpose", "gather_copy")
+    in_place = shape.shard == "m" or shape.world == 1
+    forms = ("gather",) if in_place else ("local_transpose", "gather_copy")
     plain = [Config("bsp", form=form) for form in forms]
     registered = [Config("bsp", form=f"{form}{_REGISTERED}") for form in forms if chip is not None and _worth_registering(shape, chip)]
     bsp = (*plain, *registered)  # the first is what ranks fall back to, whether they know their chip or not: it must be the same for all
@@ -260,6 +278,18 @@ def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ..
     return *bsp, push_first, *push_core, *copies, *_default_chunks(shape, chip), by_descriptor[1], pull
 
 
+def likely_forms(shape: AllGatherGemm, chip: Chip) -> tuple[Config, ...]:
+    """BSP where nothing was measured, captured. Registered buffers from 4 MB on, on two ranks, where they take 2 to 7 % less. Along K two
+    ranks copy after the gather, more ranks transpose before it: that takes 4 to 9 % less from M = 64 on, but 35 to 44 % more at M = 2
+    and 4 (H200, 2026-11-22, docs/measured.md)."""
+    if shape.shard == "m":
+        forms = ["gather"]
+    else:
+        forms = ["gather_copy", "local_transpose"] if shape.world == 2 or shape.m in (2, 3, 4) else ["local_transpose", "gather_copy"]
+    registered = [f"{form}{_REGISTERED}" for form in forms] if shape.world == 2 and _worth_registering(shape, chip) else []
+    return tuple(Config("bsp", form=form) for form in (*registered, *forms))
+
+
 def _where_possible(shape: AllGatherGemm, chip: Chip | None, config: Config, **knobs: Any) -> Config:
     """The config with these knobs where the shape and the chip, if it is known, allow them."""
     changed = Config(config.variant, **dict(config.knobs) | knobs)
@@ -269,23 +299,23 @@ def _where_possible(shape: AllGatherGemm, chip: Chip | None, config: Config, **k
 def _default_order(shape: AllGatherGemm, chip: Chip | None, config: Config) -> str:
     """All tiles at once want the first columns of every row; more of them the shard of one peer after another, if one peer can have all
     bandwidth, which private links do not give."""
-    if chip is None or chip.link_bytes_per_us < chip.links_bytes_per_us:
+    if chip is None or not chip.switched:
         return "chunk"
     return "column" if shape.shard == "m" and _tiles(shape, config) <= chip.units else "group"
 
 
 def _default_tile(shape: AllGatherGemm, chip: Chip | None) -> dict[str, int]:
-    cdna = chip is not None and chip.lanes == 64
+    staged = chip is not None and chip.can.stage_in_registers
     block_m = max(16, min(128, _round_up_to_power(shape.m)))
     block_n = min(256 if shape.m >= 1024 else 128, max(32, _round_up_to_power(shape.n)))
     return dict(
         block_m=block_m,
         block_n=block_n,
-        block_k=128 if cdna and shape.m <= 32 and shape.shard_columns > 64 else 64,
+        block_k=128 if staged and shape.m <= 32 and shape.shard_columns > 64 else 64,
         group_m=8 if shape.m > block_m else 1,
         num_warps=8 if block_m * block_n >= 64 * 128 else 4,
-        num_stages=2 if cdna else 3 if block_n == 256 else 5 if block_m <= 32 else 4,
-        xcds=8 if cdna else 1,
+        num_stages=2 if staged else 3 if block_n == 256 else 5 if block_m <= 32 else 4,
+        xcds=8 if chip is not None and chip.several_dies else 1,
     )
 
 
@@ -299,7 +329,7 @@ _CORE_TILES = tuple(
 def _with_core_tile(shape: AllGatherGemm, chip: Chip | None, config: Config) -> list[Config]:
     """The config with the smallest of these tiles of which all run at once, where there is one: small tiles leave the pipeline room. A flag
     of 64 rows if such a chunk has at most 128 KB and every communicating program gets one; else of 16, 9 to 32 % faster at M up to 1024."""
-    if chip is None or chip.lanes == 64 or shape.m < 64:
+    if chip is None or not chip.can.descriptors or shape.m < 64:
         return []
     columns = min(config["k_per_flag"], shape.shard_columns)
     chunks = -(-shape.shard_rows // 64) * -(-shape.shard_columns // columns) * (shape.world - 1)
@@ -361,4 +391,5 @@ SPACE = Space(
     },
     rules=RULES,
     defaults=defaults,
+    likely_forms=likely_forms,
 )

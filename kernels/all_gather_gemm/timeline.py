@@ -35,12 +35,15 @@ def describe(costs: Any, shape: AllGatherGemm, config: Config, mode: str) -> Cal
 
 
 def _bsp(costs: Any, shape: AllGatherGemm, form: str, mode: str) -> Call:
-    """All-gather, a copy that makes A whole (before it, of the shard alone, where transposed), and the library's GEMM."""
+    """All-gather, a copy that makes A whole (before it, of the shard alone, where transposed), and
+    the library's GEMM; with one rank the GEMM alone."""
     gather = costs.all_gather(shape.shard_bytes, shape.world, is_registered(form))
     copied = 2 * (shape.gathered_bytes if plain_form(form) == "gather_copy" else shape.shard_bytes)
     copy = Stage(costs.memory_us(copied), copied, tax=MEMORY)
     size = shape.element_bytes * (shape.k * (shape.m + shape.n) + shape.m * shape.n)
     gemm_us = costs.library_gemm_us(shape.flops, size)
+    if shape.world == 1:
+        return Call(costs.in_order(mode, [Stage(gemm_us)]), shape.world)
     ours_us = costs.library_gemm_us(shape.flops, size - shape.gathered_bytes)
     kernels = {"gather": [gather], "gather_copy": [gather, copy], "local_transpose": [copy, gather]}[plain_form(form)]
     lanes = costs.in_order(mode, [*kernels, Stage(ours_us)])
@@ -59,10 +62,10 @@ def _bsp_chunked(costs: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: 
     own = [Stage(_rows_us(costs, shape, rows))] if shape.shard == "m" else [Stage(costs.memory_us(2 * shape.shard_bytes), tax=MEMORY)]
     found = [costs.triton_launch(mode), *own]
     for number, piece in enumerate(pieces):
-        arrived = Gate(0, (number + 1) * peers, costs.chip.flag_us)
-        launches = costs.chip.graph_launch_us if mode == "graph" else costs.chip.library_call_us
+        arrived = Gate(0, (number + 1) * peers, costs.links.flag_us)
+        launches = costs.rates.graph_launch_us if mode == "graph" else costs.rates.library_call_us
         found += [Stage(launches, after=arrived, tax=LAUNCH), Stage(_rows_us(costs, shape, piece * (others if shape.shard == "m" else 1)))]
-    return Call((copies, [*found, Stage(costs.chip.skew_us, tax=WAIT)]), shape.world)
+    return Call((copies, [*found, Stage(costs.links.skew_us, tax=WAIT)]), shape.world)
 
 
 def _rows_us(costs: Any, shape: AllGatherGemm, rows: int) -> float:
@@ -87,10 +90,10 @@ class _Chunks(NamedTuple):
     """Row chunks of one group of tiles."""
 
     @classmethod
-    def of(cls, shape: AllGatherGemm, knobs: dict[str, Any], lanes: int) -> _Chunks:
+    def of(cls, shape: AllGatherGemm, knobs: dict[str, Any], wave_size: int) -> _Chunks:
         rows, columns = min(knobs["rows_per_flag"], shape.shard_rows), min(knobs["k_per_flag"], shape.shard_columns)
         wide = min(knobs["k_per_flag"], 1024, 1 << (shape.shard_columns - 1).bit_length())
-        high = max(1, min(knobs["rows_per_flag"], knobs["num_warps"] * lanes * 32 // wide))
+        high = max(1, min(knobs["rows_per_flag"], knobs["num_warps"] * wave_size * 32 // wide))
         along = ceil(shape.shard_columns / columns)
         steps = along * (shape.world if shape.shard == "k" else 1)
         band = ceil(knobs["group_m"] * knobs["block_m"] / knobs["rows_per_flag"])
@@ -126,7 +129,7 @@ def _push(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int) -> _
 
 def _one_by_one(costs: Any, shape: AllGatherGemm, chunks: _Chunks) -> float:
     """How many times longer links are busy where one peer is served after another: private links are then idle but for one."""
-    return costs.chip.link_rate(shape.world) / costs.chip.link_bytes_per_us if chunks.order == "group" else 1.0
+    return costs.links.at_once(shape.world) if chunks.order == "group" else 1.0
 
 
 def _stage(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int) -> _Exchange:
@@ -141,7 +144,8 @@ def _pull_once(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int)
     staged, peers = _stage(costs, shape, chunks, programs), shape.world - 1
     turns, moved = ceil(chunks.rows * chunks.columns / programs), shape.shard_bytes * (shape.world - 1)
     alone_us = turns * peers * costs.copy_us(chunks.blocks, 1, remote=True)
-    pulled = Stage(alone_us, moved, moved * _one_by_one(costs, shape, chunks), turns * peers, Gate(0, 1, costs.chip.flag_us))
+    sent, staged_here = moved * _one_by_one(costs, shape, chunks), Gate(0, 1, costs.links.flag_us)
+    pulled = Stage(alone_us, moved, sent, turns * peers, staged_here)
 
     def arrived(row: int, column: int, peer: int) -> float:
         turn = chunks.place(row, column, 0, 1) // programs
@@ -166,17 +170,18 @@ def _fused(costs: Any, shape: AllGatherGemm, variant: str, knobs: dict[str, Any]
     by_descriptor = knobs.get("loads") == "descriptor"
     launch = costs.triton_launch(mode, 3 if by_descriptor else 0)
     programs = knobs["comm_programs"]
-    chunks = _Chunks.of(shape, knobs, costs.chip.lanes)
+    chunks = _Chunks.of(shape, knobs, costs.chip.wave_size)
     if variant == "push_ce":
         exchange = _by_engine(costs, shape, chunks, knobs["copy_streams"], mode)
-        launch = launch._replace(us=launch.us + costs.chip.graph_launch_us)  # behind the small kernel that stages the epoch
+        # Behind the small kernel that stages the epoch.
+        launch = launch._replace(us=launch.us + costs.rates.graph_launch_us)
     else:
         exchange = _EXCHANGES[variant](costs, shape, chunks, programs)
     units = max(costs.chip.units - programs, 1)
     communicating = [launch._replace(units=0.0), *exchange.stages]
     computing = _Computing(costs, shape, variant, knobs, exchange, units).stages()
     ended = Gate(0, sum(stage.units for stage in communicating))
-    closing = Stage(costs.chip.skew_us, after=ended, tax=WAIT)
+    closing = Stage(costs.links.skew_us, after=ended, tax=WAIT)
     joined = 1 + programs / units if knobs["schedule"] == "dynamic" else 1.0
     return Call((communicating, [launch, *computing, closing]), shape.world, joined)
 
@@ -199,7 +204,8 @@ class _Computing:
 
     def _start_us(self, waits: bool) -> float:
         """What a loop over K costs before its first step: its pipeline fills, once the flags of its chunks were polled, all at once."""
-        return float(self.costs.load_us(self.shape.world, self.pulls) + (self.costs.chip.poll_us if waits else 0.0))
+        polled_us = self.costs.rates.poll_us if waits else 0.0
+        return float(self.costs.load_us(self.shape.world, self.pulls) + polled_us)
 
     def _ahead(self) -> int:
         """How many chunks that are there one loop takes at most (`gemm.multiply_tile`)."""
@@ -214,7 +220,8 @@ class _Computing:
         split = self.tile.split_k
         works = self.tiles_m * self.tiles_n * split
         parts_us = self.costs.add_parts_us(self.tile, min(works, self.units)) if split > 1 else 0.0
-        return float(parts_us + (self.costs.chip.poll_us if self.knobs["schedule"] == "dynamic" else 0.0))
+        claimed = self.knobs["schedule"] == "dynamic"
+        return float(parts_us + (self.costs.rates.poll_us if claimed else 0.0))
 
     def _last_row(self, wave: int) -> int:
         """The row after the last of a wave's tiles, in the order of `gemm.tile_order`."""
@@ -279,16 +286,17 @@ class _Computing:
         if needed is None or self.shape.world == 1:
             return None
         row, peer = needed
-        return Gate(0, self.exchange.arrived(row, column, peer), self.costs.chip.flag_us + later_us)
+        flight_us = self.costs.links.flag_us + later_us
+        return Gate(0, self.exchange.arrived(row, column, peer), flight_us)
 
     def _loaded(self, stages: list[Stage]) -> list[Stage]:
         """The stages that take any time, with their shares of what all of them move."""
         shape, tile, alone_us = self.shape, self.tile, sum(stage.us for stage in stages)
         spread_us = self.costs.spread_us(shape.m, shape.n, shape.k, shape.element_bytes, tile, self.units, self.knobs["xcds"])
-        power_us = shape.flops / self.costs.chip.matrix_flops_per_us
+        power_us = shape.flops / self.costs.rates.matrix_flops_per_us
         times = self.costs.overlap(max(alone_us, power_us), spread_us) / alone_us
         traffic = self.costs.traffic(shape.m, shape.n, shape.k, shape.element_bytes, tile, self.units // tile.split_k)
-        memory = traffic / self.costs.chip.stream_share
+        memory = traffic / self.costs.rates.stream_share
         pulled = shape.shard_bytes * (shape.world - 1) * self.tiles_n / self.costs.pull_share if self.pulls else 0.0
         return [
             Stage(times * stage.us, memory * stage.us / alone_us, pulled * stage.us / alone_us, after=stage.after)

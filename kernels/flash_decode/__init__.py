@@ -32,6 +32,7 @@ class FlashDecode(Shape):
     WORDS: ClassVar[dict[str, tuple[str, ...]]] = {"dtype": tuple(DTYPE_BYTES), "output": ("all", "heads")}
     LEAST: ClassVar[dict[str, int]] = {"page_size": 0}
     SIZE: ClassVar[str] = "kv_len"
+    LAYOUT: ClassVar[tuple[str, ...]] = ("dtype", "output", "page_size", "world")
 
     batch: int
     q_heads: int

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil, log2
+from typing import Any
 
 from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.space import Config
 
 FEATURES: dict[str, tuple[str, Callable[[FlashDecode], float]]] = {
     "batch": ("sequences", lambda s: s.batch),
@@ -16,6 +19,37 @@ FEATURES: dict[str, tuple[str, Callable[[FlashDecode], float]]] = {
     "cache_mb": ("megabytes of keys and values that one rank reads", lambda s: s.cache_bytes / 2**20),
     "groups": ("batch times KV heads: what can be attended to side by side before a sequence is split", lambda s: s.batch * s.kv_heads),
     "message_kb": ("kilobytes that one rank sends to each peer", lambda s: s.message_bytes / 1024),
-    "output_is_heads": ("1 where each rank gets its own heads", lambda s: int(s.output == "heads")),
-    "page_size": ("tokens of a page, 0 where a cache is contiguous", lambda s: s.page_size),
 }
+SCALES = ("kv_len", "batch x kv_heads", "q_heads x head_dim")
+"""Of what a formula's smooth correction is a function, see `scales`."""
+TERMS = ("call", "tokens of rounds", "tokens of units", "cache", "rounds", "message", "partial results", "output")
+"""What the time of one config grows with, see `timing`."""
+
+
+def timing(config: Config, units: int) -> Callable[[int, int, int, int, int], tuple[float, ...]]:
+    """The values of TERMS as a function of (batch, q_heads, kv_heads, head_dim, kv_len), for one config
+    on a chip of so many units.
+
+    A config's time is taken to be a weighted sum of them: one call; elements of the cache that the
+    program with most splits reads, and the mean program; the whole cache; splits begun; elements
+    sent to a peer; partial results; outputs. All are scaled so that weights are near 1.
+    """
+    knobs: dict[str, Any] = dict(config.knobs)
+    splits, block_n = knobs["kv_splits"], knobs["block_n"]
+    programs = units * knobs.get("programs_per_unit", 1)
+
+    def terms(batch: int, q_heads: int, kv_heads: int, head_dim: int, kv_len: int) -> tuple[float, ...]:
+        work, tokens = batch * kv_heads * splits / programs, -(-kv_len // splits)
+        rounds, padded = float(ceil(work)), -(-tokens // block_n) * block_n
+        heads = batch * q_heads * head_dim / 1e4
+        return (
+            1.0, rounds * padded * head_dim / 1e5, work * tokens * head_dim / 1e5,
+            batch * kv_heads * kv_len * head_dim / 1e6, rounds, heads, splits * heads / 10, batch * q_heads / 64,
+        )  # fmt: skip
+
+    return terms
+
+
+def scales(batch: int, q_heads: int, kv_heads: int, head_dim: int, kv_len: int) -> tuple[float, float, float]:
+    """The values of SCALES as logarithms, near 0 for sizes in the middle of those that models have."""
+    return log2(kv_len) / 3 - 4, log2(batch * kv_heads) / 2 - 2, log2(q_heads * head_dim) - 13

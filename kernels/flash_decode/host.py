@@ -12,7 +12,7 @@ from tftune.kernels.compile import KernelSource
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.space import SPACE, TILE, parts_bytes, pieces, pieces_per_flag, units
 from tftune.kernels.space import Config
-from tftune.kernels.workspace import Workspace
+from tftune.kernels.workspace import Workspace, check_place
 
 if TYPE_CHECKING:
     import torch
@@ -123,8 +123,7 @@ def _check_operand(name: str, tensor: torch.Tensor, size: tuple[int, ...], dtype
         raise ValueError(f"{name} is {list(tensor.shape)} but must be {list(size)}")
     if tensor.dtype != dtype or tensor.device != device:
         raise ValueError(f"{name} is {tensor.dtype} on {tensor.device} but must be {dtype} on {device}")
-    if not tensor.is_contiguous() or tensor.data_ptr() % 16:
-        raise ValueError(f"{name} must be contiguous and 16-byte aligned; pass {name}.contiguous()")
+    check_place(name, tensor)
 
 
 def prepare(shape: FlashDecode, config: Config, workspace: Workspace) -> Plan:
@@ -133,8 +132,10 @@ def prepare(shape: FlashDecode, config: Config, workspace: Workspace) -> Plan:
 
     Its scratch lives as long as it does: whoever captures it in a graph keeps it as long as the graph. Waits for the current stream, so it
     cannot be captured itself.
-    Raises ValueError with the rule's sentence for an impossible config, and where the workspace is too small.
+    Raises ValueError with the rule's sentence for an impossible config, and where the workspace is
+    too small or has other ranks.
     """
+    workspace.check_world(shape)
     config = SPACE.complete(config)
     if config.variant == "persistent_ll" and workspace.arch == "hip":
         raise ValueError(f"{config} cannot run {shape}: persistent_ll must run on one die; take persistent")
@@ -169,7 +170,7 @@ def payload_bytes(shape: FlashDecode) -> int:
 
 def kernel_sources(shape: FlashDecode, config: Config, chip: Chip) -> tuple[KernelSource, ...]:
     """What must be compiled ahead for this config on this chip: the kernels of a call in their order."""
-    return _kernels(shape, SPACE.complete(config), "hip" if chip.arch.startswith("gfx") else "cuda")
+    return _kernels(shape, SPACE.complete(config), chip.can.backend)
 
 
 def _kernels(shape: FlashDecode, config: Config, arch: str) -> tuple[KernelSource, ...]:

@@ -14,7 +14,8 @@ def limit(shape: FlashDecode, chip: Chip) -> Limit:
     """4 operations for each query head, element and token; keys, values and queries read and the output written once, caches being cold;
     the message sent to W - 1 peers; one flight of a flag. Rates are those of kernels/chips.py.
 
-    The links come last: what is sent is a sum over all tokens.
+    The links come last: what is sent is a sum over all tokens. Raises ValueError, with the next
+    command, where rates are not known.
 
     >>> from tftune.kernels.chips import H200
     >>> limit(FlashDecode(1, 64, 8, 128, 8192, 8), H200).bound
@@ -22,10 +23,13 @@ def limit(shape: FlashDecode, chip: Chip) -> Limit:
     """
     rows = (shape.q_heads + shape.own_heads) * shape.batch * shape.head_dim * shape.element_bytes
     sent = (shape.world - 1) * shape.message_bytes
-    memory_us = (shape.cache_bytes + rows) / chip.hbm_bytes_per_us
-    return Limit(shape.flops / chip.matrix_flops_per_us, memory_us, sent / chip.link_rate(shape.world), chip.flag_us, in_turn=True)
+    rates, links = chip.rates, chip.links_of(shape.world)
+    memory_us = (shape.cache_bytes + rows) / rates.hbm_bytes_per_us
+    compute_us, flight_us = shape.flops / rates.matrix_flops_per_us, sent / links.rate(shape.world)
+    return Limit(compute_us, memory_us, flight_us, links.flag_us, in_turn=True)
 
 
 def part(shape: FlashDecode, chip: Chip) -> str:
     """The part of a set that a shape is averaged in."""
-    return f"kv_{'below' if shape.cache_bytes / chip.hbm_bytes_per_us < LONG_US else 'from'}_{LONG_US}_us"
+    read_us = shape.cache_bytes / chip.rates.hbm_bytes_per_us
+    return f"kv_{'below' if read_us < LONG_US else 'from'}_{LONG_US}_us"

@@ -35,6 +35,19 @@ def _contexts(q_heads: int, kv_heads: int, longest: int) -> Callable[..., tuple[
     return make
 
 
+ODD_BATCHES, ODD_LENGTHS = (1, 2, 3, 6, 12, 24), (1500, 4000, 9000, 18000, 40000)
+
+
+def odd(world: int = 8, dtype: str = "fp16", output: str = "all", page_size: int = 0) -> tuple[FlashDecode, ...]:
+    """Batches and lengths that are no powers of two, for 64 and 32 query heads on 8 KV heads of 128 (Llama 3 70B and 8B)."""
+    return tuple(
+        FlashDecode(batch, q_heads, 8, 128, kv_len - kv_len % max(page_size, 1), world, dtype, output, page_size)
+        for q_heads in (64, 32)
+        for batch in ODD_BATCHES
+        for kv_len in ODD_LENGTHS
+    )
+
+
 # 64 heads and 8 KV heads of 128, contexts of up to 128K tokens: arXiv 2407.21783, table 3 and 3.4.2, and config.json of
 # meta-llama/Llama-3.1-70B.
-SHAPE_SETS = {"paper": paper, "llama3-70b": _contexts(q_heads=64, kv_heads=8, longest=131_072)}
+SHAPE_SETS = {"paper": paper, "llama3-70b": _contexts(q_heads=64, kv_heads=8, longest=131_072), "odd": odd}

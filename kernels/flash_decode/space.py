@@ -69,13 +69,14 @@ def mailbox_bytes(shape: FlashDecode) -> int:
 def _shared_bytes(shape: FlashDecode, config: Config, chip: Chip) -> int:
     """Blocks of keys and values that the pipeline keeps, one fewer than its stages; on NVIDIA queries and weights, too."""
     stages = config["num_stages"] - 1
-    return int(2 * config["block_n"] * shape.head_dim * shape.element_bytes * stages) + (8192 if chip.lanes == 32 else 0)
+    block = config["block_n"] * shape.head_dim * shape.element_bytes
+    return int(2 * block * stages) + (8192 if chip.can.products_from_shared else 0)
 
 
 def _resident_bytes(shape: FlashDecode, config: Config, chip: Chip) -> int:
     """The same of all programs of a unit. On NVIDIA each takes 1 KB more, which the chip's figure leaves out for one."""
-    programs = config["programs_per_unit"]
-    return int(programs * _shared_bytes(shape, config, chip) + (1024 * (programs - 1) if chip.lanes == 32 else 0))
+    programs, reserved = config["programs_per_unit"], chip.can.reserved_shared_bytes
+    return int(programs * _shared_bytes(shape, config, chip) + reserved * (programs - 1))
 
 
 RULES = (
@@ -85,9 +86,11 @@ RULES = (
     Rule("block_n must not exceed the tokens of a split rounded up to a power of two, and 32 at least",
          lambda s, c, chip: c["block_n"] <= max(32, _round_up_to_power(-(-s.kv_len // c["kv_splits"])))),
     Rule("8 warps must have at least 8 tokens of a block each (16 on CDNA)",
-         lambda s, c, chip: chip is None or c["num_warps"] == 4 or 32 * c["block_n"] >= 8 * chip.lanes * c["num_warps"]),
+         lambda s, c, chip: (chip is None or c["num_warps"] == 4
+                             or 32 * c["block_n"] >= 8 * chip.wave_size * c["num_warps"])),
     Rule("a thread may hold at most 128 elements of a block of keys: take fewer tokens or more warps",
-         lambda s, c, chip: chip is None or c["block_n"] * s.head_dim <= 128 * chip.lanes * c["num_warps"]),
+         lambda s, c, chip: (chip is None
+                             or c["block_n"] * s.head_dim <= 128 * chip.wave_size * c["num_warps"])),
     Rule("the pipeline's blocks must fit the chip's shared memory: take fewer tokens, stages or programs",
          lambda s, c, chip: chip is None or _shared_bytes(s, c, chip) <= chip.shared_bytes, _LADDER),
     Rule("the pipelines of all programs of a unit must fit its shared memory: take fewer tokens, stages or programs",
@@ -96,21 +99,24 @@ RULES = (
          lambda s, c, chip: c["programs_per_unit"] * c["num_warps"] <= 12, _RESIDENT),
     # db/audits/mi300x8: all four audited kernels of this kind spill 92 bytes or more, and no other does.
     Rule("where two waves share a SIMD a thread has 256 registers, and persistent would spill: take 4 warps, or a smaller block of keys",
-         lambda s, c, chip: chip is None or chip.lanes == 32 or c["num_warps"] == 4 or c["block_n"] * s.head_dim < 32 * chip.lanes * 8,
+         lambda s, c, chip: (chip is None or not chip.can.unified_registers or c["num_warps"] == 4
+                             or c["block_n"] * s.head_dim < 32 * chip.wave_size * 8),
          ("persistent",), learned=True),
     # db/audits/mi300x8/triton-3.6: from 65,536 on they spill 732 bytes or more where a program also sends; below none does.
     Rule("kv_splits times heads_per_program times head_dim must be below 65,536 on CDNA: a program that adds up more spills",
-         lambda s, c, chip: chip is None or chip.lanes == 32 or c["kv_splits"] * c["heads_per_program"] * s.head_dim < 65_536,
+         lambda s, c, chip: (chip is None or not chip.can.unified_registers
+                             or c["kv_splits"] * c["heads_per_program"] * s.head_dim < 65_536),
          learned=True),
     Rule("programs_per_unit must be 1 where every unit has one piece of work at most",
          lambda s, c, chip: chip is None or c["programs_per_unit"] == 1 or units(s, c) > chip.units, _RESIDENT),
     Rule("persistent_ll must run on one die: what the programs of another die store without a fence may stay in that die's cache",
-         lambda s, c, chip: chip is None or chip.lanes == 32, ("persistent_ll",)),
+         lambda s, c, chip: chip is None or chip.can.coherent_stores, ("persistent_ll",)),
     Rule(f"the words of all ranks must fit the workspace's mailbox of {MAILBOX_BYTES >> 20} MB: take a variant with flags",
          lambda s, c, chip: mailbox_bytes(s) <= MAILBOX_BYTES, ("persistent_ll",)),
     Rule(f"kv_splits, rounded up to a power of two, times heads_per_program times head_dim must be at most {TILE} elements: take fewer",
          lambda s, c, chip: _round_up_to_power(c["kv_splits"]) * c["heads_per_program"] * s.head_dim <= TILE, ("persistent_ll",)),
-    Rule("xcds must be 1 on a chip of one die", lambda s, c, chip: chip is None or c["xcds"] == 1 or chip.lanes == 64),
+    Rule("xcds must be 1 on a chip of one die",
+         lambda s, c, chip: chip is None or c["xcds"] == 1 or chip.several_dies),
     Rule("heads_per_program must not exceed a group rounded up to a power of two",
          lambda s, c, chip: c["heads_per_program"] <= _round_up_to_power(s.group)),
     Rule(f"heads_per_program for every rank must be at most {TILE} elements: take fewer heads",
@@ -127,12 +133,14 @@ RULES = (
 
 def defaults(shape: FlashDecode, chip: Chip | None = None) -> tuple[Config, ...]:
     """The likely forms of BSP, then one sound config for each other variant."""
-    cdna, splits, on = chip is not None and chip.lanes == 64, _default_splits(shape, chip), 16 if chip is None else chip.units
+    splits, on = _default_splits(shape, chip), 16 if chip is None else chip.units
+    staged = chip is not None and chip.can.stage_in_registers
+    xcds = 8 if chip is not None and chip.several_dies else 1
     block_n = min(64 if shape.head_dim <= 128 else 32, max(32, _round_up_to_power(-(-shape.kv_len // splits))))
-    deep = 2 if cdna else 4 if shape.head_dim <= 128 else 3
-    knobs = dict(
-        kv_splits=splits, block_n=block_n, num_warps=4, num_stages=deep, xcds=8 if cdna else 1, heads_per_program=_default_heads(shape, on)
-    )
+    deep = 2 if staged else 4 if shape.head_dim <= 128 else 3
+    heads = _default_heads(shape, on)
+    knobs = dict(kv_splits=splits, block_n=block_n, num_warps=4, num_stages=deep, xcds=xcds)
+    knobs |= dict(heads_per_program=heads)
     residents = 2 if units(shape, Config("gather", **knobs)) > on else 1
     # Where programs outnumber the units, those that wait hide each other's loads: the shallow pipeline lets more of them in (measured).
     shallow = knobs | {"num_stages": 2 if residents > 1 else deep}
@@ -155,6 +163,23 @@ def _bsp_forms(shape: FlashDecode, chip: Chip | None, knobs: dict[str, int], on:
     near = sorted(splits, key=lambda number: abs(number - knobs["kv_splits"]))[:3]
     forms = [Config("bsp", **knobs | {"kv_splits": number} | pipeline) for number in near for pipeline in pipelines]
     return [form for form in dict.fromkeys(forms) if all(rule.holds(shape, form, chip) for rule in RULES if rule.applies("bsp"))]
+
+
+CROWDED = 4
+"""Programs for each of the chip's units from which on the pipeline's depth makes no difference."""
+
+
+def likely_forms(shape: FlashDecode, chip: Chip) -> tuple[Config, ...]:
+    """BSP where nothing was measured. Where programs outnumber the units, those that wait hide each other's loads, and the shallow
+    pipeline lets more of them in: captured, 6 to 15 % less on 2, 4 and 8 H200 from 1 to 4 programs a unit on (2026-11-22)."""
+    forms = [config for config in defaults(shape, chip) if config.variant == "bsp"]
+    first = forms[0]
+    shallow = chip.units < units(shape, first) <= CROWDED * chip.units
+
+    def place(form: Config) -> bool:
+        return (form["kv_splits"], form["num_stages"]) != (first["kv_splits"], 2)
+
+    return tuple(sorted(forms, key=place) if shallow else forms)
 
 
 def _busiest(shape: FlashDecode, splits: int, on: int) -> float:
@@ -187,6 +212,7 @@ SPACE = Space(
     | {"fused_heads": (*_ATTEND, _FLAGS), "persistent": (*_ATTEND, _FLAGS, _RESIDENTS), "persistent_ll": (*_ATTEND, _RESIDENTS)},
     rules=RULES,
     defaults=defaults,
+    likely_forms=likely_forms,
 )
 
 

@@ -35,7 +35,7 @@ def describe(costs: Any, shape: FlashDecode, config: Config, mode: str) -> Call:
 def _launches(costs: Any, variant: str, knobs: dict[str, Any], mode: str) -> list[Stage]:
     """Each kernel but the first starts one launch after the one before, twice that where the host launches them."""
     kernels = LAUNCHES[variant] - (knobs["kv_splits"] == 1 and variant in ("bsp", "gather", "no_wait"))
-    later_us = (kernels - 1) * costs.chip.graph_launch_us * (1 if mode == "graph" else 2)
+    later_us = (kernels - 1) * costs.rates.graph_launch_us * (1 if mode == "graph" else 2)
     return [costs.triton_launch(mode), Stage(later_us, tax=LAUNCH)] if kernels > 1 else [costs.triton_launch(mode)]
 
 
@@ -45,8 +45,9 @@ def _local(costs: Any, shape: FlashDecode, knobs: dict[str, Any]) -> list[Stage]
     units = shape.batch * shape.kv_heads * knobs["kv_splits"]
     rounds, tokens, ahead = ceil(units / on), shape.kv_len / knobs["kv_splits"], max(knobs["num_stages"] - 1, 1)
     loads = knobs["block_n"] * 2 * shape.head_dim * shape.element_bytes * ahead
-    latency_us = rounds * ceil(tokens / knobs["block_n"]) * (STEP_US * (4 / knobs["num_warps"]) ** 0.5 + costs.chip.load_us / ahead)
-    in_flight = min(1.0, loads * min(units, on) / (costs.chip.hbm_bytes_per_us * 0.9))
+    step_us = STEP_US * (4 / knobs["num_warps"]) ** 0.5 + costs.rates.load_us / ahead
+    latency_us = rounds * ceil(tokens / knobs["block_n"]) * step_us
+    in_flight = min(1.0, loads * min(units, on) / (costs.rates.hbm_bytes_per_us * 0.9))
     memory_us = costs.memory_us(shape.cache_bytes) * rounds * on / max(units, 1) / in_flight
     words = knobs["variant"] == "persistent_ll"
     parts = (8 if words else 4) * units * shape.group * (shape.head_dim + 1)
@@ -58,17 +59,19 @@ def _exchange(costs: Any, shape: FlashDecode, config: Config, knobs: dict[str, A
     """Messages to every peer, then all ranks' rows added up."""
     merged_us = HOP_US + costs.memory_us(shape.world * shape.message_bytes * CACHED_SHARE)
     if config.variant == "bsp":
-        launch_us = costs.chip.graph_launch_us if mode == "graph" else costs.chip.library_call_us
+        launch_us = costs.rates.graph_launch_us if mode == "graph" else costs.rates.library_call_us
         gathered = costs.all_gather(shape.message_bytes, shape.world)
         return [Stage(launch_us, tax=LAUNCH), gathered, Stage(merged_us, tax=MEMORY)]
     pieces = shape.batch * shape.kv_heads * ceil(shape.group / knobs["heads_per_program"])
     rows = ceil(pieces / min(costs.chip.units, pieces))
     sent = shape.message_bytes * (shape.world - 1)
     if config.variant == "persistent_ll":  # twice the bytes; a word's flight is the flag's, and its merger polls the data itself
-        flown = Stage(costs.overlap(2 * sent / costs.chip.link_rate(shape.world), rows * 0.5) + costs.chip.flag_us, 0.0, 2 * sent, tax=WAIT)
+        flown_us = costs.overlap(2 * sent / costs.links.rate(shape.world), rows * 0.5)
+        flown = Stage(flown_us + costs.links.flag_us, 0.0, 2 * sent, tax=WAIT)
         return [flown, Stage((merged_us - HOP_US / 2) * (1 + 0.2 * rows), tax=MEMORY)]
     flagged = knobs.get("heads_per_flag", 0)
-    sent_us = costs.overlap(sent / costs.chip.link_rate(shape.world), rows * 0.5) + (rows if flagged else 1) * costs.chip.signal_us
+    moved_us = costs.overlap(sent / costs.links.rate(shape.world), rows * 0.5)
+    sent_us = moved_us + (rows if flagged else 1) * costs.links.signal_us
     shared_flag_us = 0.0 if flagged == knobs["heads_per_program"] else HOP_US
-    waited = Stage(sent_us + shared_flag_us + costs.chip.flag_us, 0.0, sent, tax=WAIT)
+    waited = Stage(sent_us + shared_flag_us + costs.links.flag_us, 0.0, sent, tax=WAIT)
     return [waited, Stage(merged_us * (1 + 0.2 * rows), tax=MEMORY)]

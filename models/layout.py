@@ -1,0 +1,361 @@
+"""What an artifact says about one layout in one mode, and how it answers for a shape. Standard library only.
+
+A shape that was measured is answered by what was the fastest there. Between two measured sizes of one family each config's time
+formula is corrected by what it missed at both. For other families the tree says which configs to choose from, and their formulas
+choose. BSP answers unless a fused config is estimated to be faster by more than such estimates err.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from tftune.kernels.chips import Chip
+from tftune.kernels.registry import operation
+from tftune.kernels.shape import Shape
+from tftune.kernels.space import Config
+from tftune.models.formula import Formula, curves
+from tftune.models.tree import Leaf, Node, Sizes, leaves_of
+
+Source = Literal["measured", "interpolated", "modelled", "fallback"]
+Interval = tuple[float, float]
+
+SURE = 1.28
+"""Standard deviations by which the logarithm of an estimated speed-up must lie above 0: nine of ten such estimates are faster than BSP.
+Chosen on the families of 2x H200, held out: more caution gives up more than it saves (docs/measured.md)."""
+WIDE = 1.64
+"""Standard deviations that the interval of an estimated speed-up reaches to either side: nine of ten lie in it."""
+MODEL_ERROR = 1.44
+"""How many times the analytic model may overstate a speed-up over BSP: 95 % of configs stay below, out of sample
+(benchmarks/model.py). No fused config answers by modelled times unless it is faster by more than this."""
+NEAR = 1.25
+"""How many times a size other than the one that grows may lie outside of what was measured."""
+SIZE_BITS = 63
+"""Of a size at most: those of tensors are signed 64-bit integers, and features of larger ones may overflow a float."""
+MONOTONE_FROM = 8
+"""From this size on a captured config takes no less time as the size grows: violated by more than 2 % in 0.1 % of 7,494 steps of
+the rows of H200, 2026-11-22; below 8, by up to 33 %."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """One measured shape."""
+
+    sizes: Sizes
+    best: int
+    """Number of the config that answers: the fastest that is faster than BSP with confidence, else BSP's fastest form."""
+    interval: Interval | None
+    """95 % interval of its speed-up over BSP; None where it is a form of BSP."""
+    times_us: tuple[tuple[int, float], ...]
+    """Numbers and comparable times of the configs that may answer near it, BSP's forms among them."""
+
+    def to_list(self) -> list[Any]:
+        times = [value for number, us in self.times_us for value in (number, float(f"{us:.4g}"))]
+        interval = None if self.interval is None else [round(bound, 4) for bound in self.interval]
+        return [list(self.sizes), self.best, interval, times]
+
+
+@dataclass(frozen=True)
+class LayoutModel:
+    """Everything that is known of one layout in one mode."""
+
+    op: str
+    mode: str
+    layout: tuple[int | str, ...]
+    """The values of `Shape.LAYOUT`."""
+    configs: tuple[Config, ...]
+    kernels: tuple[str, ...]
+    """Of each config, the kernel hash of its variant as it was measured; "" for forms of BSP."""
+    formulas: tuple[Formula, ...]
+    """Of each config."""
+    known: tuple[Known, ...]
+    root: Node | None
+    """The tree; None where too little was measured for one."""
+    spans: bool
+    """Whether the tree may answer for families that were never measured."""
+    error: float
+    """Of the logarithm of a speed-up that is estimated between two measured sizes of a family: root mean square."""
+    rule: str = ""
+    """The constant rule that answers instead of the tree, where it loses less on shapes held out."""
+
+    @property
+    def title(self) -> str:
+        """As in `dtype=bf16,shard=m,b_layout=nk,world=2`."""
+        return layout_text(self.op, self.layout)
+
+
+def layout_text(op: str, layout: Sequence[int | str]) -> str:
+    """A layout's fields with their values."""
+    return ",".join(f"{name}={value}" for name, value in zip(operation(op).shape.LAYOUT, layout, strict=True))
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What an answer depends on besides the rows."""
+
+    chip: Chip
+    why_stale: Callable[[Config, str], str | None]
+    """Why a config's times, of a kernel of this hash, do not hold here; None where they do."""
+    modelled_error: float = 1.0
+    """How many times speed-ups may be overstated: above 1 where times are modelled."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a layout answers for one shape."""
+
+    config: Config
+    source: Source
+    reason: str
+    us: float | None = None
+    bsp_us: float | None = None
+    interval: Interval | None = None
+    """Of the speed-up over BSP, where the config is not BSP."""
+    near: tuple[Sizes, ...] = ()
+    """Measured shapes that it rests on."""
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    """Estimated times with the numbers of the configs that may answer for a shape, and how far off speed-ups among them may be."""
+
+    times_us: list[tuple[float, int]]
+    sure: frozenset[int]
+    """Numbers of the configs that were measured at a smaller and a larger size of the same family."""
+    error: float
+    """Of a speed-up where not both configs are sure."""
+    near: tuple[Sizes, ...]
+
+
+class Answerer:
+    """Answers for the shapes of one layout. Each answer is worked out anew: who asks often keeps them."""
+
+    def __init__(
+        self, model: LayoutModel, terms: Terms, find: Callable[[Shape], int], rule: Callable[[Shape], Config] | None = None,
+        lent: str = "", lent_error: float = 0.0,
+    ) -> None:  # fmt: skip
+        """`find`: from a shape to the number of its leaf. `rule`: answers instead of the tree, see `LayoutModel.rule`. `lent`: the
+        layout that was measured, where it answers for another one, from which it was seen to differ by `lent_error`, of the
+        logarithm of a speed-up."""
+        op = operation(model.op)
+        features = op.module("features")
+        self.model, self._given, self._find, self._rule, self._lent, self._lent_error = model, terms, find, rule, lent, lent_error
+        self._leaves = list(leaves_of(model.root)) if model.root is not None else []
+        self._space, self._timing, self._scales = op.space, features.timing, features.scales
+        self._names, self._place = op.shape.coordinates(), op.shape.coordinates().index(op.shape.SIZE)
+        self._is_bsp = [config.variant == "bsp" for config in model.configs]
+        self._timings: dict[int, Callable[..., tuple[float, ...]]] = {}
+        self._judges: dict[int, Callable[[Shape], str | None]] = {}
+        self._gaps: dict[tuple[Sizes, Sizes], list[tuple[int, float, float, float, float]]] = {}
+        self._source: Source = "interpolated" if terms.modelled_error == 1.0 else "modelled"
+
+    @cached_property
+    def _by_sizes(self) -> dict[Sizes, Known]:
+        return {known.sizes: known for known in self.model.known}
+
+    @cached_property
+    def _families(self) -> dict[Sizes, list[Known]]:
+        """Measured shapes by all sizes but the one that grows, from small to large."""
+        found: dict[Sizes, list[Known]] = {}
+        for known in sorted(self.model.known, key=lambda known: known.sizes[self._place]):
+            found.setdefault(self._family(known.sizes), []).append(known)
+        return found
+
+    @cached_property
+    def _ranges(self) -> list[tuple[float, float]]:
+        """Of each size, from where to where the tree answers."""
+        columns = list(zip(*(known.sizes for known in self.model.known), strict=True))
+        wide = [1.0 if place == self._place else NEAR for place in range(len(columns))]
+        return [(min(column) / by, max(column) * by) for column, by in zip(columns, wide, strict=True)]
+
+    def _family(self, sizes: Sizes) -> Sizes:
+        return sizes[: self._place] + sizes[self._place + 1 :]
+
+    def answer(self, shape: Shape, default: Callable[[Shape], Config]) -> Answer:
+        """The answer for a shape of this layout. `default`: the form of BSP where nothing is known."""
+        sizes = shape.sizes_key
+        known = None if self._lent else self._by_sizes.get(sizes)
+        if known is not None and self._why_not(shape, known.best) is None:
+            return self._measured(known)
+        if self._rule is not None and self._neighbours(sizes) is None and self._why_outside(sizes) is None:
+            return self._ruled(shape, self._rule, default)
+        estimate = self._estimate(shape, sizes)
+        if isinstance(estimate, str):
+            return Answer(default(shape), "fallback", estimate)
+        return self._decided(shape, estimate, default)
+
+    def _ruled(self, shape: Shape, rule: Callable[[Shape], Config], default: Callable[[Shape], Config]) -> Answer:
+        """What a constant rule says; BSP where that is not possible."""
+        config, said = rule(shape), f"the rule {self.model.rule!r}, which lost less on shapes held out than a tree"
+        stale = None if config.variant == "bsp" else self._given.why_stale(config, "")
+        why = stale or self._space.why_invalid(shape, config, self._given.chip)
+        return Answer(config, self._source, said) if why is None else Answer(default(shape), "fallback", f"{said}: {why}")
+
+    def shortlist(self, shape: Shape) -> Iterator[Config]:
+        """The configs that may answer for a shape, BSP's forms among them, the fastest first."""
+        known, estimate = self._by_sizes.get(shape.sizes_key), self._estimate(shape, shape.sizes_key)
+        times = [(us, number) for number, us in known.times_us] if known else []
+        listed = [*sorted(times), *([] if isinstance(estimate, str) else sorted(estimate.times_us))]
+        for number in dict.fromkeys(number for _, number in listed):
+            if self._why_not(shape, number) is None:
+                yield self.model.configs[number]
+
+    def leaf(self, shape: Shape) -> Leaf | None:
+        """The leaf that answers for a shape; None where rows of its own family do, or a rule, or nothing does."""
+        sizes = shape.sizes_key
+        known = self._rule is not None or sizes in self._by_sizes or self._neighbours(sizes) is not None
+        return None if known or self._why_outside(sizes) else self._leaves[self._find(shape)]
+
+    def _measured(self, known: Known) -> Answer:
+        """The answer of rows of this very shape."""
+        config, times = self.model.configs[known.best], dict(known.times_us)
+        bsp_us = min(us for number, us in known.times_us if self._is_bsp[number])
+        us, source = times[known.best], "measured" if self._source == "interpolated" else self._source
+        how = "measured" if source == "measured" else "predicted"
+        if known.interval is None:
+            reason = f"no fused config was {how} to be faster than BSP on this shape with confidence"
+        else:
+            reason = f"{config.variant} was {how} to be {bsp_us / us:.2f} times as fast as BSP on this shape ({_text(known.interval, 95)})"
+        return Answer(config, source, reason, us, bsp_us, known.interval, (known.sizes,))
+
+    def _estimate(self, shape: Shape, sizes: Sizes) -> _Estimate | str:
+        """Estimated times, or the sentence for which there are none."""
+        neighbours, outside = self._neighbours(sizes), self._why_outside(sizes)
+        if neighbours is None and outside is not None:
+            return outside
+        leaf = self._leaves[self._find(shape)] if outside is None else None
+        curve = curves(self._scales(*sizes))
+        sure = self._between(sizes, curve, *neighbours) if neighbours else {}
+        size, formulas = sizes[self._place], self.model.formulas
+        others = [number for number in leaf.candidates if number not in sure and formulas[number].holds(size)] if leaf else []
+        times = [(us, number) for number, us in sure.items()] + [(self._formula(number, sizes, curve), number) for number in others]
+        near = tuple(known.sizes for known in neighbours) if neighbours else leaf.near if leaf else ()
+        return _Estimate(times, frozenset(sure), leaf.error if leaf else self.model.error, near)
+
+    def _why_outside(self, sizes: Sizes) -> str | None:
+        """Why the tree says nothing about these sizes, or None."""
+        if not self._leaves or not self.model.spans:
+            return f"{self.model.title} was measured for {_families(len(self._families))}, and this shape is not between two shapes of one"
+        for name, size, (least, most) in zip(self._names, sizes, self._ranges, strict=True):
+            if not least <= size <= most:
+                return f"{size_text(name, size)} is outside of what was measured for {self.model.title}: {least:g} to {most:g}"
+        return None
+
+    def _neighbours(self, sizes: Sizes) -> tuple[Known, Known] | None:
+        """The measured shapes of the same family just below and above."""
+        family = self._families.get(self._family(sizes))
+        if family is None:
+            return None
+        place = bisect_left(family, sizes[self._place], key=lambda known: known.sizes[self._place])
+        if place < len(family) and family[place].sizes == sizes and 0 < place < len(family) - 1:
+            return family[place - 1], family[place + 1]  # its own rows name a config that may not answer
+        return (family[place - 1], family[place]) if 0 < place < len(family) else None
+
+    def _between(self, sizes: Sizes, curve: Sequence[float], below: Known, above: Known) -> dict[int, float]:
+        """Times of the configs kept at both ends, by number: each one's formula, corrected by what it missed there; where times grow with
+        the size, never below the time at the smaller one or above that at the larger one."""
+        least, most, size = below.sizes[self._place], above.sizes[self._place], sizes[self._place]
+        share, times = math.log(size / least) / math.log(most / least), {}
+        for number, us_below, us_above, log_below, log_above in self._gap(below, above):
+            us = self._formula(number, sizes, curve) * math.exp((1 - share) * log_below + share * log_above)
+            if least >= MONOTONE_FROM and us_below <= us_above:
+                us = min(max(us, us_below), us_above)
+            times[number] = us
+        return times
+
+    def _gap(self, below: Known, above: Known) -> list[tuple[int, float, float, float, float]]:
+        """Of each config kept at both ends: number, times, and logarithms of time over formula."""
+        key = below.sizes, above.sizes
+        if key not in self._gaps:
+            there, ends = dict(above.times_us), [(sizes, curves(self._scales(*sizes))) for sizes in key]
+            both = [(number, us, there[number]) for number, us in below.times_us if number in there]
+            self._gaps[key] = [
+                (number, one, other, math.log(one / self._formula(number, *ends[0])), math.log(other / self._formula(number, *ends[1])))
+                for number, one, other in both
+            ]
+        return self._gaps[key]
+
+    def _formula(self, number: int, sizes: Sizes, curve: Sequence[float]) -> float:
+        timing = self._timings.get(number)
+        if timing is None:
+            timing = self._timings[number] = self._timing(self.model.configs[number], self._given.chip.units)
+        formula, size = self.model.formulas[number], sizes[self._place]
+        if size < formula.least:
+            curve = curves(self._scales(*sizes[: self._place], formula.least, *sizes[self._place + 1 :]))
+        return formula.us(timing(*sizes), curve)
+
+    def _why_not(self, shape: Shape, number: int) -> str | None:
+        """Why a config may not answer for a shape: its times do not hold here, or it breaks a rule."""
+        judge = self._judges.get(number)
+        if judge is None:
+            judge = self._judges[number] = self._judge(number)
+        return judge(shape)
+
+    def _judge(self, number: int) -> Callable[[Shape], str | None]:
+        config = self.model.configs[number]
+        stale = None if self._is_bsp[number] else self._given.why_stale(config, self.model.kernels[number])
+        if stale is None:
+            try:
+                return self._space.judge(config, self._given.chip)
+            except ValueError as error:  # a knob that is no more
+                stale = str(error)
+        return lambda shape: stale
+
+    def _first(self, shape: Shape, times: Iterable[tuple[float, int]]) -> tuple[float, int] | None:
+        """The fastest that may run."""
+        return next((found for found in sorted(times) if self._why_not(shape, found[1]) is None), None)
+
+    def _decided(self, shape: Shape, estimate: _Estimate, default: Callable[[Shape], Config]) -> Answer:
+        """The fastest fused config where it is surely faster than BSP, else BSP's fastest form."""
+        bsp = self._first(shape, (found for found in estimate.times_us if self._is_bsp[found[1]]))
+        fused = self._first(shape, (found for found in estimate.times_us if not self._is_bsp[found[1]]))
+        form, bsp_us = (self.model.configs[bsp[1]], bsp[0]) if bsp else (default(shape), None)
+        if fused is None or bsp_us is None:
+            why = self._why_none(shape, estimate) if fused is None else "no form of BSP was measured nearby"
+            return Answer(form, self._source if bsp else "fallback", why, bsp_us, bsp_us, None, estimate.near)
+        us, number = fused
+        sure = bsp is not None and {number, bsp[1]} <= estimate.sure
+        error = (self.model.error if sure else estimate.error) + self._lent_error
+        ratio, config = bsp_us / us, self.model.configs[number]
+        interval = ratio * math.exp(-WIDE * error), ratio * math.exp(WIDE * error)
+        lent = f" with {self._lent}" * bool(self._lent)
+        where = "the sizes measured below and above" if sure else "measured shapes of other families"
+        reason = f"{config.variant} is estimated to be {ratio:.2f} times as fast as BSP ({_text(interval, 90)}), from {where}{lent}"
+        if ratio > math.exp(SURE * error) * self._given.modelled_error:
+            return Answer(config, self._source, reason, us, bsp_us, interval, estimate.near)
+        if self._given.modelled_error > 1:
+            reason += f"; modelled speed-ups may be overstated {self._given.modelled_error:.2f} times"
+        return Answer(form, self._source, f"{reason}: BSP", bsp_us, bsp_us, None, estimate.near)
+
+    def _why_none(self, shape: Shape, estimate: _Estimate) -> str:
+        """Why no fused config may answer."""
+        for _, number in sorted(found for found in estimate.times_us if not self._is_bsp[found[1]]):
+            return f"{self.model.configs[number].variant} would be the fastest: {self._why_not(shape, number)}"
+        return "no fused config was faster than BSP nearby"
+
+
+def _text(interval: Interval, percent: int) -> str:
+    return f"{percent} % interval {interval[0]:.2f} to {interval[1]:.2f}"
+
+
+def _families(count: int) -> str:
+    return f"{count} famil{'y' if count == 1 else 'ies'} of shapes"
+
+
+def size_text(name: str, value: int | str) -> str:
+    """`m=64`; a size that no tensor has is not written out, since Python prints no integer of more than 4,300 digits."""
+    large = isinstance(value, int) and value.bit_length() > SIZE_BITS
+    return f"{name} of more than {SIZE_BITS} bits" if large else f"{name}={value}"
+
+
+def known_from(values: Any) -> Known:
+    """A measured shape from its list; raises TypeError where it is none."""
+    match values:
+        case [[*sizes], int() as best, interval, [*times]] if len(times) % 2 == 0 and all(type(size) is int for size in sizes):
+            pairs = tuple((int(number), float(us)) for number, us in zip(times[::2], times[1::2], strict=True))
+            return Known(tuple(sizes), best, None if interval is None else (float(interval[0]), float(interval[1])), pairs)
+    raise TypeError(f"a measured shape is {values!r:.80}")

@@ -1,0 +1,164 @@
+"""Rows and models whose times follow known formulas, so that a test can say what must be answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import mul
+from typing import Any
+
+from tftune.db.target import Target
+from tftune.db.trial import Measurement, Trial
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm.features import timing
+from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.registry import operation
+from tftune.kernels.shape import Shape
+from tftune.kernels.source import kernel_hash
+from tftune.kernels.space import Config
+from tftune.models import lending
+from tftune.models.artifact import Artifact, Lent, Mode
+from tftune.models.dataset import Dataset, load
+from tftune.models.export import document, provenance
+from tftune.models.formula import Formula
+from tftune.models.layout import Known, LayoutModel
+from tftune.models.selector import Selector
+from tftune.models.trainer import train_layout
+from tftune.models.tree import Leaf
+
+OP, TARGET, WORLD = "all_gather_gemm", "h200x2", 2
+CHIP = Target.parse(TARGET).chip
+ENGINE = ("bf16", "m", "nk", WORLD)
+"""The layout of serving engines: dtype, shard, b_layout, world."""
+BSP, REGISTERED = Config("bsp", form="gather"), Config("bsp", form="gather_registered")
+_PUSH = dict(group_m=1, num_stages=3, rows_per_flag=16, k_per_flag=1024)
+SMALL = SPACE.complete(Config("push", block_m=16, block_n=64, num_warps=4, **_PUSH))
+LARGE = SPACE.complete(Config("push", block_m=128, block_n=128, num_warps=8, **_PUSH))
+"""Two tiles of push: possible from M = 1 on, and above M = 64."""
+WEIGHTS: dict[Config, tuple[float, ...]] = {
+    BSP: (20.0, 0.0, 12.0, 1.0, 1.2, 0.3, 0.0),
+    SMALL: (8.0, 0.0, 0.6, 1.0, 1.0, 0.1, 0.0),
+    LARGE: (12.0, 0.0, 4.5, 1.0, 1.0, 0.1, 0.0),
+}
+"""Of the operation's TERMS. SMALL wins up to M = 64 or so, then LARGE; from M = 512 on BSP is faster
+than SMALL."""
+ROWS = (8, 32, 128, 512, 2048, 8192)
+LAYERS = ((2048, 2048), (4096, 4096), (8192, 4096), (4096, 8192), (8192, 8192))
+"""(N, K)."""
+Law = Callable[[Shape], float]
+
+
+def shape(m: int, n: int = 4096, k: int = 4096, layout: Sequence[int | str] = ENGINE) -> AllGatherGemm:
+    dtype, shard, b_layout, world = layout
+    return AllGatherGemm(m, n, k, int(world), str(dtype), str(shard), str(b_layout))
+
+
+SHAPES = tuple(shape(m, n, k) for n, k in LAYERS for m in ROWS)
+
+
+def law(config: Config, weights: Sequence[float] | None = None) -> Law:
+    """The time of a config at a shape, to 0.01 us."""
+    terms, each = timing(config, CHIP.units), weights or WEIGHTS[config]
+    return lambda shape: round(sum(map(mul, each, terms(*shape.sizes_key))), 2)
+
+
+LAWS: Mapping[Config, Law] = {config: law(config) for config in WEIGHTS}
+
+
+def possible(shape: Shape, configs: Iterable[Config]) -> list[Config]:
+    return [config for config in configs if SPACE.why_invalid(shape, config, CHIP) is None]
+
+
+def measured(us: float, bsp_us: float) -> Measurement:
+    """Nine rounds without noise."""
+    return Measurement((us,) * 9, (bsp_us,) * 9, 1e-4)
+
+
+def rows(
+    shapes: Iterable[Shape] = SHAPES,
+    laws: Mapping[Config, Law] = LAWS,
+    mode: str = "graph",
+    bench: str = "node",
+    stage: str = "matrix",
+) -> list[Trial]:
+    """Every possible config of these laws at every shape, beside the first, a form of BSP."""
+    made = []
+    for place in shapes:
+        bsp_us = next(iter(laws.values()))(place)
+        for config in possible(place, laws):
+            found, code = measured(laws[config](place), bsp_us), kernel_hash(place.op, config.variant)
+            made.append(Trial(place, config, mode, TARGET, bench, "run", code, found, stage, "2026-11-22"))
+    return made
+
+
+def decodes(count: int = 40, mode: str = "graph") -> list[Trial]:
+    """Rows of flash_decode at so many shapes: persistent_ll takes 0.6 times as long as BSP below 16K tokens, and 1.2 times from there on."""
+    space, made = operation("flash_decode").space, []
+    shapes = [FlashDecode(batch, 8 * group, 8, 128, 1500 << n, WORLD) for group in (4, 8) for batch in (1, 3, 8, 24) for n in range(6)]
+    for place in shapes[:count]:
+        found = {config.variant: space.complete(config) for config in reversed(space.defaults(place, CHIP))}
+        bsp_us = 20 + place.cache_bytes / 4e6
+        for variant, us in (("bsp", bsp_us), ("persistent_ll", bsp_us * (0.6 if place.kv_len < 16384 else 1.2))):
+            code, trial = kernel_hash("flash_decode", variant), measured(us, bsp_us)
+            made.append(Trial(place, found[variant], mode, TARGET, "node", "run", code, trial, "matrix", "2026-11-22"))
+    return made
+
+
+def dataset(trials: Sequence[Trial] | None = None, mode: str = "graph", bench: str = "node") -> Dataset:
+    return load(rows() if trials is None else trials, OP, TARGET, mode, bench)
+
+
+def learned(data: Dataset) -> Mode:
+    """Every layout trained, and what they lend each other."""
+    parts = data.by_layout()
+    models = {layout: train_layout(part) for layout, part in parts.items()}
+    return Mode(models, lending.lent(parts, models))
+
+
+def content(trials: Sequence[Trial], build: Mapping[str, str] | None = None, bench: str = "node") -> dict[str, Any]:
+    """The document of an artifact of these rows, of every mode that they have."""
+    modes = sorted({trial.mode for trial in trials}, reverse=True)
+    datasets = {mode: load(trials, trials[0].op, trials[0].target, mode, bench) for mode in modes}
+    return document({mode: learned(data) for mode, data in datasets.items()}, provenance(datasets, {}, build or {}))
+
+
+def known(place: Shape, configs: Sequence[Config], laws: Mapping[Config, Law] = LAWS) -> Known:
+    """A measured shape as an artifact has it; its fastest config answers."""
+    times = {number: laws[config](place) for number, config in enumerate(configs) if config in possible(place, configs)}
+    best = min(times, key=times.__getitem__)
+    ratio = min(us for number, us in times.items() if configs[number].variant == "bsp") / times[best]
+    return Known(place.sizes_key, best, None if configs[best].variant == "bsp" else (ratio, ratio), tuple(times.items()))
+
+
+def model(
+    shapes: Sequence[Shape] = SHAPES,
+    weights: Mapping[Config, Sequence[float]] = WEIGHTS,
+    leaf_error: float = 0.02,
+    **changes: Any,
+) -> LayoutModel:
+    """What an artifact says of a layout whose formulas are exact: nothing is fitted, and the tree is one leaf of all configs."""
+    configs, laws = tuple(weights), {config: law(config, each) for config, each in weights.items()}
+    leaf = Leaf(tuple(range(len(configs))), len(shapes), leaf_error, (shapes[0].sizes_key,))
+    fields = {
+        "op": OP, "mode": "graph", "layout": shapes[0].layout, "configs": configs,
+        "kernels": tuple("" if config.variant == "bsp" else kernel_hash(OP, config.variant) for config in configs),
+        "formulas": tuple(_formula(shapes, config, each) for config, each in weights.items()),
+        "known": tuple(known(place, configs, laws) for place in shapes), "root": leaf, "spans": True, "error": 0.01,
+    }  # fmt: skip
+    return LayoutModel(**fields | changes)
+
+
+def _formula(shapes: Sequence[Shape], config: Config, weights: Sequence[float]) -> Formula:
+    sizes = [getattr(place, place.SIZE) for place in shapes if possible(place, [config])]
+    return Formula(tuple(weights), (), min(sizes), max(sizes))
+
+
+def selector(*models: LayoutModel, bench: str = "node", lent: Sequence[Lent] = (), **more: Any) -> Selector:
+    """The production path over such models, of one mode or of two; kernels as installed."""
+    modes = {
+        mode: Mode({each.layout: each for each in models if each.mode == mode}, {one.layout: one for one in lent})
+        for mode in dict.fromkeys(each.mode for each in models)
+    }
+    kernels = {variant: kernel_hash(OP, variant) for variant in SPACE.variants}
+    return Selector(Artifact(OP, Target.parse(TARGET), bench, modes, {"kernels": kernels}), **more)
+

@@ -1,0 +1,278 @@
+"""Reading an artifact: a sound file says what was written, and a damaged or foreign one is refused with a sentence that names it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import shipped
+from synthetic import BSP, ENGINE, LARGE, OP, SHAPES, SMALL, content, model, rows, selector, shape
+
+from tftune.models.artifact import FIELDS, Artifact, digest, parse_artifact, read_artifact
+from tftune.models.layout import LayoutModel
+from tftune.models.packed import pack_layout, unpack_layout
+from tftune.models.selector import Selector, load_artifact
+from tftune.models.tree import DEEPEST, Leaf, Node, Split, leaves_of, pack
+
+HALF = ("fp16", "m", "nk", 2)
+PLACES = tuple(replace(place, dtype="fp16") for place in SHAPES[:12])
+
+
+@pytest.fixture(scope="module")
+def sound() -> dict[str, Any]:
+    """Two modes, two layouts, of which one is lent the other's answers."""
+    return content([*rows(), *rows(PLACES), *rows(SHAPES[:6], mode="eager")], {"triton": "3.6.0"})
+
+
+def edited(document: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """The document with these changes, and with the digest that fits; a field that is `...` is left out."""
+    found = {name: value for name, value in {**json.loads(json.dumps(document)), **changes}.items() if value is not ...}
+    return found | {"sha256": digest(found)}
+
+
+def broken(tmp_path: Path, text: str | bytes) -> str:
+    """What is said of a file that is refused."""
+    path = tmp_path / "artifact.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ValueError) as raised:
+        load_artifact(path)
+    assert str(path) in str(raised.value) and "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def test_a_sound_file_says_what_was_written(tmp_path: Path, sound: dict[str, Any]) -> None:
+    path = tmp_path / "artifact.json"
+    path.write_text(json.dumps(sound))
+    found = read_artifact(path)
+    assert (found.digest, found.path, found.op, str(found.target), found.bench) == (sound["sha256"], path, OP, "h200x2", "node")
+    assert {mode: set(each.layouts) for mode, each in found.modes.items()} == {"graph": {ENGINE, HALF}, "eager": {ENGINE}}
+    assert set(found.modes["graph"].lent) == {HALF} and len(list(found.models())) == 3
+    assert load_artifact(str(path)).select(SHAPES[1]).config == SMALL
+    with pytest.raises(ValueError, match="was not read from a file"):
+        _ = parse_artifact(sound).file
+
+
+def test_a_packed_layout_answers_as_the_one_that_was_trained(sound: dict[str, Any]) -> None:
+    """Times keep four digits, weights five."""
+    exact = model()
+    again = unpack_layout(OP, "graph", json.loads(json.dumps(pack_layout(exact))))
+    assert again == unpack_layout(OP, "graph", json.loads(json.dumps(pack_layout(again))))
+    assert (again.configs, again.kernels, again.root, again.layout, again.error) == (
+        exact.configs, exact.kernels, exact.root, exact.layout, exact.error,
+    )  # fmt: skip
+    one, other = selector(exact), selector(again)
+    for asked in (*SHAPES, shape(20), shape(700, 8192, 4096), shape(64, 3072, 3072), shape(6000, 3072, 8192), shape(9000)):
+        found, told = one.select(asked), other.select(asked)
+        assert (found.config, found.source, found.near) == (told.config, told.source, told.near)
+        assert told.expected_us == (found.expected_us and pytest.approx(found.expected_us, rel=1e-3))
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"cannot read the artifact .*none.json: No such file.*run `tftune export`"):
+        load_artifact(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
+def test_a_file_that_was_cut_off(tmp_path: Path, sound: dict[str, Any], share: float) -> None:
+    text = json.dumps(sound)
+    assert "is no JSON, or was cut off" in broken(tmp_path, text[: int(share * len(text))])
+
+
+def test_bytes_that_are_no_text(tmp_path: Path) -> None:
+    assert "is no JSON, or was cut off" in broken(tmp_path, b"\xff\xfe\x00")
+
+
+def test_brackets_without_end(tmp_path: Path) -> None:
+    for text in ("[" * 100_000, f'{{"schema": 4, "op": {"[" * 100_000}'):
+        assert "is nested deeper than any artifact; run `tftune export`" in broken(tmp_path, text)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "3", "null", '{"schema": "1"}', '{"schema": null}'])
+def test_json_of_something_else(tmp_path: Path, text: str) -> None:
+    assert "is no artifact of tftune" in broken(tmp_path, text)
+
+
+@pytest.mark.parametrize("change", [{"rows": 1}, {"created": "tomorrow"}, {"sha256": "0" * 64}, {"sha256": None}])
+def test_an_edited_file(tmp_path: Path, sound: dict[str, Any], change: dict[str, Any]) -> None:
+    assert "was edited: its content has the digest" in broken(tmp_path, json.dumps(sound | change))
+
+
+def test_a_newer_and_an_older_schema(tmp_path: Path, sound: dict[str, Any]) -> None:
+    assert "has schema 99, and this tftune reads schema 4; upgrade tftune" in broken(tmp_path, json.dumps(edited(sound, schema=99)))
+    assert "has schema 3, and this tftune reads schema 4; run `tftune export` again" in broken(
+        tmp_path, json.dumps(edited(sound, schema=3))
+    )
+
+
+@pytest.mark.parametrize("field", sorted(FIELDS.keys() - {"schema", "sha256"}))
+def test_every_field_must_be_there_and_of_its_kind(tmp_path: Path, sound: dict[str, Any], field: str) -> None:
+    assert f"lacks '{field}'" in broken(tmp_path, json.dumps(edited(sound, **{field: ...})))
+    assert f"unexpected form ({field} is None)" in broken(tmp_path, json.dumps(edited(sound, **{field: None})))
+
+
+REPORT = {"shapes": 9, "selector": {"geomean_regret": 1.1, "unknown": 2}, "groups": {"n=1,k=2": [1.1, 1.2]}}
+STAMP = {"at": "2026-11-22", "build": {"triton": "3.6.0"}, "leaves": 4}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("held_out", {"graph": 5}), ("held_out", {"graph": REPORT}), ("held_out", {"graph": {"dtype=bf16": REPORT | {"shapes": None}}}),
+        ("held_out", {"graph": {"x": {"shapes": 9}}}), ("held_out", {"graph": {"x": REPORT | {"groups": [1.1]}}}),
+        ("held_out", {"graph": {"x": REPORT | {"selector": {"geomean_regret": "1.1", "unknown": 2}}}}),
+        ("held_out", {"graph": {"x": REPORT | {"groups": {"n=1": [1.1]}}}}),
+        ("verified", {}), ("verified", None), ("verified", {"at": "2026-11-22"}), ("verified", STAMP | {"build": {"triton": 3}}),
+        ("build", {"triton": 3.6}), ("kernels", {"push": None}), ("bench", "moon"), ("modelled", True),
+    ],
+)  # fmt: skip
+def test_a_field_that_commands_read_later_has_its_form(sound: dict[str, Any], field: str, value: Any) -> None:
+    parse_artifact(edited(sound, held_out={"graph": {"x": REPORT}}, verified=STAMP))
+    with pytest.raises(ValueError, match=rf"the artifact has an unexpected form \({field} is .*run `tftune export` to write it again"):
+        parse_artifact(edited(sound, **{field: value}))
+
+
+def test_an_artifact_of_an_unknown_operation_target_mode_or_feature(tmp_path: Path, sound: dict[str, Any]) -> None:
+    for change, said in (
+        ({"op": "softmax"}, "no operation 'softmax'; the operations are all_gather_gemm, flash_decode"),
+        ({"target": "abacus"}, "'abacus' is no target"),
+        ({"modes": {"jit": sound["modes"]["graph"]}}, "it answers in mode 'jit'; the modes are graph, eager"),
+        ({"op": "flash_decode"}, "a layout says dtype, shard, b_layout, world where one of flash_decode has dtype, output"),
+    ):
+        assert said in broken(tmp_path, json.dumps(edited(sound, **change)))
+
+
+Change = Callable[[dict[str, Any]], Any]
+
+
+def layout_with(document: dict[str, Any], change: Change) -> dict[str, Any]:
+    """The document after a change of the first layout of mode graph."""
+    found = json.loads(json.dumps(document))
+    change(found["modes"]["graph"]["layouts"][0])
+    return edited(found)
+
+
+def put(*path: Any) -> Change:
+    """A change that puts the last value at the place that the others lead to."""
+
+    def change(part: Any) -> None:
+        for name in path[:-2]:
+            part = part[name]
+        part[path[-2]] = path[-1]
+
+    return change
+
+
+@pytest.mark.parametrize("part", ["layout", "configs", "formulas", "known", "tree", "spans", "error", "rule"])
+def test_every_part_of_a_layout_must_be_there(tmp_path: Path, sound: dict[str, Any], part: str) -> None:
+    assert f"lacks '{part}'" in broken(tmp_path, json.dumps(layout_with(sound, lambda layout: layout.pop(part))))
+
+
+LEAF: list[Any] = [[0, 1], 3, 0.1, [[8, 2048, 2048]]]
+BAD: dict[str, tuple[Change, str]] = {
+    "a word that is none": (put("layout", "dtype", "fp8"), "its layout has dtype='fp8'"),
+    "a word for a number": (put("layout", "world", "2"), "its layout has world='2'"),
+    "another field": (put("layout", "page_size", 2), "a layout says dtype, shard, b_layout, world, page_size where"),
+    "a size too many": (put("known", 0, 0, [8, 2048, 2048, 1]), "has 4 sizes of 3"),
+    "a size that is none": (put("known", 0, 0, [8, 2048, "2048"]), "a measured shape is [[8, 2048, '2048']"),
+    "the best of no config": (put("known", 0, 1, 99), "names configs beyond"),
+    "the best without a time": (put("known", 0, 1, 2), "names configs beyond"),
+    "a best that is no number": (put("known", 0, 1, "0"), "a measured shape is"),
+    "a time without a config": (put("known", 0, 3, [0, 9.0, 1]), "a measured shape is"),
+    "a time of no config": (put("known", 0, 3, [0, 9.0, 1, 8.0, 99, 1.0]), "names configs beyond"),
+    "a time that is not positive": (put("known", 0, 3, [0, 0.0, 1, 8.0]), "has a time that is not positive"),
+    "a time that is no number": (put("known", 0, 3, [0, math.nan, 1, 8.0]), "has a time that is not positive"),
+    "no time of BSP": (put("known", 0, 3, [1, 8.0]), "names configs beyond"),
+    "no shape": (put("known", []), "no shape of dtype=bf16,shard=m,b_layout=nk,world=2 was measured"),
+    "an interval of one": (put("known", 0, 2, [1.0]), "unexpected form"),
+    "a formula too few": (lambda layout: layout["formulas"].pop(), "formulas of 3 configs must each have 7 weights"),
+    "a weight too few": (lambda layout: layout["formulas"][0][0].pop(), "formulas of 3 configs must each have 7 weights"),
+    "no formula": (put("formulas", 0, 3), "a formula is 3"),
+    "no variant": (put("configs", 0, "variant", 7), "variant=7 must be printable text"),
+    "no knobs": (put("configs", 0, "values", [[]]), "does not fit"),
+    "no kernel": (put("configs", 0, "kernel", None), "bsp has the kernel None"),
+    "a candidate that is none": (put("tree", [[0, 99], *LEAF[1:]]), "a leaf names configs (0, 99) of 3"),
+    "a candidate below": (put("tree", [[-1], *LEAF[1:]]), "a branch of the tree is"),
+    "a candidate that is no number": (put("tree", [["0"], *LEAF[1:]]), "a branch of the tree is"),
+    "no leaf": (put("tree", ["m", 1.0, LEAF, {}]), "a branch of the tree is {}"),
+    "no threshold": (put("tree", ["m", "1", LEAF, LEAF]), "a branch of the tree is"),
+    "a threshold without end": (put("tree", ["m", math.inf, LEAF, LEAF]), "the threshold of 'm' is inf"),
+    "an unknown feature": (put("tree", ["moon", 1.0, LEAF, LEAF]), "its tree asks for the feature 'moon'; there are m, n, k"),
+    "an expression": (put("tree", ["m) or print(1", 1.0, LEAF, LEAF]), "its tree asks for the feature"),
+    "no list": (put("known", 3), "unexpected form"),
+    "a size beyond 63 bits": (put("known", 0, 0, [1 << 63, 1, 1]), "it holds an integer of 64 bits, and sizes have 63 at most"),
+    "a size beyond floats": (put("formulas", 0, 2, 10**400), "it holds an integer of 1329 bits"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_damaged_layout_is_refused(tmp_path: Path, sound: dict[str, Any], name: str) -> None:
+    change, said = BAD[name]
+    found = broken(tmp_path, json.dumps(layout_with(sound, change)))
+    assert said in found and ("unexpected form" in found or "does not fit this tftune" in found)
+
+
+def lent_with(document: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    found = json.loads(json.dumps(document))
+    found["modes"]["graph"]["lent"][0] |= changes
+    return edited(found)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({"of": ["fp16", "k", "kn", 8]}, "is answered by ('fp16', 'k', 'kn', 8), which it does not have"), ({"of": 3}, "unexpected form"),
+     ({"error": "wide"}, "does not fit this tftune"), ({"pairs": None}, "unexpected form")],
+)  # fmt: skip
+def test_a_damaged_loan_is_refused(tmp_path: Path, sound: dict[str, Any], changes: dict[str, Any], said: str) -> None:
+    assert said in broken(tmp_path, json.dumps(lent_with(sound, **changes)))
+
+
+def chain(splits: int, below: bool) -> Node:
+    """So many splits, each of which is a side of the one before."""
+    leaf = Leaf((0, 1), 1, 0.02, ())
+    at: Node = leaf
+    for number in range(splits):
+        at = Split("m", float(number), at, leaf) if below else Split("m", float(number), leaf, at)
+    return at
+
+
+@pytest.mark.parametrize("below", [True, False])
+def test_a_tree_may_be_so_deep_and_no_deeper(tmp_path: Path, sound: dict[str, Any], below: bool) -> None:
+    deepest = Selector(parse_artifact(layout_with(sound, put("tree", pack(chain(DEEPEST, below))))))
+    asked = shape(4096, 3072, 3072)
+    assert deepest.select(asked).reason and len(deepest.path(asked)) == (1 if below else DEEPEST)
+    for splits in (DEEPEST + 1, 101, 200):
+        said = broken(tmp_path, json.dumps(layout_with(sound, put("tree", pack(chain(splits, below))))))
+        assert f"does not fit this tftune: its tree has more than {DEEPEST} splits on the way to a leaf" in said
+
+
+def test_a_config_of_a_knob_that_is_no_more_never_answers(sound: dict[str, Any]) -> None:
+    """As a newer tftune may have it: the rest of the layout answers."""
+    other = json.loads(json.dumps(sound).replace('"split_k"', '"warp_speed"'))
+    found = Selector(parse_artifact(edited(other)), check_source=False)
+    for asked in (SHAPES[1], shape(20), shape(64, 3072, 3072)):
+        answer = found.select(asked)
+        assert answer.config == BSP and "has no knob 'warp_speed'" in answer.reason
+
+
+def test_a_variant_whose_name_no_file_can_have_is_bsp() -> None:
+    odd = replace(model(), configs=(BSP, SMALL.from_dict(SMALL.to_dict() | {"variant": "x" * 300}), LARGE))
+    assert selector(odd).select(SHAPES[1]).config in (BSP, LARGE)
+
+
+@pytest.mark.parametrize("path", shipped.each())
+def test_every_shipped_artifact_loads_and_names_what_exists(path: Path) -> None:
+    artifact: Artifact = read_artifact(path)
+    assert path.stem == f"{artifact.op}__{artifact.target}" and Selector(artifact).disabled() == {}
+    for each in artifact.models():
+        assert leaves_are_sound(each)
+
+
+def leaves_are_sound(model: LayoutModel) -> bool:
+    """Whether each leaf chooses among configs, one form of BSP at least among them."""
+    bsp = {number for number, config in enumerate(model.configs) if config.variant == "bsp"}
+    return model.root is None or all(bsp & set(leaf.candidates) for leaf in leaves_of(model.root)) or not model.spans

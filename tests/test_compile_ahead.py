@@ -1,0 +1,69 @@
+"""Compiling ahead without a pool: each binary once, in Triton's cache; what fails is told later."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.chips import H200
+from tftune.kernels.space import Config
+from tftune.tuner import compile_ahead as module
+from tftune.tuner.compile_ahead import compile_ahead, jobs
+
+SHAPE = AllGatherGemm(64, 256, 512, 2)
+BSP, PUSH = SPACE.defaults(SHAPE, H200)[0], SPACE.defaults(SHAPE, H200)[2]
+
+
+def kernels(cache: Path) -> set[str]:
+    return {path.name for path in cache.rglob("*.cubin")}
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def test_each_binary_is_compiled_once_whatever_its_m() -> None:
+    others = [(replace(SHAPE, m=96), PUSH), (replace(SHAPE, n=128), PUSH)]
+    pairs = [(SHAPE, BSP), (SHAPE, PUSH), *others]
+    found = jobs(pairs, H200)
+    assert [(shape.n, config) for shape, config, _, _ in found] == [(256, PUSH), (128, PUSH)]
+    assert jobs([(SHAPE, Config("push", block_m=3))], H200) == []
+
+
+def test_kernels_are_in_the_cache_afterwards(cache: Path) -> None:
+    wanted = jobs([(SHAPE, PUSH), (replace(SHAPE, n=128), PUSH)], H200)
+    compile_ahead(wanted, workers=2)
+    assert kernels(cache) == {"push.cubin"} and len(list(cache.rglob("*.cubin"))) == 2
+
+
+def test_what_cannot_be_compiled_raises_nothing_and_stops_no_other(cache: Path) -> None:
+    impossible = (SHAPE, Config("push", **dict(PUSH.knobs) | {"num_warps": 3}), H200, 0)
+    compile_ahead([impossible, *jobs([(SHAPE, PUSH)], H200)], workers=1)
+    assert kernels(cache) == {"push.cubin"}
+
+
+def test_compilers_that_take_too_long_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def slow(share: object) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(["sleep", "60"]))
+        return started[-1]
+
+    monkeypatch.setattr(module, "_child", slow)
+    began = time.monotonic()
+    compile_ahead(jobs([(SHAPE, PUSH), (replace(SHAPE, n=128), PUSH)], H200), 4, limit_s=0.2)
+    assert time.monotonic() - began < 10
+    assert [child.poll() for child in started] == [-9, -9]
+
+
+def test_nothing_to_compile_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_child", lambda share: 1 / 0)
+    compile_ahead([], workers=8)

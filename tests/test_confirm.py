@@ -1,0 +1,158 @@
+"""The parts of a warm-up that need no ranks: what a choice says, and where it measures."""
+
+from __future__ import annotations
+
+import ast
+import multiprocessing
+import re
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tftune import confirm_bench
+from tftune.confirm import decided
+from tftune.confirm_bench import Folder, Here, InChildren
+from tftune.db.target import Machine
+from tftune.db.trial import Failure, Measurement, Outcome
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.chips import H200
+from tftune.kernels.space import Config
+from tftune.kernels.workspace import Workspace
+from tftune.models.selector import Selection, Selector
+from tftune.tuner.confirm_order import Order
+from tftune.tuner.confirm_world import limit_s, patience_s
+from tftune.tuner.shared import Shared
+
+GATHER, PUSH = Config("bsp", form="gather"), Config("push", block_m=64)
+SHAPE = AllGatherGemm(64, 3584, 8192, 8, "bf16", "m", "nk")
+ORDER = Order(SHAPE, "graph", (GATHER,), (PUSH,), 1.0, 30.0, "h200x8", "run")
+BEFORE = Selection(PUSH, "measured", "push was faster on 3 shapes")
+FULL = Failure("resources", "rank 1: OutOfMemoryError: out of memory")
+
+
+def timed(us: float, bsp_us: float) -> Measurement:
+    noise = (0.99, 1.0, 1.01) * 4
+    return Measurement(tuple(us * part for part in noise), tuple(bsp_us * part for part in noise))
+
+
+class TestDecided:
+    def test_a_fused_config_with_its_figures(self) -> None:
+        outcomes: dict[Config, Outcome] = {GATHER: timed(12.0, 12.0), PUSH: timed(10.0, 12.0)}
+        assert decided(ORDER, outcomes, BEFORE) == Selection(
+            PUSH,
+            "measured",
+            "measured here by tftune.warm_up: push takes 10.0 us and BSP 12.0 us, 1.20 times as "
+            "fast (95 % interval 1.20 to 1.20) over 12 rounds",
+        )
+
+    @pytest.mark.parametrize(
+        ("other", "why"),
+        [
+            ({PUSH: timed(12.0, 12.0)}, "the best other config, push, is 1.00 times as fast"),
+            ({PUSH: Failure("wrong", "x")}, "no other config could be measured (push: wrong)"),
+            ({}, "no other config was tried"),
+        ],
+    )
+    def test_bsp_and_why(self, other: dict[Config, Outcome], why: str) -> None:
+        found = decided(ORDER, {GATHER: timed(12.0, 12.0), **other}, BEFORE)
+        assert found.config == GATHER and found.source == "measured" and why in found.reason
+        assert "BSP takes 12.0 us over 12 rounds" in found.reason
+
+    def test_without_bsp_the_answer_stays_and_says_so(self) -> None:
+        found = decided(ORDER, {GATHER: FULL}, BEFORE)
+        assert (found.config, found.source) == (PUSH, "measured")
+        assert found.reason.startswith("push was faster on 3 shapes; tftune.warm_up could not")
+        assert "(1 resources)" in found.reason
+
+    def test_what_failed_here_does_not_stay(self) -> None:
+        found = decided(ORDER, {GATHER: FULL, PUSH: Failure("hang", "late")}, BEFORE)
+        assert (found.config, found.source) == (GATHER, "fallback")
+        assert "push(block_m=64) failed" in found.reason
+
+
+class TestHere:
+    FAKE = Workspace(0, 2, "cuda", 4, torch.device("cuda", 1), None, 0, 0, None, None, 4096, None)
+
+    def test_emulated_ranks_are_no_machine(self) -> None:
+        here = Here.of(replace(self.FAKE, arch="interpreter"), Selector())
+        assert (here.target, here.chip, here.cache_bytes) == ("emulatedx2", None, 0) and here.triton
+
+    def test_the_machine_that_the_selector_was_told(self) -> None:
+        selector = Selector(machine=Machine("h200x8", "sm_90", {"triton": "3.6.0"}))
+        here = Here.of(self.FAKE, selector)
+        assert (here.target, here.chip, here.triton) == ("h200x8", H200, "3.6.0")
+        assert here.cache_bytes == H200.cache_bytes
+
+    def test_a_gpu_without_constants_says_its_own_cache(self, monkeypatch: Any) -> None:
+        monkeypatch.setattr(confirm_bench, "_cache_bytes", lambda device: 123)
+        here = Here.of(self.FAKE, Selector(machine=Machine("2 x Other", "sm_80", {})))
+        assert (here.target, here.chip, here.cache_bytes) == ("2 x Other", None, 123)
+        assert here.triton == ""
+
+    def test_a_workspace_without_a_gpu_in_sight(self, monkeypatch: Any) -> None:
+        monkeypatch.setattr(confirm_bench, "machine_here", lambda: None)
+        with pytest.raises(ValueError, match=r"no GPU can be seen.*run `tftune doctor`"):
+            Here.of(self.FAKE, Selector())
+
+    SHOWN = (None, "1"), ("", "1"), ("4,6", "6"), ("a, b", "b")
+
+    @pytest.mark.parametrize(("shown", "gpu"), SHOWN)
+    def test_children_see_the_gpus_of_the_ranks(
+        self,
+        shown: str | None,
+        gpu: str,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        if shown is not None:
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
+        assert confirm_bench._gpu(self.FAKE.device) == gpu
+
+
+class Alone:
+    """Ranks of which this process is the second: rank 0 made a folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def by_first(self, act: object) -> Path:
+        return self.path
+
+
+class TestWaiting:
+    def test_a_rank_waits_no_longer_than_rank_0_lives(self) -> None:
+        owned = Shared.make()
+        folder = Folder(Alone(owned.path))  # type: ignore[arg-type]
+        assert folder.owner_lives()
+        owned.remove()
+        assert not folder.owner_lives()
+        waiting = InChildren.__new__(InChildren)
+        waiting._folder, waiting._supervisor = folder, None
+        began = time.monotonic()
+        with pytest.raises(RuntimeError, match=r"rank 0 ended in tftune\.warm_up"):
+            waiting.measure(ORDER)
+        assert time.monotonic() - began < 5
+
+    def test_it_waits_longer_than_any_order_may_take(self) -> None:
+        every_config_ends_a_world = 3 * limit_s(ORDER)
+        assert patience_s(ORDER) > every_config_ends_a_world
+        assert limit_s(ORDER) > ORDER.budget_s + 2 * ORDER.deadline_s
+
+    def test_a_daemon_is_told_what_to_do(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        confirm_bench._refuse_daemon()
+        process: Any = multiprocessing.current_process()
+        monkeypatch.setitem(process._config, "daemon", True)
+        with pytest.raises(ValueError, match="start the ranks with daemon=False"):
+            confirm_bench._refuse_daemon()
+
+
+def test_the_page_s_example_is_python_of_a_few_lines(root: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (root / "docs/warm-up.md").read_text(), re.DOTALL)
+    tree = ast.parse(code)
+    assert len(tree.body) <= 10
+    calls = {ast.unparse(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
+    assert {"tftune.bind", "tftune.warm_up", "tftune.AllGatherGemm", "Workspace.create"} <= calls

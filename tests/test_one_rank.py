@@ -1,0 +1,218 @@
+"""One rank: nothing to exchange, the base of scaling plots. Every variant runs, is searched, trained, exported, verified and called."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contract import Call, scenario, wrong_calls
+from push_artifact import push_everywhere
+
+from tftune import cli
+from tftune.db.store import Store
+from tftune.db.target import Target
+from tftune.kernels import emulated
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.chips import CHIPS, H200, MI300X, Chip
+from tftune.kernels.compile import gpu_target
+from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.registry import operation
+from tftune.kernels.shape import Shape
+from tftune.kernels.space import Config
+from tftune.kernels.workspace import Workspace
+from tftune.models.timeline import predict
+from tftune.tuner.calibrate import NO_PEER, calibrate
+from tftune.tuner.node import Deadlines, NodeBench, Rounds
+from tftune.tuner.search import EFFORTS, Effort
+
+OP = "all_gather_gemm"
+GEMMS = (
+    AllGatherGemm(33, 40, 128, 1),
+    AllGatherGemm(16, 36, 72, 1, "bf16", b_layout="nk"),
+    AllGatherGemm(33, 40, 128, 1, shard="m"),
+    AllGatherGemm(64, 33, 64, 1, "bf16", "m", "nk"),
+)
+DECODES = (FlashDecode(2, 8, 2, 64, 48, 1), FlashDecode(1, 4, 4, 64, 64, 1, "bf16", "heads", 16))
+EACH = 3
+"""Random configs of each variant at each shape."""
+
+
+def cases(shapes: tuple[Shape, ...], seed: int = 0) -> list[tuple[Shape, Config]]:
+    """Every form of BSP, and some configs of every other variant that the rules allow, whatever the chip."""
+    pick, found = random.Random(seed), list[tuple[Shape, Config]]()
+    for shape in shapes:
+        space = operation(shape.op).space
+        for variant in space.variants:
+            drawn = list(space.drawn(shape, None, variant, 30_000))
+            assert drawn, (shape, variant)
+            count = len(drawn) if variant == "bsp" and shape.op == OP else min(EACH, len(drawn))
+            found += [(shape, config) for config in pick.sample(drawn, count)]
+    return found
+
+
+def contract(workspace: Workspace) -> dict[str, list[Call]]:
+    """Back to back in any order, so that a call that left the epoch or a flag behind shows in the next; and across its wrap."""
+    order = cases((*GEMMS, *DECODES))
+    random.Random(1).shuffle(order)
+    return {"mixed": scenario(workspace, order), "wraps": scenario(workspace, order[:12], last_epoch=2**31 - 3)}
+
+
+def test_every_variant_is_right_with_both_shards_and_layouts() -> None:
+    ran = emulated.run(1, contract, timeout_s=600)
+    assert wrong_calls(ran) == []
+    seen = {(call.shape.op, call.config.variant) for call in ran[0]["mixed"]}
+    assert seen == {(op, v) for op in (OP, "flash_decode") for v in operation(op).space.variants}
+
+
+@pytest.mark.parametrize("chip", [H200, MI300X], ids=lambda chip: chip.name)
+@pytest.mark.parametrize("variant", ["pull", "staged", "push", "push_ce"])
+def test_every_fused_variant_compiles(variant: str, chip: Chip) -> None:
+    """Where peers are counted, their number is zero here."""
+    for shard, order in (("k", "chunk"), ("m", "chunk"), ("k", "group"), ("m", "column")):
+        shape = AllGatherGemm(256, 512, 1024, 1, shard=shard)
+        knobs = dict(block_m=64, block_n=64, num_warps=4, num_stages=3, rows_per_flag=64)
+        if variant != "push_ce":
+            knobs |= dict(k_per_flag=256)
+        orders = {} if variant == "push_ce" or (variant, order) == ("pull", "group") else {"order": order}
+        config = SPACE.complete(Config(variant, **knobs, **orders))
+        assert SPACE.why_invalid(shape, config) is None
+        (source,) = operation(OP).module("host").kernel_sources(shape, config, chip)
+        assert source.compile(gpu_target(chip.arch)).asm
+
+
+def test_the_gemm_alone_is_bsp() -> None:
+    """One form by default; all forms are the same call, which asks no library for a gather."""
+    import torch
+
+    from tftune.kernels.all_gather_gemm.host import prepare
+    from tftune.kernels.all_gather_gemm.reference import make_inputs, make_output
+
+    for shape in GEMMS:
+        for chip in (None, *CHIPS.values()):
+            defaults = SPACE.defaults(shape, chip)
+            assert [c for c in defaults if c.variant == "bsp"] == [Config("bsp", form="gather")]
+        a, b = make_inputs(shape, 0, 0)
+        workspace: Any = Workspace(
+            rank=0, world=1, arch="interpreter", units=4, device=a.device, group=None, control=0,
+            payload=0, control_bases=None, payload_bases=None, generation_bytes=0, payload_tensor=None,
+        )  # fmt: skip
+        results = []
+        for form in ("gather", "gather_copy", "local_transpose", "gather_copy_registered"):
+            results.append(make_output(shape))
+            prepare(shape, Config("bsp", form=form), workspace)(a, b, results[-1])
+        weights = b.t() if shape.b_layout == "nk" else b
+        assert all(torch.equal(result, torch.matmul(a, weights)) for result in results)
+    assert "NCCL alone registers" in (
+        SPACE.why_invalid(AllGatherGemm(8192, 512, 8192, 1), Config("bsp", form="gather_registered"), H200) or ""
+    )
+
+
+@pytest.mark.parametrize("chip", [H200, MI300X], ids=lambda chip: chip.name)
+def test_the_model_has_nothing_to_exchange(chip: Chip) -> None:
+    for m in (16, 4096):
+        one, eight = (AllGatherGemm(m, 3584, 8192, world) for world in (1, 8))
+        for shape in (one, AllGatherGemm(m, 3584, 8192, 1, shard="m")):
+            for variant in SPACE.variants:
+                for config in islice(SPACE.configs(shape, chip, (variant,)), 0, 2000, 97):
+                    assert 0 < predict(shape, config, "graph", chip) < math.inf
+        bsp = Config("bsp", form="gather")
+        gathered = min(predict(eight, form, "graph", chip) for form in SPACE.defaults(eight, chip) if form.variant == "bsp")
+        assert predict(one, bsp, "graph", chip) < gathered
+
+
+def test_the_model_of_one_gpu_needs_no_links() -> None:
+    """What one GPU alone can measure is enough for one rank, and not for two."""
+    from tftune.kernels.chip import RATE_NAMES
+
+    alone = CHIPS["h100"].with_constants({name: H200.known(name) for name in RATE_NAMES})
+    assert alone.missing(1) == () and "collective_us" in alone.missing(2)
+    for shape in (*GEMMS, *DECODES):
+        for config in operation(shape.op).space.defaults(shape, alone):
+            assert 0 < predict(shape, config, "eager", alone) < math.inf
+    with pytest.raises(ValueError, match=r"off for h100, since .*link_bytes_per_us"):
+        predict(AllGatherGemm(16, 40, 128, 2), Config("push"), "graph", alone)
+
+
+def test_a_calibration_leaves_out_what_needs_a_peer() -> None:
+    found = dict(calibrate(Target.parse("h100x1"), emulated=True))
+    left_out = {name for name, answer in found.items() if answer == NO_PEER}
+    assert left_out == {"loads", "collective", "large_collective", "copy_engines"}
+    measured = {name for answer in found.values() if isinstance(answer, dict) for name in answer}
+    assert {"block_us", "poll_us", "hbm_bytes_per_us", "stream_share"} <= measured
+    assert not measured & {"signal_us", "flag_us", "link_bytes_per_us", "links_bytes_per_us"}
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[None]:
+    """This process on a machine of one H100, whose rank is emulated."""
+
+    def bench(target: Target, payload_bytes: int, **options: Any) -> NodeBench:
+        return NodeBench(target, 1 << 20, emulated=True, deadlines=Deadlines(check=30.0), rounds=Rounds(2, 2, 5))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tftune.machine.detect", lambda: Target.parse("h100x1"))
+        patch.setattr("tftune.db.target.detect", lambda: Target.parse("h100x1"))
+        patch.setattr("tftune.tuner.node.NodeBench", bench)
+        patch.setattr("tftune.db.target.build", lambda: {"triton": "3.7.1"})
+        patch.setitem(EFFORTS, "quick", Effort(5, 1, "for tests"))
+        yield
+
+
+def run(line: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(line.split())
+    return int(ended.value.code or 0)
+
+
+def test_one_gpu_goes_the_whole_way(
+    node: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """search, train, export, select, verify, doctor, and the commands of tune."""
+    monkeypatch.chdir(tmp_path)
+    shapes = ";".join(f"m={m},n=40,k=64,world=1,shard=m" for m in (7, 16, 33))
+    searched = f"search {OP} --shapes {shapes} --mode graph --effort quick --variant push --pool 4"
+    assert run(searched) == 0
+    with Store.open(tmp_path / "tftune.db", write=False) as store:
+        rows = store.trials()
+    assert {row.shape.to_dict()["world"] for row in rows} == {1} and {row.target for row in rows} == {"h100x1"}
+    assert run(f"train {OP}") == run(f"export {OP} --out a.json") == 0
+    capsys.readouterr()
+    assert run(f"select {OP} m=16,n=40,k=64,world=1,shard=m --artifact a.json --json") == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["target"], answer["source"]) == ("h100x1", "measured")
+    push_everywhere(Path("a.json"), Path("push.json"), GEMMS[2])
+    assert run(f"verify {OP} --artifact push.json --leaves 1") == 1  # it ran, and was right
+    assert "slower than BSP" in capsys.readouterr().out
+    assert run("doctor") == 0 and "target: h100x1" in capsys.readouterr().out
+    assert run("tune --show h100x1") == 0 and "calibrate --out h100x1.chip.json" in capsys.readouterr().out
+    assert run("calibrate --gpus 2") == 2 and "--gpus 2 is more than the 1 GPUs" in capsys.readouterr().err
+
+
+def called(workspace: Workspace) -> list[float]:
+    """Errors in tolerances of what tftune.ops runs with one rank."""
+    import tftune
+    from tftune.kernels.all_gather_gemm import reference
+    from tftune.models.selector import Selector
+    from tftune.ops import all_gather_gemm
+    from tftune.tuner.check import relative_error
+
+    tftune._install(Selector(bsp_only="nothing is measured here"))
+    errors = []
+    for shape in GEMMS:
+        a, b = reference.make_inputs(shape, 0, 0)
+        exact = reference.reference(shape, a, b, workspace.group)
+        c = all_gather_gemm(a, b, workspace, shard=shape.shard, b_layout=shape.b_layout)
+        errors.append(relative_error(c, exact) / reference.tolerance(shape))
+    return errors
+
+
+def test_ops_run_with_one_rank() -> None:
+    (errors,) = emulated.run(1, called)
+    assert len(errors) == len(GEMMS) and max(errors) < 1

@@ -1,0 +1,309 @@
+"""Confirm selections where they run: a shortlist beside BSP, on the ranks that will serve."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
+
+import tftune
+from tftune.confirm_bench import Here, InChildren, InPlace, Scene
+from tftune.db.journal import EXCLUDING, Excluded, append, excluded, recover
+from tftune.db.target import clocks
+from tftune.db.trial import MODES, Failure, Measurement, Outcome, Run
+from tftune.kernels.registry import operation
+from tftune.kernels.shape import Shape
+from tftune.kernels.source import kernel_hash
+from tftune.kernels.space import Config
+from tftune.kernels.workspace import Workspace
+from tftune.models.selector import Selection, Selector
+from tftune.tuner.compile_ahead import compile_ahead, jobs, processes
+from tftune.tuner.confirm_order import Order
+from tftune.tuner.contest import BSP, winner
+from tftune.tuner.ranks import Ranks
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one rank asks for; all ranks must ask for the same."""
+
+    shapes: tuple[Shape, ...]
+    top: int
+    mode: str
+    rows: str
+    budget_s: float
+    deadline_s: float
+    sandbox: bool
+
+    def check(self, workspace: Workspace) -> Request:
+        """Itself; raises ValueError, with the next step, for what cannot be confirmed."""
+        _bound()
+        if not self.shapes:
+            raise ValueError("shapes is empty; give the shapes that the layers will call")
+        if self.mode not in MODES:
+            raise ValueError(f"mode={self.mode!r} is not one of {', '.join(MODES)}")
+        if type(self.top) is not int or self.top < 0:
+            raise ValueError(f"top={self.top!r} must be an integer of at least 0")
+        for name in ("budget_s", "deadline_s"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be above 0")
+        for shape in self.shapes:
+            _check_shape(shape, workspace)
+        return self
+
+
+def _bound() -> Selector:
+    """What this process selects by; raises ValueError where nothing was loaded."""
+    if tftune._default is None:
+        raise ValueError("no selector is bound; call tftune.bind(group) before tftune.warm_up")
+    return tftune._default
+
+
+def _check_shape(shape: Shape, workspace: Workspace) -> None:
+    world = getattr(shape, "world", None)
+    if world != workspace.world:
+        has = f"{shape} has world={world}, and the workspace has {workspace.world} ranks"
+        raise ValueError(f"{has}; give shapes with world={workspace.world}")
+    needed = operation(shape.op).module("host").payload_bytes(shape)
+    if needed > workspace.generation_bytes:
+        raise ValueError(
+            f"{shape} needs {needed} bytes, and a generation of the workspace has "
+            f"{workspace.generation_bytes}; make it with Workspace.create(group, {needed})"
+        )
+
+
+def warm_up(
+    shapes: Iterable[Shape],
+    workspace: Workspace,
+    top: int = 3,
+    *,
+    mode: str = "graph",
+    rows: str | os.PathLike[str] = "tftune-warm-up.jsonl",
+    budget_s: float = 1.0,
+    deadline_s: float = 30.0,
+    sandbox: bool = False,
+) -> dict[Shape, Selection]:
+    """Time the selector's shortlist beside BSP at these shapes, and select what is fastest here.
+
+    Collective: all ranks of the workspace's group call it with the same arguments, after
+    `tftune.bind` and before any capture. From then on `tftune.ops` and `tftune.select_kernel` give
+    these answers in this process. BSP wins ties: a fused config is selected only where the 95 %
+    interval of BSP's time over its own lies above 1.
+
+    `shapes`: any operation, of the workspace's world. `top`: fused configs tried at each shape.
+    `mode`: as the layer will run, "graph" or "eager". `rows`: a file that rank 0 appends to, for
+    `tftune trials import`; it also holds what is never launched again, since it hung, crashed or
+    was wrong. `budget_s`: seconds for each shape after compiling; longer only where five rounds of
+    BSP and one config take longer. `deadline_s`: seconds for the first launches of each config,
+    after which the process prints the config and ends with code 75: start it again. `sandbox`: do
+    all of it in child processes, where a hang costs a world of them; call it before weights are
+    loaded, and guard the script's entry by `if __name__ == "__main__"`.
+
+    Returns the selection of each shape. Raises ValueError, on every rank alike, for arguments that
+    do not fit or differ between ranks, without `tftune.bind`, and while a graph is captured.
+
+    >>> shapes = [tftune.AllGatherGemm(m, 3584, 8192, 8) for m in (64, 1024)]
+    >>> tftune.warm_up(shapes, workspace)[shapes[0]].config  # doctest: +SKIP
+    Config('push', block_m=64, ...)
+    """
+    _refuse_capture(workspace)
+    ranks = Ranks(workspace)
+    options = top, mode, os.fspath(rows), budget_s, deadline_s, sandbox
+    request = _agreed(ranks, lambda: Request(_each_once(shapes), *options).check(workspace))
+    selector = _bound()
+    here = ranks.together(lambda: Here.of(workspace, selector))[0]
+    run, left_out = ranks.by_first(lambda: _begin(Path(request.rows), here))
+    scene = Scene(workspace, ranks, here, Path(request.rows), run)
+    orders = _orders(scene, request, selector, left_out)
+    ranks.by_first(lambda: _compile(orders, here))
+    found = _confirmed(scene, request, selector, orders)
+    _give_memory_back(workspace)
+    tftune._install(copy(selector))  # another key: plans that tftune.ops made before are not found
+    return found
+
+
+def _each_once(shapes: Iterable[Shape]) -> tuple[Shape, ...]:
+    return tuple(dict.fromkeys(shapes))
+
+
+def _give_memory_back(workspace: Workspace) -> None:
+    """Of plans, graphs and operands that were only timed."""
+    import torch
+
+    if workspace.device.type == "cuda":
+        torch.cuda.empty_cache()
+
+
+def _refuse_capture(workspace: Workspace) -> None:
+    import torch
+
+    if workspace.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+        what = "tftune.warm_up was called while a graph is captured"
+        raise ValueError(f"{what}; call it once before all captures")
+
+
+def _agreed(ranks: Ranks, make: Callable[[], Request]) -> Request:
+    """The request of every rank; raises ValueError on all where they differ, or one is wrong."""
+    requests = ranks.together(make)
+    for rank, request in enumerate(requests):
+        if request != requests[0]:
+            raise ValueError(
+                f"rank {rank} and rank 0 ask for different warm-ups ({request} and {requests[0]}); "
+                "call tftune.warm_up with the same arguments on every rank"
+            )
+    return requests[0]
+
+
+def _begin(rows: Path, here: Here) -> tuple[Run, Excluded]:
+    """On rank 0: what an earlier process left in a journal becomes rows; this run, and what it must
+    not launch."""
+    for trial in recover(rows):
+        text = trial.outcome.text if isinstance(trial.outcome, Failure) else ""
+        logger.warning("left out: config=%s shape=%s reason=%s", trial.config, trial.shape, text)
+    now = datetime.now(UTC).isoformat(timespec="microseconds")
+    run = Run(uuid4().hex[:12], here.target, "node", here.build, now, clocks())
+    return run, excluded(rows, here.target, here.triton)
+
+
+def _orders(
+    scene: Scene,
+    request: Request,
+    selector: Selector,
+    left_out: Excluded,
+) -> list[Order]:
+    """One for each shape; raises ValueError on all ranks where they would try different configs."""
+    orders = [_order(shape, scene, request, selector, left_out) for shape in request.shapes]
+    for rank, its_orders in enumerate(scene.ranks.gather(orders)):
+        if its_orders != orders:
+            what = f"rank {rank} would try other configs than rank {scene.ranks.rank}"
+            raise ValueError(f"{what}; call tftune.bind(group) on every rank before tftune.warm_up")
+    alone = [order for order in orders if not order.candidates]
+    if alone and request.top and scene.ranks.rank == 0:
+        reason = selector.select(alone[0].shape, request.mode).reason
+        counts = len(alone), len(orders)
+        logger.warning("BSP alone is confirmed: shapes=%d of=%d reason=%s", *counts, reason)
+    return orders
+
+
+def _order(
+    shape: Shape,
+    scene: Scene,
+    request: Request,
+    selector: Selector,
+    left_out: Excluded,
+) -> Order:
+    def may_run(config: Config) -> bool:
+        return (shape.op, config, kernel_hash(shape.op, config.variant)) not in left_out
+
+    first, *others = _forms(shape, request.mode, selector, scene.here)
+    forms = first, *filter(may_run, others)  # without a first form there is nothing to fall back to
+    shortlist = selector.shortlist(shape, request.mode, request.top + len(left_out))
+    candidates = tuple(filter(may_run, shortlist))[: request.top]
+    limits = request.budget_s, request.deadline_s
+    names = scene.here.target, scene.run.id
+    return Order(shape, request.mode, forms, candidates, *limits, *names)
+
+
+def _compile(orders: Sequence[Order], here: Here) -> None:
+    """All kernels of all shapes into Triton's cache, side by side; ranks then load them."""
+    if here.chip is not None:
+        pairs = [(order.shape, c) for order in orders for c in (*order.forms, *order.candidates)]
+        compile_ahead(jobs(pairs, here.chip), processes())
+
+
+def _forms(shape: Shape, mode: str, selector: Selector, here: Here) -> list[Config]:
+    """The likely forms of BSP, registered ones too, and the one that is selected, if one is."""
+    space = operation(shape.op).space
+    likely = [*space.defaults(shape, here.chip), selector.select(shape, mode).config]
+    forms = dict.fromkeys(space.complete(config) for config in likely if config.variant == BSP)
+    return [form for form in forms if space.why_invalid(shape, form, here.chip) is None]
+
+
+def _confirmed(
+    scene: Scene,
+    request: Request,
+    selector: Selector,
+    orders: Sequence[Order],
+) -> dict[Shape, Selection]:
+    """Measure order by order; each shape's rows are on disk before the next one is measured."""
+    found, failed = dict[Shape, Selection](), set[Config]()
+    ranks, rows, run = scene.ranks, scene.rows, scene.run
+    bench = InChildren(scene) if request.sandbox else InPlace(scene)
+    try:
+        for order in orders:
+            outcomes, stored = bench.measure(order.without(failed - {order.forms[0]}))
+            failed |= {c for c, outcome in outcomes.items() if _is_excluding(outcome)}
+            trials = [order.row(c, outcome) for c, outcome in outcomes.items() if c not in stored]
+            ranks.by_first(partial(append, rows, [run], trials))
+            selection = decided(order, outcomes, selector.select(order.shape, order.mode))
+            selector.confirm(order.shape, order.mode, selection)
+            found[order.shape] = selection
+            if ranks.rank == 0:
+                logger.info("confirmed: shape=%s config=%s", order.shape, selection.config)
+        ranks.by_first(lambda: append(rows, [replace(run, ended=clocks())], ()))
+    finally:
+        bench.close()
+    return found
+
+
+def _is_excluding(outcome: Outcome) -> bool:
+    return isinstance(outcome, Failure) and outcome.kind in EXCLUDING
+
+
+def decided(order: Order, outcomes: Mapping[Config, Outcome], before: Selection) -> Selection:
+    """The selection that these outcomes support, and in its reason the figures.
+
+    Where BSP could not be measured, what was selected `before` stays, unless it failed here."""
+    config = winner(outcomes)
+    if config is not None:
+        return Selection(config, "measured", reason(config, outcomes))
+    failed = {c: outcome for c, outcome in outcomes.items() if isinstance(outcome, Failure)}
+    kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(f.kind for f in failed.values()).items())
+    said = f"tftune.warm_up could not measure BSP here ({kinds or 'nothing ran'})"
+    if before.config in failed:
+        return Selection(order.forms[0], "fallback", f"{said}, and {before.config} failed")
+    return replace(before, reason=f"{before.reason}; {said}")
+
+
+def reason(config: Config, outcomes: Mapping[Config, Outcome]) -> str:
+    """The figures of a winner: its time, BSP's in the same rounds, and their ratio."""
+    own = outcomes[config]
+    if not isinstance(own, Measurement):
+        raise ValueError(f"{config} was not measured: {own.text}")
+    rounds = f"{len(own.samples_us)} rounds"
+    if config.variant == BSP:
+        text = f"measured here by tftune.warm_up: BSP takes {own.median_us:.1f} us over {rounds}"
+        return f"{text}; {_best_other(outcomes)}"
+    bsp_us = own.median_us * (own.speedup or 1.0)
+    return (
+        f"measured here by tftune.warm_up: {config.variant} takes {own.median_us:.1f} us and BSP "
+        f"{bsp_us:.1f} us, {_ratio(own)} over {rounds}"
+    )
+
+
+def _ratio(found: Measurement) -> str:
+    low, high = found.speedup_interval or (1.0, 1.0)
+    return f"{found.speedup or 1.0:.2f} times as fast (95 % interval {low:.2f} to {high:.2f})"
+
+
+def _best_other(outcomes: Mapping[Config, Outcome]) -> str:
+    """Why no fused config was taken, in words."""
+    fused = {c: outcome for c, outcome in outcomes.items() if c.variant != BSP}
+    known = {c: found for c, found in fused.items() if isinstance(found, Measurement)}
+    if known:
+        best = max(known, key=lambda config: known[config].speedup or 0.0)
+        return f"the best other config, {best.variant}, is {_ratio(known[best])}"
+    if fused:
+        config, outcome = next(iter(fused.items()))
+        kind = outcome.kind if isinstance(outcome, Failure) else ""
+        return f"no other config could be measured ({config.variant}: {kind})"
+    return "no other config was tried"
