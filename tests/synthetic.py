@@ -92,7 +92,7 @@ def rows(
 
 
 def decodes(count: int = 40, mode: str = "graph") -> list[Trial]:
-    """Rows of flash_decode at so many shapes: persistent_ll takes 0.6 times as long as BSP below 16K tokens, and 1.2 times from there on."""
+    """Rows of flash_decode at so many shapes: persistent_ll takes 0.6 times BSP's time below 16K tokens, and 1.2 times from there on."""
     space, made = operation("flash_decode").space, []
     shapes = [FlashDecode(batch, 8 * group, 8, 128, 1500 << n, WORLD) for group in (4, 8) for batch in (1, 3, 8, 24) for n in range(6)]
     for place in shapes[:count]:

@@ -76,7 +76,8 @@ GEMM = Random((AllGatherGemm(2, 64, 256, 2, "bf16", "m", "nk"), AllGatherGemm(16
 DECODE = Random((FlashDecode(1, 1, 1, 64, 16, 2), FlashDecode(64, 128, 8, 256, 1 << 16, 2)))
 ASKED = {
     "all_gather_gemm": (GEMM, st.builds(
-        lambda m, n, k: AllGatherGemm(2 * m, n, 64 * k, 2, "bf16", "m", "nk"), st.integers(2, 8192), st.integers(64, 32768), st.integers(4, 256)
+        lambda m, n, k: AllGatherGemm(2 * m, n, 64 * k, 2, "bf16", "m", "nk"),
+        st.integers(2, 8192), st.integers(64, 32768), st.integers(4, 256),
     )),
     "flash_decode": (DECODE, st.builds(
         lambda batch, heads, group, dim, length: FlashDecode(batch, heads * group, heads, dim, length, 2),

@@ -49,7 +49,9 @@ ANY = {
 }  # fmt: skip
 NEAR = {
     OP: st.builds(lambda m, n, k: shape(2 * m, n, k), st.integers(1, 1 << 13), st.integers(1600, 10300), st.integers(1600, 10300))
-    | st.builds(lambda m, dtype: replace(GEMM, m=2 * m, n=4096, k=4096, dtype=dtype), st.integers(1, 1 << 13), st.sampled_from(["fp16", "bf16"])),
+    | st.builds(
+        lambda m, dtype: replace(GEMM, m=2 * m, n=4096, k=4096, dtype=dtype), st.integers(1, 1 << 13), st.sampled_from(["fp16", "bf16"])
+    ),
     "flash_decode": st.builds(lambda batch, n: replace(DECODE, batch=batch, kv_len=n), st.integers(1, 32), st.integers(1, 1 << 17)),
 }
 ASKED = {
@@ -57,7 +59,9 @@ ASKED = {
     "flash_decode": [replace(DECODE, kv_len=n) for n in (64, 3000, 8192, 60_000, 10**400)],
 }
 WORDS = ("push", "bsp", "fused", "m", "kv_len", "graph", "always push", "bf16", OP, "flash_decode")
-FIELDS = ("variant", "m", "x", "build", "triton", "at", "leaves", "shapes", "selector", "unknown", "geomean_regret", "groups", "layout", "rule")
+FIELDS = (
+    "variant", "m", "x", "build", "triton", "at", "leaves", "shapes", "selector", "unknown", "geomean_regret", "groups", "layout", "rule",
+)  # fmt: skip
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | st.sampled_from([10**400, "x" * 300, *WORDS]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=3),
@@ -179,8 +183,8 @@ def test_a_signed_file_is_refused_or_all_commands_work(
     for difference in (diff(artifact, sound), diff(sound, artifact)):
         assert json.dumps(difference.to_dict()) and all(difference.sentences())
     for mode in MODES:
-        for shape in ASKED[content["op"]]:
-            why = explain(Selector(artifact, allow_modelled=True, machine=machine), shape, mode, trials)
+        for asked in ASKED[content["op"]]:
+            why = explain(Selector(artifact, allow_modelled=True, machine=machine), asked, mode, trials)
             assert json.dumps(why.to_dict()) and all(why.sentences())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -39,8 +40,10 @@ from tftune.models.tree import Leaf, Split
 
 EXACT = selector(model())
 STAY = st.sampled_from(LAYERS)
-BETWEEN = st.sampled_from(list(zip(ROWS, ROWS[1:], strict=False)))
-OTHER_LAYER = st.tuples(st.sampled_from(range(1664, 10241, 64)), st.sampled_from(range(1792, 10241, 256))).filter(lambda nk: nk not in LAYERS)
+BETWEEN = st.sampled_from(list(pairwise(ROWS)))
+OTHER_LAYER = st.tuples(st.sampled_from(range(1664, 10241, 64)), st.sampled_from(range(1792, 10241, 256))).filter(
+    lambda nk: nk not in LAYERS
+)
 """(N, K) that were not measured, up to 1.25 times outside of those that were."""
 
 
@@ -127,7 +130,7 @@ def test_a_family_that_was_never_measured_is_answered_from_the_tree(layer: tuple
     """With exact formulas by the fastest, or by BSP where the two are within what estimates err by."""
     asked = shape(2 * half, *layer)
     found, laws = EXACT.select(asked), LAWS
-    us, config = fastest(asked)
+    us, _ = fastest(asked)
     near = (SHAPES[0].sizes_key,)
     assert (found.source, found.near, EXACT.leaf(asked)) == ("interpolated", near, EXACT_LEAF) and EXACT.path(asked) == ()
     if laws[BSP](asked) > 1.05 * us:
@@ -233,7 +236,8 @@ def test_a_config_that_breaks_a_rule_here_gives_way_to_the_next() -> None:
 
 def stale(model: LayoutModel, config: Config) -> LayoutModel:
     """Its times are of another source than is installed."""
-    return replace(model, kernels=tuple("0" * 12 if each == config else kernel for each, kernel in zip(model.configs, model.kernels, strict=True)))
+    kernels = zip(model.configs, model.kernels, strict=True)
+    return replace(model, kernels=tuple("0" * 12 if each == config else kernel for each, kernel in kernels))
 
 
 def test_what_was_the_fastest_with_another_source_does_not_answer_and_its_neighbours_do() -> None:
@@ -267,7 +271,9 @@ def test_modes_never_mix() -> None:
 
 
 @pytest.mark.parametrize(
-    "layout", [("fp16", "m", "nk", 2), ("bf16", "k", "nk", 2), ("bf16", "m", "kn", 2), ("bf16", "m", "nk", 4)], ids=["dtype", "shard", "b", "world"]
+    "layout",
+    [("fp16", "m", "nk", 2), ("bf16", "k", "nk", 2), ("bf16", "m", "kn", 2), ("bf16", "m", "nk", 4)],
+    ids=["dtype", "shard", "b", "world"],
 )
 def test_no_layout_is_answered_by_the_rows_of_another(layout: tuple[Any, ...]) -> None:
     asked = shape(32, layout=layout)

@@ -1,4 +1,4 @@
-"""Lending: a layout answers for another one of the same code, where rows of both agree; as an estimate, and with the error that they showed."""
+"""Lending: a layout answers for another one of the same code, where rows of both agree; as an estimate, with the error that they showed."""
 
 from __future__ import annotations
 

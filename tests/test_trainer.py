@@ -143,8 +143,10 @@ def several() -> LayoutModel:
     for number, block_n in enumerate((32, 64, 128, 256)):
         for block_m in (16, 32, 64, 128, 256):
             if (config := tile(block_m, block_n)) is not None and len(laws) < 14:
-                laws[config] = law(config, (9.0 + 0.3 * number, 3.0 * 64 * block_n / 8192 + block_m / 40, 0.3 * 8192 / block_m / block_n, 1.0, 1.0, 0.1, 0.2))
-    shapes = [shape(m, n, k) for n in (1024, 2048, 4096, 8192, 16384) for k in (2048, 8192) for m in (8, 32, 64, 128, 256, 512, 1024, 2048, 8192)]
+                terms = (9.0 + 0.3 * number, 3.0 * 64 * block_n / 8192 + block_m / 40, 0.3 * 8192 / block_m / block_n, 1.0, 1.0, 0.1, 0.2)
+                laws[config] = law(config, terms)
+    layers = [(n, k) for n in (1024, 2048, 4096, 8192, 16384) for k in (2048, 8192)]
+    shapes = [shape(m, n, k) for n, k in layers for m in (8, 32, 64, 128, 256, 512, 1024, 2048, 8192)]
     return train_layout(dataset(rows(shapes, laws)))
 
 

@@ -120,7 +120,8 @@ def _judged(report: Mapping[str, Any]) -> str:
 
 def leaf_text(leaf: Leaf) -> str:
     """What a leaf rests on."""
-    return f"{leaf.rows} measured shape{'s' * (leaf.rows != 1)}, estimated speed-ups off by {math.expm1(leaf.error):.0%} (standard deviation)"
+    shapes = f"{leaf.rows} measured shape{'s' * (leaf.rows != 1)}"
+    return f"{shapes}, estimated speed-ups off by {math.expm1(leaf.error):.0%} (standard deviation)"
 
 
 def model_text(model: LayoutModel, held_out: Evaluation | None, times: str) -> Iterator[str]:
@@ -133,7 +134,8 @@ def model_text(model: LayoutModel, held_out: Evaluation | None, times: str) -> I
         yield from _node_text(model, model.root, "  ")
     if held_out is not None:
         yield f"held out ({times}): {held_out}"
-        yield f"constant rules there: regret {', '.join(f'{name} {score.geomean_regret:.3f}' for name, score in held_out.rules.items())} (geomean)"
+        regrets = ", ".join(f"{name} {score.geomean_regret:.3f}" for name, score in held_out.rules.items())
+        yield f"constant rules there: regret {regrets} (geomean)"
     if model.rule:
         yield f"the rule {model.rule!r} loses less, and answers for other shapes instead of the tree"
 

@@ -346,7 +346,10 @@ def _draw_leaf(ax: Axes, model: LayoutModel, leaf: Leaf, depth: int, height: flo
     others = Counter(label(model.configs[number].variant) for number in leaf.candidates[1:])
     also = "".join(f", {count} x {variant}" if count > 1 else f", {variant}" for variant, count in others.items())
     shapes = f"{leaf.rows} shape{'s' if leaf.rows != 1 else ''}{f'; or{also[1:]}' if also else ''}"
-    ax.annotate(label(config.variant), (depth, height), xytext=(9, 2), textcoords="offset points", color=colour(config.variant), fontweight="bold")
+    ax.annotate(
+        label(config.variant), (depth, height), xytext=(9, 2), textcoords="offset points",
+        color=colour(config.variant), fontweight="bold",
+    )  # fmt: skip
     beside = 15 + 6.2 * len(label(config.variant))
     ax.annotate(shapes, (depth, height), xytext=(beside, 2), textcoords="offset points", color=QUIET, fontsize=8)
     defaults = {choice.name: choice.default for choice in operation(model.op).space.choices(config.variant)}

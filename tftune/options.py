@@ -40,7 +40,10 @@ Shapes = Annotated[
 ]
 On = Annotated[Literal["node", "model", "replay"], typer.Option("--on", help="Real GPUs, the analytic model, or stored rows.")]
 Modes = Annotated[Literal["graph", "eager", "both"], typer.Option("--mode", help="Captured in a graph, eager, or both.")]
-EffortName = Annotated[Literal["quick", "default", "thorough", "exhaustive", "scout"], typer.Option("--effort", help="Trials for each shape and mode.")]
+EffortName = Annotated[
+    Literal["quick", "default", "thorough", "exhaustive", "scout"],
+    typer.Option("--effort", help="Trials for each shape and mode."),
+]
 Budget = Annotated[
     str | None, typer.Option("--budget", metavar="DURATION", help="Stop after this wall-clock time, such as 90s, 10m or 2h.")
 ]

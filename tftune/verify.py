@@ -1,4 +1,4 @@
-"""Do an artifact's times hold here and now? A few of its answers are measured again; where they hold, the artifact says with which build."""
+"""Do an artifact's times hold here and now? A few answers are measured again; where they hold, the artifact says with which build."""
 
 from __future__ import annotations
 

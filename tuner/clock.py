@@ -93,8 +93,8 @@ def graph_rounds(graphs: Sequence[GraphCall], rounds: int, start_together: Calla
 
     Before each timed replay the graph runs untimed: once, since the first collective of a library after many other kernels takes some
     40 us longer (on 4x H200 BSP of flash_decode, first of 33 configs in turn, took 68 us a call instead of 54, and a baseline should not
-    be charged for its neighbours); and as often as LEAD_US takes, so that clocks are what the graph's own power draw makes them. `agree` keeps ranks in step. Caches
-    stay cold: the rotation goes by between two uses of the same operands.
+    be charged for its neighbours); and as often as LEAD_US takes, so that clocks are what the graph's own power draw makes them. `agree`
+    keeps ranks in step. Caches stay cold: the rotation goes by between two uses of the same operands.
     """
     import torch
 

@@ -74,8 +74,9 @@ def fill(
     share.
 
     What covers the shapes of a layout at sizes alike is chosen from all rows of the search stage there, which this does not add to: the
-    same command goes on with the same pairs. What has a row of this stage, of the kernels as they are, is not measured again. A shape that was never
-    searched stands beside the form of BSP that is the likeliest to be its fastest. Raises ValueError where a layout was never searched.
+    same command goes on with the same pairs. What has a row of this stage, of the kernels as they are, is not measured again. A shape
+    that was never searched stands beside the form of BSP that is the likeliest to be its fastest. Raises ValueError where a layout was
+    never searched.
     """
     shapes, modes = tuple(dict.fromkeys(shapes)), tuple(dict.fromkeys(modes))
     until = time.monotonic() + (inf if budget_s is None else budget_s)
