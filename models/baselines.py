@@ -66,4 +66,3 @@ def _from(op: str, feature: str, least: float, below: Rule, above: Rule) -> Rule
 def _nearest(best: Mapping[Shape, Config]) -> Rule:
     """The fastest config of the nearest measured shape."""
     return lambda shape: best[min(best, key=lambda other: (distance(shape, other), other))]
-

@@ -68,9 +68,7 @@ def train_layout(data: Dataset) -> LayoutModel:
 def _often_measured(data: Dataset) -> list[Config]:
     """Configs measured at enough shapes to have a formula of their own; with few shapes, at half of them. Rows of a search alone do
     not count where there is a matrix: among many configs tried once the fastest is fast by luck, too."""
-    count = Counter(
-        config for shape in data.shapes for config in data.times_us[shape] if not data.matrix or data.is_final(shape, config)
-    )
+    count = Counter(config for shape in data.shapes for config in data.times_us[shape] if not data.matrix or data.is_final(shape, config))
     enough = min(LEAST_ROWS, max(len(data.shapes) // 2, 1))
     return [config for config in configs_of(data) if count[config] >= enough]
 

@@ -161,4 +161,3 @@ def selector(*models: LayoutModel, bench: str = "node", lent: Sequence[Lent] = (
     }
     kernels = {variant: kernel_hash(OP, variant) for variant in SPACE.variants}
     return Selector(Artifact(OP, Target.parse(TARGET), bench, modes, {"kernels": kernels}), **more)
-

@@ -166,9 +166,7 @@ def test_a_part_that_is_another_is_refused_or_answers(content: dict[str, Any], d
 
 @OFTEN
 @given(st.data(), MACHINES)
-def test_a_signed_file_is_refused_or_all_commands_work(
-    content: dict[str, Any], tmp_path: Path, data: Any, machine: Machine | None
-) -> None:
+def test_a_signed_file_is_refused_or_all_commands_work(content: dict[str, Any], tmp_path: Path, data: Any, machine: Machine | None) -> None:
     """`doctor`, `explain` and `diff` read fields that no answer needs."""
     other = data.draw(mutants(content))
     (path := tmp_path / "a.json").write_text(json.dumps(other | {"sha256": digest(other)} if isinstance(other, dict) else other))

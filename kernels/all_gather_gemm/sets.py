@@ -110,7 +110,6 @@ def grid(world: int = 8, dtype: str = "fp16", shard: str = "k", b_layout: str = 
     return tuple(AllGatherGemm(m, n, k, world, dtype, shard, b_layout) for n, k in GRID for m in rows)
 
 
-
 # What inference engines call: bf16, weights [N, K] (nn.Linear), A gathered along tokens before a column-parallel projection. N of one
 # rank of 2, 4 or 8; from config.json of each: as above, and Qwen2.5-7B (hidden 3584, intermediate 18944), Gemma-2-27B (4608, 36864).
 ENGINE = (
