@@ -4,14 +4,17 @@ usage: python benchmarks/dispatch.py [--artifact PATH] [--calls 20000]
 
 memo: a shape that was built before and equals one that was asked for. tree: the leaf of a shape, without looking for an earlier answer.
 fresh: building a shape that equals one asked for, and asking. p99: of all calls of these three kinds, the slowest percent apart.
-first: building a shape never asked for, and asking; its config is held against the rules. Each call is timed alone; the time of an empty
-call is taken off. import: the median of fresh processes. Microseconds, of this CPU; other programs on it disturb the 99th percentile.
+first: building a shape never asked for, of a family that was measured, and asking: estimated from the sizes beside it. other: the same for
+a family that was never measured, by the tree and its formulas, or by the rule that is shipped instead. Each call is timed alone; the time
+of an empty call is taken off. import: the median of fresh processes. Microseconds, of this CPU; other programs on it disturb the 99th
+percentile.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import platform
 import statistics
 import subprocess
@@ -23,8 +26,10 @@ from typing import Any
 
 import tftune
 from tftune.kernels.registry import operation
+from tftune.models.artifact import SHIPPED, Artifact, read_artifact
+from tftune.models.layout import LayoutModel
 from tftune.models.plain import compiled
-from tftune.models.selector import SHIPPED, Selector, read_artifact
+from tftune.models.selector import Selector
 
 IMPORT = "import time; t = time.perf_counter(); import tftune; print(1e3 * (time.perf_counter() - t))"
 WARM = 200
@@ -42,24 +47,66 @@ def timed(call: Callable[[Any], object], arguments: Iterable[Any]) -> list[float
 
 
 def series(artifact: Path, calls: int) -> dict[str, list[float]]:
-    """Samples of each kind of call, without those of an empty one; shapes of M within what the artifact answers."""
+    """Samples of each kind of call, without those of an empty one; shapes within what the artifact answers."""
     found = read_artifact(artifact)
     tftune._install(Selector(found, allow_modelled=True, check_source=False))  # what is stale answers BSP, by a longer way
-    tree = found.trees["graph"]
-    make, fields = operation(found.op).shape, {name: seen[0] if isinstance(seen[0], str) else seen[-1] for name, seen in tree.measured}
-    largest = int(fields["m"])
-    sizes = [{**fields, "m": m} for m in itertools.islice(itertools.cycle(range(1, largest + 1, max(1, largest // 512))), calls + WARM)]
-    never = [{**fields, "m": m} for m in range(1, min(largest, calls + WARM))]
+    model = measured_most(found)
+    make, family, root = operation(found.op).shape, longest(model), model.root
+    if root is None:
+        raise SystemExit(f"{artifact} has no tree for mode graph; name another with --artifact")
+    never, others = (shapes_of(model, each, calls + WARM) for each in (family, unmeasured(model, family)))
+    sizes = list(itertools.islice(itertools.cycle(never[:: max(1, len(never) // 512)]), calls + WARM))
     fresh: Callable[[Any], object] = lambda size: tftune.select_kernel(make(**size))  # noqa: E731
-    first = timed(fresh, never)
+    first, other = timed(fresh, never), timed(fresh, others)
     samples = {
         "memo": timed(tftune.select_kernel, [make(**size) for size in sizes]),
-        "tree": timed(compiled(tree), [make(**size) for size in sizes]),
+        "tree": timed(compiled(found.op, root), [make(**size) for size in sizes]),
         "fresh": timed(fresh, sizes),
         "first": first,
+        "other": other,
     }
     empty = statistics.median(timed(lambda size: None, sizes))
     return {name: [sample - empty for sample in found] for name, found in samples.items()}
+
+
+Family = tuple[int, ...]
+"""Sizes of a shape, the one that grows being 0."""
+
+
+def measured_most(artifact: Artifact) -> LayoutModel:
+    """Of the layouts in mode graph that answer for other families, if any does, the one with most shapes."""
+    return max(artifact.modes["graph"].layouts.values(), key=lambda model: (model.spans, len(model.known)))
+
+
+def families(model: LayoutModel) -> list[Family]:
+    """The family of each measured shape."""
+    place = operation(model.op).shape.coordinates().index(operation(model.op).shape.SIZE)
+    return [(*known.sizes[:place], 0, *known.sizes[place + 1 :]) for known in model.known]
+
+
+def longest(model: LayoutModel) -> Family:
+    """The family that was measured at most sizes."""
+    return max(found := families(model), key=found.count)
+
+
+def unmeasured(model: LayoutModel, family: Family) -> Family:
+    """A family that was not measured: its first size lies in the widest gap of those that were, or above the only one."""
+    shape = operation(model.op).shape
+    place = next(place for place, name in enumerate(shape.coordinates()) if name != shape.SIZE)
+    seen = sorted({known.sizes[place] for known in model.known})
+    low, high = max(itertools.pairwise(seen), key=lambda ends: ends[1] / ends[0], default=(seen[0], seen[0] * 3 / 2))
+    return (*family[:place], int((low + high) / 2), *family[place + 1 :])
+
+
+def shapes_of(model: LayoutModel, family: Family, count: int) -> list[dict[str, Any]]:
+    """Fields of at most so many shapes of a family, evenly from the least to the greatest size that was measured."""
+    shape = operation(model.op).shape
+    place = shape.coordinates().index(shape.SIZE)
+    seen, fixed = [known.sizes[place] for known in model.known], dict(zip(shape.LAYOUT, model.layout, strict=True))
+    fixed |= dict(zip(shape.coordinates(), family, strict=True))
+    step = math.lcm(*(value for name, value in fixed.items() if name in ("world", "page_size") and value))
+    every = range(-(-min(seen) // step) * step, max(seen) + 1, step * max(1, (max(seen) - min(seen)) // step // count))
+    return [fixed | {shape.SIZE: size} for size in every][:count]
 
 
 def cpu() -> str:
@@ -78,9 +125,10 @@ def percentile(samples: Sequence[float], share: float) -> float:
 
 
 def result(samples: dict[str, list[float]], import_ms: float) -> str:
-    memo_us, tree_us, fresh_us, first_us = (statistics.median(samples[name]) for name in ("memo", "tree", "fresh", "first"))
+    names = ("memo", "tree", "fresh", "first", "other")
+    memo_us, tree_us, fresh_us, first_us, other_us = (statistics.median(samples[name]) for name in names)
     p99_us = percentile([*samples["memo"], *samples["tree"], *samples["fresh"]], 0.99)
-    return f"RESULT dispatch {memo_us=:.2f} {tree_us=:.2f} {fresh_us=:.2f} {p99_us=:.2f} {import_ms=:.1f} {first_us=:.2f}"
+    return f"RESULT dispatch {memo_us=:.2f} {tree_us=:.2f} {fresh_us=:.2f} {p99_us=:.2f} {import_ms=:.1f} {first_us=:.2f} {other_us=:.2f}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -37,7 +37,8 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm, host, reference
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.chips import Chip
 from tftune.kernels.workspace import Workspace
-from tftune.models.selector import SHIPPED, Selection, Selector
+from tftune.models.artifact import SHIPPED
+from tftune.models.selector import Selection, Selector
 from tftune.ops import all_gather_gemm
 from tftune.tuner.check import relative_error
 

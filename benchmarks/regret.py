@@ -1,31 +1,35 @@
 """How much time the selector loses on shapes that its training did not see, from the committed rows, beside constant rules.
 
-usage: python benchmarks/regret.py [--target h200x2] [--op all_gather_gemm] [ROWS.jsonl ...]
+usage: python benchmarks/regret.py [--target h200x2] [--op all_gather_gemm] [--layout dtype=bf16,shard=m] [ROWS.jsonl ...]
 
-For each mode: whole families (N, K) held out, then octaves of M, then world sizes where there are several. The RESULT line is of the
-families. Nothing is measured here; the answers come through the path that serves them, abstention included.
+For each mode, and each layout with enough shapes, three ways to hold shapes out: their family and their size at once, whole families
+(as N and K), and sizes (as M). `RESULT regret_any` is of the first, `RESULT regret` of the second. Nothing is measured here; the answers
+come through the path that serves them, abstention included.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
-import numpy as np
-
 from tftune.db.store import read_rows
-from tftune.db.trial import MODES, Trial
-from tftune.kernels.registry import OPS
-from tftune.models.between import Estimate
+from tftune.db.trial import Run, Trial
+from tftune.fitting import MANY, Source, _sharing, choose, sources
+from tftune.kernels.registry import OPS, operation
 from tftune.models.dataset import ORACLE_EVALUATIONS, Dataset, load
-from tftune.models.evaluate import Evaluation, Score, evaluate, folds, score_of, splits
-from tftune.models.grown import Grown
+from tftune.models.evaluate import Each, Evaluation, Score, evaluate, splits
+from tftune.models.layout import LayoutModel, layout_text
+from tftune.models.trainer import train_layout
 
 TRIALS = Path(__file__).resolve().parent.parent / "db" / "trials"
-GEOMEAN, P95, WORST, CAPTURED = 1.03, 1.10, 1.15, 0.90
-"""The bars, of families held out: ratios to the oracle, and a share of its gain over BSP. No shape may be slower than BSP by 2 %."""
+GEOMEAN, P95, WORST, CAPTURED = 1.04, 1.12, 1.25, 0.90
+"""The bars, of family and size held out at once: ratios to the oracle, and a share of its gain over BSP. No shape may be slower than BSP
+by 2 %."""
+RESULTS = {"any": "regret_any", "family": "regret"}
+"""The name of the RESULT line of a split."""
 
 
 def committed(target: str, op: str) -> list[Path]:
@@ -33,10 +37,35 @@ def committed(target: str, op: str) -> list[Path]:
     return sorted((TRIALS / target).glob(f"{op}-*.jsonl*"))
 
 
-def held_out(dataset: Dataset) -> dict[str, Evaluation]:
-    """Every way to hold out of which the rows have at least two groups."""
-    keys = {name: key for name, (_, key) in splits(dataset).items()}
-    return {name: evaluate(dataset, split=name) for name, key in keys.items() if len({key(shape) for shape in dataset.shapes}) > 1}
+def wanted(op: str, text: str) -> dict[str, str]:
+    """The fields of `--layout`; raises ValueError for one that no layout has."""
+    known, pairs = operation(op).shape.LAYOUT, [part.partition("=") for part in text.split(",") if part]
+    if unknown := [name for name, equals, _ in pairs if name not in known or not equals]:
+        raise ValueError(f"--layout names {unknown[0]!r}; write field=value, with fields of {', '.join(known)}")
+    return {name: value for name, _, value in pairs}
+
+
+def layouts(dataset: Dataset, fields: Mapping[str, str]) -> dict[str, Dataset]:
+    """The rows of each layout with these values, those with most shapes first."""
+    names = operation(dataset.op).shape.LAYOUT
+    found = {
+        layout_text(dataset.op, layout): part
+        for layout, part in dataset.by_layout().items()
+        if fields.items() <= dict(zip(names, map(str, layout), strict=True)).items()
+    }
+    if not found:
+        there = "; ".join(layout_text(dataset.op, layout) for layout in dataset.by_layout())
+        raise ValueError(f"no layout has {','.join(f'{name}={value}' for name, value in fields.items())}; there are {there}")
+    return found
+
+
+def held_out(dataset: Dataset, each: Each = map, train: Callable[[Dataset], LayoutModel] = train_layout) -> dict[str, Evaluation]:
+    """The evaluation of each split, of a layout with enough shapes to hold out family and size at once; else empty."""
+    first = evaluate(dataset, train, "any", each)
+    if first is None:
+        return {}
+    others = {name: evaluate(dataset, train, name, each) for name in splits(dataset) if name != "any"}
+    return {"any": first} | {name: report for name, report in others.items() if report is not None}
 
 
 def table(report: Evaluation) -> Iterator[str]:
@@ -66,25 +95,8 @@ def _interval(interval: tuple[float, float] | None) -> str:
     return f"({interval[0]:.3f} to {interval[1]:.3f})" if interval else ""
 
 
-def without_tree(dataset: Dataset, split: str) -> Score:
-    """What the estimate alone would reach that the tree is grown on, asked for each shape held out: what it costs that one small tree must
-    answer for all shapes at once. Nobody serves this: it takes milliseconds, and no measured shape speaks for what it names."""
-    judged, picks, groups = set(dataset.matrix or dataset.shapes), {}, []
-    for held in folds(dataset, split)[1].values():
-        if not (asked := [shape for shape in held if shape in judged]):
-            continue
-        seen = dataset.only([shape for shape in dataset.shapes if shape not in held])
-        configs = Grown(seen).configs
-        valid = np.array([[seen.why_invalid(shape, config) is None for config in configs] for shape in asked])
-        losses = Estimate(seen).losses(asked, configs, valid)
-        for shape, possible, lost in zip(asked, valid, losses, strict=True):
-            picks[shape] = configs[int(np.where(possible, lost, np.inf).argmin())]
-        groups.append(asked)
-    return score_of(dataset, picks, groups)
-
-
 def missed(report: Evaluation) -> Iterator[str]:
-    """A sentence for each bar that the selector does not reach."""
+    """A sentence for each bar that the selector does not reach, and for each rule that loses less and has no fewer times."""
     score = report.selector
     bars = (("geomean", score.geomean_regret, GEOMEAN), ("p95", score.p95_regret, P95), ("worst", score.worst_regret, WORST))
     yield from (f"{name} {value:.3f} is above {bar:.2f}" for name, value, bar in bars if value > bar)
@@ -92,39 +104,44 @@ def missed(report: Evaluation) -> Iterator[str]:
         yield f"captured {score.oracle_gain_captured:.3f} is below {CAPTURED:.2f}"
     if score.slower_than_bsp or score.unknown:
         yield f"{score.slower_than_bsp} shapes are slower than BSP, and {score.unknown} have no time"
-    yield from (f"{name} does better" for name, rule in report.rules.items() if rule.geomean_regret < score.geomean_regret)
+    better = {name: rule for name, rule in report.rules.items() if rule.geomean_regret < score.geomean_regret}
+    yield from (f"{name} does better" for name, rule in better.items() if rule.unknown <= score.unknown)
 
 
-def result(dataset: Dataset, report: Evaluation) -> str:
+def result(dataset: Dataset, split: str, report: Evaluation) -> str:
     """The RESULT line: ratios to the oracle, a share and a count."""
-    score = report.selector
+    score, layout = report.selector, layout_text(dataset.op, dataset.shapes[0].layout)
     captured = "nan" if score.oracle_gain_captured is None else f"{score.oracle_gain_captured:.3f}"
     return (
-        f"RESULT regret target={dataset.target} op={dataset.op} mode={dataset.mode} geomean={score.geomean_regret:.3f} "
-        f"p95={score.p95_regret:.3f} max={score.worst_regret:.3f} captured={captured} below_bsp={score.slower_than_bsp}"
+        f"RESULT {RESULTS[split]} target={dataset.target} op={dataset.op} mode={dataset.mode} layout={layout} "
+        f"geomean={score.geomean_regret:.3f} p95={score.p95_regret:.3f} max={score.worst_regret:.3f} captured={captured} "
+        f"below_bsp={score.slower_than_bsp}"
     )
 
 
-def judged(trials: Sequence[Trial], op: str, target: str) -> Iterator[str]:
-    """The report of each mode that the rows have."""
-    for mode in (mode for mode in MODES if any(trial.mode == mode for trial in trials)):
-        dataset = load(trials, op, target, mode, "node")
-        dataset.refuse_missing()
-        reports = held_out(dataset)
-        for report in reports.values():
-            yield "\n".join([f"\n**{op} on {target}, mode {mode}.** {next(told := table(report))}", *told])
-        if "family" in reports:
-            yield _row("without a tree", without_tree(dataset, "family"))
-            yield "\n" + "\n".join(missed(reports["family"]) or ())
-            yield result(dataset, reports["family"])
+def judged(source: Source, fields: Mapping[str, str], each: Each = map) -> Iterator[str]:
+    """The report of each mode that the rows have, and of each layout with enough shapes."""
+    for mode in source.modes:
+        for title, part in layouts(load(source.current, source.op, source.target, mode, source.bench), fields).items():
+            if reports := held_out(part, each):
+                yield f"\n**{source.op} on {source.target}, mode {mode}, {title}.**"
+                yield from ("\n" + "\n".join(table(report)) for report in reports.values())
+                yield "\n" + "\n".join(missed(reports["any"]))
+                yield from (result(part, split, reports[split]) for split in RESULTS if split in reports)
+            else:
+                yield f"\n{source.op} on {source.target}, mode {mode}, {title}: {len(part.shapes)} shapes are too few to hold any out"
 
 
-def rows_of(files: Iterable[Path]) -> list[Trial]:
-    """Measured rows; raises ValueError where there are none."""
-    found = [trial for path in files for trial in read_rows(path)[1]]
-    if not found:
+def rows_of(files: Iterable[Path]) -> tuple[list[Trial], list[Run]]:
+    """Measured rows, and the runs that they are of; raises ValueError where there are none."""
+    runs, trials = dict[str, Run](), list[Trial]()
+    for path in files:
+        found, rows = read_rows(path)
+        runs |= {run.id: run for run in found}
+        trials += rows
+    if not trials:
         raise ValueError("no rows are given, and none are committed for this target; see CONTRIBUTING.md for how to measure a grid")
-    return found
+    return trials, sorted(runs.values(), key=lambda run: run.started)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -132,10 +149,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("rows", nargs="*", type=Path, help="JSONL files; default: those committed for the target")
     parser.add_argument("--target", default="h200x2")
     parser.add_argument("--op", default="all_gather_gemm", choices=OPS)
+    parser.add_argument("--layout", default="", help="only layouts with these values, as in dtype=bf16,shard=m")
     options = parser.parse_args(arguments)
     try:
-        for part in judged(rows_of(options.rows or committed(options.target, options.op)), options.op, options.target):
-            print(part, flush=True)
+        fields = wanted(options.op, options.layout)
+        trials, runs = rows_of(options.rows or committed(options.target, options.op))
+        source = choose(sources(trials, runs), options.op, options.target, "node", "what is given")
+        many = len({trial.shape for trial in source.current}) >= MANY
+        with _sharing() if many else nullcontext(map) as each:
+            for part in judged(source, fields, each):
+                print(part, flush=True)
     except (OSError, ValueError) as error:
         parser.error(str(error))
     return 0

@@ -38,7 +38,7 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.host import payload_bytes
 from tftune.kernels.registry import operation
 from tftune.kernels.space import Config
-from tftune.models.selector import SHIPPED
+from tftune.models.artifact import SHIPPED
 from tftune.shapes_file import read_shapes
 from tftune.tuner.sandbox import Broken, RankError, World, slowest
 from tftune.tuner.worker import WorldSpec

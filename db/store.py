@@ -254,12 +254,22 @@ def read_trials_of(paths: Iterable[Path], choose: Callable[[Mapping[Shape, int]]
     by_shape: dict[Shape, list[tuple[Path, int, bytes]]] = {}
     for path in paths:
         for number, line in _lines(path):
-            if found := _SHAPE.search(line):
-                shape = shape_of(found["op"].decode(), found["shape"].decode())
+            if shape := _shape_of_line(path, number, line):
                 by_shape.setdefault(shape, []).append((path, number, line))
     chosen = choose({shape: len(lines) for shape, lines in by_shape.items()})
     rows = (_row_of_line(*line) for shape, lines in by_shape.items() if shape in chosen for line in lines)
     return [row for row in rows if isinstance(row, Trial)]
+
+
+def _shape_of_line(path: Path, number: int, line: bytes) -> Shape | None:
+    """The shape of a trial's line; None for other lines."""
+    if not (found := _SHAPE.search(line)):
+        return None
+    try:
+        return shape_of(found["op"].decode(), found["shape"].decode())
+    except (KeyError, ValueError):
+        _row_of_line(path, number, line)  # says where and why
+        raise
 
 
 _SHAPE = re.compile(rb'"op":"(?P<op>[^"]+)".*"shape":"(?P<shape>[^"]+)"')

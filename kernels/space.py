@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -260,6 +260,22 @@ class Space:
         if chip is not None and self.likely_forms is not None:
             return self.likely_forms(shape, chip)
         return tuple(config for config in self.defaults(shape, chip) if config.variant == "bsp")
+
+    def concrete(self, shape: Shape, config: Config, chip: Chip | None = None) -> Config | None:
+        """The config itself; of a recipe, which is a variant without knobs, what the variant's default is for this shape: None where it
+        has none."""
+        if config.knobs or not self.choices(config.variant):
+            return config
+        return self.recipes(shape, (config.variant,), chip).get(config.variant)
+
+    def recipes(self, shape: Shape, variants: Collection[str], chip: Chip | None = None) -> dict[str, Config]:
+        """What these variants do by default for a shape, those left out that have no default there."""
+        listed = (*self.fallbacks(shape, chip)[:1], *(self.defaults(shape, chip) if set(variants) - {"bsp"} else ()))
+        found: dict[str, Config] = {}
+        for config in listed:
+            if config.variant in variants and config.variant not in found:
+                found[config.variant] = self.complete(config)
+        return found
 
     def choices(self, variant: str) -> tuple[Choice, ...]:
         if variant not in self.variants:

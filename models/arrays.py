@@ -11,6 +11,7 @@ import numpy as np
 
 from tftune.db.target import Target
 from tftune.kernels.registry import operation
+from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.models.dataset import Dataset
 from tftune.models.features import vector
@@ -53,8 +54,20 @@ class Times:
 
     def terms_at(self, sizes: Sequence[Sizes]) -> np.ndarray:
         timing, units = operation(self.data.op).module("features").timing, Target.parse(self.data.target).chip.units
-        each = [timing(config, units) for config in self.configs]
-        return np.array([[terms(*one) for terms in each] for one in sizes], dtype=float)
+        fixed = {config: timing(config, units) for config in self.configs if config.knobs}
+        none = (math.nan,) * len(operation(self.data.op).module("features").TERMS)
+
+        def terms(one: Sizes, config: Config) -> Sequence[float]:
+            if config in fixed:
+                return tuple(fixed[config](*one))
+            own = self.data.concrete(self._shape(one), config)
+            return tuple(timing(own, units)(*one)) if own.knobs else none
+
+        return np.array([[terms(one, config) for config in self.configs] for one in sizes], dtype=float)
+
+    def _shape(self, sizes: Sizes) -> Shape:
+        first = self.data.shapes[0]
+        return type(first).from_dict(first.to_dict() | dict(zip(first.coordinates(), sizes, strict=True)))
 
     def curves_at(self, sizes: Sequence[Sizes]) -> np.ndarray:
         scales = operation(self.data.op).module("features").scales

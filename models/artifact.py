@@ -11,9 +11,12 @@ from typing import Any
 
 from tftune.db.target import Target, target_of
 from tftune.db.trial import BENCHES, MODES
+from tftune.kernels.chips import Chip
 from tftune.kernels.registry import operation
+from tftune.kernels.space import Config
+from tftune.models.baselines import NEAREST, rules
 from tftune.models.layout import SIZE_BITS, LayoutModel
-from tftune.models.packed import unpack_layout
+from tftune.models.packed import is_error, layout_of, unpack_layout
 from tftune.models.plain import compiled
 
 SCHEMA = 4
@@ -118,8 +121,9 @@ def parse_artifact(document: Mapping[str, Any], name: str = "the artifact") -> A
     try:
         _check_form(document)
         op = operation(document["op"])
-        modes = {mode: _mode(op.name, mode, values) for mode, values in document["modes"].items()}
-        return Artifact(op.name, target_of(document), document["bench"], modes, document)
+        target = target_of(document)
+        modes = {mode: _mode(op.name, mode, values, target.chip) for mode, values in document["modes"].items()}
+        return Artifact(op.name, target, document["bench"], modes, document)
     except KeyError as error:
         raise ValueError(f"{name} lacks {error}; run `tftune export` to write it again") from error
     except (TypeError, AttributeError, IndexError, RecursionError) as error:
@@ -128,16 +132,22 @@ def parse_artifact(document: Mapping[str, Any], name: str = "the artifact") -> A
         raise ValueError(f"{name} does not fit this tftune: {error}") from error
 
 
-def _mode(op: str, mode: str, values: Mapping[str, Any]) -> Mode:
+def _mode(op: str, mode: str, values: Mapping[str, Any], chip: Chip) -> Mode:
     if mode not in MODES:
         raise ValueError(f"it answers in mode {mode!r}; the modes are {', '.join(MODES)}")
     models = [unpack_layout(op, mode, each) for each in values["layouts"]]
+    named = [*rules(op, chip, {}, lambda shape: Config("bsp")), NEAREST]
     for model in models:
+        if model.rule and model.rule not in named:
+            raise ValueError(f"it names the rule {model.rule!r}; there are {', '.join(named)}")
         if model.root is not None:
             compiled(op, model.root)  # a feature that is unknown here
     layouts = {model.layout: model for model in models}
     lent = [Lent(tuple(one["layout"]), tuple(one["of"]), float(one["error"]), int(one["pairs"])) for one in values["lent"]]
     for one in lent:
+        layout_of(op, dict(zip(operation(op).shape.LAYOUT, one.layout, strict=True)))
+        if not is_error(one.error):
+            raise ValueError(f"the layout {one.layout} is lent answers with an error of {one.error}")
         if one.of not in layouts:
             raise ValueError(f"the layout {one.layout} is answered by {one.of}, which it does not have")
     return Mode(layouts, {one.layout: one for one in lent})

@@ -58,12 +58,16 @@ class Dataset:
 
     def measurement(self, shape: Shape, config: Config) -> Measurement | None:
         """None where the pair failed or was never measured."""
-        trial = self.outcomes[shape].get(config)
+        trial = self.outcomes[shape].get(self.concrete(shape, config))
         return trial.outcome if trial is not None and isinstance(trial.outcome, Measurement) else None
+
+    def concrete(self, shape: Shape, config: Config) -> Config:
+        """The config that a recipe names for a shape (see `Space.concrete`); the recipe itself where it names none."""
+        return config if config.knobs else _concrete(self.op, self.target, shape, config)
 
     def time_us(self, shape: Shape, config: Config) -> float | None:
         """Comparable time of a pair (see `times_us`); None where it failed or was never measured."""
-        return self.times_us[shape].get(config)
+        return self.times_us[shape].get(self.concrete(shape, config))
 
     def bsp(self, shape: Shape) -> Config:
         """The fastest BSP form."""
@@ -94,7 +98,7 @@ class Dataset:
         found = self.measurement(shape, config)
         if found is None:
             return 0.0, 0.0, 0.0
-        middle = self.bsp_us(shape) / self.times_us[shape][config]
+        middle = self.bsp_us(shape) / self.times_us[shape][self.concrete(shape, config)]
         if self.bench != "model" and found.speedup_interval is not None and found.speedup is not None:
             low, high = (bound * min(1.0, middle / found.speedup) for bound in found.speedup_interval)
             return middle, low, max(high, low)
@@ -136,7 +140,7 @@ class Dataset:
 
     def is_final(self, shape: Shape, config: Config) -> bool:
         """Whether a row of the final stage, or of the matrix, speaks of the pair."""
-        trial = self.outcomes[shape].get(config)
+        trial = self.outcomes[shape].get(self.concrete(shape, config))
         return trial is not None and trial.stage != "search"
 
     @cached_property
@@ -152,7 +156,14 @@ class Dataset:
 
 @lru_cache(maxsize=2**19)
 def _why_invalid(op: str, target: str, shape: Shape, config: Config) -> str | None:
+    if not config.knobs and not (config := _concrete(op, target, shape, config)).knobs and operation(op).space.choices(config.variant):
+        return f"{config.variant} has no default for this shape"
     return _judge(op, target, config)(shape)
+
+
+@lru_cache(maxsize=2**17)
+def _concrete(op: str, target: str, shape: Shape, config: Config) -> Config:
+    return operation(op).space.concrete(shape, config, Target.parse(target).chip) or config
 
 
 @lru_cache(maxsize=2**12)

@@ -132,10 +132,6 @@ class Judged:
     lost: dict[int, float]
     """Log regret of the config estimated to be the fastest."""
 
-    @property
-    def mean_lost(self) -> float:
-        return math.fsum(self.lost.values()) / max(len(self.lost), 1)
-
 
 def judge(times: Times) -> Judged:
     """How formulas answer for shapes held out."""

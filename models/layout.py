@@ -11,7 +11,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 from tftune.kernels.chips import Chip
@@ -32,6 +32,8 @@ WIDE = 1.64
 MODEL_ERROR = 1.44
 """How many times the analytic model may overstate a speed-up over BSP: 95 % of configs stay below, out of sample
 (benchmarks/model.py). No fused config answers by modelled times unless it is faster by more than this."""
+RECIPES_KEPT = 16
+"""Sizes at which defaults are kept: those of the shape that is asked for, and of its neighbours."""
 NEAR = 1.25
 """How many times a size other than the one that grows may lie outside of what was measured."""
 SIZE_BITS = 63
@@ -146,6 +148,8 @@ class Answerer:
         self.model, self._given, self._find, self._rule, self._lent, self._lent_error = model, terms, find, rule, lent, lent_error
         self._leaves = list(leaves_of(model.root)) if model.root is not None else []
         self._space, self._timing, self._scales = op.space, features.timing, features.scales
+        self._shape, self._fixed = op.shape, dict(zip(op.shape.LAYOUT, model.layout, strict=True))
+        self._recipes: dict[Sizes, dict[str, Config]] = {}
         self._names, self._place = op.shape.coordinates(), op.shape.coordinates().index(op.shape.SIZE)
         self._is_bsp = [config.variant == "bsp" for config in model.configs]
         self._timings: dict[int, Callable[..., tuple[float, ...]]] = {}
@@ -180,7 +184,7 @@ class Answerer:
         sizes = shape.sizes_key
         known = None if self._lent else self._by_sizes.get(sizes)
         if known is not None and self._why_not(shape, known.best) is None:
-            return self._measured(known)
+            return self._measured(shape, known)
         if self._rule is not None and self._neighbours(sizes) is None and self._why_outside(sizes) is None:
             return self._ruled(shape, self._rule, default)
         estimate = self._estimate(shape, sizes)
@@ -202,7 +206,7 @@ class Answerer:
         listed = [*sorted(times), *([] if isinstance(estimate, str) else sorted(estimate.times_us))]
         for number in dict.fromkeys(number for _, number in listed):
             if self._why_not(shape, number) is None:
-                yield self.model.configs[number]
+                yield self._concrete(shape, number)
 
     def leaf(self, shape: Shape) -> Leaf | None:
         """The leaf that answers for a shape; None where rows of its own family do, or a rule, or nothing does."""
@@ -210,9 +214,9 @@ class Answerer:
         known = self._rule is not None or sizes in self._by_sizes or self._neighbours(sizes) is not None
         return None if known or self._why_outside(sizes) else self._leaves[self._find(shape)]
 
-    def _measured(self, known: Known) -> Answer:
+    def _measured(self, shape: Shape, known: Known) -> Answer:
         """The answer of rows of this very shape."""
-        config, times = self.model.configs[known.best], dict(known.times_us)
+        config, times = self._concrete(shape, known.best), dict(known.times_us)
         bsp_us = min(us for number, us in known.times_us if self._is_bsp[number])
         us, source = times[known.best], "measured" if self._source == "interpolated" else self._source
         how = "measured" if source == "measured" else "predicted"
@@ -274,19 +278,56 @@ class Answerer:
             there, ends = dict(above.times_us), [(sizes, curves(self._scales(*sizes))) for sizes in key]
             both = [(number, us, there[number]) for number, us in below.times_us if number in there]
             self._gaps[key] = [
-                (number, one, other, math.log(one / self._formula(number, *ends[0])), math.log(other / self._formula(number, *ends[1])))
+                (number, one, other, math.log(one / first), math.log(other / last))
                 for number, one, other in both
+                for first, last in [[self._formula(number, *end) for end in ends]]
+                if max(first, last) < math.inf
             ]
         return self._gaps[key]
 
     def _formula(self, number: int, sizes: Sizes, curve: Sequence[float]) -> float:
         timing = self._timings.get(number)
         if timing is None:
-            timing = self._timings[number] = self._timing(self.model.configs[number], self._given.chip.units)
+            timing = self._timings[number] = self._timing_of(self.model.configs[number])
         formula, size = self.model.formulas[number], sizes[self._place]
         if size < formula.least:
             curve = curves(self._scales(*sizes[: self._place], formula.least, *sizes[self._place + 1 :]))
-        return formula.us(timing(*sizes), curve)
+        terms = timing(*sizes)
+        return formula.us(terms, curve) if terms else math.inf
+
+    def _timing_of(self, config: Config) -> Callable[..., tuple[float, ...]]:
+        """The terms of a config as a function of the sizes; of a recipe, those of what it names there, () where it names nothing."""
+        units = self._given.chip.units
+        if not self._is_recipe(config):
+            fixed: Callable[..., tuple[float, ...]] = self._timing(config, units)
+            return fixed
+
+        def terms(*sizes: int) -> tuple[float, ...]:
+            own = self._defaults(sizes).get(config.variant)
+            return () if own is None else self._timing(own, units)(*sizes)
+
+        return terms
+
+    def _is_recipe(self, config: Config) -> bool:
+        """Whether it stands for what its variant does by default (see `Space.concrete`)."""
+        return not config.knobs and bool(self._space.choices(config.variant))
+
+    def _defaults(self, sizes: Sizes) -> dict[str, Config]:
+        """What each variant does by default at these sizes; the last few are kept, since one answer asks often."""
+        found = self._recipes.get(sizes)
+        if found is None:
+            shape = self._shape.from_dict(self._fixed | dict(zip(self._names, sizes, strict=True)))
+            wanted = {config.variant for config in self.model.configs if self._is_recipe(config)}
+            found = self._space.recipes(shape, wanted, self._given.chip)
+            if len(self._recipes) >= RECIPES_KEPT:
+                self._recipes.clear()
+            self._recipes[sizes] = found
+        return found
+
+    def _concrete(self, shape: Shape, number: int) -> Config:
+        """The config of this number, or what a recipe names for the shape."""
+        config = self.model.configs[number]
+        return self._defaults(shape.sizes_key).get(config.variant, config) if self._is_recipe(config) else config
 
     def _why_not(self, shape: Shape, number: int) -> str | None:
         """Why a config may not answer for a shape: its times do not hold here, or it breaks a rule."""
@@ -300,10 +341,16 @@ class Answerer:
         stale = None if self._is_bsp[number] else self._given.why_stale(config, self.model.kernels[number])
         if stale is None:
             try:
-                return self._space.judge(config, self._given.chip)
+                return partial(self._why_not_recipe, number) if self._is_recipe(config) else self._space.judge(config, self._given.chip)
             except ValueError as error:  # a knob that is no more
                 stale = str(error)
         return lambda shape: stale
+
+    def _why_not_recipe(self, number: int, shape: Shape) -> str | None:
+        config = self._concrete(shape, number)
+        if not config.knobs:
+            return f"{config.variant} has no default for this shape"
+        return self._space.why_invalid(shape, config, self._given.chip)
 
     def _first(self, shape: Shape, times: Iterable[tuple[float, int]]) -> tuple[float, int] | None:
         """The fastest that may run."""
@@ -313,14 +360,14 @@ class Answerer:
         """The fastest fused config where it is surely faster than BSP, else BSP's fastest form."""
         bsp = self._first(shape, (found for found in estimate.times_us if self._is_bsp[found[1]]))
         fused = self._first(shape, (found for found in estimate.times_us if not self._is_bsp[found[1]]))
-        form, bsp_us = (self.model.configs[bsp[1]], bsp[0]) if bsp else (default(shape), None)
+        form, bsp_us = (self._concrete(shape, bsp[1]), bsp[0]) if bsp else (default(shape), None)
         if fused is None or bsp_us is None:
             why = self._why_none(shape, estimate) if fused is None else "no form of BSP was measured nearby"
             return Answer(form, self._source if bsp else "fallback", why, bsp_us, bsp_us, None, estimate.near)
         us, number = fused
         sure = bsp is not None and {number, bsp[1]} <= estimate.sure
         error = (self.model.error if sure else estimate.error) + self._lent_error
-        ratio, config = bsp_us / us, self.model.configs[number]
+        ratio, config = bsp_us / us, self._concrete(shape, number)
         interval = ratio * math.exp(-WIDE * error), ratio * math.exp(WIDE * error)
         lent = f" with {self._lent}" * bool(self._lent)
         where = "the sizes measured below and above" if sure else "measured shapes of other families"

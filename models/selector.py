@@ -22,7 +22,7 @@ from tftune.kernels.space import Config
 from tftune.models import validity
 from tftune.models.artifact import Artifact, read_artifact
 from tftune.models.baselines import rules
-from tftune.models.layout import MODEL_ERROR, Answer, Answerer, Interval, LayoutModel, Source, Terms, layout_text
+from tftune.models.layout import MODEL_ERROR, Answer, Answerer, Interval, LayoutModel, Source, Terms, layout_text, size_text
 from tftune.models.plain import compiled
 from tftune.models.tree import Leaf, Sizes, features_of, walk
 
@@ -128,7 +128,8 @@ class Selector:
         layout = shape.layout if lent is None else lent.of
         if layout not in found.layouts:
             measured = "; ".join(layout_text(shape.op, one) for one in [*found.layouts, *found.lent])
-            return f"{layout_text(shape.op, shape.layout)} was never measured for {shape.op} on {artifact.target}; only {measured}"
+            asked = ",".join(map(size_text, shape.LAYOUT, shape.layout))
+            return f"{asked} was never measured for {shape.op} on {artifact.target}; only {measured}"
         model = found.layouts[layout]
         find = compiled(shape.op, model.root) if model.root is not None else lambda shape: 0
         said = "" if lent is None else f"{model.title}, which agrees within {lent.error:.1%} ({lent.pairs} pairs)"
@@ -142,10 +143,11 @@ class Selector:
         """The constant rule that answers for unmeasured shapes of this layout instead of the tree, if one does."""
         if not model.rule:
             return None
-        shape = operation(model.op).shape
+        shape, target = operation(model.op).shape, artifact.target
         fixed = dict(zip(shape.LAYOUT, model.layout, strict=True))
         best = {shape.from_dict(fixed | dict(zip(shape.coordinates(), k.sizes, strict=True))): model.configs[k.best] for k in model.known}
-        known = rules(model.op, artifact.target.chip, best, lambda asked: fallback(asked, artifact.target))
+        best = {place: config if _exists(model.op, config) else fallback(place, target) for place, config in best.items()}
+        known = rules(model.op, target.chip, best, lambda asked: fallback(asked, target))
         if model.rule not in known:
             raise ValueError(f"the artifact names the rule {model.rule!r}; there are {', '.join(known)}")
         return known[model.rule]
@@ -225,6 +227,14 @@ class Selector:
         return f"the kernel {name} has changed: its source is {installed}, and the artifact's times are of {measured or 'none'}"
 
 
+def _exists(op: str, config: Config) -> bool:
+    """Whether this tftune has its variant, knobs and values."""
+    try:
+        return operation(op).space.complete(config).variant == config.variant
+    except ValueError:
+        return False
+
+
 def fallback(shape: Shape, target: Target | None = None) -> Config:
     """The form of BSP where nothing is known: on a known target the one that the operation's rule names, else the operation's first,
     which all ranks name alike whether they know their chip or not. Sizes beyond floats have no default, and too many ranks no
@@ -233,7 +243,7 @@ def fallback(shape: Shape, target: Target | None = None) -> Config:
     try:
         forms = (config for config in space.fallbacks(shape, chip) if space.why_invalid(shape, config, chip) is None)
         return next(forms)
-    except (ArithmeticError, StopIteration):
+    except (ArithmeticError, LookupError, ValueError, StopIteration):
         return next(space.configs(shape, chip, ("bsp",)), space.complete(Config("bsp")))
 
 

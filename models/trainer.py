@@ -46,15 +46,19 @@ SMALLEST_SHARE = 3e-4
 """Mean log time over the shapes of a leaf that a further candidate must save."""
 KEPT = 1.25
 """Times over the fastest's up to which a measured time is kept, to answer between two sizes."""
+MOST, MARGIN = 0.9, 0.01
+"""A share of the shapes, and mean log time by which fixed knobs must lose less than recipes: their estimates err more."""
 LATTICE = 2000
 """Random shapes among the measured ones, on which a leaf's candidates are found."""
 
 
 def train_layout(data: Dataset) -> LayoutModel:
     """The model of the rows of one layout."""
-    common, kept = portfolio(data, _often_measured(data), PORTFOLIO), {shape: _kept(data, shape) for shape in data.shapes}
+    times = _answering(data)
+    common = times.configs
+    kept = {shape: _kept(data, shape, common) for shape in data.shapes}
     configs = tuple(sorted({*common, *(config for each in kept.values() for config in each)}))
-    everything, times = Times(data, configs), Times(data, common)
+    everything = Times(data, configs)
     formulas, spans = fit_formulas(everything, np.arange(len(data.shapes))), len({shape.layer for shape in data.shapes}) >= FAMILIES
     root = _grown(times, configs) if spans else None
     return LayoutModel(
@@ -65,17 +69,35 @@ def train_layout(data: Dataset) -> LayoutModel:
     )  # fmt: skip
 
 
+def _answering(data: Dataset) -> Times:
+    """The configs that may answer for unmeasured shapes: recipes (what each variant does by default, which follows the shape), or a
+    portfolio of fixed knobs where that answers for MOST of the shapes held out and loses less by MARGIN."""
+    often = _often_measured(data)
+    fixed = Times(data, portfolio(data, [config for config in often if config.knobs], PORTFOLIO))
+    recipes = Times(data, tuple(config for config in often if not config.knobs))
+    if recipes.is_bsp.all() or not recipes.is_bsp.any():
+        return fixed
+    by_fixed, by_recipes = judge(fixed).lost, judge(recipes).lost
+    both = by_fixed.keys() & by_recipes.keys()
+    saved = math.fsum(by_recipes[row] - by_fixed[row] for row in both) / max(len(both), 1)
+    return fixed if len(both) >= MOST * len(by_recipes) and saved > MARGIN else recipes
+
+
 def _often_measured(data: Dataset) -> list[Config]:
     """Configs measured at enough shapes to have a formula of their own; with few shapes, at half of them. Rows of a search alone do
     not count where there is a matrix: among many configs tried once the fastest is fast by luck, too."""
     count = Counter(config for shape in data.shapes for config in data.times_us[shape] if not data.matrix or data.is_final(shape, config))
+    recipes = [Config(variant) for variant in sorted({config.variant for config in count})]
+    for recipe in recipes:
+        count[recipe] = sum(data.measurement(shape, recipe) is not None for shape in data.shapes)
     enough = min(LEAST_ROWS, max(len(data.shapes) // 2, 1))
-    return [config for config in configs_of(data) if count[config] >= enough]
+    return [config for config in [*configs_of(data), *recipes] if count[config] >= enough]
 
 
-def _kept(data: Dataset, shape: Shape) -> tuple[Config, ...]:
+def _kept(data: Dataset, shape: Shape, common: Sequence[Config]) -> tuple[Config, ...]:
     """The configs whose times at a measured shape are kept: BSP's forms, and what is faster than BSP there and near the fastest."""
-    times = sorted((us, config) for config, us in data.times_us[shape].items())
+    recipes = {recipe: us for recipe in common if not recipe.knobs and (us := data.time_us(shape, recipe)) is not None}
+    times = sorted((us, config) for config, us in {**data.times_us[shape], **recipes}.items())
     most = KEPT * data.times_us[shape][data.best(shape)]
     forms = [config for _, config in times if config.variant == "bsp"][: 2 * FORMS]
     near = [config for us, config in times if config.variant != "bsp" and us <= most]
@@ -85,7 +107,7 @@ def _kept(data: Dataset, shape: Shape) -> tuple[Config, ...]:
 def _known(data: Dataset, shape: Shape, kept: Sequence[Config], configs: Sequence[Config]) -> Known:
     best, number = data.best(shape), {config: number for number, config in enumerate(configs)}
     interval = None if best.variant == "bsp" else data.speedup(shape, best)[1:]
-    times = {number[config]: data.times_us[shape][config] for config in kept}
+    times = {number[config]: data.time_us(shape, config) or 0.0 for config in kept}
     return Known(shape.sizes_key, number[best], interval, tuple(sorted(times.items())))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import sqlite3
@@ -14,14 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import shipped
+import synthetic
 
 from tftune import cli
 from tftune.db.store import Store, write_rows
+from tftune.db.target import Target
 from tftune.db.trial import Measurement, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.registry import operation
 from tftune.kernels.space import Config
-from tftune.models.selector import SHIPPED
+from tftune.models.artifact import SHIPPED, read_artifact
+from tftune.models.tree import Split
 
 OP = "all_gather_gemm"
 SMALL, LARGE = "m=64,n=512,k=1024,world=2", "m=512,n=512,k=1024,world=2"
@@ -93,13 +98,16 @@ def test_a_search_says_modelled_and_prints_plain_lines_outside_a_terminal(tftune
 def test_a_portfolio_is_measured_on_every_shape_that_was_searched(tftune: Tftune, db: Path) -> None:
     matrix = f"search {OP} --shapes {SMALL};{LARGE} --on model --target mi300x8 --mode graph --portfolio --db {db}"
     ran = tftune(matrix)
-    assert ran.code == 0 and "configs on every shape: " in ran.err and "missing" not in ran.err
+    assert ran.code == 0 and "\n6 configs: 8 pairs measured, 0 failed\n" in ran.err and "missing" not in ran.err
     with Store.open(db, write=False) as store:
         before = len(store.trials())
     assert "0 trials to come" in tftune(matrix).err
     with Store.open(db, write=False) as store:
         assert len(store.trials()) == before
-    assert refused(tftune(matrix.replace(SMALL, "m=32,n=512,k=1024,world=2")), "no measured BSP", "--effort scout")
+    unsearched = tftune(matrix.replace(SMALL, "m=32,n=512,k=1024,world=2"))
+    assert unsearched.code == 0 and "\n3 trials to come\n" in unsearched.err and "m=32,n=512,k=1024,world=2" in unsearched.out
+    other = matrix.replace(SMALL, f"{SMALL},shard=m")
+    assert refused(tftune(other), f"no shape of the layout of {SMALL},shard=m was searched in mode graph", f"run `tftune search {OP}`")
 
 
 @pytest.mark.parametrize("form", ["", "--json"])
@@ -110,7 +118,8 @@ def test_a_matrix_with_gaps_is_an_error_in_either_form(form: str, tftune: Tftune
     assert ran.code == 2 and "pairs of a shape and a config are missing: the budget was too small" in ran.err
     whole = tftune(f"{search} --portfolio --json")
     (line,) = json.loads(whole.out)
-    assert whole.code == 0 and line["evaluations"] == line["feasible"] == 6
+    assert whole.code == 0 and line["evaluations"] == line["feasible"] == 5
+    assert set(line["us"]) == {"bsp", "pull", "push"}, "staged took more than 1.5 times as long as the fastest"
     assert refused(tftune(f"{search} --portfolio --effort scout --pool 8"), "--effort, --pool says how to search")
 
 
@@ -130,12 +139,45 @@ def test_the_database_may_come_from_the_environment(tftune: Tftune, db: Path, mo
     assert tftune("db check").out == f"{db} is sound\n"
 
 
-def test_train_prints_the_tree_and_the_held_out_regret(tftune: Tftune, db: Path) -> None:
+@pytest.fixture(scope="module")
+def layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of 5 layers with 6 values of M, in two layouts of which one has few shapes, as if an analytic model timed them."""
+    folder = tmp_path_factory.mktemp("layers")
+    half = [replace(place, dtype="fp16") for place in synthetic.SHAPES[:12]]
+    rows = synthetic.rows([*synthetic.SHAPES, *half], bench="model")
+    write_rows(folder / "rows.jsonl", [Run("run", synthetic.TARGET, "model", {}, "2026-11-22", {})], rows)
+    with Store.open(folder / "t.db") as store:
+        store.import_rows(folder / "rows.jsonl")
+    return folder / "t.db"
+
+
+def test_train_prints_the_tree_and_the_held_out_regret(tftune: Tftune, layers: Path) -> None:
+    ran = tftune(f"train {OP} --db {layers}")
+    assert ran.code == 0 and ran.out.startswith(f"{OP} on h200x2, mode graph: 42 shapes, 112 rows, modelled\n")
+    engine, half = (f"dtype={dtype},shard=m,b_layout=nk,world=2" for dtype in ("bf16", "fp16"))
+    assert f"\n{engine}: 30 measured shapes, each answered by what was the fastest there\n" in ran.out
+    assert "\ntree for other shapes, formulas choose among the configs of a leaf:\n" in ran.out
+    assert "\nheld out (modelled): family and m held out at once, 30 shapes in 25 folds: regret 1." in ran.out
+    assert "\nconstant rules there: regret always BSP 1." in ran.out and ", always pull - (no time), " in ran.out
+    assert re.search(r", vLLM: BSP below 4096 tokens, push above 1\.\d{3} \(25 of 30 shapes\), ", ran.out), "the default push has no time"
+    assert f"\n{half}: 12 measured shapes, " in ran.out and f"\n{half} is answered by {engine}: the same code, and " in ran.out
+    assert ran.out.splitlines()[-1].startswith("modelled: ") and "measured times" not in ran.out
+    found = json.loads(tftune(f"train {OP} --db {layers} --json").out)
+    assert found["times"] == "modelled" and set(found["modes"]) == {"graph"}
+    graph = found["modes"]["graph"]
+    held_out = graph["held_out"][engine]
+    assert held_out["selector"]["geomean_regret"] > held_out["rules"]["nearest measured shape"]["geomean_regret"] >= 1
+    assert {layout["rule"] for layout in graph["layouts"]} == {""} and "answers for other shapes instead" not in ran.out, (
+        "the rule minds no error of the model"
+    )
+    assert [layout["layout"]["dtype"] for layout in graph["layouts"]] == ["bf16", "fp16"] and len(graph["lent"]) == 1
+
+
+def test_train_on_two_shapes_has_nothing_to_hold_out(tftune: Tftune, db: Path) -> None:
     ran = tftune(f"train {OP} --db {db}")
-    assert ran.code == 0 and "2 shapes" in ran.out and "held out (modelled): " in ran.out and "always BSP" in ran.out
+    assert ran.code == 0 and "2 shapes" in ran.out and ": 2 measured shapes, " in ran.out and "held out" not in ran.out
     found = json.loads(tftune(f"train {OP} --db {db} --json").out)
-    assert found["times"] == "modelled" and found["modes"]["graph"]["held_out"]["selector"]["geomean_regret"] >= 1
-    assert set(found["modes"]) == {"graph"}
+    assert found["times"] == "modelled" and found["modes"]["graph"]["held_out"] == {} and set(found["modes"]) == {"graph"}
 
 
 def test_export_select_and_explain(tftune: Tftune, db: Path) -> None:
@@ -144,20 +186,42 @@ def test_export_select_and_explain(tftune: Tftune, db: Path) -> None:
     refusing = json.loads(tftune(f"select {OP} {LARGE} --artifact a.json --json").out)
     assert refusing["source"] == "fallback" and refusing["config"]["variant"] == "bsp" and "modelled" in refusing["reason"]
     answer = json.loads(tftune(f"select {OP} {LARGE} --artifact a.json --allow-modelled --json").out)
-    assert answer["source"] == "modelled" and answer["target"] == "mi300x8"
+    assert answer["source"] == "modelled" and answer["target"] == "mi300x8" and answer["near"] == [[512, 512, 1024]]
+    assert answer["expected_us"] > 0 and answer["speedup"] == answer["bsp_us"] / answer["expected_us"] >= 1
     text = tftune(f"select {OP} {LARGE} --artifact a.json --allow-modelled").out
-    assert text.startswith(f"{Config.from_dict(answer['config'])}\n") and "\n  from modelled times, for " in text
+    first, *rest = text.splitlines()
+    assert first == str(Config.from_dict(answer["config"])) and rest[0] == f"  modelled, not measured: {LARGE} in mode graph on mi300x8"
+    assert rest[1] == f"  why: {answer['reason']}" and rest[2].startswith("  expected: ") and rest[3].startswith("  modelled: ")
     why = json.loads(tftune(f"explain {OP} {LARGE} --artifact a.json --allow-modelled --db {db} --json").out)
-    splits = isinstance(json.loads(Path("a.json").read_text())["trees"]["graph"]["root"][0], str)
-    assert why["config"] == answer["config"] == why["leaf"]["config"] and bool(why["path"]) == splits
+    assert why["config"] == answer["config"] and (why["leaf"], why["path"]) == (None, []), "its own rows answer"
     assert [line["shape"] for line in why["nearest"]] == [LARGE, SMALL] and why["nearest"][0]["times"] == "modelled"
     spoken = tftune(f"explain {OP} {SMALL} --artifact a.json --allow-modelled --db {db}").out
-    assert "  path: " in spoken and "  leaf: " in spoken and "nearest shapes, modelled" in spoken
+    assert "  path: " not in spoken and "  leaf: " not in spoken and "nearest shapes, modelled" in spoken
 
 
+def test_explain_names_the_leaf_of_a_shape_between_the_measured_ones(tftune: Tftune, layers: Path) -> None:
+    assert tftune(f"export {OP} --db {layers} --out a.json").code == 0
+    asked = "m=100,n=3072,k=4096,world=2,dtype=bf16,shard=m,b_layout=nk"
+    line = f"explain {OP} {asked} --artifact a.json --allow-modelled --db {layers}"
+    why, spoken = json.loads(tftune(f"{line} --json").out), tftune(line).out
+    (model,) = [each for each in read_artifact(Path("a.json")).modes["graph"].layouts.values() if each.spans]
+    leaf = why["leaf"]
+    assert why["source"] == "modelled" and why["config"] in leaf["candidates"] and leaf["rows"] > 0 < leaf["error"]
+    space, shape, chip = operation(OP).space, AllGatherGemm.parse(asked), Target.parse(synthetic.TARGET).chip
+    possible = {space.concrete(shape, config, chip) for config in model.configs}
+    assert {Config.from_dict(candidate) for candidate in leaf["candidates"]} <= possible and len(leaf["candidates"]) > 1
+    assert bool(why["path"]) == isinstance(model.root, Split)
+    assert f"\n  path: {', then '.join(why['path']) or 'the tree is a single leaf'}\n" in spoken
+    assert "\n  leaf: " in spoken and all(str(Config.from_dict(candidate)) in spoken for candidate in leaf["candidates"])
+    assert "held out in mode graph: regret " in spoken and "both as modelled" not in spoken.partition("held out in mode")[0]
+    assert why["near"] == leaf["near"] and len(why["nearest"]) == 3
+
+
+@shipped.needs(OP, "h200x4")
 def test_explain_says_what_shapes_like_this_one_lost_unseen(tftune: Tftune) -> None:
-    groups = json.loads((SHIPPED / f"{OP}__h200x4.json").read_text())["held_out"]["graph"]["groups"]
-    mean, worst = groups["n=1792,k=5120"]
+    reports = json.loads((SHIPPED / f"{OP}__h200x4.json").read_text())["held_out"]["graph"]
+    layout = "dtype=fp16,shard=k,b_layout=kn,world=4"
+    mean, worst = reports[layout]["groups"]["n=1792,k=5120"]
     spoken = tftune(f"explain {OP} m=100,n=1792,k=5120,world=4 --target h200x4").out
     assert f"held out with all of n=1792,k=5120: {mean:.3f}, at worst {worst:.3f}\n" in spoken
 
@@ -235,7 +299,7 @@ def test_doctor_always_answers(tftune: Tftune) -> None:
 def test_doctor_says_why_an_artifact_does_not_apply(tftune: Tftune, db: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tftune(f"export {OP} --db {db} --out shipped/good.json")
     (tmp_path / "shipped/broken.json").write_text('{"schema": 1')
-    monkeypatch.setattr("tftune.models.selector.SHIPPED", tmp_path / "shipped")
+    monkeypatch.setattr("tftune.models.artifact.SHIPPED", tmp_path / "shipped")
     broken, good = json.loads(tftune("doctor --json").out)["artifacts"]
     assert not broken["applies"] and "cut off" in broken["why_not"][0]
     assert (good["target"], good["times"], good["applies"]) == ("mi300x8", "modelled", False)
@@ -289,15 +353,12 @@ def test_a_node_search_without_a_gpu_names_the_model(tftune: Tftune, monkeypatch
 
 
 def test_a_target_that_is_not_this_machine(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tftune.db.target import Target
-
     monkeypatch.setattr("tftune.machine.detect", lambda: Target.parse("h200x4"))
     assert refused(tftune(f"search {OP} --target h200x8"), "h200x8", "h200x4")
     assert refused(tftune(f"search {OP} --shapes paper:world=8"), "world=8", "4 GPUs of h200x4")
 
 
 def test_a_node_bench_is_sized_for_the_largest_shape(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tftune.db.target import Target
     from tftune.kernels.all_gather_gemm.host import payload_bytes
     from tftune.machine import make_bench
     from tftune.tuner.node import MATRIX, Rounds

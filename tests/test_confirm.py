@@ -30,7 +30,7 @@ from tftune.tuner.shared import Shared
 GATHER, PUSH = Config("bsp", form="gather"), Config("push", block_m=64)
 SHAPE = AllGatherGemm(64, 3584, 8192, 8, "bf16", "m", "nk")
 ORDER = Order(SHAPE, "graph", (GATHER,), (PUSH,), 1.0, 30.0, "h200x8", "run")
-BEFORE = Selection(PUSH, "measured", "push was faster on 3 shapes")
+BEFORE = Selection(PUSH, "interpolated", "push was faster on 3 shapes", 10.0, 13.0, (1.1, 1.5), ((32, 3584, 8192),))
 FULL = Failure("resources", "rank 1: OutOfMemoryError: out of memory")
 
 
@@ -42,12 +42,27 @@ def timed(us: float, bsp_us: float) -> Measurement:
 class TestDecided:
     def test_a_fused_config_with_its_figures(self) -> None:
         outcomes: dict[Config, Outcome] = {GATHER: timed(12.0, 12.0), PUSH: timed(10.0, 12.0)}
-        assert decided(ORDER, outcomes, BEFORE) == Selection(
+        found = decided(ORDER, outcomes, BEFORE)
+        assert found.interval == pytest.approx((1.2, 1.2))
+        assert found == Selection(
             PUSH,
             "measured",
             "measured here by tftune.warm_up: push takes 10.0 us and BSP 12.0 us, 1.20 times as "
             "fast (95 % interval 1.20 to 1.20) over 12 rounds",
+            expected_us=10.0,
+            bsp_us=12.0,
+            interval=found.interval,
+            near=((64, 3584, 8192),),
         )
+
+    def test_the_figures_are_of_the_same_rounds(self) -> None:
+        """Clocks drift, and BSP with them: its time over push's in each round, not of two medians."""
+        bsp_us, us = (12.0, 13.2, 14.4, 15.6, 26.4, 9.6), (10.0, 10.0, 12.0, 12.0, 20.0, 8.0)
+        found = decided(ORDER, {GATHER: Measurement(bsp_us, bsp_us), PUSH: Measurement(us, bsp_us)}, BEFORE)
+        assert (found.config, found.source, found.expected_us) == (PUSH, "measured", 11.0)
+        assert found.speedup == pytest.approx(1.25) and found.bsp_us == pytest.approx(11.0 * 1.25)
+        assert found.interval == pytest.approx((1.2, 1.32))
+        assert found.bsp_us != pytest.approx(13.8), "BSP's own median, of other rounds than push's"
 
     @pytest.mark.parametrize(
         ("other", "why"),
@@ -61,16 +76,18 @@ class TestDecided:
         found = decided(ORDER, {GATHER: timed(12.0, 12.0), **other}, BEFORE)
         assert found.config == GATHER and found.source == "measured" and why in found.reason
         assert "BSP takes 12.0 us over 12 rounds" in found.reason
+        assert (found.expected_us, found.bsp_us, found.speedup, found.interval) == (12.0, 12.0, 1.0, None)
+        assert found.near == (SHAPE.sizes_key,)
 
     def test_without_bsp_the_answer_stays_and_says_so(self) -> None:
         found = decided(ORDER, {GATHER: FULL}, BEFORE)
-        assert (found.config, found.source) == (PUSH, "measured")
+        assert found == replace(BEFORE, reason=found.reason)
         assert found.reason.startswith("push was faster on 3 shapes; tftune.warm_up could not")
         assert "(1 resources)" in found.reason
 
     def test_what_failed_here_does_not_stay(self) -> None:
         found = decided(ORDER, {GATHER: FULL, PUSH: Failure("hang", "late")}, BEFORE)
-        assert (found.config, found.source) == (GATHER, "fallback")
+        assert found == Selection(GATHER, "fallback", found.reason), "figures of push are not those of BSP"
         assert "push(block_m=64) failed" in found.reason
 
 

@@ -1,4 +1,4 @@
-"""The dataset: which row counts, what an oracle is, and which configs are worth choosing from."""
+"""The dataset: which row counts, what an oracle is, and which few configs are together near the fastest."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.space import Config
-from tftune.models.dataset import Dataset, cover, load, portfolio
+from tftune.models.dataset import Dataset, configs_of, load
+from tftune.models.portfolio import FORMS, MATRIX_SIZE, cover, greedy, loss, portfolio
+from tftune.models.trainer import train_layout
 
 OP, TARGET = "all_gather_gemm", "h200x8"
 SHAPE = AllGatherGemm(m=256, n=3584, k=8192, world=8)
@@ -67,24 +68,61 @@ def test_an_absent_knob_is_its_default_and_a_knob_that_is_gone_is_left_out() -> 
 
 def test_a_fused_time_is_the_ratio_of_shared_rounds() -> None:
     """The push was measured on a slow day: both took twice as long. Its time stands beside BSP's of the other day."""
-    found = of(row(BSP, 70.0), row(PUSH, 100.0, bsp=(140.0,)))
+    slow = row(BSP, 140.0, created="0"), row(PUSH, 100.0, bsp=(140.0,))
+    found = of(row(BSP, 70.0), *slow)
     assert found.time_us(SHAPE, PUSH) == pytest.approx(50.0)
     assert found.oracle(SHAPE).config == PUSH and found.oracle(SHAPE).us == pytest.approx(50.0)
 
 
+def test_a_time_whose_baseline_nobody_knows_is_the_median() -> None:
+    """It shared its rounds with no form of BSP that has a row, and no form had been searched before it."""
+    alone, late = row(BSP, 70.0), row(BSP, 140.0, stage="search", created="9")
+    assert of(alone, row(PUSH, 100.0, bsp=(140.5,))).time_us(SHAPE, PUSH) == 100.0
+    assert of(alone, late, row(PUSH, 100.0, bsp=(140.5,))).time_us(SHAPE, PUSH) == 100.0
+    assert of(alone, row(PUSH, 100.0)).time_us(SHAPE, PUSH) == 100.0
+
+
+def test_a_row_of_a_search_stood_beside_the_form_that_led_when_it_was_measured() -> None:
+    """The gather took 80 us and then the copy 60. The push shared its rounds with the gather, the pull with the copy, of which only the
+    second sets the scale: it is the form of most rows."""
+    pull, other = SPACE.complete(Config("pull")), SPACE.complete(Config("push", block_m=64))
+    found = of(
+        row(BSP, 80.0, stage="search", created="1"),
+        row(PUSH, 41.0, bsp=(82.0,), stage="search", created="2"),
+        row(COPY, 60.0, stage="search", created="3"),
+        row(pull, 50.0, bsp=(100.0,), stage="search", created="4"),
+        row(other, 90.0, bsp=(120.0,), stage="search", created="5"),
+    )
+    assert found.time_us(SHAPE, pull) == pytest.approx(30.0) and found.time_us(SHAPE, other) == pytest.approx(45.0)
+    assert found.time_us(SHAPE, PUSH) == 41.0, "its form has no ratio to the other one's"
+    assert found.bsp(SHAPE) == COPY and found.bsp_us(SHAPE) == 60.0
+
+
+def test_another_form_has_its_ratio_to_the_form_of_most_rows() -> None:
+    """Both were measured again on a slow day, beside the gather, whose fastest time sets the scale."""
+    found = of(row(BSP, 70.0, stage="search"), row(BSP, 140.0), row(COPY, 160.0, bsp=(140.0,)), row(PUSH, 100.0, bsp=(140.0,)))
+    times = {BSP: 70.0, COPY: pytest.approx(80.0), PUSH: pytest.approx(50.0)}
+    assert found.times_us[SHAPE] == times
+
+
 def test_an_eager_time_is_the_median_since_there_bsp_drifts_most() -> None:
-    rows = [row(BSP, 70.0, mode="eager"), row(PUSH, 60.0, bsp=(140.0,), mode="eager")]
+    rows = [row(BSP, 140.0, mode="eager", created="0"), row(BSP, 70.0, mode="eager"), row(PUSH, 60.0, bsp=(140.0,), mode="eager")]
     eager = load(rows, OP, TARGET, "eager", "node")
     captured = of(*(replace(trial, mode="graph") for trial in rows))
     assert (eager.time_us(SHAPE, PUSH), captured.time_us(SHAPE, PUSH)) == (60.0, pytest.approx(30.0))
+    again = load([row(BSP, 65.0, mode="eager", stage="search"), *rows], OP, TARGET, "eager", "node")
+    assert (eager.bsp_us(SHAPE), again.bsp_us(SHAPE)) == (70.0, 65.0), "of BSP the least median of any stage"
 
 
 def test_bsp_beside_many_configs_counts_as_fast_as_it_was_alone() -> None:
-    """In the matrix BSP took 88 us and the push 80; alone BSP had taken 77: the push is the slower one, and no leaf may name it."""
+    """In the matrix BSP took 88 us and the push 80; alone BSP had taken 77. The ratio of their shared rounds is what holds: the push
+    takes 70 us where BSP takes 77."""
     found = of(row(BSP, 77.0, stage="search"), row(BSP, 88.0, stage="matrix"), row(PUSH, 80.0, stage="matrix", bsp=(88.0,)))
-    assert found.time_us(SHAPE, BSP) == 77.0 and found.time_us(SHAPE, PUSH) == pytest.approx(80.0)
-    assert found.speedup_low(SHAPE, PUSH) == pytest.approx(77 / 80) and not found.allowed(SHAPE, PUSH)
-    assert found.bsp_us(SHAPE) == found.oracle(SHAPE).us == 77.0
+    assert found.time_us(SHAPE, BSP) == found.bsp_us(SHAPE) == 77.0 and found.time_us(SHAPE, PUSH) == pytest.approx(70.0)
+    assert found.speedup(SHAPE, PUSH)[:2] == (pytest.approx(1.1), pytest.approx(1.1)) and found.allowed(SHAPE, PUSH)
+    slower = of(row(BSP, 77.0, stage="search"), row(BSP, 88.0, stage="matrix"), row(PUSH, 90.0, stage="matrix", bsp=(88.0,)))
+    assert slower.speedup(SHAPE, PUSH)[1] == pytest.approx(88 / 90) and not slower.allowed(SHAPE, PUSH)
+    assert slower.bsp_us(SHAPE) == slower.oracle(SHAPE).us == 77.0
 
 
 def test_the_oracle_is_of_final_rows_and_says_if_it_is_complete() -> None:
@@ -101,14 +139,27 @@ def test_160_evaluations_make_an_oracle_complete() -> None:
 
 def test_loss_is_bsps_where_the_speedup_is_not_sure() -> None:
     unsure = row(PUSH, 50.0, 50.0, 50.0, bsp=(40.0, 70.0, 70.0))
-    found = of(row(BSP, 70.0), unsure)
-    assert found.speedup_low(SHAPE, PUSH) < 1 and not found.allowed(SHAPE, PUSH)
-    assert found.loss(SHAPE, PUSH) == pytest.approx(math.log(70 / 50))
+    found = of(row(BSP, 40.0, 70.0, 70.0), unsure)
+    assert found.speedup(SHAPE, PUSH)[1] < 1 and not found.allowed(SHAPE, PUSH)
+    assert loss(found)(0, PUSH) == pytest.approx(math.log(70 / 50))
+    sure = of(row(BSP, 70.0, 70.0, 70.0), replace(unsure, outcome=Measurement((50.0,) * 3, (70.0,) * 3)))
+    assert sure.allowed(SHAPE, PUSH) and loss(sure)(0, PUSH) == 0.0
 
 
 def test_separate_intervals_where_no_rounds_were_shared() -> None:
     found = of(row(BSP, 70.0, 72.0), row(PUSH, 50.0, 60.0))
-    assert found.speedup_low(SHAPE, PUSH) == pytest.approx(70 / 60)
+    assert found.speedup(SHAPE, PUSH) == pytest.approx((71 / 55, 70 / 60, 72 / 50))
+    assert found.speedup(SHAPE, COPY) == (0.0, 0.0, 0.0), "never measured"
+
+
+def test_the_interval_of_a_ratio_to_another_form_is_moved_to_the_fastest_and_never_up() -> None:
+    """Beside the gather the push was 1.4 times as fast, and the copy 1.25 times: beside the copy the push is 1.12 times as fast."""
+    rounds = Measurement((50.0,) * 3, (65.0, 70.0, 75.0))
+    rows = [row(BSP, 65.0, 70.0, 75.0), replace(row(PUSH, 1.0), outcome=rounds), row(COPY, *(us / 1.25 for us in rounds.bsp_samples_us))]
+    copied = replace(rows[2], outcome=replace(rows[2].outcome, bsp_samples_us=rounds.bsp_samples_us))  # type: ignore[type-var]
+    one, two = of(*rows[:2]), of(*rows[:2], copied)
+    assert one.speedup(SHAPE, PUSH) == pytest.approx((1.4, 1.3, 1.5))
+    assert two.bsp(SHAPE) == COPY and two.speedup(SHAPE, PUSH) == pytest.approx((1.12, 1.04, 1.2))
 
 
 def test_a_config_no_longer_valid_is_not_allowed() -> None:
@@ -117,35 +168,55 @@ def test_a_config_no_longer_valid_is_not_allowed() -> None:
     assert "accumulators" in str(found.why_invalid(SHAPE, wide)) and not found.allowed(SHAPE, wide)
 
 
+def test_the_best_is_what_is_faster_than_bsp_for_sure_of_final_rows_where_there_are_any() -> None:
+    lucky, unsure = SPACE.complete(Config("push", block_m=64)), SPACE.complete(Config("push", block_m=32))
+    searched = row(lucky, 45.0, bsp=(70.0,), stage="search")
+    doubted = row(unsure, 30.0, 30.0, 30.0, bsp=(20.0, 70.0, 70.0))
+    assert of(row(BSP, 70.0), searched).best(SHAPE) == lucky
+    assert of(row(BSP, 70.0), searched, row(PUSH, 50.0, bsp=(70.0,)), doubted).best(SHAPE) == PUSH
+    assert of(row(BSP, 70.0), row(COPY, 60.0), doubted).best(SHAPE) == COPY
+
+
 def test_the_portfolio_holds_bsp_and_few_configs(make_rows: Rows) -> None:
     dataset = load(make_rows(paper()), OP, TARGET, "graph", "model")
-    chosen = portfolio(dataset, size=4)
+    chosen, lost, numbers = portfolio(dataset, configs_of(dataset), 4), loss(dataset), range(len(dataset.shapes))
     assert {dataset.bsp(shape) for shape in dataset.shapes} <= set(chosen) and len(chosen) <= 4
-    assert dataset.configs == portfolio(dataset) and len(dataset.configs) <= 10
-    kept = sum(min(dataset.loss(shape, config) for config in chosen) for shape in dataset.shapes)
-    alone = sum(dataset.loss(shape, dataset.bsp(shape)) for shape in dataset.shapes)
+    larger = portfolio(dataset, configs_of(dataset), MATRIX_SIZE)
+    assert set(chosen) < set(larger) and len(larger) <= MATRIX_SIZE
+    kept = sum(min(lost(number, config) for config in chosen) for number in numbers)
+    alone = sum(lost(number, dataset.bsp(dataset.shapes[number])) for number in numbers)
     assert kept < 0.7 * alone
 
 
-def test_a_config_tried_on_one_shape_of_many_is_a_candidate_only_if_it_won_there_again(make_rows: Rows) -> None:
-    rows = make_rows(paper())
-    once = SPACE.complete(Config("push", block_m=16, block_n=64, group_m=1, num_warps=4, rows_per_flag=16))
-    for stage, known in (("search", False), ("final", True)):  # the fastest of a search is fast by luck; measured again it counts
-        tried = [*rows, replace(rows[-1], config=once, stage=stage, outcome=Measurement((1.0,), (100.0,)))]
-        assert (once in load(tried, OP, TARGET, "graph", "model").candidates()) == known
+def test_a_portfolio_is_of_the_candidates_and_of_forms_of_bsp(make_rows: Rows) -> None:
+    dataset = load(make_rows(paper()), OP, TARGET, "graph", "model")
+    pulls = [config for config in configs_of(dataset) if config.variant == "pull"]
+    found = portfolio(dataset, pulls, 9)
+    assert {config for config in found if config.variant != "bsp"} <= set(pulls) and len({c for c in found if c.variant == "bsp"}) <= FORMS
 
 
-def test_a_small_family_has_its_own_candidates(make_rows: Rows) -> None:
+def test_a_config_joins_where_it_saves_a_thousandth_of_the_time() -> None:
+    small, large = Config("small"), Config("large")
+    losses = {small: [0.1, 0.0998], large: [0.0, 0.1]}
+    assert greedy(losses, [0.1, 0.1], 9) == [large], "the other one saves half as much"
+    assert greedy(losses | {small: [0.1, 0.09]}, [0.1, 0.1], 9) == [large, small]
+    assert greedy(losses | {small: [0.1, 0.09]}, [0.1, 0.1], 1) == [large] and greedy({}, [0.1], 9) == []
+
+
+def test_each_layout_has_its_own_candidates(make_rows: Rows) -> None:
     own = AllGatherGemm(m=1024, n=3584, k=8192, world=8, dtype="bf16")
     rows = make_rows(paper()) + make_rows((own,))
     only_there = SPACE.complete(Config("push", block_m=64, block_n=64))
     rows.append(replace(rows[-1], shape=own, config=only_there, outcome=Measurement((1.0,), (100.0,))))
-    assert only_there in load(rows, OP, TARGET, "graph", "model").candidates()
+    parts = load(rows, OP, TARGET, "graph", "model").by_layout()
+    assert [len(part.shapes) for part in parts.values()] == [14, 1] and parts[own.layout].shapes == (own,)
+    large, small = (train_layout(part) for part in parts.values())
+    assert only_there in small.configs and only_there not in large.configs
 
 
-def test_a_portfolio_without_room_for_bsp() -> None:
-    with pytest.raises(ValueError, match="a portfolio of 0 is smaller than the 1 best BSP forms"):
-        portfolio(of(row(BSP, 70.0), row(COPY, 75.0)), size=0)
+def test_a_portfolio_without_room_is_the_best_form_of_bsp() -> None:
+    found = of(row(BSP, 70.0), row(COPY, 75.0), row(PUSH, 50.0, bsp=(70.0,)))
+    assert portfolio(found, configs_of(found), 0) == (BSP,) and portfolio(found, configs_of(found), 2) == (BSP, PUSH)
 
 
 def test_shapes_without_bsp_are_skipped() -> None:
@@ -170,28 +241,15 @@ OTHER = replace(SHAPE, n=7168)
 LISTED = SPACE.complete(Config("push", block_m=64, block_n=64, k_per_flag=256))
 
 
-def matrix(*pairs: tuple[AllGatherGemm, Config], failed: tuple[AllGatherGemm, ...] = ()) -> Dataset:
-    rows = [replace(row(config, 50.0, bsp=(70.0,), stage="matrix"), shape=shape) for shape, config in pairs]
-    bad = [replace(failure(LISTED, "hang", "2"), shape=shape, stage="matrix") for shape in failed]
-    return of(*rows, *bad, *(replace(row(BSP, 70.0, stage="matrix"), shape=shape) for shape in (SHAPE, OTHER)))
-
-
-def test_a_missing_pair_of_a_matrix_is_an_error_that_names_it() -> None:
-    found = matrix((SHAPE, LISTED), (SHAPE, PUSH))
-    assert found.matrix == (SHAPE, OTHER) and set(found.listed) == {LISTED, PUSH}
-    with pytest.raises(ValueError, match=r"2 pairs .* at 1 of 2 shapes, such as push.* at m=256,n=7168.*--portfolio"):
-        found.refuse_missing()
-
-
-def test_a_failed_or_impossible_pair_or_a_default_is_none_that_is_missing() -> None:
-    matrix((SHAPE, LISTED), (OTHER, LISTED)).refuse_missing()
-    matrix((SHAPE, LISTED), failed=(OTHER,)).refuse_missing()
-    tall = SPACE.complete(Config("push", block_m=256, block_n=128, rows_per_flag=512))
-    small = replace(SHAPE, m=16)
-    assert SPACE.why_invalid(small, tall) is not None
-    matrix((SHAPE, tall), (OTHER, tall), (small, BSP)).refuse_missing()
-    own = next(SPACE.complete(config) for config in SPACE.defaults(SHAPE, Target.parse(TARGET).chip) if config.variant == "push")
-    assert matrix((SHAPE, own)).listed == ()
+def test_the_matrix_is_of_the_shapes_with_such_a_row_and_its_rows_are_final() -> None:
+    searched, third = replace(row(PUSH, 50.0, stage="search"), shape=OTHER), replace(SHAPE, m=512)
+    hung = replace(failure(LISTED, "hang", "2"), stage="matrix", shape=third)
+    shapes = [replace(row(BSP, 70.0, stage="search"), shape=shape) for shape in (SHAPE, OTHER, third)]
+    found = of(*shapes, row(LISTED, 50.0, stage="matrix"), row(PUSH, 40.0), searched, hung)
+    assert found.matrix == (SHAPE, third) and found.only([OTHER]).matrix == ()
+    final = [(SHAPE, LISTED), (SHAPE, PUSH), (third, LISTED)]
+    asked = [(shape, config) for shape in found.shapes for config in (BSP, PUSH, LISTED) if found.is_final(shape, config)]
+    assert sorted(asked) == sorted(final)
 
 
 def test_the_cover_is_of_all_rows_however_few_shapes_have_them() -> None:

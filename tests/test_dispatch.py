@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 
 import pytest
+import shipped
 
 import tftune
+from tftune.kernels.registry import operation
+from tftune.models.artifact import read_artifact
+from tftune.models.selector import Selector
 
 BARS = {"memo_us": 0.3, "tree_us": 1.0, "fresh_us": 3.0, "p99_us": 5.0, "import_ms": 15.0}
 
@@ -18,6 +23,7 @@ def no_default(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
+@shipped.needs("all_gather_gemm", "h200x2")
 def test_dispatch_is_within_ten_times_its_bars(
     script: Callable[[str], ModuleType], capsys: pytest.CaptureFixture[str], no_default: None
 ) -> None:
@@ -27,3 +33,18 @@ def test_dispatch_is_within_ten_times_its_bars(
     found = {name: float(value) for name, value in (pair.split("=") for pair in line.split()[2:])}
     assert {name: value for name, value in found.items() if value > 10 * BARS.get(name, 30)} == {}
     assert set(BARS) < set(found)
+
+
+@pytest.mark.parametrize("path", shipped.each())
+def test_first_answers_are_estimates_of_shapes_never_measured(script: Callable[[str], ModuleType], path: Path) -> None:
+    """What is timed as such: between measured sizes of a family, and in a family of which there are no rows."""
+    dispatch, artifact = script("dispatch"), read_artifact(path)
+    model = dispatch.measured_most(artifact)
+    selector, family = Selector(artifact, allow_modelled=True, check_source=False), dispatch.longest(model)
+    known, estimated = {each.sizes for each in model.known}, "modelled" if artifact.modelled else "interpolated"
+    other = dispatch.unmeasured(model, family)
+    assert family in dispatch.families(model) and other not in dispatch.families(model)
+    for asked, source in ((family, estimated), (other, estimated if model.spans else "fallback")):
+        shapes = [operation(model.op).shape(**fields) for fields in dispatch.shapes_of(model, asked, 300)]
+        sources = [selector.select(shape).source for shape in shapes if shape.sizes_key not in known]
+        assert len({*shapes}) == len(shapes) > 100 and len(sources) >= 0.9 * len(shapes) and {*sources} == {source}

@@ -9,18 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from synthetic import learned
 
 from tftune.db.trial import Trial
 from tftune.kernels.all_gather_gemm import paper
 from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.models.artifact import FIELDS, Mode, digest, read_artifact
 from tftune.models.dataset import Dataset, load
 from tftune.models.evaluate import evaluate
-from tftune.models.export import Provenance, artifact_path, document, export, provenance
-from tftune.models.selector import FIELDS, digest, load_artifact, read_artifact
-from tftune.models.train import train
-from tftune.models.tree import Tree
+from tftune.models.export import Provenance, artifact_path, document, export, pack_mode, provenance
+from tftune.models.selector import Selector, load_artifact
 
 OP = "all_gather_gemm"
+LAYOUT = ("fp16", "k", "kn", 8)
 Rows = Callable[..., list[Trial]]
 
 
@@ -30,35 +31,57 @@ def datasets(make_rows: Rows) -> dict[str, Dataset]:
 
 
 @pytest.fixture(scope="module")
-def trees(datasets: dict[str, Dataset]) -> dict[str, Tree]:
-    return {mode: train(dataset) for mode, dataset in datasets.items()}
+def modes(datasets: dict[str, Dataset]) -> dict[str, Mode]:
+    return {mode: learned(dataset) for mode, dataset in datasets.items()}
 
 
 @pytest.fixture(scope="module")
-def origin(datasets: dict[str, Dataset]) -> Provenance:
-    return provenance(datasets, {"graph": evaluate(datasets["graph"])}, {"triton": "3.6.0"})
+def origin(datasets: dict[str, Dataset], modes: dict[str, Mode]) -> Provenance:
+    report = evaluate(datasets["graph"])
+    assert report is not None
+    return provenance(datasets, {"graph": {modes["graph"].layouts[LAYOUT].title: report.to_dict()}}, {"triton": "3.6.0"})
 
 
-def test_what_an_artifact_holds(trees: dict[str, Tree], origin: Provenance, datasets: dict[str, Dataset]) -> None:
-    found = document(trees, replace(origin, created="2026-11-21T00:00:00+00:00"))
+def test_what_an_artifact_holds(modes: dict[str, Mode], origin: Provenance, datasets: dict[str, Dataset]) -> None:
+    found = document(modes, replace(origin, created="2026-11-21T00:00:00+00:00"))
     assert set(found) == set(FIELDS)
     assert (found["arch"], found["bench"], found["modelled"], found["created"][:10]) == ("sm_90", "node", False, "2026-11-21")
     assert found["rows"] == sum(dataset.rows for dataset in datasets.values()) and found["space"] == SPACE.digest()
-    assert found["held_out"]["graph"]["split"] == "one octave of m held out at a time"
-    assert found["kernels"].keys() == set(SPACE.variants) and set(found["trees"]) == {"graph", "eager"}
-    assert found["trees"]["graph"]["measured"]["world"] == [8] and found["sha256"] == digest(found)
+    assert found["held_out"]["graph"]["dtype=fp16,shard=k,b_layout=kn,world=8"]["split"] == "family and m held out at once"
+    assert found["kernels"].keys() == set(SPACE.variants) and set(found["modes"]) == {"graph", "eager"}
+    (layout,) = found["modes"]["graph"]["layouts"]
+    assert layout["layout"] == {"dtype": "fp16", "shard": "k", "b_layout": "kn", "world": 8}
+    assert [known[0] for known in layout["known"]] == [list(shape.sizes_key) for shape in sorted(paper())]
+    assert found["sha256"] == digest(found)
 
 
 def test_a_modelled_artifact_says_so(make_rows: Rows) -> None:
     dataset = load(make_rows(paper()), OP, "h200x8", "graph", "model")
-    assert document({"graph": train(dataset)}, provenance({"graph": dataset}, {}, {}))["modelled"] is True
+    assert document({"graph": learned(dataset)}, provenance({"graph": dataset}, {}, {}))["modelled"] is True
 
 
-def test_written_and_read_again(tmp_path: Path, trees: dict[str, Tree], origin: Provenance) -> None:
-    path = export(trees, tmp_path / "new/folder/artifact.json", origin)
-    artifact = read_artifact(path)
-    assert artifact.trees == trees and artifact.path == path and artifact.digest == json.loads(path.read_text())["sha256"]
-    assert load_artifact(path).select(paper()[10]).source == "measured"
+def test_written_and_read_again(tmp_path: Path, modes: dict[str, Mode], origin: Provenance) -> None:
+    """Times keep four digits, so that what was read is written again as it was."""
+    path = export(modes, tmp_path / "new/folder/artifact.json", origin)
+    artifact, content = read_artifact(path), json.loads(path.read_text())
+    assert {mode: json.loads(json.dumps(pack_mode(found))) for mode, found in artifact.modes.items()} == content["modes"]
+    assert artifact.path == path and artifact.digest == content["sha256"] == digest(content)
+    trained = Selector(replace(artifact, modes=modes))
+    for mode in modes:
+        for shape in paper():
+            one, other = trained.select(shape, mode), load_artifact(path).select(shape, mode)
+            assert one.source == "measured" and (one.config, one.source, one.near) == (other.config, other.source, other.near)
+            assert other.expected_us == pytest.approx(one.expected_us, rel=1e-3)
+
+
+def test_the_file_is_one_that_a_person_can_read_and_a_diff_can_show(tmp_path: Path, modes: dict[str, Mode], origin: Provenance) -> None:
+    """A line for each measured shape; and the same text for the same content."""
+    origin = replace(origin, created="2026-11-21T00:00:00+00:00")
+    one, other = (export(modes, tmp_path / f"{name}.json", origin).read_text() for name in "ab")
+    assert one == other and json.loads(one) == document(modes, origin) and max(map(len, one.splitlines())) <= 400
+    lines = [line.strip().rstrip(",") for line in one.splitlines()]
+    for known in json.loads(one)["modes"]["graph"]["layouts"][0]["known"]:
+        assert json.dumps(known, separators=(",", ":")) in lines
 
 
 def test_the_usual_place() -> None:
@@ -66,9 +89,9 @@ def test_the_usual_place() -> None:
 
 
 def test_an_interrupted_write_leaves_the_old_file(
-    tmp_path: Path, trees: dict[str, Tree], origin: Provenance, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, modes: dict[str, Mode], origin: Provenance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = export(trees, tmp_path / "artifact.json", origin)
+    path = export(modes, tmp_path / "artifact.json", origin)
     before = path.read_text()
 
     def interrupted(*_: object) -> None:
@@ -76,14 +99,14 @@ def test_an_interrupted_write_leaves_the_old_file(
 
     monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        export(trees, path, replace(origin, rows=7))
-    assert path.read_text() == before and sorted(tmp_path.iterdir()) == [path, path.with_suffix(".py")]
+        export(modes, path, replace(origin, rows=7))
+    assert path.read_text() == before and sorted(tmp_path.iterdir()) == [path]
 
 
-def test_a_place_that_cannot_be_written(tmp_path: Path, trees: dict[str, Tree], origin: Provenance) -> None:
+def test_a_place_that_cannot_be_written(tmp_path: Path, modes: dict[str, Mode], origin: Provenance) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match=r"cannot write the artifact .*file/a.json: .*; name another place with --out"):
-        export(trees, tmp_path / "file/a.json", origin)
+        export(modes, tmp_path / "file/a.json", origin)
 
 
 def test_modes_of_different_sources_or_machines(datasets: dict[str, Dataset]) -> None:

@@ -20,7 +20,8 @@ def test_every_feature_has_a_name_and_a_meaning(op: str) -> None:
 def test_vector_follows_the_names() -> None:
     shape = AllGatherGemm(m=64, n=3584, k=8192, world=8, shard="m")
     values = dict(zip(features.names(shape.op), features.vector(shape.op, shape), strict=True))
-    assert values["m"] == 64 and values["shard_is_m"] == 1 and values["shard_kb"] == 8 * 8192 * 2 / 1024
+    assert values["m"] == 64 and values["world"] == 8 and values["shard_kb"] == 8 * 8192 * 2 / 1024
+    assert (values["small_tiles"], values["large_tiles"], values["weights_mb"]) == (28, 14, 3584 * 8192 * 2 / 2**20)
 
 
 def test_every_shape_of_the_paper_differs_and_is_finite() -> None:

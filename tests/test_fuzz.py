@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from synthetic import SHAPES, decodes, rows, shape
 from synthetic import content as written
@@ -77,7 +77,7 @@ class Content(dict[str, Any]):
     """A document that a failing example does not print."""
 
     def __repr__(self) -> str:
-        return f"<artifact of {self['op']}>"
+        return f"<artifact of {self.get('op')!r:.80}>"
 
 
 @pytest.fixture(scope="module", params=[OP, "flash_decode"])
@@ -112,14 +112,16 @@ def steps(draw: Callable[[Any], Any], value: Any) -> tuple[Any, ...]:
 
 @st.composite
 def mutants(draw: Callable[[Any], Any], content: dict[str, Any]) -> Any:
-    """The document with one part taken out, or something else in its place: anything, or what is elsewhere and of its kind."""
+    """The document with one part taken out, or something else in its place: anything, or what is elsewhere and of its kind. A failing
+    example says which part."""
     every = parts(content)
     place = draw(steps(content) | st.sampled_from(list(every)))
     alike = [part for part in every.values() if type(part) is type(every[place])]
-    new, found = draw(st.just(...) | JSON | st.sampled_from(alike)), json.loads(json.dumps(content))
+    new, found = draw(st.just(...) | JSON | st.sampled_from(alike)), Content(json.loads(json.dumps(content)))
+    note(f"{place} is {new!r:.300}")
     if not place:
         return None if new is ... else new
-    part = found
+    part: Any = found
     for name in place[:-1]:
         part = part[name]
     if new is ...:

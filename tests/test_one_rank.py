@@ -187,7 +187,7 @@ def test_one_gpu_goes_the_whole_way(
     assert run(f"select {OP} m=16,n=40,k=64,world=1,shard=m --artifact a.json --json") == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["target"], answer["source"]) == ("h100x1", "measured")
-    push_everywhere(Path("a.json"), Path("push.json"), GEMMS[2])
+    push_everywhere(Path("a.json"), Path("push.json"), AllGatherGemm(33, 40, 64, 1, shard="m"))
     assert run(f"verify {OP} --artifact push.json --leaves 1") == 1  # it ran, and was right
     assert "slower than BSP" in capsys.readouterr().out
     assert run("doctor") == 0 and "target: h100x1" in capsys.readouterr().out

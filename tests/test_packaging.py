@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import shipped
 
 ROOMS = ("tftune", "kernels", "tuner", "db", "models")
 NOT_SOURCE = (".venv", ".git", ".whl", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis", "*.db", "*.db-*")
@@ -80,6 +81,14 @@ def test_the_wheel_holds_every_source_file_and_nothing_beside_tftune(root: Path,
     assert {name.split("/")[0] for name in names} == {"tftune", "tftune-0.1.0.dist-info"}
 
 
+def test_artifacts_are_json_alone(root: Path, built: Path) -> None:
+    """What selects is made from the file when it is loaded: code beside it would be of another file one day."""
+    for folder in (built, built / "direct"):
+        names = [name for name in wheel_files(folder) if name.startswith("tftune/models/artifacts/")]
+        assert names == [f"tftune/models/artifacts/{name}" for name in sorted(["__init__.py", *(path.name for path in shipped.PATHS)])]
+    assert (root / "models/artifacts/__init__.py").read_text().count("\n") <= 1 < len(shipped.PATHS)
+
+
 def test_the_wheel_carries_licence_and_command(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     archive = zipfile.ZipFile(wheel)
@@ -121,18 +130,27 @@ def bare(built: Path) -> Path:
 
 SELECT = """
 import sys, tftune
-from tftune import AllGatherGemm
-shape = AllGatherGemm(m=64, n=3584, k=8192, world=8)
-selection = tftune.load(target="h200x8").select(shape, mode="graph")
-print(selection.config, "|", selection.source, "|", selection.reason)
-print(tftune.select_kernel(shape).config)
+from tftune import AllGatherGemm, FlashDecode
+selector = tftune.load(target="h200x8")
+for shape in (AllGatherGemm(64, 3584, 8192, 8), AllGatherGemm(96, 3584, 8192, 8), FlashDecode(8, 64, 8, 128, 9000, 8)):
+    for mode in ("graph", "eager"):
+        selection = selector.select(shape, mode=mode)
+        assert tftune.select_kernel(shape, mode) is selection
+        print(selection.source, "|", selection.config, "|", selection.reason)
+"""
+ALONE = """
 foreign = {name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)
 assert foreign <= {"tftune", "__main__"}, foreign
 """
 
 
-def test_a_bare_install_selects(bare: Path, built: Path) -> None:
-    assert "(" in run(bare, "-c", SELECT, cwd=built).splitlines()[0]
+@shipped.needs("all_gather_gemm", "h200x8")
+@shipped.needs("flash_decode", "h200x8")
+def test_a_bare_install_selects(root: Path, bare: Path, built: Path) -> None:
+    """Measured shapes and others, of both operations, as a checkout does."""
+    told = run(bare, "-c", SELECT + ALONE, cwd=built)
+    assert [line.partition(" |")[0] for line in told.splitlines()] == ["measured"] * 2 + ["interpolated"] * 4
+    assert all("(" in line.split(" | ")[1] for line in told.splitlines()) and told == run(sys.executable, "-c", SELECT, cwd=root)
 
 
 def test_a_bare_install_says_what_the_command_needs(bare: Path, built: Path) -> None:

@@ -1,8 +1,8 @@
-"""The matrix: which pairs it measures, in shared rounds where there are some, that it resumes, and what it says of those not measured."""
+"""The matrix: which pairs it measures at sizes alike, in shared rounds where there are some, that it resumes, and what it says of those
+not measured."""
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 from fake_bench import FORMS, OTHER, SMALL, SPACE, TARGET, FakeBench, plain
+from stored import RUN
 
 from tftune.db.store import Store
 from tftune.db.trial import Failure, Measurement, Outcome, Trial
 from tftune.kernels.shape import Shape
+from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config
 from tftune.tuner import portfolio
 from tftune.tuner.opening import Knowledge
@@ -56,26 +58,88 @@ def test_every_config_is_measured_at_every_shape_in_every_mode(store: Store) -> 
     for shape in (SMALL, OTHER):
         for mode in BOTH:
             asked = bench.of("matrix", shape, mode)
-            assert wanted(store, shape) <= set(asked) and len(asked) == len(set(asked))
+            assert wanted(store, shape) == set(asked) and len(asked) == len(set(asked))
             assert asked[0] == FORMS[1], "the strongest form of BSP, beside which the others are measured"
         assert set(bench.of("matrix", shape, "graph")) == set(bench.of("matrix", shape, "eager"))
     assert set(bench.announced) == {(shape, config) for shape, config, _, _ in bench.asked} and bench.restarts == [0]
     assert matrix.pairs == len(bench.asked) and not matrix.missing and not matrix.failed
-    assert matrix.portfolio[:3] == (PUSH, LARGE_TILE, PULL) and matrix.invalid == {"group_m must be 1 where there is one row tile": 4}
+    assert set(matrix.configs) == {config for _, config, _, _ in bench.asked} | {LARGE_TILE}
+    first = [*bench.of("matrix", SMALL, "graph"), LARGE_TILE]
+    assert sorted(matrix.configs[: len(first)]) == sorted(first) and matrix.configs[0] == FORMS[1]
+    assert matrix.invalid == {"group_m must be 1 where there is one row tile": 4}
     assert "4 pairs are impossible: group_m must be 1 where there is one row tile" in matrix.sentences()
     assert [best.winner.stage for best in matrix.best] == ["matrix"] * 4
 
 
-def test_each_shapes_own_best_is_measured_everywhere_unless_the_portfolio_ties_with_it(store: Store) -> None:
+OWN = Config("push", **dict(PUSH.knobs) | {"comm_programs": 32})
+
+
+def searched(config: Config, us: float, shape: Shape = SMALL, mode: str = "graph") -> Trial:
+    """A row of a search beside the strongest form of BSP, which takes 16 us."""
+    outcome, code = Measurement((us,) * 3, (16.0,) * 3), kernel_hash(shape.op, config.variant)
+    return Trial(shape, config, mode, TARGET.name, "model", RUN.id, code, outcome, "search", "2026-11-22")
+
+
+@pytest.mark.parametrize(
+    ("own_us", "push_us", "measured"), [(1.0, None, True), (1.0, 1.02, True), (1.0, 1.005, False), (1.0, 0.9, False), (15.0, None, False)]
+)
+def test_a_shapes_own_best_is_measured_there_alone_unless_what_is_measured_ties_with_it(
+    store: Store, own_us: float, push_us: float | None, measured: bool
+) -> None:
+    """PUSH is of the portfolio, and the defaults take 7 us or more."""
+    store.add_run(RUN)
+    store.add_trial(searched(OWN, own_us))
+    if push_us is not None:
+        store.add_trial(searched(PUSH, push_us))
     bench = FakeBench()
-    own = run(store, bench).portfolio[3:]
-    for mode in BOTH:
-        rows = [trial for trial in store.trials(shape=SMALL, mode=mode, stage="search") if trial.config.variant != "bsp"]
-        best = min(rows, key=lambda trial: trial.outcome.median_us).config  # type: ignore[union-attr]
-        assert best in own and all(best in bench.of("matrix", *place) for place in itertools.product((SMALL, OTHER), BOTH))
-    again = FakeBench()
-    tying = fill("all_gather_gemm", (SMALL, OTHER), BOTH, again, store, lambda trials, mode: own)
-    assert tying.portfolio == own and again.asked == []
+    matrix = run(store, bench)
+    assert {(shape, mode) for shape, config, mode, _ in bench.asked if config == OWN} == ({(SMALL, "graph")} if measured else set())
+    assert (OWN in matrix.configs) == measured and set(bench.of("matrix")) == wanted(store, SMALL) | ({OWN} if measured else set())
+    assert set(bench.of("matrix", OTHER)) == wanted(store, OTHER) and not matrix.missing
+
+
+def test_variants_that_were_hopeless_in_every_search_nearby_are_not_tried_by_their_defaults(tmp_path: Path) -> None:
+    def slow_pull(shape: Shape, config: Config, *rest: object) -> Outcome:
+        if config.variant != "pull" or (shape, rest[0]) in kept:
+            return plain(shape, config, *rest)  # type: ignore[arg-type]
+        return Measurement((100.0,) * 3, () if rest[1] is None else (16.0,) * 3)
+
+    for kept in ([], [(OTHER, "eager")]):
+        bench, counted = FakeBench(slow_pull), FakeBench(slow_pull)
+        with Store.open(tmp_path / f"{len(kept)}.db") as store:
+            search("all_gather_gemm", (SMALL, OTHER), BOTH, bench, store, effort="scout", pool=8)
+            fill("all_gather_gemm", (SMALL, OTHER), BOTH, counted, store, lambda trials, mode: (PUSH,))
+        pulls = [shape for shape, config, _, _ in counted.asked if config.variant == "pull"]
+        assert len(pulls) == 4 * len(kept), "one search in which it was within reach is enough"
+        assert {"bsp", "push", "staged"} <= {config.variant for _, config, _, _ in counted.asked}
+
+
+def test_shapes_choose_from_searches_at_sizes_like_theirs(tmp_path: Path) -> None:
+    """Windows of two doublings, and a doubling on either side; of a layout with few searches nearby, all."""
+    shapes = [SMALL.parse(f"m={m},n={n},k=8192,world=8") for n in (512, 1024) for m in (1, 4, 16, 64, 256, 1024, 4096)]
+    asked: list[frozenset[int]] = []
+
+    def remembered(trials: Sequence[Trial], mode: str) -> tuple[Config, ...]:
+        assert mode == "graph"
+        asked.append(frozenset(trial.shape.m for trial in trials))  # type: ignore[attr-defined]
+        return (PUSH,)
+
+    with Store.open(tmp_path / "a.db") as store:
+        search("all_gather_gemm", shapes, ("graph",), FakeBench(), store, effort="scout", pool=4)
+        for m, near in (
+            (4, {1, 4, 16}),
+            (7, {1, 4, 16}),
+            (8, {4, 16, 64}),
+            (31, {4, 16, 64}),
+            (32, {16, 64, 256}),
+            (1000, {256, 1024, 4096}),
+        ):
+            asked.clear()
+            fill("all_gather_gemm", [replace(shapes[0], m=m), replace(shapes[-1], m=m)], ("graph",), FakeBench(), store, remembered)
+            assert asked == [near], "once for shapes that share their searches"
+        asked.clear()
+        fill("all_gather_gemm", [replace(shapes[0], m=1 << 20)], ("graph",), FakeBench(), store, remembered)
+        assert asked == [{1, 4, 16, 64, 256, 1024, 4096}]
 
 
 @pytest.mark.parametrize("moment", [0, 1, 7, 20])
@@ -140,10 +204,31 @@ def test_configs_share_rounds_where_the_bench_has_rounds(store: Store) -> None:
     assert bench.asked == [] and matrix.pairs == sum(1 + len(configs) for _, _, _, configs in bench.groups) and not matrix.missing
 
 
-def test_a_shape_that_was_never_searched_is_refused(store: Store) -> None:
-    shapes = (SMALL, SMALL.parse("m=2,n=3584,k=8192,world=8"))
-    with pytest.raises(ValueError, match=r"2 of 4 shapes and modes have no measured BSP.*m=2.*--effort scout"):
-        fill("all_gather_gemm", shapes, BOTH, FakeBench(), store, pick)
+def test_a_shape_that_was_never_searched_is_measured_beside_the_likeliest_form_of_bsp(store: Store) -> None:
+    new, bench = SMALL.parse("m=2,n=3584,k=8192,world=8"), FakeBench()
+    matrix = fill("all_gather_gemm", (new,), BOTH, bench, store, pick)
+    likeliest = SPACE.complete(SPACE.fallbacks(new, TARGET.chip)[0])
+    for mode in BOTH:
+        asked = bench.of("matrix", new, mode)
+        assert asked[0] == likeliest and set(asked) == wanted(store, new) and len(asked) == len(set(asked))
+    assert bench.baselines.count(None) == 2 and set(bench.baselines) == {None, likeliest}
+    assert not matrix.missing and len(matrix.best) == 2
+
+
+@pytest.mark.parametrize("other", ["m=8,n=3584,k=8192,world=8,dtype=bf16", "m=8,n=3584,k=8192,world=8,shard=m"])
+def test_a_layout_that_was_never_searched_is_refused(store: Store, other: str) -> None:
+    """Before anything is measured."""
+    bench, shapes = FakeBench(), (SMALL, SMALL.parse(other))
+    said = rf"no shape of the layout of {other} was searched in mode graph or eager with the kernels as they are.*tftune search all_gather"
+    with pytest.raises(ValueError, match=said):
+        fill("all_gather_gemm", shapes, BOTH, bench, store, pick)
+    assert bench.asked == [] and not store.trials(stage="matrix")
+
+
+def test_a_layout_searched_with_other_kernels_was_never_searched(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tftune.tuner.rows.kernel_hash", lambda op, variant: "another")
+    with pytest.raises(ValueError, match=r"no shape of the layout of .* so that no portfolio can be chosen"):
+        run(store, FakeBench())
 
 
 def test_scouting_asks_no_study_and_measures_nothing_twice(store: Store) -> None:

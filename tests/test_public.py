@@ -11,15 +11,15 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from synthetic import learned
 
 import tftune
 from tftune.db.target import build
 from tftune.db.trial import Trial
 from tftune.kernels.all_gather_gemm import paper
-from tftune.models import selector as selecting
+from tftune.models import artifact as artifacts
 from tftune.models.dataset import load
 from tftune.models.export import export, provenance
-from tftune.models.train import train
 
 OP = "all_gather_gemm"
 LARGE = tftune.AllGatherGemm(m=4096, n=3584, k=8192, world=8)
@@ -57,7 +57,7 @@ def no_default(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def artifact(make_rows: Callable[..., list[Trial]], tmp_path_factory: pytest.TempPathFactory) -> Path:
     dataset = load(make_rows(paper(), bench="node"), OP, "h200x8", "graph", "node")
     path = tmp_path_factory.mktemp("artifacts") / f"{OP}__h200x8.json"
-    return export({"graph": train(dataset)}, path, provenance({"graph": dataset}, {}, build()))
+    return export({"graph": learned(dataset)}, path, provenance({"graph": dataset}, {}, build()))
 
 
 def test_importing_takes_less_than_30_ms() -> None:
@@ -87,7 +87,7 @@ def test_an_artifact_of_another_target_than_asked(artifact: Path) -> None:
 
 
 def test_shipped_artifacts_of_a_target(artifact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selecting, "SHIPPED", artifact.parent)
+    monkeypatch.setattr(artifacts, "SHIPPED", artifact.parent)
     assert list(tftune.load(target="h200x8").artifacts) == [OP]
     with pytest.raises(ValueError, match=r"no artifact is shipped for mi300x8; shipped: all_gather_gemm__h200x8; run `tftune search"):
         tftune.load(target="mi300x8")
@@ -96,7 +96,7 @@ def test_shipped_artifacts_of_a_target(artifact: Path, monkeypatch: pytest.Monke
 def test_the_machine_is_asked_when_no_target_is_given(artifact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tftune.db import target
 
-    monkeypatch.setattr(selecting, "SHIPPED", artifact.parent)
+    monkeypatch.setattr(artifacts, "SHIPPED", artifact.parent)
     monkeypatch.setattr(target, "detect", lambda: target.Target.parse("h200x8"))
     assert tftune.select_kernel(LARGE).config.variant == "push"
 
@@ -154,7 +154,7 @@ def test_any_difference_means_bsp_on_every_rank(artifact: Path, join: Callable[.
 def test_a_rank_without_artifact_still_takes_part(join: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from tftune.db import target
 
-    monkeypatch.setattr(selecting, "SHIPPED", tmp_path)
+    monkeypatch.setattr(artifacts, "SHIPPED", tmp_path)
     monkeypatch.setattr(target, "detect", lambda: target.Target.parse("h200x8"))
     join({})
     assert "rank 0 has not loaded: no artifact is shipped for h200x8" in tftune.bind().select(LARGE).reason

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import synthetic
 
 from tftune import tables
 from tftune.db.trial import Failure, Measurement, Outcome, Run, Trial
@@ -15,7 +17,9 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.registry import OPS, operation
 from tftune.kernels.space import Config
-from tftune.models.tree import Leaf, Node, Split, Tree
+from tftune.models.artifact import Mode
+from tftune.models.layout import LayoutModel
+from tftune.models.tree import Leaf, Node, Split
 from tftune.report import Page, write
 
 BSP = Config("bsp", form="gather_copy")
@@ -48,13 +52,23 @@ def rows(bench: str = "node") -> list[Trial]:
     return made
 
 
-def page(bench: str = "node", trees: dict[str, Tree | str] | None = None, trials: list[Trial] | None = None) -> Page:
-    return Page("all_gather_gemm", "h200x8", bench, trials or rows(bench), [RUN], trees or {})
+def page(bench: str = "node", learned: Mapping[str, Mode | str] | None = None, trials: list[Trial] | None = None) -> Page:
+    return Page("all_gather_gemm", "h200x8", bench, trials or rows(bench), [RUN], learned or {})
 
 
-def tree() -> Tree:
-    leaves = [Leaf(config, BSP, 2, 1.02, None, "measured", "k1") for config in (PUSH, PULL, BSP)]
-    return Tree("all_gather_gemm", "graph", Split("m", 96.0, leaves[0], Split("gflop", 7.5, leaves[1], leaves[2])), ())
+def model(root: Node | None, **changes: object) -> LayoutModel:
+    """A layout of BSP, pull and push with this tree; by default leaves that name push, pull and BSP."""
+    shapes = synthetic.SHAPES[:3]
+    return replace(synthetic.model(shapes), configs=(BSP, PULL, PUSH), root=root, **changes)  # type: ignore[arg-type]
+
+
+def tree() -> Split:
+    push, pull, bsp = (Leaf(numbers, 2, 0.02, ()) for numbers in ((2,), (1, 2, 0), (0,)))
+    return Split("m", 96.0, push, Split("gflop", 7.5, pull, bsp))
+
+
+def mode(*models: LayoutModel) -> Mode:
+    return Mode({each.layout: each for each in models}, {})
 
 
 def test_a_line_names_the_fastest_and_its_ratio_in_the_same_rounds() -> None:
@@ -97,9 +111,9 @@ def test_a_failure_has_no_times(outcome: Outcome) -> None:
 
 
 def test_the_page_holds_its_figures_and_its_provenance(tmp_path: Path) -> None:
-    paths = write(page(trees={"graph": tree(), "eager": "no rows of mode eager"}), tmp_path / "deep/report")
+    paths = write(page(learned={"graph": mode(model(tree())), "eager": "no rows of mode eager"}), tmp_path / "deep/report")
     html = paths[0].read_text()
-    stems = ["time", "speedup", "tree_graph", "failures"]
+    stems = ["time", "speedup", "tree_graph_0", "failures"]
     assert [path.name for path in paths] == [
         f"all_gather_gemm__h200x8__node{end}" for end in (".html", *(f"__{stem}.png" for stem in stems))
     ]
@@ -108,6 +122,20 @@ def test_the_page_holds_its_figures_and_its_provenance(tmp_path: Path) -> None:
     assert "<title>all_gather_gemm on h200x8, measured 2026-11-20</title>" in html
     assert all(text in html for text in ("torch 2.11.0", "no rows of mode eager", "1 of 10 trials failed", "m=64,n=3584,k=8192,world=8"))
     assert "http" not in html and "modelled" not in re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
+
+
+def test_each_layout_that_has_a_tree_shows_it_in_the_order_of_the_mode(tmp_path: Path) -> None:
+    """A layout without one has no figure; a mode without any says so."""
+    layouts = [(dtype, "m", "nk", 2) for dtype in ("bf16", "fp16")]
+    made = [model(tree(), layout=layout) for layout in layouts]
+    bare = model(None, layout=("fp16", "k", "nk", 2))
+    paths = write(page(learned={"graph": mode(made[0], bare, made[1]), "eager": mode(bare)}), tmp_path)
+    assert [path.stem.rpartition("__")[2] for path in paths[1:]] == ["time", "speedup", "tree_graph_0", "tree_graph_1", "failures"]
+    html = paths[0].read_text()
+    titles = [f"dtype={dtype},shard=m,b_layout=nk,world=2" for dtype in ("bf16", "fp16")]
+    assert re.findall(r"<p class='quiet'>(dtype=[^<]*)</p>", html) == titles and html.count("Which configs the selector chooses among") == 4
+    (eager,) = re.findall(r"<h2>Tree, eager</h2>\n(.*)", html)
+    assert eager == "<p class='quiet'>Too few shapes for a tree: measured shapes, and sizes between them, have answers.</p>"
 
 
 def test_predicted_times_are_called_modelled_in_title_and_rows(tmp_path: Path) -> None:
@@ -124,7 +152,7 @@ def test_the_same_rows_give_the_same_page(tmp_path: Path) -> None:
 
 
 def test_what_others_wrote_is_escaped(tmp_path: Path) -> None:
-    html = write(page(trees={"graph": "<script>alert(1)</script>"}), tmp_path)[0].read_text()
+    html = write(page(learned={"graph": "<script>alert(1)</script>"}), tmp_path)[0].read_text()
     assert "<script>" not in html and "&lt;script&gt;" in html
 
 
@@ -195,20 +223,35 @@ def test_the_figures_draw_what_the_lines_say() -> None:
 def test_the_tree_figure_names_every_leaf_and_condition() -> None:
     from tftune import figures
 
-    texts = [text.get_text() for text in figures.tree_figure(tree()).axes[0].texts]
+    texts = [text.get_text() for text in figures.tree_figure(model(tree())).axes[0].texts]
     assert {"m \u2264 96", "m > 96", "gflop \u2264 7.5", "gflop > 7.5", "push", "pull", "BSP"} <= set(texts)
-    assert texts.count("2 shapes, regret at most 1.02") == 3
+    assert texts.count("2 shapes") == 2 and texts.count("2 shapes; or push, BSP") == 1
+
+
+def test_a_leaf_counts_its_other_configs_by_variant() -> None:
+    from tftune import figures
+
+    made = replace(model(None), configs=(BSP, PULL, PUSH, Config("push", block_m=128)), root=Leaf((1, 2, 3, 0), 1, 0.02, ()))
+    texts = [text.get_text() for text in figures.tree_figure(made).axes[0].texts]
+    assert texts[:2] == ["pull", "1 shape; or 2 x push, BSP"]
+
+
+def test_a_layout_without_a_tree_has_no_figure_of_it() -> None:
+    from tftune import figures
+
+    with pytest.raises(ValueError, match="dtype=bf16,shard=m,b_layout=nk,world=2 has no tree"):
+        figures.tree_figure(model(None))
 
 
 def test_of_a_large_tree_the_figure_shows_the_first_levels_and_counts_the_rest() -> None:
     from tftune import figures
 
-    leaf = Leaf(Config("push"), Config("bsp"), 1, 1.0, 1.5, "push", "")
+    leaf = Leaf((2, 0), 1, 0.02, ())
 
     def node(levels: int) -> Node:
         return Split("m", float(levels), node(levels - 1), node(levels - 1)) if levels else leaf
 
-    texts = [text.get_text() for text in figures.tree_figure(Tree("all_gather_gemm", "graph", node(7), ())).axes[0].texts]
+    texts = [text.get_text() for text in figures.tree_figure(model(node(7))).axes[0].texts]
     assert sum(text == "4 leaves: 4 push" for text in texts) == figures.MOST_LEAVES == 32
     assert sum(text.startswith("m ") for text in texts) == 62
 

@@ -104,7 +104,7 @@ def test_finalists_of_a_place_are_measured_in_the_same_rounds(store: Store) -> N
 def test_pairs_tell_apart_what_separate_rounds_cannot(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tftune.tuner.finals.RIVALS", 12)
     bench = PairingBench(near, near_us)
-    (best,) = run(store, bench, modes=("graph",), variants=("pull", "push"), seed=2)  # whose draws try all three
+    (best,) = run(store, bench, modes=("graph",), variants=("pull", "push"), seed=0)  # whose draws try all three
     push = [config for config in bench.groups[-1][2] if config.variant == "push"]
     assert {config["block_n"] for config in push} == {32, 64, 128}
     assert set(best.tied) == {config for config in push if config["block_n"] < 128}

@@ -1,393 +1,322 @@
-"""The selector: it answers as the tree does, and BSP, with the reason, wherever the artifact does not apply."""
+"""The selector over what was trained: the tree answers as it is walked, and BSP, with the reason, wherever an artifact does not apply."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import math
 from dataclasses import replace
 from pathlib import Path
 from timeit import repeat
 from typing import Any
 
 import pytest
+import shipped
+from synthetic import BSP, CHIP, LARGE, LAWS, LAYERS, OP, SHAPES, SMALL, Law, content, law, model, rows, selector, shape
 
-from tftune.db.trial import Measurement, Trial
-from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import H200
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
+from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config
-from tftune.models import selector as module
-from tftune.models.dataset import load
-from tftune.models.export import document, provenance
+from tftune.models.artifact import digest, parse_artifact, read_artifact
+from tftune.models.baselines import NEAREST
 from tftune.models.features import names, vector
-from tftune.models.packed import DEEPEST, unpack
-from tftune.models.selector import Selector, digest, load_artifact, parse_artifact, read_artifact
-from tftune.models.train import train
-from tftune.models.tree import Leaf, Split, Tree
+from tftune.models.selector import Selector
+from tftune.models.tree import Leaf, Split, leaves_of, walk
 
-OP = "all_gather_gemm"
-Rows = Callable[..., list[Trial]]
-SHAPES = (*paper(), *paper(shard="m")[::3])
-LARGE = AllGatherGemm(m=4096, n=3584, k=8192, world=8)
+UNSEEN = [shape(m, n, k) for n, k in ((3072, 3072), (6144, 5120), (7168, 8192)) for m in (10, 50, 90, 250, 700, 1500, 3000, 7000)]
+TWINS = tuple(replace(place, dtype="fp16") for place in SHAPES[:6])
 
 
-def made(rows: list[Trial], bench: str = "node") -> dict[str, Any]:
-    dataset = load(rows, OP, "h200x8", "graph", bench)
-    return document({"graph": train(dataset)}, provenance({"graph": dataset}, {}, {}))
+def tile(block_n: int, num_stages: int) -> Config:
+    return SPACE.complete(Config("push", **dict(SMALL.knobs) | {"block_n": block_n, "num_stages": num_stages}))
 
 
-def slower(trial: Trial) -> Trial:
-    """Up to M = 8 all that is fused takes twice as long, so that BSP is the answer there."""
-    found = trial.outcome
-    assert isinstance(found, Measurement)
-    if trial.config.variant == "bsp" or trial.shape.to_dict()["m"] > 8:
-        return trial
-    return replace(trial, outcome=replace(found, samples_us=tuple(2 * us for us in found.samples_us)))
+CENTRES = dict(
+    zip([tile(n, stages) for stages in (2, 3, 4) for n in (32, 64, 128)][:7], (6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.5), strict=True)
+)
+"""Of each push, log2 of the M where it takes 0.6 of BSP's time: more from there on either side, and more than BSP at M = 8."""
+
+
+def around(centre: float) -> Law:
+    return lambda asked: round(LAWS[BSP](asked) * 0.6 * math.exp(0.06 * (math.log2(asked.m) - centre) ** 2), 2)  # type: ignore[attr-defined]
+
+
+TILES: dict[Config, Law] = {BSP: LAWS[BSP]} | {config: around(centre) for config, centre in CENTRES.items()}
 
 
 @pytest.fixture(scope="module")
-def content(make_rows: Rows) -> dict[str, Any]:
-    return made([slower(trial) for trial in make_rows(SHAPES, bench="node")])
+def written() -> dict[str, Any]:
+    """Seven tiles, each the fastest for some M, and BSP at M = 8; and a few rows of another layout."""
+    return content([*rows(SHAPES, TILES), *rows(TWINS)])
 
 
 @pytest.fixture
-def selector(content: dict[str, Any]) -> Selector:
-    return Selector(parse_artifact(content))
+def trained(written: dict[str, Any]) -> Selector:
+    return Selector(parse_artifact(written))
 
 
-def edited(content: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """The content with these changes, and with the digest that fits."""
-    found = {**json.loads(json.dumps(content)), **changes}
+def edited(document: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """The document with these changes, and with the digest that fits."""
+    found = {**json.loads(json.dumps(document)), **changes}
     return found | {"sha256": digest(found)}
 
 
-def test_it_answers_as_the_tree(content: dict[str, Any]) -> None:
-    tree, variants = replace(unpack(content["trees"]["graph"]), own=()), set()
-    selector = Selector(replace(parse_artifact(content), trees={"graph": tree}))
-    for shape in SHAPES:
-        leaf, steps = tree.walk(dict(zip(names(OP), vector(OP, shape), strict=True)))
-        found = selector.select(shape)
-        assert (found.config == leaf.config or leaf.abstains) and found.source == "measured" and found.reason == leaf.reason
-        assert SPACE.why_invalid(shape, found.config) is None and selector.path(shape) == steps
-        variants.add(found.config.variant)
-    assert variants == {"bsp", "bsp_chunked", "push"}
+def layout_with(document: dict[str, Any], *path: Any) -> dict[str, Any]:
+    """The document with the last value at the place of its first layout that the others lead to."""
+    found = json.loads(json.dumps(document))
+    part = found["modes"]["graph"]["layouts"][0]
+    for name in path[:-2]:
+        part = part[name]
+    part[path[-2]] = path[-1]
+    return edited(found)
 
 
-def test_a_shape_of_its_own_is_answered_before_the_tree(content: dict[str, Any], selector: Selector) -> None:
-    """One leaf abstains for two shapes, of which one is faster by push for sure."""
-    tree = unpack(content["trees"]["graph"])
-    assert tree.own
-    for values, leaf in tree.own:
-        shape = AllGatherGemm(*values)
-        found = selector.select(shape)
-        assert (found.config, found.reason, selector.path(shape)) == (leaf.config, leaf.reason, ("this very shape was measured",))
-        assert tree.walk(dict(zip(names(OP), vector(OP, shape), strict=True)))[0].config != leaf.config
+def test_it_answers_as_the_tree(trained: Selector) -> None:
+    """For families that were never measured: by the config of the leaf that is the fastest by the laws of these rows, or near it."""
+    tree = trained.answerer(SHAPES[0], "graph").model  # type: ignore[union-attr]
+    assert tree.root is not None and tree.spans and len(list(leaves_of(tree.root))) > 1
+    answers, ends = set(), set()
+    for asked in UNSEEN:
+        leaf, steps = walk(tree.root, dict(zip(names(OP), vector(OP, asked), strict=True)))
+        found = trained.select(asked)
+        config = BSP if found.config.variant == "bsp" else found.config  # other forms of BSP have no law
+        assert (found.source, found.near) == ("interpolated", leaf.near)
+        assert (trained.path(asked), trained.leaf(asked)) == (steps, leaf) and steps
+        assert found.expected_us == pytest.approx(TILES[config](asked), rel=0.15)
+        assert found.bsp_us == pytest.approx(LAWS[BSP](asked), rel=0.15)
+        assert TILES[config](asked) < 1.15 * min(each(asked) for each in TILES.values())
+        answers.add(config)
+        ends.add(leaf)
+    assert BSP in answers and len(answers) > 4 and len(ends) > 1
 
 
-@pytest.mark.parametrize("shape", [[], [64], ["k"] * 7, [0, 3584, 8192, 8, "fp16", "k", "kn"], [64, 3584, 8192, 8, "fp8", "k", "kn"], None])
-def test_a_shape_of_its_own_that_is_none_is_refused(content: dict[str, Any], shape: Any) -> None:
-    trees = json.loads(json.dumps(content["trees"]))
-    trees["graph"]["own"][0][0] = shape
-    with pytest.raises(ValueError, match=r"the artifact (has an unexpected form|does not fit)"):
-        parse_artifact(edited(content, trees=trees))
-
-
-def test_the_second_answer_is_a_lookup(selector: Selector) -> None:
-    assert selector.select(LARGE) is selector.select(replace(LARGE))
-    assert min(repeat(lambda: selector.select(LARGE), number=1000, repeat=5)) / 1000 < 20e-6
-
-
-def test_an_abstaining_leaf_takes_the_form_that_fits(content: dict[str, Any]) -> None:
-    """One leaf for both shardings: its own BSP form fits only shapes sharded along K."""
-    bsp = Config("bsp", form="local_transpose")
-    tree = Tree(OP, "graph", Leaf(bsp, bsp, 2, 1.0, None, "BSP is measured to be the fastest", "x"), ())
-    selector = Selector(replace(parse_artifact(content), trees={"graph": tree}))
-    along_m = selector.select(replace(LARGE, shard="m"))
-    assert selector.select(LARGE).config == bsp and along_m.config == Config("bsp", form="gather")
-    assert along_m.source == "measured" and along_m.reason == "BSP is measured to be the fastest"
+def test_a_measured_shape_is_answered_before_the_tree(written: dict[str, Any], trained: Selector) -> None:
+    """And where its rows are left out, the tree says something else of some."""
+    answers, tree = set(), trained.answerer(SHAPES[0], "graph").model  # type: ignore[union-attr]
+    without = selector(replace(tree, known=tuple(known for known in tree.known if known.sizes[1:] != LAYERS[1])))
+    for place in SHAPES:
+        found, best = trained.select(place), min(TILES, key=lambda config: TILES[config](place))
+        assert (found.config, found.source, trained.path(place), trained.leaf(place)) == (best, "measured", (), None)
+        assert SPACE.why_invalid(place, found.config, CHIP) is None
+        answers.add(found.config)
+    assert BSP in answers and len(answers) > 4
+    others = [(without.select(place), trained.select(place)) for place in SHAPES if (place.n, place.k) == LAYERS[1]]
+    assert {one.source for one, _ in others} == {"interpolated"} and any(one.expected_us != other.expected_us for one, other in others)
 
 
 @pytest.mark.parametrize(
-    ("changed", "reason"),
-    [
-        ({"world": 4}, "world=4 was never measured for all_gather_gemm on h200x8; only 8"),
-        ({"dtype": "bf16"}, "dtype=bf16 was never measured for all_gather_gemm on h200x8; only fp16"),
-        ({"b_layout": "nk"}, "b_layout=nk was never measured for all_gather_gemm on h200x8; only kn"),
-    ],
+    "sizes", [[], [64], ["k"] * 3, [0, 2048, 2048], [-8, 2048, 2048], [7, 2048, 2048], [8, 2048, 2048, 2], [8.0, 2048, 2048], None]
 )
-def test_what_was_never_measured_is_bsp(selector: Selector, changed: dict[str, Any], reason: str) -> None:
-    shape = replace(LARGE, **changed)
-    found = selector.select(shape)
-    assert found.config.variant == "bsp" and found.source == "fallback" and found.reason == reason
-    assert SPACE.why_invalid(shape, found.config) is None and selector.path(shape) == ()
-
-
-def test_a_mode_never_measured(selector: Selector) -> None:
-    found = selector.select(LARGE, "eager")
-    assert found.config.variant == "bsp" and found.reason.startswith("mode 'eager' was never measured")
-
-
-def test_an_operation_without_artifact() -> None:
-    found = Selector().select(LARGE)
-    assert found.config.variant == "bsp" and "there is no artifact for all_gather_gemm; run `tftune search all_gather_gemm`" in found.reason
-
-
-def test_modelled_times_are_served_only_when_allowed(make_rows: Rows) -> None:
-    artifact = parse_artifact(made(make_rows(SHAPES), "model"))
-    refused, served = ([Selector(artifact, allow_modelled=allowed).select(shape) for shape in SHAPES] for allowed in (False, True))
-    for one in refused:
-        assert one.config.variant == "bsp" and "modelled, not measured" in one.reason and one.source == "fallback"
-    assert {one.source for one in served} == {"modelled"} and any(one.config.variant != "bsp" for one in served)
-    assert all("predicted" in one.reason for one in served if one.config.variant != "bsp")
-
-
-def test_a_stale_kernel_disables_exactly_its_leaves(content: dict[str, Any], selector: Selector) -> None:
-    """Two fused leaves, pull below and push above; the source of push has changed since."""
-    push = selector.select(LARGE).config
-    assert push.variant == "push"
-    leaf = next(leaf for leaf in unpack(content["trees"]["graph"]).leaves() if leaf.config == push)
-    pull = replace(leaf, config=SPACE.complete(Config("pull")), kernel_hash=content["kernels"]["pull"])
-    root = Split("m", 2048.0, pull, replace(leaf, kernel_hash="0" * 12))
-    artifact = replace(parse_artifact(content), trees={"graph": Tree(OP, "graph", root, ())})
-    stale, kept = Selector(artifact).select(LARGE), Selector(artifact).select(replace(LARGE, m=2048))
-    assert stale.config == leaf.bsp and stale.source == "fallback" and "push has changed" in stale.reason and "0" * 12 in stale.reason
-    assert kept.config == pull.config and kept.source == "measured"
-    assert list(Selector(artifact).disabled()) == ["all_gather_gemm/push"] and selector.disabled() == {}
-    assert Selector(artifact, check_source=False).select(LARGE).config == push
-
-
-def test_a_config_that_breaks_a_rule_here_or_is_unknown(content: dict[str, Any], selector: Selector) -> None:
-    push = selector.select(LARGE).config
-    leaf = next(leaf for leaf in unpack(content["trees"]["graph"]).leaves() if leaf.config == push)
-    for config, says in ((push, "block_m must not exceed M"), (Config("push", warp_speed=9), "has no knob 'warp_speed'")):
-        artifact = replace(parse_artifact(content), trees={"graph": Tree(OP, "graph", replace(leaf, config=config), ())})
-        found = Selector(artifact).select(replace(LARGE, m=1))
-        assert found.config.variant == "bsp" and says in found.reason and found.source == "fallback"
-
-
-def test_where_the_config_does_not_fit_the_other_one_of_its_leaf_answers(content: dict[str, Any], selector: Selector) -> None:
-    push = selector.select(LARGE).config
-    leaf = next(leaf for leaf in unpack(content["trees"]["graph"]).leaves() if leaf.config == push)
-    small = next(c for c in SPACE.defaults(replace(LARGE, m=1), H200) if c.variant == "push")
-    artifact = replace(parse_artifact(content), trees={"graph": Tree(OP, "graph", replace(leaf, otherwise=SPACE.complete(small)), ())})
-    found = Selector(artifact).select(replace(LARGE, m=1))
-    assert (found.config, found.source) == (SPACE.complete(small), "measured")
-    assert "does not fit" in found.reason and "block_m must not exceed M" in found.reason and "the next best nearby" in found.reason
-    assert Selector(artifact).select(LARGE).config == push
-    neither = replace(artifact, trees={"graph": Tree(OP, "graph", replace(leaf, otherwise=push), ())})
-    assert Selector(neither).select(replace(LARGE, m=1)).config.variant == "bsp"
+def test_a_measured_shape_that_is_none_is_refused(written: dict[str, Any], sizes: Any) -> None:
+    """An M of 7 is not divisible by two ranks."""
+    with pytest.raises(ValueError, match=r"the artifact (has an unexpected form|does not fit)"):
+        parse_artifact(layout_with(written, "known", 0, 0, sizes))
 
 
 @pytest.mark.parametrize("number", [-1, 99, "0", None, 1.0])
-def test_a_leaf_that_names_no_config_of_the_table_is_refused(content: dict[str, Any], number: object) -> None:
-    tree = json.loads(json.dumps(content["trees"]["graph"]))
-    at = tree["root"]
-    while isinstance(at[0], str):
-        at = at[2]
-    for place in (0, 1, -1):  # the config, the BSP form, the reason
-        kept, at[place] = at[place], number
-        with pytest.raises(ValueError, match="a leaf names entry"):
-            parse_artifact({**content, "trees": {"graph": tree}})
-        at[place] = kept
-    parse_artifact({**content, "trees": {"graph": tree}})
+def test_a_number_of_no_config_is_refused(written: dict[str, Any], number: object) -> None:
+    for path in (("tree", [[0, number], 3, 0.1, []]), ("known", 0, 1, number)):
+        with pytest.raises(ValueError, match=r"a leaf names configs|a branch of the tree is|a measured shape is|names configs beyond"):
+            parse_artifact(layout_with(written, *path))
+    parse_artifact(layout_with(written, "tree", [[0, 1], 3, 0.1, []]))
 
 
-def test_restricted_to_bsp(selector: Selector) -> None:
-    found = selector.restricted("rank 3 differs").select(LARGE)
-    assert found.config.variant == "bsp" and found.reason == "rank 3 differs" and selector.select(LARGE).config.variant == "push"
-
-
-def broken(tmp_path: Path, text: str) -> str:
-    path = tmp_path / "artifact.json"
-    path.write_text(text)
-    with pytest.raises(ValueError) as raised:
-        load_artifact(path)
-    assert str(path) in str(raised.value)
-    return str(raised.value)
-
-
-def test_a_sound_file_loads(tmp_path: Path, content: dict[str, Any]) -> None:
-    path = tmp_path / "artifact.json"
-    path.write_text(json.dumps(content))
-    assert read_artifact(path).digest == content["sha256"] and load_artifact(str(path)).select(LARGE).config.variant == "push"
-
-
-def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"cannot read the artifact .*none.json: No such file.*run `tftune export`"):
-        load_artifact(tmp_path / "none.json")
-
-
-def test_a_truncated_file(tmp_path: Path, content: dict[str, Any]) -> None:
-    assert "is no JSON, or was cut off" in broken(tmp_path, json.dumps(content)[:-100])
-
-
-def test_bytes_that_are_no_text(tmp_path: Path) -> None:
-    (tmp_path / "artifact.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ValueError, match="is no JSON, or was cut off"):
-        load_artifact(tmp_path / "artifact.json")
-
-
-def test_brackets_without_end(tmp_path: Path) -> None:
-    for text in ("[" * 100_000, f'{{"schema": 3, "op": {"[" * 100_000}'):
-        assert "is nested deeper than any artifact; run `tftune export`" in broken(tmp_path, text)
-
-
-def test_an_edited_file(tmp_path: Path, content: dict[str, Any]) -> None:
-    assert "was edited: its content has the digest" in broken(tmp_path, json.dumps({**content, "rows": 1}))
-
-
-def test_a_newer_and_an_older_schema(tmp_path: Path, content: dict[str, Any]) -> None:
-    assert "has schema 99, and this tftune reads schema 3; upgrade tftune" in broken(tmp_path, json.dumps(edited(content, schema=99)))
-    assert "has schema 0, and this tftune reads schema 3; run `tftune export` again" in broken(
-        tmp_path, json.dumps(edited(content, schema=0))
-    )
-
-
-def test_an_artifact_of_an_unknown_operation_target_or_feature(tmp_path: Path, content: dict[str, Any]) -> None:
-    unknown = json.loads(json.dumps(content["trees"]).replace('["m", ', '["moon", '))
-    assert "no operation 'softmax'; the operations are all_gather_gemm, flash_decode" in broken(
-        tmp_path, json.dumps(edited(content, op="softmax"))
-    )
-    assert "'abacus' is no target" in broken(tmp_path, json.dumps(edited(content, target="abacus")))
-    assert "asks for the feature 'moon'" in broken(tmp_path, json.dumps(edited(content, trees=unknown)))
-
-
-@pytest.mark.parametrize("text", ["[]", "{}", "3", '{"schema": "1"}'])
-def test_json_of_something_else(tmp_path: Path, text: str) -> None:
-    assert "is no artifact of tftune" in broken(tmp_path, text)
-
-
-def test_missing_parts(tmp_path: Path, content: dict[str, Any]) -> None:
-    without = {name: value for name, value in content.items() if name != "held_out"}
-    assert "lacks 'held_out'" in broken(tmp_path, json.dumps(edited(without)))
-    assert "lacks 'configs'" in broken(tmp_path, json.dumps(edited(content, trees={"graph": {"op": OP, "mode": "graph"}})))
-    for root in ({}, [], 3, ["m", 1.0]):
-        assert "unexpected form" in broken(
-            tmp_path, json.dumps(edited(content, trees={"graph": {**content["trees"]["graph"], "root": root}}))
-        )
-    assert "unexpected form" in broken(tmp_path, json.dumps(edited(content, trees=["graph"])))
-
-
-def rooted(content: dict[str, Any], root: Callable[[Callable[..., list[Any]]], Any]) -> dict[str, Any]:
-    """The content with another root, of leaves that name a variant's first config, their BSP form and perhaps another config."""
-    trees = json.loads(json.dumps(content["trees"]))
-    variants = [group["variant"] for group in trees["graph"]["configs"] for _ in group["values"]]
-
-    def leaf(config: str, bsp: str = "bsp", other: str | None = None) -> list[Any]:
-        return [variants.index(config), variants.index(bsp), other and variants.index(other), 1, 1.0, None, 0]
-
-    trees["graph"]["root"] = root(leaf)
-    return edited(content, trees=trees)
-
-
-def chain(splits: int, below: bool) -> Callable[[Callable[..., list[Any]]], Any]:
-    """A root of so many splits, each of which is a side of the one before."""
-
-    def root(leaf: Callable[..., list[Any]]) -> Any:
-        at = leaf("push")
-        for number in range(splits):
-            at = ["m", float(number), at, leaf("bsp")] if below else ["m", float(number), leaf("bsp"), at]
-        return at
-
-    return root
-
-
-@pytest.mark.parametrize("below", [True, False])
-def test_a_tree_may_be_so_deep_and_no_deeper(tmp_path: Path, content: dict[str, Any], below: bool) -> None:
-    deepest = Selector(parse_artifact(rooted(content, chain(DEEPEST, below))))
-    assert deepest.select(LARGE).reason and len(deepest.path(LARGE)) == (1 if below else DEEPEST)
-    for splits in (DEEPEST + 1, 101, 200):
-        said = broken(tmp_path, json.dumps(rooted(content, chain(splits, below))))
-        assert "does not fit this tftune: its tree has more than 64 splits on the way to a leaf" in said
-
-
-REPORT = {"shapes": 9, "selector": {"geomean_regret": 1.1, "unknown": 2}, "groups": {LARGE.layer: [1.1, 1.2]}}
-STAMP = {"at": "2026-11-22", "build": {"triton": "3.6.0"}, "leaves": 4}
+LEAF: list[Any] = [[0, 1], 3, 0.1, []]
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
+    ("path", "said"),
     [
-        ("held_out", {"graph": 5}), ("held_out", {"graph": REPORT | {"shapes": None}}), ("held_out", {"graph": {"shapes": 9}}),
-        ("held_out", {"graph": REPORT | {"selector": {"geomean_regret": "1.1", "unknown": 2}}}),
-        ("held_out", {"graph": REPORT | {"groups": [1.1]}}), ("held_out", {"graph": REPORT | {"groups": {"n=1": [1.1]}}}),
-        ("verified", {}), ("verified", None), ("verified", {"at": "2026-11-22"}), ("verified", STAMP | {"build": {"triton": 3}}),
-        ("build", {"triton": 3.6}), ("kernels", {"push": None}), ("bench", "moon"), ("modelled", True),
+        (("error", math.nan), "an error of .* is nan, and may be 0 to 50"), (("error", -0.1), "an error of .* is -0.1"),
+        (("error", 1e4), "an error of .* is 10000.0"), (("error", math.inf), "an error of .* is inf"),
+        (("tree", [*LEAF[:2], 1e4, []]), "an error of .* is 10000.0"), (("tree", ["m", 1.0, LEAF, [*LEAF[:2], -1.0, []]]), "is -1.0"),
+        (("known", 0, 3, 1, math.inf), "has a time that is not positive, or none that a kernel takes"),
+        (("known", 0, 3, 1, 1e-300), "has a time that is not positive, or none that a kernel takes"),
+        (("formulas", 0, 0, 0, 1e300), "has a weight above"), (("formulas", 1, 0, 0, -1e300), "has a weight above"),
+        (("formulas", 0, 1, [1e3] * 10), "bends times by more than e to the power of 50"),
+        (("formulas", 0, 1, [0.0] * 9 + [-1e3]), "bends times by more than"),
+        (("formulas", 0, 1, [0.1]), "has 1 bends, and may have none or 10"),
+        (("formulas", 0, 1, [0.0] * 11), "has 11 bends, and may have none or 10"),
     ],
 )  # fmt: skip
-def test_a_field_that_commands_read_later_has_its_form(content: dict[str, Any], field: str, value: Any) -> None:
-    parse_artifact(edited(content, held_out={"graph": REPORT}, verified=STAMP))
-    with pytest.raises(ValueError, match=rf"the artifact has an unexpected form \({field} is .*run `tftune export` to write it again"):
-        parse_artifact(edited(content, **{field: value}))
+def test_a_number_that_a_selection_could_not_compute_with_is_refused(written: dict[str, Any], path: tuple[Any, ...], said: str) -> None:
+    """On loading, since no selection raises: an exponential that is no float, the logarithm of a time that is 0."""
+    parse_artifact(written)
+    with pytest.raises(ValueError, match=rf"the artifact does not fit this tftune: .*{said}"):
+        parse_artifact(layout_with(written, *path))
+
+
+@pytest.mark.parametrize("value", [0, "wide"])
+def test_a_knob_that_no_time_can_be_computed_with_is_refused_and_a_value_unknown_here_is_not(written: dict[str, Any], value: Any) -> None:
+    groups = written["modes"]["graph"]["layouts"][0]["configs"]
+    number, group = next((number, group) for number, group in enumerate(groups) if "block_m" in group["knobs"])
+    place = "configs", number, "values", 0, group["knobs"].index("block_m")
+    with pytest.raises(ValueError, match=r"the artifact does not fit this tftune: push has knobs that give no time"):
+        parse_artifact(layout_with(written, *place, value))
+    first = Config.from_dict({"variant": group["variant"], **dict(zip(group["knobs"], group["values"][0], strict=True))})
+    sound, newer = (Selector(parse_artifact(one), check_source=False) for one in (written, layout_with(written, *place, 96)))
+    places = [asked for asked in (*SHAPES, *UNSEEN) if sound.select(asked).config == first]
+    assert places and 96 not in [dict(newer.select(asked).config.knobs).get("block_m") for asked in places]
 
 
 @pytest.mark.parametrize(
-    ("measured", "says"),
-    [
-        ({"m": [1, 10**400]}, "it holds an integer of 1329 bits, and sizes have 63 at most"),
-        ({"m": [1 << 63, 1 << 63]}, "it holds an integer of 64 bits"),
-        ({"m": ...}, "its tree of mode 'graph' does not say at which m it was measured"),
-        ({"LEAST": [1]}, "it says that 'LEAST' was measured"),
-    ],
-)
-def test_what_was_measured_bounds_every_size(content: dict[str, Any], measured: dict[str, Any], says: str) -> None:
-    trees = json.loads(json.dumps(content["trees"]))
-    found = trees["graph"]["measured"] | measured
-    trees["graph"]["measured"] = {name: seen for name, seen in found.items() if seen is not ...}
-    with pytest.raises(ValueError, match=says):
-        parse_artifact(edited(content, trees=trees))
+    ("changes", "said"),
+    [({"error": math.nan}, "with an error of nan"), ({"error": 1e4}, "with an error of 10000.0"), ({"layout": ["fp16"]}, "does not fit"),
+     ({"layout": ["fp16", "m", "nk", "2"]}, "its layout has world='2'"), ({"layout": ["fp8", "m", "nk", 2]}, "its layout has dtype='fp8'")],
+)  # fmt: skip
+def test_a_loan_that_a_selection_could_not_tell_of_is_refused(written: dict[str, Any], changes: dict[str, Any], said: str) -> None:
+    loan = {"layout": ["fp16", "m", "nk", 4], "of": ["bf16", "m", "nk", 2], "error": 0.05, "pairs": 40}
+    sound, bad = ({"graph": written["modes"]["graph"] | {"lent": [lent]}} for lent in (loan, loan | changes))
+    assert len(parse_artifact(edited(written, modes=sound)).modes["graph"].lent) == 1
+    with pytest.raises(ValueError, match=said):
+        parse_artifact(edited(written, modes=bad))
+
+
+def test_a_rule_that_is_none_is_refused(written: dict[str, Any]) -> None:
+    """On loading: no selection raises."""
+    with pytest.raises(ValueError, match=r"does not fit this tftune: it names the rule 'moon'; there are always BSP, .*nearest measured"):
+        parse_artifact(layout_with(written, "rule", "moon"))
+    for rule in ("always push", NEAREST):
+        found = Selector(parse_artifact(layout_with(written, "rule", rule))).select(UNSEEN[4])
+        assert found.reason.startswith(f"the rule {rule!r}") and found.config.variant == "push"
+
+
+def test_the_nearest_shape_of_a_knob_that_is_no_more_is_bsp(written: dict[str, Any]) -> None:
+    other = json.loads(json.dumps(layout_with(written, "rule", NEAREST)).replace('"split_k"', '"warp_speed"'))
+    found = Selector(parse_artifact(edited(other)), check_source=False)
+    assert {found.select(asked).config.variant for asked in (*UNSEEN, *SHAPES)} == {"bsp"}
+
+
+def test_the_second_answer_is_a_lookup(trained: Selector) -> None:
+    for asked in (SHAPES[3], shape(96), UNSEEN[3], shape(9000)):
+        assert trained.select(asked) is trained.select(replace(asked))
+        assert min(repeat(lambda: trained.select(asked), number=1000, repeat=5)) / 1000 < 20e-6  # noqa: B023
+
+
+def test_an_answer_is_said_as_json_values(trained: Selector) -> None:
+    for asked in (SHAPES[3], UNSEEN[3], shape(9000)):
+        found = trained.select(asked)
+        told = json.loads(json.dumps(found.to_dict()))
+        assert told["config"] == found.config.to_dict() and (told["source"], told["reason"]) == (found.source, found.reason)
+        assert (told["expected_us"], told["bsp_us"], told["speedup"]) == (found.expected_us, found.bsp_us, found.speedup)
+        assert told["interval"] == (found.interval and [*found.interval]) and told["near"] == [[*sizes] for sizes in found.near]
+
+
+@pytest.mark.parametrize("changed", [{"world": 4}, {"shard": "k"}, {"b_layout": "kn"}, {"dtype": "fp16", "b_layout": "kn"}])
+def test_what_was_never_measured_is_bsp_and_all_that_was_is_named(trained: Selector, changed: dict[str, Any]) -> None:
+    asked = replace(SHAPES[3], **changed)
+    found, title = trained.select(asked), ",".join(f"{name}={getattr(asked, name)}" for name in asked.LAYOUT)
+    measured = "dtype=bf16,shard=m,b_layout=nk,world=2; dtype=fp16,shard=m,b_layout=nk,world=2"
+    assert found.reason == f"{title} was never measured for all_gather_gemm on h200x2; only {measured}"
+    assert (found.config.variant, found.source) == ("bsp", "fallback") and trained.path(asked) == ()
+    assert SPACE.why_invalid(asked, found.config) is None
+
+
+def test_a_mode_never_measured_or_unknown(trained: Selector) -> None:
+    found = trained.select(SHAPES[3], "eager")
+    assert found.config.variant == "bsp" and found.reason.startswith("mode 'eager' was never measured")
+    with pytest.raises(ValueError, match="mode='jit' is not one of graph, eager"):
+        trained.select(SHAPES[3], "jit")
+
+
+def test_an_operation_without_artifact(trained: Selector) -> None:
+    found = Selector().select(SHAPES[3])
+    assert found.config.variant == "bsp" and "there is no artifact for all_gather_gemm; run `tftune search all_gather_gemm`" in found.reason
+    other = trained.select(FlashDecode(1, 64, 8, 128, 8192, 2))
+    assert (other.config.variant, other.reason) == ("bsp", "there is no artifact for flash_decode; only for all_gather_gemm")
+
+
+def test_modelled_times_are_served_only_when_allowed() -> None:
+    artifact, asked = parse_artifact(content(rows(bench="model"), bench="model")), (*SHAPES, *UNSEEN)
+    refused, served = ([Selector(artifact, allow_modelled=allowed).select(one) for one in asked] for allowed in (False, True))
+    for one in refused:
+        assert one.config.variant == "bsp" and "modelled, not measured" in one.reason and one.source == "fallback"
+    assert {one.source for one in served} == {"modelled"}
+    for part in (served[: len(SHAPES)], served[len(SHAPES) :]):
+        assert any(one.config.variant != "bsp" for one in part)
+    assert all("predicted" in one.reason for one in served[: len(SHAPES)]) and not any("measured to be" in one.reason for one in served)
+
+
+PULL = SPACE.complete(Config("pull", **{name: value for name, value in SMALL.knobs if name in {c.name for c in SPACE.choices("pull")}}))
+TWO = {
+    BSP: (20.0, 0.0, 12.0, 1.0, 1.2, 0.3, 0.0),
+    PULL: (8.0, 0.0, 0.6, 1.0, 1.0, 0.1, 0.0),
+    LARGE: (12.0, 0.0, 4.5, 1.0, 1.0, 0.1, 0.0),
+}
+
+
+def test_a_stale_kernel_disables_exactly_its_own_answers() -> None:
+    """Pull below and push above, in the tree as in the rows; the source of push has changed since."""
+    root = Split("m", 100.0, Leaf((0, 1), 10, 0.02, ()), Leaf((0, 2), 20, 0.02, ()))
+    sound = replace(model(weights=TWO), root=root)
+    stale = replace(sound, kernels=tuple("0" * 12 if config == LARGE else code for config, code in zip(TWO, sound.kernels, strict=True)))
+    kept, found = selector(sound), selector(stale)
+    for asked in (shape(32), shape(20), shape(90, 3072, 3072)):
+        assert kept.select(asked).config == PULL and found.select(asked) == kept.select(asked)
+    for asked in (shape(3000), shape(3000, 3072, 3072)):
+        answer = found.select(asked)
+        assert kept.select(asked).config == LARGE and answer.config != LARGE
+        assert selector(stale, check_source=False).select(asked).config == LARGE
+    answer = found.select(shape(3000, 3072, 3072))
+    assert answer.config == BSP and answer.expected_us == answer.bsp_us == pytest.approx(law(BSP)(shape(3000, 3072, 3072)), rel=1e-3)
+    assert "push would be the fastest: the kernel all_gather_gemm/push has changed" in answer.reason
+    assert f"its source is {kernel_hash(OP, 'push')}, and the artifact's times are of {'0' * 12}" in answer.reason
+    assert list(found.disabled()) == [f"{OP}/push"] and kept.disabled() == {}
+
+
+def test_times_of_a_kernel_without_a_hash_are_of_the_artifacts_or_of_none() -> None:
+    """So that no fused config is served past the check of its source."""
+    bare = selector(replace(model(), kernels=("", "", "")))
+    assert bare.select(shape(32)).config == SMALL and bare.disabled() == {}
+    for kernels, said in (({}, "none"), ({"push": "0" * 12}, "0" * 12)):
+        found = Selector(replace(bare.artifacts[OP], document={"kernels": kernels}))
+        assert found.select(shape(32)).config == BSP and list(found.disabled()) == [f"{OP}/push"]
+        assert found.disabled()[f"{OP}/push"].endswith(f"and the artifact's times are of {said}")
+
+
+def test_restricted_to_bsp(trained: Selector) -> None:
+    found = trained.restricted("rank 3 differs")
+    for asked in (SHAPES[3], UNSEEN[3], shape(9000)):
+        answer = found.select(asked)
+        assert (answer.config.variant, answer.reason, answer.source) == ("bsp", "rank 3 differs", "fallback")
+    assert trained.select(SHAPES[3]).config.variant == "push"
+
+
+def too_large(world: int, digits: int) -> list[Shape]:
+    """As far as a shape is legal: 10**400 is no float, and Python prints no integer of more than 4,300 digits."""
+    large, decode, size = replace(SHAPES[0], world=world, m=4096), FlashDecode(1, 64, 8, 128, 8192, world), world * 10**digits
+    found: list[Shape] = [*(replace(large, **{name: size}) for name in ("m", "n", "k")), replace(large, world=size, m=size)]
+    return [*found, replace(decode, kv_len=size), replace(decode, batch=size), replace(decode, q_heads=size, kv_heads=size)]
+
+
+def is_possible_bsp(selector: Selector, asked: Shape) -> bool:
+    found = selector.select(asked)
+    assert operation(asked.op).space.why_invalid(asked, found.config) is None
+    return (found.config.variant, found.source, selector.path(asked)) == ("bsp", "fallback", ())
 
 
 @pytest.mark.parametrize("digits", [400, 5000])
-def test_a_size_beyond_floats_is_bsp(selector: Selector, digits: int) -> None:
-    """As far as a shape is legal: 10**400 is no float, and Python prints no integer of more than 4,300 digits."""
-    decode, size = FlashDecode(1, 64, 8, 128, 8192, 8), 10**digits
-    shapes: list[Shape] = [*(replace(LARGE, **{name: size}) for name in ("m", "n", "k")), replace(LARGE, world=size, k=size)]
-    shapes += [replace(decode, kv_len=size), replace(decode, batch=size), replace(decode, q_heads=size, kv_heads=size)]
-    shipped = Selector(*(read_artifact(path) for path in module.SHIPPED.glob("*__h200x8.json")))
-    for shape in shapes:
-        for asked in (selector, shipped, Selector()):
-            found = asked.select(shape)
-            assert (found.config.variant, found.source) == ("bsp", "fallback") and asked.path(shape) == ()
-            assert operation(shape.op).space.why_invalid(shape, found.config) is None
-    assert "m of more than 63 bits is far from what was measured" in selector.select(shapes[0]).reason
+def test_a_size_beyond_floats_is_bsp(trained: Selector, digits: int) -> None:
+    shapes = too_large(2, digits)
+    assert all(is_possible_bsp(asked, one) for one in shapes for asked in (trained, Selector()))
+    assert trained.select(shapes[0]).reason.startswith("m of more than 63 bits is outside of what was measured for dtype=bf16,shard=m")
 
 
-def test_more_ranks_than_any_config_is_possible_for_are_bsp() -> None:
+@pytest.mark.parametrize("digits", [400, 5000])
+@pytest.mark.parametrize("path", shipped.each())
+def test_a_size_beyond_floats_is_bsp_by_every_shipped_artifact(path: Path, digits: int) -> None:
+    artifact = read_artifact(path)
+    for asked in too_large(artifact.target.gpus, digits):
+        assert is_possible_bsp(Selector(artifact), asked)
+
+
+@pytest.mark.parametrize("world", [33, 64])
+def test_more_ranks_than_any_config_is_possible_for_are_bsp(trained: Selector, world: int) -> None:
     """The launcher says the sentence; a selector that raised would say it on the hot path."""
-    shape = FlashDecode(1, 64, 8, 256, 8192, 64)
-    assert next(operation(shape.op).space.configs(shape), None) is None
-    assert Selector().select(shape).config.variant == "bsp"
-
-
-def test_a_leaf_names_no_fused_config_past_its_kernels_hash(content: dict[str, Any]) -> None:
-    parse_artifact(rooted(content, lambda leaf: leaf("push", other="push")))
-    with pytest.raises(ValueError, match="a leaf falls back to 'push' where it must name a form of BSP"):
-        parse_artifact(rooted(content, lambda leaf: leaf("bsp", bsp="push")))
-    with pytest.raises(ValueError, match="a leaf of 'push' names 'bsp_chunked' for shapes that its config does not fit"):
-        parse_artifact(rooted(content, lambda leaf: leaf("push", other="bsp_chunked")))
-
-
-def test_a_variant_whose_name_no_file_can_have_is_bsp(content: dict[str, Any], selector: Selector) -> None:
-    push = selector.leaf(LARGE)
-    assert push is not None
-    tree = Tree(OP, "graph", replace(push, config=Config("x" * 300)), ())
-    assert Selector(replace(parse_artifact(content), trees={"graph": tree})).select(LARGE).config.variant == "bsp"
-
-
-def test_every_shipped_artifact_loads() -> None:
-    for path in module.SHIPPED.glob("*.json"):
-        artifact = read_artifact(path)
-        assert path.stem == f"{artifact.op}__{artifact.target}"
-
-
-def test_a_size_far_beyond_what_was_measured_is_bsp(selector: Selector) -> None:
-    for name, size in (("m", 1 << 20), ("n", 64), ("k", 1024)):
-        shape = AllGatherGemm.from_dict({"m": 64, "n": 3584, "k": 8192, "world": 8, name: size})
-        found = selector.select(shape)
-        assert found.source == "fallback" and found.config.variant == "bsp"
-        assert f"{name}={size} is far from what was measured" in found.reason
-    assert selector.select(AllGatherGemm(64, 3584, 4096, 8)).source == "measured"
+    asked = FlashDecode(1, 64 if world == 64 else 33, 8 if world == 64 else 33, 256, 8192, world)
+    assert next(operation(asked.op).space.configs(asked), None) is None
+    decode = replace(trained.artifacts[OP], op="flash_decode")
+    for served in (Selector(), trained, Selector(decode)):
+        assert served.select(asked).config.variant == "bsp"

@@ -2,145 +2,151 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from synthetic import BSP, ENGINE, LARGE, LAWS, LAYERS, OP, ROWS, SHAPES, SMALL, WEIGHTS, content, law, model, rows, selector, shape
 
-from tftune.db.target import Machine, Target
-from tftune.db.trial import Trial
+from tftune.db.target import Machine
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import H200
-from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config
 from tftune.models import selector as module
-from tftune.models.selector import Artifact, Selection, Selector
-from tftune.models.tree import Leaf, Split, Tree
+from tftune.models.artifact import parse_artifact
+from tftune.models.layout import LayoutModel
+from tftune.models.selector import Selection, Selector
+from tftune.models.tree import Leaf
 
-OP = "all_gather_gemm"
-SHAPE = AllGatherGemm(512, 3584, 8192, 8)
-GATHER = Config("bsp", form="gather_copy")
-TILES = {m: {"block_m": m, "block_n": 128, "num_warps": 8} for m in (32, 64, 128)}
-
-
-def push(block_m: int, **knobs: Any) -> Config:
-    return SPACE.complete(Config("push", **TILES[block_m], group_m=1, **knobs))
-
-
-def leaf(config: Config, otherwise: Config | None = None, code: str = "") -> Leaf:
-    hashed = code or kernel_hash(OP, config.variant)
-    low = None if config.variant == "bsp" else 1.2
-    return Leaf(config, GATHER, 1, 1.0, low, "made up", hashed, otherwise)
+TREE, BETWEEN, MEASURED = shape(512, 3072, 3072), shape(700), shape(512)
+"""Answered by the tree, by the sizes below and above, by its own rows."""
+PLACES = pytest.mark.parametrize("asked", [TREE, BETWEEN, MEASURED], ids=["tree", "between", "measured"])
+OTHER = Config("push", **dict(LARGE.knobs) | {"num_stages": 4})
+THREE = WEIGHTS | {OTHER: tuple(1.1 * weight for weight in WEIGHTS[LARGE])}
+FOUND = selector(model(weights=THREE))
 
 
-FIRST, SECOND, THIRD = push(64), push(128), push(32)
-MEASURED: tuple[Any, ...] = (
-    ("b_layout", ("kn",)), ("dtype", ("bf16", "fp16")), ("k", (8192,)), ("m", (64, 4096)),
-    ("n", (3584,)), ("shard", ("k",)), ("world", (8,)),
-)  # fmt: skip
+@PLACES
+def test_the_fastest_comes_first_and_no_more_than_were_asked_for(asked: AllGatherGemm) -> None:
+    times = {config: law(config, THREE[config])(asked) for config in (SMALL, LARGE, OTHER)}
+    ranked = tuple(sorted(times, key=times.__getitem__))
+    assert len(set(times.values())) == 3 and FOUND.select(asked).config == ranked[0]
+    for top in range(5):
+        assert FOUND.shortlist(asked, top=top) == ranked[:top]
+    assert FOUND.shortlist(asked) == ranked and FOUND.shortlist(asked, "eager") == ()
 
 
-def selector(*leaves: Leaf, own: Any = (), bench: str = "node", **more: Any) -> Selector:
-    """A tree whose leaves split at M = 256 and 1024, and answers of single shapes."""
-    node: Any = leaves[-1]
-    for threshold, each in zip((1024.0, 256.0), reversed(leaves[:-1]), strict=False):
-        node = Split("m", threshold, each, node)
-    tree = Tree(OP, "graph", node, MEASURED, own)
-    return Selector(Artifact(OP, Target.of(H200, 8), bench, {"graph": tree}), **more)
-
-
-def test_the_leaf_comes_first_then_its_other_config_then_its_neighbours() -> None:
-    found = selector(leaf(THIRD), leaf(FIRST, SECOND), leaf(push(64, num_stages=4)))
-    assert found.shortlist(SHAPE) == (FIRST, SECOND, THIRD)
-    assert found.shortlist(SHAPE, top=1) == (FIRST,)
-    assert found.shortlist(SHAPE, top=9) == (FIRST, SECOND, THIRD, push(64, num_stages=4))
-    assert found.shortlist(SHAPE, "eager") == () and found.shortlist(SHAPE, top=0) == ()
-
-
-def test_bsp_is_never_on_it_and_a_leaf_that_abstains_hides_no_neighbour() -> None:
-    assert selector(leaf(THIRD), leaf(GATHER), leaf(SECOND)).shortlist(SHAPE) == (THIRD, SECOND)
+@PLACES
+def test_bsp_is_never_on_it_and_hides_nothing_where_it_is_the_answer(asked: AllGatherGemm) -> None:
+    """What it was faster than is worth a try elsewhere."""
+    slow = selector(model(weights={config: tuple((1 if config == BSP else 9) * w for w in each) for config, each in THREE.items()}))
+    assert slow.select(asked).config == BSP and set(slow.shortlist(asked)) == {SMALL, LARGE, OTHER}
 
 
 def test_what_is_impossible_for_the_shape_is_left_out() -> None:
-    small = replace(SHAPE, m=64)
-    fits = push(64, rows_per_flag=64)
-    assert SPACE.why_invalid(small, SECOND, H200)
-    assert selector(leaf(SECOND), leaf(fits)).shortlist(small) == (fits,)
+    for asked in (shape(64, 3072, 3072), shape(48), shape(32)):
+        assert SPACE.why_invalid(asked, LARGE) and FOUND.shortlist(asked) == (SMALL,)
 
 
-def test_answers_of_measured_shapes_are_of_this_layout_alone_the_nearest_first() -> None:
-    near, far = replace(SHAPE, m=640), replace(SHAPE, m=64)
-    other = replace(SHAPE, dtype="bf16")
-    answers = (far, THIRD), (other, push(64, num_stages=2)), (near, SECOND)
-    own = tuple((shape.key[1:], leaf(config)) for shape, config in answers)
-    assert selector(leaf(FIRST), own=own).shortlist(SHAPE) == (FIRST, SECOND, THIRD)
+def test_what_the_rows_of_the_shape_and_of_its_neighbours_have_comes_before_the_other_configs_of_its_leaf() -> None:
+    """At M = 128 LARGE alone was kept, and OTHER at 512 alone: between the two sizes formulas say what OTHER may take."""
+    kept = {128: (0, 2), 512: (0, 1, 2, 3)}
+    found = model(weights=THREE)
+    few = tuple(
+        replace(known, times_us=tuple(pair for pair in known.times_us if pair[0] in kept.get(known.sizes[0], (0, 1, 2, 3))))
+        for known in found.known
+    )
+    fast = found.formulas[3]
+    named = replace(found, known=few, formulas=(*found.formulas[:3], replace(fast, weights=tuple(w / 9 for w in fast.weights))))
+    assert selector(named).shortlist(shape(128)) == (LARGE, OTHER, SMALL), "its own rows first, whatever formulas say of the others"
+    assert selector(named).shortlist(shape(256)) == (OTHER, LARGE, SMALL)
+    without = replace(named, root=Leaf((0, 2), len(SHAPES), 0.02, ()))
+    assert selector(without).shortlist(shape(256)) == (LARGE,)
+    assert selector(without).shortlist(shape(128)) == (LARGE, SMALL), "SMALL is of the sizes beside it, 32 and 512"
 
 
-NOT_APPLIED = [{"bench": "model", "allow_modelled": True}, {"bsp_only": "ranks differ"}]
+def test_answers_are_of_this_layout_alone() -> None:
+    halves = [replace(place, dtype="fp16") for place in SHAPES]
+    both = selector(model(), model(halves, {BSP: WEIGHTS[BSP], SMALL: WEIGHTS[SMALL], OTHER: WEIGHTS[LARGE]}))
+    for asked in (TREE, BETWEEN, MEASURED):
+        assert LARGE in both.shortlist(asked) and OTHER not in both.shortlist(asked)
+        half = replace(asked, dtype="fp16")
+        assert OTHER in both.shortlist(half) and LARGE not in both.shortlist(half)
 
 
-@pytest.mark.parametrize("changed", NOT_APPLIED)
-def test_without_an_artifact_that_applies_it_is_empty(changed: dict[str, Any]) -> None:
+NOT_APPLIED = [{"bench": "model", "allow_modelled": True}, {"bench": "model"}, {"bsp_only": "ranks differ"}]
+
+
+@PLACES
+@pytest.mark.parametrize("changed", NOT_APPLIED, ids=["modelled", "refused", "bsp only"])
+def test_without_an_artifact_that_applies_it_is_empty(asked: AllGatherGemm, changed: dict[str, Any]) -> None:
     """Modelled times never ran: nobody knows whether such a config ends."""
-    assert selector(leaf(FIRST)).shortlist(SHAPE) == (FIRST,)
-    assert selector(leaf(FIRST), **changed).shortlist(SHAPE) == ()
+    assert selector(model()).shortlist(asked) and selector(model(), **changed).shortlist(asked) == ()
 
 
-def test_of_another_layout_or_kernel_it_is_empty() -> None:
-    assert selector(leaf(FIRST)).shortlist(replace(SHAPE, shard="m")) == ()
-    assert selector(leaf(FIRST, code="0123456789ab")).shortlist(SHAPE) == ()
-    assert Selector().shortlist(SHAPE) == ()
+def stale(found: LayoutModel, *configs: Config) -> LayoutModel:
+    kernels = zip(found.configs, found.kernels, strict=True)
+    return replace(found, kernels=tuple("0123456789ab" if config in configs else kernel for config, kernel in kernels))
 
 
-def test_on_another_machine_it_is_empty() -> None:
-    document = {"target": "h200x8", "arch": "sm_90", "op": OP, "build": {"triton": "3.6.0"}}
-    found = selector(leaf(FIRST))
-    artifact = replace(found.artifacts[OP], document=document | {"modelled": False})
-    for build, expected in (({"triton": "3.6.1"}, (FIRST,)), ({"triton": "3.7.0"}, ())):
-        machine = Machine("h200x8", "sm_90", build)
-        assert Selector(artifact, machine=machine).shortlist(SHAPE) == expected
+@PLACES
+def test_of_another_layout_or_kernel_it_is_empty(asked: AllGatherGemm) -> None:
+    found = model()
+    assert selector(found).shortlist(replace(asked, shard="k")) == () == Selector().shortlist(asked)
+    assert selector(stale(found, SMALL, LARGE)).shortlist(asked) == ()
+    assert selector(stale(found, SMALL)).shortlist(asked) == (LARGE,) and selector(stale(found, LARGE)).shortlist(asked) == (SMALL,)
 
 
-def test_of_the_rows_of_a_search_it_names_what_they_measured(
-    make_rows: Callable[..., list[Trial]],
-) -> None:
-    from tftune.models.dataset import load
-    from tftune.models.export import document, provenance
-    from tftune.models.train import train
+@PLACES
+def test_on_another_machine_it_is_empty(asked: AllGatherGemm) -> None:
+    document = {"target": "h200x2", "arch": "sm_90", "op": OP, "build": {"triton": "3.6.0"}, "modelled": False}
+    found = selector(model())
+    artifact = replace(found.artifacts[OP], document=document)
+    for machine, applies in (
+        (Machine("h200x2", "sm_90", {"triton": "3.6.1"}), True), (Machine("h200x2", "sm_90", {"triton": "3.7.0"}), False),
+        (Machine("h200x4", "sm_90", {"triton": "3.6.0"}), False),
+    ):  # fmt: skip
+        assert Selector(artifact, machine=machine).shortlist(asked) == (found.shortlist(asked) if applies else ())
+    assert found.shortlist(asked)[0] == found.select(asked).config
 
-    rows = make_rows(tuple(replace(SHAPE, m=m) for m in (64, 256, 1024, 4096)), bench="node")
-    dataset = load(rows, OP, "h200x8", "graph", "node")
-    content = document({"graph": train(dataset)}, provenance({"graph": dataset}, {}, {}))
-    found = Selector(module.parse_artifact(content))
-    measured = {SPACE.complete(row.config) for row in rows}
-    for m in (64, 96, 512, 1500):
-        shortlist = found.shortlist(replace(SHAPE, m=m))
-        assert shortlist and set(shortlist) <= measured
-        assert found.select(replace(SHAPE, m=m)).config in (*shortlist, GATHER)
+
+def test_of_the_rows_of_a_search_it_names_what_they_measured() -> None:
+    searched = [replace(trial, stage="search") for trial in rows()]
+    found, measured = Selector(parse_artifact(content(searched))), {trial.config for trial in searched}
+    for m in (8, 20, 128, 700, 2048):
+        for n, k in (*LAYERS, (3072, 3072)):
+            listed = found.shortlist(shape(m, n, k))
+            assert listed and set(listed) <= measured - {BSP}
+            assert found.select(shape(m, n, k)).config in (listed[0], BSP)
 
 
 class TestConfirm:
-    ANSWER = Selection(SECOND, "measured", "here")
+    ANSWER = Selection(LARGE, "measured", "here")
 
-    def test_it_answers_from_then_on_in_this_mode_and_for_this_shape(self) -> None:
-        found = selector(leaf(FIRST))
-        before = found.select(SHAPE)
-        found.confirm(SHAPE, "graph", self.ANSWER)
-        assert before.config == FIRST and found.select(replace(SHAPE)) is self.ANSWER
-        assert found.select(SHAPE, "eager").config.variant == "bsp"
-        assert found.select(replace(SHAPE, m=500)).config == FIRST
+    @PLACES
+    def test_it_answers_from_then_on_in_this_mode_and_for_this_shape(self, asked: AllGatherGemm) -> None:
+        slow = WEIGHTS | {LARGE: tuple(3 * weight for weight in WEIGHTS[LARGE])}
+        found = selector(model(weights=slow), model(weights=slow, mode="eager"))
+        before = found.select(asked)
+        found.confirm(asked, "graph", self.ANSWER)
+        assert before.config != LARGE and found.select(replace(asked)) is self.ANSWER
+        assert found.select(asked, "eager") == before
+        assert found.select(replace(asked, m=asked.m - 2)).config == before.config
 
     def test_it_outlives_the_memo(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "MEMO", 2)
-        found = selector(leaf(FIRST))
-        found.confirm(SHAPE, "graph", self.ANSWER)
-        for m in range(600, 610):
-            found.select(replace(SHAPE, m=m))
-        assert found.select(SHAPE) is self.ANSWER
+        found = selector(model())
+        found.confirm(TREE, "graph", self.ANSWER)
+        for m in range(600, 620, 2):
+            found.select(shape(m, 3072, 3072))
+        assert found.select(TREE) is self.ANSWER
 
     def test_ranks_that_do_not_agree_forget_it(self) -> None:
-        found = selector(leaf(FIRST))
-        found.confirm(SHAPE, "graph", self.ANSWER)
-        assert found.restricted("rank 1 differs").select(SHAPE).config.variant == "bsp"
+        found = selector(model())
+        found.confirm(TREE, "graph", self.ANSWER)
+        assert found.restricted("rank 1 differs").select(TREE).config.variant == "bsp"
+
+
+def test_the_rows_of_this_file_are_as_it_says() -> None:
+    assert TREE.layout == ENGINE and (TREE.n, TREE.k) not in LAYERS and BETWEEN.m not in ROWS and MEASURED in SHAPES
+    assert LAWS[BSP](MEASURED) > LAWS[LARGE](MEASURED)

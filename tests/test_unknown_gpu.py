@@ -27,7 +27,7 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.chip import NAMES
 from tftune.kernels.chips import CHIPS
 from tftune.machine import former_rows
-from tftune.models.selector import digest, read_artifact
+from tftune.models.artifact import digest, read_artifact
 from tftune.tuner.node import Deadlines, NodeBench, Rounds
 from tftune.tuner.search import EFFORTS, Effort
 
@@ -154,7 +154,7 @@ def test_it_serves_on_its_machine_and_nowhere_else(
     tmp_path: Path,
 ) -> None:
     """An artifact of a relative may seed a search; it never serves. (Emulated ranks make BSP the
-    fastest: here every leaf names push.)"""
+    fastest: here push answers for one shape.)"""
     monkeypatch.setattr(machines, "_DEVICES", (str(tmp_path),))
     monkeypatch.setattr(machines, "build", lambda: BUILD)
     monkeypatch.setattr(tftune, "_default", None)
@@ -262,7 +262,7 @@ def test_rows_of_relatives_seed_a_search(
     monkeypatch.setattr(chips, "_TOLD", {})
     monkeypatch.setattr("tftune.db.__file__", str(tmp_path / "__init__.py"))
     heard = {
-        asked: {row.target for row in former_rows(OP, Target.parse(asked))}
+        asked: {row.target for row in former_rows(OP, Target.parse(asked), SHAPES)}
         for asked in ("h100x4", "gh200x1", "mi325x8", "a100x8", "b200x8", f"{NAME[:-1]}8")
     }
     assert heard == {

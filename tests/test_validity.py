@@ -1,4 +1,4 @@
-"""Where an artifact's times do not hold: another machine, GPU or Triton disables its fused leaves; another driver is a warning, once."""
+"""Where an artifact's times do not hold: another machine, GPU or Triton disables all that is fused; another driver is a warning, once."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ import tftune
 from tftune import cli, doctor
 from tftune.db import target as machines
 from tftune.db.target import Machine
-from tftune.db.trial import Trial
-from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config
 from tftune.models import validity
-from tftune.models.dataset import load
-from tftune.models.export import document, provenance, stamped
-from tftune.models.selector import Selector, parse_artifact
-from tftune.models.train import train
-from tftune.models.tree import Leaf, Split, Tree
+from tftune.models.artifact import Mode, parse_artifact
+from tftune.models.export import Provenance, document, stamped
+from tftune.models.formula import Formula
+from tftune.models.layout import Known, LayoutModel
+from tftune.models.selector import Selector
+from tftune.models.tree import Leaf, Split
 
 OP = "all_gather_gemm"
 BUILD = {"driver": "580.1", "cuda": "13.0", "torch": "2.11.0", "triton": "3.6.0", "iris": "0.1", "python": "3.12.3"}
@@ -35,22 +37,28 @@ LARGE = AllGatherGemm(m=4096, n=3584, k=8192, world=8)
 
 
 @pytest.fixture(scope="module")
-def content(make_rows: Callable[..., list[Trial]]) -> dict[str, Any]:
-    """An artifact of three leaves: BSP up to M = 64, pull up to 2048, push above."""
-    dataset = load(make_rows(paper(), bench="node"), OP, "h200x8", "graph", "node")
-    origin = provenance({"graph": dataset}, {}, BUILD)
-    trained = train(dataset)
-    leaf = next(leaf for leaf in trained.leaves() if leaf.config.variant == "push")
-    bsp = Leaf(leaf.bsp, leaf.bsp, 1, 1.0, None, "BSP is measured to be the fastest", origin.kernels["bsp"])
-    pull, push = (replace(leaf, config=Config(v, block_m=64), kernel_hash=origin.kernels[v]) for v in ("pull", "push"))
-    root = Split("m", 64.0, bsp, Split("m", 2048.0, pull, push))
-    return document({"graph": Tree(OP, "graph", root, trained.measured)}, origin)
+def content() -> dict[str, Any]:
+    """An artifact of three measured shapes, M = 16, 1024 and 4096, of one family, and three leaves for all others: in both BSP answers up
+    to M = 64, then pull, and from M = 2048 on push, each in half of BSP's time."""
+    kernels = {variant: kernel_hash(OP, variant) for variant in SPACE.variants}
+    fused = [SPACE.complete(Config(variant, block_m=16)) for variant in ("pull", "push")]
+    flat = [Formula((us, 0, 0, 0, 0, 0, 0), (), 16, 4096) for us in (100.0, 50.0, 50.0)]
+    root = Split("m", 64.0, Leaf((0,), 1, 0.1, ()), Split("m", 2048.0, Leaf((0, 1), 1, 0.1, ()), Leaf((0, 2), 1, 0.1, ())))
+    known = [Known((16, 3584, 8192), 0, None, ((0, 100.0),))]
+    known += [Known((m, 3584, 8192), best, (1.9, 2.1), ((0, 100.0), (best, 50.0))) for m, best in ((1024, 1), (4096, 2))]
+    model = LayoutModel(
+        OP, "graph", LARGE.layout, (Config("bsp", form="local_transpose"), *fused), ("", kernels["pull"], kernels["push"]), tuple(flat),
+        tuple(known), root, True, 0.1,
+    )  # fmt: skip
+    return document({"graph": Mode({model.layout: model}, {})}, Provenance(OP, "h200x8", "node", BUILD, kernels, 5, "0" * 16))
 
 
 def variants(content: dict[str, Any], machine: Machine | None) -> list[str]:
-    """What is answered in each leaf."""
+    """What is answered at each measured shape; in its leaf it is the same, for a family that was not measured."""
     selector = Selector(parse_artifact(content), machine=machine)
-    return [selector.select(replace(LARGE, m=m)).config.variant for m in (16, 1024, 4096)]
+    found, leaves = ([selector.select(replace(LARGE, m=m, n=n)).config.variant for m in (16, 1024, 4096)] for n in (3584, 3072))
+    assert found == leaves
+    return found
 
 
 def here(**build: str) -> Machine:
@@ -67,14 +75,17 @@ def here(**build: str) -> Machine:
         (replace(HERE, build={"torch": "2.11.0"}), "and no Triton is installed"),
     ],
 )
-def test_another_machine_gpu_or_triton_disables_the_fused_leaves_and_no_other(
+def test_another_machine_gpu_or_triton_disables_all_that_is_fused_and_nothing_else(
     content: dict[str, Any], machine: Machine, reason: str
 ) -> None:
     selector = Selector(parse_artifact(content), machine=machine)
     assert variants(content, machine) == ["bsp", "bsp", "bsp"]
-    measured, pull, push = (selector.select(replace(LARGE, m=m)) for m in (16, 1024, 4096))
-    assert measured.source == "measured" and pull.source == push.source == "fallback"
-    assert reason in pull.reason and reason in push.reason
+    assert selector.select(replace(LARGE, m=16)).source == "measured"
+    for n in (3584, 3072):
+        pull, push = (selector.select(replace(LARGE, m=m, n=n)) for m in (1024, 4096))
+        assert pull.source == push.source == "interpolated" and pull.interval is push.interval is None
+        assert pull.reason.startswith("pull would be the fastest: ") and push.reason.startswith("push would be the fastest: ")
+        assert reason in pull.reason and reason in push.reason
     assert list(selector.disabled()) == ["all_gather_gemm/pull", "all_gather_gemm/push"]
     assert list(selector.warnings()) == []
 
@@ -82,9 +93,12 @@ def test_another_machine_gpu_or_triton_disables_the_fused_leaves_and_no_other(
 @pytest.mark.parametrize("machine", [None, HERE, here(triton="3.6.9"), here(triton="3.6.0+rocm7.1"), here(driver="590.2")])
 def test_what_compiles_the_same_kernels_serves(content: dict[str, Any], machine: Machine | None) -> None:
     assert variants(content, machine) == ["bsp", "pull", "push"]
+    selector = Selector(parse_artifact(content), machine=machine)
+    assert [selector.select(replace(LARGE, n=n)).source for n in (3584, 3072)] == ["measured", "interpolated"]
+    assert selector.disabled() == {}
 
 
-def test_another_kernel_disables_its_own_leaf_only(content: dict[str, Any]) -> None:
+def test_another_kernel_disables_its_own_answers_only(content: dict[str, Any]) -> None:
     content = json.loads(json.dumps(content).replace(content["kernels"]["pull"], "0" * 12))
     assert variants(content, HERE) == ["bsp", "bsp", "push"]
 
@@ -155,12 +169,10 @@ def test_doctor_says_what_the_selector_would_do(
     content: dict[str, Any], tmp_path: Path, machine: Machine | None, applies: bool, told: list[str]
 ) -> None:
     (path := tmp_path / "a.json").write_text(json.dumps(content))
-    path.with_suffix(".py").write_text("# Written by tftune from another")
     found = doctor._artifact(path, machine, "there is no GPU to be seen")
-    assert found["applies"] == applies and "a.py beside it was not written from it" in found["warnings"][-1]
-    said, lines = " ".join(found["why_not"] + found["warnings"][:-1]), list(doctor._artifact_sentences([found]))
-    assert [part for part in told if part not in said] == [] and bool(said) == bool(told)
-    assert ("applies here" in lines[0]) == applies and lines[1].startswith("  warning: ")
+    said, lines = " ".join(found["why_not"] + found["warnings"]), list(doctor._artifact_sentences([found]))
+    assert found["applies"] == applies and [part for part in told if part not in said] == [] and bool(said) == bool(told)
+    assert ("applies here" in lines[0]) == applies and [line[:19] for line in lines[1:]] == ["  warning: a.json: "] * len(found["warnings"])
 
 
 def test_the_command_line_answers_for_the_artifact_s_machine_and_says_what_happens_here(

@@ -1,14 +1,16 @@
-"""`tftune verify`: a few leaves are measured again, and an artifact is stamped only where they hold; `tftune diff` of two artifacts."""
+"""`tftune verify`: a few answers are measured again, and an artifact is stamped only where they hold; `tftune diff` of two artifacts."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from synthetic import learned
 
 from tftune import cli
 from tftune.db.target import Target
@@ -16,23 +18,38 @@ from tftune.db.trial import Failure, Measurement, Outcome, Trial
 from tftune.diff import diff
 from tftune.kernels.all_gather_gemm import paper
 from tftune.kernels.shape import Shape
+from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config
-from tftune.models import train as training
 from tftune.models.dataset import load
 from tftune.models.export import export, provenance
 from tftune.models.selector import Selector, read_artifact
-from tftune.models.train import train
-from tftune.verify import check, grid, samples
+from tftune.verify import check, measured_shapes, samples
 
 OP = "all_gather_gemm"
 BUILD = {"driver": "580.1", "torch": "2.11.0", "triton": "3.6.0"}
+SHAPES = (*paper(), *paper(dtype="bf16"))
+"""Two layouts."""
+TITLE = "dtype=fp16,shard=k,b_layout=kn,world=8"
+
+
+def exported(path: Path, rows: Sequence[Trial], build: dict[str, str], held_out: dict[str, Any] | None = None) -> Path:
+    modes = dict.fromkeys(row.mode for row in rows)
+    datasets = {mode: load(rows, OP, "h200x8", mode, "node") for mode in modes}
+    return export({mode: learned(data) for mode, data in datasets.items()}, path, provenance(datasets, held_out or {}, build))
 
 
 @pytest.fixture(scope="module")
-def made(make_rows: Callable[..., list[Trial]], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    datasets = {mode: load(make_rows(paper(), mode, bench="node"), OP, "h200x8", mode, "node") for mode in ("graph", "eager")}
-    path = tmp_path_factory.mktemp("verify") / f"{OP}__h200x8.json"
-    return export({mode: training._fitted(data) for mode, data in datasets.items()}, path, provenance(datasets, {}, BUILD))
+def rows(make_rows: Callable[..., list[Trial]]) -> list[Trial]:
+    """Push wins, but for the smallest M, where pull alone was measured, and the greatest, where BSP was."""
+    every = [*make_rows(SHAPES, "graph", bench="node"), *make_rows(paper(), "eager", bench="node")]
+    least, most = paper()[0].m, paper()[-1].m
+    only = {least: ("bsp", "pull"), most: ("bsp",)}
+    return [row for row in every if row.config.variant in only.get(row.shape.m, (row.config.variant,))]  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="module")
+def made(rows: list[Trial], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return exported(tmp_path_factory.mktemp("verify") / f"{OP}__h200x8.json", rows, BUILD)
 
 
 class Fake:
@@ -53,39 +70,58 @@ class Fake:
         self.closed = True
 
 
-def test_samples_are_leaves_of_both_modes_with_a_shape_that_ends_there(made: Path) -> None:
+def test_samples_are_measured_shapes_of_both_modes_that_a_fused_config_answers(made: Path) -> None:
     artifact = read_artifact(made)
     selector, picked = Selector(artifact), samples(artifact, 4)
     assert len(picked) == 4 and {sample.mode for sample in picked} == {"graph", "eager"} and len(set(picked)) == 4
-    for sample in picked:
-        found = selector.select(sample.shape, sample.mode)
-        assert found.config == sample.leaf.config and found.config.variant != "bsp"
-    fused = [leaf for tree in artifact.trees.values() for leaf in tree.leaves() if not leaf.abstains]
-    assert {sample.leaf for sample in samples(artifact, 99)} == set(fused)
+    assert {sample.shape.layout for sample in picked} == {shape.layout for shape in SHAPES}
+    answers = {(mode, shape): selector.select(shape, mode) for mode in artifact.modes for shape in measured_shapes(artifact, mode)}
+    fused = {(mode, shape, found.config) for (mode, shape), found in answers.items() if found.config.variant != "bsp"}
+    every = samples(artifact, 99)
+    assert {(sample.mode, sample.shape, sample.config) for sample in every} == fused and len(every) == len(fused) < len(answers)
+    for sample in every:
+        found = answers[sample.mode, sample.shape]
+        assert found.source == "measured" and found.interval is not None and sample.speedup_low == found.interval[0] > 1
 
 
-def test_leaves_that_answer_between_measured_shapes_alone_are_not_sampled(tmp_path: Path, make_rows: Callable[..., list[Trial]]) -> None:
-    """What was never measured cannot have changed."""
-    datasets = {mode: load(make_rows(paper(), mode, bench="node"), OP, "h200x8", mode, "node") for mode in ("graph", "eager")}
-    file = export({mode: train(data) for mode, data in datasets.items()}, tmp_path / "grown.json", provenance(datasets, {}, BUILD))
-    artifact = read_artifact(file)
-    selector, fused = Selector(artifact), {leaf for tree in artifact.trees.values() for leaf in tree.leaves() if not leaf.abstains}
-    ending = {selector.leaf(shape, mode) for mode, tree in artifact.trees.items() for shape in grid(tree)}
-    assert {sample.leaf for sample in samples(artifact, 99)} == fused & ending != fused
+def test_few_samples_are_spread_over_the_sizes_of_each_layout(made: Path) -> None:
+    artifact = read_artifact(made)
+    every, few = samples(artifact, 99), samples(artifact, 6)
+    for mode, layout in {(sample.mode, sample.shape.layout) for sample in every}:
+        mine = [sample for sample in every if (sample.mode, sample.shape.layout) == (mode, layout)]
+        picked = [mine.index(sample) for sample in few if (sample.mode, sample.shape.layout) == (mode, layout)]
+        assert len(picked) == 2 and picked[1] - picked[0] >= len(mine) // 2
 
 
-def test_leaves_of_changed_kernels_cannot_be_verified(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_is_beside_the_fastest_form_of_bsp_there(made: Path, rows: list[Trial]) -> None:
+    """A form as a row has it, never a variant without its knobs."""
+    differ = 0
+    for sample in samples(read_artifact(made), 99):
+        forms = [row for row in rows if (row.mode, row.shape, row.config.variant) == (sample.mode, sample.shape, "bsp")]
+        times = {row.config: row.outcome.median_us for row in forms}  # type: ignore[union-attr]
+        assert times[sample.bsp] == min(times.values())
+        differ += times[sample.bsp] < max(times.values())
+    assert differ > 10
+
+
+def test_answers_of_changed_kernels_cannot_be_verified(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    artifact = read_artifact(made)
+    every = {sample.config.variant for sample in samples(artifact, 99)}
+    changed = next(iter(every))
+    monkeypatch.setattr("tftune.verify.kernel_hash", lambda op, variant: "0" * 12 if variant == changed else kernel_hash(op, variant))
+    assert every == {"pull", "push"} and {sample.config.variant for sample in samples(artifact, 99)} == every - {changed}
     monkeypatch.setattr("tftune.verify.kernel_hash", lambda op, variant: "0" * 12)
-    with pytest.raises(ValueError, match=r"no fused leaf .* is of the kernels installed here; run `tftune search all_gather_gemm`"):
-        samples(read_artifact(made), 4)
+    with pytest.raises(ValueError, match=r"no fused answer .* is of the kernels installed here; run `tftune search all_gather_gemm`"):
+        samples(artifact, 4)
 
 
-def test_the_grid_leaves_out_what_is_no_shape(made: Path) -> None:
-    measured = ("k", (64, 65)), ("m", (3, 4)), ("n", (8,)), ("shard", ("k", "m")), ("world", (2,))
-    tree = replace(read_artifact(made).trees["graph"], measured=measured)
-    along_k = ["m=3,n=8,k=64,world=2", "m=4,n=8,k=64,world=2"]
-    along_m = ["m=4,n=8,k=64,world=2,shard=m", "m=4,n=8,k=65,world=2,shard=m"]
-    assert sorted(str(shape) for shape in grid(tree)) == sorted(along_k + along_m)
+def test_the_measured_shapes_are_those_of_the_rows(made: Path) -> None:
+    """Of every layout, each once; none of a mode that was never measured."""
+    artifact = read_artifact(made)
+    for mode, shapes in (("graph", SHAPES), ("eager", paper())):
+        found = list(measured_shapes(artifact, mode))
+        assert len(found) == len(shapes) and {*found} == {*shapes}
+    assert list(measured_shapes(replace(artifact, modes={"graph": artifact.modes["graph"]}), "eager")) == []
 
 
 @pytest.mark.parametrize(
@@ -97,13 +133,13 @@ def test_the_grid_leaves_out_what_is_no_shape(made: Path) -> None:
         (Failure("wrong", "relative error 0.1"), False, "failed (wrong): relative error 0.1"),
     ],
 )
-def test_what_a_leaf_comes_to(made: Path, outcome: Outcome, holds: bool, verdict: str) -> None:
+def test_what_a_sample_comes_to(made: Path, outcome: Outcome, holds: bool, verdict: str) -> None:
     (sample,) = samples(read_artifact(made), 1)
-    (found,) = check([replace(sample, leaf=replace(sample.leaf, speedup_low=1.5))], Fake(1.0, **{sample.leaf.config.variant: outcome}))  # type: ignore[arg-type]
+    (found,) = check([replace(sample, speedup_low=1.5)], Fake(1.0, **{sample.config.variant: outcome}))  # type: ignore[arg-type]
     assert (found.holds, found.verdict) == (holds, verdict) and found.to_dict()["verdict"] == verdict
 
 
-def test_bsp_that_fails_fails_the_leaf_and_the_budget_ends_it(made: Path) -> None:
+def test_bsp_that_fails_fails_the_sample_and_the_budget_ends_it(made: Path) -> None:
     picked = samples(read_artifact(made), 4)
     failed = Failure("crash", "a rank died")
     assert [found.outcome for found in check(picked, Fake(0.5, bsp=failed))] == [failed] * 4  # type: ignore[arg-type]
@@ -114,8 +150,7 @@ def test_bsp_that_fails_fails_the_leaf_and_the_budget_ends_it(made: Path) -> Non
 @pytest.fixture
 def verify(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Any]]:
     """verify(bench, line): exit code, stdout, stderr of `tftune verify` on a copy of the artifact, this machine being 8 H200."""
-    for name in (made, made.with_suffix(".py")):
-        (tmp_path / name.name).write_text(name.read_text())
+    (tmp_path / made.name).write_text(made.read_text())
     monkeypatch.setattr("tftune.machine.detect", lambda: Target.parse("h200x8"))
     monkeypatch.setattr("tftune.db.target.build", lambda: BUILD | {"triton": "3.7.1"})
 
@@ -136,7 +171,12 @@ def test_an_artifact_that_holds_is_stamped_with_this_build(verify: Callable[...,
     assert len(bench.asked) == 4 and "2.00x" in out and "holds" in out
     artifact = read_artifact(place)
     assert artifact.document["verified"]["build"]["triton"] == "3.7.1" and artifact.document["verified"]["leaves"] == 2
-    assert artifact.document["build"] == BUILD and artifact.digest in place.with_suffix(".py").read_text()
+    assert artifact.document["build"] == BUILD
+    before, new = read_artifact(made).document, {"verified", "sha256"}
+    assert {name: artifact.document[name] for name in artifact.document.keys() - new} == {
+        name: before[name] for name in before.keys() - new
+    }
+    assert artifact.modes == read_artifact(made).modes and artifact.digest != before["sha256"]
 
 
 def test_an_artifact_that_does_not_hold_stays_as_it_is(verify: Callable[..., Any], tmp_path: Path, made: Path) -> None:
@@ -156,20 +196,22 @@ def test_only_measured_times_of_this_machine_can_be_verified(verify: Callable[..
 
 def test_two_artifacts_differ_in_origin_and_answers(made: Path, tmp_path: Path, make_rows: Callable[..., list[Trial]]) -> None:
     rows = [row for row in make_rows(paper(), bench="node") if row.config.variant in ("bsp", "pull")]
-    dataset = load(rows, OP, "h200x8", "graph", "node")
-    other = export({"graph": train(dataset)}, tmp_path / "b.json", provenance({"graph": dataset}, {}, BUILD | {"triton": "3.7.1"}))
+    report = {"shapes": 14, "selector": {"geomean_regret": 1.25, "unknown": 0}}
+    other = exported(tmp_path / "b.json", rows, BUILD | {"triton": "3.7.1"}, {"graph": {TITLE: report}})
     found = diff(read_artifact(made), read_artifact(other))
     assert "triton 3.6.0 -> 3.7.1" in found.origin and any(sentence.startswith("rows ") for sentence in found.origin)
-    assert found.shapes == {"graph": 14, "eager": 14}
+    assert f"held-out regret of graph, {TITLE} None -> 1.25" in found.origin
+    assert any(re.fullmatch(r"kernel push [0-9a-f]+ -> None", sentence) for sentence in found.origin)
+    assert found.shapes == {"graph": 28, "eager": 14}
     assert {answer.one.variant for answer in found.answers} >= {"push"} and {a.other.variant for a in found.answers} <= {"bsp", "pull"}
     told = list(found.sentences(most=1))
-    assert any(" of 14 shapes of the measured grids are answered otherwise" in line for line in told) and "more; --json" in told[-1]
+    assert any(" of 14 measured shapes are answered otherwise" in line for line in told) and "more; --json" in told[-1]
     same = diff(read_artifact(made), read_artifact(made))
     assert same.answers == [] and next(same.sentences()) == "both come from the same rows, kernels and build"
 
 
 def test_the_command_diff_prints_both_forms(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for options, said in (([], "0 of 14 shapes"), (["--json"], '"answers": []')):
+    for options, said in (([], "0 of 14 measured shapes"), (["--json"], '"answers": []')):
         with pytest.raises(SystemExit) as ended:
             cli.main(["diff", str(made), str(made), *options])
         assert not ended.value.code and said in capsys.readouterr().out

@@ -32,7 +32,7 @@ Selections = dict[AllGatherGemm, Selection]
 
 @pytest.fixture(scope="module")
 def artifact(make_rows: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Its leaf names push for these shapes."""
+    """It answers push for these shapes."""
     shapes = tuple(AllGatherGemm(m, 72, 264, 2) for m in (1, 4, 7, 16))
     path = tmp_path_factory.mktemp("artifact") / "a.json"
     return exported(make_rows(shapes, bench="node"), path)
@@ -86,7 +86,10 @@ def test_all_ranks_select_what_was_fastest(warm_ups: Any) -> None:
         assert (fast.config, fast.source) == (PUSH, "measured")
         assert "measured here by tftune.warm_up: push takes" in fast.reason
         assert "times as fast (95 % interval" in fast.reason and "rounds" in fast.reason
+        assert fast.interval is not None and fast.speedup is not None
+        assert 1 < fast.interval[0] <= fast.speedup <= fast.interval[1]
         assert slow.config.variant == "bsp" and slow.source == "measured"
+        assert (slow.speedup, slow.interval) == (1.0, None)
         assert "; the best other config, push, is 0." in slow.reason
 
 
@@ -135,8 +138,11 @@ def test_rows_hold_the_samples_that_were_decided_on(warm_ups: Any) -> None:
             assert outcomes == decided.pop(0)
             assert winner(outcomes) == selections[shape].config
             known = {c: m for c, m in outcomes.items() if isinstance(m, Measurement)}
-            chosen = known[selections[shape].config]
-            assert f"{chosen.median_us:.1f} us" in selections[shape].reason
+            selection, chosen = selections[shape], known[selections[shape].config]
+            assert f"{chosen.median_us:.1f} us" in selection.reason
+            assert selection.expected_us == chosen.median_us and selection.near == (shape.sizes_key,)
+            assert selection.speedup == pytest.approx(chosen.speedup)
+            assert selection.interval == (None if selection.config.variant == "bsp" else chosen.speedup_interval)
             assert len({m.bsp_samples_us for m in known.values() if not m.stopped_early}) == 1
             assert {trial.stage for trial in trials.values()} == {"warm_up"}
 

@@ -265,7 +265,7 @@ def decided(order: Order, outcomes: Mapping[Config, Outcome], before: Selection)
     Where BSP could not be measured, what was selected `before` stays, unless it failed here."""
     config = winner(outcomes)
     if config is not None:
-        return Selection(config, "measured", reason(config, outcomes))
+        return _measured(order.shape, config, outcomes)
     failed = {c: outcome for c, outcome in outcomes.items() if isinstance(outcome, Failure)}
     kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(f.kind for f in failed.values()).items())
     said = f"tftune.warm_up could not measure BSP here ({kinds or 'nothing ran'})"
@@ -274,20 +274,18 @@ def decided(order: Order, outcomes: Mapping[Config, Outcome], before: Selection)
     return replace(before, reason=f"{before.reason}; {said}")
 
 
-def reason(config: Config, outcomes: Mapping[Config, Outcome]) -> str:
-    """The figures of a winner: its time, BSP's in the same rounds, and their ratio."""
+def _measured(shape: Shape, config: Config, outcomes: Mapping[Config, Outcome]) -> Selection:
+    """The selection of a winner, and its figures: its time, BSP's in the same rounds, and the interval of their ratio."""
     own = outcomes[config]
     if not isinstance(own, Measurement):
         raise ValueError(f"{config} was not measured: {own.text}")
-    rounds = f"{len(own.samples_us)} rounds"
+    us, rounds, near = own.median_us, f"{len(own.samples_us)} rounds", (shape.sizes_key,)
+    said = "measured here by tftune.warm_up"
     if config.variant == BSP:
-        text = f"measured here by tftune.warm_up: BSP takes {own.median_us:.1f} us over {rounds}"
-        return f"{text}; {_best_other(outcomes)}"
-    bsp_us = own.median_us * (own.speedup or 1.0)
-    return (
-        f"measured here by tftune.warm_up: {config.variant} takes {own.median_us:.1f} us and BSP "
-        f"{bsp_us:.1f} us, {_ratio(own)} over {rounds}"
-    )
+        return Selection(config, "measured", f"{said}: BSP takes {us:.1f} us over {rounds}; {_best_other(outcomes)}", us, us, near=near)
+    bsp_us = us * (own.speedup or 1.0)
+    reason = f"{said}: {config.variant} takes {us:.1f} us and BSP {bsp_us:.1f} us, {_ratio(own)} over {rounds}"
+    return Selection(config, "measured", reason, us, bsp_us, own.speedup_interval, near)
 
 
 def _ratio(found: Measurement) -> str:

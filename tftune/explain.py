@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tftune.db.trial import Trial
+from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.models.artifact import Artifact
@@ -18,7 +19,7 @@ from tftune.models.validity import stamp
 from tftune.tables import Line, assumptions, label, lines, measurement, ratio_text, variants_of
 
 if TYPE_CHECKING:
-    from tftune.models.evaluate import Evaluation
+    from tftune.models.evaluate import Evaluation, Score
 
 
 @dataclass(frozen=True)
@@ -79,12 +80,18 @@ def explain(selector: Selector, shape: Shape, mode: str, rows: Sequence[Trial], 
     """The selector's answer for a shape, with the `count` nearest shapes among the rows of the artifact's target and bench."""
     artifact = selector.artifacts.get(shape.op)
     selection, leaf, answerer = selector.select(shape, mode), selector.leaf(shape, mode), selector.answerer(shape, mode)
-    candidates = () if leaf is None or isinstance(answerer, str) else tuple(answerer.model.configs[number] for number in leaf.candidates)
+    candidates = () if leaf is None or isinstance(answerer, str) or artifact is None else _candidates(artifact, answerer.model, leaf, shape)
     mine = [row for row in rows if artifact and (row.target, row.bench, row.mode) == (artifact.target.name, artifact.bench, mode)]
     nearest = sorted(lines(mine), key=lambda line: _apart(shape, line.shape))[:count]
     origin = [*_origin(artifact, shape, mode)] if artifact else []
     target = artifact.target.name if artifact else "no target"
     return Explanation(shape, mode, target, selection, selector.path(shape, mode), leaf, candidates, origin, nearest)
+
+
+def _candidates(artifact: Artifact, model: LayoutModel, leaf: Leaf, shape: Shape) -> tuple[Config, ...]:
+    """The configs of a leaf; in place of a variant's default the one that it has for this shape."""
+    space, chip, configs = operation(shape.op).space, artifact.target.chip, [model.configs[number] for number in leaf.candidates]
+    return tuple(dict.fromkeys(space.concrete(shape, config, chip) or config for config in configs))
 
 
 def _apart(one: Shape, other: Shape) -> float:
@@ -134,10 +141,16 @@ def model_text(model: LayoutModel, held_out: Evaluation | None, times: str) -> I
         yield from _node_text(model, model.root, "  ")
     if held_out is not None:
         yield f"held out ({times}): {held_out}"
-        regrets = ", ".join(f"{name} {score.geomean_regret:.3f}" for name, score in held_out.rules.items())
+        regrets = ", ".join(f"{name} {_regret_text(score, held_out.shapes)}" for name, score in held_out.rules.items())
         yield f"constant rules there: regret {regrets} (geomean)"
     if model.rule:
         yield f"the rule {model.rule!r} loses less, and answers for other shapes instead of the tree"
+
+
+def _regret_text(score: Score, shapes: int) -> str:
+    """The mean regret, and at how many of the shapes the answer had a time, where it had none at some."""
+    known = shapes - score.unknown
+    return f"{score.geomean_regret:.3f}" + (f" ({known} of {shapes} shapes)" if score.unknown else "") if known else "- (no time)"
 
 
 def _node_text(model: LayoutModel, node: Node, indent: str) -> Iterator[str]:

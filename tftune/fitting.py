@@ -101,8 +101,8 @@ def choose(found: Sequence[Source], op: str, target: str | None, bench: str | No
 def fit(source: Source, judged: bool = True) -> Fit:
     """Learn what each layout of each mode answers, and judge it on shapes held out.
 
-    A layout whose tree loses more than a constant rule on shapes held out answers by that rule. `judged` False: neither is done.
-    Layouts with many shapes are shared among processes.
+    A layout whose tree loses more than a constant rule on shapes held out answers by that rule; not where times are modelled, since no
+    rule minds what they err by (`MODEL_ERROR`). `judged` False: neither is done. Layouts with many shapes are shared among processes.
     """
     datasets = {mode: load(source.current, source.op, source.target, mode, source.bench) for mode in source.modes}
     parts = {mode: dataset.by_layout() for mode, dataset in datasets.items()}
@@ -133,7 +133,7 @@ def _learned(parts: Mapping[Layout, Dataset], judged: bool, each: Each) -> tuple
     for layout, part in parts.items() if judged else ():
         if (found := evaluate(part, each=each)) is not None:
             evaluations[models[layout].title] = found
-            if models[layout].spans and found.best_rule:
+            if models[layout].spans and found.best_rule and part.bench != "model":
                 models[layout] = replace(models[layout], rule=found.best_rule)
     return Mode(models, lent(parts, models)), evaluations
 

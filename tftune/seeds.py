@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import islice
 from math import log2
 from typing import TYPE_CHECKING
@@ -51,28 +52,31 @@ def artifacts(op: str, target: Target) -> list[Artifact]:
 
 
 def shipped(found: Sequence[Artifact]) -> Callable[[Shape, str], list[Config]]:
-    """What each of these artifacts names for a shape, of the layout that is most like the shape's own; nothing that is BSP."""
-    answerers: dict[tuple[Layout, str], list[Answerer]] = {}
+    """What each of these artifacts names for a shape, of the layout that names anything and is most like the shape's own; nothing that is
+    BSP."""
+
+    @cache
+    def answerer(artifact: Artifact, mode: str, layout: Layout) -> Answerer:
+        from tftune.models.layout import Answerer, Terms
+        from tftune.models.plain import compiled
+
+        model = artifact.modes[mode].layouts[layout]
+        find = compiled(artifact.op, model.root) if model.root is not None else lambda shape: 0
+        return Answerer(model, Terms(artifact.target.chip, lambda config, kernel: None), find)
+
+    def named(artifact: Artifact, shape: Shape, mode: str) -> list[Config]:
+        layouts = artifact.modes[mode].layouts if mode in artifact.modes else ()
+        moved = {layout: other for layout in layouts if (other := _moved(shape, layout))}
+        for layout, other in sorted(moved.items(), key=lambda item: distance(shape, item[1])):
+            fused = (config for config in answerer(artifact, mode, layout).shortlist(other) if config.variant != "bsp")
+            if listed := list(islice(fused, NAMED)):
+                return listed
+        return []
 
     def configs(shape: Shape, mode: str) -> list[Config]:
-        key = shape.layout, mode
-        if key not in answerers:
-            answerers[key] = [answerer for artifact in found for answerer in _likest(artifact, shape, mode)]
-        return list(dict.fromkeys(config for answerer in answerers[key] for config in _named(answerer, shape)))
+        return list(dict.fromkeys(config for artifact in found for config in named(artifact, shape, mode)))
 
     return configs
-
-
-def _likest(artifact: Artifact, shape: Shape, mode: str) -> Iterator[Answerer]:
-    """What answers for the layout most like the shape's own, if any does."""
-    from tftune.models.layout import Answerer, Terms
-    from tftune.models.plain import compiled
-
-    models = artifact.modes[mode].layouts.values() if mode in artifact.modes else ()
-    near = {model: distance(shape, other) for model in models if (other := _moved(shape, model.layout))}
-    for model in sorted(near, key=near.__getitem__)[:1]:
-        find = compiled(shape.op, model.root) if model.root is not None else lambda shape: 0
-        yield Answerer(model, Terms(artifact.target.chip, lambda config, kernel: None), find)
 
 
 def _moved(shape: Shape, layout: Layout) -> Shape | None:
@@ -81,9 +85,3 @@ def _moved(shape: Shape, layout: Layout) -> Shape | None:
         return type(shape).from_dict(shape.to_dict() | dict(zip(shape.LAYOUT, layout, strict=True)))
     except ValueError:  # a size that so many GPUs cannot share
         return None
-
-
-def _named(answerer: Answerer, shape: Shape) -> Iterator[Config]:
-    other = _moved(shape, answerer.model.layout)
-    fused = (config for config in answerer.shortlist(other) if config.variant != "bsp") if other else iter(())
-    return islice(fused, NAMED)

@@ -9,6 +9,7 @@ from itertools import zip_longest
 from typing import Any
 
 from tftune.db.trial import Failure, Measurement, Outcome
+from tftune.kernels.chips import Chip
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.source import kernel_hash
@@ -96,7 +97,7 @@ def samples(artifact: Artifact, count: int) -> list[Sample]:
 
     Raises ValueError where none is left: then there is nothing that measuring a few could show.
     """
-    found = [list(_samples(model)) for model in artifact.models()]
+    found = [list(_samples(model, artifact.target.chip)) for model in artifact.models()]
     spread = [part[:: max(1, len(part) * len(found) // count)] for part in found]
     turns = [sample for turn in zip_longest(*spread) for sample in turn if sample is not None]
     if not turns:
@@ -107,13 +108,15 @@ def samples(artifact: Artifact, count: int) -> list[Sample]:
     return turns[:count]
 
 
-def _samples(model: LayoutModel) -> Iterator[Sample]:
+def _samples(model: LayoutModel, chip: Chip) -> Iterator[Sample]:
+    space = operation(model.op).space
     for known in model.known:
         config, kernel = model.configs[known.best], model.kernels[known.best]
         if known.interval is None or kernel_hash(model.op, config.variant) != kernel:
             continue
-        bsp = min((us, number) for number, us in known.times_us if model.configs[number].variant == "bsp")[1]
-        yield Sample(model.mode, _shape(model, known), config, model.configs[bsp], known.interval[0])
+        shape = _shape(model, known)
+        bsp = model.configs[min((us, number) for number, us in known.times_us if model.configs[number].variant == "bsp")[1]]
+        yield Sample(model.mode, shape, config, space.concrete(shape, bsp, chip) or bsp, known.interval[0])
 
 
 def check(picked: Sequence[Sample], bench: Bench, clock: Callable[[], float] = time.monotonic) -> list[Check]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf, log
@@ -18,7 +19,7 @@ from tftune.tuner.feasible_sampler import Hint
 from tftune.tuner.recipes import fitted
 from tftune.tuner.refine import best_of_tiles, descend, transplanted
 from tftune.tuner.rows import BSP, Place, Rows, completed
-from tftune.tuner.warm_start import PastWinners, Shipped, neighbours
+from tftune.tuner.warm_start import NEAR, PastWinners, Shipped, neighbours
 
 PREDICTED = 4
 """Configs that the model may name, besides the best of each variant that contends."""
@@ -82,9 +83,8 @@ class Opening:
 
     def warm(self, place: Place) -> list[Config]:
         """What an artifact names near the place, and what won there by rows, each fitted to the shape; as many as are worth a try."""
-        shape, mode = place
-        won = [*self._knowledge.shipped(shape, mode), *self._won_here(shape, mode), *self._past.near(shape, mode)]
-        known = [config for config in dict.fromkeys(won) if config.variant in self._variants]
+        shape = place[0]
+        known = [config for config in dict.fromkeys(self._won(place)) if config.variant in self._variants]
         made = [made for config in known for made in self._fitted(shape, config)]
         found = list(dict.fromkeys([*(config for config in made if config in known), *made]))
         rest = self.ranked(place, found[AS_THEY_WON:])
@@ -96,10 +96,17 @@ class Opening:
             self._made[shape, config] = fitted(self._space, shape, self._chip, config)
         return self._made[shape, config]
 
-    def _won_here(self, shape: Shape, mode: str) -> list[Config]:
-        """The winners of the neighbours that were searched in this mode."""
+    def _won(self, place: Place, near: float = inf) -> list[Config]:
+        """What an artifact names near the place, and what won there by rows; of the places that this search knows, the best config of each
+        variant whose time is at most so many times the fastest's."""
+        shape, mode = place
         searched = [other for other, _ in self._rows.places(mode) if other != shape and self._rows.winners((other, mode))]
-        return [config for other in neighbours(shape, searched) for config in self._rows.winners((other, mode))]
+        here = [config for other in neighbours(shape, searched) for config in self._winners((other, mode), near)]
+        return [*self._knowledge.shipped(shape, mode), *here, *self._past.near(shape, mode)]
+
+    def _winners(self, place: Place, near: float) -> list[Config]:
+        ratios, winners = self._rows.ratios(place), self._rows.winners(place)
+        return [config for config in winners if ratios[config] <= near * ratios[winners[0]]]
 
     def ranked(self, place: Place, configs: Sequence[Config]) -> list[Config]:
         """These configs in the model's order; in their own where there is none."""
@@ -144,9 +151,10 @@ class Opening:
         starts = best_of_tiles(self.ranked(place, list(dict.fromkeys([*known, *made]))))
         return [*made, *descend(self._space, shape, self._chip, starts, hint)]
 
-    def contenders(self, place: Place, feasible: Feasible) -> set[str]:
+    def contenders(self, place: Place, feasible: Feasible, least: float = 0.0) -> set[str]:
         """The variants that may win, and BSP: those whose best comes near the best of all, by what was measured at the place, by the
-        model held against it, or near the place. All of them without a model."""
+        model held against it, or came near it near the place; and the next best ones until they have so many feasible configs at `least`: a
+        variant of few configs leaves trials over. All of them without a model."""
         hint = self.hint(place)
         if hint is None:
             return set(self._variants)
@@ -157,7 +165,13 @@ class Opening:
             some = [config for config in feasible.configs if config.variant == variant][:SAMPLED]
             best[variant] = _best(seen, [measured[config] for config in seen], some, hint)
         near = log(CONTENDS) + min(best.values())
-        return {BSP, *(variant for variant, value in best.items() if value <= near), *(c.variant for c in self.warm(place))}
+        carried = {config.variant for config in self._won(place, NEAR)} & {config.variant for config in self.warm(place)}
+        found = {BSP, *(variant for variant, value in best.items() if value <= near), *carried}
+        counts = Counter(config.variant for config in feasible.configs)
+        for variant in sorted(best, key=best.__getitem__):
+            if sum(counts[name] for name in found) < least:
+                found.add(variant)
+        return found
 
     def _possible(self, shape: Shape, config: Config) -> bool:
         return self._space.why_invalid(shape, config, self._chip) is None

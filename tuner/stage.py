@@ -207,7 +207,7 @@ class SearchStage:
         down from its best ones."""
         feasible = self._feasible(place)
         if self.effort.sampled and len(feasible) > self._limit():
-            contending = self.opening.contenders(place, feasible)
+            contending = self.opening.contenders(place, feasible, self._limit())
             feasible = Feasible(self.space, (config for config in feasible.configs if config.variant in contending))
             if self._open(place):
                 feasible.grow(self.opening.descent(place, feasible))
