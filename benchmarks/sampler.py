@@ -30,7 +30,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from math import ceil, inf
+from math import ceil, inf, log
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean, median
@@ -84,12 +84,13 @@ class Measured:
         value = self.ratios.get(config)
         return inf if value is None else value / self.oracle
 
-    def hint(self, config: Config) -> float:
-        return predict(self.shape, config, self.mode, self.target.chip)
+    def hint(self, configs: Sequence[Config]) -> list[float]:
+        """The logarithm of the model's time of each."""
+        return [log(predict(self.shape, config, self.mode, self.target.chip)) for config in configs]
 
     def likely(self) -> list[Config]:
         """What a search tries since the model puts it first."""
-        return [config for config in likeliest(self.ratios, self.hint) if config.variant != BSP]
+        return [config for config in likeliest(tuple(self.ratios), self.hint) if config.variant != BSP]
 
     def opening(self) -> list[Config]:
         """What a search tries after BSP and before its sampler is asked."""

@@ -6,7 +6,6 @@ regression of the logarithm of what the weights miss.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 

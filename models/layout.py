@@ -183,13 +183,14 @@ class Answerer:
         """The answer for a shape of this layout. `default`: the form of BSP where nothing is known."""
         sizes = shape.sizes_key
         known = None if self._lent else self._by_sizes.get(sizes)
-        if known is not None and self._why_not(shape, known.best) is None:
+        why = None if known is None else self._why_not(shape, known.best)
+        if known is not None and why is None:
             return self._measured(shape, known)
         if self._rule is not None and self._neighbours(sizes) is None and self._why_outside(sizes) is None:
             return self._ruled(shape, self._rule, default)
         estimate = self._estimate(shape, sizes)
         if isinstance(estimate, str):
-            return Answer(default(shape), "fallback", estimate)
+            return Answer(default(shape), "fallback", why or estimate)
         return self._decided(shape, estimate, default)
 
     def _ruled(self, shape: Shape, rule: Callable[[Shape], Config], default: Callable[[Shape], Config]) -> Answer:

@@ -80,7 +80,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> CompilingBench:
 def test_proposals_seldom_wait_for_a_compiler(searched: CompilingBench) -> None:
     """64 trials of each of two shapes take 9 s; one after the other 120 kernels would compile for 120 s."""
     assert len(searched.order) == 128 and searched.settled == 0.0
-    assert searched.waited < 8 * COMPILE_S, "about a second for the first of each source, and little between"
+    assert searched.waited < 0.08 * COMPILE_S * len(searched.order), "about as long as trials take"
 
 
 CANNOT_WIN = {384: ("pull", "staged", "push_ce"), 40: ("pull", "push_ce")}

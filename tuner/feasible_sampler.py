@@ -70,7 +70,7 @@ class FeasibleSampler(BaseSampler):
     READY = 6
     """Of so many configs at the head of the ranking the first that is ready is taken; where none is, the first."""
     AHEAD = 24
-    """Configs at the head of a ranking that are worth compiling ahead."""
+    """Configs that may wait for compilers at once, but for the READY at the head of a ranking."""
 
     def __init__(self, feasible: Feasible, seed: int, hint: Hint | None = None) -> None:
         self.feasible, self.hint = feasible, hint
@@ -83,6 +83,8 @@ class FeasibleSampler(BaseSampler):
         self.announce: Callable[[Sequence[Config]], None] = lambda configs: None
         """Hears of the head of each ranking."""
         self._read = 0
+        self._waiting: set[int] = set()
+        """Numbers of what was announced and was not ready then."""
         self._plans: dict[int, dict[str, Any]] = {}
 
     def grow(self, configs: Sequence[Config]) -> None:
@@ -94,9 +96,12 @@ class FeasibleSampler(BaseSampler):
         return [int(number) for number in self.random.permutation(np.flatnonzero(self.unseen))[: self.AHEAD]]
 
     def think(self) -> list[int]:
-        """A ranking whose head was announced."""
+        """A ranking whose head was announced: compilers take what is announced in turn, and what waits there was likely before."""
         ranking = self.ranked()
-        self.announce([self.feasible.configs[number] for number in ranking[: self.AHEAD]])
+        self._waiting = {number for number in self._waiting if not self.ready(self.feasible.configs[number])}
+        head = ranking[: max(self.READY, self.AHEAD - len(self._waiting))]
+        self.announce([self.feasible.configs[number] for number in head])
+        self._waiting |= set(head)
         return ranking
 
     def choose(self) -> int:

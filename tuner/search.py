@@ -14,6 +14,7 @@ from math import inf
 from typing import Protocol
 
 import optuna
+from threadpoolctl import threadpool_limits
 
 from tftune.db.store import Store
 from tftune.db.trial import MODES, Trial
@@ -80,7 +81,8 @@ def search(
     if progress:
         progress.start(stage.planned(places))
     try:
-        stage.run(shapes, modes, started + budget - (_for_finals(budget, len(places), bench) if EFFORTS[effort].sampled else 0.0))
+        with threadpool_limits(1):  # compilers need the other cores, and matrices of 64 rows gain nothing
+            stage.run(shapes, modes, started + budget - (_for_finals(budget, len(places), bench) if EFFORTS[effort].sampled else 0.0))
         rows.refuse_nothing(places)
         if EFFORTS[effort].sampled:
             final_stage(rows, places, EFFORTS[effort].finalists, started + budget)
