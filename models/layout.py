@@ -24,9 +24,9 @@ from tftune.models.tree import Leaf, Node, Sizes, leaves_of
 Source = Literal["measured", "interpolated", "modelled", "fallback"]
 Interval = tuple[float, float]
 
-SURE = 1.28
-"""Standard deviations by which the logarithm of an estimated speed-up must lie above 0: nine of ten such estimates are faster than BSP.
-Chosen on the families of 2x H200, held out: more caution gives up more than it saves (docs/measured.md)."""
+SURE = 0.67
+"""Standard deviations by which the logarithm of an estimated speed-up must lie above 0: three of four such estimates are faster than
+BSP. Chosen on 2 and 4 H200, families and sizes held out: more caution gives up more than it saves (docs/measured.md)."""
 WIDE = 1.64
 """Standard deviations that the interval of an estimated speed-up reaches to either side: nine of ten lie in it."""
 MODEL_ERROR = 1.44

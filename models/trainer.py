@@ -80,7 +80,8 @@ def _answering(data: Dataset) -> Times:
     by_fixed, by_recipes = judge(fixed).lost, judge(recipes).lost
     both = by_fixed.keys() & by_recipes.keys()
     saved = math.fsum(by_recipes[row] - by_fixed[row] for row in both) / max(len(both), 1)
-    return fixed if len(both) >= MOST * len(by_recipes) and saved > MARGIN else recipes
+    enough = len(both) >= MOST * len(by_recipes) and saved > MARGIN
+    return fixed if enough or not by_recipes else recipes
 
 
 def _often_measured(data: Dataset) -> list[Config]:

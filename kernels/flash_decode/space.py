@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from tftune.kernels.chips import Chip
@@ -131,6 +132,7 @@ RULES = (
 )  # fmt: skip
 
 
+@lru_cache(maxsize=16)
 def defaults(shape: FlashDecode, chip: Chip | None = None) -> tuple[Config, ...]:
     """The likely forms of BSP, then one sound config for each other variant."""
     splits, on = _default_splits(shape, chip), 16 if chip is None else chip.units
