@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -170,28 +171,53 @@ def _bsp_forms(shape: FlashDecode, chip: Chip | None, knobs: dict[str, int], on:
 CROWDED = 4
 """Programs for each of the chip's units from which on the pipeline's depth makes no difference."""
 RESIDENT = 3
-"""Programs of the shallow pipeline that one unit holds at once."""
-FILLED, SHORT = 0.7, 8192
-"""One program for each KV head of each sequence, with wide tiles, must fill so much of the chip; it is the fastest up to so many tokens."""
+"""Programs of a shallow pipeline (two stages) that one unit holds at once; of a deep or a wide one it holds one."""
+FILLED = 0.83
+"""Of what may be resident, at least, by shallow programs."""
+COVERED, FULL = 0.5, 0.9
+"""Of the units, at least and at most, by one wave of wide programs: below they are too few, above deep ones do as well."""
+SHORT = 8192
+"""Tokens up to which sequences that need not be split stay whole."""
 
 
 def likely_forms(shape: FlashDecode, chip: Chip) -> tuple[Config, ...]:
-    """BSP where nothing was measured. Where the default has more programs than the chip has units, either one wave of unsplit sequences in
-    wide tiles or RESIDENT shallow programs on each unit keep more loads in flight: captured, up to 20 % less on 1, 2, 4 and 8 H200
-    (2026-11-23)."""
+    """BSP where nothing was measured: the form that keeps most loads in flight, then the defaults.
+
+    Wide: tiles of 128 tokens, three stages, one program on a unit. Shallow: two stages, RESIDENT programs on a unit. The default is deep:
+    four stages of 64 tokens. Captured, another form than the deep one takes up to 20 % less on 1, 2, 4 and 8 H200 (2026-11-23).
+    """
     forms = [config for config in defaults(shape, chip) if config.variant == "bsp"]
-    if not forms:
-        return ()
-    first, groups = forms[0], shape.batch * shape.kv_heads
-    if first["num_stages"] == 2 or not chip.units < units(shape, first) <= CROWDED * chip.units:
+    if not forms or forms[0]["num_stages"] == 2:
         return tuple(forms)
-    knobs, found = dict(first.knobs), []
-    if FILLED * chip.units <= groups <= chip.units and shape.kv_len <= SHORT:
-        found.append(Config("bsp", **knobs | {"kv_splits": 1, "block_n": 128, "num_stages": 3}))
-    if fitting := [splits for splits in _possible_splits(shape, chip.units) if groups * splits <= RESIDENT * chip.units]:
-        found.append(Config("bsp", **knobs | {"kv_splits": fitting[-1], "num_stages": 2}))
-    sound = [form for form in found if all(rule.holds(shape, form, chip) for rule in RULES if rule.applies("bsp"))]
-    return tuple(dict.fromkeys([*sound, *forms]))
+    found = [form for form in _in_flight(shape, forms[0], chip.units) if _is_sound(shape, form, chip)]
+    return tuple(dict.fromkeys([*found, *forms]))
+
+
+def _is_sound(shape: FlashDecode, form: Config, chip: Chip) -> bool:
+    return all(rule.holds(shape, form, chip) for rule in RULES if rule.applies("bsp"))
+
+
+def _in_flight(shape: FlashDecode, first: Config, on: int) -> Iterator[Config]:
+    """The forms that keep more loads in flight than the default, the likeliest first."""
+    groups, knobs, possible = shape.batch * shape.kv_heads, dict(first.knobs), _possible_splits(shape, on)
+
+    def form(splits: int, block_n: int, num_stages: int) -> Config:
+        return Config("bsp", **knobs | {"kv_splits": splits, "block_n": block_n, "num_stages": num_stages})
+
+    programs = units(shape, first)
+    if programs <= on:
+        if COVERED * on <= programs <= FULL * on:
+            yield form(first["kv_splits"], 128, 3)
+        return
+    one_wave = max((splits for splits in possible if COVERED * on <= groups * splits <= on), default=0)
+    if one_wave == 1 and shape.kv_len <= SHORT:
+        yield form(1, 128, 3)
+    if programs <= CROWDED * on:
+        yield from (form(splits, 64, 2) for splits in possible if FILLED * RESIDENT * on <= groups * splits <= RESIDENT * on)
+        if groups > on:
+            yield form(1, 64, 3) if shape.kv_len <= SHORT else form(1, 128, 3)
+    elif one_wave and programs < 2 * CROWDED * on:
+        yield form(one_wave, 128, 3)
 
 
 def _busiest(shape: FlashDecode, splits: int, on: int) -> float:

@@ -1,0 +1,75 @@
+"""A config without knobs is a recipe: what its variant does by default, which follows the shape. And the form of BSP where nothing was
+measured, held against every committed row."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from statistics import geometric_mean
+
+import pytest
+from synthetic import CHIP, TARGET, WORLD, decodes
+
+from tftune.db.store import read_rows
+from tftune.db.target import Target
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.registry import OPS, operation
+from tftune.kernels.space import Config
+from tftune.models.dataset import load
+from tftune.models.evaluate import selector_of
+from tftune.models.packed import pack_layout, unpack_layout
+from tftune.models.trainer import train_layout
+
+DECODE = FlashDecode(6, 64, 8, 128, 5000, WORLD)
+SHAPES = {"all_gather_gemm": AllGatherGemm(3000, 3584, 8192, 2, "bf16", "m", "nk"), "flash_decode": DECODE}
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_a_recipe_names_the_default_of_its_variant(op: str) -> None:
+    space, shape = operation(op).space, SHAPES[op]
+    listed = [space.complete(config) for config in space.defaults(shape, CHIP)]
+    for variant in {config.variant for config in listed} - {"bsp"}:
+        named = space.concrete(shape, Config(variant), CHIP)
+        assert named == next(config for config in listed if config.variant == variant)
+        assert named is not None and space.concrete(shape, named, CHIP) is named
+    assert space.concrete(shape, Config("bsp"), CHIP) == space.complete(space.fallbacks(shape, CHIP)[0])
+
+
+def test_a_variant_without_a_default_has_no_recipe() -> None:
+    """Copies of 4 rows are too small for copy engines."""
+    space, shape = operation("all_gather_gemm").space, AllGatherGemm(8, 3584, 8192, 2)
+    assert "push_ce" not in {config.variant for config in space.defaults(shape, CHIP)}
+    assert space.concrete(shape, Config("push_ce"), CHIP) is None
+    assert set(space.recipes(shape, ("push", "push_ce"), CHIP)) == {"push"}
+
+
+def test_a_layout_answers_with_the_default_of_the_shape_that_is_asked() -> None:
+    """Splits of the cache follow batch and length: what was the fastest at one shape is slow at the next."""
+    data = load(decodes(48), "flash_decode", TARGET, "graph", "node")
+    model = train_layout(data)
+    assert {Config("bsp"), Config("persistent_ll")} <= set(model.configs)
+    space = operation("flash_decode").space
+    for again in (model, unpack_layout("flash_decode", "graph", pack_layout(model))):
+        selector = selector_of(data, again)
+        short, long = (selector.select(shape, "graph") for shape in (DECODE, replace(DECODE, kv_len=40_000)))
+        assert short.config == space.concrete(DECODE, Config("persistent_ll"), CHIP) and short.source == "interpolated"
+        assert short.speedup == pytest.approx(1 / 0.6, rel=0.1)
+        assert long.config == space.concrete(replace(DECODE, kv_len=40_000), Config("bsp"), CHIP)
+        assert selector.shortlist(DECODE)[0] == short.config
+
+
+@pytest.mark.parametrize("target", ["h200x1", "h200x2", "h200x4", "h200x8"])
+def test_decoding_by_bsp_takes_the_form_that_was_the_fastest_or_nearly(root: Path, target: str) -> None:
+    """Of the forms of BSP that were measured beside each other; the deep default alone was up to 1.34 times as slow."""
+    rows = [trial for path in sorted((root / "db/trials" / target).glob("flash_decode-*.jsonl*")) for trial in read_rows(path)[1]]
+    data, space, chip = load(rows, "flash_decode", target, "graph", "node"), operation("flash_decode").space, Target.parse(target).chip
+    lost = []
+    for shape in data.shapes:
+        us = data.time_us(shape, Config("bsp"))
+        if us is not None:
+            assert space.complete(space.fallbacks(shape, chip)[0]).variant == "bsp"
+            lost.append(us / data.bsp_us(shape))
+    assert len(lost) >= 30 and geometric_mean(lost) < 1.015 and max(lost) < 1.13
+    assert all(math.isfinite(value) and value >= 1.0 for value in lost)
