@@ -186,12 +186,17 @@ class Answerer:
         why = None if known is None else self._why_not(shape, known.best)
         if known is not None and why is None:
             return self._measured(shape, known)
-        if self._rule is not None and self._neighbours(sizes) is None and self._why_outside(sizes) is None:
+        if self._rule is not None and self._is_ruled(sizes):
             return self._ruled(shape, self._rule, default)
         estimate = self._estimate(shape, sizes)
         if isinstance(estimate, str):
             return Answer(default(shape), "fallback", why or estimate)
         return self._decided(shape, estimate, default)
+
+    def _is_ruled(self, sizes: Sizes) -> bool:
+        """Whether the rule answers: for other families than were measured, or, where the tree says nothing of those, between sizes."""
+        between = self._neighbours(sizes) is not None
+        return not between and self._why_outside(sizes) is None if self.model.spans else between
 
     def _ruled(self, shape: Shape, rule: Callable[[Shape], Config], default: Callable[[Shape], Config]) -> Answer:
         """What a constant rule says; BSP where that is not possible."""

@@ -331,6 +331,15 @@ def test_a_rule_that_ships_answers_for_shapes_that_rows_do_not_bound_and_says_so
     assert found.select(SHAPES[0]).source == "measured" and is_fallback(found.select(shape(64, 1024, 512)))
 
 
+def test_a_rule_answers_between_sizes_where_no_tree_answers_for_other_families() -> None:
+    """There sizes alone were held out, and the rule lost less than interpolation."""
+    found = selector(replace(model(SHAPES[:6]), spans=False, rule=RULE))
+    between = found.select(shape(64, *LAYERS[0]))
+    assert between.reason.startswith("the rule 'always push'") and between.config.variant == "push"
+    assert found.select(SHAPES[0]).source == "measured"
+    assert is_fallback(found.select(shape(4, *LAYERS[0]))) and is_fallback(found.select(shape(64, 2048, 2304)))
+
+
 def test_a_rule_of_kernels_that_changed_is_bsp() -> None:
     artifact = replace(selector(replace(model(), rule=RULE)).artifacts[OP], document={"kernels": {"push": "0" * 12}})
     found = Selector(artifact).select(shape(64, 3072, 3072))

@@ -133,7 +133,7 @@ def _learned(parts: Mapping[Layout, Dataset], judged: bool, each: Each) -> tuple
     for layout, part in parts.items() if judged else ():
         if (found := evaluate(part, each=each)) is not None:
             evaluations[models[layout].title] = found
-            if models[layout].spans and found.best_rule and part.bench != "model":
+            if found.best_rule and part.bench != "model":
                 models[layout] = replace(models[layout], rule=found.best_rule)
     return Mode(models, lent(parts, models)), evaluations
 

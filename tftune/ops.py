@@ -32,6 +32,9 @@ def all_gather_gemm(
 ) -> torch.Tensor:
     """C[M,N] = all_gather(A) @ B by the config that `select_kernel` names for this shape; operands as in the operation's host.
 
+    With shard="m" every rank gives as many rows of A as the others, M / world. Where tokens do not divide, pad each rank's rows up to
+    the same number, with anything finite, and leave out the rows of C that come of padding: those of rank r begin at r * M / world.
+
     `mode` is how the layer will run, `graph` (captured, the default) or `eager`: it is not read off the stream, since the call that
     warms up before a capture must prepare what the capture runs; eager plans are forgotten where there are many, so a call that is
     captured must not say `eager`. The first call of a shape compiles and allocates. Call `tftune.bind(group)` once before, so that all
