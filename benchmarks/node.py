@@ -52,7 +52,7 @@ class Part:
 CONTEXT = 65_536
 """Tokens of the context that strong scaling splits over more and more ranks."""
 PARTS = {
-    "paper": Part("paper:world={world}", 13, 1.0, "the tables of README.md: 14 shapes, fp16, A sharded along K"),
+    "paper": Part("paper:world={world}", 13, 1.0, "the tables of docs/results.md: 14 shapes, fp16, A sharded along K"),
     "layouts": Part(
         "paper:world={world},shard=m,m=16+128+1024+8192;"
         "paper:world={world},dtype=bf16,m=16+128+1024+8192;"

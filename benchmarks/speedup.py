@@ -1,9 +1,9 @@
 """BSP against the winner of each shape, recomputed from committed rows: prints a table and a RESULT line for each mode and set, then
 how near each winner, as measured, comes to the physical limit, as computed (limit.py).
 
-usage: python benchmarks/speedup.py [--target h200x8] [--op all_gather_gemm] [--chip CHIP.json] [--readme] [ROWS.jsonl ...]
+usage: python benchmarks/speedup.py [--target h200x8] [--op all_gather_gemm] [--chip CHIP.json] [--page] [ROWS.jsonl ...]
 
---readme prints what README.md shows between its markers; a test holds the two together. --chip takes the limit's rates from a machine's own
+--page prints what docs/results.md shows between its markers; a test holds the two together. --chip takes the limit's rates from a machine's own
 calibration, such as those in db/calibrations/. Files of rows, such as those of earlier kernels in db/trials/*/earlier/, take the place of
 the target's own.
 """
@@ -30,7 +30,7 @@ from tftune.kernels.registry import OPS, operation
 from tftune.kernels.shape import Shape
 
 TARGET = "h200x8"
-"""What README.md shows."""
+"""What docs/results.md shows."""
 ROWS = Path(__file__).resolve().parent.parent / "db" / "trials"
 
 
@@ -120,7 +120,7 @@ def read(target: str, op: str = "all_gather_gemm", files: Sequence[Path] = ()) -
     return sorted((trial for trial in trials if (trial.op, trial.target) == (op, target)), key=lambda trial: trial.created)
 
 
-def readme(target: str = TARGET) -> str:
+def page(target: str = TARGET) -> str:
     """The `paper` set, fp16, A sharded along K, in both modes, with the share of shapes that a fused variant wins."""
     paper = set(operation("all_gather_gemm").shape_sets["paper"](world=Target.parse(target).gpus))
     trials = [trial for trial in read(target) if trial.shape in paper]
@@ -171,11 +171,11 @@ def main() -> None:
     parser.add_argument("--target", default=TARGET)
     parser.add_argument("--op", default="all_gather_gemm", choices=OPS)
     parser.add_argument("--chip", type=Path, help="the machine's constants, from `tftune calibrate`")
-    parser.add_argument("--readme", action="store_true", help="only what README.md shows")
+    parser.add_argument("--page", action="store_true", help="only what docs/results.md shows")
     parser.add_argument("rows", nargs="*", type=Path, metavar="ROWS.jsonl", help="files of rows; default: the target's committed ones")
     options = parser.parse_args()
-    if options.readme:
-        print(readme(options.target))
+    if options.page:
+        print(page(options.target))
         return
     target = Target.parse(options.target)
     chip, rates = (calibrated(target, options.chip).chip, "calibrated") if options.chip else (target.chip, "usual")

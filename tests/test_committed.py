@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -102,10 +106,37 @@ def test_a_modelled_artifact_says_so_and_answers_only_where_that_is_allowed(path
     assert {served.select(shape).config.variant == "bsp" for shape in shapes} == {True, False}, "it keeps BSP where its error could decide"
 
 
-def test_the_readme_shows_these_rows() -> None:
-    text = (ROOT / "README.md").read_text()
-    shown = text.partition("--readme` -->\n")[2].partition("\n<!-- end of speedup -->")[0]
-    assert shown == speedup.readme(), "run `python benchmarks/speedup.py --readme` and put what it prints between the markers"
+def test_the_page_of_results_shows_these_rows() -> None:
+    text = (ROOT / "docs/results.md").read_text()
+    shown = text.partition("--page` -->\n")[2].partition("\n<!-- end of speedup -->")[0]
+    assert shown == speedup.page(), "run `python benchmarks/speedup.py --page` and put what it prints between the markers"
+
+
+def test_the_readme_shows_some_of_the_results() -> None:
+    """M, BSP's time, the winner's and the ratio, of the captured table."""
+    captured = speedup.page().partition("**eager**")[0]
+    known = {}
+    for line in captured.splitlines():
+        m, *cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if m.isdigit():
+            times = dict(zip(("bsp", "pull", "staged", "push", "push_ce", "bsp_chunked"), cells, strict=False))
+            known[m] = (m, times["bsp"], times[cells[-2]], cells[-1].split()[0])
+    rows = re.findall(r"^\| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert len(rows) == 5 and rows == [known[m] for m, *_ in rows]
+
+
+def test_the_figure_is_drawn_from_these_rows() -> None:
+    drawn = json.loads(html.unescape((ROOT / "docs/speedup.svg").read_text().partition("<dc:description>")[2].partition("</dc:description>")[0]))
+    printed = subprocess.run(
+        [sys.executable, "-c", "import figure, json; print(json.dumps(figure.points()))"], cwd=ROOT / "docs", capture_output=True, text=True
+    )
+    assert printed.returncode == 0 and json.loads(printed.stdout) == drawn, f"run `python docs/figure.py` {printed.stderr}"
+
+
+def test_the_readme_is_short() -> None:
+    """150 lines of 100 columns, tables and code apart."""
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 150 and [line for line in lines if len(line) > 100 and not line.startswith("|")] == []
 
 
 @pytest.mark.parametrize(("asked", "heard"), [("mi300x4", {"mi300x8"}), ("mi300x8", {"mi300x8"}), ("h200x8", {"h200x2"})])

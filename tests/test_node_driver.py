@@ -87,7 +87,7 @@ def test_what_was_not_begun_or_failed_is_told(monkeypatch: pytest.MonkeyPatch) -
     overrun = FakeClock(monkeypatch, used=2.0, code=2)
     problems = node.measure(todo, "node.db", 120, 120, overrun.run)
     assert overrun.budgets == [65]
-    assert problems[0].startswith("ended with 2: world 8, the tables of README.md")
+    assert problems[0].startswith("ended with 2: world 8, the tables of docs/results.md")
     assert problems[1].startswith("not begun: world 8, four M") and "0 s were left for 1 searches" in problems[1]
 
 
