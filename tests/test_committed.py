@@ -126,7 +126,8 @@ def test_the_readme_shows_some_of_the_results() -> None:
 
 
 def test_the_figure_is_drawn_from_these_rows() -> None:
-    drawn = json.loads(html.unescape((ROOT / "docs/speedup.svg").read_text().partition("<dc:description>")[2].partition("</dc:description>")[0]))
+    text = (ROOT / "docs/speedup.svg").read_text()
+    drawn = json.loads(html.unescape(text.partition("<dc:description>")[2].partition("</dc:description>")[0]))
     printed = subprocess.run(
         [sys.executable, "-c", "import figure, json; print(json.dumps(figure.points()))"], cwd=ROOT / "docs", capture_output=True, text=True
     )

@@ -133,6 +133,9 @@ RULES = (
 )  # fmt: skip
 
 
+_RULES_OF_BSP = tuple(rule for rule in RULES if rule.applies("bsp"))
+
+
 @lru_cache(maxsize=16)
 def defaults(shape: FlashDecode, chip: Chip | None = None) -> tuple[Config, ...]:
     """The likely forms of BSP, then one sound config for each other variant."""
@@ -165,7 +168,7 @@ def _bsp_forms(shape: FlashDecode, chip: Chip | None, knobs: dict[str, int], on:
     pipelines = [{}, {"num_stages": 2}, {"block_n": 128, "num_stages": 2 if knobs["num_stages"] == 2 else 3}]
     near = sorted(splits, key=lambda number: abs(number - knobs["kv_splits"]))[:3]
     forms = [Config("bsp", **knobs | {"kv_splits": number} | pipeline) for number in near for pipeline in pipelines]
-    return [form for form in dict.fromkeys(forms) if all(rule.holds(shape, form, chip) for rule in RULES if rule.applies("bsp"))]
+    return [form for form in dict.fromkeys(forms) if _is_sound(shape, form, chip)]
 
 
 CROWDED = 4
@@ -193,8 +196,8 @@ def likely_forms(shape: FlashDecode, chip: Chip) -> tuple[Config, ...]:
     return tuple(dict.fromkeys([*found, *forms]))
 
 
-def _is_sound(shape: FlashDecode, form: Config, chip: Chip) -> bool:
-    return all(rule.holds(shape, form, chip) for rule in RULES if rule.applies("bsp"))
+def _is_sound(shape: FlashDecode, form: Config, chip: Chip | None) -> bool:
+    return all(rule.holds(shape, form, chip) for rule in _RULES_OF_BSP)
 
 
 def _in_flight(shape: FlashDecode, first: Config, on: int) -> Iterator[Config]:
