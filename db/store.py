@@ -19,9 +19,9 @@ from sqlite_utils import Database
 from tftune.db import lock, schema
 from tftune.db.files import replace_file
 from tftune.db.lock import StoreError
-from tftune.db.trial import TEXTS, Run, Trial, shape_of, shown
+from tftune.db.trial import BENCHES, MODES, STAGES, TEXTS, Run, Trial, shape_of, shown
 from tftune.kernels import chips
-from tftune.kernels.shape import Shape
+from tftune.kernels.shape import Shape, check_word
 
 if TYPE_CHECKING:
     import optuna
@@ -107,7 +107,12 @@ class Store:
         shape: Shape | None = None,
         stage: str | None = None,
     ) -> list[Trial]:
-        """The trials that agree with every filter given, in order of insertion; times as stored, with two decimals."""
+        """The trials that agree with every filter given, in order of insertion; times as stored, with two decimals.
+
+        Raises ValueError for a bench, mode or stage that no trial can have."""
+        for name, word, known in (("bench", bench, BENCHES), ("mode", mode, MODES), ("stage", stage, STAGES)):
+            if word is not None:
+                check_word(name, word, known)
         same = {"op": op, "target": target, "bench": bench, "mode": mode, "stage": stage}
         if shape is not None:
             if op not in (None, shape.op):
@@ -142,7 +147,7 @@ class Store:
 
         Raises StoreError where none agrees and the file holds something: nothing never replaces rows.
         """
-        filters = {"op": op, "target": target, "bench": bench, "mode": mode, "shape": shape and str(shape), "stage": stage}
+        filters = {"op": op, "target": target, "bench": bench, "mode": mode, "shape": shape, "stage": stage}
         trials = self.trials(op=op, target=target, bench=bench, mode=mode, shape=shape, stage=stage)
         if not trials and Path(path).is_file() and (kept := Path(path).stat().st_size):
             raise StoreError(f"{path} keeps its {kept:,} bytes: {self._none_agrees(filters)}")
@@ -150,7 +155,7 @@ class Store:
         write_rows(path, [run for run in self.runs() if run.id in named], trials)
         return len(trials)
 
-    def _none_agrees(self, filters: Mapping[str, str | None]) -> str:
+    def _none_agrees(self, filters: Mapping[str, str | Shape | None]) -> str:
         """The sentence for filters that no trial agrees with: what was asked for, what there is, and the next step."""
         asked = ", ".join(f"{name} {value}" for name, value in filters.items() if value is not None)
         rows = self._query("SELECT op, target, bench, mode, count(*) AS n FROM tft_trials GROUP BY op, target, bench, mode")
