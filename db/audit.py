@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tftune.db.files import replace_file
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 
@@ -96,10 +96,8 @@ def read_audits(path: Path) -> list[Audit]:
 
 def write_audits(path: Path, audits: Iterable[Audit]) -> None:
     """Replace a file with these rows, sorted, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_text("".join(f"{line}\n" for line in sorted(audit.to_json() for audit in audits)))
-    os.replace(unfinished, path)
+    text = "".join(f"{line}\n" for line in sorted(audit.to_json() for audit in audits))
+    replace_file(path, text, otherwise="name another place with --out", make_folder=True)
 
 
 def slim(config: Config, complete: Config, defaults: Config) -> Config:

@@ -6,11 +6,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tftune.db.files import replace_file
 from tftune.db.target import Target, target_of
 from tftune.kernels.chip import NAMES
 from tftune.kernels.chips import CHIPS
@@ -39,9 +39,7 @@ def write_chip(
         "created": now, "build": dict(build), "constants": _rounded(constants),
         "assumed": _rounded(assumed or {}), "kept": dict(kept),
     }  # fmt: skip
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_text(json.dumps(document, indent=1) + "\n")
-    os.replace(unfinished, path)
+    replace_file(path, json.dumps(document, indent=1) + "\n", otherwise="name another place with --out")
 
 
 def _rounded(constants: Mapping[str, float]) -> dict[str, float]:

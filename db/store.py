@@ -6,11 +6,10 @@ import dataclasses
 import json
 import lzma
 import math
-import os
 import re
 import sqlite3
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -18,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from sqlite_utils import Database
 
 from tftune.db import lock, schema
-from tftune.db.lock import StoreError, refuse_to_replace_a_database
-from tftune.db.trial import TEXTS, Run, Trial, shape_of, shown
+from tftune.db.files import replace_file
+from tftune.db.lock import StoreError
+from tftune.db.trial import BENCHES, MODES, STAGES, TEXTS, Run, Trial, shape_of, shown
 from tftune.kernels import chips
-from tftune.kernels.shape import Shape
+from tftune.kernels.shape import Shape, check_word
 
 if TYPE_CHECKING:
     import optuna
@@ -107,7 +107,12 @@ class Store:
         shape: Shape | None = None,
         stage: str | None = None,
     ) -> list[Trial]:
-        """The trials that agree with every filter given, in order of insertion; times as stored, with two decimals."""
+        """The trials that agree with every filter given, in order of insertion; times as stored, with two decimals.
+
+        Raises ValueError for a bench, mode or stage that no trial can have."""
+        for name, word, known in (("bench", bench, BENCHES), ("mode", mode, MODES), ("stage", stage, STAGES)):
+            if word is not None:
+                check_word(name, word, known)
         same = {"op": op, "target": target, "bench": bench, "mode": mode, "stage": stage}
         if shape is not None:
             if op not in (None, shape.op):
@@ -138,11 +143,26 @@ class Store:
         shape: Shape | None = None,
         stage: str | None = None,
     ) -> int:
-        """Write the trials that agree with every filter, and the runs they belong to, as JSONL; returns how many trials."""
+        """Write the trials that agree with every filter, and the runs they belong to, as JSONL; returns how many trials.
+
+        Raises StoreError where none agrees and the file holds something: nothing never replaces rows.
+        """
+        filters = {"op": op, "target": target, "bench": bench, "mode": mode, "shape": shape, "stage": stage}
         trials = self.trials(op=op, target=target, bench=bench, mode=mode, shape=shape, stage=stage)
+        if not trials and Path(path).is_file() and (kept := Path(path).stat().st_size):
+            raise StoreError(f"{path} keeps its {kept:,} bytes: {self._none_agrees(filters)}")
         named = {trial.run for trial in trials}
         write_rows(path, [run for run in self.runs() if run.id in named], trials)
         return len(trials)
+
+    def _none_agrees(self, filters: Mapping[str, str | Shape | None]) -> str:
+        """The sentence for filters that no trial agrees with: what was asked for, what there is, and the next step."""
+        asked = ", ".join(f"{name} {value}" for name, value in filters.items() if value is not None)
+        rows = self._query("SELECT op, target, bench, mode, count(*) AS n FROM tft_trials GROUP BY op, target, bench, mode")
+        if not rows:
+            return f"{self.path} has no trials; `tftune search` or `tftune trials import` fills it"
+        there = ", ".join("{n:,} of {op} on {target} ({bench}, {mode})".format(**row) for row in rows)
+        return f"no trial in {self.path} is of {asked}; it has {there}; `tftune trials export` with filters of those, or a new file"
 
     def check(self) -> list[str]:
         """What is wrong with the database, a sentence each; empty where it is sound."""
@@ -316,21 +336,9 @@ def _row_of_line(path: Path, number: int, line: bytes) -> Run | Trial:
 def write_rows(path: Path, runs: Iterable[Run], trials: Iterable[Trial]) -> None:
     """Write runs, then trials, one JSON line each with sorted keys; compressed where the name ends in .xz. The file is replaced whole or
     stays as it was; a database stays."""
-    refuse_to_replace_a_database(path)
     rows = [{"run": dataclasses.asdict(run)} for run in runs] + [{"trial": trial.to_dict()} for trial in trials]
     text = "".join(json.dumps(row, sort_keys=True, separators=(",", ":")) + "\n" for row in rows)
-    unfinished = Path(f"{path}.{os.getpid()}.unfinished")
-    content = lzma.compress(text.encode()) if Path(path).suffix == ".xz" else text.encode()
-    try:
-        with open(unfinished, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    except OSError as error:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-        raise StoreError(f"cannot write {path}: {error.strerror}; choose a folder that can be written") from error
+    replace_file(path, lzma.compress(text.encode()) if Path(path).suffix == ".xz" else text)
 
 
 def _run_row(run: Run) -> dict[str, Any]:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 from typing import Any, ClassVar, Self
 
 DTYPE_BYTES = {"fp16": 2, "bf16": 2}
+
+
+def check_word(name: str, value: Any, known: Collection[str]) -> None:
+    """Raise ValueError, with the known words, where `value` is none of them."""
+    if value not in known:
+        raise ValueError(f"{name}={value!r} is not one of {', '.join(known)}")
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -34,8 +41,8 @@ class Shape:
         fields, words = self.__dict__, self.WORDS
         for name, value in fields.items():
             if name in words:
-                if value not in words[name]:
-                    raise ValueError(f"{name}={value!r} is not one of {', '.join(words[name])}")
+                if value not in words[name]:  # a call for each word would cost a server time
+                    check_word(name, value, words[name])
             elif type(value) is not int or value < self.LEAST.get(name, 1):
                 raise ValueError(f"{name}={value!r} must be an integer of at least {self.LEAST.get(name, 1)}")
         self.check()

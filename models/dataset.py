@@ -14,7 +14,7 @@ from typing import Any
 from tftune.db.target import Target
 from tftune.db.trial import BENCHES, EVIDENCE, MODES, STAGES, Failure, Measurement, Trial
 from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
+from tftune.kernels.shape import Shape, check_word
 from tftune.kernels.space import Config
 from tftune.models.layout import MODEL_ERROR
 
@@ -252,8 +252,7 @@ def load(
 
     `stages`: those that count; rows of `warm_up` only where they are named here."""
     for name, value, known in (("mode", mode, MODES), ("bench", bench, BENCHES)):
-        if value not in known:
-            raise ValueError(f"{name}={value!r} is not one of {', '.join(known)}")
+        check_word(name, value, known)
     if bench == "drill":
         raise ValueError(f"rows of a drill are not trained on, since faults were injected; run `tftune search {op}` without --inject")
     key = op, target, mode, bench

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -12,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from tftune.db.lock import refuse_to_replace_a_database
+from tftune.db.files import replace_file
 from tftune.db.target import Target
 from tftune.kernels.chips import CHIPS
 from tftune.kernels.registry import operation
@@ -111,8 +109,7 @@ def stamped(content: Mapping[str, Any], build: Mapping[str, str], leaves: int) -
 
 def write(content: Mapping[str, Any], path: Path) -> Path:
     """Write a document, at once or not at all."""
-    refuse_to_replace_a_database(path)
-    _replace(path, _text(content) + "\n")
+    replace_file(path, _text(content) + "\n", what="the artifact ", otherwise="name another place with --out", make_folder=True)
     return path
 
 
@@ -134,19 +131,3 @@ def _text(value: Any, indent: str = "") -> str:
         return "[\n" + ",\n".join(deeper + _text(part, deeper) for part in value) + f"\n{indent}]"
     inner = ",\n".join(f"{deeper}{json.dumps(name)}: {_text(part, deeper)}" for name, part in value.items())
     return f"{{\n{inner}\n{indent}}}"
-
-
-def _replace(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise ValueError(f"cannot write the artifact {path}: {error.strerror}; name another place with --out") from error
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

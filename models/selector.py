@@ -16,7 +16,7 @@ from typing import Any
 from tftune.db.target import Machine, Target
 from tftune.db.trial import MODES
 from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
+from tftune.kernels.shape import Shape, check_word
 from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config
 from tftune.models import validity
@@ -92,8 +92,7 @@ class Selector:
         return self._answers[mode].get(shape.key) or self._first(shape, mode)
 
     def _first(self, shape: Shape, mode: str) -> Selection:
-        if mode not in MODES:
-            raise ValueError(f"{mode=} is not one of {', '.join(MODES)}")
+        check_word("mode", mode, MODES)
         found = self._confirmed.get((mode, shape.key)) or self._decide(shape, mode)
         answers = self._answers[mode]
         if len(answers) >= MEMO:
@@ -111,7 +110,8 @@ class Selector:
         return Selection(found.config, found.source, found.reason, found.us, found.bsp_us, found.interval, found.near)
 
     def answerer(self, shape: Shape, mode: str) -> Answerer | str:
-        """What answers for shapes of this layout, or the sentence for which nothing does."""
+        """What answers for shapes of this layout, or the sentence for which nothing does. Raises ValueError for an unknown mode."""
+        check_word("mode", mode, MODES)
         key = (shape.op, mode, shape.layout)
         if key not in self._answerers:
             self._answerers[key] = self._made(shape, mode)
@@ -177,7 +177,8 @@ class Selector:
         return tuple(islice((config for config in answerer.shortlist(shape) if config.variant != "bsp"), top))
 
     def confirm(self, shape: Shape, mode: str, selection: Selection) -> None:
-        """From now on this is the answer for the shape: it was measured beside BSP here."""
+        """From now on this is the answer for the shape: it was measured beside BSP here. Raises ValueError for an unknown mode."""
+        check_word("mode", mode, MODES)
         self._confirmed[mode, shape.key] = self._answers[mode][shape.key] = selection
 
     def restricted(self, reason: str) -> Selector:

@@ -15,7 +15,7 @@ from math import inf, log
 from tftune.db.trial import MODES
 from tftune.kernels.chips import Chip
 from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
+from tftune.kernels.shape import Shape, check_word
 from tftune.kernels.space import Config
 from tftune.kernels.stages import LAUNCH, MEMORY, WAIT, Call, Stage
 from tftune.models.costs import Costs
@@ -156,8 +156,7 @@ def _costs(chip: Chip, world: int) -> Costs:
 def timeline(shape: Shape, config: Config, mode: str, chip: Chip) -> Timeline:
     """The modelled time of one call, split into its taxes; raises ValueError for an unknown mode,
     and, with the next command, for a chip whose rates are not all known."""
-    if mode not in MODES:
-        raise ValueError(f"{mode=} is not one of {', '.join(MODES)}")
+    check_word("mode", mode, MODES)
     costs = _costs(chip, getattr(shape, "world", 1))
     return play(_describe(shape.op)(costs, shape, config, mode), chip)
 

@@ -251,6 +251,10 @@ def test_trials_travel_as_rows(tftune: Tftune, db: Path) -> None:
     assert tftune("trials import rows.jsonl --db other.db").out == f"rows.jsonl: {count} trials added to other.db, 0 already there\n"
     assert f"0 trials added to other.db, {count} already there" in tftune("trials import rows.jsonl --db other.db").out
     assert tftune(f"trials export none.jsonl --db {db} --target h200x8").out.startswith("0 trials")
+    before = Path("rows.jsonl").read_bytes()
+    ran = tftune(f"trials export rows.jsonl --db {db} --op flash_decode")
+    assert refused(ran, "rows.jsonl keeps its", "of op flash_decode", f"of {OP} on mi300x8 (model, graph)", "or a new file")
+    assert Path("rows.jsonl").read_bytes() == before
 
 
 def test_db_check_tells_a_sound_database_from_a_changed_one(tftune: Tftune, db: Path) -> None:

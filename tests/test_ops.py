@@ -241,3 +241,29 @@ def test_operands_that_do_not_fit_are_refused() -> None:
     a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(24, 8, dtype=torch.float16)
     with pytest.raises(ValueError, match="the gathered a has 16 columns but b has 24 rows"):
         all_gather_gemm(a, b, workspace)
+
+
+def test_an_unknown_word_is_refused_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is loaded, and before sizes are compared: a wrong layout is why they do not fit."""
+    import torch
+
+    from tftune import ops
+
+    monkeypatch.setattr(tftune, "_default", None)
+    workspace = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(24, 16, dtype=torch.float16)
+    for words, sentence in (
+        ({"mode": "cuda_graph"}, "mode='cuda_graph' is not one of graph, eager"),
+        ({"shard": "n"}, "shard='n' is not one of k, m"),
+        ({"b_layout": "NK"}, "b_layout='NK' is not one of kn, nk"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            ops.all_gather_gemm(a, b, workspace, **words)
+    q, k, lengths = torch.zeros(2, 4, 64).half(), torch.zeros(2, 32, 3, 64).half(), torch.zeros(2, dtype=torch.int32)
+    for words, sentence in (
+        ({"mode": "cuda_graph"}, "mode='cuda_graph' is not one of graph, eager"),
+        ({"output": "head"}, "output='head' is not one of all, heads"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            ops.flash_decode(q, k, k, lengths, workspace, **words)
+    assert tftune._default is None

@@ -98,6 +98,11 @@ def test_a_shapes_own_best_is_measured_there_alone_unless_what_is_measured_ties_
     assert set(bench.of("matrix", OTHER)) == wanted(store, OTHER) and not matrix.missing
 
 
+def test_an_unknown_mode_is_refused(store: Store) -> None:
+    with pytest.raises(ValueError, match="mode='cuda_graph' is not one of graph, eager"):
+        fill("all_gather_gemm", (SMALL, OTHER), ("cuda_graph",), FakeBench(), store, pick)
+
+
 def test_variants_that_were_hopeless_in_every_search_nearby_are_not_tried_by_their_defaults(tmp_path: Path) -> None:
     def slow_pull(shape: Shape, config: Config, *rest: object) -> Outcome:
         if config.variant != "pull" or (shape, rest[0]) in kept:

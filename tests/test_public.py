@@ -158,3 +158,9 @@ def test_a_rank_without_artifact_still_takes_part(join: Callable[..., None], mon
     monkeypatch.setattr(target, "detect", lambda: target.Target.parse("h200x8"))
     join({})
     assert "rank 0 has not loaded: no artifact is shipped for h200x8" in tftune.bind().select(LARGE).reason
+
+
+def test_an_unknown_mode_is_refused_before_anything_is_loaded() -> None:
+    with pytest.raises(ValueError, match="mode='cuda_graph' is not one of graph, eager"):
+        tftune.select_kernel(tftune.AllGatherGemm(64, 512, 1024, 2), "cuda_graph")
+    assert tftune._default is None

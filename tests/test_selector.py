@@ -221,6 +221,18 @@ def test_a_mode_never_measured_or_unknown(trained: Selector) -> None:
         trained.select(SHAPES[3], "jit")
 
 
+def test_no_question_takes_an_unknown_mode(trained: Selector) -> None:
+    """Neither as what was never measured nor, once confirmed, as a mode of its own."""
+    known = trained.select(SHAPES[0])
+
+    def confirm(shape: Shape, mode: str) -> None:
+        trained.confirm(shape, mode, known)
+
+    for question in (trained.select, trained.answerer, trained.path, trained.leaf, trained.shortlist, confirm):
+        with pytest.raises(ValueError, match="mode='cuda_graph' is not one of graph, eager"):
+            question(SHAPES[0], "cuda_graph")
+
+
 def test_an_operation_without_artifact(trained: Selector) -> None:
     found = Selector().select(SHAPES[3])
     assert found.config.variant == "bsp" and "there is no artifact for all_gather_gemm; run `tftune search all_gather_gemm`" in found.reason

@@ -66,6 +66,13 @@ class TestRows:
         with pytest.raises(ValueError, match="is of all_gather_gemm, not of flash_decode"):
             store.trials(op="flash_decode", shape=SHAPE)
 
+    @pytest.mark.parametrize(
+        ("word", "known"), [("bench", "node, model, replay, drill"), ("mode", "graph, eager"), ("stage", "search, warm_up, final, matrix")]
+    )
+    def test_a_filter_that_no_trial_can_have_is_a_mistake(self, store: Store, word: str, known: str) -> None:
+        with pytest.raises(ValueError, match=f"^{word}='cuda_graph' is not one of {known}$"):
+            store.trials(**{word: "cuda_graph"})
+
     def test_the_same_trial_twice_is_one(self, store: Store) -> None:
         store.add_trial(trial())
         store.add_trial(trial())

@@ -128,8 +128,16 @@ def select_kernel(shape: Shape, mode: str = "graph") -> Selection:
 
     Over several ranks call `bind` first: a rank that fell back to BSP alone would hang the others.
     """
-    selector = _default if _default is not None else load()
-    return selector.select(shape, mode)
+    return (_default if _default is not None else _loaded_for(mode)).select(shape, mode)
+
+
+def _loaded_for(mode: str) -> Selector:
+    """What `load` finds; a mode that nothing answers is refused first."""
+    from tftune.db.trial import MODES
+    from tftune.kernels.shape import check_word
+
+    check_word("mode", mode, MODES)
+    return load()
 
 
 def bind(

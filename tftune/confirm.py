@@ -19,7 +19,7 @@ from tftune.db.journal import EXCLUDING, Excluded, append, excluded, recover
 from tftune.db.target import clocks
 from tftune.db.trial import MODES, Failure, Measurement, Outcome, Run
 from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
+from tftune.kernels.shape import Shape, check_word
 from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config
 from tftune.kernels.workspace import Workspace
@@ -49,8 +49,7 @@ class Request:
         _bound()
         if not self.shapes:
             raise ValueError("shapes is empty; give the shapes that the layers will call")
-        if self.mode not in MODES:
-            raise ValueError(f"mode={self.mode!r} is not one of {', '.join(MODES)}")
+        check_word("mode", self.mode, MODES)
         if type(self.top) is not int or self.top < 0:
             raise ValueError(f"top={self.top!r} must be an integer of at least 0")
         for name in ("budget_s", "deadline_s"):

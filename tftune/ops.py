@@ -11,9 +11,11 @@ from typing import Any
 import torch
 
 import tftune
-from tftune.kernels.all_gather_gemm import host
+from tftune.db.trial import MODES
+from tftune.kernels.all_gather_gemm import AllGatherGemm, host
+from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode import host as decode_host
-from tftune.kernels.shape import Shape
+from tftune.kernels.shape import Shape, check_word
 from tftune.kernels.workspace import Workspace
 
 EAGER_PLANS = 64
@@ -47,6 +49,7 @@ def all_gather_gemm(
     key = (tftune._default, a.shape, b.shape, a.dtype, shard, b_layout, mode)
     known = workspace.plans.get(key)
     if known is None or not host.placed_well(a, b, workspace):
+        _check_words(AllGatherGemm, mode, shard=shard, b_layout=b_layout)
         shape = host.shape_of(a, b, workspace, shard, b_layout)
         known = _prepared(host, shape, key, workspace), (shape.m, shape.n)
         workspace.plans[tftune._default, *key[1:]] = known
@@ -54,6 +57,13 @@ def all_gather_gemm(
     c = a.new_empty(size) if out is None else host.check_out(out, size, a)
     plan(a, b, c)
     return c
+
+
+def _check_words(kind: type[Shape], mode: str, **words: str) -> None:
+    """Raise ValueError for an unknown word: before sizes, which do not fit where a layout is misspelt, and before anything is loaded."""
+    for name, word in words.items():
+        check_word(name, word, kind.WORDS[name])
+    check_word("mode", mode, MODES)
 
 
 def _prepared(host: Any, shape: Shape, key: tuple[Any, ...], workspace: Workspace) -> Any:
@@ -107,6 +117,7 @@ def flash_decode(
     key = (tftune._default, q.shape, k.shape, v.shape, words, q.dtype, output, mode)
     known = workspace.plans.get(key)
     if known is None or not decode_host.placed_well(q, k, v, lengths, table, workspace):
+        _check_words(FlashDecode, mode, output=output)
         shape = decode_host.shape_of(q, k, v, lengths, table, workspace, output)
         known = _prepared(decode_host, shape, key, workspace), (shape.batch, shape.own_heads, shape.head_dim)
         workspace.plans[tftune._default, *key[1:]] = known

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tftune.conditions import doubts
+from tftune.db.files import replace_file
 from tftune.db.trial import Failure, Run, Trial
 from tftune.models.artifact import Mode
 from tftune.models.layout import LayoutModel
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DOTS_PER_INCH = 160
+OTHERWISE = "name another folder with --out"
 CAPTIONS = {
     "time": "Time of the best config of each variant. A filled mark is the fastest at its size.",
     "speedup": "BSP's time divided by the variant's, in the same rounds; bars are 95 % intervals. Above the grey line: faster than BSP.",
@@ -83,13 +85,12 @@ def write(page: Page, out: Path) -> list[Path]:
     found = lines(page.trials)
     if not found:
         raise ValueError(f"none of the {len(page.trials)} rows of {page.op} on {page.target} has a time; run `tftune search {page.op}`")
-    out.mkdir(parents=True, exist_ok=True)
     images = _figures(page, found)
     paths = [out / f"{page.stem}.html"]
     for name, png in images.items():
         paths.append(out / f"{page.stem}__{name}.png")
-        paths[-1].write_bytes(png)
-    paths[0].write_text(_html(page, found, images), encoding="utf-8")
+        replace_file(paths[-1], png, otherwise=OTHERWISE, make_folder=True)
+    replace_file(paths[0], _html(page, found, images), otherwise=OTHERWISE, make_folder=True)
     return paths
 
 

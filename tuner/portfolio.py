@@ -13,9 +13,9 @@ from math import inf
 from typing import TypeVar
 
 from tftune.db.store import Store
-from tftune.db.trial import Failure, Trial
+from tftune.db.trial import MODES, Failure, Trial
 from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
+from tftune.kernels.shape import Shape, check_word
 from tftune.kernels.space import Config
 from tftune.tuner.benches import Bench
 from tftune.tuner.finals import TIE, Best, best_of
@@ -79,6 +79,8 @@ def fill(
     never searched.
     """
     shapes, modes = tuple(dict.fromkeys(shapes)), tuple(dict.fromkeys(modes))
+    for mode in modes:
+        check_word("mode", mode, MODES)
     until = time.monotonic() + (inf if budget_s is None else budget_s)
     rows = Rows(operation(op), bench, store, progress.advance if progress else None)
     places = [(shape, mode) for shape in shapes for mode in modes]
