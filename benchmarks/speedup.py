@@ -4,8 +4,8 @@ how near each winner, as measured, comes to the physical limit, as computed (lim
 usage: python benchmarks/speedup.py [--target h200x8] [--op all_gather_gemm] [--chip CHIP.json] [--page] [ROWS.jsonl ...]
 
 --page prints what docs/results.md shows between its markers; a test holds the two together. --chip takes the limit's rates from a
-machine's own calibration, such as those in db/calibrations/. Files of rows, such as those of earlier kernels in db/trials/*/earlier/, take the place of
-the target's own.
+machine's own calibration, such as those in db/calibrations/. Files of rows, such as those of earlier kernels in db/trials/*/earlier/,
+take the place of the target's own.
 """
 
 from __future__ import annotations
