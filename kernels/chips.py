@@ -184,6 +184,11 @@ def names() -> Iterable[str]:
     return (*CHIPS, *_TOLD)
 
 
+def told() -> list[dict[str, Any]]:
+    """The descriptions that this process met, for `learn` in another one."""
+    return [chip.description() for chip in _TOLD.values()]
+
+
 def learn(description: Mapping[str, Any]) -> Chip:
     """The chip of a description that came with rows, an artifact, a chip file or from the driver;
     its name is known from here on in this process. The newest description counts.

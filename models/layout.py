@@ -203,16 +203,20 @@ class Answerer:
         config, said = rule(shape), f"the rule {self.model.rule!r}, which lost less on shapes held out than a tree"
         stale = None if config.variant == "bsp" else self._given.why_stale(config, "")
         why = stale or self._space.why_invalid(shape, config, self._given.chip)
-        return Answer(config, self._source, said) if why is None else Answer(default(shape), "fallback", f"{said}: {why}")
+        if why is not None:
+            return Answer(default(shape), "fallback", f"{said}: {why}")
+        return Answer(config, "fallback" if config.variant == "bsp" else self._source, said)
 
     def shortlist(self, shape: Shape) -> Iterator[Config]:
         """The configs that may answer for a shape, BSP's forms among them, the fastest first."""
         known, estimate = self._by_sizes.get(shape.sizes_key), self._estimate(shape, shape.sizes_key)
         times = [(us, number) for number, us in known.times_us] if known else []
         listed = [*sorted(times), *([] if isinstance(estimate, str) else sorted(estimate.times_us))]
+        seen = set()
         for number in dict.fromkeys(number for _, number in listed):
-            if self._why_not(shape, number) is None:
-                yield self._concrete(shape, number)
+            if self._why_not(shape, number) is None and (config := self._concrete(shape, number)) not in seen:
+                seen.add(config)  # a recipe may name what is listed with its knobs, too
+                yield config
 
     def leaf(self, shape: Shape) -> Leaf | None:
         """The leaf that answers for a shape; None where rows of its own family do, or a rule, or nothing does."""
@@ -229,6 +233,9 @@ class Answerer:
         if known.interval is None:
             reason = f"no fused config was {how} to be faster than BSP on this shape with confidence"
         else:
+            low, high = known.interval  # of rounds that both shared; BSP's own median may be of a slower moment
+            if not low <= bsp_us / us <= high:
+                bsp_us = us * min(max(bsp_us / us, low), high)
             reason = f"{config.variant} was {how} to be {bsp_us / us:.2f} times as fast as BSP on this shape ({_text(known.interval, 95)})"
         return Answer(config, source, reason, us, bsp_us, known.interval, (known.sizes,))
 
@@ -252,7 +259,8 @@ class Answerer:
             return f"{self.model.title} was measured for {_families(len(self._families))}, and this shape is not between two shapes of one"
         for name, size, (least, most) in zip(self._names, sizes, self._ranges, strict=True):
             if not least <= size <= most:
-                return f"{size_text(name, size)} is outside of what was measured for {self.model.title}: {least:g} to {most:g}"
+                within = f"{math.ceil(least)} to {math.floor(most)}"
+                return f"{size_text(name, size)} is outside of {within}, where what was measured for {self.model.title} holds"
         return None
 
     def _neighbours(self, sizes: Sizes) -> tuple[Known, Known] | None:

@@ -42,7 +42,7 @@ class Selection:
     source: Source
     reason: str
     expected_us: float | None = None
-    """The time to expect of the config; None for a fallback."""
+    """The time to expect of the config; None for a fallback, and where a constant rule answers."""
     bsp_us: float | None = None
     """The time to expect of BSP's fastest form."""
     interval: Interval | None = None

@@ -77,6 +77,8 @@ def _answering(data: Dataset) -> Times:
     recipes = Times(data, tuple(config for config in often if not config.knobs))
     if recipes.is_bsp.all() or not recipes.is_bsp.any():
         return fixed
+    if fixed.is_bsp.all():
+        return recipes
     by_fixed, by_recipes = judge(fixed).lost, judge(recipes).lost
     both = by_fixed.keys() & by_recipes.keys()
     saved = math.fsum(by_recipes[row] - by_fixed[row] for row in both) / max(len(both), 1)
@@ -97,12 +99,13 @@ def _often_measured(data: Dataset) -> list[Config]:
 
 def _kept(data: Dataset, shape: Shape, common: Sequence[Config]) -> tuple[Config, ...]:
     """The configs whose times at a measured shape are kept: BSP's forms, and what is faster than BSP there and near the fastest."""
-    recipes = {recipe: us for recipe in common if not recipe.knobs and (us := data.time_us(shape, recipe)) is not None}
-    times = sorted((us, config) for config, us in {**data.times_us[shape], **recipes}.items())
+    recipes = [recipe for recipe in common if not recipe.knobs and data.time_us(shape, recipe) is not None]
+    times = sorted((us, config) for config, us in data.times_us[shape].items())
     most = KEPT * data.times_us[shape][data.best(shape)]
     forms = [config for _, config in times if config.variant == "bsp"][: 2 * FORMS]
     near = [config for us, config in times if config.variant != "bsp" and us <= most]
-    return tuple(dict.fromkeys([*forms, *[config for config in near if data.allowed(shape, config)][: 2 * CANDIDATES], data.best(shape)]))
+    kept = dict.fromkeys([*forms, *[config for config in near if data.allowed(shape, config)][: 2 * CANDIDATES], data.best(shape)])
+    return (*kept, *(recipe for recipe in recipes if data.concrete(shape, recipe) in kept))
 
 
 def _known(data: Dataset, shape: Shape, kept: Sequence[Config], configs: Sequence[Config]) -> Known:

@@ -155,12 +155,12 @@ def test_train_prints_the_tree_and_the_held_out_regret(tftune: Tftune, layers: P
     ran = tftune(f"train {OP} --db {layers}")
     assert ran.code == 0 and ran.out.startswith(f"{OP} on h200x2, mode graph: 42 shapes, 112 rows, modelled\n")
     engine, half = (f"dtype={dtype},shard=m,b_layout=nk,world=2" for dtype in ("bf16", "fp16"))
-    assert f"\n{engine}: 30 measured shapes, each answered by what was the fastest there\n" in ran.out
+    assert f"\n{engine}: 30 modelled shapes, each answered by what was the fastest there\n" in ran.out
     assert "\ntree for other shapes, formulas choose among the configs of a leaf:\n" in ran.out
     assert "\nheld out (modelled): family and m held out at once, 30 shapes in 25 folds: regret 1." in ran.out
     assert "\nconstant rules there: regret always BSP 1." in ran.out and ", always pull - (no time), " in ran.out
     assert re.search(r", vLLM: BSP below 4096 tokens, push above 1\.\d{3} \(25 of 30 shapes\), ", ran.out), "the default push has no time"
-    assert f"\n{half}: 12 measured shapes, " in ran.out and f"\n{half} is answered by {engine}: the same code, and " in ran.out
+    assert f"\n{half}: 12 modelled shapes, " in ran.out and f"\n{half} is answered by {engine}: the same code, and " in ran.out
     assert ran.out.splitlines()[-1].startswith("modelled: ") and "measured times" not in ran.out
     found = json.loads(tftune(f"train {OP} --db {layers} --json").out)
     assert found["times"] == "modelled" and set(found["modes"]) == {"graph"}
@@ -175,7 +175,7 @@ def test_train_prints_the_tree_and_the_held_out_regret(tftune: Tftune, layers: P
 
 def test_train_on_two_shapes_has_nothing_to_hold_out(tftune: Tftune, db: Path) -> None:
     ran = tftune(f"train {OP} --db {db}")
-    assert ran.code == 0 and "2 shapes" in ran.out and ": 2 measured shapes, " in ran.out and "held out" not in ran.out
+    assert ran.code == 0 and "2 shapes" in ran.out and ": 2 modelled shapes, " in ran.out and "held out" not in ran.out
     found = json.loads(tftune(f"train {OP} --db {db} --json").out)
     assert found["times"] == "modelled" and found["modes"]["graph"]["held_out"] == {} and set(found["modes"]) == {"graph"}
 

@@ -73,3 +73,12 @@ def test_decoding_by_bsp_takes_the_form_that_was_the_fastest_or_nearly(root: Pat
             lost.append(us / data.bsp_us(shape))
     assert len(lost) >= 30 and geometric_mean(lost) < 1.015 and max(lost) < 1.13
     assert all(math.isfinite(value) and value >= 1.0 for value in lost)
+
+
+def test_a_shortlist_names_no_config_twice() -> None:
+    """A recipe and the config that it names have the same time."""
+    data = load(decodes(48), "flash_decode", TARGET, "graph", "node")
+    selector = selector_of(data, train_layout(data))
+    for shape in (data.shapes[0], data.shapes[-1], DECODE):
+        listed = selector.shortlist(shape, "graph", 8)
+        assert len(listed) == len(set(listed)) > 0 and all(config.knobs for config in listed)

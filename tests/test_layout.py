@@ -144,13 +144,13 @@ EXACT_LEAF = EXACT.answerer(SHAPES[0], "graph").model.root  # type: ignore[union
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"m": 6}, "m=6 is outside of what was measured for dtype=bf16,shard=m,b_layout=nk,world=2: 8 to 8192"),
-        ({"m": 8194}, "m=8194 is outside of what was measured for dtype=bf16,shard=m,b_layout=nk,world=2: 8 to 8192"),
-        ({"n": 1600}, "n=1600 is outside of what was measured for dtype=bf16,shard=m,b_layout=nk,world=2: 1638.4 to 10240"),
-        ({"n": 10304}, "n=10304 is outside of what was measured"),
-        ({"k": 1024}, "k=1024 is outside of what was measured"),
-        ({"k": 16384}, "k=16384 is outside of what was measured"),
-        ({"m": 10**400}, "m of more than 63 bits is outside of what was measured"),
+        ({"m": 6}, "m=6 is outside of 8 to 8192, where what was measured for dtype=bf16,shard=m,b_layout=nk,world=2 holds"),
+        ({"m": 8194}, "m=8194 is outside of 8 to 8192, where what was measured for dtype=bf16,shard=m,b_layout=nk,world=2 holds"),
+        ({"n": 1600}, "n=1600 is outside of 1639 to 10240, where what was measured for dtype=bf16,shard=m,b_layout=nk,world=2 holds"),
+        ({"n": 10304}, "n=10304 is outside of 1639 to 10240, "),
+        ({"k": 1024}, "k=1024 is outside of "),
+        ({"k": 16384}, "k=16384 is outside of "),
+        ({"m": 10**400}, "m of more than 63 bits is outside of 8 to 8192, where "),
     ],
 )
 def test_beyond_what_was_measured_the_answer_is_bsp_and_says_which_size(changed: dict[str, int], sentence: str) -> None:

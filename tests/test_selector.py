@@ -313,7 +313,7 @@ def is_possible_bsp(selector: Selector, asked: Shape) -> bool:
 def test_a_size_beyond_floats_is_bsp(trained: Selector, digits: int) -> None:
     shapes = too_large(2, digits)
     assert all(is_possible_bsp(asked, one) for one in shapes for asked in (trained, Selector()))
-    assert trained.select(shapes[0]).reason.startswith("m of more than 63 bits is outside of what was measured for dtype=bf16,shard=m")
+    assert trained.select(shapes[0]).reason.startswith("m of more than 63 bits is outside of ")
 
 
 @pytest.mark.parametrize("digits", [400, 5000])

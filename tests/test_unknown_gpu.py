@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,15 @@ import fake_gpu
 import pytest
 from fake_gpu import torch_with
 from push_artifact import push_everywhere
+from synthetic import decodes
 
 import tftune
-from tftune import cli
+from tftune import cli, fitting
 from tftune.db import target as machines
 from tftune.db.chip_file import calibrated, write_chip
 from tftune.db.store import Store, read_rows
 from tftune.db.target import Target, detect
+from tftune.db.trial import Run
 from tftune.kernels import chips
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.chip import NAMES
@@ -278,3 +281,13 @@ def test_a_description_must_fit_the_target(artifact: Path, tmp_path: Path) -> No
     path.write_text(json.dumps(other | {"sha256": digest(other)}))
     with pytest.raises(ValueError, match="it describes nvidia-l40s, and is for h200x2"):
         read_artifact(path)
+
+
+def test_a_gpu_that_nobody_knows_is_trained_for_in_processes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each process hears of the GPUs that this one met."""
+    chip = chips.learn(chips.H200.description() | {"name": "acme-gpu", "gpu_name": "ACME GPU"})
+    trials = [replace(trial, target=f"{chip.name}x2") for trial in decodes(48)]
+    monkeypatch.setattr(fitting, "MANY", 1)
+    run = Run(trials[0].run, f"{chip.name}x2", "node", {}, "2026-11-22", {})
+    found = fitting.fit(fitting.choose(fitting.sources(trials, [run]), "flash_decode", f"{chip.name}x2", "node", "rows"))
+    assert [evaluation.shapes for evaluation in found.evaluations["graph"].values()] == [48]

@@ -54,7 +54,8 @@ class Explanation:
         yield from selection_text(self.selection, self.shape, self.mode, f" on {self.target}")
         if self.leaf:
             yield "  path: " + (", then ".join(self.path) or "the tree is a single leaf")
-            yield f"  leaf: {leaf_text(self.leaf)}; its formulas choose among {', '.join(map(str, self.candidates))}"
+            times = "modelled" if self.selection.source == "modelled" else "measured"
+            yield f"  leaf: {leaf_text(self.leaf, times)}; its formulas choose among {', '.join(map(str, self.candidates))}"
         yield from (f"  {sentence}" for sentence in self.origin)
 
 
@@ -113,8 +114,12 @@ def _origin(artifact: Artifact, shape: Shape, mode: str) -> Iterator[str]:
     yield from assumptions(artifact.bench, artifact.target.name)
     modelled = "" if artifact.bench == "node" else ", both as modelled"
     if report := found["held_out"].get(mode, {}).get(layout_text(shape.op, shape.layout)):
-        regret = report["selector"]["geomean_regret"]
-        yield f"held out in mode {mode}: regret {regret:.3f} (geometric mean{_judged(report)}), 1 being the fastest config known{modelled}"
+        model = next((one for one in artifact.modes[mode].layouts.values() if one.layout == shape.layout), None)
+        rule = model.rule if model else ""
+        regret = (report["rules"].get(rule) or report["selector"])["geomean_regret"]
+        answers = f", of the rule {rule!r}" if rule else ""
+        best = f"1 being the fastest config known{modelled}"
+        yield f"held out in mode {mode}{answers}: regret {regret:.3f} (geometric mean{_judged(report)}), {best}"
         if group := report.get("groups", {}).get(shape.layer):
             yield "held out with all of {}: {:.3f}, at worst {:.3f}".format(shape.layer, *group)
 
@@ -125,20 +130,20 @@ def _judged(report: Mapping[str, Any]) -> str:
     return f" of {report['shapes'] - unknown} of {report['shapes']} shapes, the other answers having no time there" if unknown else ""
 
 
-def leaf_text(leaf: Leaf) -> str:
-    """What a leaf rests on."""
-    shapes = f"{leaf.rows} measured shape{'s' * (leaf.rows != 1)}"
+def leaf_text(leaf: Leaf, times: str) -> str:
+    """What a leaf rests on; `times`: measured or modelled."""
+    shapes = f"{leaf.rows} {times} shape{'s' * (leaf.rows != 1)}"
     return f"{shapes}, estimated speed-ups off by {math.expm1(leaf.error):.0%} (standard deviation)"
 
 
 def model_text(model: LayoutModel, held_out: Evaluation | None, times: str) -> Iterator[str]:
     """What a layout learned, as lines of text: its measured shapes, its tree, one indented line for each condition and leaf, and how
-    both do on shapes held out."""
-    yield f"{model.title}: {len(model.known)} measured shapes, each answered by what was the fastest there"
+    both do on shapes held out. `times`: measured or modelled."""
+    yield f"{model.title}: {len(model.known)} {times} shapes, each answered by what was the fastest there"
     if model.root is not None:
-        served = "" if model.spans else " (answers between measured sizes of these families only)"
+        served = "" if model.spans else f" (answers between {times} sizes of these families only)"
         yield f"tree for other shapes{served}, formulas choose among the configs of a leaf:"
-        yield from _node_text(model, model.root, "  ")
+        yield from _node_text(model, model.root, "  ", times)
     if held_out is not None:
         yield f"held out ({times}): {held_out}"
         regrets = ", ".join(f"{name} {_regret_text(score, held_out.shapes)}" for name, score in held_out.rules.items())
@@ -153,13 +158,18 @@ def _regret_text(score: Score, shapes: int) -> str:
     return f"{score.geomean_regret:.3f}" + (f" ({known} of {shapes} shapes)" if score.unknown else "") if known else "- (no time)"
 
 
-def _node_text(model: LayoutModel, node: Node, indent: str) -> Iterator[str]:
+def _node_text(model: LayoutModel, node: Node, indent: str, times: str) -> Iterator[str]:
     if isinstance(node, Leaf):
-        yield f"{indent}{leaf_text(node)}: {' or '.join(str(model.configs[number]) for number in node.candidates)}"
+        yield f"{indent}{leaf_text(node, times)}: {' or '.join(_named(model.configs[number]) for number in node.candidates)}"
         return
     for child, sign in ((node.below, "<="), (node.above, ">")):
         yield f"{indent}{node.feature} {sign} {node.threshold:g}"
-        yield from _node_text(model, child, indent + "  ")
+        yield from _node_text(model, child, indent + "  ", times)
+
+
+def _named(config: Config) -> str:
+    """A config; a recipe says that its knobs follow the shape."""
+    return str(config) if config.knobs else f"{config.variant} by default"
 
 
 def nearest_table(nearest: Sequence[Line]) -> tuple[list[str], list[list[str]]]:

@@ -6,12 +6,14 @@ import ctypes
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context, resource_tracker
 from types import TracebackType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
+
+from tftune.kernels import chips
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -38,11 +40,18 @@ def deaf_to_ctrl_c() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _begin(descriptions: Sequence[Mapping[str, Any]]) -> None:
+    """What a process does first. `descriptions`: of the GPUs that this one met and tftune does not know."""
+    die_with_parent()
+    for description in descriptions:
+        chips.learn(description)
+
+
 class Helpers(ProcessPoolExecutor):
     """A pool of such processes, which share nothing with this one; where its `with` ends in an exception they are killed."""
 
     def __init__(self, workers: int) -> None:
-        super().__init__(workers, get_context("spawn"), initializer=die_with_parent)
+        super().__init__(workers, get_context("spawn"), initializer=_begin, initargs=(chips.told(),))
 
     def submit(self, work: Callable[Given, Result], /, *arguments: Given.args, **named: Given.kwargs) -> Future[Result]:
         """As its parent's; it starts processes."""

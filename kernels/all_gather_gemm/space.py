@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -259,6 +260,7 @@ RULES = (
 )  # fmt: skip
 
 
+@lru_cache(maxsize=16)
 def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ...]:
     """Every BSP form of this shape, then one sound config for each other variant, after the tiles that published kernels use, and on Hopper
     another of push, with the GEMM's own fastest tile; the copy engine's variants only where a chip's rules let them have this shape."""
