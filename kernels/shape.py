@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection
+from contextlib import suppress
+from operator import index
 from typing import Any, ClassVar, Self
 
 DTYPE_BYTES = {"fp16": 2, "bf16": 2}
+WORDS_OF_OTHERS = {"float16": "fp16", "half": "fp16", "bfloat16": "bf16"}
+"""What torch and NumPy call dtypes."""
 
 
 def check_word(name: str, value: Any, known: Collection[str]) -> None:
     """Raise ValueError, with the known words, where `value` is none of them."""
     if value not in known:
         raise ValueError(f"{name}={value!r} is not one of {', '.join(known)}")
+
+
+def _integer(name: str, value: Any, least: int) -> int:
+    """The value of a size, of NumPy's or torch's integers too; raises ValueError for anything else, and for one that is too small."""
+    found = None
+    with suppress(TypeError):
+        found = None if isinstance(value, bool) else index(value)
+    if found is None or found < least:
+        raise ValueError(f"{name}={value!r} must be an integer of at least {least}")
+    return found
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -42,9 +56,10 @@ class Shape:
         for name, value in fields.items():
             if name in words:
                 if value not in words[name]:  # a call for each word would cost a server time
+                    fields[name] = value = WORDS_OF_OTHERS.get(str(value).removeprefix("torch."), value)
                     check_word(name, value, words[name])
             elif type(value) is not int or value < self.LEAST.get(name, 1):
-                raise ValueError(f"{name}={value!r} must be an integer of at least {self.LEAST.get(name, 1)}")
+                fields[name] = _integer(name, value, self.LEAST.get(name, 1))
         self.check()
         fields["key"] = (self.op, *fields.values())
 

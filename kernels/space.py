@@ -32,10 +32,12 @@ CONTROL_BYTES = 4_096 + MAX_WORLD * FLAGS_PER_SOURCE * 4 + 2 * MAILBOX_BYTES
 
 @dataclass(frozen=True, order=True, init=False, repr=False)
 class Config:
-    """A variant and its knobs. Hashable, sortable; `repr` is valid source; a knob reads as `config["block_m"]`.
+    """A variant and its knobs. Hashable, sortable; `repr` is valid source; a knob reads as `config["block_m"]` or `config.block_m`.
 
     >>> Config("push", block_m=128, block_n=256)
     Config('push', block_m=128, block_n=256)
+    >>> Config("push", block_m=128).block_m
+    128
     """
 
     variant: str
@@ -50,6 +52,14 @@ class Config:
             if knob == name:
                 return value
         raise KeyError(f"{self!r} has no knob {name!r}")
+
+    def __getattr__(self, name: str) -> Any:
+        """A knob; raises AttributeError naming it where there is none."""
+        if not name.startswith("_"):  # names that copy and pickle look for
+            for knob, value in self.knobs:
+                if knob == name:
+                    return value
+        raise AttributeError(f"a config of {self.__dict__.get('variant')} has no knob {name!r}")
 
     def to_dict(self) -> dict[str, Any]:
         return {"variant": self.variant, **dict(self.knobs)}

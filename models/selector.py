@@ -88,8 +88,12 @@ class Selector:
         self._confirmed: dict[tuple[str, tuple[Any, ...]], Selection] = {}
 
     def select(self, shape: Shape, mode: str = "graph") -> Selection:
-        """The config to run, and why. Never raises for a valid shape; raises ValueError for an unknown mode."""
-        return self._answers[mode].get(shape.key) or self._first(shape, mode)
+        """The config to run, and why. Never raises for a valid shape; raises ValueError for an unknown mode, TypeError for what is no
+        shape."""
+        key = getattr(shape, "key", None)
+        if key is None:
+            raise TypeError(f"select takes a shape, such as AllGatherGemm(m=64, n=3584, k=8192, world=8), and was given {shape!r:.80}")
+        return self._answers[mode].get(key) or self._first(shape, mode)
 
     def _first(self, shape: Shape, mode: str) -> Selection:
         check_word("mode", mode, MODES)

@@ -1,55 +1,70 @@
-"""Words that carry their epoch, in the code emitted for sm_90: 16 bytes at a time, no fence, and polls that no warp leaves alone."""
+"""What users of torch and NumPy write is taken as it is; what is no shape, knob or command says what is."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
+import copy
+import pickle
+import subprocess
+import sys
+from typing import Any
 
+import numpy as np
 import pytest
-from assembly import Assembly, assemble, line_of
-from mutant import mutant
-from test_memory_order import DECODE, decode_source
+import torch
 
-from tftune import kernels
-from tftune.kernels.compile import gpu_target
-
-LOW_LATENCY = Path(kernels.__path__[0]) / "flash_decode" / "persistent_ll.py"
+import tftune
+from tftune.models.selector import Selector
 
 
-@pytest.mark.parametrize("heads", [1, 2])
-def test_words_are_polled_by_all_warps_alike(heads: int, tmp_path: Path) -> None:
-    """Stores and polls of 16 bytes, no fence, and all warps leave a loop of polls together: they ask each other at a barrier."""
-    plain = decode_source("persistent_ll", "decode_ll", "sm_90")
-    kernel = replace(plain, constants={**plain.constants, "R": heads})
-    assert poll_faults(assemble(kernel, "sm_90")) == []
-    assert kernel.compile(gpu_target("sm_90")).asm["ttgir"].count("isVolatile = true") == 4  # each of two loads before its loop, and in it
-    change = ("words", 'if ARCH == "cuda":', 'if ARCH == "none":')
-    rebuilt = mutant(tmp_path, "persistent_ll", (change,), DECODE.op)(plain.constants["SPLITS"])[0].kernel
-    assert poll_faults(assemble(replace(kernel, kernel=rebuilt), "sm_90")) == ["2 loops of polls end without asking all warps"]
+def test_integers_of_numpy_and_torch_are_sizes() -> None:
+    plain = tftune.AllGatherGemm(64, 3584, 8192, 8)
+    for m in (np.int64(64), np.uint8(64), torch.tensor(64)):
+        shape = tftune.AllGatherGemm(m, 3584, 8192, 8)
+        assert shape == plain and type(shape.m) is int and shape.key == plain.key and hash(shape) == hash(plain)
 
 
-def poll_faults(code: Assembly) -> list[str]:
-    """What is wrong with words that carry their epoch; [] if nothing."""
-    lines = [line_of(LOW_LATENCY, text) for text in ("    store(o_ptrs, tl.reshape(words", "store(word64(parts + rows")]
-    faults = [i.text for line in lines for i in code.accesses(line) if not {"v2", "b64"} <= i.words]
-    loops = {loop for poll in code.find(r"ld\.volatile\.global\.v2\.b64") if code.polled(poll) and (loop := loop_of(code, poll))}
-    faults += [] if len(loops) == 2 else [f"{len(loops)} loops of polls"]
-    faults += ["a fence"] if code.find(r"^fence|^membar") else []
-    unasked = [loop for loop in loops if not any({"barrier", "red"} <= code.instructions[at].words for at in loop)]
-    return faults + ([f"{len(unasked)} loops of polls end without asking all warps"] if unasked else [])
+@pytest.mark.parametrize("m", [64.0, np.float32(64), True, "64", None, torch.tensor([1, 2]), -1, np.int64(0)])
+def test_what_is_no_positive_integer_is_no_size(m: Any) -> None:
+    with pytest.raises(ValueError, match=r"^m=.* must be an integer of at least 1$"):
+        tftune.AllGatherGemm(m, 3584, 8192, 8)
 
 
-def loop_of(code: Assembly, index: int) -> tuple[int, ...]:
-    """The instructions from an instruction round to itself, the shortest way; () where there is none."""
-    came, todo = {index: -1}, [index]
-    for at in todo:
-        for after in code.successors(at):
-            if after == index:
-                way = [at]
-                while way[-1] != index:
-                    way.append(came[way[-1]])
-                return tuple(sorted(way))
-            if after < len(code.instructions) and after not in came:
-                came[after] = at
-                todo.append(after)
-    return ()
+@pytest.mark.parametrize(
+    ("dtype", "word"), [("float16", "fp16"), ("half", "fp16"), ("bfloat16", "bf16"), (torch.float16, "fp16"), (torch.bfloat16, "bf16")]
+)
+def test_dtypes_have_the_names_that_torch_gives_them(dtype: Any, word: str) -> None:
+    assert tftune.AllGatherGemm(64, 3584, 8192, 8, dtype=dtype) == tftune.AllGatherGemm(64, 3584, 8192, 8, dtype=word)
+    assert tftune.FlashDecode(1, 64, 8, 128, 8192, 8, dtype=dtype).to_dict()["dtype"] == word
+    assert tftune.AllGatherGemm.parse(f"m=64,n=3584,k=8192,world=8,dtype={dtype}").dtype == word
+
+
+@pytest.mark.parametrize("dtype", ["float32", torch.float8_e4m3fn, "half2", None])
+def test_a_dtype_that_is_not_served_lists_those_that_are(dtype: Any) -> None:
+    with pytest.raises(ValueError, match=r"^dtype=.* is not one of fp16, bf16$"):
+        tftune.AllGatherGemm(64, 3584, 8192, 8, dtype=dtype)
+
+
+def test_a_knob_is_an_attribute() -> None:
+    config = tftune.Config("push", block_m=64, order="group")
+    assert (config.block_m, config.order, config.variant) == (64, "group", "push")
+    assert copy.deepcopy(config) == pickle.loads(pickle.dumps(config)) == config
+    with pytest.raises(AttributeError, match="a config of push has no knob 'block_q'"):
+        _ = config.block_q
+    assert not hasattr(config, "__array__")
+
+
+@pytest.mark.parametrize("asked", [(64, 3584, 8192, 8), "m=64,n=3584,k=8192,world=8", None])
+def test_what_is_no_shape_is_told_what_is(asked: Any) -> None:
+    with pytest.raises(TypeError, match="select takes a shape, such as AllGatherGemm"):
+        Selector().select(asked)
+
+
+def test_the_public_names_are_listed() -> None:
+    assert dir(tftune) == sorted(tftune.__all__)
+
+
+@pytest.mark.parametrize("words", [("--version",), ("-h",), ("search", "-h"), ("trials", "export", "-h")])
+def test_version_and_short_help(words: tuple[str, ...]) -> None:
+    done = subprocess.run([sys.executable, "-m", "tftune", *words], capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr
+    assert done.stdout.startswith("Usage: ") if "-h" in words else done.stdout == f"tftune {tftune.__version__}\n"

@@ -61,6 +61,10 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def _version() -> str:
     from importlib.metadata import PackageNotFoundError, version
 

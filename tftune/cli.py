@@ -53,15 +53,26 @@ UsageError: Any = typer.BadParameter.__bases__[0]  # typer brings its own click,
 EXPECTED = (ValueError, OSError, ImportError, NotImplementedError, UsageError)
 """What the rooms raise for wrong input or a machine that lacks something: each carries its sentence."""
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+HELP = {"help_option_names": ["-h", "--help"]}
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, context_settings=HELP)
 trials_app = typer.Typer(help="Move rows between databases and JSONL files.")
 db_app = typer.Typer(help="Look after a database.")
 app.add_typer(trials_app, name="trials")
 app.add_typer(db_app, name="db")
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        from tftune import __version__
+
+        print(f"tftune {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def about() -> None:
+def about(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and end.", callback=_print_version, is_eager=True)] = False,
+) -> None:
     """Tune, train and select kernels that fuse communication into computation on one multi-GPU node."""
 
 
