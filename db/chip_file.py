@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tftune.db.files import replace_file
+from tftune.db.files import read_file, replace_file
 from tftune.db.target import Target, target_of
 from tftune.kernels.chip import NAMES
 from tftune.kernels.chips import CHIPS
@@ -72,7 +72,7 @@ def calibrated(target: Target, path: Path) -> Target:
 def _read(path: Path) -> tuple[dict[str, Any], Target]:
     """The document of a file, and its target."""
     try:
-        document = json.loads(path.read_text())
+        document = json.loads(read_file(path))
         parts = [document["constants"], document.get("assumed", {})]
         if not all(isinstance(part, dict) for part in parts):
             raise TypeError("its constants must be numbers by name")

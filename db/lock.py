@@ -62,11 +62,15 @@ def take(path: Path) -> int:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        holder = os.read(lock, 32).decode() or "of unknown number"
+        holder = os.read(lock, 32).decode(errors="replace") or "of unknown number"
         os.close(lock)
         raise StoreError(f"{path} is being written by process {holder}; wait until it ends, or give another file with --db") from error
-    os.ftruncate(lock, 0)
-    os.write(lock, str(os.getpid()).encode())
+    try:
+        os.ftruncate(lock, 0)
+        os.write(lock, str(os.getpid()).encode())
+    except OSError as error:  # a full disk
+        os.close(lock)
+        raise StoreError(f"cannot write {path}.lock: {error.strerror}; free space there, or give another file with --db") from error
     _held.add(lock)
     return lock
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from sqlite_utils import Database
 
 from tftune.db import lock, schema
-from tftune.db.files import replace_file
+from tftune.db.files import refuse_special, replace_file
 from tftune.db.lock import StoreError
 from tftune.db.trial import BENCHES, MODES, STAGES, TEXTS, Run, Trial, shape_of, shown
 from tftune.kernels import chips
@@ -51,9 +51,9 @@ class Store:
         """The store at `path`. Writing takes the lock, makes the file and migrates an older one, after a backup beside it.
 
         Raises StoreError where another process writes the file, its schema is newer than this tftune's, it is no database,
-        it lies on a network file system, or its folder cannot be written; the file is then as it was.
+        it is a pipe, a device or a folder, it lies on a network file system, or its folder cannot be written; the file is then as it was.
         """
-        path = Path(path).resolve()
+        path = _place(Path(path))
         lock.refuse_network(path)
         if not write:
             return cls(path, _open_to_read(path), None)
@@ -79,6 +79,8 @@ class Store:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+        if error is not None and not isinstance(error, StoreError) and (found := _of_sqlite(error)):
+            raise _unusable(self.path, found) from error  # Optuna wraps what SQLite says of the same file
 
     def add_run(self, run: Run) -> None:
         """Store a run; the same run twice is one, and one without an end takes it once. Raises StoreError where its id stands for
@@ -401,7 +403,35 @@ def _sentences(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise StoreError(f"SQLite cannot use {path}: {error}; look at the file and its disk, or give another file with --db") from error
+        raise _unusable(path, error) from error
+
+
+def _unusable(path: Path, error: sqlite3.Error) -> StoreError:
+    """What SQLite says of a file, and what to do about it."""
+    if _code(error) == sqlite3.SQLITE_FULL:
+        return StoreError(f"cannot write {path}: {error}; what finished is stored; free space there, and the same command goes on")
+    return StoreError(f"SQLite cannot use {path}: {error}; look at the file and its disk, or give another file with --db")
+
+
+def _code(error: sqlite3.Error) -> int:
+    """SQLite's primary result code; 0 where the error is not from SQLite itself."""
+    return (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+
+
+def _of_sqlite(error: BaseException | None) -> sqlite3.Error | None:
+    """The error of SQLite that another one was raised from, if any."""
+    while error is not None and not isinstance(error, sqlite3.Error):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _place(path: Path) -> Path:
+    """The absolute path of a database that is a file or not there yet."""
+    try:
+        refuse_special(path)
+        return path.resolve()
+    except OSError as error:
+        raise StoreError(f"{path} is no database: {error.strerror}; give a file with --db") from error
 
 
 def _open_to_read(path: Path) -> Database:

@@ -356,6 +356,11 @@ def test_a_node_search_without_a_gpu_names_the_model(tftune: Tftune, monkeypatch
     assert refused(tftune(f"search {OP}"), "no GPU", "--on model") and not Path("tftune.db").exists()
 
 
+def test_a_rehearsal_without_torch_says_what_it_needs(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tftune.db.target.find_spec", lambda name: None)
+    assert refused(tftune("calibrate --emulated h200x2"), "tftune calibrate --emulated needs torch and triton", "`tftune doctor`")
+
+
 def test_a_target_that_is_not_this_machine(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tftune.machine.detect", lambda: Target.parse("h200x4"))
     assert refused(tftune(f"search {OP} --target h200x8"), "h200x8", "h200x4")
