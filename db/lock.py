@@ -21,6 +21,10 @@ class StoreError(ValueError):
     """The store cannot do what was asked: one sentence that names the file, what is wrong with it, and what to do."""
 
 
+class DamagedError(StoreError):
+    """The file holds what SQLite, or this tftune, cannot read: `tftune db check` counts it as a problem found."""
+
+
 def refuse_network(path: Path, mount_table: str | None = None) -> None:
     """Raise StoreError where `path` lies on a network file system. `mount_table`: the text of /proc/self/mountinfo."""
     if kind := network_file_system(path, _mount_table() if mount_table is None else mount_table):

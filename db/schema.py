@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlite_utils import Database
 
-from tftune.db.lock import StoreError
+from tftune.db.lock import DamagedError
 
 _TABLES = (
     "CREATE TABLE tft_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -46,7 +46,7 @@ def version(db: Database) -> int:
     text = str(row[0]) if row else "0"
     if not text.isdecimal() or len(text) > 9:
         file = db.execute("PRAGMA database_list").fetchone()[2]
-        raise StoreError(f"{file} has schema {text!r:.60}, which is no number; bring back a backup, or give another file with --db")
+        raise DamagedError(f"{file} has schema {text!r:.60}, which is no number; bring back a backup, or give another file with --db")
     return int(text)
 
 
