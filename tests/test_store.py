@@ -289,10 +289,11 @@ class TestCheck:
         with raw(path) as db:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         content = path.read_bytes()
-        assert content.count(b"CREATE TABLE tft_runs") == 1
-        path.write_bytes(content.replace(b"CREATE TABLE tft_runs", b"CREATE TABLE tft_ru\x96s"))
+        entry, damaged = b"tabletft_runstft_runs", b"tabletft_ru\x96stft_runs"
+        assert content.count(entry) == content.count(b"CREATE TABLE tft_runs") == 1
+        path.write_bytes(content.replace(entry, damaged).replace(b"CREATE TABLE tft_runs", b"CREATE TABLE (ft_runs"))
         for write in (True, False):
-            with pytest.raises(DamagedError, match=f"{path}") as refused:
+            with pytest.raises(DamagedError, match=f"^{path} is damaged: a text in it is no UTF-8") as refused:
                 Store.open(path, write=write)
             assert "give another file with --db" in str(refused.value)
 
