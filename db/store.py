@@ -50,8 +50,9 @@ class Store:
     def open(cls, path: Path, *, write: bool = True) -> Self:
         """The store at `path`. Writing takes the lock, makes the file and migrates an older one, after a backup beside it.
 
-        Raises StoreError where another process writes the file, its schema is newer than this tftune's, it is no database,
-        it is a pipe, a device or a folder, it lies on a network file system, or its folder cannot be written; the file is then as it was.
+        Raises StoreError where another process writes the file, its schema is newer than this tftune's, it is no database or
+        another program's, it is a pipe, a device or a folder, it lies on a network file system, or its folder cannot be written;
+        the file is then as it was.
         """
         path = _place(Path(path))
         lock.refuse_network(path)
@@ -469,10 +470,14 @@ def _open_to_write(path: Path) -> Database:
 
 
 def _look(path: Path) -> Database:
-    """The database opened so that not a byte of it can change; raises StoreError where its schema is newer than this tftune's."""
+    """The database opened so that not a byte of it can change; raises StoreError where its schema is newer than this tftune's, or where
+    it is another program's."""
     with _sentences(path):
         db = _connected_to_read(path)
-        found = schema.version(db)
+        found, foreign = schema.version(db), schema.foreign(db)
+    if foreign:
+        db.close()
+        raise StoreError(f"{path} is not tftune's: it has {foreign} and no tft_meta; give another file with --db")
     if found > schema.newest():
         db.close()
         raise StoreError(
