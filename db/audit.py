@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tftune.db.files import replace_file
+from tftune.db.files import read_file, replace_file
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 
@@ -83,7 +83,12 @@ def read_audits(path: Path) -> list[Audit]:
     if not path.exists():
         return []
     rows = []
-    text = path.read_text()
+    try:
+        text = read_file(path).decode()
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror}; name a file that `tftune audit` wrote") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no rows of an audit: it is no text ({error}); name a file that `tftune audit` wrote") from error
     for number, line in enumerate(text.splitlines(), 1):
         try:
             rows.append(Audit.from_json(line))

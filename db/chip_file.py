@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tftune.db.files import replace_file
+from tftune.db.files import read_file, replace_file
 from tftune.db.target import Target, target_of
 from tftune.kernels.chip import NAMES
 from tftune.kernels.chips import CHIPS
@@ -72,13 +72,15 @@ def calibrated(target: Target, path: Path) -> Target:
 def _read(path: Path) -> tuple[dict[str, Any], Target]:
     """The document of a file, and its target."""
     try:
-        document = json.loads(path.read_text())
+        document = json.loads(read_file(path))
         parts = [document["constants"], document.get("assumed", {})]
         if not all(isinstance(part, dict) for part in parts):
             raise TypeError("its constants must be numbers by name")
         return document, target_of(document)
     except OSError as error:
         raise ValueError(f"cannot read {path}: {error.strerror}; run `tftune calibrate` on the machine to write it") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no file of a calibration: it is no text ({error}); run `tftune calibrate` to write one") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is no file of a calibration ({error!r}); run `tftune calibrate` to write one") from error
 

@@ -61,7 +61,7 @@ def _regular_mode(path: Path) -> int | None:
     """The permissions of a regular file; None where there is none. Raises OSError for a folder, a pipe, a device or a link to itself."""
     try:
         mode = path.stat().st_mode
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # the latter is told by who opens it
         return None
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))

@@ -21,6 +21,10 @@ class StoreError(ValueError):
     """The store cannot do what was asked: one sentence that names the file, what is wrong with it, and what to do."""
 
 
+class DamagedError(StoreError):
+    """The file holds what SQLite, or this tftune, cannot read: `tftune db check` counts it as a problem found."""
+
+
 def refuse_network(path: Path, mount_table: str | None = None) -> None:
     """Raise StoreError where `path` lies on a network file system. `mount_table`: the text of /proc/self/mountinfo."""
     if kind := network_file_system(path, _mount_table() if mount_table is None else mount_table):
@@ -62,11 +66,15 @@ def take(path: Path) -> int:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        holder = os.read(lock, 32).decode() or "of unknown number"
+        holder = os.read(lock, 32).decode(errors="replace") or "of unknown number"
         os.close(lock)
         raise StoreError(f"{path} is being written by process {holder}; wait until it ends, or give another file with --db") from error
-    os.ftruncate(lock, 0)
-    os.write(lock, str(os.getpid()).encode())
+    try:
+        os.ftruncate(lock, 0)
+        os.write(lock, str(os.getpid()).encode())
+    except OSError as error:  # a full disk
+        os.close(lock)
+        raise StoreError(f"cannot write {path}.lock: {error.strerror}; free space there, or give another file with --db") from error
     _held.add(lock)
     return lock
 

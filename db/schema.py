@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlite_utils import Database
 
-from tftune.db.lock import StoreError
+from tftune.db.lock import DamagedError
 
 _TABLES = (
     "CREATE TABLE tft_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -29,6 +29,15 @@ _TABLES = (
 
 _RUNS_END = ("ALTER TABLE tft_runs ADD COLUMN ended TEXT NOT NULL DEFAULT '{}'",)
 
+# fmt: off
+OPTUNA = frozenset((
+    "alembic_version", "studies", "study_directions", "study_system_attributes", "study_user_attributes", "trial_heartbeats",
+    "trial_intermediate_values", "trial_params", "trial_system_attributes", "trial_user_attributes", "trial_values", "trials",
+    "version_info",
+))
+# fmt: on
+"""Optuna's tables (optuna/storages/_rdb/models.py, 4.x): a file with no others is taken over."""
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (_TABLES, _RUNS_END)
 """Migration i brings schema i to schema i+1. Never change a released one: append the next, and add its fixture under tests/fixtures."""
 
@@ -46,8 +55,17 @@ def version(db: Database) -> int:
     text = str(row[0]) if row else "0"
     if not text.isdecimal() or len(text) > 9:
         file = db.execute("PRAGMA database_list").fetchone()[2]
-        raise StoreError(f"{file} has schema {text!r:.60}, which is no number; bring back a backup, or give another file with --db")
+        raise DamagedError(f"{file} has schema {text!r:.60}, which is no number; bring back a backup, or give another file with --db")
     return int(text)
+
+
+def foreign(db: Database) -> str:
+    """The tables of another program, in words, where tftune has none; "" where it is tftune's or empty, or where only Optuna used it."""
+    found = {*db.table_names(), *db.view_names()}
+    names = sorted(name for name in found - OPTUNA if not name.startswith("sqlite_"))
+    if not names or "tft_meta" in found:
+        return ""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def migrate(db: Database) -> None:

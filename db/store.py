@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from sqlite_utils import Database
 
 from tftune.db import lock, schema
-from tftune.db.files import replace_file
-from tftune.db.lock import StoreError
+from tftune.db.files import refuse_special, replace_file
+from tftune.db.lock import DamagedError, StoreError
 from tftune.db.trial import BENCHES, MODES, STAGES, TEXTS, Run, Trial, shape_of, shown
 from tftune.kernels import chips
 from tftune.kernels.shape import Shape, check_word
@@ -50,10 +50,11 @@ class Store:
     def open(cls, path: Path, *, write: bool = True) -> Self:
         """The store at `path`. Writing takes the lock, makes the file and migrates an older one, after a backup beside it.
 
-        Raises StoreError where another process writes the file, its schema is newer than this tftune's, it is no database,
-        it lies on a network file system, or its folder cannot be written; the file is then as it was.
+        Raises StoreError where another process writes the file, its schema is newer than this tftune's, it is no database or
+        another program's, it is a pipe, a device or a folder, it lies on a network file system, or its folder cannot be written;
+        the file is then as it was.
         """
-        path = Path(path).resolve()
+        path = _place(Path(path))
         lock.refuse_network(path)
         if not write:
             return cls(path, _open_to_read(path), None)
@@ -79,6 +80,8 @@ class Store:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+        if isinstance(error, Exception) and not isinstance(error, StoreError) and (found := _of_sqlite(error)):
+            raise _unusable(self.path, found) from error  # Optuna wraps what SQLite says of the same file
 
     def add_run(self, run: Run) -> None:
         """Store a run; the same run twice is one, and one without an end takes it once. Raises StoreError where its id stands for
@@ -170,7 +173,7 @@ class Store:
             return [*self._file_problems(), *self._run_problems(), *self._trial_problems()]
         except StoreError as error:
             return [str(error)]
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             return [f"{self.path}: SQLite cannot read it to the end: {error}"]
 
     def optuna_storage(self) -> optuna.storages.BaseStorage:
@@ -400,8 +403,40 @@ def _sentences(path: Path) -> Iterator[None]:
     """Turn what SQLite says into a StoreError that names the file."""
     try:
         yield
-    except sqlite3.Error as error:
-        raise StoreError(f"SQLite cannot use {path}: {error}; look at the file and its disk, or give another file with --db") from error
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise _unusable(path, error) from error
+
+
+def _unusable(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> StoreError:
+    """What SQLite says of a file, and what to do about it. Python raises UnicodeDecodeError for what SQLite says with damaged names."""
+    if isinstance(error, UnicodeDecodeError):
+        return DamagedError(f"{path} is damaged: a text in it is no UTF-8 ({error}); bring back a backup, or give another file with --db")
+    if _code(error) == sqlite3.SQLITE_FULL:
+        return StoreError(f"cannot write {path}: {error}; what finished is stored; free space there, and the same command goes on")
+    if _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "decode" in str(error):
+        return DamagedError(f"SQLite cannot use {path}: {error}; bring back a backup, or give another file with --db")
+    return StoreError(f"SQLite cannot use {path}: {error}; look at the file and its disk, or give another file with --db")
+
+
+def _code(error: sqlite3.Error) -> int:
+    """SQLite's primary result code; 0 where the error is not from SQLite itself."""
+    return (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+
+
+def _of_sqlite(error: BaseException | None) -> sqlite3.Error | None:
+    """The error of SQLite that another one was raised from, if any."""
+    while error is not None and not isinstance(error, sqlite3.Error):
+        error = error.__cause__ if error.__suppress_context__ else error.__context__
+    return error
+
+
+def _place(path: Path) -> Path:
+    """The absolute path of a database that is a file or not there yet."""
+    try:
+        refuse_special(path)
+        return path.resolve()
+    except OSError as error:
+        raise StoreError(f"{path} is no database: {error.strerror}; give a file with --db") from error
 
 
 def _open_to_read(path: Path) -> Database:
@@ -435,15 +470,40 @@ def _open_to_write(path: Path) -> Database:
 
 
 def _look(path: Path) -> Database:
-    """The database opened so that not a byte of it can change; raises StoreError where its schema is newer than this tftune's."""
+    """The database opened so that not a byte of it can change; raises StoreError where its schema is newer than this tftune's, or where
+    it is another program's."""
     with _sentences(path):
-        db = Database(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_S))
-        found = schema.version(db)
+        db = _connected_to_read(path)
+        found, foreign = schema.version(db), schema.foreign(db)
+    if foreign:
+        db.close()
+        raise StoreError(f"{path} is not tftune's: it has {foreign} and no tft_meta; give another file with --db")
     if found > schema.newest():
         db.close()
         raise StoreError(
             f"{path} has schema {found}, newer than this tftune's {schema.newest()}; upgrade tftune, or give another file with --db"
         )
+    return db
+
+
+def _connected_to_read(path: Path) -> Database:
+    """A connection that cannot write. In a folder that cannot be written, where SQLite cannot make the memory that its journal needs, the
+    file is read as it is; raises StoreError where rows lie beside it in an unread journal."""
+    uri = f"{path.as_uri()}?mode=ro"
+    db = Database(sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S))
+    try:
+        db.execute("SELECT 1 FROM sqlite_master")
+    except sqlite3.OperationalError as error:
+        db.close()
+        journal = Path(f"{path}-wal")
+        if _code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            raise
+        if journal.exists() and journal.stat().st_size:
+            raise StoreError(
+                f"{path.parent} cannot be written, and {journal.name} there holds rows that SQLite must put into {path.name} first; "
+                "copy both files to another folder, and give the copy with --db"
+            ) from error
+        db = Database(sqlite3.connect(f"{uri}&immutable=1", uri=True))
     return db
 
 

@@ -99,6 +99,12 @@ def target_of(document: Mapping[str, Any]) -> Target:
     return Target.parse(document["target"])
 
 
+def need(what: str, *packages: str) -> None:
+    """Raise ImportError, with the next command, where `what` needs a package that is not installed."""
+    if missing := [name for name in packages if find_spec(name) is None]:
+        raise ImportError(f"{what} needs {' and '.join(missing)}, not installed here; `tftune doctor` says what to install")
+
+
 def detect() -> Target:
     """The target that this process sees, by torch: any GPU is one. Raises ValueError where there is
     none, or where they are of several kinds."""

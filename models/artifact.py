@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from tftune.db.files import read_file
 from tftune.db.target import Target, target_of
 from tftune.db.trial import BENCHES, MODES
 from tftune.kernels.chips import Chip
@@ -95,7 +96,7 @@ def digest(document: Mapping[str, Any]) -> str:
 def read_artifact(path: Path) -> Artifact:
     """The verified artifact of a file; raises ValueError, naming the file and the next step, where it cannot be trusted."""
     try:
-        document = json.loads(path.read_text())
+        document = json.loads(read_file(path))
         found = digest(document) if isinstance(document, dict) else ""
     except OSError as error:
         raise ValueError(f"cannot read the artifact {path}: {error.strerror}; run `tftune export` to write one") from error

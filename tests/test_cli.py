@@ -17,8 +17,10 @@ from typing import Any
 import pytest
 import shipped
 import synthetic
+from unprivileged import read_only
 
 from tftune import cli
+from tftune.db.audit import read_audits
 from tftune.db.store import Store, write_rows
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Run, Trial
@@ -267,6 +269,49 @@ def test_db_check_tells_a_sound_database_from_a_changed_one(tftune: Tftune, db: 
     assert json.loads(tftune(f"db check --db {db} --json").out)["sound"] is False
 
 
+@pytest.mark.parametrize(
+    "damage", [lambda content: b"\x96\xff" * 9000, lambda content: content[: len(content) // 2]], ids=["garbage", "cut"]
+)
+def test_db_check_counts_a_damaged_file_as_found(tftune: Tftune, db: Path, damage: Callable[[bytes], bytes]) -> None:
+    db.write_bytes(damage(db.read_bytes()))
+    ran = tftune(f"db check --db {db}")
+    assert (ran.code, ran.err) == (1, "") and str(db) in ran.out and "bring back a backup" in ran.out
+    assert json.loads(tftune(f"db check --db {db} --json").out)["sound"] is False
+    assert refused(tftune(f"train {OP} --db {db}"), str(db), "bring back a backup")
+    assert refused(tftune("db check --db none.db"), "there is no database")
+
+
+def test_a_database_in_a_folder_that_cannot_be_written_is_read(tftune: Tftune, db: Path, tmp_path: Path) -> None:
+    Path(shutil.copytree(db.parent, tmp_path / "folder", ignore=lambda folder, names: [n for n in names if n != db.name]))
+    with read_only(tmp_path / "folder"):
+        for line in (
+            f"train {OP}",
+            f"export {OP} --out a.json",
+            "report --out page",
+            f"explain {OP} {SMALL} --artifact a.json",
+            "db check",
+        ):
+            ran = tftune(f"{line} --db folder/{db.name}")
+            assert ran.code == 0, (line, ran.err)
+        assert refused(tftune(f"{SEARCH} --db folder/{db.name}"), "cannot write")
+    assert [path.name for path in (tmp_path / "folder").iterdir()] == [db.name]
+
+
+def test_a_binary_file_is_named_whatever_it_is_given_as(tftune: Tftune) -> None:
+    Path("b.bin").write_bytes(b"\x96\xff" * 9000)
+    for line in (
+        f"select {OP} {SMALL} --artifact b.bin",
+        f"search {OP} --on model --target mi300x8 --chip b.bin",
+        f"search {OP} --on model --target mi300x8 --shapes b.bin",
+        "trials import b.bin",
+        "diff b.bin b.bin",
+        f"train {OP} --db b.bin",
+    ):
+        assert refused(tftune(line), "b.bin")
+    with pytest.raises(ValueError, match=r"^b\.bin is no rows of an audit: it is no text"):
+        read_audits(Path("b.bin"))
+
+
 def test_a_search_replays_measured_rows(tftune: Tftune) -> None:
     shape = AllGatherGemm.parse(LARGE)
     forms = [Config("bsp", form=form) for form in ("gather_copy", "local_transpose")]
@@ -354,6 +399,11 @@ def test_wrong_input_is_one_sentence(tftune: Tftune, line: str, parts: list[str]
 def test_a_node_search_without_a_gpu_names_the_model(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tftune.db.target.find_spec", lambda name: None)
     assert refused(tftune(f"search {OP}"), "no GPU", "--on model") and not Path("tftune.db").exists()
+
+
+def test_a_rehearsal_without_torch_says_what_it_needs(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tftune.db.target.find_spec", lambda name: None)
+    assert refused(tftune("calibrate --emulated h200x2"), "tftune calibrate --emulated needs torch and triton", "`tftune doctor`")
 
 
 def test_a_target_that_is_not_this_machine(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,12 +15,13 @@ from test_report import page, rows
 
 from tftune import report
 from tftune.db.audit import write_audits
-from tftune.db.chip_file import write_chip
+from tftune.db.chip_file import described, write_chip
 from tftune.db.files import read_file, replace_file
 from tftune.db.store import Store, StoreError, read_rows, write_rows
 from tftune.db.target import Target
 from tftune.kernels.space import Config
 from tftune.models import export
+from tftune.models.artifact import read_artifact
 
 WRITERS: dict[str, Callable[[Path], Any]] = {
     "rows": lambda path: write_rows(path, [stored.RUN], stored.TRIALS),
@@ -85,6 +86,13 @@ def test_a_report_leaves_the_old_page_and_figures_on_a_full_disk(tmp_path: Path,
     with pytest.raises(StoreError, match="No space left on device; name another folder with --out"):
         report.write(page(trials=rows()[:4]), tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_pipe_is_no_artifact_and_no_chip_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for read, what in ((read_artifact, "cannot read the artifact"), (described, "cannot read")):
+        with pytest.raises(ValueError, match=f"^{what} {tmp_path}/pipe: it is a pipe or a device, not a file; run `tftune "):
+            read(tmp_path / "pipe")
 
 
 def test_a_file_is_read_and_a_pipe_is_not_waited_for(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -121,6 +123,51 @@ with Store.open(path) as store:
                     write()
 
 
+class TestFullDisk:
+    """SQLite says the same of a page limit as of a full disk."""
+
+    @staticmethod
+    def fill(store: Store, path: Path) -> None:
+        with sqlite3.connect(path) as db:
+            pages = db.execute("PRAGMA page_count").fetchone()[0]
+        db.close()
+        store._db.execute(f"PRAGMA max_page_count = {pages}")
+
+    def test_names_the_file_and_keeps_what_was_stored(self, store: Store, path: Path) -> None:
+        store.add_trial(trial())
+        self.fill(store, path)
+        with pytest.raises(StoreError, match=rf"^cannot write {path}: database or disk is full; what finished is stored; free space there"):
+            for number in range(1, 10_000):
+                store.add_trial(trial(number))
+        kept = store.trials()
+        assert kept == [trial(number) for number in range(len(kept))] and kept and store.check() == []
+
+    def test_names_the_file_where_optuna_meets_it(self, path: Path) -> None:
+        """Optuna and SQLAlchemy raise their own errors from SQLite's."""
+        full = sqlite3.OperationalError("database or disk is full")
+        full.sqlite_errorcode = sqlite3.SQLITE_FULL
+        with pytest.raises(StoreError, match=rf"^cannot write {path}: database or disk is full; "), Store.open(path):
+            try:
+                raise full
+            except sqlite3.Error as error:
+                raise RuntimeError("(sqlite3.OperationalError) in a long statement") from error
+
+    def test_other_errors_pass(self, path: Path) -> None:
+        with pytest.raises(RuntimeError, match="other"), Store.open(path):
+            raise RuntimeError("other")
+
+    def test_no_space_for_the_lock(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def full(*_: object) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "write", full)
+            with pytest.raises(StoreError, match=rf"^cannot write {path}\.lock: No space left on device; free space there"):
+                Store.open(path)
+        with Store.open(path) as store:
+            assert store.check() == []
+
+
 class TestPlace:
     TABLE = (
         "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
@@ -160,6 +207,18 @@ class TestPlace:
     def test_a_folder_that_cannot_be_written(self, place: str, why: str) -> None:
         with pytest.raises(StoreError, match=f"^cannot write {place}: ({why}).*; give a file in a folder that can be written, with --db$"):
             Store.open(Path(place))
+
+    @pytest.mark.parametrize("write", [True, False])
+    @pytest.mark.parametrize(
+        ("name", "why"),
+        [("loop", "Too many levels of symbolic links"), ("pipe", "it is a pipe or a device, not a file"), ("folder", "Is a directory")],
+    )
+    def test_what_is_no_file_is_refused_and_not_waited_for(self, tmp_path: Path, name: str, why: str, write: bool) -> None:
+        (tmp_path / "loop").symlink_to(tmp_path / "loop")
+        os.mkfifo(tmp_path / "pipe")
+        (tmp_path / "folder").mkdir()
+        with pytest.raises(StoreError, match=f"^{tmp_path}/{name} is no database: {why}; give a file with --db$"):
+            Store.open(tmp_path / name, write=write)
 
     def test_a_missing_database_cannot_be_read(self, path: Path) -> None:
         with pytest.raises(StoreError, match=r"there is no database .*t\.db; `tftune search` makes one"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from itertools import count
 
 import pytest
 
@@ -13,6 +14,7 @@ from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Choice, Config, Rule, Space
+from tftune.tuner.feasible import Feasible
 from tftune.tuner.pools import TILE, pool
 
 ENGINE = AllGatherGemm(384, 3584, 8192, 2, "bf16", "m", "nk")
@@ -85,3 +87,18 @@ def test_a_pool_of_hundreds_of_a_space_of_hundreds_of_thousands_takes_less_than_
         began = time.process_time()
         pool(space, shape, H200, "push", 320)
         assert time.process_time() - began < 1.0  # 0.1 s on an idle core; one draw in 300 was possible at M = 2
+
+
+def test_a_pool_is_drawn_until_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    space, now = operation("all_gather_gemm").space, count()
+    whole = pool(space, ENGINE, H200, "push", 300)
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(now)))
+    assert pool(space, ENGINE, H200, "push", 10**7, until=100.0) == whole[:100]
+    assert pool(space, ENGINE, H200, "push", 10**7, until=0.0) == []
+
+
+def test_each_variant_has_its_share_of_the_time_for_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    space, now = operation("all_gather_gemm").space, count()
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(now)))
+    found = Counter(config.variant for config in Feasible.of(space, ENGINE, H200, ("pull", "push"), 10**7, until=200.0).configs)
+    assert set(found) == {"pull", "push"} and all(90 <= many <= 110 for many in found.values())

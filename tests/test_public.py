@@ -164,3 +164,10 @@ def test_an_unknown_mode_is_refused_before_anything_is_loaded() -> None:
     with pytest.raises(ValueError, match="mode='cuda_graph' is not one of graph, eager"):
         tftune.select_kernel(tftune.AllGatherGemm(64, 512, 1024, 2), "cuda_graph")
     assert tftune._default is None
+
+
+def test_bind_without_torch_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "torch.distributed", raising=False)
+    with pytest.raises(ImportError, match=r"^tftune\.bind needs torch\.distributed \(.*torch.*\); `tftune doctor` says what to install$"):
+        tftune.bind()

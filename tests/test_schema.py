@@ -50,6 +50,32 @@ class TestSchema:
         backups = [path.with_name(f"t.db.backup-{number}")] if number < schema.newest() else []
         assert list(path.parent.glob("*.backup-*")) == backups
 
+    @pytest.mark.parametrize("write", [True, False])
+    @pytest.mark.parametrize(
+        ("statements", "holds"),
+        [
+            ("CREATE TABLE urls (id INTEGER); INSERT INTO urls VALUES (1)", "urls"),
+            (
+                "CREATE TABLE c (x); CREATE VIEW a AS SELECT 1; CREATE INDEX b ON c (x); CREATE TABLE d (x); CREATE TABLE e (x)",
+                "a, c, d and 1 more",
+            ),
+        ],
+    )
+    def test_a_database_of_another_program_is_left_as_it_is(self, path: Path, statements: str, holds: str, write: bool) -> None:
+        with raw(path) as db:
+            db.executescript(statements)
+        before = path.read_bytes()
+        with pytest.raises(StoreError, match=f"^{path} is not tftune's: it has {holds} and no tft_meta; give another file with --db$"):
+            Store.open(path, write=write)
+        assert path.read_bytes() == before
+
+    def test_an_empty_database_is_taken(self, path: Path) -> None:
+        with raw(path) as db:
+            db.executescript("CREATE TABLE gone (x); DROP TABLE gone")
+        assert path.stat().st_size
+        with Store.open(path) as store:
+            assert store.check() == []
+
     def test_migration_keeps_rows_and_makes_a_backup(self, released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.upgrade(monkeypatch, "CREATE TABLE tft_notes (text TEXT)", "UPDATE tft_trials SET text = 'moved' WHERE number = 2")
         with Store.open(released) as store:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import math
+import time
 from collections import Counter
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from tftune.kernels.shape import Shape
 from tftune.kernels.space import Choice, Config
 from tftune.tuner import rows as rows_module
 from tftune.tuner.benches import ModelBench, ReplayBench
+from tftune.tuner.feasible import Feasible
 from tftune.tuner.opening import Knowledge
 from tftune.tuner.rows import Rows
 from tftune.tuner.search import EFFORTS, Effort, _for_finals, search
@@ -170,6 +172,29 @@ def test_a_budget_stops_and_is_shared_by_the_shapes(store: Store, monkeypatch: p
     monkeypatch.setitem(EFFORTS, "more", Effort(1000, 2, "for tests"))
     small, other = run(store, FakeBench(), (SMALL, OTHER), modes=("graph",), effort="more", budget_s=60.0)
     assert 15 < small.evaluations < 40 and 15 < other.evaluations < 40
+
+
+def test_without_time_nothing_is_drawn_and_the_end_says_so(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def drawn(*_: object) -> None:
+        raise AssertionError("a place was prepared for trials that cannot come")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tftune.tuner.stage.SearchStage._track", drawn)
+        run(store, FakeBench(), (SMALL, OTHER), budget_s=0.0)
+    assert "stopped by the budget: 20 of 48 trials; the same command goes on" in caplog.text
+    caplog.clear()
+    run(store, FakeBench(), (SMALL, OTHER))
+    assert "stopped" not in caplog.text and len(store.trials(stage="search")) == 48
+
+
+def test_a_budget_binds_the_drawing_of_a_pool(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the time at most, and each shape an equal part of what is left of that: here the first took none."""
+    given, of, began = list[float](), Feasible.of, time.monotonic()
+    monkeypatch.setattr(Feasible, "of", lambda *asked, until=math.inf: given.append(until - began) or of(*asked, until=until))
+    run(store, FakeBench(), (SMALL, OTHER), modes=("graph",), pool=8, budget_s=1000.0)
+    assert given == [pytest.approx(200, abs=20), pytest.approx(400, abs=20)]
 
 
 @pytest.mark.parametrize(("budget_s", "places", "ranks", "left"), [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import Any
 
 import pytest
 from stored import ENDED, RUN, SHAPE, TRIALS, raw, trial
+from unprivileged import read_only
 
+from tftune.db.lock import DamagedError
 from tftune.db.store import Store, StoreError, read_rows, write_rows
 from tftune.db.trial import Measurement
 from tftune.kernels.space import Config
@@ -279,6 +282,46 @@ class TestCheck:
             file.write(b"\xff" * 4096)
         with Store.open(path) as damaged:
             assert any("SQLite" in problem for problem in damaged.check())
+
+    def test_a_text_that_is_no_utf_8_is_named_with_its_file(self, store: Store, path: Path) -> None:
+        """Python raises UnicodeDecodeError where SQLite's own sentence holds the damaged text."""
+        filled(store).close()
+        with raw(path) as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        content = path.read_bytes()
+        entry, damaged = b"tabletft_runstft_runs", b"tabletft_ru\x96stft_runs"
+        assert content.count(entry) == content.count(b"CREATE TABLE tft_runs") == 1
+        path.write_bytes(content.replace(entry, damaged).replace(b"CREATE TABLE tft_runs", b"CREATE TABLE (ft_runs"))
+        for write in (True, False):
+            with pytest.raises(DamagedError, match=f"^{path} is damaged: a text in it is no UTF-8") as refused:
+                Store.open(path, write=write)
+            assert "give another file with --db" in str(refused.value)
+
+
+class TestReadOnlyFolder:
+    def test_is_read_and_stays_as_it_was(self, store: Store, path: Path) -> None:
+        filled(store).close()
+        before = {file: file.read_bytes() for file in path.parent.iterdir()}
+        with read_only(path.parent), Store.open(path, write=False) as reader:
+            assert reader.trials() == TRIALS and reader.runs() == [RUN] and reader.check() == []
+        assert {file: file.read_bytes() for file in path.parent.iterdir()} == before
+
+    def test_cannot_be_written(self, store: Store, path: Path) -> None:
+        store.close()
+        path.with_name("t.db.lock").unlink()
+        with read_only(path.parent), pytest.raises(StoreError, match=rf"^cannot write {path}: Permission denied; give a file in a folder"):
+            Store.open(path)
+
+    def test_rows_in_a_journal_that_nobody_read_are_told_of(self, store: Store, path: Path, tmp_path: Path) -> None:
+        """As a copy of a database is that was made while a search wrote it."""
+        filled(store)
+        (tmp_path / "copy").mkdir()
+        for name in ("t.db", "t.db-wal"):
+            shutil.copy(path.with_name(name), tmp_path / "copy" / name)
+        with read_only(tmp_path / "copy"), pytest.raises(StoreError, match=r"and t\.db-wal there holds rows .*; copy both files"):
+            Store.open(tmp_path / "copy/t.db", write=False)
+        with Store.open(tmp_path / "copy/t.db", write=False) as reader:
+            assert reader.trials() == TRIALS
 
 
 class TestOptuna:

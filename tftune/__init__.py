@@ -158,7 +158,10 @@ def bind(
     the versions installed, what is disabled here and why, and each rank's `verdict` on its machine, which must be "ok". Any difference,
     or an artifact that one rank cannot load, and every rank selects BSP only, with the reason: nothing is raised on one rank alone.
     """
-    import torch.distributed as dist
+    try:
+        import torch.distributed as dist
+    except ImportError as error:
+        raise ImportError(f"tftune.bind needs torch.distributed ({error}); `tftune doctor` says what to install") from error
 
     from tftune.models.selector import Selector
 

@@ -58,9 +58,11 @@ def calibrate(
 
     from tftune.calibrating import Calibration
     from tftune.db.chip_file import default_path, write_chip
-    from tftune.db.target import build
+    from tftune.db.target import build, need
     from tftune.machine import named
 
+    if emulated:
+        need("tftune calibrate --emulated", "torch", "triton")
     target = named(emulated, DEFAULT_DB) if emulated else _here(gpus)
     path, found = out or default_path(target), Calibration(target)
     for line in found.lines(emulated is not None):

@@ -268,9 +268,13 @@ def export_trials(
 def check(db: Db = DEFAULT_DB, as_json: Json = False) -> None:
     """Read every row of the database and say what is wrong with it; exit code 1 where something is."""
     from tftune.console import print_json
+    from tftune.db.lock import DamagedError
 
-    with _open(db) as store:
-        problems = store.check()
+    try:
+        with _open(db) as store:
+            problems = store.check()
+    except DamagedError as error:
+        problems = [str(error)]
     if as_json:
         print_json({"db": str(db), "sound": not problems, "problems": problems})
     else:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from math import inf
 
 import numpy as np
 
@@ -47,15 +49,20 @@ class Feasible:
         variants: tuple[str, ...] = (),
         pool: int | None = None,
         always: Sequence[Config] = (),
+        until: float = inf,
     ) -> Feasible:
         """Every possible config of one shape on one chip.
 
         `pool` keeps that many configs of each variant (see `pools`), which shapes share, so that kernels compiled for one serve the
-        others; and the configs of `always`, which must be possible.
+        others, as many as can be drawn until then (of `time.monotonic`); and the configs of `always`, which must be possible.
         """
         if pool is None:
             return cls(space, space.configs(shape, chip, variants))
-        parts = [pool_of(space, shape, chip, variant, pool) for variant in variants or space.variants]
+        names, parts = variants or tuple(space.variants), list[list[Config]]()
+        for done, variant in enumerate(names):
+            now = time.monotonic() if until < inf else inf
+            share = now + (until - now) / (len(names) - done) if until < inf else inf
+            parts.append(pool_of(space, shape, chip, variant, pool, share))
         return cls(space, dict.fromkeys([*(config for part in parts for config in part), *always]))
 
     def __len__(self) -> int:

@@ -10,7 +10,9 @@ possible as where all are.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 from random import Random
 from typing import Any
 
@@ -24,16 +26,22 @@ REPEATS = 12
 """Configs of one tile that are drawn again, one after another, before the tile counts as exhausted."""
 
 
-def pool(space: Space, shape: Shape, chip: Chip, variant: str, count: int) -> list[Config]:
-    """At most `count` possible configs of a variant, each once; all of them where there are no more.
+def pool(space: Space, shape: Shape, chip: Chip, variant: str, count: int, until: float = inf) -> list[Config]:
+    """At most `count` possible configs of a variant, each once; all of them where there are no more, and what was drawn until then (of
+    `time.monotonic`).
 
-    The same call gives the same list. A larger `count` begins with the smaller one's list.
+    The same call gives the same list. A larger `count`, or a later `until`, begins with the smaller one's list.
     """
     builder = _Builder(space, shape, chip, variant)
-    found = dict.fromkeys(_in_turn(builder, count))
+    found = dict.fromkeys(_before(until, _in_turn(builder, count)))
     if len(found) < count:  # every tile is exhausted: few are left, and they are listed
-        found |= dict.fromkeys(space.configs(shape, chip, (variant,)))
+        found |= dict.fromkeys(_before(until, space.configs(shape, chip, (variant,))))
     return list(found)[:count]
+
+
+def _before(until: float, configs: Iterable[Config]) -> Iterator[Config]:
+    """These configs, as long as there is time."""
+    return iter(configs) if until == inf else itertools.takewhile(lambda _: time.monotonic() < until, configs)
 
 
 def _in_turn(builder: _Builder, count: int) -> Iterator[Config]:

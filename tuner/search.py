@@ -7,6 +7,7 @@ the database is a copy of them for Optuna's tools.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -32,6 +33,9 @@ __all__ = ["EFFORTS", "Best", "Effort", "Progress", "search", "study_name"]
 FINAL_SHARE, FINAL_S, FINAL_MOST = 0.2, 1.3, 0.5
 """Of a wall-clock budget, kept for the final stage: this share, or so many seconds for each shape and mode where ranks measure it (110 s
 over 88 of them on 8x H200), but at most that share."""
+
+
+logger = logging.getLogger(__name__)
 
 
 class Progress(Protocol):
@@ -90,6 +94,9 @@ def search(
     finally:
         if progress:
             progress.finish()
+    if stage.stopped:
+        tried, wanted = sum(len(rows.searched(place)) for place in places), sum(map(stage.wanted, places))
+        logger.warning("stopped by the budget: %s of %s trials; the same command goes on", f"{tried:,}", f"{wanted:,}")
     found = [conclude(rows, place, bsp, stage.feasible[place]) for place in places if (bsp := rows.bsp(place))]
     return [replace(best, off_by=stage.off_by.get((best.shape, best.mode))) for best in found]
 

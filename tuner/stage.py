@@ -113,6 +113,8 @@ class SearchStage:
         self.off_by: dict[Place, float | None] = {}
         """How many times the best config's time the winner's may be (see `bound`)."""
         self._considered: dict[Shape, tuple[Config, ...]] = {}
+        self.stopped = False
+        """Whether a shape's share of the time ended before its trials."""
 
     def planned(self, places: Sequence[Place]) -> int:
         """About how many trials are to come, the final stage included."""
@@ -122,16 +124,30 @@ class SearchStage:
     def _planned(self, place: Place) -> int:
         return len(self._feasible(place)) if self.effort.trials is None else self.effort.trials
 
+    def wanted(self, place: Place) -> int:
+        """How many trials a place would have without a budget, as far as its configs were counted."""
+        tried = len(self.rows.searched(place))
+        return max(tried, self.feasible[place] if self.effort.trials is None else self.effort.trials)
+
     def run(self, shapes: Sequence[Shape], modes: Sequence[str], until: float) -> None:
         """Search every shape; each may use its share of the time that is left until then (of `time.monotonic`)."""
         self.modes = modes
         if self.pool is not None or not self.effort.sampled:  # few enough to compile them all
+            self._draw(shapes, until)
             for source in (self._opened, self._all):
                 for shape in shapes:
                     self.rows.bench.ahead(shape, source(shape, modes))
-            self.rows.bench.settle(min(COMPILE_S, SETTLE_SHARE * (until - time.monotonic())))
+            self.rows.bench.settle(max(0.0, min(COMPILE_S, SETTLE_SHARE * (until - time.monotonic()))))
         for done, shape in enumerate(shapes):
             self._search(shape, modes, until, shapes[done:])
+
+    def _draw(self, shapes: Sequence[Shape], until: float) -> None:
+        """Draw the pool of every shape, each in its part of the time that compiling may take, too."""
+        now = time.monotonic()
+        end = now + SETTLE_SHARE * max(0.0, until - now) if until < inf else inf
+        for done, shape in enumerate(shapes):
+            now = time.monotonic()
+            self._pool(shape, now + (end - now) / (len(shapes) - done))
 
     def _opened(self, shape: Shape, modes: Sequence[str]) -> list[Config]:
         """What is tried first, in that order."""
@@ -148,19 +164,28 @@ class SearchStage:
         """The shapes left share the time that remains once BSP and the defaults of this one are measured: a world may start for them."""
         opening, places = self.opening.defaults(shape), [(shape, mode) for mode in modes]
         self.rows.bench.ahead(shape, opening)
-        self.rows.bench.ahead(shape, self._opened(shape, modes))
+        if time.monotonic() < until:
+            self.rows.bench.ahead(shape, self._opened(shape, modes))
         baselines = {place: bsp for place in places if (bsp := self._baseline(place, opening))}
         for default in opening:
             for place, bsp in baselines.items():
                 if default not in (rows := self.rows.searched(place)) and len(rows) < self._limit() and self.rows.can(place, default):
                     self.rows.measure(place, default, bsp.config)
         now = time.monotonic()
+        if now >= until:  # what the defaults took was all the time: nothing is drawn, and no model asked, for trials that cannot come
+            self.stopped = True
+            self.feasible.update((place, len(self.rows.searched(place))) for place in baselines)
+            return
         tracks = [self._track(place, bsp) for place, bsp in baselines.items()]
         for following in left[1:2]:
             self.rows.bench.ahead(following, self.opening.defaults(following))
         candidates = self._candidates(tracks)
-        while time.monotonic() < now + (until - now) / len(left) and (config := next(candidates, None)):
+        while time.monotonic() < now + (until - now) / len(left):
+            if (config := next(candidates, None)) is None:
+                break
             self._try(tracks, config)
+        else:
+            self.stopped = True
         for track in tracks:
             self._conclude(track)
         if self.pool is None:
@@ -194,12 +219,13 @@ class SearchStage:
         likely = [*defaults, *self.opening.like_bsp(shape, defaults), *warm]
         return Feasible(self.space, dict.fromkeys([*self._pool(shape), *likely]))
 
-    def _pool(self, shape: Shape) -> tuple[Config, ...]:
-        """Every possible config of a shape, or a pool of them; kept for the shapes still to come where a pool keeps them few."""
+    def _pool(self, shape: Shape, until: float = inf) -> tuple[Config, ...]:
+        """Every possible config of a shape, or a pool of them, as far as it is drawn until then; kept for the shapes still to come where a
+        pool keeps them few."""
         if shape not in self._considered:
             every = self.effort.trials is None and self.pool is None
             size = None if every else self.pool or (CONSIDERED if self.effort.sampled else SCOUT_POOL)
-            self._considered[shape] = Feasible.of(self.space, shape, self.chip, self.variants, size).configs
+            self._considered[shape] = Feasible.of(self.space, shape, self.chip, self.variants, size, until=until).configs
         return self._considered[shape]
 
     def _contending(self, place: Place) -> Feasible:
