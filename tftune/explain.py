@@ -120,7 +120,7 @@ def _origin(artifact: Artifact, shape: Shape, mode: str) -> Iterator[str]:
             regret, answers = found_regret, f", of the rule {model.rule!r}"
         best = f"1 being the fastest config known{modelled}"
         yield f"held out in mode {mode}{answers}: regret {regret:.3f} (geometric mean{_judged(report)}), {best}"
-        if group := report.get("groups", {}).get(shape.layer):
+        if not answers and (group := report.get("groups", {}).get(shape.layer)):
             yield "held out with all of {}: {:.3f}, at worst {:.3f}".format(shape.layer, *group)
 
 
