@@ -15,7 +15,7 @@ from tftune.kernels.space import Config
 from tftune.models.features import names, vector
 
 Rule = Callable[[Shape], Config]
-Wish = Callable[[Shape], Config | None]
+DefaultRule = Callable[[Shape], Config | None]
 """None where a variant has no default for a shape."""
 
 NEAREST = "nearest measured shape"
@@ -31,7 +31,7 @@ def rules(op: str, chip: Chip, best: Mapping[Shape, Config], bsp: Rule) -> dict[
     """Each rule by name. The config that a fused variant stands for is the operation's own default for the shape: what a library
     without a tuner does. `best`: the fastest config of each measured shape; `bsp`: the form of BSP where that is the answer."""
     fused = [variant for variant in operation(op).space.variants if variant != "bsp"]
-    found: dict[str, Wish] = {"always BSP": bsp} | {f"always {variant}": _default(op, chip, variant) for variant in fused}
+    found: dict[str, DefaultRule] = {"always BSP": bsp} | {f"always {variant}": _default(op, chip, variant) for variant in fused}
     if "push" in fused:
         push = found["always push"]
         if "pull" in fused:
@@ -43,7 +43,7 @@ def rules(op: str, chip: Chip, best: Mapping[Shape, Config], bsp: Rule) -> dict[
     return {name: _possible(op, chip, rule, bsp) for name, rule in found.items()}
 
 
-def _possible(op: str, chip: Chip, rule: Wish, bsp: Rule) -> Rule:
+def _possible(op: str, chip: Chip, rule: DefaultRule, bsp: Rule) -> Rule:
     """The rule where its config is possible, else BSP, as the selector itself answers."""
     space = operation(op).space
 
@@ -54,12 +54,12 @@ def _possible(op: str, chip: Chip, rule: Wish, bsp: Rule) -> Rule:
     return possible
 
 
-def _default(op: str, chip: Chip, variant: str) -> Wish:
+def _default(op: str, chip: Chip, variant: str) -> DefaultRule:
     recipe = Config(variant)
     return lambda shape: operation(op).space.concrete(shape, recipe, chip)
 
 
-def _from(op: str, feature: str, least: float, below: Wish, above: Wish) -> Wish:
+def _from(op: str, feature: str, least: float, below: DefaultRule, above: DefaultRule) -> DefaultRule:
     """One rule where a feature is below `least`, another from there on."""
     place = names(op).index(feature)
     return lambda shape: (below if vector(op, shape)[place] < least else above)(shape)

@@ -32,6 +32,8 @@ WIDE = 1.64
 MODEL_ERROR = 1.44
 """How many times the analytic model may overstate a speed-up over BSP: 95 % of configs stay below, out of sample
 (benchmarks/model.py). No fused config answers by modelled times unless it is faster by more than this."""
+ROUNDED = 1.01
+"""By what factor a speed-up may lie outside of its interval, whose bounds and times are rounded when they are written."""
 RECIPES_KEPT = 16
 """Sizes at which defaults are kept: those of the shape that is asked for, and of its neighbours."""
 NEAR = 1.25
@@ -233,10 +235,13 @@ class Answerer:
         if known.interval is None:
             reason = f"no fused config was {how} to be faster than BSP on this shape with confidence"
         else:
-            low, high = known.interval  # of rounds that both shared; BSP's own median may be of a slower moment
-            if not low <= bsp_us / us <= high:
-                bsp_us = us * min(max(bsp_us / us, low), high)
-            reason = f"{config.variant} was {how} to be {bsp_us / us:.2f} times as fast as BSP on this shape ({_text(known.interval, 95)})"
+            (low, high), ratio = known.interval, bsp_us / us
+            if low / ROUNDED <= ratio <= high * ROUNDED:
+                reason = f"{config.variant} was {how} to be {ratio:.2f} times as fast as BSP on this shape ({_text(known.interval, 95)})"
+            else:
+                # The interval is of shared rounds. BSP's fastest time is of others, in a faster or slower moment of the host.
+                reason = f"{config.variant} was {how} to be {low:.2f} to {high:.2f} times as fast as BSP on this shape (95 % interval)"
+                return Answer(config, source, reason, us, None, known.interval, (known.sizes,))
         return Answer(config, source, reason, us, bsp_us, known.interval, (known.sizes,))
 
     def _estimate(self, shape: Shape, sizes: Sizes) -> _Estimate | str:

@@ -44,7 +44,7 @@ class Selection:
     expected_us: float | None = None
     """The time to expect of the config; None for a fallback, and where a constant rule answers."""
     bsp_us: float | None = None
-    """The time to expect of BSP's fastest form."""
+    """The time to expect of BSP's fastest form; None where no such time fits the measured interval."""
     interval: Interval | None = None
     """Of `speedup`: 95 % of a measured one, 90 % of an estimated one. None where the config is BSP."""
     near: tuple[Sizes, ...] = ()

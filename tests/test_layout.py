@@ -314,6 +314,22 @@ def test_each_leaf_of_the_tree_chooses_among_its_own() -> None:
     assert found.select(above).near == ((512, 2048, 2048),)
 
 
+def test_a_speed_up_outside_of_its_interval_is_not_told() -> None:
+    """The interval is of rounds that both shared; BSP's fastest time may be of a slower moment."""
+    made = model()
+    place = next(number for number, known in enumerate(made.known) if known.interval is not None)
+    known = replace(made.known[place], interval=(1.64, 2.07))
+    times = tuple((number, 50.0 if number == known.best else 200.0) for number, _ in known.times_us)
+    apart, shared = (
+        selector(replace(made, known=(*made.known[:place], each, *made.known[place + 1 :]))).select(SHAPES[place])
+        for each in (replace(known, times_us=times), replace(known, times_us=tuple((n, us / 2 if us > 50 else us) for n, us in times)))
+    )
+    assert apart.source == shared.source == "measured" and apart.expected_us == shared.expected_us == 50.0
+    assert apart.bsp_us is apart.speedup is None and apart.interval == (1.64, 2.07)
+    assert apart.reason == "push was measured to be 1.64 to 2.07 times as fast as BSP on this shape (95 % interval)"
+    assert shared.speedup == 2.0 and "2.00 times as fast" in shared.reason
+
+
 RULE = "always push"
 
 
