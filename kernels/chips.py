@@ -161,7 +161,7 @@ CHIPS = {
 """By name; each is found on a machine by the exact name that its driver reports, its architecture
 and its number of units."""
 
-_TOLD: dict[str, Chip] = {}
+_DESCRIBED: dict[str, Chip] = {}
 """Chips of descriptions that this process met: other GPUs than those above."""
 
 
@@ -176,17 +176,17 @@ def _is(chip: Chip, gpu_name: str, arch: str, units: int) -> bool:
 
 def chip_named(name: str) -> Chip | None:
     """The chip of that name: a known one, or one that this process was told of."""
-    return CHIPS.get(name) or _TOLD.get(name)
+    return CHIPS.get(name) or _DESCRIBED.get(name)
 
 
 def names() -> Iterable[str]:
     """All names that `chip_named` answers, the known ones first."""
-    return (*CHIPS, *_TOLD)
+    return (*CHIPS, *_DESCRIBED)
 
 
-def told() -> list[dict[str, Any]]:
+def described() -> list[dict[str, Any]]:
     """The descriptions that this process met, for `learn` in another one."""
-    return [chip.description() for chip in _TOLD.values()]
+    return [chip.description() for chip in _DESCRIBED.values()]
 
 
 def learn(description: Mapping[str, Any]) -> Chip:
@@ -206,5 +206,5 @@ def learn(description: Mapping[str, Any]) -> Chip:
             f"{known.units} units elsewhere: two kinds of GPU under one name; keep their rows apart"
         )
     if known is None or known.description() != chip.description():
-        _TOLD[chip.name] = chip
-    return _TOLD[chip.name]
+        _DESCRIBED[chip.name] = chip
+    return _DESCRIBED[chip.name]

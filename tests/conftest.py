@@ -28,7 +28,7 @@ settings.load_profile("tftune")
 @pytest.fixture(autouse=True)
 def told_of_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test begins without GPUs that another one described."""
-    monkeypatch.setattr("tftune.kernels.chips._TOLD", {})
+    monkeypatch.setattr("tftune.kernels.chips._DESCRIBED", {})
 
 
 @pytest.fixture(scope="session")

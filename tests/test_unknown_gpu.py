@@ -262,7 +262,7 @@ def test_rows_of_relatives_seed_a_search(
     (folders / NAME).mkdir()
     with Store.open(db, write=False) as store:
         store.export_rows(folders / NAME / f"{OP}-1.jsonl")
-    monkeypatch.setattr(chips, "_TOLD", {})
+    monkeypatch.setattr(chips, "_DESCRIBED", {})
     monkeypatch.setattr("tftune.db.__file__", str(tmp_path / "__init__.py"))
     heard = {
         asked: {row.target for row in former_rows(OP, Target.parse(asked), SHAPES)}

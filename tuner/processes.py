@@ -51,7 +51,7 @@ class Helpers(ProcessPoolExecutor):
     """A pool of such processes, which share nothing with this one; where its `with` ends in an exception they are killed."""
 
     def __init__(self, workers: int) -> None:
-        super().__init__(workers, get_context("spawn"), initializer=_begin, initargs=(chips.told(),))
+        super().__init__(workers, get_context("spawn"), initializer=_begin, initargs=(chips.described(),))
 
     def submit(self, work: Callable[Given, Result], /, *arguments: Given.args, **named: Given.kwargs) -> Future[Result]:
         """As its parent's; it starts processes."""
