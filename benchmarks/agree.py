@@ -86,7 +86,7 @@ def agree(one: Trial, other: Trial) -> bool | None:
     """Whether two measurements of a config in two worlds agree in their ratio to BSP; None for BSP itself, for rows without rounds
     beside it, and for rows of two kernels."""
     first, second = measured(one), measured(other)
-    if one.config.variant == "bsp" or one.kernel_hash != other.kernel_hash or not first.speedup or not second.speedup:
+    if one.config.variant == "bsp" or one.revision != other.revision or not first.speedup or not second.speedup:
         return None
     widths = [log(high / low) / 2 for low, high in (first.speedup_interval or (1, 1), second.speedup_interval or (1, 1))]
     return abs(log(first.speedup / second.speedup)) <= max(log(NEAR), hypot(*widths))

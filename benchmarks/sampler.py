@@ -182,10 +182,10 @@ def spaces(trials: Iterable[Trial], target: Target, mode: str, least: int) -> li
     there is none."""
     found: dict[Shape, dict[Config, Trial]] = defaultdict(dict)
     rows = [trial for trial in sorted(trials, key=lambda trial: trial.created) if (trial.mode, trial.stage) == (mode, "search")]
-    kernels = Counter((trial.shape, trial.config.variant, trial.kernel_hash) for trial in rows)
+    kernels = Counter((trial.shape, trial.config.variant, trial.revision) for trial in rows)
     most = {(shape, variant): kernel for (shape, variant, kernel), _ in reversed(kernels.most_common())}
     for trial in rows:
-        if trial.kernel_hash == most[trial.shape, trial.config.variant]:
+        if trial.revision == most[trial.shape, trial.config.variant]:
             found[trial.shape][trial.config] = trial
     measured = [one for shape, rows in sorted(found.items()) if (one := space(shape, rows, target, mode))]
     if enough := [one for one in measured if len(one.ratios) >= least]:

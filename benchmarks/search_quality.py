@@ -33,8 +33,8 @@ from tftune.db.store import Store, read_rows
 from tftune.db.target import Target
 from tftune.db.trial import MODES, Trial
 from tftune.kernels.registry import operation
+from tftune.kernels.revision import installed
 from tftune.kernels.shape import Shape
-from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config
 from tftune.models.timeline import predict
 from tftune.tuner.bound import may_be_off_by
@@ -116,7 +116,7 @@ def current(trials: Iterable[Trial], op: str, target: Target, modes: Sequence[st
     mine = (t for t in trials if (t.op, t.target, t.bench) == (op, target.name, bench) and t.mode in modes)
     return [
         trial for trial in completed(space, mine)
-        if trial.kernel_hash == kernel_hash(op, trial.config.variant)
+        if trial.revision == installed(op, trial.config.variant)
         and space.why_invalid(trial.shape, trial.config, target.chip) is None
     ]  # fmt: skip
 

@@ -51,7 +51,7 @@ class Audit:
     arch: str
     triton: str
     kernel: str
-    """The hash of the kernel's source."""
+    """The revision of its variant."""
     resources: Resources | None
     failure: str = ""
 

@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any
 
 from tftune.kernels.chip import Chip
+from tftune.kernels.revision import revision_of
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 
@@ -203,7 +204,9 @@ class Trial:
     bench: str
     run: str
     """`Run.id`."""
-    kernel_hash: str
+    code: str
+    """The revision of its variant, such as `r1`; of rows from before revisions were counted, digits of
+    the source. Compare `revision`."""
     outcome: Outcome
     stage: str = "search"
     created: str = ""
@@ -219,6 +222,11 @@ class Trial:
         return self.shape.op
 
     @cached_property
+    def revision(self) -> str:
+        """The revision of the code that ran, which equals `installed(op, variant)` where it is current."""
+        return revision_of(self.op, self.config.variant, self.code)
+
+    @cached_property
     def id(self) -> str:
         """Sixteen hexadecimal digits of the content, so that importing a row twice changes nothing."""
         return sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:16]
@@ -227,7 +235,7 @@ class Trial:
         """One short JSON row, as committed under db/trials; times with two decimals."""
         row: dict[str, Any] = {
             "op": self.op, "shape": str(self.shape), "config": self.config.to_dict(), "mode": self.mode, "target": self.target,
-            "bench": self.bench, "run": self.run, "kernel": self.kernel_hash, "stage": self.stage, "created": self.created,
+            "bench": self.bench, "run": self.run, "kernel": self.code, "stage": self.stage, "created": self.created,
         }  # fmt: skip
         if isinstance(self.outcome, Failure):
             return row | {"failure": self.outcome.kind, "text": self.outcome.text}

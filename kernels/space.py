@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from operator import itemgetter
@@ -253,6 +253,9 @@ class Space:
     """The configs to try first for a shape (on a chip, where it is known), every BSP form before the others."""
     likely_forms: Callable[[Any, Chip], tuple[Config, ...]] | None = None
     """The forms of BSP on a known chip where nothing was measured, the likeliest to be the fastest first; None: as in `defaults`."""
+    revisions: Mapping[str, int] = field(default_factory=dict)
+    """Of each variant: raised when what runs changes so that times may. A variant that is not named has
+    revision 1; see kernels/revision.py."""
 
     def complete(self, config: Config) -> Config:
         """The config with every absent knob at its default; raises ValueError for an unknown variant, knob or value."""

@@ -48,7 +48,7 @@ class Dataset:
     """Comparable times of the pairs that were measured, see `_times_us`."""
     oracles: Mapping[Shape, Oracle]
     kernels: Mapping[str, str]
-    """Kernel hash of each variant; rows of older kernels are left out."""
+    """The revision of each variant; rows of older ones are left out."""
     rows: int
     rows_digest: str
     skipped: tuple[Shape, ...]
@@ -276,7 +276,7 @@ def load(
         op, target, mode, bench, shapes, dict(outcomes),
         times_us=times,
         oracles={shape: _oracle(op, target, shape, outcomes[shape], times[shape]) for shape in shapes},
-        kernels={config.variant: trial.kernel_hash for config, trial in rows},
+        kernels={config.variant: trial.revision for config, trial in rows},
         rows=len(rows),
         rows_digest=rows_digest(trial for _, trial in rows),
         skipped=tuple(shape for shape, has in measured.items() if not has),
@@ -293,10 +293,10 @@ def _has_bsp(found: Mapping[Config, Trial]) -> bool:
 
 
 def _current(op: str, trials: list[Trial]) -> list[tuple[Config, Trial]]:
-    """Rows of the newest kernel of each variant, with complete configs; those whose knobs no longer exist are left out."""
-    newest = {trial.config.variant: trial.kernel_hash for trial in trials}
+    """Rows of the newest revision of each variant, with complete configs; those whose knobs no longer exist are left out."""
+    newest = {trial.config.variant: trial.revision for trial in trials}
     complete = {config: _complete(op, config) for config in {trial.config for trial in trials}}
-    current = [(complete[trial.config], trial) for trial in trials if trial.kernel_hash == newest[trial.config.variant]]
+    current = [(complete[trial.config], trial) for trial in trials if trial.revision == newest[trial.config.variant]]
     return [(config, trial) for config, trial in current if config is not None]
 
 

@@ -178,7 +178,7 @@ def _asked(dataset: Dataset, train: Train, fold: Fold) -> dict[str, dict[Shape, 
 
 
 def selector_of(seen: Dataset, model: LayoutModel) -> Selector:
-    """The production path. Kernel hashes are not compared: the rows are judged, whatever source is installed here."""
+    """The production path. Revisions are not compared: the rows are judged, whatever code is installed here."""
     mode = Mode({model.layout: model}, {})
     artifact = Artifact(seen.op, Target.parse(seen.target), seen.bench, {seen.mode: mode})
     return Selector(artifact, allow_modelled=True, check_source=False)

@@ -34,7 +34,7 @@ class Provenance:
     build: Mapping[str, str]
     """Versions of what the rows were measured with."""
     kernels: Mapping[str, str]
-    """Kernel hash of each variant."""
+    """The revision of each variant."""
     rows: int
     rows_digest: str
     held_out: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -60,7 +60,7 @@ def provenance(
         for variant, found in part.kernels.items():
             if kernels.setdefault(variant, found) != found:
                 raise ValueError(
-                    f"the modes {', '.join(datasets)} were measured with different sources of {variant} ({kernels[variant]}, {found}); "
+                    f"the modes {', '.join(datasets)} were measured with different revisions of {variant} ({kernels[variant]}, {found}); "
                     f"run `tftune search {part.op} --mode both` again"
                 )
     joined = sha256(" ".join(part.rows_digest for part in parts).encode()).hexdigest()[:16]

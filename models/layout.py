@@ -73,7 +73,7 @@ class LayoutModel:
     """The values of `Shape.LAYOUT`."""
     configs: tuple[Config, ...]
     kernels: tuple[str, ...]
-    """Of each config, the kernel hash of its variant as it was measured; "" for forms of BSP."""
+    """Of each config, the revision of its variant that was measured; "" for forms of BSP."""
     formulas: tuple[Formula, ...]
     """Of each config."""
     known: tuple[Known, ...]
@@ -103,7 +103,7 @@ class Terms:
 
     chip: Chip
     why_stale: Callable[[Config, str], str | None]
-    """Why a config's times, of a kernel of this hash, do not hold here; None where they do."""
+    """Why a config's times, of this revision, do not hold here; None where they do."""
     modelled_error: float = 1.0
     """How many times speed-ups may be overstated: above 1 where times are modelled."""
 

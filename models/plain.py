@@ -8,14 +8,18 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from tftune.kernels.registry import operation
-from tftune.kernels.source import ROOT
 from tftune.models.tree import Leaf, Node
 
 Find = Callable[[Any], int]
 """From a shape to the number of its leaf, from the smallest values to the largest."""
+
+
+def _features_file(op: str) -> Path:
+    return Path(operation(op).module("features").__file__)
 
 
 @cache
@@ -27,7 +31,7 @@ def expressions(op: str) -> dict[str, str]:
     >>> expressions("all_gather_gemm")["m"]
     's.m'
     """
-    body = ast.parse((ROOT / op / "features.py").read_text()).body
+    body = ast.parse(_features_file(op).read_text()).body
     declared = next(node.value for node in body if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "FEATURES")
     if not isinstance(declared, ast.Dict):
         raise ValueError(f"FEATURES of {op} is not written as a dict")

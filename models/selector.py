@@ -16,8 +16,8 @@ from typing import Any
 from tftune.db.target import Machine, Target
 from tftune.db.trial import MODES
 from tftune.kernels.registry import operation
+from tftune.kernels.revision import installed, revision_of
 from tftune.kernels.shape import Shape, check_word
-from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config
 from tftune.models import validity
 from tftune.models.artifact import Artifact, read_artifact
@@ -215,21 +215,22 @@ class Selector:
         return None
 
     def _why_stale(self, artifact: Artifact, config: Config, kernel: str) -> str | None:
-        """The sentence for which a fused config's times do not hold for this machine or the installed source, or None. `kernel`: the
-        hash that its variant had when it was measured; "" for that of the artifact."""
+        """The sentence for which a fused config's times do not hold for this machine or the installed code, or None. `kernel`: the
+        revision of its variant that was measured; "" for that of the artifact."""
         if not self.check_source:
             return None
         if why := validity.why_elsewhere(artifact.document, self.machine):
             return why
-        measured = kernel or artifact.document.get("kernels", {}).get(config.variant, "")
+        code = kernel or artifact.document.get("kernels", {}).get(config.variant, "")
+        measured = revision_of(artifact.op, config.variant, code)
         try:
-            installed = kernel_hash(artifact.op, config.variant)
-        except (OSError, ValueError) as error:  # a name that no file can have is an OSError
+            here = installed(artifact.op, config.variant)
+        except ValueError as error:
             return str(error)
-        if installed == measured:
+        if here == measured:
             return None
         name = f"{artifact.op}/{config.variant}"
-        return f"the kernel {name} has changed: its source is {installed}, and the artifact's times are of {measured or 'none'}"
+        return f"{name} has changed: its revision here is {here}, and the artifact's times are of {measured or 'none'}"
 
 
 def _exists(op: str, config: Config) -> bool:

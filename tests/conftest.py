@@ -76,7 +76,7 @@ def make_rows() -> Callable[..., list[Trial]]:
     from tftune.db.target import Target
     from tftune.db.trial import Measurement, Trial
     from tftune.kernels.all_gather_gemm.space import SPACE
-    from tftune.kernels.source import kernel_hash
+    from tftune.kernels.revision import installed
     from tftune.kernels.space import Config
     from tftune.models.timeline import predict
 
@@ -95,7 +95,7 @@ def make_rows() -> Callable[..., list[Trial]]:
             bsp = min(us for config, us in times.items() if config.variant == "bsp")
             for config, us in times.items():
                 found = Measurement(tuple(us * part for part in noise), tuple(bsp * part for part in reversed(noise)), 1e-4)
-                code = kernel_hash(shape.op, config.variant)
+                code = installed(shape.op, config.variant)
                 rows.append(Trial(shape, config, mode, target, bench, "run", code, found, "final", "2026-11-21"))
         return rows
 

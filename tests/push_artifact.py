@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tftune.kernels.registry import operation
+from tftune.kernels.revision import installed
 from tftune.kernels.shape import Shape
-from tftune.kernels.source import kernel_hash
 from tftune.models.artifact import digest, read_artifact
 from tftune.models.export import pack_mode
 from tftune.models.layout import Known
@@ -32,7 +32,7 @@ def push_everywhere(artifact: Path, path: Path, shape: Shape) -> Path:
     changed = replace(
         model,
         configs=(*model.configs, space.complete(push)),
-        kernels=(*model.kernels, kernel_hash(shape.op, "push")),
+        kernels=(*model.kernels, installed(shape.op, "push")),
         formulas=(*model.formulas, model.formulas[0]),
         known=known,
         root=None,

@@ -13,8 +13,8 @@ from tftune.kernels.all_gather_gemm.features import timing
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.registry import operation
+from tftune.kernels.revision import installed
 from tftune.kernels.shape import Shape
-from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config
 from tftune.models import lending
 from tftune.models.artifact import Artifact, Lent, Mode
@@ -86,7 +86,7 @@ def rows(
     for place in shapes:
         bsp_us = next(iter(laws.values()))(place)
         for config in possible(place, laws):
-            found, code = measured(laws[config](place), bsp_us), kernel_hash(place.op, config.variant)
+            found, code = measured(laws[config](place), bsp_us), installed(place.op, config.variant)
             made.append(Trial(place, config, mode, TARGET, bench, "run", code, found, stage, "2026-11-22"))
     return made
 
@@ -99,7 +99,7 @@ def decodes(count: int = 40, mode: str = "graph") -> list[Trial]:
         found = {config.variant: space.complete(config) for config in reversed(space.defaults(place, CHIP))}
         bsp_us = 20 + place.cache_bytes / 4e6
         for variant, us in (("bsp", bsp_us), ("persistent_ll", bsp_us * (0.6 if place.kv_len < 16384 else 1.2))):
-            code, trial = kernel_hash("flash_decode", variant), measured(us, bsp_us)
+            code, trial = installed("flash_decode", variant), measured(us, bsp_us)
             made.append(Trial(place, found[variant], mode, TARGET, "node", "run", code, trial, "matrix", "2026-11-22"))
     return made
 
@@ -141,7 +141,7 @@ def model(
     leaf = Leaf(tuple(range(len(configs))), len(shapes), leaf_error, (shapes[0].sizes_key,))
     fields = {
         "op": OP, "mode": "graph", "layout": shapes[0].layout, "configs": configs,
-        "kernels": tuple("" if config.variant == "bsp" else kernel_hash(OP, config.variant) for config in configs),
+        "kernels": tuple("" if config.variant == "bsp" else installed(OP, config.variant) for config in configs),
         "formulas": tuple(_formula(shapes, config, each) for config, each in weights.items()),
         "known": tuple(known(place, configs, laws) for place in shapes), "root": leaf, "spans": True, "error": 0.01,
     }  # fmt: skip
@@ -159,5 +159,5 @@ def selector(*models: LayoutModel, bench: str = "node", lent: Sequence[Lent] = (
         mode: Mode({each.layout: each for each in models if each.mode == mode}, {one.layout: one for one in lent})
         for mode in dict.fromkeys(each.mode for each in models)
     }
-    kernels = {variant: kernel_hash(OP, variant) for variant in SPACE.variants}
+    kernels = {variant: installed(OP, variant) for variant in SPACE.variants}
     return Selector(Artifact(OP, Target.parse(TARGET), bench, modes, {"kernels": kernels}), **more)

@@ -75,7 +75,7 @@ def test_noisy_ratios_agree_within_their_joint_interval(agree: ModuleType) -> No
 
 def test_what_cannot_be_compared_is_not_counted(agree: ModuleType) -> None:
     assert agree.agree(row(BSP, 1.0), row(BSP, 1.0)) is None
-    assert agree.agree(row(A, 1.0), row(A, 1.0, kernel_hash="k2")) is None
+    assert agree.agree(row(A, 1.0), row(A, 1.0, code="k2")) is None
     assert agree.agree(row(A, 1.0, outcome=Measurement((1.0,))), row(A, 1.0)) is None
     failed = row(B, 1.0, outcome=Failure("hang", "late"))
     (found,) = agree.compare([*group(20.0, a=1.5), failed], group(25.0, a=1.5, b=1.2))

@@ -13,8 +13,8 @@ from tftune.db.trial import Failure, Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.chips import H200, Chip
+from tftune.kernels.revision import installed
 from tftune.kernels.shape import Shape
-from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config
 from tftune.models.features import pair_vector
 from tftune.tuner import correction
@@ -23,7 +23,7 @@ from tftune.tuner.pools import pool
 
 HERE = AllGatherGemm(48, 3584, 8192, 2)
 SHAPES = [replace(HERE, m=m) for m in (16, 32, 64, 128)]
-HASH = kernel_hash("all_gather_gemm", "push")
+HASH = installed("all_gather_gemm", "push")
 
 
 def modelled(shape: Shape, config: Config, mode: str, chip: Chip) -> float:
@@ -37,7 +37,7 @@ def really(config: Config) -> float:
 
 def rows(shapes: list[AllGatherGemm], kernel: str = HASH, times: float = 1.0) -> list[Trial]:
     return [
-        trial(shape=shape, config=config, kernel_hash=kernel, mode="graph", outcome=Measurement((times * really(config),)))
+        trial(shape=shape, config=config, code=kernel, mode="graph", outcome=Measurement((times * really(config),)))
         for shape in shapes for config in pool(SPACE, shape, H200, "push", 60)
     ]  # fmt: skip
 

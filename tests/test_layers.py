@@ -22,7 +22,7 @@ MAY_IMPORT = {
 STANDARD_LIBRARY_ONLY = (
     "tftune/__init__.py",
     "*/__init__.py",
-    *(f"kernels/{name}.py" for name in ("shape", "space", "registry", "architecture", "chip", "chips", "source", "stages", "distance")),
+    *(f"kernels/{name}.py" for name in ("shape", "space", "registry", "architecture", "chip", "chips", "revision", "stages", "distance")),
     *(f"kernels/*/{name}.py" for name in ("__init__", "space", "sets", "features", "timeline")),
     *(f"db/{name}.py" for name in ("trial", "target", "lock", "files", "journal", "devices")),
     *(f"models/{name}.py" for name in ("selector", "artifact", "baselines", "layout", "formula", "features", "tree", "packed")),
@@ -178,7 +178,7 @@ PLANTED = {
     "kernels/symmetric.py": "import iris",
     "kernels/op/space.py": "import numpy",
     "kernels/shape.py": "import tftune.kernels.symmetric",
-    "kernels/source.py": "from tftune.kernels import symmetric",
+    "kernels/revision.py": "from tftune.kernels import symmetric",
     "models/a.py": "from tftune.tuner.search import search",
     "models/b.py": "from importlib import import_module\nimport_module('tftune.tuner.search')",
     "models/selector.py": "class A:\n    import yaml",
@@ -192,7 +192,7 @@ PLANTED = {
 SOUND = {
     "kernels/op/space.py": "from tftune.kernels.shape import Shape\nfrom tftune.kernels.op import X",
     "kernels/symmetric.py": "def f():\n    import iris",
-    "kernels/source.py": "from tftune.kernels import shape",
+    "kernels/revision.py": "from tftune.kernels import shape",
     "kernels/shape.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch",
     "models/selector.py": "def f():\n    import yaml",
     "tuner/search.py": "import numpy, optuna\nfrom tftune.db.store import Store",

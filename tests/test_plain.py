@@ -96,7 +96,7 @@ def test_a_feature_that_needs_more_than_the_shape_is_refused(tmp_path: Path, mon
     (tmp_path / "two").mkdir()
     (tmp_path / "one/features.py").write_text('FEATURES: dict = {"tall": ("tall", lambda s: helper(s.m))}')
     (tmp_path / "two/features.py").write_text('FEATURES: dict = {"tall": ("tall", helper)}')
-    monkeypatch.setattr(plain, "ROOT", tmp_path)
+    monkeypatch.setattr(plain, "_features_file", lambda op: tmp_path / op / "features.py")
     with pytest.raises(ValueError, match="the feature 'tall' of one uses 'helper'; it may use the shape s"):
         plain.expressions("one")
     with pytest.raises(ValueError, match="the feature 'tall' of two is not written as one lambda of the shape s"):

@@ -14,8 +14,8 @@ from stored import RUN
 
 from tftune.db.store import Store
 from tftune.db.trial import Failure, Measurement, Outcome, Trial
+from tftune.kernels.revision import installed
 from tftune.kernels.shape import Shape
-from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config
 from tftune.tuner import portfolio
 from tftune.tuner.opening import Knowledge
@@ -76,7 +76,7 @@ OWN = Config("push", **dict(PUSH.knobs) | {"comm_programs": 32})
 
 def searched(config: Config, us: float, shape: Shape = SMALL, mode: str = "graph") -> Trial:
     """A row of a search beside the strongest form of BSP, which takes 16 us."""
-    outcome, code = Measurement((us,) * 3, (16.0,) * 3), kernel_hash(shape.op, config.variant)
+    outcome, code = Measurement((us,) * 3, (16.0,) * 3), installed(shape.op, config.variant)
     return Trial(shape, config, mode, TARGET.name, "model", RUN.id, code, outcome, "search", "2026-11-22")
 
 
@@ -231,7 +231,7 @@ def test_a_layout_that_was_never_searched_is_refused(store: Store, other: str) -
 
 
 def test_a_layout_searched_with_other_kernels_was_never_searched(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tftune.tuner.rows.kernel_hash", lambda op, variant: "another")
+    monkeypatch.setattr("tftune.tuner.rows.installed", lambda op, variant: "another")
     with pytest.raises(ValueError, match=r"no shape of the layout of .* so that no portfolio can be chosen"):
         run(store, FakeBench())
 

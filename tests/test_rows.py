@@ -16,7 +16,7 @@ from tftune.db.trial import Failure, Measurement, Outcome, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.registry import operation
-from tftune.kernels.source import kernel_hash
+from tftune.kernels.revision import installed
 from tftune.kernels.space import Config
 from tftune.tuner.benches import ModelBench
 from tftune.tuner.rows import Rows, ratio, strongest
@@ -29,7 +29,7 @@ PUSH = SPACE.complete(Config("push", block_m=64))
 
 
 def row(config: Config, outcome: Outcome, second: int = 0, stage: str = "search") -> Trial:
-    hashed = kernel_hash(SHAPE.op, config.variant)
+    hashed = installed(SHAPE.op, config.variant)
     return Trial(SHAPE, config, "graph", "mi300x8", "model", "r", hashed, outcome, stage, f"2026-01-01T00:00:{second:02}")
 
 
@@ -72,7 +72,7 @@ def test_an_absent_knob_is_its_default(store: Store) -> None:
 
 
 def test_rows_of_another_kernel_or_outside_the_space_do_not_hold(store: Store) -> None:
-    found = rows(store, row(Config("push", block_m=48), us(5)), replace(row(PUSH, us(5)), kernel_hash="old"))
+    found = rows(store, row(Config("push", block_m=48), us(5)), replace(row(PUSH, us(5)), code="old"))
     assert found.searched(PLACE) == {} and found.places("graph") == []
 
 

@@ -56,7 +56,7 @@ def test_the_newest_row_counts_and_a_config_that_broke_a_rule_since_does_not() -
 
 def test_a_space_is_of_one_kernel() -> None:
     """A few rows of a newer kernel, by a later search of the same shape, say nothing of the space that was measured whole."""
-    newer = [replace(row, kernel_hash="newer", outcome=Measurement((1.0,), (100.0,)), created="9") for row in trials()[5:9]]
+    newer = [replace(row, code="newer", outcome=Measurement((1.0,), (100.0,)), created="9") for row in trials()[5:9]]
     (one,) = sampler.spaces([*trials(), *newer], TARGET, "graph", least=100)
     (alone,) = sampler.spaces(trials(), TARGET, "graph", least=100)
     assert one.ratios == alone.ratios

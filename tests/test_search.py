@@ -105,13 +105,13 @@ def test_exhaustive_effort_tries_every_feasible_config(store: Store, monkeypatch
 
 def test_rows_of_another_kernel_do_not_hold(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     run(store, FakeBench(), modes=("graph",))
-    original = rows_module.kernel_hash
-    monkeypatch.setattr(rows_module, "kernel_hash", lambda op, variant: "changed" if variant == "push" else original(op, variant))
+    original = rows_module.revision
+    monkeypatch.setattr(rows_module, "installed", lambda op, variant: "changed" if variant == "push" else original(op, variant))
     bench = FakeBench()
     run(store, bench, modes=("graph",))
     assert {config.variant for config in bench.of("search")} >= {"push"} and not set(bench.of("search")) & set(FORMS)
     rows = Rows(OPERATION, bench, store)
-    assert {trial.kernel_hash for trial in rows.searched((SMALL, "graph")).values() if trial.config.variant == "push"} == {"changed"}
+    assert {trial.revision for trial in rows.searched((SMALL, "graph")).values() if trial.config.variant == "push"} == {"changed"}
 
 
 def test_rows_of_another_bench_are_not_taken(store: Store) -> None:

@@ -16,8 +16,8 @@ from synthetic import BSP, CHIP, LARGE, LAWS, LAYERS, OP, SHAPES, SMALL, Law, co
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.registry import operation
+from tftune.kernels.revision import installed
 from tftune.kernels.shape import Shape
-from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config
 from tftune.models.artifact import digest, parse_artifact, read_artifact
 from tftune.models.baselines import NEAREST
@@ -273,8 +273,8 @@ def test_a_stale_kernel_disables_exactly_its_own_answers() -> None:
         assert selector(stale, check_source=False).select(asked).config == LARGE
     answer = found.select(shape(3000, 3072, 3072))
     assert answer.config == BSP and answer.expected_us == answer.bsp_us == pytest.approx(law(BSP)(shape(3000, 3072, 3072)), rel=1e-3)
-    assert "push would be the fastest: the kernel all_gather_gemm/push has changed" in answer.reason
-    assert f"its source is {kernel_hash(OP, 'push')}, and the artifact's times are of {'0' * 12}" in answer.reason
+    assert "push would be the fastest: all_gather_gemm/push has changed" in answer.reason
+    assert f"its revision here is {installed(OP, 'push')}, and the artifact's times are of {'0' * 12}" in answer.reason
     assert list(found.disabled()) == [f"{OP}/push"] and kept.disabled() == {}
 
 

@@ -32,7 +32,7 @@ from synthetic import (
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.source import kernel_hash
+from tftune.kernels.revision import installed
 from tftune.models.dataset import Dataset, load
 from tftune.models.evaluate import selector_of
 from tftune.models.layout import LayoutModel
@@ -112,7 +112,7 @@ def test_a_config_tried_at_one_shape_answers_there_alone() -> None:
     where no final row says otherwise."""
     once = SPACE.complete(replace_knobs(SMALL, num_stages=4))
     for stage, answers in (("search", SMALL), ("final", once)):
-        lucky = Trial(shape(32), once, "graph", TARGET, "node", "run", kernel_hash(OP, "push"), measured(1.0, LAWS[BSP](shape(32))), stage)
+        lucky = Trial(shape(32), once, "graph", TARGET, "node", "run", installed(OP, "push"), measured(1.0, LAWS[BSP](shape(32))), stage)
         model, selector = trained(dataset([*rows(), lucky]))
         assert selector.select(shape(32)).config == answers
         assert once not in {selector.select(asked).config for asked in (shape(20), *UNSEEN)}

@@ -20,7 +20,7 @@ from tftune.db import target as machines
 from tftune.db.target import Machine
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.source import kernel_hash
+from tftune.kernels.revision import installed
 from tftune.kernels.space import Config
 from tftune.models import validity
 from tftune.models.artifact import Mode, parse_artifact
@@ -40,7 +40,7 @@ LARGE = AllGatherGemm(m=4096, n=3584, k=8192, world=8)
 def content() -> dict[str, Any]:
     """An artifact of three measured shapes, M = 16, 1024 and 4096, of one family, and three leaves for all others: in both BSP answers up
     to M = 64, then pull, and from M = 2048 on push, each in half of BSP's time."""
-    kernels = {variant: kernel_hash(OP, variant) for variant in SPACE.variants}
+    kernels = {variant: installed(OP, variant) for variant in SPACE.variants}
     fused = [SPACE.complete(Config(variant, block_m=16)) for variant in ("pull", "push")]
     flat = [Formula((us, 0, 0, 0, 0, 0, 0), (), 16, 4096) for us in (100.0, 50.0, 50.0)]
     root = Split("m", 64.0, Leaf((0,), 1, 0.1, ()), Split("m", 2048.0, Leaf((0, 1), 1, 0.1, ()), Leaf((0, 2), 1, 0.1, ())))
@@ -98,8 +98,19 @@ def test_what_compiles_the_same_kernels_serves(content: dict[str, Any], machine:
     assert selector.disabled() == {}
 
 
+def of_another_pull(content: dict[str, Any]) -> dict[str, Any]:
+    """The artifact, but its times of pull are of an earlier revision."""
+    changed: dict[str, Any] = json.loads(json.dumps(content))
+    changed["kernels"]["pull"] = "r0"
+    for mode in changed["modes"].values():
+        for group in (group for layout in mode["layouts"] for group in layout["configs"]):
+            if group["variant"] == "pull":
+                group["kernel"] = "r0"
+    return changed
+
+
 def test_another_kernel_disables_its_own_answers_only(content: dict[str, Any]) -> None:
-    content = json.loads(json.dumps(content).replace(content["kernels"]["pull"], "0" * 12))
+    content = of_another_pull(content)
     assert variants(content, HERE) == ["bsp", "bsp", "push"]
 
 

@@ -17,8 +17,8 @@ from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Outcome, Trial
 from tftune.diff import diff
 from tftune.kernels.all_gather_gemm import paper
+from tftune.kernels.revision import installed
 from tftune.kernels.shape import Shape
-from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config
 from tftune.models.dataset import load
 from tftune.models.export import export, provenance
@@ -108,9 +108,9 @@ def test_answers_of_changed_kernels_cannot_be_verified(made: Path, monkeypatch: 
     artifact = read_artifact(made)
     every = {sample.config.variant for sample in samples(artifact, 99)}
     changed = next(iter(every))
-    monkeypatch.setattr("tftune.verify.kernel_hash", lambda op, variant: "0" * 12 if variant == changed else kernel_hash(op, variant))
+    monkeypatch.setattr("tftune.verify.installed", lambda op, variant: "0" * 12 if variant == changed else installed(op, variant))
     assert every == {"pull", "push"} and {sample.config.variant for sample in samples(artifact, 99)} == every - {changed}
-    monkeypatch.setattr("tftune.verify.kernel_hash", lambda op, variant: "0" * 12)
+    monkeypatch.setattr("tftune.verify.installed", lambda op, variant: "0" * 12)
     with pytest.raises(ValueError, match=r"no fused answer .* is of the kernels installed here; run `tftune search all_gather_gemm`"):
         samples(artifact, 4)
 
@@ -201,7 +201,7 @@ def test_two_artifacts_differ_in_origin_and_answers(made: Path, tmp_path: Path, 
     found = diff(read_artifact(made), read_artifact(other))
     assert "triton 3.6.0 -> 3.7.1" in found.origin and any(sentence.startswith("rows ") for sentence in found.origin)
     assert f"held-out regret of graph, {TITLE} None -> 1.25" in found.origin
-    assert any(re.fullmatch(r"kernel push [0-9a-f]+ -> None", sentence) for sentence in found.origin)
+    assert any(re.fullmatch(r"kernel push r1 -> None", sentence) for sentence in found.origin)
     assert found.shapes == {"graph": 28, "eager": 14}
     assert {answer.one.variant for answer in found.answers} >= {"push"} and {a.other.variant for a in found.answers} <= {"bsp", "pull"}
     told = list(found.sentences(most=1))

@@ -107,9 +107,9 @@ def lines(trials: Iterable[Trial]) -> list[Line]:
     Rows of older kernels and of `tftune.warm_up` are left out, as they are for training.
     """
     trials = [trial for trial in trials if trial.stage in EVIDENCE]
-    newest = {trial.config.variant: trial.kernel_hash for trial in sorted(trials, key=lambda trial: trial.created)}
+    newest = {trial.config.variant: trial.revision for trial in sorted(trials, key=lambda trial: trial.created)}
     groups: dict[tuple[Shape, str], list[Trial]] = {}
-    for trial in (trial for trial in trials if trial.kernel_hash == newest[trial.config.variant]):
+    for trial in (trial for trial in trials if trial.revision == newest[trial.config.variant]):
         groups.setdefault((trial.shape, trial.mode), []).append(trial)
     made = [_line(shape, mode, group) for (shape, mode), group in groups.items() if any(isinstance(t.outcome, Measurement) for t in group)]
     return sorted(made, key=lambda line: (MODES.index(line.mode), line.shape.family, line.shape))

@@ -11,8 +11,8 @@ from typing import Any
 from tftune.db.trial import Failure, Measurement, Outcome
 from tftune.kernels.chips import Chip
 from tftune.kernels.registry import operation
+from tftune.kernels.revision import installed, revision_of
 from tftune.kernels.shape import Shape
-from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config
 from tftune.models.artifact import Artifact
 from tftune.models.layout import Known, LayoutModel
@@ -108,11 +108,15 @@ def samples(artifact: Artifact, count: int) -> list[Sample]:
     return turns[:count]
 
 
+def _is_installed(op: str, variant: str, kernel: str) -> bool:
+    return installed(op, variant) == revision_of(op, variant, kernel)
+
+
 def _samples(model: LayoutModel, chip: Chip) -> Iterator[Sample]:
     space = operation(model.op).space
     for known in model.known:
         config, kernel = model.configs[known.best], model.kernels[known.best]
-        if known.interval is None or kernel_hash(model.op, config.variant) != kernel:
+        if known.interval is None or not _is_installed(model.op, config.variant, kernel):
             continue
         shape = _shape(model, known)
         bsp = model.configs[min((us, number) for number, us in known.times_us if model.configs[number].variant == "bsp")[1]]

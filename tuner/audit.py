@@ -86,10 +86,10 @@ def row(op: Operation, shape: Shape, config: Config, arch: str, outcome: Resourc
     """The row of one kernel; `outcome` is a sentence where there is none."""
     from importlib.metadata import version
 
-    from tftune.kernels.source import kernel_hash
+    from tftune.kernels.revision import installed
 
     complete = op.space.complete(config)
-    kernel = kernel_hash(op.name, config.variant)
+    kernel = installed(op.name, config.variant)
     defaults = op.space.complete(Config(config.variant))
     common = (op.name, family(shape), slim(config, complete, defaults), arch, version("triton"), kernel)
     return Audit(*common, outcome) if isinstance(outcome, Resources) else Audit(*common, None, outcome)

@@ -14,8 +14,8 @@ from tftune.db.target import minor
 from tftune.db.trial import STAGES, Failure, Measurement, Outcome, Run, Trial
 from tftune.kernels.chips import CHIPS, Chip
 from tftune.kernels.registry import Operation
+from tftune.kernels.revision import installed
 from tftune.kernels.shape import Shape
-from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config, Space
 from tftune.tuner.benches import Bench
 from tftune.tuner.stats import Interval, overlap
@@ -67,7 +67,7 @@ def _described(chip: Chip) -> dict[str, Any]:
 class Rows:
     """The rows of one operation on one target and bench, by stage, shape and mode.
 
-    A row holds while its config is in the space, its variant's kernel has the same hash, and Triton, which compiled it, the same minor
+    A row holds while its config is in the space, its variant has the same revision, and Triton, which compiled it, the same minor
     version; of two that hold, the newer one counts.
     """
 
@@ -89,7 +89,7 @@ class Rows:
         return {run for run, version in versions.items() if version and here and minor(version) != minor(here)}
 
     def _take(self, trial: Trial) -> None:
-        if trial.kernel_hash == kernel_hash(self.op.name, trial.config.variant):
+        if trial.revision == installed(self.op.name, trial.config.variant):
             rows = self._rows[trial.stage].setdefault((trial.shape, trial.mode), {})
             if trial.config not in rows or rows[trial.config].created <= trial.created:
                 rows[trial.config] = trial
@@ -157,10 +157,10 @@ class Rows:
             self._commit(place, config, outcome, stage)
 
     def _commit(self, place: Place, config: Config, outcome: Outcome, stage: str) -> Trial:
-        hashed = kernel_hash(self.op.name, config.variant)
+        revision = installed(self.op.name, config.variant)
         shape, mode = place
         run = self._run_id()
-        trial = Trial(shape, config, mode, self.bench.target.name, self.bench.name, run, hashed, outcome, stage, _now())
+        trial = Trial(shape, config, mode, self.bench.target.name, self.bench.name, run, revision, outcome, stage, _now())
         trial = Trial.from_dict(trial.to_dict())  # as a resumed search reads it: a rounded time may choose another winner
         self.store.add_trial(trial)
         self._take(trial)

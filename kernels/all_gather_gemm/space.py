@@ -383,6 +383,7 @@ def _default_split(shape: AllGatherGemm, chip: Chip | None, knobs: dict[str, Any
 
 SPACE = Space(
     op="all_gather_gemm",
+    revisions={"bsp": 1, "pull": 1, "staged": 1, "push": 1, "push_ce": 1, "bsp_chunked": 1},
     variants={
         "bsp": (_FORM,),
         "pull": (*_TILE, *_EXCHANGE, replace(_ORDER, values=("chunk", "column")), *_CDNA),

@@ -249,6 +249,7 @@ def _default_heads(shape: FlashDecode, on: int) -> int:
 
 SPACE = Space(
     op="flash_decode",
+    revisions={"bsp": 1, "gather": 1, "no_wait": 1, "fused": 1, "fused_heads": 1, "persistent": 1, "persistent_ll": 1},
     variants={name: _ATTEND for name in ("bsp", "gather", "no_wait", "fused")}
     | {"fused_heads": (*_ATTEND, _FLAGS), "persistent": (*_ATTEND, _FLAGS, _RESIDENTS), "persistent_ll": (*_ATTEND, _RESIDENTS)},
     rules=RULES,
