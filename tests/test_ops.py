@@ -145,6 +145,34 @@ def test_a_plan_is_made_once_and_not_kept_when_the_selection_changes(monkeypatch
     assert made == ["local_transpose", "local_transpose", "gather_copy", "gather_copy"]  # one for each mode
 
 
+def test_a_layer_runs_what_is_selected_for_its_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What wins in a graph is often slower eagerly, where launches count."""
+    import torch
+
+    from tftune import ops
+    from tftune.kernels.all_gather_gemm import host
+    from tftune.kernels.flash_decode import host as decode_host
+    from tftune.models.selector import Selector
+
+    made = list[tuple[str, str]]()
+
+    def prepare(shape: Any, config: Config, workspace: Workspace) -> Any:
+        made.append((shape.op, config.variant))
+        return lambda *operands: None
+
+    monkeypatch.setattr(host, "prepare", prepare)
+    monkeypatch.setattr(decode_host, "prepare", prepare)
+    monkeypatch.setattr(tftune, "_default", selector := Selector())
+    monkeypatch.setattr(selector, "select", lambda shape, mode: Selection(Config(mode), "fallback", "as told"))
+    workspace = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
+    q, k, lengths = torch.zeros(2, 4, 64).half(), torch.zeros(2, 32, 2, 64).half(), torch.zeros(2, dtype=torch.int32)
+    for mode in ("eager", "graph", "eager"):
+        ops.all_gather_gemm(a, b, workspace, mode=mode)
+        ops.flash_decode(q, k, k, lengths, workspace, mode=mode)
+    assert made == [(op, mode) for mode in ("eager", "graph") for op in ("all_gather_gemm", "flash_decode")]
+
+
 def test_of_many_shapes_the_oldest_eager_plans_go_and_those_of_graphs_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
