@@ -18,4 +18,247 @@ class Mutant:
     """The pytest node id of the test that must fail."""
 
 
-MUTANTS: tuple[Mutant, ...] = ()
+NODE, SEARCH = "tests/test_node_requests.py", "tests/test_search_studies.py"
+ORDER, COPIES = "tests/test_memory_order_counters.py", "tests/test_copy_engine.py"
+FINISH = f"{ORDER}::test_the_last_program_to_leave_comes_behind_all_others"
+PARTS = f"{ORDER}::test_a_part_is_in_memory_before_it_is_counted"
+MEETING = f"{ORDER}::test_ranks_that_meet_release_and_acquire_at_system_scope"
+STREAMS = f"{COPIES}::test_side_streams_start_behind_the_epoch_and_the_call_ends_behind_their_copies"
+
+MUTANTS: tuple[Mutant, ...] = (
+    # tftune
+    Mutant(
+        "an eager layer runs the winner of graphs",
+        "tftune/ops.py",
+        "tftune.select_kernel(shape, key[-1]).config",
+        'tftune.select_kernel(shape, "graph").config',
+        "tests/test_ops.py::test_a_layer_runs_what_is_selected_for_its_mode",
+    ),
+    # tuner: the node bench and its ranks
+    Mutant(
+        "timed calls are not verified",
+        "tuner/node.py",
+        "            wrong = self._verify(world, shape, config)\n",
+        "            wrong = None\n",
+        f"{NODE}::test_a_config_whose_timed_calls_compute_wrong_numbers_is_wrong",
+    ),
+    Mutant(
+        "timed calls of finalists are not verified",
+        "tuner/node.py",
+        "        if wrong := self._verify(world, shape, config):\n",
+        "        if wrong := None:\n",
+        f"{NODE}::test_a_finalist_whose_timed_calls_compute_wrong_numbers_is_wrong",
+    ),
+    Mutant(
+        "a finalist is verified by what the last one computed",
+        "tuner/node.py",
+        "        self._slowest(world, shape, [config], mode, 1)\n",
+        "",
+        f"{NODE}::test_each_finalist_is_timed_alone_once_more_before_it_is_verified",
+    ),
+    Mutant(
+        "a wrong result does not end its world",
+        "tuner/node.py",
+        "        world.kill()\n        self._broke()\n        worst, tolerance",
+        "        worst, tolerance",
+        f"{NODE}::test_a_config_whose_timed_calls_compute_wrong_numbers_is_wrong",
+    ),
+    Mutant(
+        "the deadline of timing is doubled",
+        "tuner/node.py",
+        "self._deadlines.time * max(1.0, len(configs) / 2)",
+        "self._deadlines.time * max(2.0, len(configs))",
+        f"{NODE}::test_the_deadline_of_timing_is_for_two_configs_and_grows_with_more",
+    ),
+    Mutant(
+        "the node bench never has a graph dropped",
+        "tuner/node.py",
+        '        world.request("forget", (shape, config, mode), self._deadlines.prepare)\n',
+        "        pass\n",
+        f"{NODE}::test_the_graph_of_each_fused_config_is_dropped_and_bsp_keeps_its_own",
+    ),
+    Mutant(
+        "a rank keeps every graph",
+        "tuner/worker.py",
+        "            self._graphs.pop(config, None)\n",
+        "            pass\n",
+        f"{NODE}::test_a_rank_drops_the_graph_that_it_is_told_to_forget",
+    ),
+    Mutant(
+        "the output keeps an earlier result before timed calls",
+        "tuner/worker.py",
+        '        operands[0][-1].fill_(float("nan"))\n',
+        "",
+        f"{NODE}::test_what_timed_calls_did_not_write_is_no_result",
+    ),
+    Mutant(
+        "an eager config is verified by another one's output",
+        "tuner/worker.py",
+        "            plans[-1](*operands[0])",
+        "            plans[0](*operands[0])",
+        f"{NODE}::test_eager_calls_are_verified_by_what_the_last_config_wrote",
+    ),
+    Mutant(
+        "no rank is late in the check",
+        "tuner/check.py",
+        "                delay(workspace)\n",
+        "                pass\n",
+        "tests/test_check.py::test_each_rank_is_late_in_two_calls_in_a_row",
+    ),
+    # tuner: the search
+    Mutant(
+        "resumed rows are not told to the sampler",
+        "tuner/stage.py",
+        "            track.tell(trial)\n            if trial.id not in stored:\n",
+        "            if trial.id not in stored:\n",
+        f"{SEARCH}::test_a_resumed_search_tells_its_sampler_of_every_row_before_it_asks",
+    ),
+    Mutant(
+        "the seed of the command is ignored by the sampler",
+        "tuner/stage.py",
+        'f"{name}/{self.seed}"',
+        'f"{name}"',
+        f"{SEARCH}::test_the_seed_of_a_sampler_is_of_the_command_and_of_the_place",
+    ),
+    Mutant(
+        "the seed of the command is ignored by the model's part",
+        "tuner/opening.py",
+        "np.random.default_rng(self._seed)",
+        "np.random.default_rng(0)",
+        f"{SEARCH}::test_the_model_is_asked_about_a_part_of_many_configs_that_changes_with_the_seed",
+    ),
+    Mutant(
+        "winners come of the farthest layers",
+        "tuner/warm_start.py",
+        "key=lambda layer: _between_layers(shape, layer[0]))",
+        "key=lambda layer: -_between_layers(shape, layer[0]))",
+        "tests/test_warm_start.py::test_one_below_and_one_above_of_the_nearest_layers",
+    ),
+    Mutant(
+        "every config is a rival of the winner",
+        "tuner/rows.py",
+        "if overlap(speedups(searched[config]), speedups(searched[ranked[0]]))]",
+        "]",
+        "tests/test_rows.py::test_rivals_are_what_the_rounds_of_a_search_cannot_tell_from_its_winner",
+    ),
+    # models and db
+    Mutant(
+        "the model is taken to be exact",
+        "models/layout.py",
+        "MODEL_ERROR = 1.44",
+        "MODEL_ERROR = 1.0",
+        "tests/test_dataset.py::test_a_modelled_speed_up_counts_above_what_the_model_errs_by",
+    ),
+    Mutant(
+        "training sees held-out shapes outside of the matrix",
+        "models/evaluate.py",
+        "    folds = [(learned, asked) for learned, judged in folds",
+        "    folds = [([*learned, *(set(judged) - matrix)], asked) for learned, judged in folds",
+        "tests/test_evaluate.py::test_what_is_held_out_is_unseen_outside_of_the_matrix_too",
+    ),
+    Mutant(
+        "a form of BSP loses nothing where it was not measured",
+        "models/portfolio.py",
+        "UNTRIED = 1.5",
+        "UNTRIED = 1.0",
+        "tests/test_dataset.py::test_a_form_of_bsp_is_taken_to_lose_much_where_it_was_never_measured",
+    ),
+    Mutant(
+        "a failed import leaves a part of its rows",
+        "db/store.py",
+        "            added = sum(self._add_trial(trial) for trial in trials)\n",
+        "        added = 0\n"
+        "        for trial in trials:\n"
+        "            with self._writing():\n"
+        "                added += self._add_trial(trial)\n",
+        "tests/test_store.py::TestFiles::test_rows_without_their_run_import_nothing",
+    ),
+    # kernels: host side
+    Mutant(
+        "a call ends before its copies",
+        "kernels/copy_engine.py",
+        "                _main(stream).wait_stream(stream)\n",
+        "                pass\n",
+        STREAMS,
+    ),
+    Mutant(
+        "copies start before the epoch of their call is known",
+        "kernels/copy_engine.py",
+        "                stream.wait_stream(_main(stream))\n",
+        "                pass\n",
+        STREAMS,
+    ),
+    Mutant(
+        "the flag goes before its piece",
+        "kernels/copy_engine.py",
+        "                self._runtime.copy(piece, target, shard + piece.source, stream)\n"
+        "                self._runtime.copy(_WORD, its_flag, self._staged.data_ptr(), stream)\n",
+        "                self._runtime.copy(_WORD, its_flag, self._staged.data_ptr(), stream)\n"
+        "                self._runtime.copy(piece, target, shard + piece.source, stream)\n",
+        f"{COPIES}::test_a_flag_is_copied_right_behind_its_piece_in_the_same_stream",
+    ),
+    # kernels: device side
+    Mutant(
+        "finish: counted without order",
+        "kernels/symmetric.py",
+        'EXITS_OFFSET), 1, sem="acq_rel", scope="gpu")',
+        'EXITS_OFFSET), 1, sem="relaxed", scope="gpu")',
+        FINISH,
+    ),
+    Mutant(
+        "finish: counted before all warps have arrived",
+        "kernels/symmetric.py",
+        "    tl.debug_barrier()\n    left = ",
+        "    left = ",
+        FINISH,
+    ),
+    Mutant(
+        "barrier: flags without order",
+        "kernels/symmetric.py",
+        '% WORLD)), epoch, sem="release", scope="sys")',
+        '% WORLD)), epoch, sem="relaxed", scope="sys")',
+        MEETING,
+    ),
+    Mutant(
+        "barrier: flags released for one GPU",
+        "kernels/symmetric.py",
+        '% WORLD)), epoch, sem="release", scope="sys")',
+        '% WORLD)), epoch, sem="release", scope="gpu")',
+        MEETING,
+    ),
+    Mutant(
+        "barrier: does not wait",
+        "kernels/symmetric.py",
+        "wait(control + BARRIER_FLAGS_OFFSET + (rank + step) % WORLD * BARRIER_FLAG_STRIDE, epoch)",
+        "tl.load(word(control + BARRIER_FLAGS_OFFSET + (rank + step) % WORLD * BARRIER_FLAG_STRIDE))",
+        MEETING,
+    ),
+    Mutant(
+        "add_parts: waves do not drain (AMD)",
+        "kernels/gemm.py",
+        "    drain(part, ARCH)\n",
+        "    tl.debug_barrier()\n",
+        PARTS,
+    ),
+    Mutant(
+        "add_parts: no barrier before the count",
+        "kernels/gemm.py",
+        "    drain(part, ARCH)\n",
+        "",
+        PARTS,
+    ),
+    Mutant(
+        "add_parts: counted without order",
+        "kernels/gemm.py",
+        'arrivals_ptr + tile, 1, sem="acq_rel", scope="gpu")',
+        'arrivals_ptr + tile, 1, sem="relaxed", scope="gpu")',
+        PARTS,
+    ),
+    Mutant(
+        "add_parts: parts of others read without acquire",
+        "kernels/gemm.py",
+        'arrivals_ptr + tile, 0, sem="acquire", scope="gpu")',
+        'arrivals_ptr + tile, 0, sem="relaxed", scope="gpu")',
+        f"{ORDER}::test_parts_of_others_are_read_once_their_count_is_acquired",
+    ),
+)

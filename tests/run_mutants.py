@@ -28,6 +28,7 @@ DEADLINE_S = 120.0
 LEFT_OUT = (".*", "__pycache__", "build", "dist", "*.egg-info", "shared")
 INSIDE = ("kernels", "db", "tuner", "models")
 """Folders at the top that are imported from inside of the package `tftune`."""
+KILLED = "killed"
 PASSED, FAILED = 0, 1
 """Exit statuses of pytest; others mean that no test could be run."""
 
@@ -65,7 +66,7 @@ def run_tests(tree: Path, tests: Sequence[str], deadline_s: float) -> tuple[int 
 
 
 def verdict(mutant: Mutant, tree: Path) -> str:
-    """`killed`, or why it was not."""
+    """`killed: ` and the test's first complaint, or why it was not."""
     path = tree / mutant.file
     text = path.read_text()
     try:
@@ -76,7 +77,8 @@ def verdict(mutant: Mutant, tree: Path) -> str:
     finally:
         path.write_text(text)
     if status == FAILED:
-        return "killed"
+        complaints = [line for line in output.splitlines() if line.startswith("E  ")]
+        return f"{KILLED}: {complaints[0][1:].strip()[:90] if complaints else ''}"
     if status == PASSED:
         return "SURVIVED"
     last = (output.strip().splitlines() or ["nothing printed"])[-1]
@@ -115,9 +117,10 @@ def main(words: Sequence[str]) -> int:
             survivors = 0
             for mutant, job in zip(mutants, jobs[1:], strict=True):
                 found, seconds = job.result()
-                survivors += found != "killed"
+                survived = not str(found).startswith(KILLED)
+                survivors += survived
                 print(f"{mutant.name:<58} {seconds:5.1f} s  {found}", flush=True)
-                if found != "killed":
+                if survived:
                     print(f"    {mutant.file}: {mutant.before.strip()!r}\n    {mutant.test}")
             broken, seconds = jobs[0].result()
     print(f"{'all tests without a fault':<58} {seconds:5.1f} s  {broken or 'passed'}")
