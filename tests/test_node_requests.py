@@ -28,21 +28,24 @@ DEADLINES = Deadlines(time=7.0)
 
 
 class ScriptedWorld:
-    """Two ranks that answer at once. The timed calls of the configs in `wrong` compute wrong numbers;
-    their checks, which run before, are right."""
+    """Two ranks that answer at once. On the ranks in `at` the timed calls of the configs in `wrong`
+    compute wrong numbers, while their checks, which run before, are right; those of the configs in
+    `unchecked` are wrong, too."""
 
-    def __init__(self, wrong: tuple[Config, ...] = ()) -> None:
-        self.wrong, self.alive = wrong, True
+    def __init__(self, wrong: tuple[Config, ...] = (), unchecked: tuple[Config, ...] = (), at: tuple[int, ...] = (0, 1)) -> None:
+        self.wrong, self.unchecked, self.at, self.alive = wrong, unchecked, at, True
         self.requests: list[tuple[str, tuple[Any, ...], float]] = []
 
     def request(self, method: str, arguments: tuple[Any, ...], deadline_s: float) -> list[Any]:
         self.requests.append((method, arguments, deadline_s))
         answers: dict[str, Callable[[], Any]] = {
-            "check": lambda: (0.1 * TOLERANCE, TOLERANCE),
+            "check": lambda: (9.0 if arguments[1] in self.unchecked else 0.1 * TOLERANCE, TOLERANCE),
             "verify": lambda: (9.0 if self._timed_last() in self.wrong else 0.0, TOLERANCE),
             "time": lambda: [[10.0] * arguments[3] for _ in arguments[1]],
         }
-        return [answers.get(method, lambda: None)()] * 2
+        answer = answers.get(method, lambda: None)()
+        right = (0.0, TOLERANCE) if method in ("check", "verify") else answer
+        return [answer if rank in self.at else right for rank in range(2)]
 
     def _timed_last(self) -> Config:
         configs: list[Config] = self.of("time")[-1][1]
@@ -72,6 +75,14 @@ def test_a_config_whose_timed_calls_compute_wrong_numbers_is_wrong(monkeypatch: 
     assert isinstance(outcome, Failure) and outcome.kind == "wrong" and not world.alive
     assert node.measure(SHAPE, PUSH, "eager", BSP) == outcome and not fresh.of("time")
     assert isinstance(node.measure(SHAPE, PULL, "graph", BSP), Measurement)
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_what_one_rank_computes_wrong_is_wrong(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+    for world in (ScriptedWorld(wrong=(PUSH,), at=(at,)), ScriptedWorld(unchecked=(PUSH,), at=(at,))):
+        outcome = bench(monkeypatch, world).measure(SHAPE, PUSH, "graph", BSP)
+        assert isinstance(outcome, Failure) and outcome.kind == "wrong", outcome
+        assert f"on ranks [{at}] is above 0.001" in outcome.text
 
 
 def test_a_finalist_whose_timed_calls_compute_wrong_numbers_is_wrong(
@@ -170,3 +181,15 @@ def test_a_rank_drops_the_graph_that_it_is_told_to_forget() -> None:
     assert len(served._graphs) == 2
     served.forget(SHAPE, Config("push"), "graph")
     assert served._graphs == {Config("bsp"): 2}
+
+
+def test_what_belongs_to_a_shape_is_freed_with_it() -> None:
+    """A graph that was kept would read freed operands, and results of another shape would be compared."""
+    served: Any = rank(True, push=right)
+    served._graphs = {Config("push"): 1}
+    kept = served._operands, served._references
+    served._use(SHAPE)
+    assert (served._operands, served._references) == kept and len(served._graphs) == 1
+    served._use(AllGatherGemm(8, 40, 66, 2))
+    assert served._operands is None is served._references
+    assert served._graphs == {} == served.workspace.plans

@@ -260,6 +260,25 @@ def test_a_shape_that_ran_before_is_still_checked() -> None:
     assert len(seen) == 1
 
 
+def test_an_operand_half_aligned_or_elsewhere_is_refused_where_its_shape_ran_before() -> None:
+    """Loads are 16 bytes wide, and a plan holds addresses of one GPU."""
+    import torch
+
+    from tftune import ops
+
+    a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
+    half = torch.zeros(36, dtype=torch.float16)[4:].view(4, 8)
+    here, there = torch.device("cpu"), torch.device("cuda", 0)
+    for device, operand, sentence in (
+        (here, half, "a begins 8 bytes behind a multiple of 16"), (there, a, "a is on cpu but the workspace is on cuda:0"),
+    ):  # fmt: skip
+        workspace = Workspace(0, 2, "interpreter", 4, device, None, 0, 0, None, None, 4096, None)
+        key = tftune._default, a.shape, b.shape, a.dtype, "k", "kn", "graph"
+        workspace.plans[key] = (lambda *call: None), (4, 8)
+        with pytest.raises(ValueError, match=sentence):
+            ops.all_gather_gemm(operand, b, workspace)
+
+
 def test_operands_that_do_not_fit_are_refused() -> None:
     import torch
 

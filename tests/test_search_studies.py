@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +11,11 @@ import pytest
 from fake_bench import BOTH, OPERATION, OTHER, SMALL, SPACE, TARGET, FakeBench, failing, run, time_us
 
 from tftune.db.store import Store
-from tftune.db.trial import Failure, Measurement
+from tftune.db.trial import Failure, Measurement, Trial
+from tftune.kernels.shape import Shape
 from tftune.kernels.space import Choice, Config
 from tftune.tuner import opening, stage
+from tftune.tuner.correction import Correction
 from tftune.tuner.feasible import Feasible
 from tftune.tuner.opening import NOTHING_KNOWN, Knowledge, Opening
 from tftune.tuner.rows import Rows, ratio
@@ -96,6 +99,20 @@ def test_the_model_is_asked_about_a_part_of_many_configs_that_changes_with_the_s
         return Opening(rows, tuple(SPACE.variants), Knowledge(time_us), seed).predicted((SMALL, "graph"), feasible)
 
     assert named(0) == named(0) and len({tuple(named(seed)) for seed in range(4)}) > 1
+
+
+def test_the_rows_of_each_shape_correct_the_model_for_the_next(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    learned = list[tuple[Shape, int]]()
+
+    class Listening(Correction):
+        def learn(self, trials: Iterable[Trial]) -> None:
+            told = list(trials)
+            learned.extend((shape, len(told)) for shape in {trial.shape for trial in told})
+            super().learn(told)
+
+    monkeypatch.setattr(opening, "Correction", Listening)
+    run(store, FakeBench(), (SMALL, OTHER), modes=("graph",), knowledge=Knowledge(time_us))
+    assert learned == [(SMALL, 12), (OTHER, 12)]
 
 
 def test_the_name_of_a_study_changes_with_the_space() -> None:
