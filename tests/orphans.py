@@ -27,7 +27,7 @@ def _die_with_parent() -> None:
 
 
 def popen_of_mortals() -> SimpleNamespace:
-    """What `emulated` takes of `subprocess`; its processes are killed when the parent's thread ends."""
+    """What `emulated` takes of `subprocess`; its processes die with the parent's thread."""
     popen = partial(subprocess.Popen, preexec_fn=_die_with_parent)
     return SimpleNamespace(Popen=popen, STDOUT=subprocess.STDOUT)
 

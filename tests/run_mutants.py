@@ -53,7 +53,14 @@ def run_tests(tree: Path, tests: Sequence[str], deadline_s: float) -> tuple[int 
     environment = os.environ | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "-m", "", *tests]
     with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen(command, cwd=tree, env=environment, stdout=output, stderr=output, start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            cwd=tree,
+            env=environment,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
         try:
             status = process.wait(deadline_s)
         except subprocess.TimeoutExpired:
@@ -82,8 +89,9 @@ def verdict(mutant: Mutant, tree: Path) -> str:
     if status == PASSED:
         return "SURVIVED"
     last = (output.strip().splitlines() or ["nothing printed"])[-1]
-    reason = f"no verdict after {DEADLINE_S:g} s" if status is None else f"pytest ended with {status}"
-    return f"{reason}: {last}"
+    if status is None:
+        return f"no verdict after {DEADLINE_S:g} s: {last}"
+    return f"pytest ended with {status}: {last}"
 
 
 def baseline(mutants: Sequence[Mutant], tree: Path) -> str | None:

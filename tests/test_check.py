@@ -78,7 +78,11 @@ def test_sums_kept_in_fp16_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("rank", "late"), [(0, (0, 1, 4, 5)), (1, (2, 3))])
-def test_each_rank_is_late_in_two_calls_in_a_row(monkeypatch: pytest.MonkeyPatch, rank: int, late: tuple[int, ...]) -> None:
+def test_each_rank_is_late_in_two_calls_in_a_row(
+    monkeypatch: pytest.MonkeyPatch,
+    rank: int,
+    late: tuple[int, ...],
+) -> None:
     """A kernel that does not wait for its peers is right as long as no peer is late."""
     calls = list[str]()
     monkeypatch.setattr(check, "poison", lambda workspace: None)

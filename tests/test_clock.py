@@ -82,7 +82,11 @@ def test_an_eager_call_runs_untimed_three_times(log: list[str], tmp_path: Path) 
     assert [int(entry[-1]) for entry in asked] == [turn % 3 for turn in range(1, 25)]
 
 
-def test_the_first_round_of_each_clock_warms_up_and_does_not_count(log: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_round_of_each_clock_warms_up_and_does_not_count(
+    log: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """In milliseconds: the first round takes 100 times as long."""
     file = tmp_path / "counters"
     file.write_bytes(bytes(8))

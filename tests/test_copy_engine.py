@@ -1,4 +1,4 @@
-"""The order of streams in an exchange by copy engine, with streams that write down what they wait for."""
+"""The order of streams in an exchange by copy engine: streams write down what they wait for."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
 
 
 def exchange(log: list[tuple[str, str]], streams: int) -> Exchange:
-    """Of two pieces to one peer. The flag of a piece lies at 1 for the first and 2 for the second."""
+    """Of two pieces to one peer, whose flags lie at 1 and at 2."""
     made: Any = Exchange.__new__(Exchange)
     made._staged = torch.zeros(1, dtype=torch.int32)
     made._workspace = SimpleNamespace(turns=count(), control=0, control_bases=None, rank=0)
@@ -54,8 +54,11 @@ def exchange(log: list[tuple[str, str]], streams: int) -> Exchange:
 
 
 @pytest.mark.parametrize("streams", [1, 2])
-def test_side_streams_start_behind_the_epoch_and_the_call_ends_behind_their_copies(log: list[tuple[str, str]], streams: int) -> None:
-    """Else the flags would carry an old epoch, or the caller would overwrite a shard that is on its way."""
+def test_side_streams_follow_the_epoch_and_the_call_ends_behind_their_copies(
+    log: list[tuple[str, str]],
+    streams: int,
+) -> None:
+    """Else flags would carry an old epoch, or a caller would overwrite a shard on its way."""
     copies = exchange(log, streams)
     sides = [f"side {number}" for number in range(streams)]
     parity = copies.begin()
@@ -69,7 +72,10 @@ def test_side_streams_start_behind_the_epoch_and_the_call_ends_behind_their_copi
 
 
 @pytest.mark.parametrize("streams", [1, 2])
-def test_a_flag_is_copied_right_behind_its_piece_in_the_same_stream(log: list[tuple[str, str]], streams: int) -> None:
+def test_a_flag_is_copied_right_behind_its_piece_in_the_same_stream(
+    log: list[tuple[str, str]],
+    streams: int,
+) -> None:
     exchange(log, streams).send(0, SHARD)
     for flag, piece in enumerate(PIECES, 1):
         at = [what for _, what in log].index(f"copies to {piece.target}")

@@ -1,10 +1,12 @@
-"""Memory order of what is shared within one GPU, and of the meeting of all ranks, in the emitted code.
+"""Memory order, in the emitted code, of what one GPU shares and of the meeting of all ranks.
 
-Programs of one launch share two counters: of those that have left the call (`symmetric.finish`), and
-of the parts of a tile (`gemm.add_parts`). Each is a release and an acquire at the scope of the GPU.
+Programs of one launch share two counters: of those that have left the call (`symmetric.finish`),
+and of the parts of a tile (`gemm.add_parts`). Each is a release and an acquire at GPU scope.
 """
 
 from __future__ import annotations
+
+import re
 
 import pytest
 import triton
@@ -48,8 +50,8 @@ def adding(arch: str) -> Assembly:
 
 def meeting(arch: str) -> Assembly:
     types = {"control": "i64", "control_bases": "*i64", "rank": "i32"}
-    source = KernelSource(barrier, types, {"WORLD": 4}, ("control", "control_bases"), {"num_warps": 1})
-    return assemble(source, arch)
+    aligned = "control", "control_bases"
+    return assemble(KernelSource(barrier, types, {"WORLD": 4}, aligned, {"num_warps": 1}), arch)
 
 
 def additions(code: Assembly, hip: bool) -> list[int]:
@@ -75,7 +77,7 @@ def acquired(code: Assembly, index: int, hip: bool) -> bool:
 def behind_a_barrier(code: Assembly, index: int, hip: bool) -> bool:
     """Whether all warps have arrived, and none has stored since."""
     since = code.before(index, r"^s_barrier" if hip else r"^bar\.sync|^barrier\.sync")
-    return since is not None and not [i for i in since if "_store" in i.text or "st.global" in i.text]
+    return since is not None and not any(re.search(r"_store|st\.global", i.text) for i in since)
 
 
 @pytest.mark.parametrize("arch", ARCHES)
@@ -94,7 +96,8 @@ def test_a_part_is_in_memory_before_it_is_counted(arch: str) -> None:
     assert behind_a_barrier(code, counted, hip) and released(code, counted, hip)
     if hip:  # a bare s_barrier waits for no store: each wave must see its own leave
         until_barrier = code.instructions[: code.find(r"^s_barrier")[-1]]
-        stores = [at for at, i in enumerate(until_barrier) if "_store" in i.text and "ds_" not in i.text]
+        leaves = re.compile(r"(global|buffer|flat)_store")
+        stores = [at for at, i in enumerate(until_barrier) if leaves.search(i.text)]
         drained = [i.text for i in until_barrier[stores[-1] + 1 :]]
         assert "s_waitcnt vmcnt(0)" in drained and "buffer_wbl2 sc0 sc1" in drained
 
@@ -102,8 +105,9 @@ def test_a_part_is_in_memory_before_it_is_counted(arch: str) -> None:
 @pytest.mark.parametrize("arch", ARCHES)
 def test_parts_of_others_are_read_once_their_count_is_acquired(arch: str) -> None:
     code, hip = adding(arch), is_hip(arch)
-    pattern = r"_(load_dword|atomic_\w+) .*\bsc1$" if hip else r"\batom\.\S*(add|or)|\bld\.\S*acquire"
-    polls = [at for at in code.find(pattern) if at > additions(code, hip)[0] and code.polled(at)]
+    on_hip, on_cuda = r"_(load_dword|atomic_\w+) .*\bsc1$", r"\batom\.\S*(add|or)|\bld\.\S*acquire"
+    found = code.find(on_hip if hip else on_cuda)
+    polls = [at for at in found if at > additions(code, hip)[0] and code.polled(at)]
     assert polls and all(acquired(code, at, hip) for at in polls)
 
 

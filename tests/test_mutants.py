@@ -35,7 +35,8 @@ def test_the_place_of_a_mutant_is_found_and_its_test_exists(mutant: Mutant) -> N
     changed = planted(text, mutant)
     assert changed != text and ast.parse(changed)
     node, _, parameters = mutant.test.partition("[")
-    assert node in node_ids_of(node.partition("::")[0]) and (not parameters or parameters.endswith("]"))
+    assert node in node_ids_of(node.partition("::")[0])
+    assert not parameters or parameters.endswith("]")
 
 
 def test_each_mutant_has_a_name_and_a_fault_of_its_own() -> None:

@@ -32,14 +32,19 @@ class ScriptedWorld:
     compute wrong numbers, while their checks, which run before, are right; those of the configs in
     `unchecked` are wrong, too."""
 
-    def __init__(self, wrong: tuple[Config, ...] = (), unchecked: tuple[Config, ...] = (), at: tuple[int, ...] = (0, 1)) -> None:
+    def __init__(
+        self,
+        wrong: tuple[Config, ...] = (),
+        unchecked: tuple[Config, ...] = (),
+        at: tuple[int, ...] = (0, 1),
+    ) -> None:
         self.wrong, self.unchecked, self.at, self.alive = wrong, unchecked, at, True
         self.requests: list[tuple[str, tuple[Any, ...], float]] = []
 
     def request(self, method: str, arguments: tuple[Any, ...], deadline_s: float) -> list[Any]:
         self.requests.append((method, arguments, deadline_s))
         answers: dict[str, Callable[[], Any]] = {
-            "check": lambda: (9.0 if arguments[1] in self.unchecked else 0.1 * TOLERANCE, TOLERANCE),
+            "check": lambda: (9.0 if arguments[1] in self.unchecked else 1e-4, TOLERANCE),
             "verify": lambda: (9.0 if self._timed_last() in self.wrong else 0.0, TOLERANCE),
             "time": lambda: [[10.0] * arguments[3] for _ in arguments[1]],
         }
@@ -60,14 +65,18 @@ class ScriptedWorld:
 
 def bench(monkeypatch: pytest.MonkeyPatch, *worlds: ScriptedWorld) -> NodeBench:
     """A bench on these worlds, each used until it is killed."""
-    made = NodeBench(Target.parse("h200x2"), 1 << 20, emulated=True, rounds=Rounds(2, 4, 6), deadlines=DEADLINES)
+    target, rounds = Target.parse("h200x2"), Rounds(2, 4, 6)
+    made = NodeBench(target, 1 << 20, emulated=True, rounds=rounds, deadlines=DEADLINES)
     alive = lambda shape: next(world for world in worlds if world.alive)  # noqa: E731
     monkeypatch.setattr(made, "_ranks", alive)
     return made
 
 
 @pytest.mark.parametrize("stage", ["search", "final"])
-def test_a_config_whose_timed_calls_compute_wrong_numbers_is_wrong(monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
+def test_a_config_whose_timed_calls_compute_wrong_numbers_is_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+    stage: str,
+) -> None:
     """A captured graph may hold less than the checked call did."""
     world, fresh = ScriptedWorld((PUSH,)), ScriptedWorld((PUSH,))
     node = bench(monkeypatch, world, fresh)
@@ -79,7 +88,8 @@ def test_a_config_whose_timed_calls_compute_wrong_numbers_is_wrong(monkeypatch: 
 
 @pytest.mark.parametrize("at", [0, 1])
 def test_what_one_rank_computes_wrong_is_wrong(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
-    for world in (ScriptedWorld(wrong=(PUSH,), at=(at,)), ScriptedWorld(unchecked=(PUSH,), at=(at,))):
+    for faults in ({"wrong": (PUSH,)}, {"unchecked": (PUSH,)}):
+        world = ScriptedWorld(**faults, at=(at,))
         outcome = bench(monkeypatch, world).measure(SHAPE, PUSH, "graph", BSP)
         assert isinstance(outcome, Failure) and outcome.kind == "wrong", outcome
         assert f"on ranks [{at}] is above 0.001" in outcome.text
@@ -101,7 +111,8 @@ def test_each_finalist_is_timed_alone_once_more_before_it_is_verified(
     """Finalists share their outputs: what the last one computed says nothing of the others."""
     world = ScriptedWorld()
     bench(monkeypatch, world).compare(SHAPE, [PUSH, PULL], "graph", BSP)
-    asked = [(name, arguments) for name, arguments, _ in world.requests if name in ("time", "verify")]
+    kinds = "time", "verify"
+    asked = [(name, arguments) for name, arguments, _ in world.requests if name in kinds]
     alone = [
         step for config in (BSP, PUSH, PULL)
         for step in (("time", (SHAPE, [config], "graph", 1)), ("verify", (SHAPE,)))
@@ -137,10 +148,12 @@ RIGHT = torch.full((7, 40), 2.0)
 
 
 def rank(emulated: bool, **plans: Any) -> Rank:
-    """A rank whose plans are these, with two sets of operands in turn, of which the last is the output."""
+    """A rank with these plans and two sets of operands in turn, of which the last is the output."""
     made: Any = Rank.__new__(Rank)
-    made.spec, made._shape, made.barrier = SimpleNamespace(emulated=emulated), SHAPE, SimpleNamespace(wait=lambda: None)
-    made.workspace = SimpleNamespace(plans={(SHAPE, Config(name)): plan for name, plan in plans.items()})
+    made.spec, made._shape = SimpleNamespace(emulated=emulated), SHAPE
+    made.barrier = SimpleNamespace(wait=lambda: None)
+    by_config = {(SHAPE, Config(name)): plan for name, plan in plans.items()}
+    made.workspace = SimpleNamespace(plans=by_config)
     made._operands = [(torch.zeros(1), torch.zeros(1), RIGHT.clone()) for _ in range(2)]
     made._references = SimpleNamespace(results=[RIGHT], tolerance=TOLERANCE)
     made._graphs = {}
@@ -164,7 +177,10 @@ def test_what_timed_calls_did_not_write_is_no_result(plan: Any) -> None:
 
 
 @pytest.mark.parametrize("plan", [right, nothing])
-def test_eager_calls_are_verified_by_what_the_last_config_wrote(plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eager_calls_are_verified_by_what_the_last_config_wrote(
+    plan: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def rounds(plans: Any, operands: Any, count: int, barrier: Any) -> list[list[float]]:
         return [[1.0] * count for _ in plans]
 
@@ -184,7 +200,7 @@ def test_a_rank_drops_the_graph_that_it_is_told_to_forget() -> None:
 
 
 def test_what_belongs_to_a_shape_is_freed_with_it() -> None:
-    """A graph that was kept would read freed operands, and results of another shape would be compared."""
+    """A graph that was kept would read freed operands, and be compared with another shape."""
     served: Any = rank(True, push=right)
     served._graphs = {Config("push"): 1}
     kept = served._operands, served._references

@@ -260,8 +260,8 @@ def test_a_shape_that_ran_before_is_still_checked() -> None:
     assert len(seen) == 1
 
 
-def test_an_operand_half_aligned_or_elsewhere_is_refused_where_its_shape_ran_before() -> None:
-    """Loads are 16 bytes wide, and a plan holds addresses of one GPU."""
+def test_an_operand_half_aligned_or_elsewhere_is_refused() -> None:
+    """Its shape ran before, so that there is a plan. Loads are 16 bytes wide, and a plan holds addresses of one GPU."""
     import torch
 
     from tftune import ops

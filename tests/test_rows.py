@@ -101,7 +101,7 @@ def test_the_winners_are_the_best_of_each_fused_variant(store: Store) -> None:
     assert found.winners(PLACE) == [PUSH, pull] and found.ratios(PLACE)[slow] == pytest.approx(0.9)
 
 
-def test_rivals_are_what_the_rounds_of_a_search_cannot_tell_from_its_winner(store: Store) -> None:
+def test_rivals_are_what_noise_cannot_tell_from_the_winner(store: Store) -> None:
     near, second, far, pull = (
         SPACE.complete(Config(variant, block_m=block_m)) for variant, block_m in (("push", 32), ("push", 16), ("push", 128), ("pull", 64))
     )

@@ -52,7 +52,10 @@ def test_a_lost_study_is_made_again_from_the_rows(store: Store) -> None:
     assert len(optuna.load_study(study_name=name, storage=store.optuna_storage()).trials) == 12
 
 
-def test_a_resumed_search_tells_its_sampler_of_every_row_before_it_asks(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resumed_search_tells_its_sampler_of_every_row_before_it_asks(
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Failures among them: a sampler that starts from nothing proposes what is known to be slow."""
     run(store, FakeBench(failing), modes=("graph",))
     heard = list[tuple[Config, float | None] | None]()
@@ -76,7 +79,10 @@ def test_a_resumed_search_tells_its_sampler_of_every_row_before_it_asks(store: S
     assert heard[:12] == known and heard[12] is None and len([entry for entry in heard if entry]) == 14
 
 
-def test_the_seed_of_a_sampler_is_of_the_command_and_of_the_place(store: Store, tmp_path: Path) -> None:
+def test_the_seed_of_a_sampler_is_of_the_command_and_of_the_place(
+    store: Store,
+    tmp_path: Path,
+) -> None:
     def tried(seed: int) -> list[Config]:
         with Store.open(tmp_path / f"{seed}-{len(list(tmp_path.iterdir()))}.db") as fresh:
             bench = FakeBench()
@@ -90,7 +96,10 @@ def test_the_seed_of_a_sampler_is_of_the_command_and_of_the_place(store: Store, 
     assert len(seeds) == 8
 
 
-def test_the_model_is_asked_about_a_part_of_many_configs_that_changes_with_the_seed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_is_asked_about_a_part_that_changes_with_the_seed(
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(opening, "PREDICTED_FROM", 5)
     rows = Rows(OPERATION, FakeBench(), store)
     feasible = Feasible(SPACE, list(SPACE.configs(SMALL, TARGET.chip, ("push",)))[:60])
@@ -101,7 +110,10 @@ def test_the_model_is_asked_about_a_part_of_many_configs_that_changes_with_the_s
     assert named(0) == named(0) and len({tuple(named(seed)) for seed in range(4)}) > 1
 
 
-def test_the_rows_of_each_shape_correct_the_model_for_the_next(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rows_of_each_shape_correct_the_model_for_the_next(
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     learned = list[tuple[Shape, int]]()
 
     class Listening(Correction):

@@ -289,8 +289,11 @@ def test_times_of_a_kernel_without_a_hash_are_of_the_artifacts_or_of_none() -> N
         assert found.disabled()[f"{OP}/push"].endswith(f"and the artifact's times are of {said}")
 
 
-def test_what_was_confirmed_outlives_the_memory_of_answers(trained: Selector, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server meets more shapes than are remembered; what was measured here is not asked of the tree again."""
+def test_what_was_confirmed_outlives_the_memory_of_answers(
+    trained: Selector,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server meets more shapes than are remembered."""
     monkeypatch.setattr("tftune.models.selector.MEMO", 2)
     fresh = Selector(*trained.artifacts.values())
     here = replace(fresh.select(shape(64)), source="confirmed", reason="measured here")  # type: ignore[arg-type]
