@@ -9,7 +9,7 @@ SHAPE := m=64,n=3584,k=8192,world=8
 DB := build/search.db
 ARTIFACT := build/$(OP)__mi300x8.json
 
-.PHONY: help search test drill clean
+.PHONY: help search test drill mutants clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' Makefile
@@ -30,6 +30,9 @@ test: .venv/.test ## the tests and the guards (layers, packaging, documentation,
 
 drill: .venv/.test ## the slow tests: searches that are killed and resume, or whose trials hang, crash and lie
 	$(BIN)/pytest -m drill
+
+mutants: .venv/.test ## plant each known fault in a copy of the tree: its test must fail (about 3 minutes on 2 cores)
+	$(BIN)/python tests/run_mutants.py
 
 clean: ## remove what was built; .venv stays
 	rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -31,6 +31,16 @@ def told_of_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tftune.kernels.chips._DESCRIBED", {})
 
 
+@pytest.fixture(scope="session", autouse=True)
+def ranks_die_with_pytest() -> Iterator[None]:
+    """A rank that waits for a flag would poll for ever where pytest is killed."""
+    from orphans import popen_of_mortals
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("tftune.kernels.emulated.subprocess", popen_of_mortals())
+        yield
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The repository's root folder."""

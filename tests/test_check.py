@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.reference import tolerance
 from tftune.kernels.space import Config
 from tftune.kernels.workspace import Workspace
+from tftune.tuner import check
 from tftune.tuner.check import References, relative_error
 
 SHAPE = AllGatherGemm(m=256, n=384, k=512, world=8)
@@ -73,6 +75,30 @@ def test_sums_kept_in_fp16_are_refused() -> None:
     shape = AllGatherGemm(32, 64, 2048, 2)
     assert relative_error((a.float() @ b.float()).half(), exact) < tolerance(shape)
     assert relative_error(accumulated_in_fp16(a, b), exact) > tolerance(shape)
+
+
+@pytest.mark.parametrize(("rank", "late"), [(0, (0, 1, 4, 5)), (1, (2, 3))])
+def test_each_rank_is_late_in_two_calls_in_a_row(
+    monkeypatch: pytest.MonkeyPatch,
+    rank: int,
+    late: tuple[int, ...],
+) -> None:
+    """A kernel that does not wait for its peers is right as long as no peer is late."""
+    calls = list[str]()
+    monkeypatch.setattr(check, "poison", lambda workspace: None)
+    monkeypatch.setattr(check, "delay", lambda workspace: calls.append("late"))
+    references: Any = References.__new__(References)
+    references.inputs = [(torch.full((2, 3), float(seed)),) for seed in check.SEEDS]
+    references.results = [operands[0] + 1 for operands in references.inputs]
+
+    def plan(operand: torch.Tensor, output: torch.Tensor) -> None:
+        calls.append("call")
+        output.copy_(operand + 1)
+
+    workspace: Any = SimpleNamespace(world=2, rank=rank)
+    assert references.error(plan, workspace) == 0
+    behind = [len([word for word in calls[:at] if word == "call"]) for at, word in enumerate(calls) if word == "late"]
+    assert tuple(behind) == late and calls.count("call") == len(check.ORDER)
 
 
 def judged(workspace: Workspace, folder: Path) -> list[float]:

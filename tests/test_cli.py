@@ -495,9 +495,14 @@ def test_no_arguments_show_the_help(tftune: Tftune) -> None:
     assert ran.code == 0 and all(name in ran.out for name in ("search", "doctor", "trials", "db"))
 
 
+def hear_interrupts() -> None:
+    """A shell starts what it puts into the background with SIGINT ignored, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_says_that_the_same_command_resumes(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tftune", "search", OP, "--on", "model", "--target", "mi300x8", "--effort", "quick"]
-    searching = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    searching = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=hear_interrupts)
     assert searching.stderr is not None
     while "trial " not in searching.stderr.readline():
         assert searching.poll() is None

@@ -80,3 +80,20 @@ def test_an_eager_call_runs_untimed_three_times(log: list[str], tmp_path: Path) 
     asked = [entry for entry in log if entry != "event"]
     assert [entry[:-1] for entry in asked] == (["bsp"] * 4 + ["push"] * 4) * 3
     assert [int(entry[-1]) for entry in asked] == [turn % 3 for turn in range(1, 25)]
+
+
+def test_the_first_round_of_each_clock_warms_up_and_does_not_count(
+    log: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In milliseconds: the first round takes 100 times as long."""
+    file = tmp_path / "counters"
+    file.write_bytes(bytes(8))
+    times = iter([100.0, 1.0, 2.0])
+    monkeypatch.setattr(Event, "elapsed_time", lambda start, end: next(times))
+    barrier = clock.HostBarrier(file, 0, 1)
+    assert clock.eager_rounds([lambda operand: None], [(0,)], 2, barrier) == [[1000.0, 2000.0]]
+    times = iter([100.0, 1.0, 2.0])  # the first is read once, to see how long a replay takes
+    graphs: Any = [Graph("bsp")]
+    assert clock.graph_rounds(graphs, 2, lambda: None, lambda us: us) == [[250.0, 500.0]]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ import speedup
 
 from tftune.db.store import read_rows, read_trials_of, write_rows
 from tftune.db.target import Target
-from tftune.db.trial import Measurement, Trial
+from tftune.db.trial import Measurement, Run, Trial
 from tftune.fitting import choose, fit, sources
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.registry import operation
@@ -39,8 +40,13 @@ def file(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture(scope="module")
-def rows(file: Path) -> list[Trial]:
-    return read_rows(file)[1]
+def content(file: Path) -> tuple[list[Run], list[Trial]]:
+    return read_rows(file)
+
+
+@pytest.fixture(scope="module")
+def rows(content: tuple[list[Run], list[Trial]]) -> list[Trial]:
+    return content[1]
 
 
 def test_there_are_rows_and_an_artifact() -> None:
@@ -66,10 +72,33 @@ def test_every_measured_row_was_checked_first(rows: list[Trial]) -> None:
         assert row.outcome.check_error <= operation(row.op).module("reference").tolerance(row.shape), row  # type: ignore[arg-type]
 
 
-def test_every_row_is_beside_bsp_and_of_its_own_machine(rows: list[Trial]) -> None:
+def test_every_row_is_beside_bsp(rows: list[Trial]) -> None:
     for row in rows:
         if isinstance(row.outcome, Measurement):
             assert len(row.outcome.bsp_samples_us) == len(row.outcome.samples_us)
+
+
+def why_foreign(row: Trial, runs: Mapping[str, Run]) -> str | None:
+    """Why a row cannot have been measured on the machine that it names; None where it can."""
+    run, gpus = runs.get(row.run), Target.parse(row.target).gpus
+    if run is None:
+        return "its run is not in the file"
+    if (run.target, run.bench) != (row.target, row.bench):
+        return f"its run is of {run.target} on the {run.bench} bench"
+    if (seen := sum(name.isdigit() for name in run.clocks)) != gpus:
+        return f"clocks of {seen} GPUs were read, and {row.target} has {gpus}"
+    world = row.shape.to_dict()["world"]
+    return f"{world=} does not fit on {gpus} GPUs" if world > gpus else None
+
+
+def test_every_row_is_of_its_own_machine(content: tuple[list[Run], list[Trial]]) -> None:
+    runs = {run.id: run for run in content[0]}
+    assert {reason for row in content[1] if (reason := why_foreign(row, runs))} == set()
+    row, run = content[1][0], runs[content[1][0].run]
+    for other in (replace(run, target="h200x3"), replace(run, bench="drill"), replace(run, clocks={})):
+        assert why_foreign(row, {run.id: other}) is not None
+    assert why_foreign(row, {}) is not None
+    assert why_foreign(replace(row, shape=replace(row.shape, world=16)), runs) is not None  # type: ignore[call-arg]
 
 
 def test_final_rows_are_of_the_installed_kernels(rows: list[Trial]) -> None:

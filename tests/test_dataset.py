@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.space import Config
 from tftune.models.dataset import Dataset, configs_of, load
-from tftune.models.portfolio import FORMS, MATRIX_SIZE, cover, greedy, loss, portfolio
+from tftune.models.portfolio import FORMS, MATRIX_SIZE, cover, forms, greedy, loss, portfolio
 from tftune.models.trainer import train_layout
 
 OP, TARGET = "all_gather_gemm", "h200x8"
@@ -217,6 +219,35 @@ def test_each_layout_has_its_own_candidates(make_rows: Rows) -> None:
 def test_a_portfolio_without_room_is_the_best_form_of_bsp() -> None:
     found = of(row(BSP, 70.0), row(COPY, 75.0), row(PUSH, 50.0, bsp=(70.0,)))
     assert portfolio(found, configs_of(found), 0) == (BSP,) and portfolio(found, configs_of(found), 2) == (BSP, PUSH)
+
+
+def test_a_form_of_bsp_loses_much_where_it_was_never_measured() -> None:
+    """One form was measured once and is the best there; the other one loses a fifth there."""
+    once, everywhere = COPY, BSP
+    times = {
+        1: {everywhere: 10.0},
+        2: {everywhere: 10.0},
+        3: {everywhere: 12.0, once: 10.0},
+    }
+    best = {m: min(found, key=found.__getitem__) for m, found in times.items()}
+    data: Any = SimpleNamespace(
+        shapes=tuple(times),
+        times_us=times,
+        bsp=best.__getitem__,
+        bsp_us=lambda m: times[m][best[m]],
+    )
+    assert forms(data, 2) == sorted([once, everywhere]) and forms(data, 1) == [everywhere]
+
+
+@pytest.mark.parametrize(("speedup", "sure"), [(1.43, False), (1.45, True)])
+def test_a_modelled_speed_up_counts_above_what_the_model_errs_by(
+    speedup: float,
+    sure: bool,
+) -> None:
+    """1.44: 95 % of configs stay below that error, out of sample (docs/measured.md)."""
+    rows = row(BSP, 70.0), row(PUSH, 70.0 / speedup, bsp=(70.0,))
+    data = load((replace(each, bench="model") for each in rows), OP, TARGET, "graph", "model")
+    assert data.allowed(SHAPE, PUSH) == sure
 
 
 def test_shapes_without_bsp_are_skipped() -> None:

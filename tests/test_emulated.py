@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -83,6 +86,28 @@ def test_a_crash_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"rank . ended with 7"):
         emulated.run(2, crash, tmp_path, timeout_s=60)
     assert nobody_left(tmp_path)
+
+
+def test_a_killed_pytest_leaves_no_rank(tmp_path: Path) -> None:
+    """Of a job that hangs: orphans would poll their flags until the machine is started again."""
+    job = Path(__file__).with_name("orphans.py")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'job'}", str(job)]
+    process = subprocess.Popen(command, cwd=job.parent.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    pids, until = list[int](), time.monotonic() + 90
+    while len(pids) < 2 and time.monotonic() < until and process.poll() is None:
+        time.sleep(0.05)
+        texts = [path.read_text() for path in (tmp_path / "job").rglob("pid-*")]
+        pids = [int(text) for text in texts if text]
+    heaps = Path(f"/proc/{pids[0]}/cmdline").read_text().split("\0")[3]
+    process.kill()
+    process.wait()
+    until = time.monotonic() + 20
+    while (left := [pid for pid in pids if Path(f"/proc/{pid}").exists()]) and time.monotonic() < until:
+        time.sleep(0.05)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    shutil.rmtree(heaps)
+    assert left == [] and len(pids) == 2
 
 
 def test_heaps_are_removed() -> None:

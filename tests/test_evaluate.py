@@ -214,6 +214,35 @@ def test_where_there_is_a_matrix_its_shapes_are_judged_and_the_others_only_train
     assert all(sum(place.n == 2048 for place in seen) == len(ROWS) for seen in train.seen)  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("split", ["any", "family", "m"])
+def test_what_is_held_out_is_unseen_outside_of_the_matrix_too(split: str) -> None:
+    """Two sizes of a family that is judged were measured by a search alone."""
+    outside = {shape(m, 4096, 4096) for m in (32, 512)}
+    trials = [replace(trial, stage="search") if trial.shape in outside else trial for trial in rows()]
+    data, folds = synthetic.dataset(trials), list[tuple[Sequence[Shape], Sequence[Shape]]]()
+    assert set(data.shapes) - set(data.matrix) == outside
+
+    def each(work: Callable[[Any], Any], given: Iterable[Any]) -> Iterable[Any]:
+        folds.extend(given)
+        return map(work, folds)
+
+    train = Recorded()
+    assert evaluate(data, train, split, each=each) is not None and len(train.seen) == len(folds) > 2
+    for seen, (learned, asked) in zip(train.seen, folds, strict=True):
+        assert set(seen) == set(learned) and not outside & set(asked)
+        if split != "m":
+            assert {place.layer for place in asked}.isdisjoint(place.layer for place in seen)
+        if split == "m":  # of the families judged
+            families, sizes = {place.layer for place in asked}, {_size(place) for place in asked}
+            alike = [place for place in seen if place.layer in families]
+            assert sizes.isdisjoint(map(_size, alike))
+    assert any(outside & set(learned) for learned, _ in folds), "elsewhere they are learned from"
+
+
+def _size(place: Shape) -> int:
+    return int(getattr(place, place.SIZE))
+
+
 def test_folds_may_be_judged_in_any_order_by_others() -> None:
     data = synthetic.dataset()
 

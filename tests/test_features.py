@@ -7,14 +7,27 @@ import math
 import pytest
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
-from tftune.kernels.registry import OPS
+from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.registry import OPS, operation
+from tftune.kernels.shape import Shape
 from tftune.models import features
+
+SHAPES: dict[str, Shape] = {
+    "all_gather_gemm": AllGatherGemm(m=16, n=72, k=264, world=4),
+    "flash_decode": FlashDecode(3, 16, 4, 64, 80, 2),
+}
+"""Of each operation one whose sizes all differ."""
 
 
 @pytest.mark.parametrize("op", OPS)
-def test_every_feature_has_a_name_and_a_meaning(op: str) -> None:
-    assert features.names(op) == tuple(features.meanings(op))
-    assert all(len(meaning) > 3 for meaning in features.meanings(op).values())
+def test_every_feature_has_a_name_and_a_meaning_of_its_own(op: str) -> None:
+    """A feature that is named as a size of the shape is that size."""
+    names, meanings = features.names(op), list(features.meanings(op).values())
+    assert operation(op).shape.SIZE in names and all(name.isidentifier() for name in names)
+    assert all(len(text) > 3 for text in meanings)
+    assert len(set(meanings)) == len(meanings) == len(names)
+    for name, value in zip(names, features.vector(op, SHAPES[op]), strict=True):
+        assert value == SHAPES[op].to_dict().get(name, value), name
 
 
 def test_vector_follows_the_names() -> None:

@@ -175,7 +175,9 @@ def test_what_cannot_win_beside_the_best_so_far_is_stopped(monkeypatch: pytest.M
     assert timed(monkeypatch, idle, [1.19]) == (4, True)
     assert timed(monkeypatch, idle, [1.21]) == (15, False)
     assert timed(monkeypatch, idle, [1.19], mode="eager") == (15, False), "each mode has its own best"
-    assert timed(monkeypatch, idle, [1.5]) == (15, False), "a slower one took nothing from the best"
+    assert timed(monkeypatch, idle, [1.5]) == (15, False)
+    assert timed(monkeypatch, idle, [1.21]) == (15, False)
+    assert timed(monkeypatch, idle, [1.19]) == (4, True), "a slower one took nothing from the best"
 
 
 def test_a_lucky_round_is_outweighed_at_the_second_look(monkeypatch: pytest.MonkeyPatch, idle: NodeBench) -> None:

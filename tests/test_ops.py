@@ -145,6 +145,34 @@ def test_a_plan_is_made_once_and_not_kept_when_the_selection_changes(monkeypatch
     assert made == ["local_transpose", "local_transpose", "gather_copy", "gather_copy"]  # one for each mode
 
 
+def test_a_layer_runs_what_is_selected_for_its_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What wins in a graph is often slower eagerly, where launches count."""
+    import torch
+
+    from tftune import ops
+    from tftune.kernels.all_gather_gemm import host
+    from tftune.kernels.flash_decode import host as decode_host
+    from tftune.models.selector import Selector
+
+    made = list[tuple[str, str]]()
+
+    def prepare(shape: Any, config: Config, workspace: Workspace) -> Any:
+        made.append((shape.op, config.variant))
+        return lambda *operands: None
+
+    monkeypatch.setattr(host, "prepare", prepare)
+    monkeypatch.setattr(decode_host, "prepare", prepare)
+    monkeypatch.setattr(tftune, "_default", selector := Selector())
+    monkeypatch.setattr(selector, "select", lambda shape, mode: Selection(Config(mode), "fallback", "as told"))
+    workspace = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
+    q, k, lengths = torch.zeros(2, 4, 64).half(), torch.zeros(2, 32, 2, 64).half(), torch.zeros(2, dtype=torch.int32)
+    for mode in ("eager", "graph", "eager"):
+        ops.all_gather_gemm(a, b, workspace, mode=mode)
+        ops.flash_decode(q, k, k, lengths, workspace, mode=mode)
+    assert made == [(op, mode) for mode in ("eager", "graph") for op in ("all_gather_gemm", "flash_decode")]
+
+
 def test_of_many_shapes_the_oldest_eager_plans_go_and_those_of_graphs_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
@@ -230,6 +258,25 @@ def test_a_shape_that_ran_before_is_still_checked() -> None:
     with pytest.raises(ValueError, match=r"out is \[4, 9\] but must be \[4, 8\]"):
         ops.all_gather_gemm(a, b, workspace, out=torch.zeros(4, 9, dtype=torch.float16))
     assert len(seen) == 1
+
+
+def test_an_operand_half_aligned_or_elsewhere_is_refused() -> None:
+    """Its shape ran before, so that there is a plan. Loads are 16 bytes wide, and a plan holds addresses of one GPU."""
+    import torch
+
+    from tftune import ops
+
+    a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
+    half = torch.zeros(36, dtype=torch.float16)[4:].view(4, 8)
+    here, there = torch.device("cpu"), torch.device("cuda", 0)
+    for device, operand, sentence in (
+        (here, half, "a begins 8 bytes behind a multiple of 16"), (there, a, "a is on cpu but the workspace is on cuda:0"),
+    ):  # fmt: skip
+        workspace = Workspace(0, 2, "interpreter", 4, device, None, 0, 0, None, None, 4096, None)
+        key = tftune._default, a.shape, b.shape, a.dtype, "k", "kn", "graph"
+        workspace.plans[key] = (lambda *call: None), (4, 8)
+        with pytest.raises(ValueError, match=sentence):
+            ops.all_gather_gemm(operand, b, workspace)
 
 
 def test_operands_that_do_not_fit_are_refused() -> None:

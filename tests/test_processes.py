@@ -32,13 +32,20 @@ if __name__ == "__main__":
 """
 
 
+def hear_interrupts() -> None:
+    """A shell starts what it puts into the background with SIGINT ignored, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize(
     ("wait", "threads"), [(False, False), (True, False), (True, True)], ids=["while it starts", "while it works", "work given by a thread"]
 )
 def test_ctrl_c_ends_a_pool_quietly(tmp_path: Path, wait: bool, threads: bool) -> None:
     (tmp_path / "program.py").write_text(PROGRAM.replace("WAIT", str(wait)).replace("THREADS", str(threads)))
     command = [sys.executable, str(tmp_path / "program.py")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=hear_interrupts
+    ) as process:
         assert process.stdout is not None
         children = [int(pid) for pid in process.stdout.readline().split()]
         os.killpg(process.pid, signal.SIGINT)

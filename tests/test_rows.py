@@ -101,6 +101,21 @@ def test_the_winners_are_the_best_of_each_fused_variant(store: Store) -> None:
     assert found.winners(PLACE) == [PUSH, pull] and found.ratios(PLACE)[slow] == pytest.approx(0.9)
 
 
+def test_rivals_are_what_noise_cannot_tell_from_the_winner(store: Store) -> None:
+    near, second, far, pull = (
+        SPACE.complete(Config(variant, block_m=block_m)) for variant, block_m in (("push", 32), ("push", 16), ("push", 128), ("pull", 64))
+    )
+
+    def scattered(config: Config, least: float) -> Trial:
+        return row(config, Measurement((least, least + 0.2, least + 0.4), (10.0,) * 3))
+
+    found = rows(
+        store, row(BSP, us(10)), scattered(far, 7.0), scattered(second, 6.2), scattered(PUSH, 6.0),
+        scattered(near, 6.1), scattered(pull, 8.0),
+    )  # fmt: skip
+    assert found.rivals(PLACE, 9) == [near, second] and found.rivals(PLACE, 1) == [near]
+
+
 def test_a_measured_row_is_committed_then_told(store: Store) -> None:
     told: list[list[Trial]] = []
     found = Rows(operation(SHAPE.op), BENCH, store, lambda trial: told.append(store.trials()))

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import optuna
 import pytest
-from fake_bench import OPERATION, SMALL, SPACE, FakeBench, failing, run
+from fake_bench import BOTH, OPERATION, OTHER, SMALL, SPACE, TARGET, FakeBench, failing, run, time_us
 
 from tftune.db.store import Store
-from tftune.db.trial import Failure, Measurement
-from tftune.kernels.space import Choice
-from tftune.tuner.samplers import SAMPLERS
-from tftune.tuner.search import study_name
+from tftune.db.trial import Failure, Measurement, Trial
+from tftune.kernels.shape import Shape
+from tftune.kernels.space import Choice, Config
+from tftune.tuner import opening, stage
+from tftune.tuner.correction import Correction
+from tftune.tuner.feasible import Feasible
+from tftune.tuner.opening import NOTHING_KNOWN, Knowledge, Opening
+from tftune.tuner.rows import Rows, ratio
+from tftune.tuner.samplers import SAMPLERS, Proposer
+from tftune.tuner.search import EFFORTS, Effort, study_name
+from tftune.tuner.stage import SearchStage
 
 pytestmark = pytest.mark.usefixtures("tiny")
 
@@ -41,6 +50,81 @@ def test_a_lost_study_is_made_again_from_the_rows(store: Store) -> None:
     optuna.delete_study(study_name=name, storage=store.optuna_storage())
     run(store, bench, modes=("graph",))
     assert len(optuna.load_study(study_name=name, storage=store.optuna_storage()).trials) == 12
+
+
+def test_a_resumed_search_tells_its_sampler_of_every_row_before_it_asks(
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Failures among them: a sampler that starts from nothing proposes what is known to be slow."""
+    run(store, FakeBench(failing), modes=("graph",))
+    heard = list[tuple[Config, float | None] | None]()
+
+    class Listening(Proposer):
+        def tell(self, config: Config, ratio: float | None) -> None:
+            heard.append((config, ratio))
+            super().tell(config, ratio)
+
+        def ask(self) -> Config | None:
+            heard.append(None)
+            return super().ask()
+
+    place = (SMALL, "graph")
+    rows = Rows(OPERATION, FakeBench(), store)
+    known = [(config, ratio(trial, rows.bsp(place))) for config, trial in rows.searched(place).items()]  # type: ignore[arg-type]
+    monkeypatch.setattr(stage, "Proposer", Listening)
+    monkeypatch.setitem(EFFORTS, "more", Effort(14, 2, "for tests"))
+    run(store, FakeBench(failing), modes=("graph",), effort="more")
+    assert len(known) == 12 and None in [ratio for _, ratio in known]
+    assert heard[:12] == known and heard[12] is None and len([entry for entry in heard if entry]) == 14
+
+
+def test_the_seed_of_a_sampler_is_of_the_command_and_of_the_place(
+    store: Store,
+    tmp_path: Path,
+) -> None:
+    def tried(seed: int) -> list[Config]:
+        with Store.open(tmp_path / f"{seed}-{len(list(tmp_path.iterdir()))}.db") as fresh:
+            bench = FakeBench()
+            run(fresh, bench, modes=("graph",), seed=seed)
+            return bench.of("search")
+
+    first = tried(0)
+    assert tried(0) == first and tried(1) != first and set(tried(1)[:5]) == set(first[:5])
+    stages = [SearchStage(Rows(OPERATION, FakeBench(), store), EFFORTS["tiny"], "random", (), seed, None, NOTHING_KNOWN) for seed in (0, 1)]
+    seeds = {each._seed((shape, mode)) for each in stages for shape in (SMALL, OTHER) for mode in BOTH}
+    assert len(seeds) == 8
+
+
+def test_the_model_is_asked_about_a_part_that_changes_with_the_seed(
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(opening, "PREDICTED_FROM", 5)
+    rows = Rows(OPERATION, FakeBench(), store)
+    feasible = Feasible(SPACE, list(SPACE.configs(SMALL, TARGET.chip, ("push",)))[:60])
+
+    def named(seed: int) -> list[Config]:
+        return Opening(rows, tuple(SPACE.variants), Knowledge(time_us), seed).predicted((SMALL, "graph"), feasible)
+
+    assert named(0) == named(0) and len({tuple(named(seed)) for seed in range(4)}) > 1
+
+
+def test_the_rows_of_each_shape_correct_the_model_for_the_next(
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    learned = list[tuple[Shape, int]]()
+
+    class Listening(Correction):
+        def learn(self, trials: Iterable[Trial]) -> None:
+            told = list(trials)
+            learned.extend((shape, len(told)) for shape in {trial.shape for trial in told})
+            super().learn(told)
+
+    monkeypatch.setattr(opening, "Correction", Listening)
+    run(store, FakeBench(), (SMALL, OTHER), modes=("graph",), knowledge=Knowledge(time_us))
+    assert learned == [(SMALL, 12), (OTHER, 12)]
 
 
 def test_the_name_of_a_study_changes_with_the_space() -> None:

@@ -13,6 +13,7 @@ import pytest
 import shipped
 from synthetic import BSP, CHIP, LARGE, LAWS, LAYERS, OP, SHAPES, SMALL, Law, content, law, model, rows, selector, shape
 
+from tftune.db.target import Machine
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.registry import operation
@@ -286,6 +287,26 @@ def test_times_of_a_kernel_without_a_hash_are_of_the_artifacts_or_of_none() -> N
         found = Selector(replace(bare.artifacts[OP], document={"kernels": kernels}))
         assert found.select(shape(32)).config == BSP and list(found.disabled()) == [f"{OP}/push"]
         assert found.disabled()[f"{OP}/push"].endswith(f"and the artifact's times are of {said}")
+
+
+def test_what_was_confirmed_outlives_the_memory_of_answers(
+    trained: Selector,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server meets more shapes than are remembered."""
+    monkeypatch.setattr("tftune.models.selector.MEMO", 2)
+    fresh = Selector(*trained.artifacts.values())
+    here = replace(fresh.select(shape(64)), source="confirmed", reason="measured here")  # type: ignore[arg-type]
+    fresh.confirm(shape(64), "graph", here)
+    for m in (66, 68, 70, 72):
+        fresh.select(shape(m))
+    assert fresh.select(shape(64)) == here and fresh.select(shape(64), "eager") != here
+
+
+def test_a_restricted_selector_still_compares_its_machine(trained: Selector) -> None:
+    machine = Machine("h200x2", "sm_90", {"torch": "0.1"})
+    seen = Selector(*trained.artifacts.values(), machine=machine).restricted("rank 3 differs")
+    assert seen.machine is machine
 
 
 def test_restricted_to_bsp(trained: Selector) -> None:

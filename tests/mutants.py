@@ -1,0 +1,398 @@
+"""Planted faults, each with the test that must fail: the list of `make mutants`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One fault. A refactoring that moves its text must move the mutant, too."""
+
+    name: str
+    file: str
+    before: str
+    """The text as it stands: it must occur exactly once in the file."""
+    after: str
+    test: str
+    """The pytest node id of the test that must fail."""
+
+
+NODE, SEARCH = "tests/test_node_requests.py", "tests/test_search_studies.py"
+FINALS = "tests/test_search_finals.py"
+ORDER, COPIES = "tests/test_memory_order_counters.py", "tests/test_copy_engine.py"
+FINISH = f"{ORDER}::test_the_last_program_to_leave_comes_behind_all_others"
+PARTS = f"{ORDER}::test_a_part_is_in_memory_before_it_is_counted"
+MEETING = f"{ORDER}::test_ranks_that_meet_release_and_acquire_at_system_scope"
+STREAMS = f"{COPIES}::test_side_streams_follow_the_epoch_and_the_call_ends_behind_their_copies"
+
+MUTANTS: tuple[Mutant, ...] = (
+    # tftune
+    Mutant(
+        "an eager layer runs the winner of graphs",
+        "tftune/ops.py",
+        "tftune.select_kernel(shape, key[-1]).config",
+        'tftune.select_kernel(shape, "graph").config',
+        "tests/test_ops.py::test_a_layer_runs_what_is_selected_for_its_mode",
+    ),
+    Mutant(
+        "the newest eager plan is dropped, not the oldest",
+        "tftune/ops.py",
+        "eager[0]",
+        "eager[-1]",
+        "tests/test_ops.py::test_of_many_shapes_the_oldest_eager_plans_go_and_those_of_graphs_stay",
+    ),
+    # tuner: the node bench and its ranks
+    Mutant(
+        "the check asks the best rank",
+        "tuner/node.py",
+        "        worst = max(error for error, _ in replies)\n",
+        "        worst = min(error for error, _ in replies)\n",
+        f"{NODE}::test_what_one_rank_computes_wrong_is_wrong",
+    ),
+    Mutant(
+        "verification asks the best rank",
+        "tuner/node.py",
+        "        if max(timed for timed, _ in replies) <= replies[0][1]:",
+        "        if min(timed for timed, _ in replies) <= replies[0][1]:",
+        f"{NODE}::test_what_one_rank_computes_wrong_is_wrong",
+    ),
+    Mutant(
+        "a slower config takes the place of the best so far",
+        "tuner/node.py",
+        "max(low, self._best.get((shape, mode), 1.0))",
+        "low",
+        "tests/test_node.py::test_what_cannot_win_beside_the_best_so_far_is_stopped",
+    ),
+    Mutant(
+        "graphs of the last shape are kept",
+        "tuner/worker.py",
+        "            self._graphs.clear()\n",
+        "",
+        f"{NODE}::test_what_belongs_to_a_shape_is_freed_with_it",
+    ),
+    Mutant(
+        "operands of the last shape are kept",
+        "tuner/worker.py",
+        "            self._references = self._operands = None\n",
+        "",
+        f"{NODE}::test_what_belongs_to_a_shape_is_freed_with_it",
+    ),
+    Mutant(
+        "the round that warms up counts",
+        "tuner/clock.py",
+        "    return [times[1:] for times in samples]\n",
+        "    return [times[:-1] for times in samples]\n",
+        "tests/test_clock.py::test_the_first_round_of_each_clock_warms_up_and_does_not_count",
+    ),
+    Mutant(
+        "ranks do not start a timed replay together",
+        "tuner/clock.py",
+        "            start_together()\n",
+        "",
+        "tests/test_clock.py::test_a_graph_runs_untimed_before_it_counts_after_the_barrier",
+    ),
+    Mutant(
+        "the check takes the mean row, not the worst",
+        "tuner/check.py",
+        "/ scale).max().item()",
+        "/ scale).mean().item()",
+        "tests/test_check.py::test_a_few_wrong_elements_of_one_row_are_seen",
+    ),
+    Mutant(
+        "timed calls are not verified",
+        "tuner/node.py",
+        "            wrong = self._verify(world, shape, config)\n",
+        "            wrong = None\n",
+        f"{NODE}::test_a_config_whose_timed_calls_compute_wrong_numbers_is_wrong",
+    ),
+    Mutant(
+        "timed calls of finalists are not verified",
+        "tuner/node.py",
+        "        if wrong := self._verify(world, shape, config):\n",
+        "        if wrong := None:\n",
+        f"{NODE}::test_a_finalist_whose_timed_calls_compute_wrong_numbers_is_wrong",
+    ),
+    Mutant(
+        "a finalist is verified by what the last one computed",
+        "tuner/node.py",
+        "        self._slowest(world, shape, [config], mode, 1)\n",
+        "",
+        f"{NODE}::test_each_finalist_is_timed_alone_once_more_before_it_is_verified",
+    ),
+    Mutant(
+        "a wrong result does not end its world",
+        "tuner/node.py",
+        "        world.kill()\n        self._broke()\n        worst, tolerance",
+        "        worst, tolerance",
+        f"{NODE}::test_a_config_whose_timed_calls_compute_wrong_numbers_is_wrong",
+    ),
+    Mutant(
+        "the deadline of timing is doubled",
+        "tuner/node.py",
+        "self._deadlines.time * max(1.0, len(configs) / 2)",
+        "self._deadlines.time * max(2.0, len(configs))",
+        f"{NODE}::test_the_deadline_of_timing_is_for_two_configs_and_grows_with_more",
+    ),
+    Mutant(
+        "the node bench never has a graph dropped",
+        "tuner/node.py",
+        '        world.request("forget", (shape, config, mode), self._deadlines.prepare)\n',
+        "        pass\n",
+        f"{NODE}::test_the_graph_of_each_fused_config_is_dropped_and_bsp_keeps_its_own",
+    ),
+    Mutant(
+        "a rank keeps every graph",
+        "tuner/worker.py",
+        "            self._graphs.pop(config, None)\n",
+        "            pass\n",
+        f"{NODE}::test_a_rank_drops_the_graph_that_it_is_told_to_forget",
+    ),
+    Mutant(
+        "the output keeps an earlier result before timed calls",
+        "tuner/worker.py",
+        '        operands[0][-1].fill_(float("nan"))\n',
+        "",
+        f"{NODE}::test_what_timed_calls_did_not_write_is_no_result",
+    ),
+    Mutant(
+        "an eager config is verified by another one's output",
+        "tuner/worker.py",
+        "            plans[-1](*operands[0])",
+        "            plans[0](*operands[0])",
+        f"{NODE}::test_eager_calls_are_verified_by_what_the_last_config_wrote",
+    ),
+    Mutant(
+        "no rank is late in the check",
+        "tuner/check.py",
+        "                delay(workspace)\n",
+        "                pass\n",
+        "tests/test_check.py::test_each_rank_is_late_in_two_calls_in_a_row",
+    ),
+    # tuner: the search
+    Mutant(
+        "resumed rows are not told to the sampler",
+        "tuner/stage.py",
+        "            track.tell(trial)\n            if trial.id not in stored:\n",
+        "            if trial.id not in stored:\n",
+        f"{SEARCH}::test_a_resumed_search_tells_its_sampler_of_every_row_before_it_asks",
+    ),
+    Mutant(
+        "the seed of the command is ignored by the sampler",
+        "tuner/stage.py",
+        'f"{name}/{self.seed}"',
+        'f"{name}"',
+        f"{SEARCH}::test_the_seed_of_a_sampler_is_of_the_command_and_of_the_place",
+    ),
+    Mutant(
+        "the seed of the command is ignored by the model's part",
+        "tuner/opening.py",
+        "np.random.default_rng(self._seed)",
+        "np.random.default_rng(0)",
+        f"{SEARCH}::test_the_model_is_asked_about_a_part_that_changes_with_the_seed",
+    ),
+    Mutant(
+        "winners come of the farthest layers",
+        "tuner/warm_start.py",
+        "key=lambda layer: _between_layers(shape, layer[0]))",
+        "key=lambda layer: -_between_layers(shape, layer[0]))",
+        "tests/test_warm_start.py::test_one_below_and_one_above_of_the_nearest_layers",
+    ),
+    Mutant(
+        "every config is a rival of the winner",
+        "tuner/rows.py",
+        "if overlap(speedups(searched[config]), speedups(searched[ranked[0]]))]",
+        "]",
+        "tests/test_rows.py::test_rivals_are_what_noise_cannot_tell_from_the_winner",
+    ),
+    Mutant(
+        "no row corrects the model for the next shape",
+        "tuner/opening.py",
+        "            self._corrections[place[1]].learn(self._rows.searched(place).values())\n",
+        "            pass\n",
+        f"{SEARCH}::test_the_rows_of_each_shape_correct_the_model_for_the_next",
+    ),
+    Mutant(
+        "winners are measured again in the world of the search",
+        "tuner/finals.py",
+        "                    rows.bench.restart()\n",
+        "                    pass\n",
+        f"{FINALS}::test_the_final_stage_measures_the_same_portfolio_everywhere_in_a_fresh_world",
+    ),
+    Mutant(
+        "rows of another kernel hold",
+        "tuner/rows.py",
+        "        if trial.kernel_hash == kernel_hash(self.op.name, trial.config.variant):\n",
+        "        if True:\n",
+        "tests/test_rows.py::test_rows_of_another_kernel_or_outside_the_space_do_not_hold",
+    ),
+    Mutant(
+        "a fused config wins a contest without being sure",
+        "tuner/contest.py",
+        "(found.speedup_interval or (0.0,))[0] > 1",
+        "(found.speedup_interval or (0.0,))[0] > 0",
+        "tests/test_contest.py::test_the_fastest_wins_and_bsp_wins_ties",
+    ),
+    # models and db
+    Mutant(
+        "configs of a changed kernel are served",
+        "models/selector.py",
+        "        if installed == measured:\n",
+        "        if True:\n",
+        "tests/test_selector.py::test_a_stale_kernel_disables_exactly_its_own_answers",
+    ),
+    Mutant(
+        "what was confirmed is forgotten with the memory of answers",
+        "models/selector.py",
+        "        self._confirmed[mode, shape.key] = self._answers",
+        "        self._answers",
+        "tests/test_selector.py::test_what_was_confirmed_outlives_the_memory_of_answers",
+    ),
+    Mutant(
+        "ranks that do not agree forget their machine",
+        "models/selector.py",
+        "bsp_only=reason, machine=self.machine)",
+        "bsp_only=reason)",
+        "tests/test_selector.py::test_a_restricted_selector_still_compares_its_machine",
+    ),
+    Mutant(
+        "the model is taken to be exact",
+        "models/layout.py",
+        "MODEL_ERROR = 1.44",
+        "MODEL_ERROR = 1.0",
+        "tests/test_dataset.py::test_a_modelled_speed_up_counts_above_what_the_model_errs_by",
+    ),
+    Mutant(
+        "training sees held-out shapes outside of the matrix",
+        "models/evaluate.py",
+        "    folds = [(learned, asked) for learned, judged in folds",
+        "    folds = [([*learned, *(set(judged) - matrix)], asked) for learned, judged in folds",
+        "tests/test_evaluate.py::test_what_is_held_out_is_unseen_outside_of_the_matrix_too",
+    ),
+    Mutant(
+        "a form of BSP loses nothing where it was not measured",
+        "models/portfolio.py",
+        "UNTRIED = 1.5",
+        "UNTRIED = 1.0",
+        "tests/test_dataset.py::test_a_form_of_bsp_loses_much_where_it_was_never_measured",
+    ),
+    Mutant(
+        "a failed import leaves a part of its rows",
+        "db/store.py",
+        "            added = sum(self._add_trial(trial) for trial in trials)\n",
+        "        added = 0\n"
+        "        for trial in trials:\n"
+        "            with self._writing():\n"
+        "                added += self._add_trial(trial)\n",
+        "tests/test_store.py::TestFiles::test_rows_without_their_run_import_nothing",
+    ),
+    Mutant(
+        "an interval of 95 % is one of 90 %",
+        "db/trial.py",
+        "        if 2 * tail > 1 - confidence:",
+        "        if tail > 1 - confidence:",
+        "tests/test_trial.py::test_median_interval_takes_the_ranks_of_the_published_table",
+    ),
+    # kernels: host side
+    Mutant(
+        "operands aligned to 8 bytes are launched",
+        "kernels/all_gather_gemm/host.py",
+        "& 15 == 0",
+        "& 7 == 0",
+        "tests/test_ops.py::test_an_operand_half_aligned_or_elsewhere_is_refused",
+    ),
+    Mutant(
+        "operands on another device are launched",
+        "kernels/all_gather_gemm/host.py",
+        "        and a.get_device() == b.get_device() == workspace.ordinal\n",
+        "",
+        "tests/test_ops.py::test_an_operand_half_aligned_or_elsewhere_is_refused",
+    ),
+    Mutant(
+        "a call ends before its copies",
+        "kernels/copy_engine.py",
+        "                _main(stream).wait_stream(stream)\n",
+        "                pass\n",
+        STREAMS,
+    ),
+    Mutant(
+        "copies start before the epoch of their call is known",
+        "kernels/copy_engine.py",
+        "                stream.wait_stream(_main(stream))\n",
+        "                pass\n",
+        STREAMS,
+    ),
+    Mutant(
+        "the flag goes before its piece",
+        "kernels/copy_engine.py",
+        "                self._runtime.copy(piece, target, shard + piece.source, stream)\n"
+        "                self._runtime.copy(_WORD, its_flag, self._staged.data_ptr(), stream)\n",
+        "                self._runtime.copy(_WORD, its_flag, self._staged.data_ptr(), stream)\n"
+        "                self._runtime.copy(piece, target, shard + piece.source, stream)\n",
+        f"{COPIES}::test_a_flag_is_copied_right_behind_its_piece_in_the_same_stream",
+    ),
+    # kernels: device side
+    Mutant(
+        "finish: counted without order",
+        "kernels/symmetric.py",
+        'EXITS_OFFSET), 1, sem="acq_rel", scope="gpu")',
+        'EXITS_OFFSET), 1, sem="relaxed", scope="gpu")',
+        FINISH,
+    ),
+    Mutant(
+        "finish: counted before all warps have arrived",
+        "kernels/symmetric.py",
+        "    tl.debug_barrier()\n    left = ",
+        "    left = ",
+        FINISH,
+    ),
+    Mutant(
+        "barrier: flags without order",
+        "kernels/symmetric.py",
+        '% WORLD)), epoch, sem="release", scope="sys")',
+        '% WORLD)), epoch, sem="relaxed", scope="sys")',
+        MEETING,
+    ),
+    Mutant(
+        "barrier: flags released for one GPU",
+        "kernels/symmetric.py",
+        '% WORLD)), epoch, sem="release", scope="sys")',
+        '% WORLD)), epoch, sem="release", scope="gpu")',
+        MEETING,
+    ),
+    Mutant(
+        "barrier: does not wait",
+        "kernels/symmetric.py",
+        "        wait(control + BARRIER_FLAGS_OFFSET",
+        "        _ = (control + BARRIER_FLAGS_OFFSET",
+        MEETING,
+    ),
+    Mutant(
+        "add_parts: waves do not drain (AMD)",
+        "kernels/gemm.py",
+        "    drain(part, ARCH)\n",
+        "    tl.debug_barrier()\n",
+        PARTS,
+    ),
+    Mutant(
+        "add_parts: no barrier before the count",
+        "kernels/gemm.py",
+        "    drain(part, ARCH)\n",
+        "",
+        PARTS,
+    ),
+    Mutant(
+        "add_parts: counted without order",
+        "kernels/gemm.py",
+        'arrivals_ptr + tile, 1, sem="acq_rel", scope="gpu")',
+        'arrivals_ptr + tile, 1, sem="relaxed", scope="gpu")',
+        PARTS,
+    ),
+    Mutant(
+        "add_parts: parts of others read without acquire",
+        "kernels/gemm.py",
+        'arrivals_ptr + tile, 0, sem="acquire", scope="gpu")',
+        'arrivals_ptr + tile, 0, sem="relaxed", scope="gpu")',
+        f"{ORDER}::test_parts_of_others_are_read_once_their_count_is_acquired",
+    ),
+)

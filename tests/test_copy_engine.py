@@ -1,0 +1,88 @@
+"""The order of streams in an exchange by copy engine: streams write down what they wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("triton")
+
+from tftune.kernels import copy_engine
+from tftune.kernels.copy_engine import Exchange, Piece
+
+SHARD = 1 << 20
+PIECES = (Piece(0, 100, 64), Piece(64, 200, 64))
+
+
+class Stream:
+    def __init__(self, name: str, log: list[tuple[str, str]]) -> None:
+        self.name, self.log = name, log
+
+    def wait_stream(self, other: Stream) -> None:
+        self.log.append((self.name, f"waits for {other.name}"))
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
+    """What each stream does, in the order in which the host queues it."""
+    entries: list[tuple[str, str]] = []
+    main = Stream("main", entries)
+    monkeypatch.setattr(copy_engine, "_main", lambda stream: main)
+    yield entries
+
+
+def exchange(log: list[tuple[str, str]], streams: int) -> Exchange:
+    """Of two pieces to one peer, whose flags lie at 1 and at 2."""
+    made: Any = Exchange.__new__(Exchange)
+    made._staged = torch.zeros(1, dtype=torch.int32)
+    made._workspace = SimpleNamespace(turns=count(), control=0, control_bases=None, rank=0)
+    made._start = lambda *arguments: log.append(("main", "starts"))
+    made._streams = [Stream(f"side {number}", log) for number in range(streams)]
+    made._items = [[(piece, piece.target, flag) for flag, piece in enumerate(PIECES, 1)]] * 2
+
+    def copy(piece: Piece, target: int, source: int, stream: Stream) -> None:
+        log.append((stream.name, f"copies to {target}"))
+
+    made._runtime = SimpleNamespace(copy=copy)
+    found: Exchange = made
+    return found
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_side_streams_follow_the_epoch_and_the_call_ends_behind_their_copies(
+    log: list[tuple[str, str]],
+    streams: int,
+) -> None:
+    """Else flags would carry an old epoch, or a caller would overwrite a shard on its way."""
+    copies = exchange(log, streams)
+    sides = [f"side {number}" for number in range(streams)]
+    parity = copies.begin()
+    assert log == [("main", "starts"), *((side, "waits for main") for side in sides)]
+    log.clear()
+    copies.send(parity, SHARD)
+    assert len(log) == 4 and {name for name, _ in log} == set(sides)
+    log.clear()
+    copies.join()
+    assert log == [("main", f"waits for {side}") for side in sides]
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_a_flag_is_copied_right_behind_its_piece_in_the_same_stream(
+    log: list[tuple[str, str]],
+    streams: int,
+) -> None:
+    exchange(log, streams).send(0, SHARD)
+    for flag, piece in enumerate(PIECES, 1):
+        at = [what for _, what in log].index(f"copies to {piece.target}")
+        assert log[at + 1] == (log[at][0], f"copies to {flag}")
+    assert len({name for name, _ in log}) == streams
+
+
+def test_generations_take_turns(log: list[tuple[str, str]]) -> None:
+    copies = exchange(log, 1)
+    assert [copies.begin() for _ in range(4)] == [0, 1, 0, 1]
