@@ -1,10 +1,21 @@
-"""The operations by name, each loaded when it is asked for, so that a listing imports nothing."""
+"""The operations by name, each loaded when it is asked for, so that a listing imports nothing.
+
+Those of tftune are named here. Another package registers its own by an entry point of the group
+`tftune.operations`, whose name is the operation's and whose value is its package:
+
+    [project.entry-points."tftune.operations"]
+    all_sum = "mypackage.all_sum"
+
+docs/architecture.md says which files such a package has.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any
 
 from tftune.kernels.shape import Shape
@@ -14,6 +25,8 @@ OPS = {
     "all_gather_gemm": "C[M,N] = all_gather(A) @ B: tensor-parallel linear whose input is sharded over the ranks",
     "flash_decode": "softmax(q K^T) V of one token for each sequence, whose KV cache is sharded over the ranks along the sequence",
 }
+"""What the operations that come with tftune compute."""
+GROUP = "tftune.operations"
 
 
 @dataclass(frozen=True)
@@ -25,17 +38,31 @@ class Operation:
     space: Space
     shape_sets: Mapping[str, Callable[..., tuple[Shape, ...]]]
     """Named sets of shapes, such as `paper`; what their makers take are a set's options."""
+    package: str = ""
+    """The dotted name of its folder."""
 
     def module(self, name: str) -> Any:
         """A file of the operation's folder (`host`, `reference`, `timeline`, ...), imported now."""
-        return import_module(f"tftune.kernels.{self.name}.{name}")
+        return import_module(f"{self.package}.{name}")
 
 
+@cache
+def packages() -> Mapping[str, str]:
+    """The package of every operation: those of tftune first, then those that entry points name.
+
+    A name of tftune's own cannot be taken by another package.
+    """
+    others = {point.name: point.value for point in entry_points(group=GROUP)}
+    return {**{name: f"tftune.kernels.{name}" for name in OPS}, **{name: others[name] for name in sorted(others.keys() - OPS.keys())}}
+
+
+@cache
 def operation(name: str) -> Operation:
     """The operation of that name; raises ValueError listing the known ones."""
-    if name not in OPS:
-        raise ValueError(f"there is no operation {name!r}; the operations are {', '.join(OPS)}")
-    folder = import_module(f"tftune.kernels.{name}")
-    space = import_module(f"tftune.kernels.{name}.space")
-    sets = import_module(f"tftune.kernels.{name}.sets")
-    return Operation(name, folder.SHAPE, space.SPACE, sets.SHAPE_SETS)
+    package = f"tftune.kernels.{name}" if name in OPS else packages().get(name)
+    if package is None:
+        raise ValueError(f"there is no operation {name!r}; the operations are {', '.join(packages())}")
+    folder = import_module(package)
+    space = import_module(f"{package}.space")
+    sets = import_module(f"{package}.sets")
+    return Operation(name, folder.SHAPE, space.SPACE, sets.SHAPE_SETS, package)
