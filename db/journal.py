@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
 
+from tftune.db.evidence import code_of
 from tftune.db.lock import StoreError, refuse_to_replace_a_database
 from tftune.db.target import minor
 from tftune.db.trial import Run, Trial, shown
@@ -27,7 +28,7 @@ EXCLUDING = ("hang", "crash", "wrong")
 """Kinds of failure after which a config is not launched again in a serving process."""
 _JOURNAL, _UNFINISHED = "launching", "new"
 Excluded = frozenset[tuple[str, Config, str]]
-"""Operation, config and kernel hash of each config that is not launched again."""
+"""Operation, config and code (`evidence.code_of`) of each config that is not launched again."""
 
 
 def line(row: Run | Trial) -> str:
@@ -95,7 +96,7 @@ def _no_row(path: Path, number: int, why: object) -> StoreError:
 def excluded(path: Path, target: str, triton: str) -> Excluded:
     """What must not be launched again on this target, with this minor version of Triton.
 
-    Raises StoreError naming the line that is no row. The exclusion ends with the kernel's hash: a
+    Raises StoreError naming the line that is no row. The exclusion ends with the code: a
     kernel that was changed is another one.
     """
     versions: dict[str, str] = {}
@@ -109,7 +110,7 @@ def excluded(path: Path, target: str, triton: str) -> Excluded:
                 trial = Trial.from_dict(row["trial"])
                 here = trial.target, minor(versions.get(trial.run, ""))
                 if here == (target, minor(triton)):
-                    found.add((trial.op, trial.config, trial.kernel_hash))
+                    found.add((trial.op, trial.config, code_of(trial)))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise _no_row(path, number, error) from error
     return frozenset(found)

@@ -11,6 +11,7 @@ from hashlib import sha256
 from itertools import islice
 from typing import Any
 
+from tftune.db.evidence import BSP, BspForms, Speedup, code_of, complete, of_newest_code, oldest_first
 from tftune.db.target import Target
 from tftune.db.trial import BENCHES, EVIDENCE, MODES, STAGES, Failure, Measurement, Trial
 from tftune.kernels.registry import operation
@@ -72,7 +73,7 @@ class Dataset:
     def bsp(self, shape: Shape) -> Config:
         """The fastest BSP form."""
         if shape not in self._memo:
-            forms = {config: us for config, us in self.times_us[shape].items() if config.variant == "bsp"}
+            forms = {config: us for config, us in self.times_us[shape].items() if config.variant == BSP}
             self._memo[shape] = min(forms, key=forms.__getitem__)
         found: Config = self._memo[shape]
         return found
@@ -88,8 +89,8 @@ class Dataset:
         us = self.time_us(shape, config)
         return None if us is None else max(math.log(us / self.oracle(shape).us), 0.0)
 
-    def speedup(self, shape: Shape, config: Config) -> tuple[float, float, float]:
-        """BSP's time over the config's, with its 95 % interval: (median, low, high).
+    def speedup(self, shape: Shape, config: Config) -> Speedup:
+        """BSP's time over the config's, with its 95 % interval.
 
         BSP is its fastest form. The interval is that of the rounds which the config shared with a form
         of BSP, moved to the fastest one; without shared rounds, of the two separate intervals. The low
@@ -97,26 +98,26 @@ class Dataset:
         """
         found = self.measurement(shape, config)
         if found is None:
-            return 0.0, 0.0, 0.0
+            return Speedup(0.0, 0.0, 0.0)
         middle = self.bsp_us(shape) / self.times_us[shape][self.concrete(shape, config)]
         if self.bench != "model" and found.speedup_interval is not None and found.speedup is not None:
             low, high = (bound * min(1.0, middle / found.speedup) for bound in found.speedup_interval)
-            return middle, low, max(high, low)
+            return Speedup(middle, low, max(high, low))
         bsp = self.measurement(shape, self.bsp(shape)) or found
         (bsp_low, bsp_high), (low, high) = bsp.interval_us, found.interval_us
-        return middle, bsp_low / high / (MODEL_ERROR if self.bench == "model" else 1.0), bsp_high / low
+        return Speedup(middle, bsp_low / high / (MODEL_ERROR if self.bench == "model" else 1.0), bsp_high / low)
 
     def allowed(self, shape: Shape, config: Config) -> bool:
         """Whether an answer for this shape may name the config: measured, valid, and BSP or faster with confidence."""
         if (shape, config) not in self._memo:
             possible = self.measurement(shape, config) is not None and self.why_invalid(shape, config) is None
-            self._memo[shape, config] = possible and (config.variant == "bsp" or self.speedup(shape, config)[1] >= 1)
+            self._memo[shape, config] = possible and (config.variant == BSP or self.speedup(shape, config).low >= 1)
         return bool(self._memo[shape, config])
 
     def best(self, shape: Shape) -> Config:
         """What answers for this very shape: the fastest allowed config, of final rows where there are any."""
         if (shape, "best") not in self._memo:
-            fused = [config for config in self.times_us[shape] if config.variant != "bsp" and self.allowed(shape, config)]
+            fused = [config for config in self.times_us[shape] if config.variant != BSP and self.allowed(shape, config)]
             final = [config for config in fused if self.is_final(shape, config)]
             ranked = sorted([*(final or fused), self.bsp(shape)], key=lambda config: (self.times_us[shape][config], config))
             self._memo[shape, "best"] = ranked[0]
@@ -171,21 +172,6 @@ def _judge(op: str, target: str, config: Config) -> Callable[[Shape], str | None
     return operation(op).space.judge(config, Target.parse(target).chip)
 
 
-def _baseline(trial: Trial, forms: Mapping[tuple[float, ...], Config], searched: list[tuple[str, float, Config]]) -> Config | None:
-    """The form of BSP whose time a row's ratio is taken of; None where it stood alone.
-
-    Rows of one comparison share BSP's very samples. A row of a search stood beside the form that had the
-    least median when it was measured.
-    """
-    outcome = trial.outcome
-    if not isinstance(outcome, Measurement) or not outcome.bsp_samples_us:
-        return None
-    if (form := forms.get(outcome.bsp_samples_us)) is not None:
-        return form
-    before = [(us, config) for created, us, config in searched if created < trial.created]
-    return min(before)[1] if before else None
-
-
 def _times_us(found: Mapping[Config, Trial], rows: Iterable[tuple[Config, Trial]], mode: str) -> dict[Config, float]:
     """Comparable time of each config of one shape that was measured.
 
@@ -196,16 +182,17 @@ def _times_us(found: Mapping[Config, Trial], rows: Iterable[tuple[Config, Trial]
     """
     measured = {config: trial.outcome for config, trial in found.items() if isinstance(trial.outcome, Measurement)}
     medians = {config: outcome.median_us for config, outcome in measured.items()}
-    forms, searched, fastest = _forms(rows)
+    forms = BspForms(rows)
+    fastest = forms.fastest_us
     if mode == "eager" or not fastest:
         return medians | {form: us for form, us in fastest.items() if mode == "eager" and form in medians}
-    beside = {config: _baseline(found[config], forms, searched) for config in measured}
+    beside = {config: forms.beside(found[config]) for config in measured}
     common = Counter(form for form in beside.values() if form in fastest).most_common(1)
     if not common:
         return medians
     scale = {common[0][0]: fastest[common[0][0]]}
     for config, form in beside.items():  # other forms, by their ratio to the common one
-        if config.variant == "bsp" and config not in scale and form in scale and measured[config].speedup:
+        if config.variant == BSP and config not in scale and form in scale and measured[config].speedup:
             scale[config] = scale[form] / (measured[config].speedup or 1.0)
     times = {
         config: scale[form] / (measured[config].speedup or 1.0)
@@ -215,24 +202,8 @@ def _times_us(found: Mapping[Config, Trial], rows: Iterable[tuple[Config, Trial]
     return medians | times | {form: us for form, us in scale.items() if form in medians}
 
 
-def _forms(
-    rows: Iterable[tuple[Config, Trial]],
-) -> tuple[dict[tuple[float, ...], Config], list[tuple[str, float, Config]], dict[Config, float]]:
-    """Of the rows of BSP at one shape: forms by their samples; when each was searched, and its median; the least median of each."""
-    by_samples: dict[tuple[float, ...], Config] = {}
-    searched: list[tuple[str, float, Config]] = []
-    fastest: dict[Config, float] = {}
-    for config, trial in rows:
-        if config.variant == "bsp" and isinstance(trial.outcome, Measurement):
-            by_samples[trial.outcome.samples_us] = config
-            fastest[config] = min(trial.outcome.median_us, fastest.get(config, math.inf))
-            if trial.stage == "search":
-                searched.append((trial.created, trial.outcome.median_us, config))
-    return by_samples, searched, fastest
-
-
 def _oracle(op: str, target: str, shape: Shape, found: Mapping[Config, Trial], times_us: Mapping[Config, float]) -> Oracle:
-    final = {config: us for config, us in times_us.items() if found[config].stage != "search" or config.variant == "bsp"}
+    final = {config: us for config, us in times_us.items() if found[config].stage != "search" or config.variant == BSP}
     times = final if any(trial.stage != "search" for trial in found.values()) else times_us
     config, count = min(times, key=times.__getitem__), len(found)
     feasible = operation(op).space.configs(shape, Target.parse(target).chip)
@@ -257,7 +228,7 @@ def load(
         raise ValueError(f"rows of a drill are not trained on, since faults were injected; run `tftune search {op}` without --inject")
     key = op, target, mode, bench
     wanted = [t for t in trials if (t.op, t.target, t.mode, t.bench) == key and t.stage in stages]
-    rows = _current(op, sorted(wanted, key=lambda trial: trial.created))
+    rows = _current(op, wanted)
     outcomes: dict[Shape, dict[Config, Trial]] = defaultdict(dict)
     by_shape: dict[Shape, list[tuple[Config, Trial]]] = defaultdict(list)
     for config, trial in sorted(rows, key=lambda row: list(STAGES).index(row[1].stage)):
@@ -276,7 +247,7 @@ def load(
         op, target, mode, bench, shapes, dict(outcomes),
         times_us=times,
         oracles={shape: _oracle(op, target, shape, outcomes[shape], times[shape]) for shape in shapes},
-        kernels={config.variant: trial.kernel_hash for config, trial in rows},
+        kernels={config.variant: code_of(trial) for config, trial in rows},
         rows=len(rows),
         rows_digest=rows_digest(trial for _, trial in rows),
         skipped=tuple(shape for shape, has in measured.items() if not has),
@@ -289,22 +260,14 @@ def rows_digest(trials: Iterable[Trial]) -> str:
 
 
 def _has_bsp(found: Mapping[Config, Trial]) -> bool:
-    return any(config.variant == "bsp" and not isinstance(trial.outcome, Failure) for config, trial in found.items())
+    return any(config.variant == BSP and not isinstance(trial.outcome, Failure) for config, trial in found.items())
 
 
-def _current(op: str, trials: list[Trial]) -> list[tuple[Config, Trial]]:
-    """Rows of the newest kernel of each variant, with complete configs; those whose knobs no longer exist are left out."""
-    newest = {trial.config.variant: trial.kernel_hash for trial in trials}
-    complete = {config: _complete(op, config) for config in {trial.config for trial in trials}}
-    current = [(complete[trial.config], trial) for trial in trials if trial.kernel_hash == newest[trial.config.variant]]
-    return [(config, trial) for config, trial in current if config is not None]
-
-
-def _complete(op: str, config: Config) -> Config | None:
-    try:
-        return operation(op).space.complete(config)
-    except ValueError:
-        return None
+def _current(op: str, trials: Iterable[Trial]) -> list[tuple[Config, Trial]]:
+    """Rows of the newest code of each variant, the oldest first, with complete configs; those whose knobs no longer exist are left out."""
+    space, current = operation(op).space, of_newest_code(oldest_first(trials))
+    completed = {config: complete(space, config) for config in {trial.config for trial in current}}
+    return [(config, trial) for trial in current if (config := completed[trial.config]) is not None]
 
 
 def configs_of(dataset: Dataset) -> Iterator[Config]:

@@ -15,18 +15,18 @@ from uuid import uuid4
 
 import tftune
 from tftune.confirm_bench import Here, InChildren, InPlace, Scene
+from tftune.db.evidence import BSP, installed_code
 from tftune.db.journal import EXCLUDING, Excluded, append, excluded, recover
 from tftune.db.target import clocks
 from tftune.db.trial import MODES, Failure, Measurement, Outcome, Run
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape, check_word
-from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config
 from tftune.kernels.workspace import Workspace
 from tftune.models.selector import Selection, Selector
 from tftune.tuner.compile_ahead import compile_ahead, jobs, processes
 from tftune.tuner.confirm_order import Order
-from tftune.tuner.contest import BSP, winner
+from tftune.tuner.contest import winner
 from tftune.tuner.ranks import Ranks
 
 logger = logging.getLogger(__name__)
@@ -201,7 +201,7 @@ def _order(
     left_out: Excluded,
 ) -> Order:
     def may_run(config: Config) -> bool:
-        return (shape.op, config, kernel_hash(shape.op, config.variant)) not in left_out
+        return (shape.op, config, installed_code(shape.op, config.variant)) not in left_out
 
     first, *others = _forms(shape, request.mode, selector, scene.here)
     forms = first, *filter(may_run, others)  # without a first form there is nothing to fall back to

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from tftune.db.evidence import installed_code
 from tftune.db.journal import Journal, NoJournal
 from tftune.db.trial import Outcome, Trial
 from tftune.kernels.shape import Shape
-from tftune.kernels.source import kernel_hash
 from tftune.kernels.space import Config
 from tftune.kernels.workspace import Workspace
 from tftune.tuner.clock import HostBarrier
@@ -35,9 +35,9 @@ class Order:
 
     def row(self, config: Config, outcome: Outcome) -> Trial:
         """The row of one outcome, taken now."""
-        hashed, now = kernel_hash(self.shape.op, config.variant), datetime.now(UTC).isoformat()
+        code, now = installed_code(self.shape.op, config.variant), datetime.now(UTC).isoformat()
         key = self.shape, config, self.mode, self.target, "node", self.run
-        return Trial(*key, hashed, outcome, "warm_up", now)
+        return Trial(*key, code, outcome, "warm_up", now)
 
     def without(self, configs: Iterable[Config]) -> Order:
         """The same but for these configs."""
