@@ -14,6 +14,7 @@ from typing import Any
 from tftune.db.evidence import BSP, BspForms, Speedup, code_of, complete, of_newest_code, oldest_first
 from tftune.db.target import Target
 from tftune.db.trial import BENCHES, EVIDENCE, MODES, STAGES, Failure, Measurement, Trial
+from tftune.kernels.chip import Chip
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape, check_word
 from tftune.kernels.space import Config
@@ -57,6 +58,10 @@ class Dataset:
     _memo: dict[Any, Any] = field(default_factory=dict, repr=False)
     """What was worked out for a shape, or a shape and a config; datasets of fewer of the same shapes share it."""
 
+    @cached_property
+    def _possible(self) -> _Possible:
+        return _possible_on(self.op, Target.parse(self.target).chip)
+
     def measurement(self, shape: Shape, config: Config) -> Measurement | None:
         """None where the pair failed or was never measured."""
         trial = self.outcomes[shape].get(self.concrete(shape, config))
@@ -64,7 +69,7 @@ class Dataset:
 
     def concrete(self, shape: Shape, config: Config) -> Config:
         """The config that a recipe names for a shape (see `Space.concrete`); the recipe itself where it names none."""
-        return config if config.knobs else _concrete(self.op, self.target, shape, config)
+        return config if config.knobs else self._possible.concrete(shape, config)
 
     def time_us(self, shape: Shape, config: Config) -> float | None:
         """Comparable time of a pair (see `times_us`); None where it failed or was never measured."""
@@ -125,7 +130,7 @@ class Dataset:
         return found
 
     def why_invalid(self, shape: Shape, config: Config) -> str | None:
-        return _why_invalid(self.op, self.target, shape, config)
+        return self._possible.why_invalid(shape, config)
 
     def only(self, shapes: Iterable[Shape]) -> Dataset:
         """The same rows for fewer shapes, as held-out evaluation trains on."""
@@ -155,21 +160,37 @@ class Dataset:
         return {shape: any(trial.stage == "matrix" for trial in self.outcomes[shape].values()) for shape in self.shapes}
 
 
-@lru_cache(maxsize=2**19)
-def _why_invalid(op: str, target: str, shape: Shape, config: Config) -> str | None:
-    if not config.knobs and not (config := _concrete(op, target, shape, config)).knobs and operation(op).space.choices(config.variant):
-        return f"{config.variant} has no default for this shape"
-    return _judge(op, target, config)(shape)
+class _Possible:
+    """What is possible on one chip. Training asks about the same pairs many times, so answers are kept."""
+
+    def __init__(self, op: str, chip: Chip) -> None:
+        self._op, self._chip = op, chip
+        self.why_invalid = lru_cache(maxsize=2**19)(self._why_invalid)
+        self.concrete = lru_cache(maxsize=2**17)(self._concrete)
+        self._judge = lru_cache(maxsize=2**12)(self._judge_of)
+
+    def __reduce__(self) -> tuple[Callable[[str, Chip], _Possible], tuple[str, Chip]]:
+        """Another process makes its own: rules are functions, which cannot be sent."""
+        return _possible_on, (self._op, self._chip)
+
+    def _why_invalid(self, shape: Shape, config: Config) -> str | None:
+        if not config.knobs:
+            config = self.concrete(shape, config)
+            if not config.knobs and operation(self._op).space.choices(config.variant):
+                return f"{config.variant} has no default for this shape"
+        return self._judge(config)(shape)
+
+    def _concrete(self, shape: Shape, config: Config) -> Config:
+        return operation(self._op).space.concrete(shape, config, self._chip) or config
+
+    def _judge_of(self, config: Config) -> Callable[[Shape], str | None]:
+        return operation(self._op).space.judge(config, self._chip)
 
 
-@lru_cache(maxsize=2**17)
-def _concrete(op: str, target: str, shape: Shape, config: Config) -> Config:
-    return operation(op).space.concrete(shape, config, Target.parse(target).chip) or config
-
-
-@lru_cache(maxsize=2**12)
-def _judge(op: str, target: str, config: Config) -> Callable[[Shape], str | None]:
-    return operation(op).space.judge(config, Target.parse(target).chip)
+@lru_cache(maxsize=16)
+def _possible_on(op: str, chip: Chip) -> _Possible:
+    """By the chip rather than by its target's name: the same name may get other constants."""
+    return _Possible(op, chip)
 
 
 def _times_us(found: Mapping[Config, Trial], rows: Iterable[tuple[Config, Trial]], mode: str) -> dict[Config, float]:
