@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
 
-from tftune.kernels.rounding import power_of_two_from, power_of_two_to
 from tftune.kernels.chips import Chip
+from tftune.kernels.rounding import power_of_two_from, power_of_two_to
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config, Knob, Space
 from tftune.tuner.pools import TILE

@@ -9,12 +9,12 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tftune.kernels.rounding import power_of_two_from
-from tftune.kernels.dtypes import DTYPE_BYTES, torch_dtype, word_of
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE, is_registered, parts_bytes, plain_form, spans_sources
 from tftune.kernels.chips import Chip
 from tftune.kernels.compile import KernelSource
+from tftune.kernels.dtypes import DTYPE_BYTES, torch_dtype, word_of
+from tftune.kernels.rounding import power_of_two_from
 from tftune.kernels.space import Config
 from tftune.kernels.workspace import Workspace, check_place
 

@@ -8,9 +8,9 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from tftune.kernels.rounding import power_of_two_from
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.chips import Chip
+from tftune.kernels.rounding import power_of_two_from
 from tftune.kernels.space import FLAGS_PER_SOURCE, Choice, Config, Rule, Space
 
 _TILE = (

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from math import ceil
 from typing import Any, NamedTuple
 
-from tftune.kernels.rounding import power_of_two_from
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE, is_registered, plain_form
+from tftune.kernels.rounding import power_of_two_from
 from tftune.kernels.space import Config
 from tftune.kernels.stages import LAUNCH, MEMORY, WAIT, Call, Gate, Stage
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tftune.kernels.rounding import power_of_two_from
-from tftune.kernels.dtypes import DTYPE_BYTES, word_of
 from tftune.kernels.chips import Chip
 from tftune.kernels.compile import KernelSource
+from tftune.kernels.dtypes import DTYPE_BYTES, word_of
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.space import SPACE, TILE, parts_bytes, pieces, pieces_per_flag, units
+from tftune.kernels.rounding import power_of_two_from
 from tftune.kernels.space import Config
 from tftune.kernels.workspace import Workspace, check_place
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.dtypes import ROUNDING, torch_dtype
+from tftune.kernels.flash_decode import FlashDecode
 
 if TYPE_CHECKING:
     import torch

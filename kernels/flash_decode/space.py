@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from tftune.kernels.rounding import power_of_two_from
 from tftune.kernels.chips import Chip
 from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.rounding import power_of_two_from
 from tftune.kernels.space import FLAGS_PER_SOURCE, MAILBOX_BYTES, Choice, Config, Rule, Space
 
 _SPLITS = (1, 2, 4, 8, 11, 16, 22, 25, 33, 38, 64, 76)
