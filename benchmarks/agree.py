@@ -16,15 +16,13 @@ from dataclasses import dataclass
 from math import hypot, log
 from pathlib import Path
 
+from tftune.db.evidence import BSP, Place, concluding, measurement, oldest_first, ranking, tied
 from tftune.db.store import Store, read_rows
 from tftune.db.trial import MODES, Measurement, Trial
-from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
-from tftune.tuner.finals import ranking, tied
 
 NEAR = 1.03
 """Ratios of two worlds may differ by as much, however well each is known."""
-Place = tuple[Shape, str]
 Rows = dict[Config, Trial]
 
 
@@ -37,7 +35,7 @@ class Winner:
 
     @property
     def text(self) -> str:
-        return f"{self.trial.config.variant} {measured(self.trial).speedup or 1.0:.3f} (tie of {len(self.ties)})"
+        return f"{self.trial.config.variant} {measurement(self.trial).speedup or 1.0:.3f} (tie of {len(self.ties)})"
 
 
 @dataclass(frozen=True)
@@ -55,17 +53,10 @@ class Agreement:
         return bool(self.one.ties & self.other.ties)
 
 
-def measured(trial: Trial) -> Measurement:
-    """The times of a trial that is known to have some."""
-    if not isinstance(trial.outcome, Measurement):
-        raise ValueError(f"{trial.config} at {trial.shape} failed: {trial.outcome.text}")
-    return trial.outcome
-
-
 def by_place(trials: Iterable[Trial]) -> dict[Place, dict[str, Rows]]:
     """What was measured, by place and stage; of rows of the same config the newest counts."""
     found: dict[Place, dict[str, Rows]] = defaultdict(lambda: {"search": {}, "final": {}})
-    for trial in sorted(trials, key=lambda trial: trial.created):
+    for trial in oldest_first(trials):
         if isinstance(trial.outcome, Measurement) and trial.stage in ("search", "final"):
             found[trial.shape, trial.mode][trial.stage][trial.config] = trial
     return found
@@ -73,9 +64,8 @@ def by_place(trials: Iterable[Trial]) -> dict[Place, dict[str, Rows]]:
 
 def winner(stages: dict[str, Rows]) -> Winner | None:
     """The fastest of the final rows that are not older than the search, beside BSP; None where BSP has none of them."""
-    newest = max((trial.created for trial in stages["search"].values()), default="")
-    finals = {config: trial for config, trial in stages["final"].items() if trial.created >= newest}
-    bsp = next((trial for trial in reversed(finals.values()) if trial.config.variant == "bsp"), None)
+    finals = concluding(stages["final"], stages["search"].values())
+    bsp = next((trial for trial in reversed(finals.values()) if trial.config.variant == BSP), None)
     if bsp is None:
         return None
     best = finals[ranking(finals, bsp)[0]]
@@ -85,8 +75,8 @@ def winner(stages: dict[str, Rows]) -> Winner | None:
 def agree(one: Trial, other: Trial) -> bool | None:
     """Whether two measurements of a config in two worlds agree in their ratio to BSP; None for BSP itself, for rows without rounds
     beside it, and for rows of two kernels."""
-    first, second = measured(one), measured(other)
-    if one.config.variant == "bsp" or one.revision != other.revision or not first.speedup or not second.speedup:
+    first, second = measurement(one), measurement(other)
+    if one.config.variant == BSP or one.revision != other.revision or not first.speedup or not second.speedup:
         return None
     widths = [log(high / low) / 2 for low, high in (first.speedup_interval or (1, 1), second.speedup_interval or (1, 1))]
     return abs(log(first.speedup / second.speedup)) <= max(log(NEAR), hypot(*widths))

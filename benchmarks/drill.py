@@ -26,6 +26,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NoReturn
 
+from tftune.db.evidence import paired_speedup
 from tftune.db.target import Target, detect
 from tftune.db.trial import MODES, Failure, Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -166,17 +167,14 @@ def compare(clean: Sequence[Trial], faulty: Sequence[Trial], drill: Drill) -> Co
         elif isinstance(outcome, Failure):
             result.failed.append(f"{trial.config} in mode {trial.mode}: {outcome.kind}: {outcome.text}")
         elif trial.config.variant != "bsp":
-            gap, alike = ratio(outcome)[0] / ratio(trial.outcome)[0] - 1, agree(ratio(outcome), ratio(trial.outcome))
+            faulty_speedup, clean_speedup = map(paired_speedup, (outcome, trial.outcome))
+            assert faulty_speedup and clean_speedup
+            gap = faulty_speedup.ratio / clean_speedup.ratio - 1
+            alike = agree(faulty_speedup, clean_speedup)
             result.gaps.append(gap)
             agreeing += alike
             near += alike or abs(gap) <= NEAR
     return replace(result, agreeing=agreeing, near=near)
-
-
-def ratio(outcome: Measurement) -> tuple[float, float, float]:
-    """BSP's time over this one's, round by round: the median, and its 95 % interval."""
-    assert outcome.speedup is not None and outcome.speedup_interval is not None
-    return outcome.speedup, *outcome.speedup_interval
 
 
 def agree(one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:

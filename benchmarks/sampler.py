@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -38,6 +38,7 @@ from statistics import mean, median
 import numpy as np
 import optuna
 
+from tftune.db.evidence import BSP, completed, of_most_measured_code, oldest_first, strongest_bsp, time_ratio
 from tftune.db.store import Store, read_rows
 from tftune.db.target import Target
 from tftune.db.trial import MODES, Trial
@@ -48,7 +49,6 @@ from tftune.models.timeline import predict
 from tftune.tuner.feasible import Feasible
 from tftune.tuner.feasible_sampler import suggest
 from tftune.tuner.opening import likeliest
-from tftune.tuner.rows import BSP, completed, ratio, strongest
 from tftune.tuner.samplers import Proposer
 
 ROWS = Path(__file__).resolve().parent.parent / "db" / "trials"
@@ -181,12 +181,9 @@ def spaces(trials: Iterable[Trial], target: Target, mode: str, least: int) -> li
     that has the most rows there, since a space is of one version of it; of two rows of a config the newer counts. Raises ValueError where
     there is none."""
     found: dict[Shape, dict[Config, Trial]] = defaultdict(dict)
-    rows = [trial for trial in sorted(trials, key=lambda trial: trial.created) if (trial.mode, trial.stage) == (mode, "search")]
-    kernels = Counter((trial.shape, trial.config.variant, trial.revision) for trial in rows)
-    most = {(shape, variant): kernel for (shape, variant, kernel), _ in reversed(kernels.most_common())}
-    for trial in rows:
-        if trial.revision == most[trial.shape, trial.config.variant]:
-            found[trial.shape][trial.config] = trial
+    rows = [trial for trial in oldest_first(trials) if (trial.mode, trial.stage) == (mode, "search")]
+    for trial in of_most_measured_code(rows):
+        found[trial.shape][trial.config] = trial
     measured = [one for shape, rows in sorted(found.items()) if (one := space(shape, rows, target, mode))]
     if enough := [one for one in measured if len(one.ratios) >= least]:
         return enough
@@ -201,8 +198,8 @@ def space(shape: Shape, rows: dict[Config, Trial], target: Target, mode: str) ->
     """The configs that still are possible; None where BSP was not measured."""
     known = operation(shape.op).space
     done = {trial.config: trial for trial in completed(known, rows.values()) if not known.why_invalid(shape, trial.config, target.chip)}
-    bsp = strongest(trial for trial in done.values() if trial.config.variant == BSP)
-    ratios = {config: ratio(done[config], bsp) for config in sorted(done)} if bsp else {}
+    bsp = strongest_bsp(done.values())
+    ratios = {config: time_ratio(done[config], bsp) for config in sorted(done)} if bsp else {}
     return Measured(shape, mode, target, Feasible(known, ratios), ratios) if ratios else None
 
 

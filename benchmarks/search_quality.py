@@ -29,17 +29,16 @@ from statistics import median
 
 import numpy as np
 
+from tftune.db.evidence import BSP, Place, completed, is_current, oldest_first, strongest_bsp, time_ratio
 from tftune.db.store import Store, read_rows
 from tftune.db.target import Target
 from tftune.db.trial import MODES, Trial
 from tftune.kernels.registry import operation
-from tftune.kernels.revision import installed
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.models.timeline import predict
 from tftune.tuner.bound import may_be_off_by
 from tftune.tuner.feasible import Feasible
-from tftune.tuner.rows import BSP, completed, ratio, strongest
 
 ROWS = Path(__file__).resolve().parent.parent / "db" / "trials"
 NOISE = 1.005
@@ -69,11 +68,11 @@ class Judged:
 
 def values(rows: Sequence[Trial]) -> dict[Config, float]:
     """Time over BSP's time of each config that was measured; empty without BSP."""
-    bsp = strongest(row for row in rows if row.config.variant == BSP and row.stage == "search")
+    bsp = strongest_bsp(row for row in rows if row.stage == "search")
     found: dict[Config, list[tuple[bool, float]]] = defaultdict(list)
     for row in rows if bsp else ():
         # BSP's own rows of another stage lie beside other rounds: it is the unit of all of them.
-        if bsp and (row.config.variant != BSP or row.stage == "search") and (value := ratio(row, bsp)):
+        if bsp and (row.config.variant != BSP or row.stage == "search") and (value := time_ratio(row, bsp)):
             found[row.config].append((row.stage == "search", value))
     return {config: _value(measured) for config, measured in found.items()}
 
@@ -86,7 +85,7 @@ def _value(measured: Sequence[tuple[bool, float]]) -> float:
 def judge(rows: Sequence[Trial], target: Target, evaluations: int, least: int) -> Judged | None:
     """All rows of one shape in one mode; None where it was not searched long enough, or without BSP."""
     shape, mode = rows[0].shape, rows[0].mode
-    searched = list(dict.fromkeys(row.config for row in sorted(rows, key=_created) if row.stage == "search"))
+    searched = list(dict.fromkeys(row.config for row in oldest_first(rows) if row.stage == "search"))
     measured = values(rows)
     first = [config for config in searched[:evaluations] if config in measured]
     if len(searched) < least or not first:
@@ -94,10 +93,6 @@ def judge(rows: Sequence[Trial], target: Target, evaluations: int, least: int) -
     ended, best = (min(configs, key=measured.__getitem__) for configs in (first, measured))
     allowed = _allowed(measured, searched[:evaluations], shape, mode, target)
     return Judged(shape, mode, len(searched), len(measured), ended, best, measured[ended] / measured[best], allowed)
-
-
-def _created(trial: Trial) -> str:
-    return trial.created
 
 
 def _allowed(measured: dict[Config, float], tried: Sequence[Config], shape: Shape, mode: str, target: Target) -> float | None:
@@ -116,14 +111,13 @@ def current(trials: Iterable[Trial], op: str, target: Target, modes: Sequence[st
     mine = (t for t in trials if (t.op, t.target, t.bench) == (op, target.name, bench) and t.mode in modes)
     return [
         trial for trial in completed(space, mine)
-        if trial.revision == installed(op, trial.config.variant)
-        and space.why_invalid(trial.shape, trial.config, target.chip) is None
+        if is_current(trial) and space.why_invalid(trial.shape, trial.config, target.chip) is None
     ]  # fmt: skip
 
 
 def judge_all(trials: Iterable[Trial], target: Target, evaluations: int, least: int) -> list[Judged]:
     """Every shape and mode that was searched long enough. Raises ValueError where there is none."""
-    places: dict[tuple[Shape, str], list[Trial]] = defaultdict(list)
+    places: dict[Place, list[Trial]] = defaultdict(list)
     for trial in trials:
         places[trial.shape, trial.mode].append(trial)
     found = (judge(rows, target, evaluations, least) for _, rows in sorted(places.items(), key=lambda item: item[0]))

@@ -23,6 +23,7 @@ from typing import Any
 import limit
 
 from tftune.db.chip_file import calibrated
+from tftune.db.evidence import is_fused, is_surely_faster, measurement, speedup_interval
 from tftune.db.store import read_rows
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Trial
@@ -47,27 +48,21 @@ class Line:
 
     @property
     def interval(self) -> tuple[float, float]:
-        return (1.0, 1.0) if self.winner.config.variant == "bsp" else measured(self.winner).speedup_interval or (1.0, 1.0)
+        return speedup_interval(self.winner)
 
     def median_us(self, variant: str) -> float:
         """Of BSP the median beside the winner: in eager mode it drifts from minute to minute, and the ratio is of the same rounds."""
-        beside = measured(self.winner).bsp_samples_us
-        return median(beside) if variant == "bsp" and beside else measured(self.best[variant]).median_us
+        beside = measurement(self.winner).bsp_samples_us
+        return median(beside) if variant == "bsp" and beside else measurement(self.best[variant]).median_us
 
     @property
     def fused_wins(self) -> bool:
-        """A library's GEMM chunk by chunk is not fused."""
-        return not self.winner.config.variant.startswith("bsp") and self.interval[0] > 1
-
-
-def measured(trial: Trial) -> Measurement:
-    assert isinstance(trial.outcome, Measurement)
-    return trial.outcome
+        return is_fused(self.winner.config.variant) and is_surely_faster(self.interval)
 
 
 def speedup(trial: Trial) -> float:
     """BSP's time over this one's, in the same rounds; 1 for the strongest BSP itself."""
-    return measured(trial).speedup or 1.0
+    return measurement(trial).speedup or 1.0
 
 
 def lines(trials: Iterable[Trial], mode: str, stage: str = "final") -> list[Line]:

@@ -50,9 +50,11 @@ _UNITS = ("mhz", "celsius", "watts")
 """How a reading's name ends where it is a number."""
 _DEPTH = 8
 """Levels of a run's readings at most; amd-smi makes five."""
+Interval = tuple[float, float]
+"""The lower and the upper bound."""
 
 
-def median_interval(samples: tuple[float, ...], confidence: float = 0.95) -> tuple[float, float]:
+def median_interval(samples: tuple[float, ...], confidence: float = 0.95) -> Interval:
     """The distribution-free interval of the median from order statistics (binomial signs test; Conover 1999, 3.2).
 
     With too few samples for the confidence asked, the whole range.
@@ -101,7 +103,7 @@ class Measurement:
         return median(self.samples_us)
 
     @cached_property
-    def interval_us(self) -> tuple[float, float]:
+    def interval_us(self) -> Interval:
         """95 % interval of the median."""
         return median_interval(self.samples_us)
 
@@ -116,12 +118,12 @@ class Measurement:
         return median(self.speedups) if self.speedups else None
 
     @cached_property
-    def speedup_interval(self) -> tuple[float, float] | None:
+    def speedup_interval(self) -> Interval | None:
         """95 % interval of the median ratio. Order statistics rather than a bootstrap: as free of assumptions about noise, without
         random numbers, and known to hold its confidence with few rounds, where a bootstrap's is too narrow."""
         return median_interval(self.speedups) if self.speedups else None
 
-    def paired_interval(self, other: Measurement) -> tuple[float, float] | None:
+    def paired_interval(self, other: Measurement) -> Interval | None:
         """95 % interval of the median over rounds of this config's time over the other's; distribution-free, like the others.
 
         None where the two were not timed in the same rounds. Configs that take turns have the very samples of BSP in common, which

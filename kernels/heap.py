@@ -8,6 +8,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from tftune.kernels.rounding import power_of_two_from
 from tftune.kernels.space import CONTROL_BYTES
 from tftune.kernels.workspace import Workspace
 
@@ -22,7 +23,7 @@ def workspace(make: type[Workspace], group: Any, ranks: list[int], payload_bytes
 
     hip = torch.version.hip is not None
     generation = -(-payload_bytes // 4096) * 4096
-    needed = _round_up_to_power(2 * generation) + _round_up_to_power(CONTROL_BYTES)  # as Iris rounds each tensor
+    needed = power_of_two_from(2 * generation) + power_of_two_from(CONTROL_BYTES)  # as Iris rounds each tensor
     heap_bytes = -(-needed // _CHUNK) * _CHUNK
     context = iris.iris(heap_bytes) if hip else iris.iris(heap_bytes, allocator_type="vmem_chunked")
     payload = context.empty(2 * generation, dtype=torch.uint8)
@@ -60,10 +61,6 @@ def workspace(make: type[Workspace], group: Any, ranks: list[int], payload_bytes
         owner=(context, control),
         _set_epoch=set_epoch,
     )
-
-
-def _round_up_to_power(value: int) -> int:
-    return 1 << (value - 1).bit_length()
 
 
 def _bases(context: Any, tensor: torch.Tensor, ranks: list[int]) -> torch.Tensor:

@@ -8,9 +8,7 @@ from contextlib import suppress
 from operator import index
 from typing import Any, ClassVar, Self
 
-DTYPE_BYTES = {"fp16": 2, "bf16": 2}
-WORDS_OF_OTHERS = {"float16": "fp16", "half": "fp16", "bfloat16": "bf16"}
-"""What torch and NumPy call dtypes."""
+from tftune.kernels.dtypes import word_of
 
 
 def check_word(name: str, value: Any, known: Collection[str]) -> None:
@@ -56,7 +54,7 @@ class Shape:
         for name, value in fields.items():
             if name in words:
                 if value not in words[name]:  # a call for each word would cost a server time
-                    fields[name] = value = WORDS_OF_OTHERS.get(str(value).removeprefix("torch."), value)
+                    fields[name] = value = word_of(value)
                     check_word(name, value, words[name])
             elif type(value) is not int or value < self.LEAST.get(name, 1):
                 fields[name] = _integer(name, value, self.LEAST.get(name, 1))

@@ -11,8 +11,10 @@ from hashlib import sha256
 from itertools import islice
 from typing import Any
 
+from tftune.db.evidence import BSP, BspForms, Speedup, complete, of_newest_code, oldest_first
 from tftune.db.target import Target
 from tftune.db.trial import BENCHES, EVIDENCE, MODES, STAGES, Failure, Measurement, Trial
+from tftune.kernels.chip import Chip
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape, check_word
 from tftune.kernels.space import Config
@@ -56,6 +58,10 @@ class Dataset:
     _memo: dict[Any, Any] = field(default_factory=dict, repr=False)
     """What was worked out for a shape, or a shape and a config; datasets of fewer of the same shapes share it."""
 
+    @cached_property
+    def _possible(self) -> _Possible:
+        return _possible_on(self.op, Target.parse(self.target).chip)
+
     def measurement(self, shape: Shape, config: Config) -> Measurement | None:
         """None where the pair failed or was never measured."""
         trial = self.outcomes[shape].get(self.concrete(shape, config))
@@ -63,7 +69,7 @@ class Dataset:
 
     def concrete(self, shape: Shape, config: Config) -> Config:
         """The config that a recipe names for a shape (see `Space.concrete`); the recipe itself where it names none."""
-        return config if config.knobs else _concrete(self.op, self.target, shape, config)
+        return config if config.knobs else self._possible.concrete(shape, config)
 
     def time_us(self, shape: Shape, config: Config) -> float | None:
         """Comparable time of a pair (see `times_us`); None where it failed or was never measured."""
@@ -72,7 +78,7 @@ class Dataset:
     def bsp(self, shape: Shape) -> Config:
         """The fastest BSP form."""
         if shape not in self._memo:
-            forms = {config: us for config, us in self.times_us[shape].items() if config.variant == "bsp"}
+            forms = {config: us for config, us in self.times_us[shape].items() if config.variant == BSP}
             self._memo[shape] = min(forms, key=forms.__getitem__)
         found: Config = self._memo[shape]
         return found
@@ -88,8 +94,8 @@ class Dataset:
         us = self.time_us(shape, config)
         return None if us is None else max(math.log(us / self.oracle(shape).us), 0.0)
 
-    def speedup(self, shape: Shape, config: Config) -> tuple[float, float, float]:
-        """BSP's time over the config's, with its 95 % interval: (median, low, high).
+    def speedup(self, shape: Shape, config: Config) -> Speedup:
+        """BSP's time over the config's, with its 95 % interval.
 
         BSP is its fastest form. The interval is that of the rounds which the config shared with a form
         of BSP, moved to the fastest one; without shared rounds, of the two separate intervals. The low
@@ -97,26 +103,26 @@ class Dataset:
         """
         found = self.measurement(shape, config)
         if found is None:
-            return 0.0, 0.0, 0.0
+            return Speedup(0.0, 0.0, 0.0)
         middle = self.bsp_us(shape) / self.times_us[shape][self.concrete(shape, config)]
         if self.bench != "model" and found.speedup_interval is not None and found.speedup is not None:
             low, high = (bound * min(1.0, middle / found.speedup) for bound in found.speedup_interval)
-            return middle, low, max(high, low)
+            return Speedup(middle, low, max(high, low))
         bsp = self.measurement(shape, self.bsp(shape)) or found
         (bsp_low, bsp_high), (low, high) = bsp.interval_us, found.interval_us
-        return middle, bsp_low / high / (MODEL_ERROR if self.bench == "model" else 1.0), bsp_high / low
+        return Speedup(middle, bsp_low / high / (MODEL_ERROR if self.bench == "model" else 1.0), bsp_high / low)
 
     def allowed(self, shape: Shape, config: Config) -> bool:
         """Whether an answer for this shape may name the config: measured, valid, and BSP or faster with confidence."""
         if (shape, config) not in self._memo:
             possible = self.measurement(shape, config) is not None and self.why_invalid(shape, config) is None
-            self._memo[shape, config] = possible and (config.variant == "bsp" or self.speedup(shape, config)[1] >= 1)
+            self._memo[shape, config] = possible and (config.variant == BSP or self.speedup(shape, config).low >= 1)
         return bool(self._memo[shape, config])
 
     def best(self, shape: Shape) -> Config:
         """What answers for this very shape: the fastest allowed config, of final rows where there are any."""
         if (shape, "best") not in self._memo:
-            fused = [config for config in self.times_us[shape] if config.variant != "bsp" and self.allowed(shape, config)]
+            fused = [config for config in self.times_us[shape] if config.variant != BSP and self.allowed(shape, config)]
             final = [config for config in fused if self.is_final(shape, config)]
             ranked = sorted([*(final or fused), self.bsp(shape)], key=lambda config: (self.times_us[shape][config], config))
             self._memo[shape, "best"] = ranked[0]
@@ -124,7 +130,7 @@ class Dataset:
         return found
 
     def why_invalid(self, shape: Shape, config: Config) -> str | None:
-        return _why_invalid(self.op, self.target, shape, config)
+        return self._possible.why_invalid(shape, config)
 
     def only(self, shapes: Iterable[Shape]) -> Dataset:
         """The same rows for fewer shapes, as held-out evaluation trains on."""
@@ -154,36 +160,37 @@ class Dataset:
         return {shape: any(trial.stage == "matrix" for trial in self.outcomes[shape].values()) for shape in self.shapes}
 
 
-@lru_cache(maxsize=2**19)
-def _why_invalid(op: str, target: str, shape: Shape, config: Config) -> str | None:
-    if not config.knobs and not (config := _concrete(op, target, shape, config)).knobs and operation(op).space.choices(config.variant):
-        return f"{config.variant} has no default for this shape"
-    return _judge(op, target, config)(shape)
+class _Possible:
+    """What is possible on one chip. Training asks about the same pairs many times, so answers are kept."""
+
+    def __init__(self, op: str, chip: Chip) -> None:
+        self._op, self._chip = op, chip
+        self.why_invalid = lru_cache(maxsize=2**19)(self._why_invalid)
+        self.concrete = lru_cache(maxsize=2**17)(self._concrete)
+        self._judge = lru_cache(maxsize=2**12)(self._judge_of)
+
+    def __reduce__(self) -> tuple[Callable[[str, Chip], _Possible], tuple[str, Chip]]:
+        """Another process makes its own: rules are functions, which cannot be sent."""
+        return _possible_on, (self._op, self._chip)
+
+    def _why_invalid(self, shape: Shape, config: Config) -> str | None:
+        if not config.knobs:
+            config = self.concrete(shape, config)
+            if not config.knobs and operation(self._op).space.choices(config.variant):
+                return f"{config.variant} has no default for this shape"
+        return self._judge(config)(shape)
+
+    def _concrete(self, shape: Shape, config: Config) -> Config:
+        return operation(self._op).space.concrete(shape, config, self._chip) or config
+
+    def _judge_of(self, config: Config) -> Callable[[Shape], str | None]:
+        return operation(self._op).space.judge(config, self._chip)
 
 
-@lru_cache(maxsize=2**17)
-def _concrete(op: str, target: str, shape: Shape, config: Config) -> Config:
-    return operation(op).space.concrete(shape, config, Target.parse(target).chip) or config
-
-
-@lru_cache(maxsize=2**12)
-def _judge(op: str, target: str, config: Config) -> Callable[[Shape], str | None]:
-    return operation(op).space.judge(config, Target.parse(target).chip)
-
-
-def _baseline(trial: Trial, forms: Mapping[tuple[float, ...], Config], searched: list[tuple[str, float, Config]]) -> Config | None:
-    """The form of BSP whose time a row's ratio is taken of; None where it stood alone.
-
-    Rows of one comparison share BSP's very samples. A row of a search stood beside the form that had the
-    least median when it was measured.
-    """
-    outcome = trial.outcome
-    if not isinstance(outcome, Measurement) or not outcome.bsp_samples_us:
-        return None
-    if (form := forms.get(outcome.bsp_samples_us)) is not None:
-        return form
-    before = [(us, config) for created, us, config in searched if created < trial.created]
-    return min(before)[1] if before else None
+@lru_cache(maxsize=16)
+def _possible_on(op: str, chip: Chip) -> _Possible:
+    """By the chip rather than by its target's name: the same name may get other constants."""
+    return _Possible(op, chip)
 
 
 def _times_us(found: Mapping[Config, Trial], rows: Iterable[tuple[Config, Trial]], mode: str) -> dict[Config, float]:
@@ -196,16 +203,17 @@ def _times_us(found: Mapping[Config, Trial], rows: Iterable[tuple[Config, Trial]
     """
     measured = {config: trial.outcome for config, trial in found.items() if isinstance(trial.outcome, Measurement)}
     medians = {config: outcome.median_us for config, outcome in measured.items()}
-    forms, searched, fastest = _forms(rows)
+    forms = BspForms(rows)
+    fastest = forms.fastest_us
     if mode == "eager" or not fastest:
         return medians | {form: us for form, us in fastest.items() if mode == "eager" and form in medians}
-    beside = {config: _baseline(found[config], forms, searched) for config in measured}
+    beside = {config: forms.beside(found[config]) for config in measured}
     common = Counter(form for form in beside.values() if form in fastest).most_common(1)
     if not common:
         return medians
     scale = {common[0][0]: fastest[common[0][0]]}
     for config, form in beside.items():  # other forms, by their ratio to the common one
-        if config.variant == "bsp" and config not in scale and form in scale and measured[config].speedup:
+        if config.variant == BSP and config not in scale and form in scale and measured[config].speedup:
             scale[config] = scale[form] / (measured[config].speedup or 1.0)
     times = {
         config: scale[form] / (measured[config].speedup or 1.0)
@@ -215,24 +223,8 @@ def _times_us(found: Mapping[Config, Trial], rows: Iterable[tuple[Config, Trial]
     return medians | times | {form: us for form, us in scale.items() if form in medians}
 
 
-def _forms(
-    rows: Iterable[tuple[Config, Trial]],
-) -> tuple[dict[tuple[float, ...], Config], list[tuple[str, float, Config]], dict[Config, float]]:
-    """Of the rows of BSP at one shape: forms by their samples; when each was searched, and its median; the least median of each."""
-    by_samples: dict[tuple[float, ...], Config] = {}
-    searched: list[tuple[str, float, Config]] = []
-    fastest: dict[Config, float] = {}
-    for config, trial in rows:
-        if config.variant == "bsp" and isinstance(trial.outcome, Measurement):
-            by_samples[trial.outcome.samples_us] = config
-            fastest[config] = min(trial.outcome.median_us, fastest.get(config, math.inf))
-            if trial.stage == "search":
-                searched.append((trial.created, trial.outcome.median_us, config))
-    return by_samples, searched, fastest
-
-
 def _oracle(op: str, target: str, shape: Shape, found: Mapping[Config, Trial], times_us: Mapping[Config, float]) -> Oracle:
-    final = {config: us for config, us in times_us.items() if found[config].stage != "search" or config.variant == "bsp"}
+    final = {config: us for config, us in times_us.items() if found[config].stage != "search" or config.variant == BSP}
     times = final if any(trial.stage != "search" for trial in found.values()) else times_us
     config, count = min(times, key=times.__getitem__), len(found)
     feasible = operation(op).space.configs(shape, Target.parse(target).chip)
@@ -257,7 +249,7 @@ def load(
         raise ValueError(f"rows of a drill are not trained on, since faults were injected; run `tftune search {op}` without --inject")
     key = op, target, mode, bench
     wanted = [t for t in trials if (t.op, t.target, t.mode, t.bench) == key and t.stage in stages]
-    rows = _current(op, sorted(wanted, key=lambda trial: trial.created))
+    rows = _current(op, wanted)
     outcomes: dict[Shape, dict[Config, Trial]] = defaultdict(dict)
     by_shape: dict[Shape, list[tuple[Config, Trial]]] = defaultdict(list)
     for config, trial in sorted(rows, key=lambda row: list(STAGES).index(row[1].stage)):
@@ -289,22 +281,14 @@ def rows_digest(trials: Iterable[Trial]) -> str:
 
 
 def _has_bsp(found: Mapping[Config, Trial]) -> bool:
-    return any(config.variant == "bsp" and not isinstance(trial.outcome, Failure) for config, trial in found.items())
+    return any(config.variant == BSP and not isinstance(trial.outcome, Failure) for config, trial in found.items())
 
 
-def _current(op: str, trials: list[Trial]) -> list[tuple[Config, Trial]]:
-    """Rows of the newest revision of each variant, with complete configs; those whose knobs no longer exist are left out."""
-    newest = {trial.config.variant: trial.revision for trial in trials}
-    complete = {config: _complete(op, config) for config in {trial.config for trial in trials}}
-    current = [(complete[trial.config], trial) for trial in trials if trial.revision == newest[trial.config.variant]]
-    return [(config, trial) for config, trial in current if config is not None]
-
-
-def _complete(op: str, config: Config) -> Config | None:
-    try:
-        return operation(op).space.complete(config)
-    except ValueError:
-        return None
+def _current(op: str, trials: Iterable[Trial]) -> list[tuple[Config, Trial]]:
+    """Rows of the newest code of each variant, the oldest first, with complete configs; those whose knobs no longer exist are left out."""
+    space, current = operation(op).space, of_newest_code(oldest_first(trials))
+    completed = {config: complete(space, config) for config in {trial.config for trial in current}}
+    return [(config, trial) for trial in current if (config := completed[trial.config]) is not None]
 
 
 def configs_of(dataset: Dataset) -> Iterator[Config]:

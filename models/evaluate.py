@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tftune.db.target import Target
+from tftune.db.trial import Interval
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.models.artifact import Artifact, Mode
@@ -26,7 +27,6 @@ SLOWER = 1.02
 """More than this over BSP's time counts as slower than BSP."""
 RESAMPLES = 400
 """Bootstrap samples of what was held out together."""
-Interval = tuple[float, float]
 Fold = tuple[Sequence[Shape], Sequence[Shape]]
 """Shapes to learn from, and shapes to judge."""
 

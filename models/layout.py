@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Literal
 
+from tftune.db.trial import Interval
 from tftune.kernels.chips import Chip
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
@@ -22,7 +23,6 @@ from tftune.models.formula import Formula, curves
 from tftune.models.tree import Leaf, Node, Sizes, leaves_of
 
 Source = Literal["measured", "interpolated", "modelled", "fallback"]
-Interval = tuple[float, float]
 
 SURE = 0.67
 """Standard deviations by which the logarithm of an estimated speed-up must lie above 0: three of four such estimates are faster than

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tftune.db.target import Machine, Target
-from tftune.db.trial import MODES
+from tftune.db.trial import MODES, Interval
 from tftune.kernels.registry import operation
 from tftune.kernels.revision import installed, revision_of
 from tftune.kernels.shape import Shape, check_word
@@ -22,7 +22,7 @@ from tftune.kernels.space import Config
 from tftune.models import validity
 from tftune.models.artifact import Artifact, read_artifact
 from tftune.models.baselines import rules
-from tftune.models.layout import MODEL_ERROR, Answer, Answerer, Interval, LayoutModel, Source, Terms, layout_text, size_text
+from tftune.models.layout import MODEL_ERROR, Answer, Answerer, LayoutModel, Source, Terms, layout_text, size_text
 from tftune.models.plain import compiled
 from tftune.models.tree import Leaf, Sizes, features_of, walk
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.all_gather_gemm.space import SPACE
@@ -287,3 +289,14 @@ def test_the_cover_is_of_all_rows_however_few_shapes_have_them() -> None:
     there = [row(BSP, 90.0, stage="search"), row(LISTED, 60.0, bsp=(90.0,), stage="search")]
     rows = [row(BSP, 70.0, stage="search"), row(PUSH, 50.0, bsp=(70.0,), stage="search"), *(replace(one, shape=OTHER) for one in there)]
     assert set(cover(rows, OP, TARGET, "graph", "node")) == {BSP, PUSH, LISTED}
+
+
+def test_what_is_possible_follows_the_chip_rather_than_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A target whose chip was described again is another machine."""
+    rows, target = (row(BSP, 70.0), row(PUSH, 50.0)), Target.parse(TARGET)
+    assert of(*rows).why_invalid(SHAPE, PUSH) is None
+    tiny = replace(target.chip, units=4)
+    monkeypatch.setattr(Target, "parse", lambda name: replace(target, chip=tiny))
+    assert of(*rows).why_invalid(SHAPE, PUSH) == SPACE.why_invalid(SHAPE, PUSH, tiny) is not None
+    copied = pickle.loads(pickle.dumps(of(*rows)))
+    assert copied.why_invalid(SHAPE, PUSH) == of(*rows).why_invalid(SHAPE, PUSH)

@@ -231,7 +231,7 @@ def test_a_layout_that_was_never_searched_is_refused(store: Store, other: str) -
 
 
 def test_a_layout_searched_with_other_kernels_was_never_searched(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tftune.tuner.rows.installed", lambda op, variant: "another")
+    monkeypatch.setattr("tftune.db.evidence.installed", lambda op, variant: "another")
     with pytest.raises(ValueError, match=r"no shape of the layout of .* so that no portfolio can be chosen"):
         run(store, FakeBench())
 

@@ -12,6 +12,7 @@ import pytest
 import synthetic
 
 from tftune import tables
+from tftune.db.evidence import measurement
 from tftune.db.trial import Failure, Measurement, Outcome, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.flash_decode import FlashDecode
@@ -106,7 +107,7 @@ def test_without_bsp_there_is_no_ratio() -> None:
 @pytest.mark.parametrize("outcome", [Failure("wrong", "off by 3")])
 def test_a_failure_has_no_times(outcome: Outcome) -> None:
     with pytest.raises(ValueError, match="off by 3"):
-        tables.measurement(replace(trial(PUSH, 1.0), outcome=outcome))
+        measurement(replace(trial(PUSH, 1.0), outcome=outcome))
     assert tables.lines([replace(trial(PUSH, 1.0), outcome=outcome)]) == []
 
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from tftune.db import target as machine
+from tftune.db.evidence import strongest, time_ratio
 from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Outcome, Run, Trial
@@ -19,7 +20,7 @@ from tftune.kernels.registry import operation
 from tftune.kernels.revision import installed
 from tftune.kernels.space import Config
 from tftune.tuner.benches import ModelBench
-from tftune.tuner.rows import Rows, ratio, strongest
+from tftune.tuner.rows import Rows
 
 BENCH = ModelBench(Target.parse("mi300x8"), lambda shape, config, mode, chip: 8.0)
 SHAPE = AllGatherGemm(m=64, n=3584, k=8192, world=8)
@@ -52,9 +53,9 @@ def rows(store: Store, *trials: Trial) -> Rows:
 
 def test_a_ratio_is_of_the_same_rounds() -> None:
     bsp = row(BSP, us(10))
-    assert ratio(row(PUSH, us(6, bsp=12)), bsp) == 0.5
-    assert ratio(row(PUSH, us(6)), bsp) == 0.6 and ratio(row(WEAK, us(11, bsp=10)), bsp) == 1.1
-    assert ratio(row(PUSH, Failure("hang", "late")), bsp) is None is ratio(row(PUSH, us(6)), row(BSP, Failure("hang", "late")))
+    assert time_ratio(row(PUSH, us(6, bsp=12)), bsp) == 0.5
+    assert time_ratio(row(PUSH, us(6)), bsp) == 0.6 and time_ratio(row(WEAK, us(11, bsp=10)), bsp) == 1.1
+    assert time_ratio(row(PUSH, Failure("hang", "late")), bsp) is None is time_ratio(row(PUSH, us(6)), row(BSP, Failure("hang", "late")))
 
 
 def test_the_strongest_form_is_the_fastest_that_could_be_measured() -> None:

@@ -12,13 +12,13 @@ from dataclasses import replace
 import pytest
 from fake_bench import FORMS, OPERATION, OTHER, SMALL, SPACE, TARGET, FakeBench, failing, plain, run, time_us, use
 
+from tftune.db import evidence
 from tftune.db.store import Store, StoreError
 from tftune.db.trial import Failure, Measurement, Outcome, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.distance import distance
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Choice, Config
-from tftune.tuner import rows as rows_module
 from tftune.tuner.benches import ModelBench, ReplayBench
 from tftune.tuner.feasible import Feasible
 from tftune.tuner.opening import Knowledge
@@ -105,8 +105,8 @@ def test_exhaustive_effort_tries_every_feasible_config(store: Store, monkeypatch
 
 def test_rows_of_another_kernel_do_not_hold(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     run(store, FakeBench(), modes=("graph",))
-    original = rows_module.revision
-    monkeypatch.setattr(rows_module, "installed", lambda op, variant: "changed" if variant == "push" else original(op, variant))
+    original = evidence.installed
+    monkeypatch.setattr(evidence, "installed", lambda op, variant: "changed" if variant == "push" else original(op, variant))
     bench = FakeBench()
     run(store, bench, modes=("graph",))
     assert {config.variant for config in bench.of("search")} >= {"push"} and not set(bench.of("search")) & set(FORMS)

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 import pytest
 from fake_bench import BOTH, OPERATION, OTHER, SMALL, Answer, FakeBench, plain, run, time_us
 
+from tftune.db.evidence import overlap, speedup_interval
 from tftune.db.store import Store
 from tftune.db.trial import Failure, Measurement, Outcome
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
 from tftune.tuner.benches import Compare
-from tftune.tuner.rows import Rows, speedups
+from tftune.tuner.rows import Rows
 from tftune.tuner.search import EFFORTS, Effort
-from tftune.tuner.stats import overlap
 
 pytestmark = pytest.mark.usefixtures("tiny")
 
@@ -109,7 +109,7 @@ def test_pairs_tell_apart_what_separate_rounds_cannot(store: Store, monkeypatch:
     assert {config["block_n"] for config in push} == {32, 64, 128}
     assert set(best.tied) == {config for config in push if config["block_n"] < 128}
     searched = Rows(OPERATION, bench, store).searched((SMALL, "graph"))
-    assert all(overlap(speedups(searched[config]), speedups(searched[best.winner.config])) for config in push)
+    assert all(overlap(speedup_interval(searched[config]), speedup_interval(searched[best.winner.config])) for config in push)
 
 
 def test_shared_rounds_are_measured_once(store: Store) -> None:

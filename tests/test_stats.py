@@ -1,15 +1,8 @@
-"""Overlap of intervals, and the greedy cover."""
+"""The greedy cover."""
 
 from __future__ import annotations
 
-from tftune.tuner.stats import greedy_cover, overlap
-
-
-def test_intervals_overlap_where_they_touch_and_not_where_they_miss() -> None:
-    assert overlap((1.0, 2.0), (2.0, 3.0)) and overlap((2.0, 3.0), (1.0, 2.0))
-    assert overlap((1.0, 9.0), (2.0, 3.0)) and overlap((2.0, 3.0), (1.0, 9.0))
-    assert not overlap((1.0, 2.0), (2.1, 3.0)) and not overlap((2.1, 3.0), (1.0, 2.0))
-
+from tftune.tuner.stats import greedy_cover
 
 TIMES = {"s": {"a": 1.0, "b": 1.02}, "m": {"b": 10.0, "c": 10.2}, "l": {"c": 5.0, "d": 9.0}}
 

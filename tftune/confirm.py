@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import tftune
 from tftune.confirm_bench import Here, InChildren, InPlace, Scene
+from tftune.db.evidence import BSP
 from tftune.db.journal import EXCLUDING, Excluded, append, excluded, recover
 from tftune.db.target import clocks
 from tftune.db.trial import MODES, Failure, Measurement, Outcome, Run
@@ -26,7 +27,7 @@ from tftune.kernels.workspace import Workspace
 from tftune.models.selector import Selection, Selector
 from tftune.tuner.compile_ahead import compile_ahead, jobs, processes
 from tftune.tuner.confirm_order import Order
-from tftune.tuner.contest import BSP, winner
+from tftune.tuner.contest import winner
 from tftune.tuner.ranks import Ranks
 
 logger = logging.getLogger(__name__)

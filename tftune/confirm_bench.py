@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tftune.db.files import replace_file
 from tftune.db.journal import Journal, NoJournal
 from tftune.db.target import Target, build
 from tftune.db.target import here as machine_here
@@ -211,9 +212,7 @@ class InChildren:
 
 
 def _post(path: Path, value: object) -> None:
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    unfinished.write_bytes(pickle.dumps(value))
-    unfinished.rename(path)
+    replace_file(path, pickle.dumps(value))
 
 
 def _refuse_daemon() -> None:

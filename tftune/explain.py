@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tftune.db.evidence import measurement
 from tftune.db.trial import Trial
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
@@ -16,7 +17,7 @@ from tftune.models.layout import LayoutModel, layout_text
 from tftune.models.selector import Selection, Selector
 from tftune.models.tree import Leaf, Node
 from tftune.models.validity import stamp
-from tftune.tables import Line, assumptions, label, lines, measurement, ratio_text, variants_of
+from tftune.tables import Line, assumptions, label, lines, ratio_text, variants_of
 
 if TYPE_CHECKING:
     from tftune.models.evaluate import Evaluation, Score

@@ -17,12 +17,13 @@ import matplotlib.ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tftune.db.evidence import speedup
 from tftune.db.trial import FAILURES, MODES, Failure, Trial
 from tftune.kernels.registry import operation
 from tftune.kernels.space import Config
 from tftune.models.layout import LayoutModel
 from tftune.models.tree import Leaf, Node, Split, depth_of, leaves_of
-from tftune.tables import BENCH_WORDS, Line, label, speedup, variants_of
+from tftune.tables import BENCH_WORDS, Line, label, variants_of
 
 INK, QUIET, FAINT = "#22262b", "#6b7280", "#e5e7eb"
 COLOURS = {

@@ -11,7 +11,8 @@ from functools import cached_property
 from math import ceil
 from typing import Any
 
-from tftune.db.target import Target, minor
+from tftune.db.evidence import other_compiler
+from tftune.db.target import Target
 from tftune.db.trial import EVIDENCE, MODES, Run, Trial
 from tftune.models.artifact import Layout, Mode
 from tftune.models.dataset import Dataset, load
@@ -45,8 +46,9 @@ class Source:
         """The rows that one tree may be made of: another minor version of Triton than the newest run's compiles other kernels."""
         if self.bench == "model":
             return self.trials
-        versions, newest = {run.id: run.build.get("triton", "") for run in self.runs}, newest_build(self).get("triton", "")
-        kept = [trial for trial in self.trials if minor(versions.get(trial.run, newest)) == minor(newest)]
+        newest = newest_build(self).get("triton", "")
+        others = other_compiler(self.runs, newest, unknown=True)
+        kept = [trial for trial in self.trials if trial.run not in others]
         if left := len(self.trials) - len(kept):
             logger.warning(
                 "%d of %d rows of %s on %s are left out: the newest run has Triton %s, and they were measured with another",

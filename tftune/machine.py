@@ -130,8 +130,8 @@ def make_bench(
     Raises ValueError where there is nothing to replay, where the chip has no model, or where the
     store holds another drill.
     """
+    from tftune.db.evidence import completed
     from tftune.tuner.benches import ModelBench, ReplayBench
-    from tftune.tuner.rows import completed
 
     if on == "model":
         from tftune.models.timeline import predict

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tftune.conditions import doubts
+from tftune.db.evidence import measurement
 from tftune.db.files import replace_file
 from tftune.db.trial import Failure, Run, Trial
 from tftune.models.artifact import Mode
 from tftune.models.layout import LayoutModel
-from tftune.tables import BENCH_WORDS, Line, assumptions, cells, head, headline, lines, measurement, provenance, variants_of
+from tftune.tables import BENCH_WORDS, Line, assumptions, cells, head, headline, lines, provenance, variants_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

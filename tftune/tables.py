@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from tftune.db.evidence import BSP, Place, Speedup, is_fused, is_surely_faster, measurement, of_newest_code, speedup
 from tftune.db.trial import EVIDENCE, MODES, Measurement, Run, Trial
 from tftune.kernels.shape import Shape
 from tftune.models.artifact import Lent
@@ -30,27 +31,6 @@ def assumptions(bench: str, target: str) -> list[str]:
     if chip.missing(2):
         return [f"modelled with a calibration of {target}, whose file says what it assumes"]
     return [f"modelled: {chip.assumptions} (kernels/chips.py)"]
-
-
-def measurement(trial: Trial) -> Measurement:
-    """The times of a trial that has some; raises ValueError for a failure."""
-    if not isinstance(trial.outcome, Measurement):
-        raise ValueError(f"{trial.config} at {trial.shape} failed: {trial.outcome.text}")
-    return trial.outcome
-
-
-def speedup(trial: Trial, bsp: Trial | None) -> tuple[float, float, float] | None:
-    """BSP's time over the trial's with its 95 % interval: (ratio, low, high).
-
-    From the same rounds where the trial has them; else the ratio of the two medians, without an interval of its own; None without BSP.
-    """
-    outcome = measurement(trial)
-    if outcome.speedup is not None and outcome.speedup_interval is not None:
-        return outcome.speedup, *outcome.speedup_interval
-    if bsp is None:
-        return None
-    ratio = measurement(bsp).median_us / outcome.median_us
-    return ratio, ratio, ratio
 
 
 @dataclass(frozen=True)
@@ -75,19 +55,18 @@ class Line:
         return measurement(self.by_variant[variant]).median_us
 
     @property
-    def ratio(self) -> tuple[float, float, float] | None:
+    def ratio(self) -> Speedup | None:
         """Speed-up of the winner over BSP with its interval; exactly 1 where BSP wins."""
-        return (1.0, 1.0, 1.0) if self.winner.config.variant == "bsp" else speedup(self.winner, self.bsp)
+        return Speedup(1.0, 1.0, 1.0) if self.winner.config.variant == BSP else speedup(self.winner, self.bsp)
 
     @property
     def fused_wins(self) -> bool:
-        """Whether a fused variant is faster than BSP by more than noise: the interval of the ratio lies above 1. A library's GEMM chunk
-        by chunk is not fused."""
-        return not self.winner.config.variant.startswith("bsp") and self.ratio is not None and self.ratio[1] > 1
+        """Whether a fused variant is faster than BSP by more than noise (`is_fused`, `is_surely_faster`)."""
+        return is_fused(self.winner.config.variant) and self.ratio is not None and is_surely_faster(self.ratio.interval)
 
     @property
     def ties_with_bsp(self) -> bool:
-        return self.winner.config.variant != "bsp" and self.ratio is not None and self.ratio[1] <= 1
+        return self.winner.config.variant != BSP and self.ratio is not None and not is_surely_faster(self.ratio.interval)
 
     def to_dict(self) -> dict[str, Any]:
         """What `tftune search --json` prints of one line."""
@@ -106,10 +85,8 @@ def lines(trials: Iterable[Trial]) -> list[Line]:
 
     Rows of older kernels and of `tftune.warm_up` are left out, as they are for training.
     """
-    trials = [trial for trial in trials if trial.stage in EVIDENCE]
-    newest = {trial.config.variant: trial.revision for trial in sorted(trials, key=lambda trial: trial.created)}
-    groups: dict[tuple[Shape, str], list[Trial]] = {}
-    for trial in (trial for trial in trials if trial.revision == newest[trial.config.variant]):
+    groups: dict[Place, list[Trial]] = {}
+    for trial in of_newest_code(trial for trial in trials if trial.stage in EVIDENCE):
         groups.setdefault((trial.shape, trial.mode), []).append(trial)
     made = [_line(shape, mode, group) for (shape, mode), group in groups.items() if any(isinstance(t.outcome, Measurement) for t in group)]
     return sorted(made, key=lambda line: (MODES.index(line.mode), line.shape.family, line.shape))
@@ -120,7 +97,7 @@ def _line(shape: Shape, mode: str, trials: Sequence[Trial]) -> Line:
     for variant in dict.fromkeys(trial.config.variant for trial in trials):
         if best := _best([trial for trial in trials if trial.config.variant == variant]):
             by_variant[variant] = best
-    bsp = by_variant.get("bsp")
+    bsp = by_variant.get(BSP)
     winner = max(by_variant.values(), key=lambda trial: _merit(trial, bsp))
     return Line(shape, mode, winner, bsp, by_variant, evaluations=len({trial.config for trial in trials if trial.stage == "search"}))
 
@@ -181,7 +158,7 @@ def off_by_text(off_by: float | None) -> str:
     return "-" if off_by is None else f"{100 * (off_by - 1):.2g} %"
 
 
-def ratio_text(ratio: tuple[float, float, float] | None) -> str:
+def ratio_text(ratio: Speedup | None) -> str:
     """`1.23x (1.20-1.26)`; without an interval where there is none."""
     if ratio is None:
         return "-"

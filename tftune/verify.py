@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from tftune.db.evidence import paired_speedup
 from tftune.db.trial import Failure, Measurement, Outcome
 from tftune.kernels.chips import Chip
 from tftune.kernels.registry import operation
@@ -62,7 +63,7 @@ class Check:
     def row(self) -> list[str]:
         """The cells of a table."""
         sample, found = self.sample, self.outcome
-        ratio = (found.speedup or 0.0, *found.speedup_interval) if isinstance(found, Measurement) and found.speedup_interval else None
+        ratio = paired_speedup(found) if isinstance(found, Measurement) else None
         promised = f"{sample.speedup_low:.2f}x"
         return [str(sample.shape), sample.mode, sample.config.variant, promised, ratio_text(ratio), self.verdict]
 

@@ -35,9 +35,9 @@ class Order:
 
     def row(self, config: Config, outcome: Outcome) -> Trial:
         """The row of one outcome, taken now."""
-        revision, now = installed(self.shape.op, config.variant), datetime.now(UTC).isoformat()
+        code, now = installed(self.shape.op, config.variant), datetime.now(UTC).isoformat()
         key = self.shape, config, self.mode, self.target, "node", self.run
-        return Trial(*key, revision, outcome, "warm_up", now)
+        return Trial(*key, code, outcome, "warm_up", now)
 
     def without(self, configs: Iterable[Config]) -> Order:
         """The same but for these configs."""

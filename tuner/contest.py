@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
+from tftune.db.evidence import BSP, is_surely_faster
 from tftune.db.trial import Measurement, Outcome
 from tftune.kernels.space import Config
 
-BSP = "bsp"
 PROBE = 5
 """Rounds of every config, whatever they take. Where a config is no faster than BSP, all five ratios
 lie above 1 in one case of 32: fewer rounds could not support a choice."""
@@ -101,7 +101,7 @@ def winner(outcomes: Mapping[Config, Outcome]) -> Config | None:
     sure = {
         config: found.speedup or 0.0
         for config, found in known.items()
-        if config.variant != BSP and (found.speedup_interval or (0.0,))[0] > 1
+        if config.variant != BSP and is_surely_faster(found.speedup_interval or (0.0, 0.0))
     }
     if sure:
         return max(sure, key=sure.__getitem__)

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from tftune.db.evidence import is_current
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.chips import Chip
 from tftune.kernels.distance import distance
-from tftune.kernels.revision import installed
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config, Space
 from tftune.tuner.benches import Predict
@@ -49,7 +49,7 @@ class Correction:
         """Take in rows that count here: measured ones of this mode, whose configs are complete."""
         for trial in trials:
             if trial.mode == self._mode and isinstance(trial.outcome, Measurement):
-                present = trial.revision == installed(self._space.op, trial.config.variant)
+                present = is_current(trial)
                 rows = self._rows.setdefault(trial.shape, {})
                 if present or not rows.get(trial.config, (False,))[0]:
                     rows[trial.config] = present, trial.outcome.median_us

@@ -7,16 +7,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from tftune.db.evidence import BSP, Place, ranking, tied
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
-from tftune.tuner.rows import BSP, Place, Rows, ratio, speedups
-from tftune.tuner.stats import greedy_cover, overlap
+from tftune.tuner.rows import Rows
+from tftune.tuner.stats import greedy_cover
 
 RIVALS = 4
 """Configs that the search could not tell from its winner and that are compared with it."""
-TIE = 1.01
-"""Two configs whose times differ by less than this are tied, however well the difference is known."""
 
 
 @dataclass(frozen=True)
@@ -117,18 +116,3 @@ def best_of(rows: Rows, place: Place, again: Mapping[Config, Trial], bsp: Trial,
     winner = trials[ranked[0]]
     tie_set = tuple(config for config in ranked if tied(trials[config], winner))
     return Best(*place, winner, bsp, by_variant, len(rows.searched(place)), feasible, tie_set)
-
-
-def ranking(trials: Mapping[Config, Trial], bsp: Trial) -> list[Config]:
-    """The configs that were measured, the fastest beside BSP first."""
-    ratios = {config: value for config, trial in trials.items() if (value := ratio(trial, bsp)) is not None}
-    return sorted(ratios, key=lambda config: ratios[config])
-
-
-def tied(trial: Trial, winner: Trial) -> bool:
-    """Whether noise, or 1 %, is all that tells two measured trials apart: in the rounds that both share, where the interval of their
-    ratio reaches within 1 % of 1; else where the intervals of their ratios to BSP overlap."""
-    if not isinstance(trial.outcome, Measurement) or not isinstance(winner.outcome, Measurement):
-        return False
-    paired = trial.outcome.paired_interval(winner.outcome)
-    return overlap(paired, (1 / TIE, TIE)) if paired else overlap(speedups(trial), speedups(winner))

@@ -12,7 +12,7 @@ from typing import Any
 
 from tftune.db import target as machine
 from tftune.db.target import Target
-from tftune.db.trial import Failure, Measurement, Outcome, median_interval
+from tftune.db.trial import Failure, Interval, Measurement, Outcome, median_interval
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
@@ -21,7 +21,6 @@ from tftune.tuner.benches import one_by_one
 from tftune.tuner.compiler import CompilePool
 from tftune.tuner.sandbox import Broken, RankError, World, slowest
 from tftune.tuner.selftest import CopyRates
-from tftune.tuner.stats import Interval
 from tftune.tuner.worker import WorldSpec
 
 logger = logging.getLogger(__name__)

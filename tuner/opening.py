@@ -9,6 +9,7 @@ from math import inf, log
 
 import numpy as np
 
+from tftune.db.evidence import BSP, Place, completed
 from tftune.db.trial import Trial
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
@@ -18,7 +19,7 @@ from tftune.tuner.feasible import Feasible
 from tftune.tuner.feasible_sampler import Hint
 from tftune.tuner.recipes import fitted
 from tftune.tuner.refine import best_of_tiles, descend, transplanted
-from tftune.tuner.rows import BSP, Place, Rows, completed
+from tftune.tuner.rows import Rows
 from tftune.tuner.warm_start import NEAR, PastWinners, Shipped, neighbours
 
 PREDICTED = 4

@@ -12,14 +12,15 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TypeVar
 
+from tftune.db.evidence import BSP, TIE, Place, strongest_bsp
 from tftune.db.store import Store
 from tftune.db.trial import MODES, Failure, Trial
 from tftune.kernels.registry import operation
 from tftune.kernels.shape import Shape, check_word
 from tftune.kernels.space import Config
 from tftune.tuner.benches import Bench
-from tftune.tuner.finals import TIE, Best, best_of
-from tftune.tuner.rows import BSP, Place, Rows, strongest
+from tftune.tuner.finals import Best, best_of
+from tftune.tuner.rows import Rows
 from tftune.tuner.search import Progress
 from tftune.tuner.stage import COMPILE_S
 
@@ -216,7 +217,7 @@ def _matrix(rows: Rows, wanted: Mapping[Place, Sequence[Config]]) -> Matrix:
         replace(best_of(rows, place, tried, bsp, sum(rows.can(place, config) for config in configs)), evaluations=len(tried))
         for place, configs in wanted.items()
         if (tried := {config: rows.matrix(place)[config] for config in configs if config in rows.matrix(place)})
-        and (bsp := strongest(trial for config, trial in tried.items() if config.variant == BSP))
+        and (bsp := strongest_bsp(tried.values()))
     ]
     everywhere = tuple(dict.fromkeys(config for configs in wanted.values() for config in configs))
     return Matrix(everywhere, pairs, invalid, tuple(failed), tuple(missing), tuple(best))

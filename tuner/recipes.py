@@ -13,6 +13,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from tftune.kernels.chips import Chip
+from tftune.kernels.rounding import power_of_two_from, power_of_two_to
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config, Knob, Space
 from tftune.tuner.pools import TILE
@@ -38,13 +39,13 @@ class Recipe:
 
 
 def _row_tile(shape: Any, knobs: Mapping[str, Any], chip: Chip) -> int | None:
-    return max(16, _power(int(shape.m))) if shape.m <= LARGEST_TILE else None
+    return max(16, power_of_two_from(int(shape.m))) if shape.m <= LARGEST_TILE else None
 
 
 def _parts(shape: Any, knobs: Mapping[str, Any], chip: Chip) -> int | None:
     tiles = -(-shape.m // knobs["block_m"]) * -(-shape.n // knobs["block_n"])
     parts = (chip.units - knobs["comm_programs"]) // tiles
-    return 1 << (int(parts).bit_length() - 1) if parts > 0 else 1
+    return power_of_two_to(int(parts)) if parts > 0 else 1
 
 
 def _chunk_rows(shape: Any, knobs: Mapping[str, Any], chip: Chip) -> int | None:
@@ -158,7 +159,3 @@ def _changed(space: Space, chip: Chip, config: Config, names: set[str]) -> Seque
 
 def _values(space: Space, config: Config, name: str, chip: Chip) -> tuple[Knob, ...]:
     return next(choice.on(chip).values for choice in space.choices(config.variant) if choice.name == name)
-
-
-def _power(value: int) -> int:
-    return 1 << (value - 1).bit_length()

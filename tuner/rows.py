@@ -2,61 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
+from tftune.db import evidence
 from tftune.db import target as machine
+from tftune.db.evidence import BSP, Place
 from tftune.db.store import Store, StoreError
-from tftune.db.target import minor
 from tftune.db.trial import STAGES, Failure, Measurement, Outcome, Run, Trial
 from tftune.kernels.chips import CHIPS, Chip
 from tftune.kernels.registry import Operation
 from tftune.kernels.revision import installed
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config, Space
+from tftune.kernels.space import Config
 from tftune.tuner.benches import Bench
-from tftune.tuner.stats import Interval, overlap
-
-BSP = "bsp"
-Place = tuple[Shape, str]
-"""A shape and a mode: what has a winner of its own."""
-
-
-def ratio(trial: Trial, bsp: Trial) -> float | None:
-    """The time of a trial over BSP's in the same rounds; None where it failed. Forms of BSP are compared by their medians."""
-    if not isinstance(trial.outcome, Measurement) or not isinstance(bsp.outcome, Measurement):
-        return None
-    if trial.config.variant == BSP or trial.outcome.speedup is None:
-        return trial.outcome.median_us / bsp.outcome.median_us
-    return 1 / trial.outcome.speedup
-
-
-def speedups(trial: Trial) -> Interval:
-    """The interval of BSP's time over this trial's; BSP is 1 by definition."""
-    interval = trial.outcome.speedup_interval if isinstance(trial.outcome, Measurement) and trial.config.variant != BSP else None
-    return interval or (1.0, 1.0)
-
-
-def strongest(forms: Iterable[Trial]) -> Trial | None:
-    """The BSP form with the smallest median; None where all failed."""
-    measured = [(trial.outcome.median_us, trial) for trial in forms if isinstance(trial.outcome, Measurement)]
-    return min(measured, key=lambda pair: pair[0])[1] if measured else None
 
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
-
-
-def completed(space: Space, trials: Iterable[Trial]) -> Iterator[Trial]:
-    """The trials with every absent knob at its default. A trial with a value that the space no longer has is left out."""
-    for trial in trials:
-        try:
-            yield replace(trial, config=space.complete(trial.config))
-        except ValueError:
-            continue
 
 
 def _described(chip: Chip) -> dict[str, Any]:
@@ -67,8 +32,8 @@ def _described(chip: Chip) -> dict[str, Any]:
 class Rows:
     """The rows of one operation on one target and bench, by stage, shape and mode.
 
-    A row holds while its config is in the space, its variant has the same revision, and Triton, which compiled it, the same minor
-    version; of two that hold, the newer one counts.
+    A row counts while its config is in the space, it is current (`evidence.is_current`), and Triton, which compiled it, has the same
+    minor version. Of two rows of a config the newer one counts.
     """
 
     def __init__(self, op: Operation, bench: Bench, store: Store, told: Callable[[Trial], None] | None = None) -> None:
@@ -78,18 +43,17 @@ class Rows:
         self._started = _now()
         self._rows: dict[str, dict[Place, dict[Config, Trial]]] = {stage: {} for stage in STAGES}
         others = self._compiled_otherwise()
-        for trial in completed(op.space, store.trials(op=op.name, target=bench.target.name, bench=bench.name)):
+        for trial in evidence.completed(op.space, store.trials(op=op.name, target=bench.target.name, bench=bench.name)):
             if trial.run not in others:
                 self._take(trial)
 
     def _compiled_otherwise(self) -> set[str]:
         """The runs with another minor version of Triton than is installed, on a bench that compiles."""
         here = machine.build().get("triton") if self.bench.name in ("node", "drill") else None
-        versions = {run.id: run.build.get("triton") for run in self.store.runs()} if here else {}
-        return {run for run, version in versions.items() if version and here and minor(version) != minor(here)}
+        return evidence.other_compiler(self.store.runs(), here, unknown=False) if here else set()
 
     def _take(self, trial: Trial) -> None:
-        if trial.revision == installed(self.op.name, trial.config.variant):
+        if evidence.is_current(trial):
             rows = self._rows[trial.stage].setdefault((trial.shape, trial.mode), {})
             if trial.config not in rows or rows[trial.config].created <= trial.created:
                 rows[trial.config] = trial
@@ -103,8 +67,7 @@ class Rows:
 
     def finals(self, place: Place) -> dict[Config, Trial]:
         """The final rows that are not older than the newest search row of the place."""
-        newest = max((trial.created for trial in self.searched(place).values()), default="")
-        return {config: trial for config, trial in self._rows["final"].get(place, {}).items() if trial.created >= newest}
+        return evidence.concluding(self._rows["final"].get(place, {}), self.searched(place).values())
 
     def matrix(self, place: Place) -> dict[Config, Trial]:
         """What was measured there as one of the configs that are measured everywhere."""
@@ -112,13 +75,12 @@ class Rows:
 
     def bsp(self, place: Place) -> Trial | None:
         """The strongest form of BSP in the search stage; None where none could be measured."""
-        return strongest(trial for config, trial in self.searched(place).items() if config.variant == BSP)
+        return evidence.strongest_bsp(self.searched(place).values())
 
     def ratios(self, place: Place) -> dict[Config, float]:
         """Time over BSP's time of what could be measured in the search stage."""
         bsp = self.bsp(place)
-        found = {config: ratio(trial, bsp) for config, trial in self.searched(place).items()} if bsp else {}
-        return {config: value for config, value in found.items() if value is not None}
+        return evidence.time_ratios(self.searched(place), bsp) if bsp else {}
 
     def winners(self, place: Place) -> list[Config]:
         """The best config of each variant but BSP in the search stage, the fastest first."""
@@ -132,7 +94,8 @@ class Rows:
         """At most so many configs of the search stage that it cannot tell from its winner, the fastest first."""
         ratios, searched = self.ratios(place), self.searched(place)
         ranked = sorted((config for config in ratios if config.variant != BSP), key=lambda config: ratios[config])
-        near = [config for config in ranked[1:] if overlap(speedups(searched[config]), speedups(searched[ranked[0]]))]
+        speedups = {config: evidence.speedup_interval(searched[config]) for config in ranked}
+        near = [config for config in ranked[1:] if evidence.overlap(speedups[config], speedups[ranked[0]])]
         return near[:limit]
 
     def can(self, place: Place, config: Config) -> bool:
@@ -157,10 +120,10 @@ class Rows:
             self._commit(place, config, outcome, stage)
 
     def _commit(self, place: Place, config: Config, outcome: Outcome, stage: str) -> Trial:
-        revision = installed(self.op.name, config.variant)
+        code = installed(self.op.name, config.variant)
         shape, mode = place
         run = self._run_id()
-        trial = Trial(shape, config, mode, self.bench.target.name, self.bench.name, run, revision, outcome, stage, _now())
+        trial = Trial(shape, config, mode, self.bench.target.name, self.bench.name, run, code, outcome, stage, _now())
         trial = Trial.from_dict(trial.to_dict())  # as a resumed search reads it: a rounded time may choose another winner
         self.store.add_trial(trial)
         self._take(trial)

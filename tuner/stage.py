@@ -12,6 +12,7 @@ from math import inf
 
 import optuna
 
+from tftune.db.evidence import BSP, Place, time_ratio
 from tftune.db.trial import Trial
 from tftune.kernels.registry import Operation
 from tftune.kernels.shape import Shape
@@ -22,7 +23,7 @@ from tftune.tuner.feasible import Feasible
 from tftune.tuner.feasible_sampler import finished
 from tftune.tuner.opening import Knowledge, Opening
 from tftune.tuner.refine import around
-from tftune.tuner.rows import BSP, Place, Rows, ratio
+from tftune.tuner.rows import Rows
 from tftune.tuner.samplers import Proposer
 
 SETTLE_SHARE, COMPILE_S = 0.5, 1800.0
@@ -85,7 +86,7 @@ class _Track:
     def tell(self, trial: Trial) -> None:
         """Of no use where nothing is sampled, and then left out: it costs a millisecond."""
         if self.stored is not None:
-            self.proposer.tell(trial.config, ratio(trial, self.bsp))
+            self.proposer.tell(trial.config, time_ratio(trial, self.bsp))
 
 
 class SearchStage:
@@ -272,7 +273,7 @@ class SearchStage:
     def _copy(self, track: _Track, trial: Trial) -> None:
         """Tell the study in the database, where there is one, of a committed row."""
         if track.stored:
-            track.stored.add_trial(finished(self.space, trial.config, ratio(trial, track.bsp), trial=trial.id))
+            track.stored.add_trial(finished(self.space, trial.config, time_ratio(trial, track.bsp), trial=trial.id))
 
     def _try(self, tracks: Sequence[_Track], config: Config) -> None:
         """Measure a config in every mode that has room and has not seen it."""
@@ -327,6 +328,6 @@ class SearchStage:
         """What the place's rows say of the best config, and of the shapes to come."""
         self.feasible[track.place] = len(track.proposer.feasible)
         if self.effort.sampled:
-            ratios = {config: ratio(trial, track.bsp) for config, trial in track.rows.items()}
+            ratios = {config: time_ratio(trial, track.bsp) for config, trial in track.rows.items()}
             self.off_by[track.place] = may_be_off_by(track.proposer.feasible, ratios, self.opening.hint(track.place))
         self.opening.learn(track.place)

@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import TypeVar
 
-Interval = tuple[float, float]
 Place = TypeVar("Place", bound=Hashable)
 Item = TypeVar("Item", bound=Hashable)
-
-
-def overlap(one: Interval, other: Interval) -> bool:
-    """Whether two closed intervals share a value.
-
-    >>> overlap((1.0, 1.2), (1.2, 1.5)), overlap((1.0, 1.1), (1.2, 1.5))
-    (True, False)
-    """
-    return one[0] <= other[1] and other[0] <= one[1]
 
 
 def greedy_cover(times: Mapping[Place, Mapping[Item, float]], limit: int, tolerance: float = 0.05) -> tuple[Item, ...]:

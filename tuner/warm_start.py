@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from math import log2
 
+from tftune.db.evidence import BSP, Place
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.distance import distance
 from tftune.kernels.shape import Shape
 from tftune.kernels.space import Config
-from tftune.tuner.rows import BSP, Place
 
 Shipped = Callable[[Shape, str], Sequence[Config]]
 """Shape and mode to the configs that an artifact names for the shapes nearest to it."""

@@ -13,6 +13,8 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE, is_registered, parts_bytes, plain_form, spans_sources
 from tftune.kernels.chips import Chip
 from tftune.kernels.compile import KernelSource
+from tftune.kernels.dtypes import DTYPE_BYTES, torch_dtype, word_of
+from tftune.kernels.rounding import power_of_two_from
 from tftune.kernels.space import Config
 from tftune.kernels.workspace import Workspace, check_place
 
@@ -73,8 +75,8 @@ def placed_well(a: torch.Tensor, b: torch.Tensor, workspace: Workspace) -> bool:
 
 def shape_of(a: torch.Tensor, b: torch.Tensor, workspace: Workspace, shard: str, b_layout: str) -> AllGatherGemm:
     """The shape of one call; raises ValueError naming the operand and both sizes where A and B do not fit each other."""
-    dtype = {"torch.float16": "fp16", "torch.bfloat16": "bf16"}.get(str(a.dtype))
-    if dtype is None:
+    dtype = word_of(a.dtype)
+    if dtype not in DTYPE_BYTES:
         raise ValueError(f"a is {a.dtype}; all_gather_gemm takes torch.float16 and torch.bfloat16")
     if a.dim() != 2 or b.dim() != 2:
         raise ValueError(f"a and b must have 2 dimensions, not {a.dim()} and {b.dim()}")
@@ -141,9 +143,7 @@ def _alone(shape: AllGatherGemm) -> Plan:
 
 
 def _element(shape: AllGatherGemm) -> torch.dtype:
-    import torch
-
-    return {"fp16": torch.float16, "bf16": torch.bfloat16}[shape.dtype]
+    return torch_dtype(shape.dtype)
 
 
 def payload_bytes(shape: AllGatherGemm) -> int:
@@ -183,7 +183,7 @@ def kernel_sources(shape: AllGatherGemm, config: Config, chip: Chip) -> tuple[Ke
 
 def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any]:
     lanes, knobs = 64 if arch == "hip" else 32, dict(config.knobs)
-    copy_columns = min(config["k_per_flag"], 1024, 1 << (shape.shard_columns - 1).bit_length())
+    copy_columns = min(config["k_per_flag"], 1024, power_of_two_from(shape.shard_columns))
     # Four 16-byte accesses of each thread in flight.
     copy_rows = max(1, min(config["rows_per_flag"], config["num_warps"] * lanes * 8 * 4 // copy_columns))
     return dict(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.dtypes import ROUNDING, torch_dtype
 
 if TYPE_CHECKING:
     import torch
@@ -17,7 +18,7 @@ def make_inputs(shape: AllGatherGemm, rank: int, seed: int, device: Any = "cpu")
     """
     import torch
 
-    dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}[shape.dtype]
+    dtype = torch_dtype(shape.dtype)
     generator = torch.Generator(device=device).manual_seed(1_000_003 * seed + rank)
     a = torch.randn(shape.shard_rows, shape.shard_columns, generator=generator, device=device, dtype=torch.float32)
     b_size = (shape.n, shape.k) if shape.b_layout == "nk" else (shape.k, shape.n)
@@ -29,7 +30,7 @@ def make_output(shape: AllGatherGemm, device: Any = "cpu") -> torch.Tensor:
     """An empty C[M,N] in the shape's dtype."""
     import torch
 
-    return torch.empty(shape.m, shape.n, device=device, dtype={"fp16": torch.float16, "bf16": torch.bfloat16}[shape.dtype])
+    return torch.empty(shape.m, shape.n, device=device, dtype=torch_dtype(shape.dtype))
 
 
 def reference(shape: AllGatherGemm, a: torch.Tensor, b: torch.Tensor, group: Any) -> torch.Tensor:
@@ -51,5 +52,5 @@ def tolerance(shape: AllGatherGemm) -> float:
     Rounding to nearest errs by at most half a unit in the last place, 2^-11 for fp16 and 2^-8 for bf16 (IEEE 754, bfloat16), and
     fp32 sums over K add about sqrt(K) 2^-24; twice the sum leaves room for the order of the sums, none for fp16 accumulation.
     """
-    unit = {"fp16": 2.0**-11, "bf16": 2.0**-8}[shape.dtype]
+    unit = ROUNDING[shape.dtype]
     return unit + 2 * shape.k**0.5 * 2.0**-24

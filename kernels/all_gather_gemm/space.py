@@ -10,6 +10,7 @@ from typing import Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.chips import Chip
+from tftune.kernels.rounding import power_of_two_from
 from tftune.kernels.space import FLAGS_PER_SOURCE, Choice, Config, Rule, Space
 
 _TILE = (
@@ -82,10 +83,6 @@ CHUNK_BYTES = 1 << 17
 """What one flag of push best covers on H200: of 512 KB few programs copy at once, and 32 KB are too little for a signal."""
 CHUNK_ROWS = 128
 """Rows of C that a chunk's own GEMM has at least: below, it reads all of B for less than a row of tiles."""
-
-
-def _round_up_to_power(value: int) -> int:
-    return 1 << (value - 1).bit_length()
 
 
 def _flags(shape: AllGatherGemm, config: Config) -> int:
@@ -193,11 +190,11 @@ RULES = (
     Rule("NCCL alone registers buffers, and from a gathered A of 4 MB on: a smaller one arrives no sooner",
          lambda s, c, chip: not is_registered(c["form"]) or chip is None or _worth_registering(s, chip), ("bsp",)),
     Rule("block_m must not exceed M rounded up to a power of two, and 16 at least",
-         lambda s, c, chip: c["block_m"] <= max(16, _round_up_to_power(s.m)), _TILED),
+         lambda s, c, chip: c["block_m"] <= max(16, power_of_two_from(s.m)), _TILED),
     Rule("block_n must not exceed N rounded up to a power of two, and 32 at least",
-         lambda s, c, chip: c["block_n"] <= max(32, _round_up_to_power(s.n)), _TILED),
+         lambda s, c, chip: c["block_n"] <= max(32, power_of_two_from(s.n)), _TILED),
     Rule("rows_per_flag must not exceed a shard's rows rounded up to a power of two, and 16 at least",
-         lambda s, c, chip: c["rows_per_flag"] <= max(16, _round_up_to_power(s.shard_rows)), _TILED),
+         lambda s, c, chip: c["rows_per_flag"] <= max(16, power_of_two_from(s.shard_rows)), _TILED),
     Rule("k_per_flag must not exceed four times a shard's columns, unless it is the smallest",
          lambda s, c, chip: c["k_per_flag"] <= max(256, 4 * s.shard_columns), _FUSED),
     # Not all of FLAGS_PER_SOURCE for any variant: the second half belongs to this rank's own signals (`staged`), and a peer that is one
@@ -205,7 +202,7 @@ RULES = (
     Rule(f"one source may have at most {FLAGS_PER_SOURCE // 2} flags that peers set: take larger rows_per_flag or k_per_flag",
          lambda s, c, chip: _flags(s, c) <= FLAGS_PER_SOURCE // 2, _FUSED),
     Rule("block_k must not exceed a shard's columns rounded up to a power of two, and 64 at least",
-         lambda s, c, chip: c["block_k"] <= max(64, _round_up_to_power(s.shard_columns)), _TILED),
+         lambda s, c, chip: c["block_k"] <= max(64, power_of_two_from(s.shard_columns)), _TILED),
     Rule("group_m must be 1 where there is one row tile",
          lambda s, c, chip: c["group_m"] == 1 or s.m > c["block_m"], _TILED),
     Rule("split_k must not exceed the flags along K: world times a shard's column chunks, or its column chunks alone along M",
@@ -250,7 +247,7 @@ RULES = (
     Rule("a chunk must have at least 128 rows of C, and a copy 256 KB: take more first_rows; a smaller call is no work for this variant",
          lambda s, c, chip: chip is None or _chunk_is_large(s, c), ("bsp_chunked",)),
     Rule("first_rows must not exceed a shard's rows rounded up to a power of two, and 16 at least",
-         lambda s, c, chip: c["first_rows"] <= max(16, _round_up_to_power(s.shard_rows)), ("bsp_chunked",)),
+         lambda s, c, chip: c["first_rows"] <= max(16, power_of_two_from(s.shard_rows)), ("bsp_chunked",)),
     Rule(f"a shard may come in at most {COPIES} chunks: take more first_rows or growth",
          lambda s, c, chip: c["growth"] > 1 or s.shard_rows < (COPIES + 1) * c["first_rows"], ("bsp_chunked",)),
     Rule("growth must be 1 where no chunk could be larger than the first one",
@@ -308,8 +305,8 @@ def _default_order(shape: AllGatherGemm, chip: Chip | None, config: Config) -> s
 
 def _default_tile(shape: AllGatherGemm, chip: Chip | None) -> dict[str, int]:
     staged = chip is not None and chip.can.stage_in_registers
-    block_m = max(16, min(128, _round_up_to_power(shape.m)))
-    block_n = min(256 if shape.m >= 1024 else 128, max(32, _round_up_to_power(shape.n)))
+    block_m = max(16, min(128, power_of_two_from(shape.m)))
+    block_n = min(256 if shape.m >= 1024 else 128, max(32, power_of_two_from(shape.n)))
     return dict(
         block_m=block_m,
         block_n=block_n,
@@ -349,7 +346,7 @@ def _default_exchange(shape: AllGatherGemm) -> dict[str, int | str]:
     return dict(
         schedule="static",
         comm_programs=8 if shape.m <= 32 else 16,
-        rows_per_flag=rows if rows <= max(16, _round_up_to_power(shape.shard_rows)) else 16,
+        rows_per_flag=rows if rows <= max(16, power_of_two_from(shape.shard_rows)) else 16,
         k_per_flag=whole if whole <= max(256, 4 * shape.shard_columns) else 1024,
     )
 

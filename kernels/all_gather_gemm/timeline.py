@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE, is_registered, plain_form
+from tftune.kernels.rounding import power_of_two_from
 from tftune.kernels.space import Config
 from tftune.kernels.stages import LAUNCH, MEMORY, WAIT, Call, Gate, Stage
 
@@ -92,7 +93,7 @@ class _Chunks(NamedTuple):
     @classmethod
     def of(cls, shape: AllGatherGemm, knobs: dict[str, Any], wave_size: int) -> _Chunks:
         rows, columns = min(knobs["rows_per_flag"], shape.shard_rows), min(knobs["k_per_flag"], shape.shard_columns)
-        wide = min(knobs["k_per_flag"], 1024, 1 << (shape.shard_columns - 1).bit_length())
+        wide = min(knobs["k_per_flag"], 1024, power_of_two_from(shape.shard_columns))
         high = max(1, min(knobs["rows_per_flag"], knobs["num_warps"] * wave_size * 32 // wide))
         along = ceil(shape.shard_columns / columns)
         steps = along * (shape.world if shape.shard == "k" else 1)

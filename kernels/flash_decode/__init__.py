@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from tftune.kernels.shape import DTYPE_BYTES, Shape
+from tftune.kernels.dtypes import DTYPE_BYTES
+from tftune.kernels.shape import Shape
 
 HEAD_DIMS = (64, 128, 256)
 LARGEST_GROUP = 16

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from tftune.kernels.chips import Chip
 from tftune.kernels.compile import KernelSource
+from tftune.kernels.dtypes import DTYPE_BYTES, word_of
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.space import SPACE, TILE, parts_bytes, pieces, pieces_per_flag, units
+from tftune.kernels.rounding import power_of_two_from
 from tftune.kernels.space import Config
 from tftune.kernels.workspace import Workspace, check_place
 
@@ -97,8 +99,8 @@ def shape_of(
     """The shape of one call; raises ValueError naming the operand and both sizes where they do not fit each other."""
     import torch
 
-    dtype = {"torch.float16": "fp16", "torch.bfloat16": "bf16"}.get(str(q.dtype))
-    if dtype is None:
+    dtype = word_of(q.dtype)
+    if dtype not in DTYPE_BYTES:
         raise ValueError(f"q is {q.dtype}; flash_decode takes torch.float16 and torch.bfloat16")
     if q.dim() != 3 or k.dim() != 4:
         raise ValueError(f"q and k must have 3 and 4 dimensions, not {q.dim()} and {k.dim()}")
@@ -197,15 +199,11 @@ def _constants(shape: FlashDecode, config: Config, arch: str) -> dict[str, Any]:
     splits, heads = config["kv_splits"], config["heads_per_program"]
     return dict(
         KV_HEADS=shape.kv_heads, GROUP=shape.group, D=shape.head_dim, PAGE=shape.page_size, OWN=shape.own_heads, R=heads,
-        SPLITS=splits, SPLITS_P=_round_up_to_power(splits), SPLITS_CHUNK=min(_round_up_to_power(splits), TILE // (heads * shape.head_dim)),
+        SPLITS=splits, SPLITS_P=power_of_two_from(splits), SPLITS_CHUNK=min(power_of_two_from(splits), TILE // (heads * shape.head_dim)),
         BLOCK_N=config["block_n"], M=SMALLEST_M, XCDS=config["xcds"], PIECES_PER_FLAG=pieces_per_flag(config),
-        WORLD=shape.world, WORLD_P=_round_up_to_power(shape.world), THREADS=32 * config["num_warps"],
+        WORLD=shape.world, WORLD_P=power_of_two_from(shape.world), THREADS=32 * config["num_warps"],
         ARCH=arch,
     )  # fmt: skip
-
-
-def _round_up_to_power(value: int) -> int:
-    return 1 << (value - 1).bit_length()
 
 
 def _grid(kernel: KernelSource, shape: FlashDecode, config: Config, chip_units: int) -> tuple[int, int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tftune.kernels.dtypes import ROUNDING, torch_dtype
 from tftune.kernels.flash_decode import FlashDecode
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def make_inputs(shape: FlashDecode, rank: int, seed: int, device: Any = "cpu") -
     """
     import torch
 
-    dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}[shape.dtype]
+    dtype = torch_dtype(shape.dtype)
     shared = torch.Generator(device=device).manual_seed(1_000_003 * seed)
     own = torch.Generator(device=device).manual_seed(1_000_003 * seed + 1 + rank)
     q = torch.randn(shape.batch, shape.q_heads, shape.head_dim, generator=shared, device=device).to(dtype)
@@ -46,7 +47,7 @@ def make_output(shape: FlashDecode, device: Any = "cpu") -> torch.Tensor:
     """An empty output [batch, own heads, head_dim] in the shape's dtype."""
     import torch
 
-    dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}[shape.dtype]
+    dtype = torch_dtype(shape.dtype)
     return torch.empty(shape.batch, shape.own_heads, shape.head_dim, device=device, dtype=dtype)
 
 
@@ -96,4 +97,4 @@ def tolerance(shape: FlashDecode) -> float:
 
     Roundings of weights are independent, so that their sum errs by less than one of them; what is left of it is for fp32 sums.
     """
-    return 2 * {"fp16": 2.0**-11, "bf16": 2.0**-8}[shape.dtype]
+    return 2 * ROUNDING[shape.dtype]

@@ -8,6 +8,7 @@ from typing import Any
 
 from tftune.kernels.chips import Chip
 from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.rounding import power_of_two_from
 from tftune.kernels.space import FLAGS_PER_SOURCE, MAILBOX_BYTES, Choice, Config, Rule, Space
 
 _SPLITS = (1, 2, 4, 8, 11, 16, 22, 25, 33, 38, 64, 76)
@@ -26,10 +27,6 @@ TILE = 8192
 _LADDER = ("bsp", "gather", "no_wait", "fused", "fused_heads")
 _FLAGGED = ("fused_heads", "persistent")
 _RESIDENT = ("persistent", "persistent_ll")
-
-
-def _round_up_to_power(value: int) -> int:
-    return 1 << (value - 1).bit_length()
 
 
 def slices(shape: FlashDecode, config: Config) -> int:
@@ -86,7 +83,7 @@ RULES = (
     Rule("kv_splits must not make more than 32 units of work for each of the chip's",
          lambda s, c, chip: chip is None or c["kv_splits"] == 1 or units(s, c) <= 32 * chip.units),
     Rule("block_n must not exceed the tokens of a split rounded up to a power of two, and 32 at least",
-         lambda s, c, chip: c["block_n"] <= max(32, _round_up_to_power(-(-s.kv_len // c["kv_splits"])))),
+         lambda s, c, chip: c["block_n"] <= max(32, power_of_two_from(-(-s.kv_len // c["kv_splits"])))),
     Rule("8 warps must have at least 8 tokens of a block each (16 on CDNA)",
          lambda s, c, chip: (chip is None or c["num_warps"] == 4
                              or 32 * c["block_n"] >= 8 * chip.wave_size * c["num_warps"])),
@@ -116,13 +113,13 @@ RULES = (
     Rule(f"the words of all ranks must fit the workspace's mailbox of {MAILBOX_BYTES >> 20} MB: take a variant with flags",
          lambda s, c, chip: mailbox_bytes(s) <= MAILBOX_BYTES, ("persistent_ll",)),
     Rule(f"kv_splits, rounded up to a power of two, times heads_per_program times head_dim must be at most {TILE} elements: take fewer",
-         lambda s, c, chip: _round_up_to_power(c["kv_splits"]) * c["heads_per_program"] * s.head_dim <= TILE, ("persistent_ll",)),
+         lambda s, c, chip: power_of_two_from(c["kv_splits"]) * c["heads_per_program"] * s.head_dim <= TILE, ("persistent_ll",)),
     Rule("xcds must be 1 on a chip of one die",
          lambda s, c, chip: chip is None or c["xcds"] == 1 or chip.several_dies),
     Rule("heads_per_program must not exceed a group rounded up to a power of two",
-         lambda s, c, chip: c["heads_per_program"] <= _round_up_to_power(s.group)),
+         lambda s, c, chip: c["heads_per_program"] <= power_of_two_from(s.group)),
     Rule(f"heads_per_program for every rank must be at most {TILE} elements: take fewer heads",
-         lambda s, c, chip: c["heads_per_program"] * s.head_dim * _round_up_to_power(s.world) <= TILE),
+         lambda s, c, chip: c["heads_per_program"] * s.head_dim * power_of_two_from(s.world) <= TILE),
     Rule("heads_per_flag must be 0 or at least heads_per_program",
          lambda s, c, chip: c["heads_per_flag"] == 0 or c["heads_per_flag"] >= c["heads_per_program"], _FLAGGED),
     Rule("heads_per_flag must be less than all heads: 0 covers them",
@@ -142,7 +139,7 @@ def defaults(shape: FlashDecode, chip: Chip | None = None) -> tuple[Config, ...]
     splits, on = _default_splits(shape, chip), 16 if chip is None else chip.units
     staged = chip is not None and chip.can.stage_in_registers
     xcds = 8 if chip is not None and chip.several_dies else 1
-    block_n = min(64 if shape.head_dim <= 128 else 32, max(32, _round_up_to_power(-(-shape.kv_len // splits))))
+    block_n = min(64 if shape.head_dim <= 128 else 32, max(32, power_of_two_from(-(-shape.kv_len // splits))))
     deep = 2 if staged else 4 if shape.head_dim <= 128 else 3
     heads = _default_heads(shape, on)
     knobs = dict(kv_splits=splits, block_n=block_n, num_warps=4, num_stages=deep, xcds=xcds)
@@ -153,7 +150,7 @@ def defaults(shape: FlashDecode, chip: Chip | None = None) -> tuple[Config, ...]
     ladder = [Config(variant, **shallow) for variant in ("gather", "no_wait", "fused")]
     flags = {"heads_per_flag": knobs["heads_per_program"]}
     last = [Config("fused_heads", **shallow | flags), Config("persistent", **knobs | flags, programs_per_unit=residents)]
-    few = max(1, min(knobs["heads_per_program"], TILE // (_round_up_to_power(splits) * shape.head_dim)))
+    few = max(1, min(knobs["heads_per_program"], TILE // (power_of_two_from(splits) * shape.head_dim)))
     words = Config("persistent_ll", **knobs | {"heads_per_program": few}, programs_per_unit=residents)
     possible = all(rule.holds(shape, words, chip) for rule in RULES if rule.applies("persistent_ll"))
     return (*_bsp_forms(shape, chip, knobs, on), *ladder, *last, *([words] if possible else []))
@@ -243,7 +240,7 @@ def _default_splits(shape: FlashDecode, chip: Chip | None) -> int:
 
 def _default_heads(shape: FlashDecode, on: int) -> int:
     """As few heads as leave none of so many programs more than one piece, as far as a group and a program's tile go."""
-    most = min(_round_up_to_power(shape.group), TILE // (shape.head_dim * _round_up_to_power(shape.world)))
+    most = min(power_of_two_from(shape.group), TILE // (shape.head_dim * power_of_two_from(shape.world)))
     return next((heads for heads in (1, 2, 4, 8) if heads == most or shape.batch * shape.q_heads <= heads * on), most)
 
 
