@@ -25,8 +25,8 @@ SEEDS = 3
 """Inputs are of three seeds, which calls go through so that a generation never held the same data two calls ago."""
 WRAPS = 2**31 - 3
 """An epoch before which few calls are left until it wraps."""
-POLL_S = 0.0005
-"""Between two polls of the same words."""
+POLL_S = 0.0005, 0.01
+"""From the first poll of the same words to the second, and between later ones at most: it doubles each time."""
 MEETINGS = itertools.count()
 
 Case = tuple[Any, Config]
@@ -102,12 +102,16 @@ def _rest_between_polls() -> None:
     A poll adds 0, or is a volatile load."""
     from triton.runtime.interpreter import InterpreterBuilder
 
-    add, load, last = InterpreterBuilder.create_atomic_rmw, InterpreterBuilder.create_masked_load, [b""]
+    add, load = InterpreterBuilder.create_atomic_rmw, InterpreterBuilder.create_masked_load
+    last, pause_s = b"", POLL_S[0]
 
     def rest(words: Any) -> None:
-        if (now := words.data.tobytes()) == last[0]:
-            time.sleep(POLL_S)
-        last[0] = now
+        nonlocal last, pause_s
+        if (now := words.data.tobytes()) == last:
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, POLL_S[1])
+        else:
+            last, pause_s = now, POLL_S[0]
 
     def create_atomic_rmw(self: Any, op: Any, ptr: Any, val: Any, *more: Any) -> Any:
         if not val.data.any():
