@@ -9,10 +9,16 @@ SHAPE := m=64,n=3584,k=8192,world=8
 DB := build/search.db
 ARTIFACT := build/$(OP)__mi300x8.json
 
-.PHONY: help search test drill mutants clean
+# Workers share one cache of compiled kernels, Triton's own. One file runs in one worker, so that its fixtures are made and its kernels
+# compiled once; in order, since the longest files come early. One worker more than cores: some tests sleep until a deadline is over.
+CORES := $(shell nproc 2>/dev/null || echo 2)
+WORKERS := $(shell expr $(CORES) + 1)
+PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+.PHONY: help search test drill thorough mutants clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
 search: .venv/.tune ## the main job without a GPU: search, train, export, select, report (resumes where it stopped)
 	@mkdir -p build
@@ -26,10 +32,14 @@ search: .venv/.tune ## the main job without a GPU: search, train, export, select
 	$(BIN)/tftune select $(OP) $(SHAPE) --target h200x8
 
 test: .venv/.test ## the tests and the guards (layers, packaging, documentation, style)
-	$(BIN)/pytest --durations 12
+	$(BIN)/pytest $(PARALLEL) --durations 12
 
 drill: .venv/.test ## the slow tests: searches that are killed and resume, or whose trials hang, crash and lie
 	$(BIN)/pytest -m drill
+
+thorough: .venv/.test ## whole matrices of which `make test` runs a part: every evaluation of an artifact, all worlds and mutants
+	$(BIN)/pytest -m thorough $(PARALLEL) --durations 12
+	$(BIN)/python tests/run_mutants.py
 
 mutants: .venv/.test ## plant each known fault in a copy of the tree: its test must fail (about 3 minutes on 2 cores)
 	$(BIN)/python tests/run_mutants.py

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tftune.kernels.shape import Shape
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+if "PYTEST_XDIST_WORKER" in os.environ:  # workers have all cores busy: threads of BLAS would only wait for each other
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A shared 2-core machine is slow at times, and a slow example is no counterexample.
 settings.register_profile("tftune", deadline=None)
 settings.load_profile("tftune")

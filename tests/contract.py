@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ SEEDS = 3
 """Inputs are of three seeds, which calls go through so that a generation never held the same data two calls ago."""
 WRAPS = 2**31 - 3
 """An epoch before which few calls are left until it wraps."""
+POLL_S = 0.0005, 0.01
+"""From the first poll of the same words to the second, and between later ones at most: it doubles each time."""
 MEETINGS = itertools.count()
 
 Case = tuple[Any, Config]
@@ -64,6 +67,7 @@ def scenario(
     cycle: seeds of the calls in turn."""
     import torch
 
+    _rest_between_polls()
     calls, meeting = list(calls), next(MEETINGS)
     if not calls:
         return []
@@ -89,6 +93,38 @@ def scenario(
         ].tolerance(shape)
         done.append(Call(shape, config, seed, error, sha256(out.view(torch.int16).numpy().tobytes()).hexdigest()))
     return done
+
+
+@cache
+def _rest_between_polls() -> None:
+    """A rank sleeps before it polls the same words again: there are more ranks than cores, and those it waits for need them.
+
+    A poll adds 0, or is a volatile load."""
+    from triton.runtime.interpreter import InterpreterBuilder
+
+    add, load = InterpreterBuilder.create_atomic_rmw, InterpreterBuilder.create_masked_load
+    last, pause_s = b"", POLL_S[0]
+
+    def rest(words: Any) -> None:
+        nonlocal last, pause_s
+        if (now := words.data.tobytes()) == last:
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, POLL_S[1])
+        else:
+            last, pause_s = now, POLL_S[0]
+
+    def create_atomic_rmw(self: Any, op: Any, ptr: Any, val: Any, *more: Any) -> Any:
+        if not val.data.any():
+            rest(ptr)
+        return add(self, op, ptr, val, *more)
+
+    def create_masked_load(self: Any, ptrs: Any, mask: Any, other: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any) -> Any:
+        if is_volatile:
+            rest(ptrs)
+        return load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
+
+    InterpreterBuilder.create_atomic_rmw = create_atomic_rmw  # type: ignore[method-assign]
+    InterpreterBuilder.create_masked_load = create_masked_load  # type: ignore[method-assign]
 
 
 def _reset(workspace: Workspace, epoch: int | None) -> None:
@@ -199,6 +235,25 @@ def judge(
         longer_s = 6 + 2 * took_s[(), found.calls] + took_s[found.control, found.calls]
         verdicts[name] = tried(found.changes, found.calls, 60 if found.shows == "wrong" else longer_s)
     return verdicts
+
+
+def once_each(mutants: Mapping[str, Mapping[str, Mutant]]) -> dict[str, dict[str, Mutant]]:
+    """Of the mutants by variant, each planted change with the first variant that has it.
+
+    Two are the same change if they have the same name and replace the same texts in the same functions."""
+    seen, found = set(), dict[str, dict[str, Mutant]]()
+    for variant, own in mutants.items():
+        for name, mutant in own.items():
+            key = name, tuple((place, old) for place, old, _ in mutant.changes)
+            if key not in seen:
+                seen.add(key)
+                found.setdefault(variant, {})[name] = mutant
+    return found
+
+
+def changed_places(mutants: Mapping[str, Mapping[str, Mutant]]) -> set[Any]:
+    """Name, module and text of whatever mutants replace."""
+    return {(name, *change[:2]) for own in mutants.values() for name, mutant in own.items() for change in mutant.changes}
 
 
 def misjudged(by_rank: list[dict[str, str]], mutants: Mapping[str, Mutant]) -> list[Any]:

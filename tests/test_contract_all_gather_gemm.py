@@ -11,7 +11,7 @@ import random
 from pathlib import Path
 
 import pytest
-from contract import SEEDS, WRAPS, Call, Case, Mutant, differing, judge, misjudged, scenario, wrong_calls
+from contract import SEEDS, WRAPS, Call, Case, Mutant, changed_places, differing, judge, misjudged, once_each, scenario, wrong_calls
 from mutant import Change
 
 from tftune.kernels import emulated
@@ -21,9 +21,14 @@ from tftune.kernels.space import Config
 from tftune.kernels.workspace import Workspace
 
 OP = "all_gather_gemm"
-WORLDS = (1, 2, 3, 4)
 FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
 CALLS = 5
+FEW = 2
+WORLDS = (
+    pytest.param((3, FEW), id="3"),
+    *(pytest.param((world, CALLS), id=f"{world}, all calls", marks=pytest.mark.thorough) for world in (1, 2, 3, 4)),
+)
+"""World sizes, and how often each case is called back to back. `tests/test_one_rank.py` has one rank in `make test`, too."""
 
 
 def shapes(world: int) -> tuple[AllGatherGemm, ...]:
@@ -91,12 +96,22 @@ def sampled_cases(world: int) -> list[Case]:
     return [(shape, config) for shape in tiny for v in FUSED for config in chooser.choices(list(SPACE.configs(shape, None, (v,))), k=2)]
 
 
-def contract(workspace: Workspace) -> dict[str, list[Call]]:
+def back_to_back(world: int, count: int) -> list[Case]:
+    """Every case so often. A split K is called at least 4 times, so that one seed comes again: its parts could be added in any order."""
+    return [case for case in cases(world) for _ in range(max(count, 4 * (dict(case[1].knobs).get("split_k", 1) > 1)))]
+
+
+def rounds(count: int) -> int:
+    """How often the small cases alternate; one rank late and one rank ahead are two calls of each case with the same data."""
+    return SEEDS if count == CALLS else 1
+
+
+def contract(workspace: Workspace, count: int) -> dict[str, list[Call]]:
     """Every scenario of this world, on one workspace."""
     world, last = workspace.world, workspace.rank == workspace.world - 1
-    alternating = small_cases(world) * SEEDS
+    alternating = small_cases(world) * rounds(count)
     return {
-        "back to back": scenario(workspace, [case for case in cases(world) for _ in range(CALLS)]),
+        "back to back": scenario(workspace, back_to_back(world, count)),
         "sampled": scenario(workspace, sampled_cases(world)),
         "one rank late": scenario(workspace, alternating, pause_s=0.05 * last),
         "one rank ahead": scenario(workspace, alternating, pause_s=0.05 * (not last)),
@@ -107,7 +122,8 @@ def contract(workspace: Workspace) -> dict[str, list[Call]]:
 @pytest.fixture(scope="module", params=WORLDS)
 def ran(request: pytest.FixtureRequest) -> list[dict[str, list[Call]]]:
     """What each rank of one world returned."""
-    return emulated.run(request.param, contract, timeout_s=240)
+    world, count = request.param
+    return emulated.run(world, contract, count, timeout_s=600)
 
 
 def test_every_call_is_right(ran: list[dict[str, list[Call]]]) -> None:
@@ -117,12 +133,13 @@ def test_every_call_is_right(ran: list[dict[str, list[Call]]]) -> None:
 def test_every_variant_ran_on_every_shape(ran: list[dict[str, list[Call]]]) -> None:
     world = len(ran)
     for found in ran:
-        assert {(c.shape, c.config.variant) for c in found["back to back"]} == {(s, v) for s in shapes(world) for v in SPACE.variants}
-        assert {name: len(calls) for name, calls in found.items()} == {
-            "back to back": CALLS * len(cases(world)),
+        called = [(call.shape, call.config) for call in found["back to back"]]
+        assert {(shape, config.variant) for shape, config in called} == {(s, v) for s in shapes(world) for v in SPACE.variants}
+        (count,) = (count for count in (FEW, CALLS) if called == back_to_back(world, count))
+        assert {name: len(calls) for name, calls in found.items() if name != "back to back"} == {
             "sampled": 4 * len(FUSED),
-            "one rank late": SEEDS * len(small_cases(world)),
-            "one rank ahead": SEEDS * len(small_cases(world)),
+            "one rank late": rounds(count) * len(small_cases(world)),
+            "one rank ahead": rounds(count) * len(small_cases(world)),
             "the epoch wraps": len(small_cases(world)),
         }
 
@@ -256,16 +273,27 @@ def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
     return found
 
 
-def judge_all(workspace: Workspace, folder: Path) -> dict[str, dict[str, str]]:
-    return {variant: _judge(workspace, folder, variant, 1_000_000 * number) for number, variant in enumerate(FUSED)}
+MUTANTS = {variant: mutants(variant) for variant in ("push", "push_ce", "pull", "staged", "bsp_chunked")}
+assert {*MUTANTS} == {*FUSED}
 
 
-def _judge(workspace: Workspace, folder: Path, variant: str, epoch: int) -> dict[str, str]:
-    calls = calls_of_a_trial(variant, workspace.world)
-    return judge(workspace, folder, OP, variant, calls, mutants(variant), epoch, together=("alternating",))
+def judge_all(workspace: Workspace, folder: Path, chosen: dict[str, dict[str, Mutant]]) -> dict[str, dict[str, str]]:
+    return {variant: _judge(workspace, folder, variant, chosen[variant], 1_000_000 * number) for number, variant in enumerate(chosen)}
 
 
-def test_mutants_are_refused(tmp_path: Path) -> None:
-    by_rank = emulated.run(3, judge_all, tmp_path, timeout_s=480)
-    for variant in FUSED:
-        assert misjudged([verdicts[variant] for verdicts in by_rank], mutants(variant)) == [], variant
+def _judge(workspace: Workspace, folder: Path, variant: str, chosen: dict[str, Mutant], epoch: int) -> dict[str, str]:
+    calls, used = calls_of_a_trial(variant, workspace.world), {"small", *(mutant.calls for mutant in chosen.values())}
+    calls = {name: found for name, found in calls.items() if name in used or chosen == MUTANTS[variant]}
+    return judge(workspace, folder, OP, variant, calls, chosen, epoch, together=("alternating",))
+
+
+@pytest.mark.parametrize("chosen", [once_each(MUTANTS), pytest.param(MUTANTS, marks=pytest.mark.thorough)], ids=["once each", "all"])
+def test_mutants_are_refused(tmp_path: Path, chosen: dict[str, dict[str, Mutant]]) -> None:
+    by_rank = emulated.run(3, judge_all, tmp_path, chosen, timeout_s=900)
+    for variant in chosen:
+        assert misjudged([verdicts[variant] for verdicts in by_rank], chosen[variant]) == [], variant
+
+
+def test_each_change_is_planted_once_at_least() -> None:
+    """In `make test`, too: whatever a mutant replaces in any variant."""
+    assert changed_places(once_each(MUTANTS)) == changed_places(MUTANTS)

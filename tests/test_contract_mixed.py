@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from contract import Call, Case, scenario, wrong_calls
 
 from tftune.kernels import emulated
@@ -27,19 +28,18 @@ def small(shape: AllGatherGemm | FlashDecode) -> list[Config]:
     return [config for name in space.variants if name != "bsp" and (config := next(space.configs(shape, None, (name,)), None))]
 
 
-def alternating(workspace: Workspace) -> dict[str, list[Call]]:
-    calls, last = cases(workspace.world) * ROUNDS, workspace.rank == workspace.world - 1
-    return {
-        "in turn": scenario(workspace, calls),
-        "one rank late": scenario(workspace, calls, pause_s=0.05 * last),
-        "one rank ahead": scenario(workspace, calls, pause_s=0.05 * (not last)),
-    }
+def alternating(workspace: Workspace, rounds: int) -> dict[str, list[Call]]:
+    calls, last = cases(workspace.world) * rounds, workspace.rank == workspace.world - 1
+    late = scenario(workspace, calls, pause_s=0.05 * last)
+    ahead = scenario(workspace, calls, pause_s=0.05 * (not last))
+    return {"one rank late": late, "one rank ahead": ahead} | ({} if rounds == 1 else {"in turn": scenario(workspace, calls)})
 
 
-def test_operations_alternate_on_one_workspace() -> None:
-    ran = emulated.run(3, alternating, timeout_s=240)
+@pytest.mark.parametrize("rounds", [1, pytest.param(ROUNDS, marks=pytest.mark.thorough)])
+def test_operations_alternate_on_one_workspace(rounds: int) -> None:
+    ran = emulated.run(3, alternating, rounds, timeout_s=240)
     assert wrong_calls(ran) == []
-    assert all(len(calls) == ROUNDS * len(cases(3)) for found in ran for calls in found.values())
+    assert all(len(calls) == rounds * len(cases(3)) for found in ran for calls in found.values())
     kinds = {(call.shape.op, call.config.variant) for calls in ran[0].values() for call in calls}
     assert {("flash_decode", name) for name in ("gather", "no_wait", "fused", "fused_heads", "persistent")} <= kinds
     assert {("all_gather_gemm", name) for name in ("pull", "staged", "push")} <= kinds

@@ -16,6 +16,7 @@ def told(root: Path, *options: str) -> list[str]:
     return [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
 
 
+@pytest.mark.thorough
 def test_two_ranks(root: Path) -> None:
     k, m, ops = told(root, "--world", "2")
     assert k.startswith("RESULT mlp shape=m=8,n=72,k=264,world=2 selected=bsp") and "shard=m" in m

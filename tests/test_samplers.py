@@ -22,6 +22,8 @@ from tftune.tuner.samplers import SAMPLERS, Proposer, make_sampler
 SHAPE = AllGatherGemm(m=64, n=3584, k=8192, world=8)
 POWERS = (16, 32, 64, 128, 256, 512, 1024)
 FEW = POWERS[:5]
+SEEDS = 3, pytest.param(7, marks=pytest.mark.thorough)
+"""Searches that a median is of."""
 
 
 def toy(values: tuple[int, ...] = FEW) -> Space:
@@ -55,14 +57,24 @@ def run(sampler: str, feasible: Feasible, count: int, seed: int = 0, hint: Hint 
     return asked
 
 
+PART = "bsp", "pull"
+
+
+@pytest.fixture(scope="module", params=[PART, pytest.param((), marks=pytest.mark.thorough)], ids=["bsp and pull", "all"])
+def variants(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """Those whose configs are numbered; () is all, which takes some seconds."""
+    found: tuple[str, ...] = request.param
+    return found
+
+
 @pytest.fixture(scope="module")
-def whole() -> Feasible:
-    """Every possible config of a shape: some seconds to number."""
-    return Feasible.of(SPACE, SHAPE, MI300X)
+def whole(variants: tuple[str, ...]) -> Feasible:
+    """Every possible config of a shape and of these variants."""
+    return Feasible.of(SPACE, SHAPE, MI300X, variants)
 
 
-def test_feasible_numbers_what_the_space_gives(whole: Feasible) -> None:
-    assert whole.configs == tuple(SPACE.configs(SHAPE, MI300X)) and len(whole) == len(set(whole.configs))
+def test_feasible_numbers_what_the_space_gives(whole: Feasible, variants: tuple[str, ...]) -> None:
+    assert whole.configs == tuple(SPACE.configs(SHAPE, MI300X, variants)) and len(whole) == len(set(whole.configs))
     assert Config("push") not in whole and whole.configs[-1] in whole
     assert {config.variant for config in Feasible.of(SPACE, SHAPE, MI300X, ("bsp", "pull")).configs} == {"bsp", "pull"}
 
@@ -124,15 +136,16 @@ def test_the_nearest_config_differs_in_the_fewest_knobs() -> None:
     assert {config.variant for config in near} == {"push"}
 
 
-def regrets(sampler: str, feasible: Feasible, hint: Hint | None = None) -> list[float]:
+def regrets(seeds: int, sampler: str, feasible: Feasible, hint: Hint | None = None) -> list[float]:
     optimum = min(map(toy_time, feasible.configs))
-    return [min(map(toy_time, run(sampler, feasible, count=30, seed=seed, hint=hint))) / optimum for seed in range(7)]
+    return [min(map(toy_time, run(sampler, feasible, count=30, seed=seed, hint=hint))) / optimum for seed in range(seeds)]
 
 
+@pytest.mark.parametrize("seeds", SEEDS)
 @pytest.mark.parametrize(("sampler", "by"), [("lfbo", 0.1), ("gp", 0.2), ("mixed", 0.2)])
-def test_samplers_that_learn_beat_random_on_a_smooth_space(sampler: str, by: float) -> None:
+def test_samplers_that_learn_beat_random_on_a_smooth_space(sampler: str, by: float, seeds: int) -> None:
     feasible = Feasible.of(toy(POWERS), SHAPE, MI300X)
-    learned, random = regrets(sampler, feasible), regrets("random", feasible)
+    learned, random = regrets(seeds, sampler, feasible), regrets(seeds, "random", feasible)
     assert median(learned) < median(random) - by, (learned, random)
 
 
@@ -146,11 +159,12 @@ def bad(configs: Sequence[Config]) -> list[float]:
     return [-log(config["block_n"]) if config.variant != "bsp" else 0.0 for config in configs]
 
 
+@pytest.mark.parametrize("seeds", SEEDS)
 @pytest.mark.parametrize("sampler", ["lfbo", "gp", "mixed"])
-def test_a_good_hint_saves_evaluations_and_a_bad_one_does_not_stop_it(sampler: str) -> None:
+def test_a_good_hint_saves_evaluations_and_a_bad_one_does_not_stop_it(sampler: str, seeds: int) -> None:
     feasible = Feasible.of(toy(POWERS), SHAPE, MI300X)
-    hinted = regrets(sampler, feasible, good)
-    assert max(hinted) == 1 and median(regrets(sampler, feasible, bad)) < median(regrets("random", feasible)) - 0.1
+    hinted = regrets(seeds, sampler, feasible, good)
+    assert max(hinted) == 1 and median(regrets(seeds, sampler, feasible, bad)) < median(regrets(seeds, "random", feasible)) - 0.1
 
 
 def test_with_a_hint_the_process_needs_one_measured_config() -> None:
