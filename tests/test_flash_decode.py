@@ -196,9 +196,9 @@ def test_programs_that_an_mi300x_cannot_hold_at_once_are_refused(registers: int,
     import torch
     from triton.runtime.errors import OutOfResources
 
-    from tftune.kernels.flash_decode.host import _check_residence
+    from tftune.kernels.residence import check_residence
 
     workspace = Workspace(0, 8, "hip", 304, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
     compiled = SimpleNamespace(n_regs=registers, metadata=SimpleNamespace(shared=shared))
     with pytest.raises(OutOfResources, match=refusal) if refusal else nullcontext():
-        _check_residence(compiled, programs, 4, workspace)
+        check_residence(compiled, programs, 4, workspace)

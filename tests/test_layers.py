@@ -22,9 +22,10 @@ MAY_IMPORT = {
 STANDARD_LIBRARY_ONLY = (
     "tftune/__init__.py",
     "*/__init__.py",
-    *(f"kernels/{name}.py" for name in ("shape", "space", "registry", "architecture", "chip", "chips", "revision", "stages", "distance")),
+    *(f"kernels/{name}.py" for name in ("shape", "space", "registry", "architecture", "chip", "chips", "devices", "revision", "stages")),
+    "kernels/distance.py",
     *(f"kernels/*/{name}.py" for name in ("__init__", "space", "sets", "features", "timeline")),
-    *(f"db/{name}.py" for name in ("trial", "target", "lock", "files", "journal", "devices")),
+    *(f"db/{name}.py" for name in ("trial", "target", "lock", "files", "journal")),
     *(f"models/{name}.py" for name in ("selector", "artifact", "baselines", "layout", "formula", "features", "tree", "packed")),
     *(f"models/{name}.py" for name in ("plain", "validity")),
 )
