@@ -197,7 +197,7 @@ def measure(phase: str, shape: AllGatherGemm, workspace: Workspace, best: float 
     worst = worst.max().to(workspace.device)
     dist.all_reduce(worst, dist.ReduceOp.MAX, group=workspace.group)
     us = clock.rounds(replays)
-    workspace.plans.clear()  # and with them the buffers of this shape
+    workspace.calls.clear()  # and with them the buffers of this shape
     config = selection.config.to_dict()
     return Row(phase, shape, config, selection.source, us, float(worst), best)
 

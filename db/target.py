@@ -14,9 +14,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tftune.db.devices import Seen
 from tftune.kernels import chips
 from tftune.kernels.chips import CHIPS, Chip
+from tftune.kernels.devices import Seen
 
 SMI_TIMEOUT_S = 10.0
 

@@ -27,6 +27,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from tftune.kernels import plan
 from tftune.kernels.compile import KernelSource
 from tftune.kernels.symmetric import EPOCH_OFFSET, FLAGS_OFFSET, FLAGS_PER_SOURCE, barrier, begin, finish, flag, wait, word
 from tftune.kernels.workspace import Workspace
@@ -55,12 +56,8 @@ def arrive(control, slot, last, rank, WORLD: tl.constexpr):
 
 def launcher(workspace: Workspace, kernel: Any, types: dict[str, str]) -> Callable[..., None]:
     """A call of a one-program kernel by its run-time arguments, compiled now."""
-    constants = {"WORLD": workspace.world}
-    if workspace.arch == "interpreter":
-        return lambda *values: kernel[(1, 1, 1)](*values, **constants)
-    source = KernelSource(kernel, types, constants, ("control",), {"num_warps": 1})
-    launch = source.compile()[(1, 1, 1)]
-    return lambda *values: launch(*values, workspace.world)
+    source = KernelSource(kernel, types, {"WORLD": workspace.world}, ("control",), {"num_warps": 1})
+    return plan.launcher(source, (1, 1, 1), tuple(types), {}, workspace.arch)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from tftune.kernels.devices import Seen
 from tftune.kernels.rounding import power_of_two_from
 from tftune.kernels.space import CONTROL_BYTES
 from tftune.kernels.workspace import Workspace
@@ -22,6 +23,8 @@ def workspace(make: type[Workspace], group: Any, ranks: list[int], payload_bytes
     import iris
 
     hip = torch.version.hip is not None
+    device = torch.device("cuda", torch.cuda.current_device())
+    chip = Seen.of(torch, device.index).chip
     generation = -(-payload_bytes // 4096) * 4096
     needed = power_of_two_from(2 * generation) + power_of_two_from(CONTROL_BYTES)  # as Iris rounds each tensor
     heap_bytes = -(-needed // _CHUNK) * _CHUNK
@@ -35,7 +38,6 @@ def workspace(make: type[Workspace], group: Any, ranks: list[int], payload_bytes
         control = context.zeros(CONTROL_BYTES, dtype=torch.uint8)
         control_address, control_bases = control.data_ptr(), _bases(context, control, ranks)
         payload_bases = _bases(context, payload, ranks)  # read again: the heap may have grown
-    device = torch.device("cuda", torch.cuda.current_device())
     torch.cuda.synchronize()
     dist.barrier()
 
@@ -49,7 +51,7 @@ def workspace(make: type[Workspace], group: Any, ranks: list[int], payload_bytes
         rank=ranks.index(dist.get_rank()),
         world=len(ranks),
         arch="hip" if hip else "cuda",
-        units=torch.cuda.get_device_properties(device).multi_processor_count,
+        units=chip.units,
         device=device,
         group=group,
         control=control_address,
@@ -60,6 +62,7 @@ def workspace(make: type[Workspace], group: Any, ranks: list[int], payload_bytes
         payload_tensor=payload,
         owner=(context, control),
         _set_epoch=set_epoch,
+        chip=chip,
     )
 
 

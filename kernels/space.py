@@ -120,6 +120,9 @@ class Rule:
     variants: tuple[str, ...] = ()
     learned: bool = False
     """From compiled kernels: an audit compiles what it refuses, too, so that its evidence stays."""
+    required: bool = False
+    """A launch that breaks it on this chip is wrong or never ends. Other rules that ask for the chip
+    say what is not worth trying, or what the compiler will refuse."""
 
     def applies(self, variant: str) -> bool:
         return not self.variants or variant in self.variants
@@ -305,6 +308,19 @@ class Space:
             return sentence
         for rule in self.rules:
             if rule.applies(config.variant) and not rule.holds(shape, complete, chip):
+                return rule.sentence
+        return None
+
+    def why_refused(self, shape: Shape, config: Config, chip: Chip | None) -> str | None:
+        """The sentence of the first rule for which a launcher refuses this config, or None.
+
+        These are the rules that hold on any chip and, of those that ask for the chip, the required
+        ones. BSP without a chip is the same on all ranks, and must run on every chip, however slowly.
+        Raises ValueError for an unknown variant, knob or value.
+        """
+        complete = self.complete(config)
+        for rule in self._rules(config.variant):
+            if not rule.holds(shape, complete, chip if rule.required else None):
                 return rule.sentence
         return None
 

@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
+from tftune.kernels.chip import Chip
 from tftune.kernels.space import MAX_WORLD
 
 _NUMBERS = count()
@@ -45,8 +46,13 @@ class Workspace:
     owner: Any = None
     """What keeps the memory alive."""
     _set_epoch: Callable[[int], None] | None = None
-    plans: dict[Any, Any] = field(default_factory=dict, compare=False)
+    chip: Chip | None = None
+    """What the rules of an operation ask; None for emulated ranks."""
+    plans: dict[tuple[Any, Any], Any] = field(default_factory=dict, compare=False)
     """Compiled launches and their buffers, by shape and config."""
+    calls: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False)
+    """The same for `tftune.ops`, by selector, sizes of operands and mode: what was selected for them,
+    and the size of the result."""
     turns: Iterator[int] = field(default_factory=count, compare=False)
     """Numbers of the calls whose copies have fixed addresses: each takes the generation that the one before it did not."""
     streams: list[Any] = field(default_factory=list, compare=False)
@@ -105,15 +111,13 @@ class Workspace:
     def barrier(self) -> Callable[[], None]:
         """A call that queues one small kernel, which ends when every rank has queued it and come so far. Compiled here."""
         from tftune.kernels.compile import KernelSource
+        from tftune.kernels.plan import launcher
         from tftune.kernels.symmetric import barrier
 
         types = {"control": "i64", "control_bases": "*i64", "rank": "i32"}
         source = KernelSource(barrier, types, {"WORLD": self.world}, ("control", "control_bases"), {"num_warps": 1})
         values = {"control": self.control, "control_bases": self.control_bases, "rank": self.rank}
-        if self.arch == "interpreter":
-            return lambda: barrier[(1, 1, 1)](**values, WORLD=self.world)
-        launch, arguments = source.compile()[(1, 1, 1)], source.arguments(values)
-        return lambda: launch(*arguments)
+        return launcher(source, (1, 1, 1), (), values, self.arch)
 
     @classmethod
     def create(cls, group: Any, payload_bytes: int) -> Workspace:
@@ -136,17 +140,6 @@ class Workspace:
 
 
 _LIVING: WeakValueDictionary[str, Workspace] = WeakValueDictionary()
-
-
-def check_place(name: str, tensor: Any) -> None:
-    """Raise ValueError where a kernel cannot take this operand from where it lies."""
-    if not tensor.is_contiguous():
-        raise ValueError(f"{name} must be contiguous; pass {name}.contiguous()")
-    if over := tensor.data_ptr() % 16:
-        raise ValueError(
-            f"{name} begins {over} bytes behind a multiple of 16, where a kernel needs it at one; "
-            f"pass {name}.clone(), since {name}.contiguous() would return {name} itself"
-        )
 
 
 def check_ranks(ranks: list[int], gpus: int, world: int) -> None:

@@ -175,7 +175,7 @@ def host_trace(shape: Shape, config: Config, arch: str) -> list[str]:
     workspace = Workspace(
         rank=min(1, shape.world - 1), world=shape.world, arch=chip.can.backend, units=chip.units,
         device=torch.device("cpu"), group=None, control=CONTROL + APART, payload=PAYLOAD + APART,
-        control_bases=bases + CONTROL, payload_bases=bases + PAYLOAD, generation_bytes=generation, payload_tensor=payload,
+        control_bases=bases + CONTROL, payload_bases=bases + PAYLOAD, generation_bytes=generation, payload_tensor=payload, chip=chip,
     )  # fmt: skip
     operands = _operands(shape)
     trace.names |= {tensor.data_ptr(): name for name, tensor in operands.items()}

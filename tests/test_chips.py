@@ -12,9 +12,9 @@ import fake_gpu
 import pytest
 from fake_gpu import L40S, MB, Gpu, ampere, cdna3, cdna4, hopper, torch_with
 
-from tftune.db import devices, target
+from tftune.db import target
 from tftune.db.target import Target, target_of
-from tftune.kernels import chips
+from tftune.kernels import chips, devices
 from tftune.kernels.architecture import capabilities
 from tftune.kernels.chip import ALONE, LINK_NAMES, NAMES, RATE_NAMES, Chip, constants
 from tftune.kernels.chips import CHIPS, H200, MI300X

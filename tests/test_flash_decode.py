@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tftune.kernels.chips import H200, MI300X, Chip
-from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.flash_decode import FlashDecode, space
 from tftune.kernels.flash_decode.features import FEATURES
 from tftune.kernels.flash_decode.sets import BATCHES, SHAPE_SETS
 from tftune.kernels.flash_decode.space import SPACE, mailbox_bytes
@@ -144,6 +144,15 @@ def test_the_model_orders_the_ladder_where_the_cache_is_short_and_not_where_it_i
     assert best(LONG, "persistent") > LONG.cache_bytes / chip.rates.hbm_bytes_per_us
 
 
+@pytest.mark.parametrize(("heads_per_flag", "flags"), [(0, 1), (1, 32), (2, 32), (4, 16), (64, 1)])
+def test_flags_of_a_source_are_counted_whichever_rule_is_asked_first(heads_per_flag: int, flags: int) -> None:
+    """TARGET has 32 pieces of 2 heads; a flag covers one piece at least."""
+    knobs = {"heads_per_flag": heads_per_flag, "heads_per_program": 2}
+    assert space._flags(TARGET, Config("persistent", **knobs)) == flags
+    (rule,) = (rule for rule in SPACE.rules if "flags that peers set" in rule.sentence)
+    assert rule.holds(TARGET, knobs, None)
+
+
 def operands(**changes: Any) -> tuple[Any, ...]:
     import torch
 
@@ -174,6 +183,8 @@ def test_operands_that_do_not_fit_are_refused() -> None:
     assert "q and k must have 3 and 4 dimensions, not 3 and 3" in refused(*operands(k=(2, 32, 128)))
     table = torch.zeros(3, 4, dtype=torch.int32)
     assert "table is [3, 4] but must be [2, 4]" in refused(*operands(), table=table)
+    for flat in (table[0, 0], table[0]):
+        assert f"table must have 2 dimensions, not {flat.dim()}" in refused(*operands(), table=flat)
     assert "q_heads=7 must be divisible by world=2" in refused(*operands(q=(2, 7, 64), k=(2, 32, 7, 64), v=(2, 32, 7, 64)), output="heads")
 
 
@@ -196,9 +207,9 @@ def test_programs_that_an_mi300x_cannot_hold_at_once_are_refused(registers: int,
     import torch
     from triton.runtime.errors import OutOfResources
 
-    from tftune.kernels.flash_decode.host import _check_residence
+    from tftune.kernels.residence import check_residence
 
     workspace = Workspace(0, 8, "hip", 304, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
     compiled = SimpleNamespace(n_regs=registers, metadata=SimpleNamespace(shared=shared))
     with pytest.raises(OutOfResources, match=refusal) if refusal else nullcontext():
-        _check_residence(compiled, programs, 4, workspace)
+        check_residence(compiled, programs, 4, workspace)

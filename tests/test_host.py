@@ -16,10 +16,11 @@ from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.chips import H200
 from tftune.kernels.compile import KernelSource
 from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.operands import check_place
 from tftune.kernels.registry import operation
 from tftune.kernels.space import Config
 from tftune.kernels.symmetric import CONTROL_BYTES
-from tftune.kernels.workspace import Workspace, check_place, check_ranks
+from tftune.kernels.workspace import Workspace, check_ranks
 
 PUSH = Config("push", block_m=16, block_n=32, group_m=1, num_warps=4, rows_per_flag=16, k_per_flag=256)
 FUSED = tuple(variant for variant in SPACE.variants if not variant.startswith("bsp"))

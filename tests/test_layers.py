@@ -24,10 +24,23 @@ STANDARD_LIBRARY_ONLY = (
     "*/__init__.py",
     *(
         f"kernels/{name}.py"
-        for name in ("shape", "space", "registry", "architecture", "chip", "chips", "revision", "stages", "distance", "dtypes", "rounding")
+        for name in (
+            "shape",
+            "space",
+            "registry",
+            "architecture",
+            "chip",
+            "chips",
+            "revision",
+            "devices",
+            "stages",
+            "distance",
+            "dtypes",
+            "rounding",
+        )
     ),
     *(f"kernels/*/{name}.py" for name in ("__init__", "space", "sets", "features", "timeline")),
-    *(f"db/{name}.py" for name in ("trial", "target", "lock", "files", "journal", "devices", "evidence")),
+    *(f"db/{name}.py" for name in ("trial", "target", "lock", "files", "journal", "evidence")),
     *(f"models/{name}.py" for name in ("selector", "artifact", "baselines", "layout", "formula", "features", "tree", "packed")),
     *(f"models/{name}.py" for name in ("plain", "validity")),
 )

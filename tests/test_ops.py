@@ -193,7 +193,7 @@ def test_of_many_shapes_the_oldest_eager_plans_go_and_those_of_graphs_stay(monke
         for mode in ("graph", "eager"):
             ops.all_gather_gemm(torch.zeros(m, 8, dtype=torch.float16), b, workspace, mode=mode)
     assert made == [1, 2, 3]
-    assert sum(key[-1] == "eager" for key in workspace.plans) == ops.EAGER_PLANS
+    assert sum(key[-1] == "eager" for key in workspace.calls) == ops.EAGER_PLANS
 
 
 def test_a_decode_that_ran_before_makes_no_plan_and_is_still_checked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +246,7 @@ def test_a_shape_that_ran_before_is_still_checked() -> None:
     workspace = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
     a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
     seen: list[Any] = []
-    workspace.plans[tftune._default, a.shape, b.shape, a.dtype, "k", "kn", "graph"] = (lambda *call: seen.append(call)), (4, 8)
+    workspace.calls[tftune._default, a.shape, b.shape, a.dtype, "k", "kn", "graph"] = (lambda *call: seen.append(call)), (4, 8)
     c = ops.all_gather_gemm(a, b, workspace)
     assert c.shape == (4, 8) and len(seen) == 1 and host.placed_well(a, b, workspace)
     crooked, shifted = torch.zeros(8, 4, dtype=torch.float16).t(), torch.zeros(33, dtype=torch.float16)[1:].view(4, 8)

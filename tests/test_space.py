@@ -107,7 +107,7 @@ def test_every_rule_refuses_something_and_not_everything() -> None:
     tried += [AllGatherGemm(128, 3584, 8192, 2), AllGatherGemm(32, 4096, 1 << 21, 2, shard="m")]
     free = Space(SPACE.op, SPACE.variants, (), SPACE.defaults)
     every = {variant: [c for chip in (MI300X, H200) for c in free.drawn(LARGE, chip, variant, 1500)] for variant in SPACE.variants}
-    chips = replace(H200, units=100), MI300X
+    chips = replace(H200, units=16), replace(H200, units=100), MI300X
     for rule in SPACE.rules:
         concerned = [config for configs in every.values() for config in configs if rule.applies(config.variant)]
         assert {rule.holds(s, c, chip) for c in concerned for s in tried for chip in chips} == {True, False}, rule.sentence

@@ -15,6 +15,7 @@ from tftune.db.trial import MODES
 from tftune.kernels.all_gather_gemm import AllGatherGemm, host
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode import host as decode_host
+from tftune.kernels.operands import check_out
 from tftune.kernels.shape import Shape, check_word
 from tftune.kernels.workspace import Workspace
 
@@ -47,14 +48,13 @@ def all_gather_gemm(
         c = traced_all_gather_gemm(a, b, workspace.handle, shard, b_layout, mode)
         return c if out is None else out.copy_(c)
     key = (tftune._default, a.shape, b.shape, a.dtype, shard, b_layout, mode)
-    known = workspace.plans.get(key)
+    known = workspace.calls.get(key)
     if known is None or not host.placed_well(a, b, workspace):
         _check_words(AllGatherGemm, mode, shard=shard, b_layout=b_layout)
         shape = host.shape_of(a, b, workspace, shard, b_layout)
-        known = _prepared(host, shape, key, workspace), (shape.m, shape.n)
-        workspace.plans[tftune._default, *key[1:]] = known
+        known = _prepared(host, shape, key, workspace)
     plan, size = known
-    c = a.new_empty(size) if out is None else host.check_out(out, size, a)
+    c = a.new_empty(size) if out is None else check_out(out, size, a)
     plan(a, b, c)
     return c
 
@@ -66,20 +66,21 @@ def _check_words(kind: type[Shape], mode: str, **words: str) -> None:
     check_word("mode", mode, MODES)
 
 
-def _prepared(host: Any, shape: Shape, key: tuple[Any, ...], workspace: Workspace) -> Any:
-    """A plan of what is selected for the shape, which `key` names, its last word being the mode. Selecting loads, where nothing is loaded:
-    the key's first word may be another one afterwards."""
+def _prepared(host: Any, shape: Shape, key: tuple[Any, ...], workspace: Workspace) -> tuple[Any, tuple[int, ...]]:
+    """A plan of what is selected for the shape, and the size of its result; kept under `key`, whose last word is the mode. Its first
+    word may be another one by then: where no artifact is loaded, selecting loads them."""
     plan = host.prepare(shape, tftune.select_kernel(shape, key[-1]).config, workspace)
     _make_room(workspace)
-    return plan
+    known = workspace.calls[tftune._default, *key[1:]] = plan, host.result_size(shape)
+    return known
 
 
 def _make_room(workspace: Workspace) -> None:
     """Drop the oldest eager plan of too many, with its buffers, which are freed in stream order. Those of graphs stay: graphs hold
     their addresses."""
-    eager = [key for key in workspace.plans if key[-1] == "eager"]
+    eager = [key for key in workspace.calls if key[-1] == "eager"]
     if len(eager) >= EAGER_PLANS:
-        del workspace.plans[eager[0]]
+        del workspace.calls[eager[0]]
 
 
 @torch.library.custom_op("tftune::all_gather_gemm", mutates_args=())
@@ -115,14 +116,13 @@ def flash_decode(
         return result if out is None else out.copy_(result)
     words = (lengths.shape, lengths.dtype) if table is None else (lengths.shape, lengths.dtype, table.shape, table.dtype)
     key = (tftune._default, q.shape, k.shape, v.shape, words, q.dtype, output, mode)
-    known = workspace.plans.get(key)
+    known = workspace.calls.get(key)
     if known is None or not decode_host.placed_well(q, k, v, lengths, table, workspace):
         _check_words(FlashDecode, mode, output=output)
         shape = decode_host.shape_of(q, k, v, lengths, table, workspace, output)
-        known = _prepared(decode_host, shape, key, workspace), (shape.batch, shape.own_heads, shape.head_dim)
-        workspace.plans[tftune._default, *key[1:]] = known
+        known = _prepared(decode_host, shape, key, workspace)
     plan, size = known
-    result = q.new_empty(size) if out is None else decode_host.check_out(out, size, q)
+    result = q.new_empty(size) if out is None else check_out(out, size, q)
     plan(q, k, v, lengths, lengths if table is None else table, result)
     return result
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,22 +10,37 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE, is_registered, parts_bytes, plain_form, spans_sources
 from tftune.kernels.chips import Chip
 from tftune.kernels.compile import KernelSource
-from tftune.kernels.dtypes import DTYPE_BYTES, torch_dtype, word_of
+from tftune.kernels.dtypes import torch_dtype
+from tftune.kernels.operands import check_device, check_operand, check_out, word_of
+from tftune.kernels.plan import (
+    WORKSPACE_TYPES,
+    Grid,
+    Plan,
+    addresses,
+    arguments_after,
+    checked,
+    counters,
+    descriptors,
+    floats,
+    interpreted,
+    plan_of,
+    workspace_values,
+)
 from tftune.kernels.rounding import power_of_two_from
 from tftune.kernels.space import Config
-from tftune.kernels.workspace import Workspace, check_place
+from tftune.kernels.workspace import Workspace
 
 if TYPE_CHECKING:
     import torch
 
-Plan = Callable[["torch.Tensor", "torch.Tensor", "torch.Tensor"], None]
 _TYPES = {
-    "a_ptr": "*{}", "b_ptr": "*{}", "c_ptr": "*{}", "parts_ptr": "*fp32", "arrivals_ptr": "*i32", "control": "i64", "payload": "i64",
-    "control_bases": "*i64", "payload_bases": "*i64", "generation_rows": "i32", "M": "i32", "rank": "i32",
+    "a_ptr": "*{}", "b_ptr": "*{}", "c_ptr": "*{}", "parts_ptr": "*fp32", "arrivals_ptr": "*i32",
+    **WORKSPACE_TYPES, "generation_rows": "i32", "M": "i32", "rank": "i32",
 }  # fmt: skip
 _DIVISIBLE = ("a_ptr", "b_ptr", "c_ptr", "parts_ptr", "arrivals_ptr", "control", "control_bases", "payload_bases")
 """Arguments that are multiples of 16: addresses of aligned tensors and blocks."""
 _DESCRIPTORS = ("a_desc", "payload_desc", "b_desc")
+_OPERANDS = ("a_ptr", "b_ptr", "c_ptr")
 
 
 def all_gather_gemm(
@@ -48,18 +60,15 @@ def all_gather_gemm(
     capturing a graph. Every rank must pass the same shape and config. Raises ValueError naming what does not fit.
     """
     shape = shape_of(a, b, workspace, shard, b_layout)
-    plan = workspace.plans.get((shape, config))
-    if plan is None:
-        plan = workspace.plans[shape, config] = prepare(shape, config, workspace)
-    c = a.new_empty(shape.m, shape.n) if out is None else check_out(out, (shape.m, shape.n), a)
-    plan(a, b, c)
+    size = result_size(shape)
+    c = a.new_empty(size) if out is None else check_out(out, size, a)
+    plan_of(shape, config, workspace, prepare)(a, b, c)
     return c
 
 
-def check_out(out: torch.Tensor, size: tuple[int, int], a: torch.Tensor) -> torch.Tensor:
-    """`out`, if C of this size can be written there; raises ValueError naming what does not fit."""
-    _check_operand("out", out, size, a)
-    return out
+def result_size(shape: AllGatherGemm) -> tuple[int, int]:
+    """Of C."""
+    return shape.m, shape.n
 
 
 def placed_well(a: torch.Tensor, b: torch.Tensor, workspace: Workspace) -> bool:
@@ -75,30 +84,19 @@ def placed_well(a: torch.Tensor, b: torch.Tensor, workspace: Workspace) -> bool:
 
 def shape_of(a: torch.Tensor, b: torch.Tensor, workspace: Workspace, shard: str, b_layout: str) -> AllGatherGemm:
     """The shape of one call; raises ValueError naming the operand and both sizes where A and B do not fit each other."""
-    dtype = word_of(a.dtype)
-    if dtype not in DTYPE_BYTES:
-        raise ValueError(f"a is {a.dtype}; all_gather_gemm takes torch.float16 and torch.bfloat16")
+    dtype = word_of("all_gather_gemm", "a", a)
     if a.dim() != 2 or b.dim() != 2:
         raise ValueError(f"a and b must have 2 dimensions, not {a.dim()} and {b.dim()}")
-    if a.device != workspace.device:
-        raise ValueError(f"a is on {a.device} but the workspace is on {workspace.device}")
+    check_device("a", a, workspace)
     rows, columns = a.shape
     n, k = b.shape if b_layout == "nk" else reversed(b.shape)
     gathered = columns * workspace.world if shard == "k" else columns
     if gathered != k:
         raise ValueError(f"the gathered a has {gathered} columns but b has {k} rows (shard={shard!r}, b_layout={b_layout!r})")
     shape = AllGatherGemm(rows if shard == "k" else rows * workspace.world, n, k, workspace.world, dtype, shard, b_layout)
-    _check_operand("a", a, tuple(a.shape), a)
-    _check_operand("b", b, tuple(b.shape), a)
+    for name, operand in (("a", a), ("b", b)):
+        check_operand(name, operand, tuple(operand.shape), a.dtype, a.device, because="a is")
     return shape
-
-
-def _check_operand(name: str, tensor: torch.Tensor, size: tuple[int, ...], like: torch.Tensor) -> None:
-    if tuple(tensor.shape) != size:
-        raise ValueError(f"{name} is {list(tensor.shape)} but must be {list(size)}")
-    if tensor.dtype != like.dtype or tensor.device != like.device:
-        raise ValueError(f"{name} is {tensor.dtype} on {tensor.device} but a is {like.dtype} on {like.device}")
-    check_place(name, tensor)
 
 
 def prepare(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
@@ -108,26 +106,18 @@ def prepare(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
     Raises ValueError with the rule's sentence for an impossible config, and where the workspace is
     too small or has other ranks.
     """
-    workspace.check_world(shape)
-    config = SPACE.complete(config)
-    if sentence := SPACE.why_invalid(shape, config):
-        raise ValueError(f"{config} cannot run {shape}: {sentence}")
+    config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     if config.variant == "bsp" and shape.world == 1:
         return _alone(shape)
     if config.variant == "bsp":
         from tftune.kernels.all_gather_gemm.bsp import bsp
 
         with workspace.registered() if is_registered(config["form"]) else nullcontext():
-            return bsp(shape, workspace, _element(shape), plain_form(config["form"]))
-    if payload_bytes(shape) > workspace.generation_bytes:
-        raise ValueError(
-            f"{shape} gathers {payload_bytes(shape)} bytes but a generation of the workspace has {workspace.generation_bytes}; "
-            f"create it with Workspace.create(group, {payload_bytes(shape)})"
-        )
+            return bsp(shape, workspace, torch_dtype(shape.dtype), plain_form(config["form"]))
     if config.variant == "bsp_chunked":
         from tftune.kernels.all_gather_gemm.bsp_chunked import bsp_chunked
 
-        return bsp_chunked(shape, workspace, _element(shape), config)
+        return bsp_chunked(shape, workspace, torch_dtype(shape.dtype), config)
     plan = _fused(shape, config, workspace)
     return _beside_copies(shape, config, workspace, plan) if config.variant == "push_ce" else plan
 
@@ -140,10 +130,6 @@ def _alone(shape: AllGatherGemm) -> Plan:
         torch.matmul(a, b.t() if shape.b_layout == "nk" else b, out=c)
 
     return call
-
-
-def _element(shape: AllGatherGemm) -> torch.dtype:
-    return torch_dtype(shape.dtype)
 
 
 def payload_bytes(shape: AllGatherGemm) -> int:
@@ -208,37 +194,24 @@ def tiles(shape: AllGatherGemm, config: Config) -> int:
 
 
 def _fused(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
-    import torch
-
     kernel = source(shape, config, workspace.arch)
     grid = (programs(shape, config, workspace.units), 1, 1)
     split = config["split_k"] > 1
-    if (computing := grid[0] - config["comm_programs"]) < config["split_k"] and workspace.arch != "interpreter":
-        raise ValueError(f"{computing} programs cannot run split_k={config['split_k']} parts of a tile at once; take fewer comm_programs")
     payload, generation_rows = placed(shape, workspace)
-    fixed = dict(
-        parts_ptr=torch.empty(parts_bytes(shape, config) // 4 if split else 4, dtype=torch.float32, device=workspace.device),
-        arrivals_ptr=torch.zeros(tiles(shape, config) if split else 4, dtype=torch.int32, device=workspace.device),
-        control=workspace.control, payload=payload, control_bases=workspace.control_bases,
-        payload_bases=workspace.payload_bases, generation_rows=generation_rows, M=shape.m, rank=workspace.rank,
+    fixed = workspace_values(workspace) | dict(
+        parts_ptr=floats(parts_bytes(shape, config) if split else 16, workspace.device),
+        arrivals_ptr=counters(tiles(shape, config) if split else 4, workspace.device),
+        payload=payload, generation_rows=generation_rows, M=shape.m,
     )  # fmt: skip
     if workspace.arch == "interpreter":
-
-        def interpret(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
-            kernel.kernel[grid](a_ptr=a, b_ptr=b, c_ptr=c, **fixed, **dict(kernel.constants) | dict.fromkeys(_DESCRIPTORS))
-
-        return interpret
+        return interpreted(kernel, grid, _OPERANDS, fixed | dict.fromkeys(_DESCRIPTORS))
     return _launcher(shape, config, kernel, grid, fixed)
 
 
-def _launcher(shape: AllGatherGemm, config: Config, kernel: KernelSource, grid: tuple[int, int, int], fixed: dict[str, Any]) -> Plan:
-    """The compiled kernel as a call, with little to do on the host: whatever does not change is an address or a descriptor already.
-
-    Triton takes an address where it takes a tensor; of a tensor it would ask the driver each time whether it is on the GPU.
-    """
+def _launcher(shape: AllGatherGemm, config: Config, kernel: KernelSource, grid: Grid, fixed: dict[str, Any]) -> Plan:
+    """The compiled kernel as a call, with little to do on the host: whatever does not change is an address or a descriptor already."""
     launch, types = kernel.compile()[grid], kernel.types
-    values = {name: value.data_ptr() if types[name].startswith("*") else value for name, value in fixed.items()}
-    tail = kernel.arguments(values | dict.fromkeys(("a_ptr", "b_ptr", "c_ptr", *_DESCRIPTORS)))[6:]
+    tail = arguments_after(kernel, (*_OPERANDS, *_DESCRIPTORS), addresses(types, fixed))
     if "a_desc" not in types:
 
         def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, kept: Any = fixed) -> None:  # addresses keep nothing alive
@@ -248,38 +221,16 @@ def _launcher(shape: AllGatherGemm, config: Config, kernel: KernelSource, grid: 
     rows = fixed["generation_rows"] + shape.m, shape.k
     columns = (shape.n, shape.k) if shape.b_layout == "nk" else (shape.k, shape.n)
     a_block, _, b_block = _blocks(shape, config)
-    a_desc, b_desc = _descriptors(shape, (shape.shard_rows, shape.shard_columns), a_block), _descriptors(shape, columns, b_block)
-    payload_desc = _descriptors(shape, rows, a_block)(fixed["payload"])
+    dtype = torch_dtype(shape.dtype)
+    a_desc = descriptors(dtype, (shape.shard_rows, shape.shard_columns), a_block)
+    b_desc = descriptors(dtype, columns, b_block)
+    payload_desc = descriptors(dtype, rows, a_block)(fixed["payload"])
 
     def call_by_descriptor(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, kept: Any = fixed) -> None:
         a_at, b_at = a.data_ptr(), b.data_ptr()
         launch(a_at, b_at, c.data_ptr(), a_desc(a_at), payload_desc, b_desc(b_at), *tail)
 
     return call_by_descriptor
-
-
-@dataclass(frozen=True)
-class _Address:
-    """What Triton reads of a descriptor's tensor. The tensor itself would live as long as the descriptor is kept."""
-
-    address: int
-    dtype: torch.dtype
-
-    def data_ptr(self) -> int:
-        return self.address
-
-
-def _descriptors(shape: AllGatherGemm, size: tuple[int, int], block: list[int]) -> Callable[[int], Any]:
-    """From an address to the descriptor of a contiguous matrix there; the last ones are kept: weights and buffers come back."""
-    from triton.tools.tensor_descriptor import TensorDescriptor
-
-    element = _element(shape)
-
-    @lru_cache(maxsize=256)
-    def descriptor(address: int) -> Any:
-        return TensorDescriptor(_Address(address, element), list(size), [size[1], 1], block)
-
-    return descriptor
 
 
 def _beside_copies(shape: AllGatherGemm, config: Config, workspace: Workspace, kernel: Plan) -> Plan:

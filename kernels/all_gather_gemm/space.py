@@ -209,6 +209,9 @@ RULES = (
          lambda s, c, chip: c["split_k"] <= _steps(s, c), _TILED),
     Rule("split_k must be 1 where there is a whole tile for each program that computes",
          lambda s, c, chip: c["split_k"] == 1 or chip is None or _tiles(s, c) <= chip.units - c["comm_programs"], _TILED),
+    # The parts of a tile wait for each other.
+    Rule("split_k must not exceed the programs that compute: all parts of a tile run at once; take fewer comm_programs",
+         lambda s, c, chip: chip is None or c["split_k"] <= max(1, chip.units - c["comm_programs"]), _TILED, required=True),
     Rule("xcds must be 1 where programs claim tiles: which die takes one is not known",
          lambda s, c, chip: c["xcds"] == 1 or c["schedule"] == "static", _TILED),
     Rule("schedule must be static where every program has one tile at most",

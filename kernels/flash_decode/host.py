@@ -9,29 +9,38 @@ from typing import TYPE_CHECKING, Any
 
 from tftune.kernels.chips import Chip
 from tftune.kernels.compile import KernelSource
-from tftune.kernels.dtypes import DTYPE_BYTES, word_of
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.space import SPACE, TILE, parts_bytes, pieces, pieces_per_flag, units
+from tftune.kernels.operands import check_device, check_operand, check_out, word_of
+from tftune.kernels.plan import (
+    WORKSPACE_TYPES,
+    Grid,
+    Plan,
+    Steps,
+    arguments_after,
+    checked,
+    counters,
+    floats,
+    interpreted,
+    plan_of,
+    workspace_values,
+)
+from tftune.kernels.residence import check_residence
 from tftune.kernels.rounding import power_of_two_from
 from tftune.kernels.space import Config
-from tftune.kernels.workspace import Workspace, check_place
+from tftune.kernels.workspace import Workspace
 
 if TYPE_CHECKING:
     import torch
 
-Plan = Callable[..., None]
 _TYPES = {
     "q_ptr": "*{}", "k_ptr": "*{}", "v_ptr": "*{}", "lengths_ptr": "*i32", "table_ptr": "*i32", "out_ptr": "*{}",
-    "parts": "i64", "messages": "i64", "received": "i64", "arrived": "i64", "arrivals": "i64", "control": "i64", "payload": "i64",
-    "control_bases": "*i64", "payload_bases": "*i64", "generation_bytes": "i64", "batch": "i32", "kv_len": "i32", "rank": "i32",
+    "parts": "i64", "messages": "i64", "received": "i64", "arrived": "i64", "arrivals": "i64",
+    **WORKSPACE_TYPES, "generation_bytes": "i64", "batch": "i32", "kv_len": "i32", "rank": "i32",
 }  # fmt: skip
 _OPERANDS = tuple(_TYPES)[:6]
 _RESIDENT = ("decode", "decode_ll")
 """Kernels whose programs wait for each other, so that all must be resident at once."""
-REGISTERS = 65_536
-"""Of one SM, for all its threads (CUDA programming guide, compute capabilities 7.0 to 10.0)."""
-SIMDS, LANE_REGISTERS, LDS_BYTES = 4, 512, 65_536
-"""Of one CU, and of a lane of each of its SIMDs, vector and accumulation registers together, as audits count them (db/audit.py)."""
 SMALLEST_M = 16
 """Rows of the smallest product on tensor cores: a group of query heads is padded to it."""
 _OPEN = ("batch", "kv_len", "rank")
@@ -60,19 +69,16 @@ def flash_decode(
     and config. Raises ValueError naming what does not fit.
     """
     shape = shape_of(q, k, v, lengths, table, workspace, output)
-    plan = workspace.plans.get((shape, config))
-    if plan is None:
-        plan = workspace.plans[shape, config] = prepare(shape, config, workspace)
-    size = shape.batch, shape.own_heads, shape.head_dim
+    size = result_size(shape)
     result = q.new_empty(size) if out is None else check_out(out, size, q)
+    plan = plan_of(shape, config, workspace, prepare)
     plan(q, k, v, lengths, lengths if table is None else table, result)
     return result
 
 
-def check_out(out: torch.Tensor, size: tuple[int, int, int], q: torch.Tensor) -> torch.Tensor:
-    """`out`, if a result of this size can be written there; raises ValueError naming what does not fit."""
-    _check_operand("out", out, size, q.dtype, q.device)
-    return out
+def result_size(shape: FlashDecode) -> tuple[int, int, int]:
+    """Of what attention gives on one rank."""
+    return shape.batch, shape.own_heads, shape.head_dim
 
 
 def placed_well(
@@ -99,33 +105,24 @@ def shape_of(
     """The shape of one call; raises ValueError naming the operand and both sizes where they do not fit each other."""
     import torch
 
-    dtype = word_of(q.dtype)
-    if dtype not in DTYPE_BYTES:
-        raise ValueError(f"q is {q.dtype}; flash_decode takes torch.float16 and torch.bfloat16")
+    dtype = word_of("flash_decode", "q", q)
     if q.dim() != 3 or k.dim() != 4:
         raise ValueError(f"q and k must have 3 and 4 dimensions, not {q.dim()} and {k.dim()}")
-    if q.device != workspace.device:
-        raise ValueError(f"q is on {q.device} but the workspace is on {workspace.device}")
+    if table is not None and table.dim() != 2:
+        raise ValueError(f"table must have 2 dimensions, not {table.dim()}")
+    check_device("q", q, workspace)
     batch, q_heads, head_dim = q.shape
     page_size = 0 if table is None else k.shape[1]
-    kv_len = k.shape[1] if table is None else table.shape[-1] * page_size
+    kv_len = k.shape[1] if table is None else table.shape[1] * page_size
     shape = FlashDecode(batch, q_heads, k.shape[2], head_dim, kv_len, workspace.world, dtype, output, page_size)
     cache = (batch if table is None else k.shape[0], k.shape[1], shape.kv_heads, head_dim)
-    _check_operand("q", q, (batch, q_heads, head_dim), q.dtype, q.device)
-    _check_operand("k", k, cache, q.dtype, q.device)
-    _check_operand("v", v, cache, q.dtype, q.device)
-    _check_operand("lengths", lengths, (batch,), torch.int32, q.device)
+    check_operand("q", q, (batch, q_heads, head_dim), q.dtype, q.device)
+    check_operand("k", k, cache, q.dtype, q.device)
+    check_operand("v", v, cache, q.dtype, q.device)
+    check_operand("lengths", lengths, (batch,), torch.int32, q.device)
     if table is not None:
-        _check_operand("table", table, (batch, kv_len // page_size), torch.int32, q.device)
+        check_operand("table", table, (batch, kv_len // page_size), torch.int32, q.device)
     return shape
-
-
-def _check_operand(name: str, tensor: torch.Tensor, size: tuple[int, ...], dtype: Any, device: Any) -> None:
-    if tuple(tensor.shape) != size:
-        raise ValueError(f"{name} is {list(tensor.shape)} but must be {list(size)}")
-    if tensor.dtype != dtype or tensor.device != device:
-        raise ValueError(f"{name} is {tensor.dtype} on {tensor.device} but must be {dtype} on {device}")
-    check_place(name, tensor)
 
 
 def prepare(shape: FlashDecode, config: Config, workspace: Workspace) -> Plan:
@@ -137,22 +134,10 @@ def prepare(shape: FlashDecode, config: Config, workspace: Workspace) -> Plan:
     Raises ValueError with the rule's sentence for an impossible config, and where the workspace is
     too small or has other ranks.
     """
-    workspace.check_world(shape)
-    config = SPACE.complete(config)
-    if config.variant == "persistent_ll" and workspace.arch == "hip":
-        raise ValueError(f"{config} cannot run {shape}: persistent_ll must run on one die; take persistent")
-    if sentence := SPACE.why_invalid(shape, config):
-        raise ValueError(f"{config} cannot run {shape}: {sentence}")
-    if config.variant != "bsp" and payload_bytes(shape) > workspace.generation_bytes:
-        raise ValueError(
-            f"{shape} gathers {payload_bytes(shape)} bytes but a generation of the workspace has {workspace.generation_bytes}; "
-            f"create it with Workspace.create(group, {payload_bytes(shape)})"
-        )
+    config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     scratch = _Scratch.of(shape, config, workspace.device)
-    values = dict(scratch.addresses) | dict(
-        control=workspace.control, payload=workspace.payload, control_bases=workspace.control_bases, payload_bases=workspace.payload_bases,
-        generation_bytes=workspace.generation_bytes, batch=shape.batch, kv_len=shape.kv_len, rank=workspace.rank,
-    )  # fmt: skip
+    sizes = dict(generation_bytes=workspace.generation_bytes, batch=shape.batch, kv_len=shape.kv_len)
+    values = scratch.addresses | workspace_values(workspace) | sizes
     steps = [
         _step(kernel, _grid(kernel, shape, config, workspace.units), values, workspace)
         for kernel in _kernels(shape, config, workspace.arch)
@@ -162,7 +147,7 @@ def prepare(shape: FlashDecode, config: Config, workspace: Workspace) -> Plan:
 
         move = collective(shape.output, scratch.messages, scratch.received, workspace.group)
         steps.insert(-1, lambda operands: move())
-    return _Plan(tuple(steps), scratch)
+    return Steps(tuple(steps), scratch)
 
 
 def payload_bytes(shape: FlashDecode) -> int:
@@ -206,7 +191,7 @@ def _constants(shape: FlashDecode, config: Config, arch: str) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def _grid(kernel: KernelSource, shape: FlashDecode, config: Config, chip_units: int) -> tuple[int, int, int]:
+def _grid(kernel: KernelSource, shape: FlashDecode, config: Config, chip_units: int) -> Grid:
     """Programs of a launch: one for each unit of work where they attend alone; else at most as many as are resident at once."""
     name = kernel.kernel.fn.__name__
     if name == "attend_units":
@@ -223,7 +208,7 @@ def _grid(kernel: KernelSource, shape: FlashDecode, config: Config, chip_units: 
 class _Scratch:
     """Memory of this rank for one plan, given to kernels by address: partial results, messages, those received by a library, counters."""
 
-    addresses: Mapping[str, int]
+    addresses: dict[str, Any]
     messages: torch.Tensor
     received: torch.Tensor
     owner: Any
@@ -232,74 +217,32 @@ class _Scratch:
     def of(cls, shape: FlashDecode, config: Config, device: Any) -> _Scratch:
         import torch
 
-        def floats(size: int) -> torch.Tensor:
-            return torch.empty(-(-size // 4), dtype=torch.float32, device=device)
-
         bsp, owners = config.variant == "bsp", 1 if shape.output == "all" else shape.world
-        parts, messages = floats(parts_bytes(shape, config)).zero_(), floats(owners * shape.message_bytes)
+        parts, messages = floats(parts_bytes(shape, config), device).zero_(), floats(owners * shape.message_bytes, device)
         alone = shape.world == 1  # then what a rank sends is all that it receives, and no library is asked
-        received = messages if alone else floats(shape.world * shape.message_bytes if bsp else 16)
-        arrived = torch.zeros(shape.batch * shape.kv_heads, dtype=torch.int32, device=device)
-        arrivals = torch.zeros(pieces(shape, config), dtype=torch.int32, device=device)
+        received = messages if alone else floats(shape.world * shape.message_bytes if bsp else 16, device)
+        arrived = counters(shape.batch * shape.kv_heads, device)
+        arrivals = counters(pieces(shape, config), device)
         if device.type == "cuda":  # counters and words must be zero whatever stream the first call is on
             torch.cuda.current_stream(device).synchronize()
         tensors = dict(parts=parts, messages=messages, received=received, arrived=arrived, arrivals=arrivals)
         return cls({name: tensor.data_ptr() for name, tensor in tensors.items()}, messages, received, tensors)
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """The steps of a call in order; it keeps their memory alive."""
-
-    steps: tuple[Callable[[Any], None], ...]
-    scratch: _Scratch
-
-    def __call__(self, *operands: torch.Tensor) -> None:
-        for step in self.steps:
-            step(operands)
-
-
-def _step(kernel: KernelSource, grid: tuple[int, int, int], values: Mapping[str, Any], workspace: Workspace) -> Callable[[Any], None]:
+def _step(kernel: KernelSource, grid: Grid, values: Mapping[str, Any], workspace: Workspace) -> Callable[[Any], None]:
     """A launch as a call of the operands, of which the kernel takes those that it names, before all other arguments."""
     taken = [number for number, name in enumerate(_OPERANDS) if name in kernel.types]
     named = {name: value for name, value in values.items() if name in kernel.types}
+    names = [_OPERANDS[number] for number in taken]
     if workspace.arch == "interpreter":
-        constants = dict(kernel.constants)
-
-        def interpret(operands: Any) -> None:
-            given = {_OPERANDS[number]: operands[number] for number in taken}
-            kernel.kernel[grid](**given, **named, **constants)
-
-        return interpret
+        interpret = interpreted(kernel, grid, names, named)
+        return lambda operands: interpret(*[operands[number] for number in taken])
     compiled = kernel.compile()
-    launch = compiled[grid]
+    launch, tail = compiled[grid], arguments_after(kernel, names, named)
     if kernel.kernel.fn.__name__ in _RESIDENT:
-        _check_residence(compiled, grid[0], kernel.options["num_warps"], workspace)
-    tail = kernel.arguments(named | dict.fromkeys(_OPERANDS))[len(taken) :]
+        check_residence(compiled, grid[0], kernel.options["num_warps"], workspace)
 
     def call(operands: Any) -> None:
         launch(*[operands[number] for number in taken], *tail)
 
     return call
-
-
-def _check_residence(compiled: Any, programs: int, warps: int, workspace: Workspace) -> None:
-    """Raise OutOfResources where a chip cannot hold all programs at once: the launch would fail, and end the world of ranks with it."""
-    import torch
-    from triton.runtime.errors import OutOfResources
-
-    if workspace.arch == "interpreter":
-        return
-    per_unit = -(-programs // workspace.units)
-    if workspace.arch == "hip":  # whole waves on each SIMD of a CU, and registers of one lane
-        waves = -(-per_unit * warps // SIMDS)
-        registers, most = -(-compiled.n_regs // 8) * 8 * waves, LANE_REGISTERS
-        shared, most_shared = compiled.metadata.shared * per_unit, LDS_BYTES
-    else:
-        registers, most = -(-compiled.n_regs // 8) * 8 * warps * 32 * per_unit, REGISTERS
-        shared = (compiled.metadata.shared + 1024) * per_unit
-        most_shared = torch.cuda.get_device_properties(workspace.device).shared_memory_per_multiprocessor
-    if registers > most:
-        raise OutOfResources(registers, most, f"registers of {per_unit} programs")
-    if shared > most_shared:
-        raise OutOfResources(shared, most_shared, f"shared memory of {per_unit} programs")

@@ -50,8 +50,11 @@ def pieces_per_flag(config: Config) -> int:
 
 
 def _flags(shape: FlashDecode, config: Config) -> int:
-    """Flags of one source, where each covers some of its heads."""
-    return int(-(-pieces(shape, config) // (config["heads_per_flag"] // config["heads_per_program"])))
+    """Flags of one source. One covers all pieces where heads_per_flag is 0, and at least one piece
+    where it is not."""
+    if config["heads_per_flag"] == 0:
+        return 1
+    return int(-(-pieces(shape, config) // max(1, config["heads_per_flag"] // config["heads_per_program"])))
 
 
 def parts_bytes(shape: FlashDecode, config: Config) -> int:
@@ -109,7 +112,7 @@ RULES = (
     Rule("programs_per_unit must be 1 where every unit has one piece of work at most",
          lambda s, c, chip: chip is None or c["programs_per_unit"] == 1 or units(s, c) > chip.units, _RESIDENT),
     Rule("persistent_ll must run on one die: what the programs of another die store without a fence may stay in that die's cache",
-         lambda s, c, chip: chip is None or chip.can.coherent_stores, ("persistent_ll",)),
+         lambda s, c, chip: chip is None or chip.can.coherent_stores, ("persistent_ll",), required=True),
     Rule(f"the words of all ranks must fit the workspace's mailbox of {MAILBOX_BYTES >> 20} MB: take a variant with flags",
          lambda s, c, chip: mailbox_bytes(s) <= MAILBOX_BYTES, ("persistent_ll",)),
     Rule(f"kv_splits, rounded up to a power of two, times heads_per_program times head_dim must be at most {TILE} elements: take fewer",
@@ -126,7 +129,7 @@ RULES = (
          lambda s, c, chip: c["heads_per_flag"] == 0 or c["heads_per_flag"] < s.batch * s.q_heads, _FLAGGED),
     # The second half of a source's flags is not for peers to set: see the rule of all_gather_gemm.
     Rule(f"one source may have at most {FLAGS_PER_SOURCE // 2} flags that peers set: take larger heads_per_flag",
-         lambda s, c, chip: c["heads_per_flag"] == 0 or _flags(s, c) <= FLAGS_PER_SOURCE // 2, _FLAGGED),
+         lambda s, c, chip: _flags(s, c) <= FLAGS_PER_SOURCE // 2, _FLAGGED),
 )  # fmt: skip
 
 

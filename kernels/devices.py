@@ -53,13 +53,25 @@ class Seen:
         most = capabilities(self.arch).die_units
         return -(-self.units // most) if most else 1
 
+    @property
+    def chip(self) -> Chip:
+        """The chip of this GPU: a known one, or what the driver tells. A known one rotates past its
+        own cache at least."""
+        return self._known or Chip.described(self._description)
+
     def as_chip(self) -> Chip:
-        """The chip of this GPU, which this process knows from here on. A known one rotates past
-        its own cache at least."""
+        """The same chip, whose name this process knows from here on. Raises ValueError where the
+        process was told of another chip of that name."""
+        return self._known or learn(self._description)
+
+    @property
+    def _known(self) -> Chip | None:
         known = chip_of(self.gpu_name, self.arch, self.units)
-        if known is not None:
-            return known if known.cache_bytes >= self.cache_bytes else self._wider(known)
-        return learn(asdict(self) | {"name": self._name, "dies": self.dies})
+        return self._wider(known) if known and known.cache_bytes < self.cache_bytes else known
+
+    @property
+    def _description(self) -> dict[str, Any]:
+        return asdict(self) | {"name": self._name, "dies": self.dies}
 
     def _wider(self, known: Chip) -> Chip:
         return replace(known, cache_bytes=self.cache_bytes)
