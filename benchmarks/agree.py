@@ -1,10 +1,12 @@
-"""Do two searches agree? For each shape and mode their winners and tie sets, and the ratios to BSP of what both have measured.
+"""Do two searches agree? For each shape and mode their winners and tie sets, and the ratios to BSP
+of what both have measured.
 
 usage: python benchmarks/agree.py ONE.db OTHER.db [--target h200x4] [--op all_gather_gemm]
 
-Run two searches into two databases, so that neither knows of the other and their worlds are started separately. A file that ends in
-.jsonl is read as exported rows. The searches agree at a place where their tie sets share a config. Two measurements of a config agree
-where its two ratios to BSP differ by no more than 3 %, or than their joint interval: both half-widths in quadrature, as logarithms.
+Run two searches into two databases, so that neither knows of the other and their worlds are started
+separately. A file that ends in .jsonl is read as exported rows. The searches agree at a place where
+their tie sets share a config. Two measurements of a config agree where its two ratios to BSP differ
+by no more than 3 %, or than their joint interval: both half-widths in quadrature, as logarithms.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from pathlib import Path
 from tftune.db.evidence import BSP, Place, concluding, measurement, oldest_first, ranking, tied
 from tftune.db.store import Store, read_rows
 from tftune.db.trial import MODES, Measurement, Trial
-from tftune.kernels.space import Config
+from tftune.kernels.core.space import Config
 
 NEAR = 1.03
 """Ratios of two worlds may differ by as much, however well each is known."""
@@ -28,7 +30,8 @@ Rows = dict[Config, Trial]
 
 @dataclass(frozen=True)
 class Winner:
-    """The outcome of one search for one shape and mode, by its final rows: the winner, and all that it ties with."""
+    """The outcome of one search for one shape and mode, by its final rows: the winner, and all that
+    it ties with."""
 
     trial: Trial
     ties: frozenset[Config]
@@ -40,7 +43,8 @@ class Winner:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Two searches at one place; and of the configs that both measured there, how many there are and how many agree."""
+    """Two searches at one place; and of the configs that both measured there, how many there are
+    and how many agree."""
 
     place: Place
     one: Winner
@@ -63,7 +67,8 @@ def by_place(trials: Iterable[Trial]) -> dict[Place, dict[str, Rows]]:
 
 
 def winner(stages: dict[str, Rows]) -> Winner | None:
-    """The fastest of the final rows that are not older than the search, beside BSP; None where BSP has none of them."""
+    """The fastest of the final rows that are not older than the search, beside BSP; None where BSP
+    has none of them."""
     finals = concluding(stages["final"], stages["search"].values())
     bsp = next((trial for trial in reversed(finals.values()) if trial.config.variant == BSP), None)
     if bsp is None:
@@ -73,8 +78,8 @@ def winner(stages: dict[str, Rows]) -> Winner | None:
 
 
 def agree(one: Trial, other: Trial) -> bool | None:
-    """Whether two measurements of a config in two worlds agree in their ratio to BSP; None for BSP itself, for rows without rounds
-    beside it, and for rows of two kernels."""
+    """Whether two measurements of a config in two worlds agree in their ratio to BSP; None for BSP
+    itself, for rows without rounds beside it, and for rows of two kernels."""
     first, second = measurement(one), measurement(other)
     if one.config.variant == BSP or one.revision != other.revision or not first.speedup or not second.speedup:
         return None
@@ -83,7 +88,8 @@ def agree(one: Trial, other: Trial) -> bool | None:
 
 
 def compare(one: Iterable[Trial], other: Iterable[Trial]) -> Iterator[Agreement]:
-    """Every place that both searches brought to an end. Rows are compared with rows of the same stage, final ones before others."""
+    """Every place that both searches brought to an end. Rows are compared with rows of the same
+    stage, final ones before others."""
     first, second = by_place(one), by_place(other)
     for place in sorted(first.keys() & second.keys(), key=lambda place: (MODES.index(place[1]), place[0].family, place[0])):
         mine, theirs = first[place], second[place]
@@ -97,7 +103,8 @@ def compare(one: Iterable[Trial], other: Iterable[Trial]) -> Iterator[Agreement]
 
 
 def table(found: Iterable[Agreement]) -> Iterator[str]:
-    """Markdown: the winner of each search with its speed-up over BSP and the size of its tie set."""
+    """Markdown: the winner of each search with its speed-up over BSP and the size of its tie
+    set."""
     yield "| shape | mode | one | other | agree | configs of both | within |"
     yield "|---" * 7 + "|"
     for each in found:
@@ -106,7 +113,8 @@ def table(found: Iterable[Agreement]) -> Iterator[str]:
 
 
 def result(found: list[Agreement]) -> str:
-    """The RESULT line: places where both searches ended and those that agree; configs that both measured and those that agree."""
+    """The RESULT line: places where both searches ended and those that agree; configs that both
+    measured and those that agree."""
     places, agreed = len(found), sum(each.agreed for each in found)
     return f"RESULT agree {places=} {agreed=} configs={sum(e.configs for e in found)} within={sum(e.within for e in found)}"
 

@@ -1,11 +1,12 @@
-"""The GEMM core of the fused kernels alone, beside torch.matmul, for every M of the paper: what they lose before anything is exchanged.
+"""The GEMM core of the fused kernels alone, beside torch.matmul, for every M of the paper: what
+they lose before anything is exchanged.
 
 usage: python benchmarks/core.py [--n 3584] [--k 8192] [--m 1 64 1024 ...] [--seconds 300] [--cpu]
 
-One GPU, one rank: `push` sends nothing and waits for nothing there, and its communicating programs are done at once. A grid of tiles,
-splits of K and pipelines is checked and timed in CUDA graphs, caches cold, in turns with the library's product of the same matrices; the
-fastest is measured again beside it. --cpu tries two configs, small and emulated, which says nothing about speed.
-"""
+One GPU, one rank: `push` sends nothing and waits for nothing there, and its communicating programs
+are done at once. A grid of tiles, splits of K and pipelines is checked and timed in CUDA graphs,
+caches cold, in turns with the library's product of the same matrices; the fastest is measured again
+beside it. --cpu tries two configs, small and emulated, which says nothing about speed."""
 
 from __future__ import annotations
 
@@ -25,11 +26,11 @@ import torch
 from tftune.db.target import Target, detect
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import Chip
-from tftune.kernels.space import Config
-from tftune.tuner import worker
-from tftune.tuner.compiler import CompilePool
-from tftune.tuner.sandbox import Broken, World
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.space import Config
+from tftune.tuner.bench import worker
+from tftune.tuner.bench.compile_pool import CompilePool
+from tftune.tuner.bench.sandbox import Broken, World
 
 LIBRARY = Config("torch.matmul")
 """What stands beside the core: no variant of the space."""
@@ -61,7 +62,8 @@ class Beside:
 
 class CoreRank(worker.Rank):
     def beside(self, shape: AllGatherGemm, configs: Sequence[Config]) -> Beside:
-        """The fastest of these configs, and the library's product. Raises ValueError where one computes something else."""
+        """The fastest of these configs, and the library's product. Raises ValueError where one
+        computes something else."""
         for config in configs:
             self.prepare(shape, config)
             error, tolerance = self.check(shape, config)
@@ -84,7 +86,8 @@ def serve(connection: Connection, spec: worker.WorldSpec, rank: int) -> None:
 
 
 def candidates(shape: AllGatherGemm, chip: Chip) -> list[Config]:
-    """Every possible choice of TILES; parts of a split tile need chunks of K, all others take the whole of it at once."""
+    """Every possible choice of TILES; parts of a split tile need chunks of K, all others take the
+    whole of it at once."""
     found = []
     for values in product(*TILES.values()):
         tile = dict(zip(TILES, values, strict=True))
@@ -96,7 +99,8 @@ def candidates(shape: AllGatherGemm, chip: Chip) -> list[Config]:
 
 
 def measured(shapes: Sequence[AllGatherGemm], target: Target, until: float, cpu: bool) -> Iterator[tuple[AllGatherGemm, Beside]]:
-    """Shape after shape, as long as there is time. Raises Broken where the rank ends or does not answer."""
+    """Shape after shape, as long as there is time. Raises Broken where the rank ends or does not
+    answer."""
     chosen = {shape: candidates(shape, target.chip)[:: 60 if cpu else 1] for shape in shapes}
     pool = CompilePool(target.chip, COMPILE_S)
     spec = worker.WorldSpec(Path(), 1, cpu, max(shape.gathered_bytes for shape in shapes), 1 if cpu else target.chip.cache_bytes)

@@ -1,14 +1,16 @@
-"""What one selection costs on the host: how long select_kernel takes, and importing tftune. No GPU, no library.
+"""What one selection costs on the host: how long select_kernel takes, and importing tftune. No GPU,
+no library.
 
 usage: python benchmarks/dispatch.py [--artifact PATH] [--calls 20000]
 
-memo: a shape that was built before and equals one that was asked for. tree: the leaf of a shape, without looking for an earlier answer.
-fresh: building a shape that equals one asked for, and asking. p99: of all calls of these three kinds, the slowest percent apart.
-first: building a shape never asked for, of a family that was measured, and asking: estimated from the sizes beside it. other: the same for
-a family that was never measured, by the tree and its formulas, or by the rule that is shipped instead. Each call is timed alone; the time
-of an empty call is taken off. import: the median of fresh processes. Microseconds, of this CPU; other programs on it disturb the 99th
-percentile.
-"""
+memo: a shape that was built before and equals one that was asked for. tree: the leaf of a shape,
+without looking for an earlier answer. fresh: building a shape that equals one asked for, and
+asking. p99: of all calls of these three kinds, the slowest percent apart. first: building a shape
+never asked for, of a family that was measured, and asking: estimated from the sizes beside it.
+other: the same for a family that was never measured, by the tree and its formulas, or by the rule
+that is shipped instead. Each call is timed alone; the time of an empty call is taken off. import:
+the median of fresh processes. Microseconds, of this CPU; other programs on it disturb the 99th
+percentile."""
 
 from __future__ import annotations
 
@@ -25,11 +27,11 @@ from pathlib import Path
 from typing import Any
 
 import tftune
-from tftune.kernels.registry import operation
+from tftune.kernels.core.registry import operation
 from tftune.models.artifact import SHIPPED, Artifact, read_artifact
 from tftune.models.layout import LayoutModel
-from tftune.models.plain import compiled
 from tftune.models.selector import Selector
+from tftune.models.tree.codegen import compiled
 
 IMPORT = "import time; t = time.perf_counter(); import tftune; print(1e3 * (time.perf_counter() - t))"
 WARM = 200
@@ -47,7 +49,8 @@ def timed(call: Callable[[Any], object], arguments: Iterable[Any]) -> list[float
 
 
 def series(artifact: Path, calls: int) -> dict[str, list[float]]:
-    """Samples of each kind of call, without those of an empty one; shapes within what the artifact answers."""
+    """Samples of each kind of call, without those of an empty one; shapes within what the artifact
+    answers."""
     found = read_artifact(artifact)
     tftune._install(Selector(found, allow_modelled=True, check_source=False))  # what is stale answers BSP, by a longer way
     model = measured_most(found)
@@ -74,7 +77,8 @@ Family = tuple[int, ...]
 
 
 def measured_most(artifact: Artifact) -> LayoutModel:
-    """Of the layouts in mode graph that answer for other families, if any does, the one with most shapes."""
+    """Of the layouts in mode graph that answer for other families, if any does, the one with most
+    shapes."""
     return max(artifact.modes["graph"].layouts.values(), key=lambda model: (model.spans, len(model.known)))
 
 
@@ -90,7 +94,8 @@ def longest(model: LayoutModel) -> Family:
 
 
 def unmeasured(model: LayoutModel, family: Family) -> Family:
-    """A family that was not measured: its first size lies in the widest gap of those that were, or above the only one."""
+    """A family that was not measured: its first size lies in the widest gap of those that were, or
+    above the only one."""
     shape = operation(model.op).shape
     place = next(place for place, name in enumerate(shape.coordinates()) if name != shape.SIZE)
     seen = sorted({known.sizes[place] for known in model.known})
@@ -99,7 +104,8 @@ def unmeasured(model: LayoutModel, family: Family) -> Family:
 
 
 def shapes_of(model: LayoutModel, family: Family, count: int) -> list[dict[str, Any]]:
-    """Fields of at most so many shapes of a family, evenly from the least to the greatest size that was measured."""
+    """Fields of at most so many shapes of a family, evenly from the least to the greatest size that
+    was measured."""
     shape = operation(model.op).shape
     place = shape.coordinates().index(shape.SIZE)
     seen, fixed = [known.sizes[place] for known in model.known], dict(zip(shape.LAYOUT, model.layout, strict=True))

@@ -1,11 +1,13 @@
-"""A drill: search the same configs of one small shape twice, cleanly and with faults injected, and hold the two beside each other.
+"""A drill: search the same configs of one small shape twice, cleanly and with faults injected, and
+hold the two beside each other.
 
-usage: python benchmarks/drill.py [--world 2] [--trials 100] [--share 0.3] [--seconds 1200] [--keep FOLDER] [--emulated]
+usage: python benchmarks/drill.py [--world 2] [--trials 100] [--share 0.3] [--seconds 1200] [--keep
+FOLDER] [--emulated]
 
-Prints a table and a RESULT line. The exit code is 1 where a fault was not stored under its kind, a config was lost or failed without
-a fault, or something is left of the searches. --emulated takes ranks in host memory: the same protocol without a GPU, and times that
-mean nothing. --keep leaves the two databases in a folder, and the same command resumes from them.
-"""
+Prints a table and a RESULT line. The exit code is 1 where a fault was not stored under its kind, a
+config was lost or failed without a fault, or something is left of the searches. --emulated takes
+ranks in host memory: the same protocol without a GPU, and times that mean nothing. --keep leaves
+the two databases in a folder, and the same command resumes from them."""
 
 from __future__ import annotations
 
@@ -30,12 +32,12 @@ from tftune.db.evidence import paired_speedup
 from tftune.db.target import Target, detect
 from tftune.db.trial import MODES, Failure, Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.chips import H200
-from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
-from tftune.tuner.faults import FAULTS, Drill, injected
-from tftune.tuner.node import Deadlines, NodeBench, Rounds
+from tftune.kernels.core.chips import H200
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.tuner.bench.faults import FAULTS, Drill, injected
+from tftune.tuner.bench.node import Deadlines, NodeBench, Rounds
 
 OP = "all_gather_gemm"
 MARK = "TFTUNE_DRILL"
@@ -50,7 +52,8 @@ SETTLE_S = 15.0
 
 @dataclass(frozen=True)
 class Scene:
-    """Where a drill is played. A is sharded along M: there BSP has one form only, so that both searches have the same baseline."""
+    """Where a drill is played. A is sharded along M: there BSP has one form only, so that both
+    searches have the same baseline."""
 
     shape: AllGatherGemm
     target: Target
@@ -65,7 +68,7 @@ class Scene:
 
     def configs(self, pool: int) -> tuple[Config, ...]:
         """What a search with this pool tries."""
-        from tftune.tuner.feasible import Feasible
+        from tftune.tuner.search.feasible import Feasible
 
         space, chip = operation(OP).space, self.target.chip
         defaults = [space.complete(config) for config in space.defaults(self.shape, chip)]
@@ -81,8 +84,9 @@ def node(world: int) -> Scene:
 
 
 def emulated(world: int) -> Scene:
-    """Ranks in host memory. The chip has 16 units, so that few programs communicate: each is interpreted, one after another.
-    No config is hopeless, since all are far slower than BSP here, and a stopped one has next to no interval."""
+    """Ranks in host memory. The chip has 16 units, so that few programs communicate: each is
+    interpreted, one after another. No config is hopeless, since all are far slower than BSP here,
+    and a stopped one has next to no interval."""
     target = Target.of(replace(H200, name="emulated", units=16), world)
     return Scene(AllGatherGemm(4 * world, 40, 256, world, shard="m"), target, True, Deadlines(check=6.0), Rounds(2, 4, 4, 0.0))
 
@@ -91,13 +95,14 @@ FUSED = ("pull", "staged", "push")
 
 
 def pool_of(trials: int) -> int:
-    """Configs of each fused variant, so that a search in both modes makes so many trials, or few more. Copy engines are left out: what
-    they move at once is more than a drill's shapes have."""
+    """Configs of each fused variant, so that a search in both modes makes so many trials, or few
+    more. Copy engines are left out: what they move at once is more than a drill's shapes have."""
     return ceil(trials / (len(MODES) * len(FUSED)))
 
 
 def make_drill(shape: Shape, configs: Iterable[Config], share: float) -> Drill:
-    """The first seed with which the faults befall that share of the fused configs and not one more, each fault half of its part or more."""
+    """The first seed with which the faults befall that share of the fused configs and not one more,
+    each fault half of its part or more."""
     fused = [config for config in configs if config.variant != "bsp"]
     shares = tuple((name, share / len(FAULTS)) for name in FAULTS)
     wanted = int(share * len(fused))
@@ -110,10 +115,11 @@ def make_drill(shape: Shape, configs: Iterable[Config], share: float) -> Drill:
 
 
 def search(scene: Scene, db: Path, pool: int, drill: Drill | None, budget_s: float) -> tuple[list[Trial], NodeBench]:
-    """The rows of the search stage once every config of the pool was tried in both modes, or the time was up; and the closed bench."""
-    from tftune.console import Progress, note  # not at the top: ranks import this file again, and would wait for what they do not need
+    """The rows of the search stage once every config of the pool was tried in both modes, or the
+    time was up; and the closed bench."""
+    from tftune.cli.console import Progress, note  # not at the top: ranks import this file again, and would wait for what they do not need
     from tftune.db.store import Store
-    from tftune.tuner.search import search as run
+    from tftune.tuner.search.search import search as run
 
     how = f"with --inject {drill} --seed {drill.seed}" if drill else "without faults"
     note(f"{OP} on {scene.target.name}, {scene.shape}: a search {how}")
@@ -139,11 +145,13 @@ class Comparison:
     agreeing: int
     """Of these, whose ratio is the clean one's within the joint interval."""
     near: int
-    """The same within the larger of `NEAR` and the joint interval: an interval knows the noise of one world, not how two worlds differ."""
+    """The same within the larger of `NEAR` and the joint interval: an interval knows the noise of
+    one world, not how two worlds differ."""
 
     @property
     def agree(self) -> float:
-        """The share of good fused trials whose ratio is the clean one's within the joint interval."""
+        """The share of good fused trials whose ratio is the clean one's within the joint
+        interval."""
         return self.agreeing / len(self.gaps) if self.gaps else 0.0
 
     @property
@@ -152,7 +160,8 @@ class Comparison:
 
 
 def compare(clean: Sequence[Trial], faulty: Sequence[Trial], drill: Drill) -> Comparison:
-    """Trial by trial of the clean search; what failed there never came as far as its fault, and is left out."""
+    """Trial by trial of the clean search; what failed there never came as far as its fault, and is
+    left out."""
     found = {(trial.config, trial.mode): trial.outcome for trial in faulty}
     result = Comparison(Counter(), Counter(), [], [], [], 0, 0)
     agreeing = near = 0
@@ -178,9 +187,11 @@ def compare(clean: Sequence[Trial], faulty: Sequence[Trial], drill: Drill) -> Co
 
 
 def agree(one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
-    """Whether noise explains why two medians (median, low, high) differ: the joint interval of their difference holds 0.
+    """Whether noise explains why two medians (median, low, high) differ: the joint interval of
+    their difference holds 0.
 
-    It is made of the two intervals (MOVER; Zou and Donner 2008, Statistics in Medicine 27:1693), and is narrower than an overlap.
+    It is made of the two intervals (MOVER; Zou and Donner 2008, Statistics in Medicine 27:1693),
+    and is narrower than an overlap.
 
     >>> agree((1.0, 0.9, 1.1), (1.13, 1.03, 1.23)), agree((1.0, 0.9, 1.1), (1.15, 1.05, 1.25))
     (True, False)
@@ -217,7 +228,8 @@ def traces(mark: str, pid: int, gpus: int) -> Traces:
 
 
 def processes(mark: str) -> Iterator[str]:
-    """Number and command of every other process that inherited `MARK=mark`, but multiprocessing's own tracker, which ends with us."""
+    """Number and command of every other process that inherited `MARK=mark`, but multiprocessing's
+    own tracker, which ends with us."""
     wanted = f"{MARK}={mark}".encode()
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it ended meanwhile, or is another user's
@@ -228,7 +240,8 @@ def processes(mark: str) -> Iterator[str]:
 
 
 def folders(pid: int) -> Iterator[str]:
-    """What a world of that supervisor shares lies in these; and NCCL's segments, whose names say nothing of their owner."""
+    """What a world of that supervisor shares lies in these; and NCCL's segments, whose names say
+    nothing of their owner."""
     for place in {Path("/dev/shm"), Path(tempfile.gettempdir())}:
         yield from (str(path) for pattern in (f"tftune-{pid}-*", "nccl-*") for path in place.glob(pattern))
 
@@ -292,7 +305,8 @@ def play(scene: Scene, pool: int, share: float, folder: Path, seconds: float) ->
 
 @contextmanager
 def deadline(seconds: float) -> Iterator[None]:
-    """Ends this process with a sentence when the time is up: by SystemExit, since a search stores an Exception as a trial's result."""
+    """Ends this process with a sentence when the time is up: by SystemExit, since a search stores
+    an Exception as a trial's result."""
 
     def stop(*_: object) -> NoReturn:
         raise SystemExit(f"the drill had not ended after {seconds:g} s")

@@ -1,4 +1,5 @@
-"""How near a *measured* time comes to the physical limit of its call, which an operation's `limit.py` *computes*."""
+"""How near a *measured* time comes to the physical limit of its call, which an operation's
+`limit.py` *computes*."""
 
 from __future__ import annotations
 
@@ -6,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import exp, log
 
-from tftune.kernels.chips import Chip
-from tftune.kernels.limit import Limit
-from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.limit import Limit
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ def shares(times: Iterable[tuple[Shape, float]], chip: Chip) -> list[Share]:
 
 
 def table(rows: Sequence[Share]) -> Iterator[str]:
-    """Markdown: what each resource needs at least (computed), which one bounds, the winner (measured), and the share it reaches."""
+    """Markdown: what each resource needs at least (computed), which one bounds, the winner
+    (measured), and the share it reaches."""
     names = varying([row.shape for row in rows])
     heads = (*map(title, names), "compute", "memory", "links", "limit (computed)", "bound by", "winner (measured)", "limit / winner")
     yield f"| {' | '.join(heads)} |"
@@ -69,7 +71,8 @@ def geomean(values: Sequence[float]) -> float:
 
 
 def result(rows: Sequence[Share], **names: object) -> str:
-    """The RESULT line: the geometric mean of the shares over each part, with its count of shapes."""
+    """The RESULT line: the geometric mean of the shares over each part, with its count of
+    shapes."""
     parts: dict[str, list[float]] = {}
     for row in sorted(rows, key=lambda row: row.part):
         parts.setdefault(row.part, []).append(row.reached)

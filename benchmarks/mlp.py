@@ -1,13 +1,16 @@
-"""A two-layer tensor-parallel MLP through tftune.ops under torch.compile: no graph break, captured in a CUDA graph, beside BSP.
+"""A two-layer tensor-parallel MLP through tftune.ops under torch.compile: no graph break, captured
+in a CUDA graph, beside BSP.
 
-usage: python benchmarks/mlp.py [--world 4] [--artifact PATH] [--seconds 55] [--backend inductor] [--cpu]
+usage: python benchmarks/mlp.py [--world 4] [--artifact PATH] [--seconds 55] [--backend inductor]
+[--cpu]
 
-silu(all_gather(x) @ w1) @ w2, the first product by tftune.ops, the second followed by the library's reduce-scatter. Each variant is one
-selection: `selected` is what the artifact says (BSP where it does not apply), `push` its default config, `bsp` the library. The same
-compiled layer runs all three, each captured in a CUDA graph of its own; results must be those of BSP within rounding. Then what tftune.ops
-adds to a bare launch on the host, and tensor-parallel W/2 x data-parallel 2. Every wait ends with --seconds: ranks that hang are killed.
---cpu tries all of it on emulated ranks, small and without graphs: it says nothing about speed.
-"""
+silu(all_gather(x) @ w1) @ w2, the first product by tftune.ops, the second followed by the library's
+reduce-scatter. Each variant is one selection: `selected` is what the artifact says (BSP where it
+does not apply), `push` its default config, `bsp` the library. The same compiled layer runs all
+three, each captured in a CUDA graph of its own; results must be those of BSP within rounding. Then
+what tftune.ops adds to a bare launch on the host, and tensor-parallel W/2 x data-parallel 2. Every
+wait ends with --seconds: ranks that hang are killed. --cpu tries all of it on emulated ranks, small
+and without graphs: it says nothing about speed."""
 
 from __future__ import annotations
 
@@ -32,29 +35,32 @@ from torch.distributed._functional_collectives import reduce_scatter_tensor
 
 import tftune
 from tftune.db.target import detect
-from tftune.kernels import emulated
 from tftune.kernels.all_gather_gemm import AllGatherGemm, host, reference
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import Chip
-from tftune.kernels.workspace import Workspace
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.chips import Chip
 from tftune.models.artifact import SHIPPED
 from tftune.models.selector import Selection, Selector
 from tftune.ops import all_gather_gemm
-from tftune.tuner.check import relative_error
+from tftune.tuner.bench.check import relative_error
 
 ENVIRONMENT = NO_MULTICAST | {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
 """Of each rank: one small kernel is compiled sooner than a pool of compilers starts."""
 VARIANTS = ("selected", "push", "bsp")
 ROUNDING = 4.0
-"""Tolerances of one product: there are two products, an activation and a sum over ranks between two results."""
+"""Tolerances of one product: there are two products, an activation and a sum over ranks between two
+results."""
 REPLAYS, ROUNDS = 20, 11
 CALLS, REPEATS = 50, 15
-"""Of the host's clock: calls in a row, few enough that the queue of launches never fills, and how often."""
+"""Of the host's clock: calls in a row, few enough that the queue of launches never fills, and how
+often."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What every rank is told; the sizes are of the whole layer but for `n`, the columns of one rank."""
+    """What every rank is told; the sizes are of the whole layer but for `n`, the columns of one
+    rank."""
 
     n: int = 3584
     k: int = 8192
@@ -88,7 +94,8 @@ class Always(Selector):
 
 
 class Mlp(torch.nn.Module):
-    """[M, K] sharded along K or M to the same: this rank's columns of w1 [K, N] and rows of w2 [N, K]."""
+    """[M, K] sharded along K or M to the same: this rank's columns of w1 [K, N] and rows of w2 [N,
+    K]."""
 
     def __init__(self, shape: AllGatherGemm, workspace: Workspace) -> None:
         super().__init__()
@@ -116,7 +123,8 @@ def agree(workspace: Workspace, group: Any, value: float) -> float:
 
 
 def selectors(workspace: Workspace, options: Options) -> dict[str, Selector]:
-    """The selector of each variant; collective. Where no artifact fits this machine, all ranks agree on BSP."""
+    """The selector of each variant; collective. Where no artifact fits this machine, all ranks
+    agree on BSP."""
     chip = None if options.cpu else detect().chip
     shipped = SHIPPED / f"all_gather_gemm__{detect()}.json" if not options.cpu else Path("none")
     selected = tftune.bind(workspace.group, path=options.artifact or shipped)
@@ -124,7 +132,8 @@ def selectors(workspace: Workspace, options: Options) -> dict[str, Selector]:
 
 
 def captured(call: Callable[[], torch.Tensor], workspace: Workspace) -> tuple[Callable[[], object], torch.Tensor]:
-    """A call that computes again, and where its result lies: a CUDA graph's replay; on emulated ranks the call itself, copied there."""
+    """A call that computes again, and where its result lies: a CUDA graph's replay; on emulated
+    ranks the call itself, copied there."""
     for _ in range(2):
         result = call()
     sync(workspace)
@@ -151,7 +160,8 @@ def timed(replay: Callable[[], object], workspace: Workspace) -> float:
 
 
 def layer(shape: AllGatherGemm, chosen: dict[str, Selector], workspace: Workspace, options: Options) -> str:
-    """One MLP, compiled whole: every variant captured, compared on fresh inputs, and timed by turns. Returns the RESULT line."""
+    """One MLP, compiled whole: every variant captured, compared on fresh inputs, and timed by
+    turns. Returns the RESULT line."""
     mlp, (x, _) = Mlp(shape, workspace), reference.make_inputs(shape, workspace.rank, 0, workspace.device)
     compiled = torch.compile(mlp, backend=options.backend, fullgraph=True, dynamic=False)
 
@@ -185,7 +195,8 @@ def layer(shape: AllGatherGemm, chosen: dict[str, Selector], workspace: Workspac
 
 
 def overhead(shape: AllGatherGemm, chosen: dict[str, Selector], workspace: Workspace) -> str:
-    """What tftune.ops adds on the host to the bare launch of the same plan. Collective; returns the RESULT line."""
+    """What tftune.ops adds on the host to the bare launch of the same plan. Collective; returns the
+    RESULT line."""
     tftune._install(chosen["push"])
     config = chosen["push"].select(shape).config
     plan, (a, b) = host.prepare(shape, config, workspace), reference.make_inputs(shape, workspace.rank, 0, workspace.device)
@@ -223,7 +234,8 @@ def sub_workspace(groups: Sequence[Any], mine: int, options: Options) -> Workspa
 
 
 def both_parallel(options: Options, chosen: dict[str, Selector]) -> str:
-    """Tensor-parallel W/2 x data-parallel 2: each half computes on data of its own, one half ahead of the other, then the halves meet."""
+    """Tensor-parallel W/2 x data-parallel 2: each half computes on data of its own, one half ahead
+    of the other, then the halves meet."""
     rank, half = dist.get_rank(), dist.get_world_size() // 2
     groups = [dist.new_group(list(range(first, first + half))) for first in (0, half)]
     pairs = [dist.new_group([place, place + half]) for place in range(half)]

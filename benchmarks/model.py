@@ -1,26 +1,31 @@
-"""How good the timeline model is, against rows measured on GPUs: error of each config, ranking within a shape, and what a search gains.
+"""How good the timeline model is, against rows measured on GPUs: error of each config, ranking
+within a shape, and what a search gains.
 
-usage: python benchmarks/model.py [--target h200x2] [--mode graph] [--seeds 40] [--shapes] [--fit] [--chip FILE]
+usage: python benchmarks/model.py [--target h200x2] [--mode graph] [--seeds 40] [--shapes] [--fit]
+[--chip FILE]
 
-Out of sample: six constants of the chip were fitted (`--fit` does it again) to two families of shapes, fp16, A sharded along K, B stored
-[K, N]: N=3584, K=8192, without M = 16 and M = 2048, and N=2048, K=2048. The figures of the RESULT line are of all other shapes: other
-layouts and bf16; other N and K, of a grid.
+Out of sample: six constants of the chip were fitted (`--fit` does it again) to two families of
+shapes, fp16, A sharded along K, B stored [K, N]: N=3584, K=8192, without M = 16 and M = 2048, and
+N=2048, K=2048. The figures of the RESULT line are of all other shapes: other layouts and bf16;
+other N and K, of a grid.
 
-The rows are those of the kernels as they are; a config's time is the median over its rows of their medians. Rows of failures do not count.
-Only the replayed searches go by the rows of earlier kernels, too: spaces that were exhausted.
+The rows are those of the kernels as they are; a config's time is the median over its rows of their
+medians. Rows of failures do not count. Only the replayed searches go by the rows of earlier
+kernels, too: spaces that were exhausted.
 
 mdape          median over configs of |modelled - measured| / measured
 spearman       median over shapes of the rank correlation of modelled and measured times
 top10          share of shapes where one of the ten configs that the model puts first is within 5 % of the best measured one
 warm_over_cold evaluations until a config within 5 % of the best, of a search that starts with the model's best and asks lfbo with the
-               model as a column, over those of lfbo without the model: medians over seeds, added up over the exhausted spaces; BSP first
+               model as a column, over those of lfbo without the model: medians over seeds, added up
+               over the exhausted spaces; BSP first
                in both
 
 overstated     the modelled speed-up over BSP over the measured one: 95 % of fused configs stay below; training on modelled rows allows
                for it
 
-`roofline`: the same figures of the longest of operations, memory and links, each at its full rate, for BSP their sum.
-"""
+`roofline`: the same figures of the longest of operations, memory and links, each at its full rate,
+for BSP their sum."""
 
 from __future__ import annotations
 
@@ -36,14 +41,14 @@ import sampler
 from scipy.optimize import least_squares
 from scipy.stats import spearmanr
 
-from tftune.db.chip_file import calibrated
+from tftune.db.calibration_file import calibrated
 from tftune.db.store import read_rows
 from tftune.db.target import Target
 from tftune.db.trial import MODES, Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.chips import Chip
-from tftune.kernels.space import Config
-from tftune.models.timeline import predict, timeline
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.space import Config
+from tftune.models.timeline.simulator import predict, timeline
 
 ROWS = Path(__file__).resolve().parent.parent / "db" / "trials"
 NEAR, TOP = 1.05, 10
@@ -101,8 +106,8 @@ def score(measured: Mapping[Config, float], model: Callable[[Config], float]) ->
 
 
 def overstated(rows: Times, model: Model) -> float:
-    """The ratio of modelled to measured speed-up over the best form of BSP, of which 95 % of the configs that are not library calls stay
-    below."""
+    """The ratio of modelled to measured speed-up over the best form of BSP, of which 95 % of the
+    configs that are not library calls stay below."""
     ratios = []
     for shape, measured in rows.items():
         forms = [config for config in measured if config.variant == "bsp"]
@@ -136,7 +141,8 @@ def roofline(shape: AllGatherGemm, config: Config, chip: Chip) -> float:
 
 
 def fitted(rows: Times, mode: str, chip: Chip) -> Chip:
-    """The chip with the constants of FITTED as they fit these rows best: least squares of log errors, large ones damped."""
+    """The chip with the constants of FITTED as they fit these rows best: least squares of log
+    errors, large ones damped."""
     points = [(shape, *row) for shape, measured in rows.items() for row in _spread(measured)]
     start = [math.log(chip.known(name)) for name in FITTED]
 

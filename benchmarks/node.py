@@ -1,10 +1,13 @@
-"""Measure the operations on this GPU node into one database, within a wall-clock budget. The same command goes on where it stopped.
+"""Measure the operations on this GPU node into one database, within a wall-clock budget. The same
+command goes on where it stopped.
 
-usage: python benchmarks/node.py node.db --world 8 --seconds 1500 [--pool 120] [--parts paper layouts models ...] [--rivals FOLDER] [--show]
+usage: python benchmarks/node.py node.db --world 8 --seconds 1500 [--pool 120] [--parts paper
+layouts models ...] [--rivals FOLDER] [--show]
 
-It runs one `tftune search` for each world and part, and prints each command before it runs; --show prints them and runs nothing.
-What a part leaves of its time goes to the parts after it; a part that still runs when all the time is over is stopped, as Ctrl-C
-stops it: what it measured is stored. --rivals then measures the winners once more beside other libraries' operators, in the same rounds.
+It runs one `tftune search` for each world and part, and prints each command before it runs; --show
+prints them and runs nothing. What a part leaves of its time goes to the parts after it; a part that
+still runs when all the time is over is stopped, as Ctrl-C stops it: what it measured is stored.
+--rivals then measures the winners once more beside other libraries' operators, in the same rounds.
 """
 
 from __future__ import annotations
@@ -22,9 +25,11 @@ from pathlib import Path
 
 TFTUNE = (sys.executable, "-m", "tftune")
 NO_MULTICAST = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1"}
-"""What every command here runs with: NCCL and torch without NVLink multicast, as the committed rows were measured."""
+"""What every command here runs with: NCCL and torch without NVLink multicast, as the committed rows
+were measured."""
 RESERVE_S = 10
-"""Kept free of every search's budget: its processes start, and its winners are measured again whatever the budget says."""
+"""Kept free of every search's budget: its processes start, and its winners are measured again
+whatever the budget says."""
 RIVALS_S = 120
 """For other libraries, of each world, where they are asked for."""
 STOP_S = 60
@@ -33,10 +38,12 @@ STOP_S = 60
 
 @dataclass(frozen=True)
 class Part:
-    """One search: its shapes, its share of the time (of the parts asked for), and its share of the pool of configs."""
+    """One search: its shapes, its share of the time (of the parts asked for), and its share of the
+    pool of configs."""
 
     shapes: str
-    """As in `tftune search --shapes`, the world, or a rank's tokens of the context, to be filled in."""
+    """As in `tftune search --shapes`, the world, or a rank's tokens of the context, to be filled
+    in."""
     share: int
     pool: float
     """0: the search has a pool of its own."""
@@ -96,7 +103,8 @@ def works(worlds: Sequence[int], parts: Sequence[str]) -> list[Work]:
 
 
 def budget_s(left_s: float, works: Sequence[Work]) -> int:
-    """Seconds for the first of these works: its share of what is left for all of them; none is left where it is below 1."""
+    """Seconds for the first of these works: its share of what is left for all of them; none is left
+    where it is below 1."""
     return int((left_s - RESERVE_S * len(works)) * works[0][1].share / sum(part.share for _, part in works))
 
 
@@ -109,7 +117,8 @@ def search(work: Work, db: str, pool: int, seconds: int) -> list[str]:
 
 
 def run(command: Sequence[str], until: float) -> int:
-    """The exit code of a command, which is stopped at `until` (of time.monotonic) as Ctrl-C would stop it."""
+    """The exit code of a command, which is stopped at `until` (of time.monotonic) as Ctrl-C would
+    stop it."""
     print(f"\n$ {shlex.join(command)}", flush=True)
     process = subprocess.Popen(command, env=os.environ | NO_MULTICAST)
     try:
@@ -132,7 +141,8 @@ def _ended(process: subprocess.Popen[bytes]) -> int:
 
 
 def measure(todo: Sequence[Work], db: str, pool: int, seconds: float, run: Callable[[Sequence[str], float], int] = run) -> list[str]:
-    """Run the searches one after another; returns a sentence for each that did not end well or was not begun."""
+    """Run the searches one after another; returns a sentence for each that did not end well or was
+    not begun."""
     until = time.monotonic() + seconds
     problems = []
     for number, work in enumerate(todo):
@@ -146,7 +156,8 @@ def measure(todo: Sequence[Work], db: str, pool: int, seconds: float, run: Calla
 
 
 def rivals(world: int, db: str, folder: str) -> list[str]:
-    """The command line that measures the winners of one world beside other libraries; its rows go to a file of their own."""
+    """The command line that measures the winners of one world beside other libraries; its rows go
+    to a file of their own."""
     script, rows = Path(__file__).with_name("rivals.py"), Path(folder) / f"rivals-world-{world}.jsonl"
     return [sys.executable, str(script), "--db", db, "--out", str(rows), "--world", str(world), "--seconds", str(RIVALS_S - RESERVE_S)]
 

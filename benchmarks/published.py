@@ -1,12 +1,14 @@
-"""Figures that others published for MI300X nodes (and one for NVLink), beside what the timeline model says: published, modelled, error.
+"""Figures that others published for MI300X nodes (and one for NVLink), beside what the timeline
+model says: published, modelled, error.
 
 usage: python benchmarks/published.py
 
-Nothing here is measured by tftune: the left column is quoted with its source, the right one is modelled from the constants of
-kernels/chips.py. "input" marks a figure that is itself one of those constants. The error is the modelled figure over the nearest end of the
-published range, less 1, and 0 within it. A modelled speed-up is of the best config among the defaults with every possible tile (of
-flash_decode, among the defaults), which the model itself chooses: it is what the model promises, not what a search would find.
-"""
+Nothing here is measured by tftune: the left column is quoted with its source, the right one is
+modelled from the constants of kernels/core/chips.py. "input" marks a figure that is itself one of
+those constants. The error is the modelled figure over the nearest end of the published range, less
+1, and 0 within it. A modelled speed-up is of the best config among the defaults with every possible
+tile (of flash_decode, among the defaults), which the model itself chooses: it is what the model
+promises, not what a search would find."""
 
 from __future__ import annotations
 
@@ -19,12 +21,12 @@ from math import exp, log
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import H200, MI300X
-from tftune.kernels.registry import operation
-from tftune.kernels.space import Config
-from tftune.kernels.stages import Call
-from tftune.models.costs import Costs
-from tftune.models.timeline import play, predict
+from tftune.kernels.core.chips import H200, MI300X
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.space import Config
+from tftune.kernels.core.timeline_ir import Call
+from tftune.models.timeline.costs import Costs
+from tftune.models.timeline.simulator import play, predict
 from tftune.tuner.audit import TILE
 
 FUSED = ("pull", "staged", "push")
@@ -80,8 +82,8 @@ def mean_speedup(shapes: list[AllGatherGemm], mode: str) -> float:
 
 
 def decode_speedup(mode: str) -> float:
-    """Geometric mean of BSP over the best fused default of flash_decode, at the paper's shapes that memory has room for: pages of one
-    token, from 8K tokens on each rank."""
+    """Geometric mean of BSP over the best fused default of flash_decode, at the paper's shapes that
+    memory has room for: pages of one token, from 8K tokens on each rank."""
     known = operation("flash_decode")
     shapes = [shape for shape in known.shape_sets["paper"](page_size=1) if shape.to_dict()["kv_len"] >= 8192]
     logs = []

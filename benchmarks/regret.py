@@ -1,11 +1,13 @@
-"""How much time the selector loses on shapes that its training did not see, from the committed rows, beside constant rules.
+"""How much time the selector loses on shapes that its training did not see, from the committed
+rows, beside constant rules.
 
-usage: python benchmarks/regret.py [--target h200x2] [--op all_gather_gemm] [--layout dtype=bf16,shard=m] [ROWS.jsonl ...]
+usage: python benchmarks/regret.py [--target h200x2] [--op all_gather_gemm] [--layout
+dtype=bf16,shard=m] [ROWS.jsonl ...]
 
-For each mode, and each layout with enough shapes, three ways to hold shapes out: their family and their size at once, whole families
-(as N and K), and sizes (as M). `RESULT regret_any` is of the first, `RESULT regret` of the second. Nothing is measured here; the answers
-come through the path that serves them, abstention included.
-"""
+For each mode, and each layout with enough shapes, three ways to hold shapes out: their family and
+their size at once, whole families (as N and K), and sizes (as M). `RESULT regret_any` is of the
+first, `RESULT regret` of the second. Nothing is measured here; the answers come through the path
+that serves them, abstention included."""
 
 from __future__ import annotations
 
@@ -15,19 +17,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
+from tftune.cli.training_job import MANY, Source, _sharing, choose, sources
 from tftune.db.store import read_rows
 from tftune.db.trial import Run, Trial
-from tftune.fitting import MANY, Source, _sharing, choose, sources
-from tftune.kernels.registry import OPS, operation
+from tftune.kernels.core.registry import OPS, operation
 from tftune.models.dataset import ORACLE_EVALUATIONS, Dataset, load
 from tftune.models.evaluate import Each, Evaluation, Score, evaluate, splits
 from tftune.models.layout import LayoutModel, layout_text
-from tftune.models.trainer import train_layout
+from tftune.models.tree.trainer import train_layout
 
 TRIALS = Path(__file__).resolve().parent.parent / "db" / "trials"
 GEOMEAN, P95, WORST, CAPTURED = 1.04, 1.12, 1.25, 0.90
-"""The bars, of family and size held out at once: ratios to the oracle, and a share of its gain over BSP. No shape may be slower than BSP
-by 2 %."""
+"""The bars, of family and size held out at once: ratios to the oracle, and a share of its gain over
+BSP. No shape may be slower than BSP by 2 %."""
 RESULTS = {"any": "regret_any", "family": "regret"}
 """The name of the RESULT line of a split."""
 
@@ -60,7 +62,8 @@ def layouts(dataset: Dataset, fields: Mapping[str, str]) -> dict[str, Dataset]:
 
 
 def held_out(dataset: Dataset, each: Each = map, train: Callable[[Dataset], LayoutModel] = train_layout) -> dict[str, Evaluation]:
-    """The evaluation of each split, of a layout with enough shapes to hold out family and size at once; else empty."""
+    """The evaluation of each split, of a layout with enough shapes to hold out family and size at
+    once; else empty."""
     first = evaluate(dataset, train, "any", each)
     if first is None:
         return {}
@@ -96,7 +99,8 @@ def _interval(interval: tuple[float, float] | None) -> str:
 
 
 def missed(report: Evaluation) -> Iterator[str]:
-    """A sentence for each bar that the selector does not reach, and for each rule that loses less and has no fewer times."""
+    """A sentence for each bar that the selector does not reach, and for each rule that loses less
+    and has no fewer times."""
     score = report.selector
     bars = (("geomean", score.geomean_regret, GEOMEAN), ("p95", score.p95_regret, P95), ("worst", score.worst_regret, WORST))
     yield from (f"{name} {value:.3f} is above {bar:.2f}" for name, value, bar in bars if value > bar)

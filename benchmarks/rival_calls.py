@@ -1,8 +1,9 @@
-"""Other libraries' fused all-gather + GEMM as calls on one rank, and the rank that serves them beside tftune's own plans.
+"""Other libraries' fused all-gather + GEMM as calls on one rank, and the rank that serves them
+beside tftune's own plans.
 
-Written after torch 2.13 (torch/distributed/_symmetric_memory/__init__.py) and tokenspeed-iris 0.0.0.post20261013 (iris/ops/). A rival
-is given what helps it: its buffers are made, and its inputs put where it wants them, before the clock runs.
-"""
+Written after torch 2.13 (torch/distributed/_symmetric_memory/__init__.py) and tokenspeed-iris
+0.0.0.post20261013 (iris/ops/). A rival is given what helps it: its buffers are made, and its inputs
+put where it wants them, before the clock runs."""
 
 from __future__ import annotations
 
@@ -12,25 +13,27 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.space import Config
-from tftune.kernels.workspace import Workspace
-from tftune.tuner import worker
-from tftune.tuner.worker import WorldSpec
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.space import Config
+from tftune.tuner.bench import worker
+from tftune.tuner.bench.worker import WorldSpec
 
 if TYPE_CHECKING:
     import torch
 
 
 class Rival:
-    """A call (a, b, c), as a plan of `host.prepare` is one. Making it launches nothing and waits for nobody: what it lacks is raised
-    there, NotImplementedError for a shape or machine that it does not take."""
+    """A call (a, b, c), as a plan of `host.prepare` is one. Making it launches nothing and waits
+    for nobody: what it lacks is raised there, NotImplementedError for a shape or machine that it
+    does not take."""
 
     def __init__(self, shape: AllGatherGemm, workspace: Workspace) -> None:
         if workspace.device.type != "cuda":
             raise NotImplementedError(f"it needs GPUs, and this rank computes on the {workspace.device.type}")
         self._shape, self._workspace = shape, workspace
         self.into_c = True
-        """Whether a result that the library allocates itself is copied to c: for checks, never on the clock."""
+        """Whether a result that the library allocates itself is copied to c: for checks, never on
+        the clock."""
         self.results: dict[int, torch.Tensor] = {}
         """Such results, the last for each address of c."""
 
@@ -61,10 +64,11 @@ class Rival:
 
 
 class Torch(Rival):
-    """`torch.ops.symm_mem.fused_all_gather_matmul`: shards are copied over peer memory and multiplied one by one, on two streams.
+    """`torch.ops.symm_mem.fused_all_gather_matmul`: shards are copied over peer memory and
+    multiplied one by one, on two streams.
 
-    The default way: without multicast, which is switched off here, and without the native kernel, which is experimental.
-    """
+    The default way: without multicast, which is switched off here, and without the native kernel,
+    which is experimental."""
 
     def __init__(self, shape: AllGatherGemm, workspace: Workspace) -> None:
         super().__init__(shape, workspace)
@@ -75,7 +79,8 @@ class Torch(Rival):
 
     @staticmethod
     def roundings(shape: AllGatherGemm) -> int:
-        """With A sharded along K it adds the product of each source to C in place (`out.addmm_`)."""
+        """With A sharded along K it adds the product of each source to C in place
+        (`out.addmm_`)."""
         return shape.world if shape.shard == "k" else 1
 
     def stage(self, operands: Sequence[tuple[Any, ...]]) -> None:
@@ -94,11 +99,12 @@ class Torch(Rival):
 
 
 class Iris(Rival):
-    """`iris.ops.all_gather_matmul` with its default configuration: one kernel, tiles of A pulled where they are multiplied.
+    """`iris.ops.all_gather_matmul` with its default configuration: one kernel, tiles of A pulled
+    where they are multiplied.
 
-    Eager, it ends with its barrier on the host, as by default. That cannot be captured: in a graph its barrier on the device goes before
-    the kernel instead, so that no rank reads what a peer has not written. A lies in the symmetric heap already.
-    """
+    Eager, it ends with its barrier on the host, as by default. That cannot be captured: in a graph
+    its barrier on the device goes before the kernel instead, so that no rank reads what a peer has
+    not written. A lies in the symmetric heap already."""
 
     def __init__(self, shape: AllGatherGemm, workspace: Workspace) -> None:
         super().__init__(shape, workspace)
@@ -130,8 +136,8 @@ class Iris(Rival):
 
 
 class IrisBuffer(Iris):
-    """`iris.ops.all_gather_matmul_hbm_buffer` with the configuration that it chooses: some programs fetch A into local memory, the rest
-    multiply; the design that Iris' authors measure with."""
+    """`iris.ops.all_gather_matmul_hbm_buffer` with the configuration that it chooses: some programs
+    fetch A into local memory, the rest multiply; the design that Iris' authors measure with."""
 
     ROWS, COLUMNS = 128, 64
     """Its smallest tile of A; it takes no tails."""

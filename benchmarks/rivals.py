@@ -1,13 +1,16 @@
-"""tftune beside other libraries on this node's GPUs: BSP, tftune's choice, torch's and Iris' fused all-gather + GEMM, in the same rounds.
+"""tftune beside other libraries on this node's GPUs: BSP, tftune's choice, torch's and Iris' fused
+all-gather + GEMM, in the same rounds.
 
-usage: python benchmarks/rivals.py --db node.db --out rivals.jsonl [--world 4] [--seconds 240] [--shapes SET]
+usage: python benchmarks/rivals.py --db node.db --out rivals.jsonl [--world 4] [--seconds 240]
+[--shapes SET]
        python benchmarks/rivals.py --show rivals.jsonl
 
-Each result is checked against the reference before it is timed, and what the timed calls left is checked again. torch's operator
-may round once for each source where A is sharded along K, since it adds partial products; all others must round once. A rival that fails,
-hangs, cannot be captured or does not take a shape is a row that says so. tftune's choice is the best final row of --db, else what the
-shipped artifact selects. Every row is a line of JSON with all its samples; --show prints the tables of such a file, without a GPU.
-"""
+Each result is checked against the reference before it is timed, and what the timed calls left is
+checked again. torch's operator may round once for each source where A is sharded along K, since it
+adds partial products; all others must round once. A rival that fails, hangs, cannot be captured or
+does not take a shape is a row that says so. tftune's choice is the best final row of --db, else
+what the shipped artifact selects. Every row is a line of JSON with all its samples; --show prints
+the tables of such a file, without a GPU."""
 
 from __future__ import annotations
 
@@ -30,18 +33,18 @@ from limit import geomean
 from node import NO_MULTICAST
 
 import tftune
+from tftune.cli.shapes_file import read_shapes
 from tftune.db import target as machine
 from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.db.trial import MODES, Failure, Measurement
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.host import payload_bytes
-from tftune.kernels.registry import operation
-from tftune.kernels.space import Config
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.space import Config
 from tftune.models.artifact import SHIPPED
-from tftune.shapes_file import read_shapes
-from tftune.tuner.sandbox import Broken, RankError, World, slowest
-from tftune.tuner.worker import WorldSpec
+from tftune.tuner.bench.sandbox import Broken, RankError, World, slowest
+from tftune.tuner.bench.worker import WorldSpec
 
 OP = "all_gather_gemm"
 SHAPES = "paper:m=16+128+1024+8192; paper:shard=m,m=16+128+1024+8192"
@@ -53,12 +56,13 @@ MEANINGS = {
     "iris_buffer": "iris.ops.all_gather_matmul_hbm_buffer, its own choice of configuration",
 }
 PREPARE_S, CHECK_S, TIME_S = 60.0, 60.0, 60.0
-"""Deadlines of one request, shorter where the budget ends sooner. A check compiles the rivals' kernels; 22 rounds of Iris at M = 8192
-take some 5 s."""
+"""Deadlines of one request, shorter where the budget ends sooner. A check compiles the rivals'
+kernels; 22 rounds of Iris at M = 8192 take some 5 s."""
 PROBE_ROUNDS = 5
 """What a candidate runs by itself; of BSP's forms the faster one then goes on."""
 STRIKES = 2
-"""A rival that has ended this many worlds in a mode, with A sharded one way, is not tried there again: a start costs seconds."""
+"""A rival that has ended this many worlds in a mode, with A sharded one way, is not tried there
+again: a start costs seconds."""
 LEAST_S = 15.0
 """A shape and mode is not begun with less of the budget left."""
 
@@ -68,7 +72,8 @@ Pick = Callable[[AllGatherGemm, str], Config | Failure]
 
 @dataclass(frozen=True)
 class Row:
-    """One candidate at one shape and mode. `name` is one of MEANINGS; samples are of the slowest rank, round by round, beside BSP's."""
+    """One candidate at one shape and mode. `name` is one of MEANINGS; samples are of the slowest
+    rank, round by round, beside BSP's."""
 
     shape: AllGatherGemm
     mode: str
@@ -98,7 +103,8 @@ class Row:
 
 
 class Bench:
-    """A world of ranks that serve rivals, started again after what broke it; no request outlasts `until` (of time.monotonic)."""
+    """A world of ranks that serve rivals, started again after what broke it; no request outlasts
+    `until` (of time.monotonic)."""
 
     def __init__(self, spec: WorldSpec, until: float, serve: Callable[..., None] = rival_calls.serve) -> None:
         self._world, self._until = World(spec, serve=serve), until
@@ -106,7 +112,8 @@ class Bench:
         self._strikes: dict[tuple[Config, str, str], list[Failure]] = defaultdict(list)
 
     def alone(self, shape: AllGatherGemm, config: Config, mode: str) -> Outcome:
-        """Check a config, time it by itself for a few rounds, and check what the timed calls left."""
+        """Check a config, time it by itself for a few rounds, and check what the timed calls
+        left."""
         before, rival = self._strikes[config, mode, shape.shard], rival_calls.RIVALS.get(config.variant)
         roundings = rival.roundings(shape) if rival else 1
         if len(before) >= STRIKES:
@@ -136,7 +143,8 @@ class Bench:
         return [slowest([samples[index] for samples in replies]) for index in range(len(configs))]
 
     def _right(self, replies: list[tuple[float, float]], roundings: int) -> float:
-        """The largest error over ranks; a wrong result ends the world, since flags may differ between ranks. Raises Broken."""
+        """The largest error over ranks; a wrong result ends the world, since flags may differ
+        between ranks. Raises Broken."""
         worst, tolerance = max(error for error, _ in replies), roundings * replies[0][1]
         if not worst <= tolerance:
             self.close()
@@ -159,7 +167,8 @@ class Bench:
 
 
 def compare(bench: Bench, shape: AllGatherGemm, mode: str, pick: Config | Failure, names: Sequence[str], rounds: int) -> list[Row]:
-    """BSP's best form, tftune's pick and these rivals at one shape: each alone first, then what is right and runs in the same rounds."""
+    """BSP's best form, tftune's pick and these rivals at one shape: each alone first, then what is
+    right and runs in the same rounds."""
     forms = [config for config in operation(OP).space.defaults(shape, None) if config.variant == "bsp"]
     alone = {form: bench.alone(shape, form, mode) for form in forms}
     bsp = min(forms, key=lambda form: alone[form].median_us if isinstance(alone[form], Measurement) else float("inf"))
@@ -174,7 +183,8 @@ def compare(bench: Bench, shape: AllGatherGemm, mode: str, pick: Config | Failur
 
 
 def _same_rounds(bench: Bench, shape: AllGatherGemm, mode: str, configs: dict[str, Any], rounds: int) -> dict[str, Outcome]:
-    """The outcome of each in the same rounds; where the rivals break the world, BSP and tftune are measured without them."""
+    """The outcome of each in the same rounds; where the rivals break the world, BSP and tftune are
+    measured without them."""
     ours = {name: config for name, config in configs.items() if name in ("bsp", "tftune")}
     found: dict[str, Outcome] = {}
     for part in (configs, ours):
@@ -190,7 +200,8 @@ def _same_rounds(bench: Bench, shape: AllGatherGemm, mode: str, configs: dict[st
 def measure(
     bench: Bench, shapes: Iterable[AllGatherGemm], modes: Sequence[str], pick: Pick, names: Sequence[str], rounds: int, until: float
 ) -> Iterator[Row]:
-    """The rows of every shape and mode, as each is measured; where the budget is spent, rows that say so."""
+    """The rows of every shape and mode, as each is measured; where the budget is spent, rows that
+    say so."""
     for shape in shapes:
         for mode in modes:
             if (left := until - time.monotonic()) < LEAST_S:
@@ -201,8 +212,8 @@ def measure(
 
 
 def picks(db: Path | None, target: Target) -> Pick:
-    """tftune's choice: the winner of the final rows of a database, else what the artifact shipped for this target selects; raises
-    ValueError where there is neither."""
+    """tftune's choice: the winner of the final rows of a database, else what the artifact shipped
+    for this target selects; raises ValueError where there is neither."""
     if db is None:
         shipped = SHIPPED / f"{OP}__{target.name}.json"
         if not shipped.exists():
@@ -221,7 +232,8 @@ def default_push(shape: AllGatherGemm, mode: str) -> Config:
 
 
 def ratios(rows: Sequence[Row], name: str) -> list[float]:
-    """The time of `name` over tftune's, the median over their rounds, at each shape where both were measured."""
+    """The time of `name` over tftune's, the median over their rounds, at each shape where both were
+    measured."""
     ours = {row.shape: row.outcome for row in rows if row.name == "tftune" and isinstance(row.outcome, Measurement)}
     pairs = [
         (row.outcome, ours[row.shape]) for row in rows if row.name == name and isinstance(row.outcome, Measurement) and row.shape in ours
@@ -230,7 +242,8 @@ def ratios(rows: Sequence[Row], name: str) -> list[float]:
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
-    """Markdown: microseconds at each M, the kind of failure where there is no time; then what every failure says."""
+    """Markdown: microseconds at each M, the kind of failure where there is no time; then what every
+    failure says."""
     names = list(dict.fromkeys(row.name for row in rows))
     yield f"| M | {' | '.join(names)} |"
     yield "|---" * (1 + len(names)) + "|"
@@ -244,8 +257,8 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def results(rows: Sequence[Row], **names: object) -> Iterator[str]:
-    """A RESULT line for each candidate but tftune: the geometric mean of its time over tftune's, the least, its largest relative error, and
-    where it has no time."""
+    """A RESULT line for each candidate but tftune: the geometric mean of its time over tftune's,
+    the least, its largest relative error, and where it has no time."""
     told = " ".join(f"{name}={value}" for name, value in names.items())
     for name in dict.fromkeys(row.name for row in rows if row.name != "tftune"):
         found = ratios(rows, name)

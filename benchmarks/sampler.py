@@ -1,9 +1,12 @@
-"""How many configs each sampler tries until one is within 5 % of the best, replayed from rows: a table for each shape, and a RESULT line.
+"""How many configs each sampler tries until one is within 5 % of the best, replayed from rows: a
+table for each shape, and a RESULT line.
 
-usage: python benchmarks/sampler.py [--target h200x4] [--mode graph] [--db FILE] [--bench node] [--least 600] [--seeds 40]
+usage: python benchmarks/sampler.py [--target h200x4] [--mode graph] [--db FILE] [--bench node]
+[--least 600] [--seeds 40]
 
-A space is every config of one shape that was measured in one mode, failures included; its best config is the oracle, by the ratio to
-BSP in the same rounds. The forms of BSP are tried first, since ratios need them, and count. Then each arm asks alone:
+A space is every config of one shape that was measured in one mode, failures included; its best
+config is the oracle, by the ratio to BSP in the same rounds. The forms of BSP are tried first,
+since ratios need them, and count. Then each arm asks alone:
 
 lfbo        our sampler as a search has it: the analytic model's time is a column beside the knobs
 plain       the same without the model
@@ -12,13 +15,14 @@ warm        the same without the default configs: what the model alone is worth 
 near_tpe    `--sampler tpe`: Optuna's multivariate TPE, each proposal moved to the nearest config that was not tried
 random      configs at random, none twice
 tpe         stock Optuna: TPESampler with its defaults over the fused variants and their knobs, all categorical. A config that breaks a
-            rule is pruned, one that was asked for before is answered as before; both count, like any ask. A possible config that has
-            no row is answered by the nearest config not tried yet: that the rows are a part of the space costs it nothing.
+            rule is pruned, one that was asked for before is answered as before; both count, like
+            any ask. A possible config that has
+            no row is answered by the nearest config not tried yet: that the rows are a part of the
+            space costs it nothing.
 
-An arm gives up after 320 evaluations. `distinct` is how many configs it measured; `after 80` is the best of its first 80 evaluations
-over the oracle. The RESULT line takes the shape that speaks most against us: the largest figure of lfbo, plain
-and search, the smallest of the others.
-"""
+An arm gives up after 320 evaluations. `distinct` is how many configs it measured; `after 80` is the
+best of its first 80 evaluations over the oracle. The RESULT line takes the shape that speaks most
+against us: the largest figure of lfbo, plain and search, the smallest of the others."""
 
 from __future__ import annotations
 
@@ -42,14 +46,14 @@ from tftune.db.evidence import BSP, completed, of_most_measured_code, oldest_fir
 from tftune.db.store import Store, read_rows
 from tftune.db.target import Target
 from tftune.db.trial import MODES, Trial
-from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
-from tftune.models.timeline import predict
-from tftune.tuner.feasible import Feasible
-from tftune.tuner.feasible_sampler import suggest
-from tftune.tuner.opening import likeliest
-from tftune.tuner.samplers import Proposer
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.models.timeline.simulator import predict
+from tftune.tuner.search.feasible import Feasible
+from tftune.tuner.search.feasible_sampler import suggest
+from tftune.tuner.search.opening import likeliest
+from tftune.tuner.search.samplers import Proposer
 
 ROWS = Path(__file__).resolve().parent.parent / "db" / "trials"
 NEAR = 1.05
@@ -59,7 +63,8 @@ PROCESSES = 2
 
 @dataclass(frozen=True)
 class Measured:
-    """One shape in one mode: its configs, and the ratio of each to BSP's time, None where it failed."""
+    """One shape in one mode: its configs, and the ratio of each to BSP's time, None where it
+    failed."""
 
     shape: Shape
     mode: str
@@ -113,7 +118,8 @@ def ours(
 
 
 def stock_tpe(measured: Measured, seed: int) -> Iterator[Config]:
-    """What the obvious objective asks for under Optuna's default TPE, once BSP is known: see the top of this file."""
+    """What the obvious objective asks for under Optuna's default TPE, once BSP is known: see the
+    top of this file."""
     yield from measured.bsp
     whole, answered = measured.feasible.space, dict[Config, Config]()
     fused = replace(whole, variants={name: choices for name, choices in whole.variants.items() if name != BSP})
@@ -177,9 +183,10 @@ def run(arm: str, measured: Measured, seed: int) -> Tried:
 
 
 def spaces(trials: Iterable[Trial], target: Target, mode: str, least: int) -> list[Measured]:
-    """Each shape with at least so many possible configs in that mode, by the rows of the search stage: of the kernel of each variant
-    that has the most rows there, since a space is of one version of it; of two rows of a config the newer counts. Raises ValueError where
-    there is none."""
+    """Each shape with at least so many possible configs in that mode, by the rows of the search
+    stage: of the kernel of each variant that has the most rows there, since a space is of one
+    version of it; of two rows of a config the newer counts. Raises ValueError where there is
+    none."""
     found: dict[Shape, dict[Config, Trial]] = defaultdict(dict)
     rows = [trial for trial in oldest_first(trials) if (trial.mode, trial.stage) == (mode, "search")]
     for trial in of_most_measured_code(rows):
@@ -215,7 +222,8 @@ _spaces: list[Measured] = []
 
 
 def _start(measured: list[Measured]) -> None:
-    """What a worker begins with. It inherits the spaces by fork: their rules are functions and cannot be sent."""
+    """What a worker begins with. It inherits the spaces by fork: their rules are functions and
+    cannot be sent."""
     import sklearn.ensemble  # noqa: F401  (a second or two, which no ask should count)
 
     _spaces[:] = measured
@@ -258,7 +266,8 @@ def table(outcomes: dict[str, list[Tried]]) -> Iterator[str]:
 
 
 def result(shapes: Sequence[dict[str, list[Tried]]]) -> dict[str, str]:
-    """The figures of the RESULT line: of each arm, those of the shape that speaks most against us."""
+    """The figures of the RESULT line: of each arm, those of the shape that speaks most against
+    us."""
     found = {}
     for arm in shapes[0]:
         against = max if arm in OURS else min

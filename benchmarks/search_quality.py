@@ -1,20 +1,24 @@
-"""How near a search of 64 evaluations comes to the best config known: a table of shapes and modes, and a RESULT line.
+"""How near a search of 64 evaluations comes to the best config known: a table of shapes and modes,
+and a RESULT line.
 
-usage: python benchmarks/search_quality.py [ROWS.jsonl ...] [--db FILE] [--target h200x2] [--op all_gather_gemm]
-                                           [--mode graph] [--evaluations 64] [--least 160] [--near 1.05]
+usage: python benchmarks/search_quality.py [ROWS.jsonl ...] [--db FILE] [--target h200x2] [--op
+all_gather_gemm]
+                                           [--mode graph] [--evaluations 64] [--least 160] [--near
+                                           1.05]
 
-Rows are those of the files and of the database; without either, the committed ones. Judged is every shape that
-was searched long enough, `--least` evaluations of the search stage (`tftune search --effort thorough` goes on
-where `--effort default` stopped, with the same database).
+Rows are those of the files and of the database; without either, the committed ones. Judged is every
+shape that was searched long enough, `--least` evaluations of the search stage (`tftune search
+--effort thorough` goes on where `--effort default` stopped, with the same database).
 
 ended       the best config among the first evaluations, in the order in which they were committed
 best known  the best of all configs that have a row there, of any stage: a longer search, a matrix, other tools
             that store rows
 regret      ended over best known. A config's time is its time over BSP's in the same rounds: the median over
-            its rows of the final or matrix stage where it has some, since they have more rounds, else of the
+            its rows of the final or matrix stage where it has some, since they have more rounds,
+            else of the
             search stage
 within      the share of the best known that the search's own bound allowed for: whether regret is at most what
-            `tftune search` would have said after those evaluations (see tuner/bound.py)
+            `tftune search` would have said after those evaluations (see tuner/search/bound.py)
 """
 
 from __future__ import annotations
@@ -33,12 +37,12 @@ from tftune.db.evidence import BSP, Place, completed, is_current, oldest_first, 
 from tftune.db.store import Store, read_rows
 from tftune.db.target import Target
 from tftune.db.trial import MODES, Trial
-from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
-from tftune.models.timeline import predict
-from tftune.tuner.bound import may_be_off_by
-from tftune.tuner.feasible import Feasible
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.models.timeline.simulator import predict
+from tftune.tuner.search.bound import may_be_off_by
+from tftune.tuner.search.feasible import Feasible
 
 ROWS = Path(__file__).resolve().parent.parent / "db" / "trials"
 NOISE = 1.005
@@ -47,7 +51,8 @@ NOISE = 1.005
 
 @dataclass(frozen=True)
 class Judged:
-    """One shape in one mode: what a search had after so many evaluations, and what is known today."""
+    """One shape in one mode: what a search had after so many evaluations, and what is known
+    today."""
 
     shape: Shape
     mode: str
@@ -83,7 +88,8 @@ def _value(measured: Sequence[tuple[bool, float]]) -> float:
 
 
 def judge(rows: Sequence[Trial], target: Target, evaluations: int, least: int) -> Judged | None:
-    """All rows of one shape in one mode; None where it was not searched long enough, or without BSP."""
+    """All rows of one shape in one mode; None where it was not searched long enough, or without
+    BSP."""
     shape, mode = rows[0].shape, rows[0].mode
     searched = list(dict.fromkeys(row.config for row in oldest_first(rows) if row.stage == "search"))
     measured = values(rows)
@@ -106,7 +112,8 @@ def _allowed(measured: dict[Config, float], tried: Sequence[Config], shape: Shap
 
 
 def current(trials: Iterable[Trial], op: str, target: Target, modes: Sequence[str], bench: str) -> list[Trial]:
-    """The rows that count: of this operation, target and bench, of the kernels as they are, configs still possible."""
+    """The rows that count: of this operation, target and bench, of the kernels as they are, configs
+    still possible."""
     space = operation(op).space
     mine = (t for t in trials if (t.op, t.target, t.bench) == (op, target.name, bench) and t.mode in modes)
     return [
@@ -155,7 +162,8 @@ def result(judged: Sequence[Judged], near: float) -> dict[str, str]:
 
 
 def read(files: Sequence[str], db: str | None, op: str) -> list[Trial]:
-    """The rows of these files and of this database, each once; without either, the committed ones."""
+    """The rows of these files and of this database, each once; without either, the committed
+    ones."""
     found = [trial for file in files for trial in read_rows(Path(file))[1]]
     if db:
         with Store.open(Path(db), write=False) as store:

@@ -40,12 +40,12 @@ import tftune
 from tftune.db.store import Store
 from tftune.db.target import detect
 from tftune.db.trial import Measurement, median_interval
-from tftune.kernels import emulated
 from tftune.kernels.all_gather_gemm import AllGatherGemm, host
-from tftune.kernels.all_gather_gemm.sets import GRID, MODELS
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import Chip
-from tftune.kernels.workspace import Workspace
+from tftune.kernels.all_gather_gemm.workloads import GRID, MODELS
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.chips import Chip
 from tftune.ops import all_gather_gemm
 
 LAYOUT = {"dtype": "bf16", "shard": "m", "b_layout": "nk"}

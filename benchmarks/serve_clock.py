@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm, reference
-from tftune.kernels.workspace import Workspace
+from tftune.kernels.comm.workspace import Workspace
 
 CALLS, MOST_CALLS, ROUNDS = 12, 64, 11
 """Captured calls at least and at most, and timed rounds."""

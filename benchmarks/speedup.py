@@ -1,12 +1,14 @@
-"""BSP against the winner of each shape, recomputed from committed rows: prints a table and a RESULT line for each mode and set, then
-how near each winner, as measured, comes to the physical limit, as computed (limit.py).
+"""BSP against the winner of each shape, recomputed from committed rows: prints a table and a RESULT
+line for each mode and set, then how near each winner, as measured, comes to the physical limit, as
+computed (limit.py).
 
-usage: python benchmarks/speedup.py [--target h200x8] [--op all_gather_gemm] [--chip CHIP.json] [--page] [ROWS.jsonl ...]
+usage: python benchmarks/speedup.py [--target h200x8] [--op all_gather_gemm] [--chip CHIP.json]
+[--page] [ROWS.jsonl ...]
 
---page prints what docs/results.md shows between its markers; a test holds the two together. --chip takes the limit's rates from a
-machine's own calibration, such as those in db/calibrations/. Files of rows, such as those of earlier kernels in db/trials/*/earlier/,
-take the place of the target's own.
-"""
+--page prints what docs/results.md shows between its markers; a test holds the two together. --chip
+takes the limit's rates from a machine's own calibration, such as those in db/calibrations/. Files
+of rows, such as those of earlier kernels in db/trials/*/earlier/, take the place of the target's
+own."""
 
 from __future__ import annotations
 
@@ -22,13 +24,13 @@ from typing import Any
 
 import limit
 
-from tftune.db.chip_file import calibrated
+from tftune.db.calibration_file import calibrated
 from tftune.db.evidence import is_fused, is_surely_faster, measurement, speedup_interval
 from tftune.db.store import read_rows
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Trial
-from tftune.kernels.registry import OPS, operation
-from tftune.kernels.shape import Shape
+from tftune.kernels.core.registry import OPS, operation
+from tftune.kernels.core.shape import Shape
 
 TARGET = "h200x8"
 """What docs/results.md shows."""
@@ -37,7 +39,8 @@ ROWS = Path(__file__).resolve().parent.parent / "db" / "trials"
 
 @dataclass(frozen=True)
 class Line:
-    """One shape in one mode: the best trial of each variant, all of the final stage, measured beside the same BSP."""
+    """One shape in one mode: the best trial of each variant, all of the final stage, measured
+    beside the same BSP."""
 
     shape: Shape
     best: dict[str, Trial]
@@ -51,7 +54,8 @@ class Line:
         return speedup_interval(self.winner)
 
     def median_us(self, variant: str) -> float:
-        """Of BSP the median beside the winner: in eager mode it drifts from minute to minute, and the ratio is of the same rounds."""
+        """Of BSP the median beside the winner: in eager mode it drifts from minute to minute, and
+        the ratio is of the same rounds."""
         beside = measurement(self.winner).bsp_samples_us
         return median(beside) if variant == "bsp" and beside else measurement(self.best[variant]).median_us
 
@@ -66,7 +70,8 @@ def speedup(trial: Trial) -> float:
 
 
 def lines(trials: Iterable[Trial], mode: str, stage: str = "final") -> list[Line]:
-    """The final rows of one mode, a line for each shape that has a BSP row. Of rows of the same config the newest counts."""
+    """The final rows of one mode, a line for each shape that has a BSP row. Of rows of the same
+    config the newest counts."""
     newest: dict[tuple[Shape, object], Trial] = {}
     for trial in trials:
         if trial.mode == mode and trial.stage == stage and isinstance(trial.outcome, Measurement):
@@ -80,7 +85,8 @@ def lines(trials: Iterable[Trial], mode: str, stage: str = "final") -> list[Line
 
 
 def table(rows: list[Line]) -> Iterator[str]:
-    """Markdown: microseconds of each variant, medians of the slowest rank; BSP's in the winner's own rounds."""
+    """Markdown: microseconds of each variant, medians of the slowest rank; BSP's in the winner's
+    own rounds."""
     variants = [name for name in operation(rows[0].shape.op).space.variants if any(name in row.best for row in rows)]
     names = limit.varying([row.shape for row in rows])
     yield f"| {' | '.join(map(limit.title, names))} | {' | '.join(variants)} | winner | BSP / winner (95 % interval) |"
@@ -93,7 +99,8 @@ def table(rows: list[Line]) -> Iterator[str]:
 
 
 def result(rows: list[Line], **names: object) -> str:
-    """The RESULT line: geometric means over shapes of BSP / winner and of its lower bound, BSP being a winner of 1."""
+    """The RESULT line: geometric means over shapes of BSP / winner and of its lower bound, BSP
+    being a winner of 1."""
     geomean = limit.geomean([speedup(row.winner) for row in rows])
     lower = limit.geomean([row.interval[0] for row in rows])
     named = " ".join(f"{name}={value}" for name, value in names.items())
@@ -116,7 +123,8 @@ def read(target: str, op: str = "all_gather_gemm", files: Sequence[Path] = ()) -
 
 
 def page(target: str = TARGET) -> str:
-    """The `paper` set, fp16, A sharded along K, in both modes, with the share of shapes that a fused variant wins."""
+    """The `paper` set, fp16, A sharded along K, in both modes, with the share of shapes that a
+    fused variant wins."""
     paper = set(operation("all_gather_gemm").shape_sets["paper"](world=Target.parse(target).gpus))
     trials = [trial for trial in read(target) if trial.shape in paper]
     parts = []
@@ -130,8 +138,8 @@ def page(target: str = TARGET) -> str:
 
 
 def sets(target: str, op: str, trials: list[Trial]) -> Iterator[str]:
-    """RESULT lines for each named set, asked with any options, of which every shape has rows of one stage, in each mode: of the set, and
-    of each part of it."""
+    """RESULT lines for each named set, asked with any options, of which every shape has rows of one
+    stage, in each mode: of the set, and of each part of it."""
     known, chip = operation(op).module("limit"), Target.parse(target).chip
     for (name, shapes), (mode, stage) in product(operation(op).shape_sets.items(), product(("graph", "eager"), ("final", "matrix"))):
         for options in asked(shapes, trials):
@@ -147,7 +155,8 @@ def sets(target: str, op: str, trials: list[Trial]) -> Iterator[str]:
 
 
 def asked(shapes: Callable[..., tuple[Shape, ...]], trials: Iterable[Trial]) -> list[dict[str, Any]]:
-    """What else a named set can be asked for, such as a dtype: its defaults first, then each combination that shapes with rows have."""
+    """What else a named set can be asked for, such as a dtype: its defaults first, then each
+    combination that shapes with rows have."""
     defaults = {name: option.default for name, option in signature(shapes).parameters.items() if name != "world"}
     measured = {tuple(trial.shape.to_dict()[name] for name in defaults) for trial in trials} - {tuple(defaults.values())}
     return [defaults, *(dict(zip(defaults, values, strict=True)) for values in sorted(measured))]

@@ -1,4 +1,5 @@
-"""What a compiled kernel needs of a chip: one row for each distinct kernel, kept as text. Standard library only."""
+"""What a compiled kernel needs of a chip: one row for each distinct kernel, kept as text. Standard
+library only."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tftune.db.files import read_file, replace_file
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,12 @@ class Resources:
     mfmas: int
     """Matrix instructions in the code."""
     remote_bytes: int
-    """What one thread moves at once to or from peers: the widest global store (push, staged) or load (pull) of the code."""
+    """What one thread moves at once to or from peers: the widest global store (push, staged) or
+    load (pull) of the code."""
 
     def why_refused(self, shared_bytes: int) -> str | None:
-        """The sentence for which a config with such a kernel is refused on a chip with so much LDS, or None."""
+        """The sentence for which a config with such a kernel is refused on a chip with so much LDS,
+        or None."""
         if self.spilled_bytes:
             return f"it spills: each thread keeps {self.spilled_bytes} bytes of registers in scratch memory"
         if self.shared_bytes > shared_bytes:
@@ -78,8 +81,8 @@ class Audit:
 
 
 def read_audits(path: Path) -> list[Audit]:
-    """The rows of a file, none where there is no file; raises ValueError with the line that is no row. A last line that was cut off by a
-    kill is left out."""
+    """The rows of a file, none where there is no file; raises ValueError with the line that is no
+    row. A last line that was cut off by a kill is left out."""
     if not path.exists():
         return []
     rows = []

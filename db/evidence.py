@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from tftune.db.target import minor
 from tftune.db.trial import Interval, Measurement, Run, Trial
-from tftune.kernels.revision import installed
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config, Space
+from tftune.kernels.core.revision import installed
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config, Space
 
 BSP = "bsp"
 """The variant that everything is compared with: a library's collective, then its GEMM."""

@@ -1,4 +1,5 @@
-"""Files that commands write and read: replaced whole or left as they were, and never a pipe. Standard library only."""
+"""Files that commands write and read: replaced whole or left as they were, and never a pipe.
+Standard library only."""
 
 from __future__ import annotations
 
@@ -14,11 +15,12 @@ ELSEWHERE = "choose a folder that can be written"
 
 
 def replace_file(path: Path, content: bytes | str, *, what: str = "", otherwise: str = ELSEWHERE, make_folder: bool = False) -> None:
-    """Write `content` (text as UTF-8) beside `path` and rename it: a full disk or a kill leaves the old file whole.
+    """Write `content` (text as UTF-8) beside `path` and rename it: a full disk or a kill leaves the
+    old file whole.
 
-    A link stays a link; the file that it names is replaced. `what`: a word before the path in a message, `otherwise`: its next step.
-    Raises StoreError where the file cannot be written, is a database, or is a folder, a pipe or a device.
-    """
+    A link stays a link; the file that it names is replaced. `what`: a word before the path in a
+    message, `otherwise`: its next step. Raises StoreError where the file cannot be written, is a
+    database, or is a folder, a pipe or a device."""
     try:
         if make_folder:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,19 +48,22 @@ def _write_and_rename(path: Path, content: bytes, mode: int | None) -> None:
 
 
 def read_file(path: Path) -> bytes:
-    """The content of a regular file; raises OSError for anything else: reading a pipe would wait for a writer that may never come."""
+    """The content of a regular file; raises OSError for anything else: reading a pipe would wait
+    for a writer that may never come."""
     if _regular_mode(path) is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     return path.read_bytes()
 
 
 def refuse_special(path: Path) -> None:
-    """Raise OSError where there is something at `path` that is no regular file, or a link that leads back to itself."""
+    """Raise OSError where there is something at `path` that is no regular file, or a link that
+    leads back to itself."""
     _regular_mode(path)
 
 
 def _regular_mode(path: Path) -> int | None:
-    """The permissions of a regular file; None where there is none. Raises OSError for a folder, a pipe, a device or a link to itself."""
+    """The permissions of a regular file; None where there is none. Raises OSError for a folder, a
+    pipe, a device or a link to itself."""
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):  # the latter is told by who opens it

@@ -21,7 +21,7 @@ from uuid import uuid4
 from tftune.db.lock import StoreError, refuse_to_replace_a_database
 from tftune.db.target import minor
 from tftune.db.trial import Run, Trial, shown
-from tftune.kernels.space import Config
+from tftune.kernels.core.space import Config
 
 EXCLUDING = ("hang", "crash", "wrong")
 """Kinds of failure after which a config is not launched again in a serving process."""

@@ -1,4 +1,5 @@
-"""One writer, on a local disk: what must hold of a database's place before it is opened. Standard library only."""
+"""One writer, on a local disk: what must hold of a database's place before it is opened. Standard
+library only."""
 
 from __future__ import annotations
 
@@ -12,21 +13,25 @@ NETWORK_FILE_SYSTEMS = frozenset((
     "glusterfs", "fuse.glusterfs", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse",
 ))
 # fmt: on
-"""SQLite's write-ahead log needs memory shared by all readers, which these do not give (https://sqlite.org/wal.html)."""
+"""SQLite's write-ahead log needs memory shared by all readers, which these do not give
+(https://sqlite.org/wal.html)."""
 
 _held: set[int] = set()
 
 
 class StoreError(ValueError):
-    """The store cannot do what was asked: one sentence that names the file, what is wrong with it, and what to do."""
+    """The store cannot do what was asked: one sentence that names the file, what is wrong with it,
+    and what to do."""
 
 
 class DamagedError(StoreError):
-    """The file holds what SQLite, or this tftune, cannot read: `tftune db check` counts it as a problem found."""
+    """The file holds what SQLite, or this tftune, cannot read: `tftune db check` counts it as a
+    problem found."""
 
 
 def refuse_network(path: Path, mount_table: str | None = None) -> None:
-    """Raise StoreError where `path` lies on a network file system. `mount_table`: the text of /proc/self/mountinfo."""
+    """Raise StoreError where `path` lies on a network file system. `mount_table`: the text of
+    /proc/self/mountinfo."""
     if kind := network_file_system(path, _mount_table() if mount_table is None else mount_table):
         raise StoreError(f"{path} is on a network file system ({kind}), where SQLite loses rows; give a file on a local disk with --db")
 
@@ -55,7 +60,8 @@ def _mount_table() -> str:
 
 
 def take(path: Path) -> int:
-    """Lock `<path>.lock` for this process and write its number there. The lock dies with the process, the file stays.
+    """Lock `<path>.lock` for this process and write its number there. The lock dies with the
+    process, the file stays.
 
     Raises StoreError naming the process that holds it, or where the folder cannot be written.
     """
@@ -97,7 +103,8 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def refuse_to_replace_a_database(path: Path) -> None:
-    """Raise StoreError where the file that is to be written is an SQLite database, by its first bytes."""
+    """Raise StoreError where the file that is to be written is an SQLite database, by its first
+    bytes."""
     if path.is_file():
         with path.open("rb") as file:
             if file.read(16) == b"SQLite format 3\0":

@@ -1,4 +1,5 @@
-"""tftune's tables in the database, as a list of migrations that only grows. Optuna owns the other tables of the same file."""
+"""tftune's tables in the database, as a list of migrations that only grows. Optuna owns the other
+tables of the same file."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ _TABLES = (
     """CREATE TABLE tft_runs (
         id TEXT PRIMARY KEY, target TEXT NOT NULL, bench TEXT NOT NULL, build TEXT NOT NULL, started TEXT NOT NULL, clocks TEXT NOT NULL
     )""",
-    # `number` keeps the order of insertion, which a bare rowid loses at VACUUM. `check_error` has no type, so that SQLite
-    # gives back the very number that the digest was taken of (a REAL column turns 0 into 0.0).
+    # `number` keeps the order of insertion, which a bare rowid loses at VACUUM. `check_error` has
+    # no type, so that SQLite gives back the very number that the digest was taken of (a REAL column
+    # turns 0 into 0.0).
     """CREATE TABLE tft_trials (
         number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
         op TEXT NOT NULL, shape TEXT NOT NULL, variant TEXT NOT NULL, config TEXT NOT NULL, mode TEXT NOT NULL,
@@ -39,7 +41,8 @@ OPTUNA = frozenset((
 """Optuna's tables (optuna/storages/_rdb/models.py, 4.x): a file with no others is taken over."""
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (_TABLES, _RUNS_END)
-"""Migration i brings schema i to schema i+1. Never change a released one: append the next, and add its fixture under tests/fixtures."""
+"""Migration i brings schema i to schema i+1. Never change a released one: append the next, and add
+its fixture under tests/fixtures."""
 
 
 def newest() -> int:
@@ -48,7 +51,8 @@ def newest() -> int:
 
 
 def version(db: Database) -> int:
-    """The schema of an open database; 0 where tftune has no tables yet. Raises StoreError where it says none."""
+    """The schema of an open database; 0 where tftune has no tables yet. Raises StoreError where it
+    says none."""
     if "tft_meta" not in db.table_names():
         return 0
     row = db.execute("SELECT value FROM tft_meta WHERE name = 'schema'").fetchone()
@@ -60,7 +64,8 @@ def version(db: Database) -> int:
 
 
 def foreign(db: Database) -> str:
-    """The tables of another program, in words, where tftune has none; "" where it is tftune's or empty, or where only Optuna used it."""
+    """The tables of another program, in words, where tftune has none; "" where it is tftune's or
+    empty, or where only Optuna used it."""
     found = {*db.table_names(), *db.view_names()}
     names = sorted(name for name in found - OPTUNA if not name.startswith("sqlite_"))
     if not names or "tft_meta" in found:
@@ -69,7 +74,8 @@ def foreign(db: Database) -> str:
 
 
 def migrate(db: Database) -> None:
-    """Bring an open database to the newest schema in one transaction: afterwards it is wholly new or wholly as before."""
+    """Bring an open database to the newest schema in one transaction: afterwards it is wholly new
+    or wholly as before."""
     with db.atomic():
         for statement in (statement for migration in MIGRATIONS[version(db) :] for statement in migration):
             db.execute(statement)
@@ -77,10 +83,11 @@ def migrate(db: Database) -> None:
 
 
 def backup(db: Database, path: Path) -> Path:
-    """Copy the database at `path` to `<path>.backup-<schema>`, whole or not at all; returns the copy's path.
+    """Copy the database at `path` to `<path>.backup-<schema>`, whole or not at all; returns the
+    copy's path.
 
-    An earlier backup of the same schema gives way: rows are only ever added, so the newer one holds all of it.
-    """
+    An earlier backup of the same schema gives way: rows are only ever added, so the newer one holds
+    all of it."""
     target = path.with_name(f"{path.name}.backup-{version(db)}")
     unfinished = target.with_name(target.name + ".unfinished")
     unfinished.unlink(missing_ok=True)

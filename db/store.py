@@ -1,4 +1,5 @@
-"""Where trials are kept: one SQLite file with one writer, and the same rows as JSON lines that can be committed and replayed."""
+"""Where trials are kept: one SQLite file with one writer, and the same rows as JSON lines that can
+be committed and replayed."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ from tftune.db import lock, schema
 from tftune.db.files import refuse_special, replace_file
 from tftune.db.lock import DamagedError, StoreError
 from tftune.db.trial import BENCHES, MODES, STAGES, TEXTS, Run, Trial, shape_of, shown
-from tftune.kernels import chips
-from tftune.kernels.shape import Shape, check_word
+from tftune.kernels.core import chips
+from tftune.kernels.core.shape import Shape, check_word
 
 if TYPE_CHECKING:
     import optuna
@@ -31,14 +32,16 @@ __all__ = ["Store", "StoreError", "read_rows", "write_rows"]
 T = TypeVar("T")
 
 BUSY_TIMEOUT_S = 30.0
-"""How long one connection waits for another's commit. Optuna writes the same file, and its default of 5 s has lost trials."""
+"""How long one connection waits for another's commit. Optuna writes the same file, and its default
+of 5 s has lost trials."""
 
 _PACKED = ("build", "clocks", "ended")
 """Fields of `Run` that are columns of JSON."""
 
 
 class Store:
-    """An open database of runs and trials. A context manager; every write is committed before its method returns."""
+    """An open database of runs and trials. A context manager; every write is committed before its
+    method returns."""
 
     def __init__(self, path: Path, db: Database, held: int | None) -> None:
         self.path = path
@@ -48,11 +51,12 @@ class Store:
 
     @classmethod
     def open(cls, path: Path, *, write: bool = True) -> Self:
-        """The store at `path`. Writing takes the lock, makes the file and migrates an older one, after a backup beside it.
+        """The store at `path`. Writing takes the lock, makes the file and migrates an older one,
+        after a backup beside it.
 
-        Raises StoreError where another process writes the file, its schema is newer than this tftune's, it is no database or
-        another program's, it is a pipe, a device or a folder, it lies on a network file system, or its folder cannot be written;
-        the file is then as it was.
+        Raises StoreError where another process writes the file, its schema is newer than this
+        tftune's, it is no database or another program's, it is a pipe, a device or a folder, it
+        lies on a network file system, or its folder cannot be written; the file is then as it was.
         """
         path = _place(Path(path))
         lock.refuse_network(path)
@@ -84,13 +88,14 @@ class Store:
             raise _unusable(self.path, found) from error  # Optuna wraps what SQLite says of the same file
 
     def add_run(self, run: Run) -> None:
-        """Store a run; the same run twice is one, and one without an end takes it once. Raises StoreError where its id stands for
-        another run."""
+        """Store a run; the same run twice is one, and one without an end takes it once. Raises
+        StoreError where its id stands for another run."""
         with self._writing():
             self._add_run(run)
 
     def add_trial(self, trial: Trial) -> None:
-        """Store a trial and commit; the same trial twice is one. Raises StoreError where its run is not stored."""
+        """Store a trial and commit; the same trial twice is one. Raises StoreError where its run is
+        not stored."""
         with self._writing():
             self._add_trial(trial)
 
@@ -110,7 +115,8 @@ class Store:
         shape: Shape | None = None,
         stage: str | None = None,
     ) -> list[Trial]:
-        """The trials that agree with every filter given, in order of insertion; times as stored, with two decimals.
+        """The trials that agree with every filter given, in order of insertion; times as stored,
+        with two decimals.
 
         Raises ValueError for a bench, mode or stage that no trial can have."""
         for name, word, known in (("bench", bench, BENCHES), ("mode", mode, MODES), ("stage", stage, STAGES)):
@@ -127,7 +133,8 @@ class Store:
         return [_parsed(self.path, "trial", _trial_of, row) for row in rows]
 
     def import_rows(self, path: Path) -> tuple[int, int]:
-        """Add the rows of a JSONL file in one transaction: all of them or none. Returns trials (added, already there)."""
+        """Add the rows of a JSONL file in one transaction: all of them or none. Returns trials
+        (added, already there)."""
         runs, trials = read_rows(path)
         with self._writing():
             for run in runs:
@@ -146,10 +153,11 @@ class Store:
         shape: Shape | None = None,
         stage: str | None = None,
     ) -> int:
-        """Write the trials that agree with every filter, and the runs they belong to, as JSONL; returns how many trials.
+        """Write the trials that agree with every filter, and the runs they belong to, as JSONL;
+        returns how many trials.
 
-        Raises StoreError where none agrees and the file holds something: nothing never replaces rows.
-        """
+        Raises StoreError where none agrees and the file holds something: nothing never replaces
+        rows."""
         filters = {"op": op, "target": target, "bench": bench, "mode": mode, "shape": shape, "stage": stage}
         trials = self.trials(op=op, target=target, bench=bench, mode=mode, shape=shape, stage=stage)
         if not trials and Path(path).is_file() and (kept := Path(path).stat().st_size):
@@ -159,7 +167,8 @@ class Store:
         return len(trials)
 
     def _none_agrees(self, filters: Mapping[str, str | Shape | None]) -> str:
-        """The sentence for filters that no trial agrees with: what was asked for, what there is, and the next step."""
+        """The sentence for filters that no trial agrees with: what was asked for, what there is,
+        and the next step."""
         asked = ", ".join(f"{name} {value}" for name, value in filters.items() if value is not None)
         rows = self._query("SELECT op, target, bench, mode, count(*) AS n FROM tft_trials GROUP BY op, target, bench, mode")
         if not rows:
@@ -177,7 +186,8 @@ class Store:
             return [f"{self.path}: SQLite cannot read it to the end: {error}"]
 
     def optuna_storage(self) -> optuna.storages.BaseStorage:
-        """Optuna's storage in the same file, with this store's journal and timeout; closed with the store."""
+        """Optuna's storage in the same file, with this store's journal and timeout; closed with the
+        store."""
         if self._lock is None:
             raise StoreError(f"{self.path} was opened for reading; Optuna's storage needs it opened for writing")
         if self._optuna is None:
@@ -186,7 +196,8 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """One transaction, committed at the end: Optuna deadlocks with this very process where one is held open."""
+        """One transaction, committed at the end: Optuna deadlocks with this very process where one
+        is held open."""
         if self._lock is None:
             raise StoreError(f"{self.path} was opened for reading; open it for writing to add rows")
         with _sentences(self.path), self._db.atomic():
@@ -197,7 +208,8 @@ class Store:
             return list(self._db.query(sql, values or {}))
 
     def _insert(self, table: str, row: dict[str, Any]) -> bool:
-        """Whether the row is new. (`INSERT OR IGNORE` would drop a row with a missing value in silence.)"""
+        """Whether the row is new. (`INSERT OR IGNORE` would drop a row with a missing value in
+        silence.)"""
         marks = ", ".join(f":{name}" for name in row)
         sql = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks}) ON CONFLICT (id) DO NOTHING"
         return self._db.execute(sql, row).rowcount == 1
@@ -261,8 +273,8 @@ def read_rows(path: Path) -> tuple[list[Run], list[Trial]]:
     """The runs and trials of a JSONL file, in its order; empty lines are passed over. The GPUs that
     its runs describe are known to this process from here on.
 
-    Raises StoreError naming the file and the line where a line is no whole row (the last one, after a crash while writing).
-    """
+    Raises StoreError naming the file and the line where a line is no whole row (the last one, after
+    a crash while writing)."""
     runs: list[Run] = []
     trials: list[Trial] = []
     for number, line in _lines(path):
@@ -272,8 +284,8 @@ def read_rows(path: Path) -> tuple[list[Run], list[Trial]]:
 
 
 def read_trials_of(paths: Iterable[Path], choose: Callable[[Mapping[Shape, int]], Container[Shape]]) -> list[Trial]:
-    """The trials of the shapes that `choose` picks, given how many rows each has. The other lines are not taken apart: of ninety
-    thousand that takes a quarter of a minute."""
+    """The trials of the shapes that `choose` picks, given how many rows each has. The other lines
+    are not taken apart: of ninety thousand that takes a quarter of a minute."""
     by_shape: dict[Shape, list[tuple[Path, int, bytes]]] = {}
     for path in paths:
         for number, line in _lines(path):
@@ -337,8 +349,8 @@ def _row_of_line(path: Path, number: int, line: bytes) -> Run | Trial:
 
 
 def write_rows(path: Path, runs: Iterable[Run], trials: Iterable[Trial]) -> None:
-    """Write runs, then trials, one JSON line each with sorted keys; compressed where the name ends in .xz. The file is replaced whole or
-    stays as it was; a database stays."""
+    """Write runs, then trials, one JSON line each with sorted keys; compressed where the name ends
+    in .xz. The file is replaced whole or stays as it was; a database stays."""
     rows = [{"run": dataclasses.asdict(run)} for run in runs] + [{"trial": trial.to_dict()} for trial in trials]
     text = "".join(json.dumps(row, sort_keys=True, separators=(",", ":")) + "\n" for row in rows)
     replace_file(path, lzma.compress(text.encode()) if Path(path).suffix == ".xz" else text)
@@ -408,7 +420,8 @@ def _sentences(path: Path) -> Iterator[None]:
 
 
 def _unusable(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> StoreError:
-    """What SQLite says of a file, and what to do about it. Python raises UnicodeDecodeError for what SQLite says with damaged names."""
+    """What SQLite says of a file, and what to do about it. Python raises UnicodeDecodeError for
+    what SQLite says with damaged names."""
     if isinstance(error, UnicodeDecodeError):
         return DamagedError(f"{path} is damaged: a text in it is no UTF-8 ({error}); bring back a backup, or give another file with --db")
     if _code(error) == sqlite3.SQLITE_FULL:
@@ -470,8 +483,8 @@ def _open_to_write(path: Path) -> Database:
 
 
 def _look(path: Path) -> Database:
-    """The database opened so that not a byte of it can change; raises StoreError where its schema is newer than this tftune's, or where
-    it is another program's."""
+    """The database opened so that not a byte of it can change; raises StoreError where its schema
+    is newer than this tftune's, or where it is another program's."""
     with _sentences(path):
         db = _connected_to_read(path)
         found, foreign = schema.version(db), schema.foreign(db)
@@ -487,8 +500,9 @@ def _look(path: Path) -> Database:
 
 
 def _connected_to_read(path: Path) -> Database:
-    """A connection that cannot write. In a folder that cannot be written, where SQLite cannot make the memory that its journal needs, the
-    file is read as it is; raises StoreError where rows lie beside it in an unread journal."""
+    """A connection that cannot write. In a folder that cannot be written, where SQLite cannot make
+    the memory that its journal needs, the file is read as it is; raises StoreError where rows lie
+    beside it in an unread journal."""
     uri = f"{path.as_uri()}?mode=ro"
     db = Database(sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S))
     try:

@@ -1,4 +1,5 @@
-"""The fingerprint of a machine and of the software on it: what must agree before a measured time means anything here."""
+"""The fingerprint of a machine and of the software on it: what must agree before a measured time
+means anything here."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tftune.kernels import chips
-from tftune.kernels.chips import CHIPS, Chip
-from tftune.kernels.devices import Seen
+from tftune.kernels.core import chips
+from tftune.kernels.core.chips import CHIPS, Chip
+from tftune.kernels.core.devices import Seen
 
 SMI_TIMEOUT_S = 10.0
 
@@ -26,10 +27,12 @@ _DISTRIBUTIONS = {
     "triton": ("triton", "pytorch-triton-rocm", "triton-rocm"),
     "iris": ("tokenspeed-iris", "iris"),
 }
-"""Names under which each is installed: torch for ROCm brings its own Triton, and Iris for ROCm comes from its repository."""
+"""Names under which each is installed: torch for ROCm brings its own Triton, and Iris for ROCm
+comes from its repository."""
 
 _DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
-"""What the drivers of NVIDIA and AMD leave in /dev, the last under WSL: to see without torch that there is no GPU."""
+"""What the drivers of NVIDIA and AMD leave in /dev, the last under WSL: to see without torch that
+there is no GPU."""
 
 _NVIDIA_QUERY = {
     "clocks.sm": "sm_mhz",
@@ -100,7 +103,8 @@ def target_of(document: Mapping[str, Any]) -> Target:
 
 
 def need(what: str, *packages: str) -> None:
-    """Raise ImportError, with the next command, where `what` needs a package that is not installed."""
+    """Raise ImportError, with the next command, where `what` needs a package that is not
+    installed."""
     if missing := [name for name in packages if find_spec(name) is None]:
         raise ImportError(f"{what} needs {' and '.join(missing)}, not installed here; `tftune doctor` says what to install")
 
@@ -138,10 +142,11 @@ class Machine:
 
 
 def here() -> Machine | None:
-    """This machine, or None where this process sees no GPU: nothing fused can run here, and nothing can differ.
+    """This machine, or None where this process sees no GPU: nothing fused can run here, and nothing
+    can differ.
 
-    torch is imported only where a driver has left its device file; driver and versions are asked as in `build`. Not for the hot path.
-    """
+    torch is imported only where a driver has left its device file; driver and versions are asked as
+    in `build`. Not for the hot path."""
     if not any(Path(device).exists() for device in _DEVICES):
         return None
     try:
@@ -160,8 +165,8 @@ def here() -> Machine | None:
 def build() -> dict[str, str]:
     """Versions of what a measured time depends on; what is not installed has no entry.
 
-    python, tftune, torch, triton, iris as installed; driver, and cuda or rocm, where there is a GPU. torch is imported only then.
-    """
+    python, tftune, torch, triton, iris as installed; driver, and cuda or rocm, where there is a
+    GPU. torch is imported only then."""
     found = {"python": platform.python_version()}
     for name, distributions in _DISTRIBUTIONS.items():
         installed = [text for text in map(_installed, distributions) if text]
@@ -172,7 +177,8 @@ def build() -> dict[str, str]:
 
 
 def minor(version: str) -> list[str]:
-    """Major and minor: what decides whether two versions of Triton compile alike, as far as anybody promises.
+    """Major and minor: what decides whether two versions of Triton compile alike, as far as anybody
+    promises.
 
     >>> minor("3.6.0+rocm7.1")
     ['3', '6']
@@ -208,10 +214,11 @@ def _runtime() -> dict[str, str]:
 
 
 def clocks() -> dict[str, Any]:
-    """Clocks, temperatures and power by GPU number, as read now; empty where no tool answers within ten seconds.
+    """Clocks, temperatures and power by GPU number, as read now; empty where no tool answers within
+    ten seconds.
 
-    NVIDIA: MHz, degrees Celsius and watts, None where the GPU does not say. AMD: `amd-smi metric` as it answers, units inside.
-    """
+    NVIDIA: MHz, degrees Celsius and watts, None where the GPU does not say. AMD: `amd-smi metric`
+    as it answers, units inside."""
     return _nvidia_clocks() or _amd_clocks()
 
 

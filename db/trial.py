@@ -1,4 +1,5 @@
-"""The values of one trial: a measurement with all its samples, or a failure with its kind. Standard library only."""
+"""The values of one trial: a measurement with all its samples, or a failure with its kind. Standard
+library only."""
 
 from __future__ import annotations
 
@@ -13,14 +14,15 @@ from hashlib import sha256
 from statistics import median
 from typing import Any
 
-from tftune.kernels.chip import Chip
-from tftune.kernels.revision import revision_of
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
+from tftune.kernels.core.chip import Chip
+from tftune.kernels.core.revision import revision_of
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
 
 MODES = ("graph", "eager")
 BENCHES = ("node", "model", "replay", "drill")
-"""Where a row comes from. `drill`: the node with faults injected on purpose, whose rows are never taken for clean ones."""
+"""Where a row comes from. `drill`: the node with faults injected on purpose, whose rows are never
+taken for clean ones."""
 STAGES = {
     "search": "proposed by the sampler",
     "warm_up": "one of the few that `tftune.warm_up` timed beside BSP in the process that serves",
@@ -55,7 +57,8 @@ Interval = tuple[float, float]
 
 
 def median_interval(samples: tuple[float, ...], confidence: float = 0.95) -> Interval:
-    """The distribution-free interval of the median from order statistics (binomial signs test; Conover 1999, 3.2).
+    """The distribution-free interval of the median from order statistics (binomial signs test;
+    Conover 1999, 3.2).
 
     With too few samples for the confidence asked, the whole range.
 
@@ -75,11 +78,12 @@ def median_interval(samples: tuple[float, ...], confidence: float = 0.95) -> Int
 
 @dataclass(frozen=True)
 class Measurement:
-    """Times of one config, all samples kept. Each sample is one round: the slowest rank's time for one call, in microseconds.
+    """Times of one config, all samples kept. Each sample is one round: the slowest rank's time for
+    one call, in microseconds.
 
-    `bsp_samples_us` are the strongest BSP form's times in the same rounds, in the same order. `check_error` is the largest
-    error that the check saw, relative to the reference's norm; None where nothing ran (the model bench).
-    """
+    `bsp_samples_us` are the strongest BSP form's times in the same rounds, in the same order.
+    `check_error` is the largest error that the check saw, relative to the reference's norm; None
+    where nothing ran (the model bench)."""
 
     samples_us: tuple[float, ...]
     bsp_samples_us: tuple[float, ...] = ()
@@ -114,21 +118,24 @@ class Measurement:
 
     @cached_property
     def speedup(self) -> float | None:
-        """The median over rounds of BSP's time over this config's; above 1 this config is faster. None without BSP."""
+        """The median over rounds of BSP's time over this config's; above 1 this config is faster.
+        None without BSP."""
         return median(self.speedups) if self.speedups else None
 
     @cached_property
     def speedup_interval(self) -> Interval | None:
-        """95 % interval of the median ratio. Order statistics rather than a bootstrap: as free of assumptions about noise, without
-        random numbers, and known to hold its confidence with few rounds, where a bootstrap's is too narrow."""
+        """95 % interval of the median ratio. Order statistics rather than a bootstrap: as free of
+        assumptions about noise, without random numbers, and known to hold its confidence with few
+        rounds, where a bootstrap's is too narrow."""
         return median_interval(self.speedups) if self.speedups else None
 
     def paired_interval(self, other: Measurement) -> Interval | None:
-        """95 % interval of the median over rounds of this config's time over the other's; distribution-free, like the others.
+        """95 % interval of the median over rounds of this config's time over the other's;
+        distribution-free, like the others.
 
-        None where the two were not timed in the same rounds. Configs that take turns have the very samples of BSP in common, which
-        rows of different rounds never have (the model's apart, which are of no rounds): no column needs to name the group.
-        """
+        None where the two were not timed in the same rounds. Configs that take turns have the very
+        samples of BSP in common, which rows of different rounds never have (the model's apart,
+        which are of no rounds): no column needs to name the group."""
         if not self.bsp_samples_us or self.bsp_samples_us != other.bsp_samples_us:
             return None
         return median_interval(tuple(mine / its for mine, its in zip(self.samples_us, other.samples_us, strict=True)))
@@ -168,11 +175,13 @@ class Run:
     started: str
     """UTC, ISO 8601."""
     clocks: dict[str, Any]
-    """As read after the first trial, while the GPUs are awake: clocks, temperature and power by GPU, and under `copy_gb_s` what the
-    self-test of cold caches saw; empty where nothing could be read. Under `chip` the description
-    of a GPU that kernels/chips.py does not have, as `Chip.description` gives it."""
+    """As read after the first trial, while the GPUs are awake: clocks, temperature and power by
+    GPU, and under `copy_gb_s` what the self-test of cold caches saw; empty where nothing could be
+    read. Under `chip` the description of a GPU that kernels/core/chips.py does not have, as
+    `Chip.description` gives it."""
     ended: dict[str, Any] = field(default_factory=dict)
-    """The same after the last trial; empty where the search was stopped, or nothing could be read."""
+    """The same after the last trial; empty where the search was stopped, or nothing could be
+    read."""
 
     @property
     def described(self) -> dict[str, Any] | None:
@@ -181,7 +190,8 @@ class Run:
 
     @classmethod
     def from_dict(cls, row: dict[str, Any]) -> Run:
-        """The run of such a row, as `asdict` makes it; raises KeyError or ValueError naming the field where it is not one."""
+        """The run of such a row, as `asdict` makes it; raises KeyError or ValueError naming the
+        field where it is not one."""
         if unknown := sorted(row.keys() - {known.name for known in fields(cls)}):
             raise ValueError(f"a run has no field {shown(unknown[0])}")
         _refuse_all_but_text(row, ("id", "target", "bench", "started"))
@@ -207,8 +217,8 @@ class Trial:
     run: str
     """`Run.id`."""
     code: str
-    """The revision of its variant, such as `r1`; of rows from before revisions were counted, digits of
-    the source. Compare `revision`."""
+    """The revision of its variant, such as `r1`; of rows from before revisions were counted, digits
+    of the source. Compare `revision`."""
     outcome: Outcome
     stage: str = "search"
     created: str = ""
@@ -225,12 +235,14 @@ class Trial:
 
     @cached_property
     def revision(self) -> str:
-        """The revision of the code that ran, which equals `installed(op, variant)` where it is current."""
+        """The revision of the code that ran, which equals `installed(op, variant)` where it is
+        current."""
         return revision_of(self.op, self.config.variant, self.code)
 
     @cached_property
     def id(self) -> str:
-        """Sixteen hexadecimal digits of the content, so that importing a row twice changes nothing."""
+        """Sixteen hexadecimal digits of the content, so that importing a row twice changes
+        nothing."""
         return sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, Any]:
@@ -247,7 +259,8 @@ class Trial:
 
     @classmethod
     def from_dict(cls, row: dict[str, Any]) -> Trial:
-        """The trial of such a row; raises KeyError or ValueError naming the field where it is not one."""
+        """The trial of such a row; raises KeyError or ValueError naming the field where it is not
+        one."""
         _refuse_all_but_text(row, TEXTS)
         outcome = _failed(row) if "failure" in row else _measured(row)
         shape = shape_of(row["op"], row["shape"])
@@ -259,9 +272,9 @@ class Trial:
 
 @lru_cache(maxsize=4096)
 def shape_of(op: str, text: str) -> Shape:
-    """The shape of a row; raises KeyError or ValueError. Kept, since thousands of rows share a shape, and reading one takes longer than
-    checking the rest of its row."""
-    from tftune.kernels.registry import operation
+    """The shape of a row; raises KeyError or ValueError. Kept, since thousands of rows share a
+    shape, and reading one takes longer than checking the rest of its row."""
+    from tftune.kernels.core.registry import operation
 
     shape = operation(op).shape.parse(text)
     for name in shape.sizes():
@@ -287,11 +300,13 @@ def _measured(row: dict[str, Any]) -> Measurement:
 
 
 def _times(row: dict[str, Any], name: str) -> tuple[float, ...]:
-    """The times of that name; raises ValueError with the first that is none. One that rounds to 0.00 would not read back."""
+    """The times of that name; raises ValueError with the first that is none. One that rounds to
+    0.00 would not read back."""
     times = row[name]
     if not isinstance(times, list):
         raise ValueError(f"{name}={shown(times)} must be a list of times")
-    # Whole lists first, since nearly all are of floats alone and there are millions; `Measurement` sees what is not finite.
+    # Whole lists first, since nearly all are of floats alone and there are millions; `Measurement`
+    # sees what is not finite.
     if times and not (set(map(type, times)) == {float} and round(min(times), 2) > 0):
         for us in times:
             if not _is_number(us) or round(us, 2) <= 0:
@@ -326,7 +341,8 @@ def _is_reading(value: Any, name: str = "", depth: int = _DEPTH) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether it is text that a file can hold: half of a surrogate pair, which JSON can write, is not."""
+    """Whether it is text that a file can hold: half of a surrogate pair, which JSON can write, is
+    not."""
     return isinstance(value, str) and value.encode(errors="ignore").decode() == value
 
 

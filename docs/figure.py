@@ -2,8 +2,8 @@
 
 usage: python docs/figure.py
 
-The points are written into the file as its description, so that a test can hold it against the rows.
-"""
+The points are written into the file as its description, so that a test can hold it against the
+rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def points() -> dict[str, list[tuple[int, float]]]:
     import speedup
 
     from tftune.db.target import Target
-    from tftune.kernels.registry import operation
+    from tftune.kernels.core.registry import operation
 
     found = {}
     for target in TARGETS:

@@ -1,10 +1,11 @@
-"""Prints docs/knobs.md from what the operations declare: `python docs/generate.py > docs/knobs.md`. A test finds a stale page."""
+"""Prints docs/knobs.md from what the operations declare: `python docs/generate.py > docs/knobs.md`.
+A test finds a stale page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tftune.kernels.registry import OPS, Operation, operation
+from tftune.kernels.core.registry import OPS, Operation, operation
 
 HEAD = """# Operations, variants and knobs
 
@@ -26,7 +27,8 @@ def knobs(op: Operation) -> Iterator[list[str]]:
 
 
 def part(op: Operation) -> str:
-    """A part of the first set: the shapes with the second and the last value of their first size that varies."""
+    """A part of the first set: the shapes with the second and the last value of their first size
+    that varies."""
     name, make = next(iter(op.shape_sets.items()))
     shapes = [shape.to_dict() for shape in make()]
     size, values = next((size, found) for size in op.shape.sizes() if len(found := list(dict.fromkeys(s[size] for s in shapes))) > 2)

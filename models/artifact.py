@@ -1,4 +1,5 @@
-"""Read an exported artifact: a JSON file that says what was measured, on what, and whether it was changed. Standard library only."""
+"""Read an exported artifact: a JSON file that says what was measured, on what, and whether it was
+changed. Standard library only."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ from typing import Any
 from tftune.db.files import read_file
 from tftune.db.target import Target, target_of
 from tftune.db.trial import BENCHES, MODES
-from tftune.kernels.chips import Chip
-from tftune.kernels.registry import operation
-from tftune.kernels.space import Config
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.space import Config
 from tftune.models.baselines import NEAREST, rules
 from tftune.models.layout import SIZE_BITS, LayoutModel
-from tftune.models.packed import is_error, layout_of, unpack_layout
-from tftune.models.plain import compiled
+from tftune.models.tree.codec import is_error, layout_of, unpack_layout
+from tftune.models.tree.codegen import compiled
 
 SCHEMA = 4
 """Version of the artifact's form; raised when a field changes its meaning."""
@@ -28,8 +29,8 @@ FIELDS = {
     "schema": int, "op": str, "target": str, "arch": str, "build": dict, "bench": str, "modelled": bool, "kernels": dict, "rows": int,
     "rows_digest": str, "space": str, "held_out": dict, "modes": dict, "created": str, "sha256": str,
 }  # fmt: skip
-"""What an artifact holds; and `verified`, the stamp of `tftune verify`, where there was one, and `chip`, the description of a GPU that
-kernels/chips.py does not have."""
+"""What an artifact holds; and `verified`, the stamp of `tftune verify`, where there was one, and
+`chip`, the description of a GPU that kernels/core/chips.py does not have."""
 Layout = tuple[int | str, ...]
 
 
@@ -94,7 +95,8 @@ def digest(document: Mapping[str, Any]) -> str:
 
 
 def read_artifact(path: Path) -> Artifact:
-    """The verified artifact of a file; raises ValueError, naming the file and the next step, where it cannot be trusted."""
+    """The verified artifact of a file; raises ValueError, naming the file and the next step, where
+    it cannot be trusted."""
     try:
         document = json.loads(read_file(path))
         found = digest(document) if isinstance(document, dict) else ""
@@ -118,7 +120,8 @@ def read_artifact(path: Path) -> Artifact:
 
 
 def parse_artifact(document: Mapping[str, Any], name: str = "the artifact") -> Artifact:
-    """The artifact of such a document; raises ValueError where it lacks something, or needs an operation or feature unknown here."""
+    """The artifact of such a document; raises ValueError where it lacks something, or needs an
+    operation or feature unknown here."""
     try:
         _check_form(document)
         op = operation(document["op"])
@@ -155,7 +158,8 @@ def _mode(op: str, mode: str, values: Mapping[str, Any], chip: Chip) -> Mode:
 
 
 def _check_form(document: Mapping[str, Any]) -> None:
-    """Raises KeyError, TypeError or ValueError for a field that is missing or is not what tftune writes there."""
+    """Raises KeyError, TypeError or ValueError for a field that is missing or is not what tftune
+    writes there."""
     for name, kind in FIELDS.items():
         if not isinstance(document[name], kind):
             raise TypeError(f"{name} is {document[name]!r:.80}")
@@ -184,7 +188,8 @@ def _are_words(values: Any) -> bool:
 
 
 def _is_report(report: Any) -> bool:
-    """Whether it has what is told of an evaluation: shapes, the mean regret, answers without a time, and both regrets of each group."""
+    """Whether it has what is told of an evaluation: shapes, the mean regret, answers without a
+    time, and both regrets of each group."""
     match report:
         case {"shapes": int(), "selector": {"geomean_regret": int() | float(), "unknown": int()}}:
             groups = report.get("groups", {})

@@ -1,17 +1,18 @@
-"""The constant rules in use elsewhere: each names a config for a shape without a model of its time. Standard library only.
+"""The constant rules in use elsewhere: each names a config for a shape without a model of its time.
+Standard library only.
 
-They stand beside the selector in every report; and one of them ships where it loses less than the tree on shapes held out.
-"""
+They stand beside the selector in every report; and one of them ships where it loses less than the
+tree on shapes held out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tftune.kernels.chips import Chip
-from tftune.kernels.distance import distance
-from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.distance import distance
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
 from tftune.models.features import names, vector
 
 Rule = Callable[[Shape], Config]
@@ -28,8 +29,9 @@ TOKENS = 4096
 
 
 def rules(op: str, chip: Chip, best: Mapping[Shape, Config], bsp: Rule) -> dict[str, Rule]:
-    """Each rule by name. The config that a fused variant stands for is the operation's own default for the shape: what a library
-    without a tuner does. `best`: the fastest config of each measured shape; `bsp`: the form of BSP where that is the answer."""
+    """Each rule by name. The config that a fused variant stands for is the operation's own default
+    for the shape: what a library without a tuner does. `best`: the fastest config of each measured
+    shape; `bsp`: the form of BSP where that is the answer."""
     fused = [variant for variant in operation(op).space.variants if variant != "bsp"]
     found: dict[str, DefaultRule] = {"always BSP": bsp} | {f"always {variant}": _default(op, chip, variant) for variant in fused}
     if "push" in fused:

@@ -1,4 +1,5 @@
-"""What the rows of one target say: the time of each config at each shape, beside which form of BSP, and the best config known."""
+"""What the rows of one target say: the time of each config at each shape, beside which form of BSP,
+and the best config known."""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ from typing import Any
 from tftune.db.evidence import BSP, BspForms, Speedup, complete, of_newest_code, oldest_first
 from tftune.db.target import Target
 from tftune.db.trial import BENCHES, EVIDENCE, MODES, STAGES, Failure, Measurement, Trial
-from tftune.kernels.chip import Chip
-from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape, check_word
-from tftune.kernels.space import Config
+from tftune.kernels.core.chip import Chip
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape, check_word
+from tftune.kernels.core.space import Config
 from tftune.models.layout import MODEL_ERROR
 
 ORACLE_EVALUATIONS = 160
@@ -26,7 +27,8 @@ ORACLE_EVALUATIONS = 160
 
 @dataclass(frozen=True)
 class Oracle:
-    """The best config known for one shape, by the figure that counts: final rows where there are any."""
+    """The best config known for one shape, by the figure that counts: final rows where there are
+    any."""
 
     config: Config
     us: float
@@ -37,7 +39,8 @@ class Oracle:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """One operation on one target, in one mode, from one bench. Every shape has a measured BSP form."""
+    """One operation on one target, in one mode, from one bench. Every shape has a measured BSP
+    form."""
 
     op: str
     target: str
@@ -56,7 +59,8 @@ class Dataset:
     skipped: tuple[Shape, ...]
     """Shapes left out because no BSP form of them was measured."""
     _memo: dict[Any, Any] = field(default_factory=dict, repr=False)
-    """What was worked out for a shape, or a shape and a config; datasets of fewer of the same shapes share it."""
+    """What was worked out for a shape, or a shape and a config; datasets of fewer of the same
+    shapes share it."""
 
     @cached_property
     def _possible(self) -> _Possible:
@@ -68,11 +72,13 @@ class Dataset:
         return trial.outcome if trial is not None and isinstance(trial.outcome, Measurement) else None
 
     def concrete(self, shape: Shape, config: Config) -> Config:
-        """The config that a recipe names for a shape (see `Space.concrete`); the recipe itself where it names none."""
+        """The config that a recipe names for a shape (see `Space.concrete`); the recipe itself
+        where it names none."""
         return config if config.knobs else self._possible.concrete(shape, config)
 
     def time_us(self, shape: Shape, config: Config) -> float | None:
-        """Comparable time of a pair (see `times_us`); None where it failed or was never measured."""
+        """Comparable time of a pair (see `times_us`); None where it failed or was never
+        measured."""
         return self.times_us[shape].get(self.concrete(shape, config))
 
     def bsp(self, shape: Shape) -> Config:
@@ -90,17 +96,18 @@ class Dataset:
         return self.oracles[shape]
 
     def log_regret(self, shape: Shape, config: Config) -> float | None:
-        """Logarithm of time over the oracle's, at least 0: a search row may look faster than a final one."""
+        """Logarithm of time over the oracle's, at least 0: a search row may look faster than a
+        final one."""
         us = self.time_us(shape, config)
         return None if us is None else max(math.log(us / self.oracle(shape).us), 0.0)
 
     def speedup(self, shape: Shape, config: Config) -> Speedup:
         """BSP's time over the config's, with its 95 % interval.
 
-        BSP is its fastest form. The interval is that of the rounds which the config shared with a form
-        of BSP, moved to the fastest one; without shared rounds, of the two separate intervals. The low
-        bound of modelled times is divided by MODEL_ERROR. Zeros where the pair was not measured.
-        """
+        BSP is its fastest form. The interval is that of the rounds which the config shared with a
+        form of BSP, moved to the fastest one; without shared rounds, of the two separate intervals.
+        The low bound of modelled times is divided by MODEL_ERROR. Zeros where the pair was not
+        measured."""
         found = self.measurement(shape, config)
         if found is None:
             return Speedup(0.0, 0.0, 0.0)
@@ -113,14 +120,16 @@ class Dataset:
         return Speedup(middle, bsp_low / high / (MODEL_ERROR if self.bench == "model" else 1.0), bsp_high / low)
 
     def allowed(self, shape: Shape, config: Config) -> bool:
-        """Whether an answer for this shape may name the config: measured, valid, and BSP or faster with confidence."""
+        """Whether an answer for this shape may name the config: measured, valid, and BSP or faster
+        with confidence."""
         if (shape, config) not in self._memo:
             possible = self.measurement(shape, config) is not None and self.why_invalid(shape, config) is None
             self._memo[shape, config] = possible and (config.variant == BSP or self.speedup(shape, config).low >= 1)
         return bool(self._memo[shape, config])
 
     def best(self, shape: Shape) -> Config:
-        """What answers for this very shape: the fastest allowed config, of final rows where there are any."""
+        """What answers for this very shape: the fastest allowed config, of final rows where there
+        are any."""
         if (shape, "best") not in self._memo:
             fused = [config for config in self.times_us[shape] if config.variant != BSP and self.allowed(shape, config)]
             final = [config for config in fused if self.is_final(shape, config)]
@@ -156,12 +165,14 @@ class Dataset:
 
     @cached_property
     def _in_matrix(self) -> Mapping[Shape, bool]:
-        """Whether something was measured at a shape as one of the configs that are measured everywhere."""
+        """Whether something was measured at a shape as one of the configs that are measured
+        everywhere."""
         return {shape: any(trial.stage == "matrix" for trial in self.outcomes[shape].values()) for shape in self.shapes}
 
 
 class _Possible:
-    """What is possible on one chip. Training asks about the same pairs many times, so answers are kept."""
+    """What is possible on one chip. Training asks about the same pairs many times, so answers are
+    kept."""
 
     def __init__(self, op: str, chip: Chip) -> None:
         self._op, self._chip = op, chip
@@ -196,11 +207,12 @@ def _possible_on(op: str, chip: Chip) -> _Possible:
 def _times_us(found: Mapping[Config, Trial], rows: Iterable[tuple[Config, Trial]], mode: str) -> dict[Config, float]:
     """Comparable time of each config of one shape that was measured.
 
-    Eager: the median. There BSP drifts most, by its host: the same final configs in two sessions differ by 5 % in medians and by
-    11 % in ratios, in the median (docs/measured.md). Captured: the ratio to the form of BSP in the rounds that both shared, times one
-    time of that form, because absolute times drift between worlds and days. The form that most rows stood beside sets the scale: by
-    its fastest median of any stage, since beside many other configs a collective is slower. Other forms have their ratio to it.
-    """
+    Eager: the median. There BSP drifts most, by its host: the same final configs in two sessions
+    differ by 5 % in medians and by 11 % in ratios, in the median (docs/measured.md). Captured: the
+    ratio to the form of BSP in the rounds that both shared, times one time of that form, because
+    absolute times drift between worlds and days. The form that most rows stood beside sets the
+    scale: by its fastest median of any stage, since beside many other configs a collective is
+    slower. Other forms have their ratio to it."""
     measured = {config: trial.outcome for config, trial in found.items() if isinstance(trial.outcome, Measurement)}
     medians = {config: outcome.median_us for config, outcome in measured.items()}
     forms = BspForms(rows)
@@ -285,7 +297,8 @@ def _has_bsp(found: Mapping[Config, Trial]) -> bool:
 
 
 def _current(op: str, trials: Iterable[Trial]) -> list[tuple[Config, Trial]]:
-    """Rows of the newest code of each variant, the oldest first, with complete configs; those whose knobs no longer exist are left out."""
+    """Rows of the newest code of each variant, the oldest first, with complete configs; those whose
+    knobs no longer exist are left out."""
     space, current = operation(op).space, of_newest_code(oldest_first(trials))
     completed = {config: complete(space, config) for config in {trial.config for trial in current}}
     return [(config, trial) for trial in current if (config := completed[trial.config]) is not None]

@@ -1,4 +1,5 @@
-"""How much time the selector loses on shapes it has not seen, through the path that serves them, beside constant rules."""
+"""How much time the selector loses on shapes it has not seen, through the path that serves them,
+beside constant rules."""
 
 from __future__ import annotations
 
@@ -13,15 +14,15 @@ import numpy as np
 
 from tftune.db.target import Target
 from tftune.db.trial import Interval
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
 from tftune.models.artifact import Artifact, Mode
 from tftune.models.baselines import Rule, rules
 from tftune.models.dataset import Dataset
-from tftune.models.formula_fit import held_out
+from tftune.models.formula.fit import held_out
 from tftune.models.layout import LayoutModel
 from tftune.models.selector import Selector
-from tftune.models.trainer import train_layout
+from tftune.models.tree.trainer import train_layout
 
 SLOWER = 1.02
 """More than this over BSP's time counts as slower than BSP."""
@@ -33,8 +34,9 @@ Fold = tuple[Sequence[Shape], Sequence[Shape]]
 
 @dataclass(frozen=True)
 class Score:
-    """How one rule did over the held-out shapes. Intervals hold 95 % of the bootstrap's samples, in which whole groups (what was held
-    out together) are drawn with replacement: the shapes of one family go together."""
+    """How one rule did over the held-out shapes. Intervals hold 95 % of the bootstrap's samples, in
+    which whole groups (what was held out together) are drawn with replacement: the shapes of one
+    family go together."""
 
     geomean_regret: float
     geomean_interval: Interval
@@ -43,17 +45,20 @@ class Score:
     worst_regret: float
     worst_shape: str
     oracle_gain_captured: float | None
-    """Share of the log speed-up over BSP that the oracle has; None where the oracle is BSP everywhere."""
+    """Share of the log speed-up over BSP that the oracle has; None where the oracle is BSP
+    everywhere."""
     captured_interval: Interval | None
     slower_than_bsp: int
     """Shapes more than 2 % slower than BSP's fastest form."""
     unknown: int
-    """Shapes whose chosen config has no time: never measured there, or failed. They are in no other figure."""
+    """Shapes whose chosen config has no time: never measured there, or failed. They are in no other
+    figure."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Regret (time over the oracle's) of the selector and of constant rules, on shapes that training did not see."""
+    """Regret (time over the oracle's) of the selector and of constant rules, on shapes that
+    training did not see."""
 
     split: str
     """What was held out together."""
@@ -65,14 +70,16 @@ class Evaluation:
     """The fewest and the most configs that an oracle is the best of."""
     selector: Score
     groups: dict[str, tuple[float, float]]
-    """Of each family judged, the selector's regret: geometric mean and worst. Without families in which no answer has a time."""
+    """Of each family judged, the selector's regret: geometric mean and worst. Without families in
+    which no answer has a time."""
     rules: dict[str, Score]
-    """The constant rules in use elsewhere (`baselines.py`), and the strongest form of BSP as the selector would name it."""
+    """The constant rules in use elsewhere (`baselines.py`), and the strongest form of BSP as the
+    selector would name it."""
 
     @property
     def best_rule(self) -> str | None:
-        """The constant rule that loses less than the selector, and least of all; None where none does. Rules with as many known
-        answers as the selector are compared."""
+        """The constant rule that loses less than the selector, and least of all; None where none
+        does. Rules with as many known answers as the selector are compared."""
         known = {name: score for name, score in self.rules.items() if score.unknown <= self.selector.unknown}
         better = {name: score.geomean_regret for name, score in known.items() if score.geomean_regret < self.selector.geomean_regret}
         return min(better, key=better.__getitem__, default=None)
@@ -125,9 +132,10 @@ def _folds(shapes: Sequence[Shape], key: Callable[[Shape], object], among: Seque
 
 
 def evaluate(dataset: Dataset, train: Train = train_layout, split: str = "any", each: Each = map) -> Evaluation | None:
-    """Judge what is trained on the rows of one layout. Where there is a matrix, its shapes are judged, since regret is defined there;
-    the others only train. None where there are too few shapes to hold any out. `each`: as `map`, and may work on several folds at
-    once. Raises ValueError for an unknown split."""
+    """Judge what is trained on the rows of one layout. Where there is a matrix, its shapes are
+    judged, since regret is defined there; the others only train. None where there are too few
+    shapes to hold any out. `each`: as `map`, and may work on several folds at once. Raises
+    ValueError for an unknown split."""
     known = splits(dataset)
     if split not in known:
         raise ValueError(f"there is no split {split!r}; there are {', '.join(known)}")
@@ -166,7 +174,8 @@ def _regret(dataset: Dataset, picks: Mapping[Shape, Config], shapes: Sequence[Sh
 
 
 def _asked(dataset: Dataset, train: Train, fold: Fold) -> dict[str, dict[Shape, Config]]:
-    """What each rule, the selector among them, answers to the shapes of a fold that are judged, having seen none of its shapes."""
+    """What each rule, the selector among them, answers to the shapes of a fold that are judged,
+    having seen none of its shapes."""
     learned, asked = fold
     seen = dataset.only(learned)
     selector = selector_of(seen, train(seen))
@@ -178,7 +187,8 @@ def _asked(dataset: Dataset, train: Train, fold: Fold) -> dict[str, dict[Shape, 
 
 
 def selector_of(seen: Dataset, model: LayoutModel) -> Selector:
-    """The production path. Revisions are not compared: the rows are judged, whatever code is installed here."""
+    """The production path. Revisions are not compared: the rows are judged, whatever code is
+    installed here."""
     mode = Mode({model.layout: model}, {})
     artifact = Artifact(seen.op, Target.parse(seen.target), seen.bench, {seen.mode: mode})
     return Selector(artifact, allow_modelled=True, check_source=False)
@@ -224,8 +234,8 @@ def score_of(dataset: Dataset, picks: Mapping[Shape, Config], groups: Sequence[S
 
 
 def _figures(rows: np.ndarray) -> tuple[float, float, float]:
-    """Geometric mean and 95th percentile of the regret, and the share of the oracle's gain. `rows`: [shapes, 3], logarithms of the regret,
-    of the speed-up over BSP, and of the oracle's."""
+    """Geometric mean and 95th percentile of the regret, and the share of the oracle's gain. `rows`:
+    [shapes, 3], logarithms of the regret, of the speed-up over BSP, and of the oracle's."""
     if not len(rows):
         return 1.0, 1.0, math.nan
     possible = float(rows[:, 2].sum())
@@ -234,7 +244,8 @@ def _figures(rows: np.ndarray) -> tuple[float, float, float]:
 
 
 def _bootstrap(groups: Sequence[Sequence[tuple[float, float, float]]]) -> np.ndarray:
-    """The figures of each sample, [samples, 3]: as many groups as there are, drawn with replacement (Efron 1979; a fixed seed)."""
+    """The figures of each sample, [samples, 3]: as many groups as there are, drawn with replacement
+    (Efron 1979; a fixed seed)."""
     parts, random = [np.array(group).reshape(-1, 3) for group in groups], np.random.default_rng(0)
     draws = random.integers(len(parts), size=(RESAMPLES, len(parts)))
     return np.array([_figures(np.concatenate([parts[number] for number in draw])) for draw in draws])

@@ -12,16 +12,17 @@ from typing import Any
 
 from tftune.db.files import replace_file
 from tftune.db.target import Target
-from tftune.kernels.chips import CHIPS
-from tftune.kernels.registry import operation
+from tftune.kernels.core.chips import CHIPS
+from tftune.kernels.core.registry import operation
 from tftune.models.artifact import SCHEMA, SHIPPED, Mode, digest
 from tftune.models.dataset import Dataset
-from tftune.models.packed import pack_layout
+from tftune.models.tree.codec import pack_layout
 
 DEEPEST = 4
 """Blanks before a line at most: a tree is nested deeper than that."""
 LINE = 240
-"""Characters of a line of the file at most, as far as it can be broken between objects and lists."""
+"""Characters of a line of the file at most, as far as it can be broken between objects and
+lists."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Provenance:
 def provenance(
     datasets: Mapping[str, Dataset], reports: Mapping[str, Mapping[str, Mapping[str, Any]]], build: Mapping[str, str]
 ) -> Provenance:
-    """Where answers of these datasets (by mode) come from; raises ValueError where the modes were measured with different things."""
+    """Where answers of these datasets (by mode) come from; raises ValueError where the modes were
+    measured with different things."""
     if not datasets:
         raise ValueError("there is no dataset to export; run `tftune search` first")
     parts = list(datasets.values())
@@ -96,12 +98,14 @@ def pack_mode(mode: Mode) -> dict[str, Any]:
 
 
 def export(modes: Mapping[str, Mode], path: Path | None, origin: Provenance) -> Path:
-    """Write the artifact of these modes; `path` None: where artifacts are shipped. Returns the path."""
+    """Write the artifact of these modes; `path` None: where artifacts are shipped. Returns the
+    path."""
     return write(document(modes, origin), path or artifact_path(origin.op, origin.target))
 
 
 def stamped(content: Mapping[str, Any], build: Mapping[str, str], leaves: int) -> dict[str, Any]:
-    """The document after so many of its answers were found to hold with this build; what the rows were measured with stays."""
+    """The document after so many of its answers were found to hold with this build; what the rows
+    were measured with stays."""
     verified = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "build": dict(build), "leaves": leaves}
     found: dict[str, Any] = {**content, "verified": verified}
     return found | {"sha256": digest(found)}

@@ -1,4 +1,5 @@
-"""What a tree may look at: the named features of an operation's shapes, as its folder declares them. Standard library only."""
+"""What a tree may look at: the named features of an operation's shapes, as its folder declares
+them. Standard library only."""
 
 from __future__ import annotations
 
@@ -6,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from tftune.kernels.chips import Chip
-from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
 
 
 @lru_cache
@@ -19,7 +20,8 @@ def _features(op: str) -> Mapping[str, tuple[str, Callable[[Any], float]]]:
 
 
 def names(op: str) -> tuple[str, ...]:
-    """The features of an operation, in the order of `vector`; the first is the size that grows with the work of one call.
+    """The features of an operation, in the order of `vector`; the first is the size that grows with
+    the work of one call.
 
     >>> names("all_gather_gemm")[:4]
     ('m', 'n', 'k', 'world')
@@ -40,8 +42,9 @@ def vector(op: str, shape: Shape) -> tuple[float, ...]:
 
 
 def pair_vector(shape: Shape, config: Config, chip: Chip) -> tuple[float, ...]:
-    """Numbers of one shape with one fused config: its sizes, what the operation says of the pair, its variant, and its knobs, words by
-    their place among the values; -1 where the variant lacks a knob."""
+    """Numbers of one shape with one fused config: its sizes, what the operation says of the pair,
+    its variant, and its knobs, words by their place among the values; -1 where the variant lacks a
+    knob."""
     op = operation(shape.op)
     declared: Mapping[str, tuple[str, Callable[[Any, Config, Chip], float]]] = getattr(op.module("features"), "PAIR_FEATURES", {})
     knobs = dict(op.space.complete(config).knobs)

@@ -1,9 +1,10 @@
-"""What an artifact says about one layout in one mode, and how it answers for a shape. Standard library only.
+"""What an artifact says about one layout in one mode, and how it answers for a shape. Standard
+library only.
 
-A shape that was measured is answered by what was the fastest there. Between two measured sizes of one family each config's time
-formula is corrected by what it missed at both. For other families the tree says which configs to choose from, and their formulas
-choose. BSP answers unless a fused config is estimated to be faster by more than such estimates err.
-"""
+A shape that was measured is answered by what was the fastest there. Between two measured sizes of
+one family each config's time formula is corrected by what it missed at both. For other families the
+tree says which configs to choose from, and their formulas choose. BSP answers unless a fused config
+is estimated to be faster by more than such estimates err."""
 
 from __future__ import annotations
 
@@ -15,34 +16,39 @@ from functools import cached_property, partial
 from typing import Any, Literal
 
 from tftune.db.trial import Interval
-from tftune.kernels.chips import Chip
-from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
-from tftune.models.formula import Formula, curves
-from tftune.models.tree import Leaf, Node, Sizes, leaves_of
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.models.formula.formula import Formula, curves
+from tftune.models.tree.tree import Leaf, Node, Sizes, leaves_of
 
 Source = Literal["measured", "interpolated", "modelled", "fallback"]
 
 SURE = 0.67
-"""Standard deviations by which the logarithm of an estimated speed-up must lie above 0: three of four such estimates are faster than
-BSP. Chosen on 2 and 4 H200, families and sizes held out: more caution gives up more than it saves (docs/measured.md)."""
+"""Standard deviations by which the logarithm of an estimated speed-up must lie above 0: three of
+four such estimates are faster than BSP. Chosen on 2 and 4 H200, families and sizes held out: more
+caution gives up more than it saves (docs/measured.md)."""
 WIDE = 1.64
-"""Standard deviations that the interval of an estimated speed-up reaches to either side: nine of ten lie in it."""
+"""Standard deviations that the interval of an estimated speed-up reaches to either side: nine of
+ten lie in it."""
 MODEL_ERROR = 1.44
-"""How many times the analytic model may overstate a speed-up over BSP: 95 % of configs stay below, out of sample
-(benchmarks/model.py). No fused config answers by modelled times unless it is faster by more than this."""
+"""How many times the analytic model may overstate a speed-up over BSP: 95 % of configs stay below,
+out of sample (benchmarks/model.py). No fused config answers by modelled times unless it is faster
+by more than this."""
 ROUNDED = 1.01
-"""By what factor a speed-up may lie outside of its interval, whose bounds and times are rounded when they are written."""
+"""By what factor a speed-up may lie outside of its interval, whose bounds and times are rounded
+when they are written."""
 RECIPES_KEPT = 16
 """Sizes at which defaults are kept: those of the shape that is asked for, and of its neighbours."""
 NEAR = 1.25
 """How many times a size other than the one that grows may lie outside of what was measured."""
 SIZE_BITS = 63
-"""Of a size at most: those of tensors are signed 64-bit integers, and features of larger ones may overflow a float."""
+"""Of a size at most: those of tensors are signed 64-bit integers, and features of larger ones may
+overflow a float."""
 MONOTONE_FROM = 8
-"""From this size on a captured config takes no less time as the size grows: violated by more than 2 % in 0.1 % of 7,494 steps of
-the rows of H200, 2026-11-22; below 8, by up to 33 %."""
+"""From this size on a captured config takes no less time as the size grows: violated by more than 2
+% in 0.1 % of 7,494 steps of the rows of H200, 2026-11-22; below 8, by up to 33 %."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +57,13 @@ class Known:
 
     sizes: Sizes
     best: int
-    """Number of the config that answers: the fastest that is faster than BSP with confidence, else BSP's fastest form."""
+    """Number of the config that answers: the fastest that is faster than BSP with confidence, else
+    BSP's fastest form."""
     interval: Interval | None
     """95 % interval of its speed-up over BSP; None where it is a form of BSP."""
     times_us: tuple[tuple[int, float], ...]
-    """Numbers and comparable times of the configs that may answer near it, BSP's forms among them."""
+    """Numbers and comparable times of the configs that may answer near it, BSP's forms among
+    them."""
 
     def to_list(self) -> list[Any]:
         times = [value for number, us in self.times_us for value in (number, float(f"{us:.4g}"))]
@@ -82,9 +90,11 @@ class LayoutModel:
     spans: bool
     """Whether the tree may answer for families that were never measured."""
     error: float
-    """Of the logarithm of a speed-up that is estimated between two measured sizes of a family: root mean square."""
+    """Of the logarithm of a speed-up that is estimated between two measured sizes of a family: root
+    mean square."""
     rule: str = ""
-    """The constant rule that answers instead of the tree, where it loses less on shapes held out."""
+    """The constant rule that answers instead of the tree, where it loses less on shapes held
+    out."""
 
     @property
     def title(self) -> str:
@@ -125,26 +135,29 @@ class Answer:
 
 @dataclass(frozen=True)
 class _Estimate:
-    """Estimated times with the numbers of the configs that may answer for a shape, and how far off speed-ups among them may be."""
+    """Estimated times with the numbers of the configs that may answer for a shape, and how far off
+    speed-ups among them may be."""
 
     times_us: list[tuple[float, int]]
     sure: frozenset[int]
-    """Numbers of the configs that were measured at a smaller and a larger size of the same family."""
+    """Numbers of the configs that were measured at a smaller and a larger size of the same
+    family."""
     error: float
     """Of a speed-up where not both configs are sure."""
     near: tuple[Sizes, ...]
 
 
 class Answerer:
-    """Answers for the shapes of one layout. Each answer is worked out anew: who asks often keeps them."""
+    """Answers for the shapes of one layout. Each answer is worked out anew: who asks often keeps
+    them."""
 
     def __init__(
         self, model: LayoutModel, terms: Terms, find: Callable[[Shape], int], rule: Callable[[Shape], Config] | None = None,
         lent: str = "", lent_error: float = 0.0,
     ) -> None:  # fmt: skip
-        """`find`: from a shape to the number of its leaf. `rule`: answers instead of the tree, see `LayoutModel.rule`. `lent`: the
-        layout that was measured, where it answers for another one, from which it was seen to differ by `lent_error`, of the
-        logarithm of a speed-up."""
+        """`find`: from a shape to the number of its leaf. `rule`: answers instead of the tree, see
+        `LayoutModel.rule`. `lent`: the layout that was measured, where it answers for another one,
+        from which it was seen to differ by `lent_error`, of the logarithm of a speed-up."""
         op = operation(model.op)
         features = op.module("features")
         self.model, self._given, self._find, self._rule, self._lent, self._lent_error = model, terms, find, rule, lent, lent_error
@@ -182,7 +195,8 @@ class Answerer:
         return sizes[: self._place] + sizes[self._place + 1 :]
 
     def answer(self, shape: Shape, default: Callable[[Shape], Config]) -> Answer:
-        """The answer for a shape of this layout. `default`: the form of BSP where nothing is known."""
+        """The answer for a shape of this layout. `default`: the form of BSP where nothing is
+        known."""
         sizes = shape.sizes_key
         known = None if self._lent else self._by_sizes.get(sizes)
         why = None if known is None else self._why_not(shape, known.best)
@@ -196,7 +210,8 @@ class Answerer:
         return self._decided(shape, estimate, default)
 
     def _is_ruled(self, sizes: Sizes) -> bool:
-        """Whether the rule answers: for other families than were measured, or, where the tree says nothing of those, between sizes."""
+        """Whether the rule answers: for other families than were measured, or, where the tree says
+        nothing of those, between sizes."""
         between = self._neighbours(sizes) is not None
         return not between and self._why_outside(sizes) is None if self.model.spans else between
 
@@ -221,7 +236,8 @@ class Answerer:
                 yield config
 
     def leaf(self, shape: Shape) -> Leaf | None:
-        """The leaf that answers for a shape; None where rows of its own family do, or a rule, or nothing does."""
+        """The leaf that answers for a shape; None where rows of its own family do, or a rule, or
+        nothing does."""
         sizes = shape.sizes_key
         known = self._rule is not None or sizes in self._by_sizes or self._neighbours(sizes) is not None
         return None if known or self._why_outside(sizes) else self._leaves[self._find(shape)]
@@ -239,7 +255,8 @@ class Answerer:
             if low / ROUNDED <= ratio <= high * ROUNDED:
                 reason = f"{config.variant} was {how} to be {ratio:.2f} times as fast as BSP on this shape ({_text(known.interval, 95)})"
             else:
-                # The interval is of shared rounds. BSP's fastest time is of others, in a faster or slower moment of the host.
+                # The interval is of shared rounds. BSP's fastest time is of others, in a faster or
+                # slower moment of the host.
                 reason = f"{config.variant} was {how} to be {low:.2f} to {high:.2f} times as fast as BSP on this shape (95 % interval)"
                 return Answer(config, source, reason, us, None, known.interval, (known.sizes,))
         return Answer(config, source, reason, us, bsp_us, known.interval, (known.sizes,))
@@ -279,8 +296,9 @@ class Answerer:
         return (family[place - 1], family[place]) if 0 < place < len(family) else None
 
     def _between(self, sizes: Sizes, curve: Sequence[float], below: Known, above: Known) -> dict[int, float]:
-        """Times of the configs kept at both ends, by number: each one's formula, corrected by what it missed there; where times grow with
-        the size, never below the time at the smaller one or above that at the larger one."""
+        """Times of the configs kept at both ends, by number: each one's formula, corrected by what
+        it missed there; where times grow with the size, never below the time at the smaller one or
+        above that at the larger one."""
         least, most, size = below.sizes[self._place], above.sizes[self._place], sizes[self._place]
         share, times = math.log(size / least) / math.log(most / least), {}
         for number, us_below, us_above, log_below, log_above in self._gap(below, above):
@@ -315,7 +333,8 @@ class Answerer:
         return formula.us(terms, curve) if terms else math.inf
 
     def _timing_of(self, config: Config) -> Callable[..., tuple[float, ...]]:
-        """The terms of a config as a function of the sizes; of a recipe, those of what it names there, () where it names nothing."""
+        """The terms of a config as a function of the sizes; of a recipe, those of what it names
+        there, () where it names nothing."""
         units = self._given.chip.units
         if not self._is_recipe(config):
             fixed: Callable[..., tuple[float, ...]] = self._timing(config, units)
@@ -332,7 +351,8 @@ class Answerer:
         return not config.knobs and bool(self._space.choices(config.variant))
 
     def _defaults(self, sizes: Sizes) -> dict[str, Config]:
-        """What each variant does by default at these sizes; the last few are kept, since one answer asks often."""
+        """What each variant does by default at these sizes; the last few are kept, since one answer
+        asks often."""
         found = self._recipes.get(sizes)
         if found is None:
             shape = self._shape.from_dict(self._fixed | dict(zip(self._names, sizes, strict=True)))
@@ -349,7 +369,8 @@ class Answerer:
         return self._defaults(shape.sizes_key).get(config.variant, config) if self._is_recipe(config) else config
 
     def _why_not(self, shape: Shape, number: int) -> str | None:
-        """Why a config may not answer for a shape: its times do not hold here, or it breaks a rule."""
+        """Why a config may not answer for a shape: its times do not hold here, or it breaks a
+        rule."""
         judge = self._judges.get(number)
         if judge is None:
             judge = self._judges[number] = self._judge(number)
@@ -413,7 +434,8 @@ def _families(count: int) -> str:
 
 
 def size_text(name: str, value: int | str) -> str:
-    """`m=64`; a size that no tensor has is not written out, since Python prints no integer of more than 4,300 digits."""
+    """`m=64`; a size that no tensor has is not written out, since Python prints no integer of more
+    than 4,300 digits."""
     large = isinstance(value, int) and value.bit_length() > SIZE_BITS
     return f"{name} of more than {SIZE_BITS} bits" if large else f"{name}={value}"
 

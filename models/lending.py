@@ -1,20 +1,22 @@
-"""Which layouts another one may answer for: those that run the same code, where rows of both showed that they agree."""
+"""Which layouts another one may answer for: those that run the same code, where rows of both showed
+that they agree."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
 
-from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
 from tftune.models.artifact import Layout, Lent
 from tftune.models.dataset import Dataset
 from tftune.models.evaluate import percentile
 from tftune.models.layout import LayoutModel
 
 LEAST_PAIRS, LEAST_SHAPES = 20, 3
-"""Pairs of a shape's sizes and a config, and shapes' sizes among them, that must have been measured in both layouts."""
+"""Pairs of a shape's sizes and a config, and shapes' sizes among them, that must have been measured
+in both layouts."""
 MOST_ERROR = 0.08
 """Log speed-up by which 95 % of these pairs may differ at most."""
 
@@ -39,7 +41,8 @@ def _same_code(op: str, one: Layout, other: Layout) -> bool:
 
 
 def _agreement(one: Dataset, other: Dataset) -> Lent | None:
-    """How far speed-ups of pairs measured in both differ; None where they are too few, or differ too much."""
+    """How far speed-ups of pairs measured in both differ; None where they are too few, or differ
+    too much."""
     twins = {shape.sizes_key: shape for shape in other.shapes}
     errors = [
         abs(_log_speedup(one, shape, config) - _log_speedup(other, twins[shape.sizes_key], config))

@@ -1,8 +1,9 @@
-"""Answer `which config for this shape?` from exported artifacts: checked once when loaded, a dict lookup when asked again.
+"""Answer `which config for this shape?` from exported artifacts: checked once when loaded, a dict
+lookup when asked again.
 
-Standard library only. Whatever does not apply here (another operation, an unmeasured layout, another kernel, a broken rule) is answered
-by BSP, the library pattern that is always right, with the reason.
-"""
+Standard library only. Whatever does not apply here (another operation, an unmeasured layout,
+another kernel, a broken rule) is answered by BSP, the library pattern that is always right, with
+the reason."""
 
 from __future__ import annotations
 
@@ -15,16 +16,16 @@ from typing import Any
 
 from tftune.db.target import Machine, Target
 from tftune.db.trial import MODES, Interval
-from tftune.kernels.registry import operation
-from tftune.kernels.revision import installed, revision_of
-from tftune.kernels.shape import Shape, check_word
-from tftune.kernels.space import Config
-from tftune.models import validity
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.revision import installed, revision_of
+from tftune.kernels.core.shape import Shape, check_word
+from tftune.kernels.core.space import Config
+from tftune.models import compatibility as validity
 from tftune.models.artifact import Artifact, read_artifact
 from tftune.models.baselines import rules
 from tftune.models.layout import MODEL_ERROR, Answer, Answerer, LayoutModel, Source, Terms, layout_text, size_text
-from tftune.models.plain import compiled
-from tftune.models.tree import Leaf, Sizes, features_of, walk
+from tftune.models.tree.codegen import compiled
+from tftune.models.tree.tree import Leaf, Sizes, features_of, walk
 
 MEMO = 1 << 14
 """Answers that are kept for each mode: a server of varying M may see any number of shapes."""
@@ -34,9 +35,9 @@ MEMO = 1 << 14
 class Selection:
     """One answer: the config to run, and what it rests on.
 
-    `source`: "measured" (rows of this very shape), "interpolated" (estimated from rows of other shapes of this layout), "modelled"
-    (times that an analytic model predicted), or "fallback" (BSP, where the artifact says nothing). Times are in microseconds.
-    """
+    `source`: "measured" (rows of this very shape), "interpolated" (estimated from rows of other
+    shapes of this layout), "modelled" (times that an analytic model predicted), or "fallback" (BSP,
+    where the artifact says nothing). Times are in microseconds."""
 
     config: Config
     source: Source
@@ -44,9 +45,11 @@ class Selection:
     expected_us: float | None = None
     """The time to expect of the config; None for a fallback, and where a constant rule answers."""
     bsp_us: float | None = None
-    """The time to expect of BSP's fastest form; None where no such time fits the measured interval."""
+    """The time to expect of BSP's fastest form; None where no such time fits the measured
+    interval."""
     interval: Interval | None = None
-    """Of `speedup`: 95 % of a measured one, 90 % of an estimated one. None where the config is BSP."""
+    """Of `speedup`: 95 % of a measured one, 90 % of an estimated one. None where the config is
+    BSP."""
     near: tuple[Sizes, ...] = ()
     """The measured shapes that it rests on, as values of `Shape.coordinates`."""
 
@@ -65,7 +68,8 @@ class Selection:
 
 
 class Selector:
-    """Answers for one or more operations, one artifact each. An answer, once given, stays: later calls look it up."""
+    """Answers for one or more operations, one artifact each. An answer, once given, stays: later
+    calls look it up."""
 
     def __init__(
         self,
@@ -75,9 +79,10 @@ class Selector:
         check_source: bool = True,
         machine: Machine | None = None,
     ) -> None:
-        """`allow_modelled`: serve configs whose times were predicted. `bsp_only`: the sentence for which every answer is BSP.
-        `check_source`: refuse configs whose kernel's source has changed; off where rows are judged rather than served.
-        `machine`: where the answers will run; None where it has no GPU, or is another than this one."""
+        """`allow_modelled`: serve configs whose times were predicted. `bsp_only`: the sentence for
+        which every answer is BSP. `check_source`: refuse configs whose kernel's source has changed;
+        off where rows are judged rather than served. `machine`: where the answers will run; None
+        where it has no GPU, or is another than this one."""
         self.artifacts = {artifact.op: artifact for artifact in artifacts}
         self.allow_modelled = allow_modelled
         self.bsp_only = bsp_only
@@ -88,8 +93,8 @@ class Selector:
         self._confirmed: dict[tuple[str, tuple[Any, ...]], Selection] = {}
 
     def select(self, shape: Shape, mode: str = "graph") -> Selection:
-        """The config to run, and why. Never raises for a valid shape; raises ValueError for an unknown mode, TypeError for what is no
-        shape."""
+        """The config to run, and why. Never raises for a valid shape; raises ValueError for an
+        unknown mode, TypeError for what is no shape."""
         key = getattr(shape, "key", None)
         if key is None:
             raise TypeError(f"select takes a shape, such as AllGatherGemm(m=64, n=3584, k=8192, world=8), and was given {shape!r:.80}")
@@ -114,7 +119,8 @@ class Selector:
         return Selection(found.config, found.source, found.reason, found.us, found.bsp_us, found.interval, found.near)
 
     def answerer(self, shape: Shape, mode: str) -> Answerer | str:
-        """What answers for shapes of this layout, or the sentence for which nothing does. Raises ValueError for an unknown mode."""
+        """What answers for shapes of this layout, or the sentence for which nothing does. Raises
+        ValueError for an unknown mode."""
         check_word("mode", mode, MODES)
         key = (shape.op, mode, shape.layout)
         if key not in self._answerers:
@@ -144,7 +150,8 @@ class Selector:
         return Terms(artifact.target.chip, lambda config, kernel: self._why_stale(artifact, config, kernel), error)
 
     def _rule(self, artifact: Artifact, model: LayoutModel) -> Callable[[Shape], Config] | None:
-        """The constant rule that answers for unmeasured shapes of this layout instead of the tree, if one does."""
+        """The constant rule that answers for unmeasured shapes of this layout instead of the tree,
+        if one does."""
         if not model.rule:
             return None
         shape, target = operation(model.op).shape, artifact.target
@@ -157,7 +164,8 @@ class Selector:
         return known[model.rule]
 
     def path(self, shape: Shape, mode: str = "graph") -> tuple[str, ...]:
-        """The steps in the tree, as in `m = 64 <= 100`; empty where the answer does not come from a tree."""
+        """The steps in the tree, as in `m = 64 <= 100`; empty where the answer does not come from a
+        tree."""
         answerer = self.answerer(shape, mode)
         if isinstance(answerer, str) or answerer.model.root is None or answerer.leaf(shape) is None:
             return ()
@@ -173,29 +181,34 @@ class Selector:
         return None if isinstance(answerer, str) else answerer.leaf(shape)
 
     def shortlist(self, shape: Shape, mode: str = "graph", top: int = 3) -> tuple[Config, ...]:
-        """At most `top` fused configs that may be the fastest for a shape, the likeliest first: measured in this layout on this target,
-        valid for the shape, of the kernels installed here. Empty where the artifact says nothing, or its times are modelled."""
+        """At most `top` fused configs that may be the fastest for a shape, the likeliest first:
+        measured in this layout on this target, valid for the shape, of the kernels installed here.
+        Empty where the artifact says nothing, or its times are modelled."""
         answerer = self.answerer(shape, mode)
         if isinstance(answerer, str) or self.artifacts[shape.op].modelled:
             return ()
         return tuple(islice((config for config in answerer.shortlist(shape) if config.variant != "bsp"), top))
 
     def confirm(self, shape: Shape, mode: str, selection: Selection) -> None:
-        """From now on this is the answer for the shape: it was measured beside BSP here. Raises ValueError for an unknown mode."""
+        """From now on this is the answer for the shape: it was measured beside BSP here. Raises
+        ValueError for an unknown mode."""
         check_word("mode", mode, MODES)
         self._confirmed[mode, shape.key] = self._answers[mode][shape.key] = selection
 
     def restricted(self, reason: str) -> Selector:
-        """A selector that answers BSP for everything, with this reason: what all ranks take when they do not agree."""
+        """A selector that answers BSP for everything, with this reason: what all ranks take when
+        they do not agree."""
         return Selector(*self.artifacts.values(), allow_modelled=self.allow_modelled, bsp_only=reason, machine=self.machine)
 
     def warnings(self) -> Iterator[str]:
-        """What differs here from the artifacts' builds and is served all the same, a sentence for each."""
+        """What differs here from the artifacts' builds and is served all the same, a sentence for
+        each."""
         for artifact in self.artifacts.values():
             yield from validity.warnings(artifact.document, self.machine)
 
     def disabled(self) -> dict[str, str]:
-        """`op/variant` of every fused variant whose times do not hold for this machine, or for the source installed here, and why."""
+        """`op/variant` of every fused variant whose times do not hold for this machine, or for the
+        source installed here, and why."""
         found = {}
         for artifact in self.artifacts.values():
             for model in artifact.models():
@@ -215,8 +228,9 @@ class Selector:
         return None
 
     def _why_stale(self, artifact: Artifact, config: Config, kernel: str) -> str | None:
-        """The sentence for which a fused config's times do not hold for this machine or the installed code, or None. `kernel`: the
-        revision of its variant that was measured; "" for that of the artifact."""
+        """The sentence for which a fused config's times do not hold for this machine or the
+        installed code, or None. `kernel`: the revision of its variant that was measured; "" for
+        that of the artifact."""
         if not self.check_source:
             return None
         if why := validity.why_elsewhere(artifact.document, self.machine):
@@ -242,9 +256,10 @@ def _exists(op: str, config: Config) -> bool:
 
 
 def fallback(shape: Shape, target: Target | None = None) -> Config:
-    """The form of BSP where nothing is known: on a known target the one that the operation's rule names, else the operation's first,
-    which all ranks name alike whether they know their chip or not. Sizes beyond floats have no default, and too many ranks no
-    possible form: then what is refused is the launcher's to say."""
+    """The form of BSP where nothing is known: on a known target the one that the operation's rule
+    names, else the operation's first, which all ranks name alike whether they know their chip or
+    not. Sizes beyond floats have no default, and too many ranks no possible form: then what is
+    refused is the launcher's to say."""
     space, chip = operation(shape.op).space, target.chip if target else None
     try:
         forms = (config for config in space.fallbacks(shape, chip) if space.why_invalid(shape, config, chip) is None)

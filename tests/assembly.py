@@ -1,5 +1,5 @@
-"""The code that Triton emits for a GPU that is not here, and what is wrong with its memory order: opcodes, control flow and the source
-line of each instruction."""
+"""The code that Triton emits for a GPU that is not here, and what is wrong with its memory order:
+opcodes, control flow and the source line of each instruction."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tftune import kernels
-from tftune.kernels.compile import KernelSource, gpu_target
+from tftune.kernels.runtime.compile import KernelSource, gpu_target
 
-SYMMETRIC, GEMM, ATTENTION = (Path(kernels.__path__[0]) / f"{name}.py" for name in ("symmetric", "gemm", "attention"))
+SYMMETRIC, GEMM, ATTENTION = (Path(kernels.__path__[0]) / f"{name}.py" for name in ("comm/symmetric", "device/gemm", "device/attention"))
 LOADS_OF_A = "a = tl.load(a_ptrs)", "a = a_desc.load("
 
 
@@ -60,7 +60,8 @@ class Assembly:
         return [i for i in self.instructions if i.line == line and ACCESS.search(i.text)]
 
     def before(self, index: int, pattern: str) -> list[Instruction] | None:
-        """The instructions back to the last one that matches, in order and without it; None where there is none."""
+        """The instructions back to the last one that matches, in order and without it; None where
+        there is none."""
         starts = [start for start in self.find(pattern) if start < index]
         return list(self.instructions[starts[-1] + 1 : index]) if starts else None
 
@@ -107,7 +108,8 @@ def _cuda_release(code: Assembly, index: int) -> list[str]:
 
 
 def _hip_release(code: Assembly, index: int) -> list[str]:
-    """The gfx942 sequence of LLVM's AMDGPU memory model, "store atomic release, system", for the work-group's every wave."""
+    """The gfx942 sequence of LLVM's AMDGPU memory model, "store atomic release, system", for the
+    work-group's every wave."""
     since_barrier = code.before(index, r"^s_barrier")
     faults = [] if "sc1" in code.instructions[index].text.split() else ["the flag is not at system scope"]
     if since_barrier is None or any("_store" in i.text for i in since_barrier):
@@ -137,7 +139,8 @@ def wait_faults(code: Assembly, hip: bool) -> list[str]:
 
 
 def _hip_polls(code: Assembly) -> list[int]:
-    """Loads (or additions of 0) past every cache, each completed and followed by an invalidation before anything else."""
+    """Loads (or additions of 0) past every cache, each completed and followed by an invalidation
+    before anything else."""
     found = code.find(r"_(load_dword|atomic_add|atomic_or) .*\bsc0 sc1$")
     after = [[i.text for i in code.instructions[index + 1 : index + 3]] for index in found]
     return [index for index, texts in zip(found, after, strict=True) if texts == ["s_waitcnt vmcnt(0)", "buffer_inv sc0 sc1"]]
@@ -151,8 +154,8 @@ def narrow(code: Assembly, hip: bool, *lines: str) -> list[str]:
 
 
 def early_loads(ttgir: str, file: Path = GEMM, loads_of_data: tuple[str, ...] = LOADS_OF_A) -> list[str]:
-    """Loads of A, or of other data, that Triton placed above the first wait of the kernel: its pipeliner does so where it takes the
-    wrong loop."""
+    """Loads of A, or of other data, that Triton placed above the first wait of the kernel: its
+    pipeliner does so where it takes the wrong loop."""
     numbers = "|".join(line_of(file, load).partition(":")[2] for load in loads_of_data)
     from_there = set(re.findall(rf'^(#loc\d*) = loc\("[^"]*{file.stem}\.py":(?:{numbers}):', ttgir, re.M))
     aliases = re.findall(r'^(#loc\d*) = loc\((?:callsite|"[^"]*")\((#loc\d*)', ttgir, re.M)
@@ -178,7 +181,8 @@ def assemble(kernel: KernelSource, arch: str) -> Assembly:
 
 
 def proxy_faults(code: Assembly, hip: bool) -> list[str]:
-    """A descriptor reads through another proxy: between the poll of a flag and its loads must stand a fence for both."""
+    """A descriptor reads through another proxy: between the poll of a flag and its loads must stand
+    a fence for both."""
     first = code.find(r"cp\.async\.bulk\.tensor")[0]
     poll = max(i for i, found in enumerate(code.instructions) if i < first and {"acquire", "sys"} <= found.words)
     fences = [fence for fence in code.find(r"fence\.proxy\.async\.global") if poll < fence < first]

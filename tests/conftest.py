@@ -1,4 +1,5 @@
-"""What every test shares: the repository's root, and the skip of tests that need more GPUs than there are."""
+"""What every test shares: the repository's root, and the skip of tests that need more GPUs than
+there are."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from tftune.db.store import Store
     from tftune.db.trial import Trial
-    from tftune.kernels.shape import Shape
+    from tftune.kernels.core.shape import Shape
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 if "PYTEST_XDIST_WORKER" in os.environ:  # workers have all cores busy: threads of BLAS would only wait for each other
@@ -30,7 +31,7 @@ settings.load_profile("tftune")
 @pytest.fixture(autouse=True)
 def told_of_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test begins without GPUs that another one described."""
-    monkeypatch.setattr("tftune.kernels.chips._DESCRIBED", {})
+    monkeypatch.setattr("tftune.kernels.core.chips._DESCRIBED", {})
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -39,7 +40,7 @@ def ranks_die_with_pytest() -> Iterator[None]:
     from orphans import popen_of_mortals
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("tftune.kernels.emulated.subprocess", popen_of_mortals())
+        patched.setattr("tftune.kernels.comm.emulated.subprocess", popen_of_mortals())
         yield
 
 
@@ -73,7 +74,8 @@ def gpus_here() -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip `@pytest.mark.gpu(count)` where there are fewer GPUs. torch is imported only where such a test was collected."""
+    """Skip `@pytest.mark.gpu(count)` where there are fewer GPUs. torch is imported only where such
+    a test was collected."""
     wanted = [(item, marker) for item in items if (marker := item.get_closest_marker("gpu"))]
     here = gpus_here() if wanted else 0
     for item, marker in wanted:
@@ -84,13 +86,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def make_rows() -> Callable[..., list[Trial]]:
-    """make_rows(shapes, mode, target, bench): final rows of a full matrix, timed by the analytic model; 9 noisy rounds on "node"."""
+    """make_rows(shapes, mode, target, bench): final rows of a full matrix, timed by the analytic
+    model; 9 noisy rounds on "node"."""
     from tftune.db.target import Target
     from tftune.db.trial import Measurement, Trial
     from tftune.kernels.all_gather_gemm.space import SPACE
-    from tftune.kernels.revision import installed
-    from tftune.kernels.space import Config
-    from tftune.models.timeline import predict
+    from tftune.kernels.core.revision import installed
+    from tftune.kernels.core.space import Config
+    from tftune.models.timeline.simulator import predict
 
     small = dict(block_m=16, block_n=32, block_k=128, group_m=1, split_k=1, num_warps=4, num_stages=4, comm_programs=8, rows_per_flag=16)
 
@@ -122,7 +125,8 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with all tables: Optuna takes longer to make its own than most tests of the search take."""
+    """A database with all tables: Optuna takes longer to make its own than most tests of the search
+    take."""
     from tftune.db.store import Store
 
     path = tmp_path_factory.mktemp("empty") / "a.db"
@@ -142,10 +146,11 @@ def store(empty: Path, tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small effort over a tenth of the space, since listing a space takes longest in tests of the search."""
+    """A small effort over a tenth of the space, since listing a space takes longest in tests of the
+    search."""
     from fake_bench import SPACE, use
 
-    from tftune.tuner.search import EFFORTS, Effort
+    from tftune.tuner.search.search import EFFORTS, Effort
 
     monkeypatch.setitem(EFFORTS, "tiny", Effort(12, 2, "for tests"))
     use(monkeypatch, SPACE)

@@ -1,4 +1,5 @@
-"""What the contract tests of all operations share: calls on emulated ranks held against the reference, and mutants that must be refused."""
+"""What the contract tests of all operations share: calls on emulated ranks held against the
+reference, and mutants that must be refused."""
 
 from __future__ import annotations
 
@@ -16,17 +17,19 @@ from typing import Any
 
 from mutant import Change, in_place
 
-from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
-from tftune.kernels.workspace import Workspace
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
 
 SEEDS = 3
-"""Inputs are of three seeds, which calls go through so that a generation never held the same data two calls ago."""
+"""Inputs are of three seeds, which calls go through so that a generation never held the same data
+two calls ago."""
 WRAPS = 2**31 - 3
 """An epoch before which few calls are left until it wraps."""
 POLL_S = 0.0005, 0.01
-"""From the first poll of the same words to the second, and between later ones at most: it doubles each time."""
+"""From the first poll of the same words to the second, and between later ones at most: it doubles
+each time."""
 MEETINGS = itertools.count()
 
 Case = tuple[Any, Config]
@@ -34,7 +37,8 @@ Case = tuple[Any, Config]
 
 @dataclass(frozen=True)
 class Call:
-    """One call on one rank: its error in units of the tolerance (NaN counts as infinite), and a digest of the result's bits."""
+    """One call on one rank: its error in units of the tolerance (NaN counts as infinite), and a
+    digest of the result's bits."""
 
     shape: Shape
     config: Config
@@ -45,7 +49,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Mutant:
-    """Changes to a variant's sources, and how the contract refuses them: `wrong` results, or a call that does not `end`."""
+    """Changes to a variant's sources, and how the contract refuses them: `wrong` results, or a call
+    that does not `end`."""
 
     changes: tuple[Change, ...]
     shows: str
@@ -62,7 +67,8 @@ def scenario(
     last_epoch: int | None = None,
     cycle: Sequence[int] = range(SEEDS),
 ) -> list[Call]:
-    """Run the calls back to back on every rank, this one pausing before each; compare when all have ended. Epochs follow last_epoch.
+    """Run the calls back to back on every rank, this one pausing before each; compare when all have
+    ended. Epochs follow last_epoch.
 
     cycle: seeds of the calls in turn."""
     import torch
@@ -97,7 +103,8 @@ def scenario(
 
 @cache
 def _rest_between_polls() -> None:
-    """A rank sleeps before it polls the same words again: there are more ranks than cores, and those it waits for need them.
+    """A rank sleeps before it polls the same words again: there are more ranks than cores, and
+    those it waits for need them.
 
     A poll adds 0, or is a volatile load."""
     from triton.runtime.interpreter import InterpreterBuilder
@@ -132,7 +139,7 @@ def _reset(workspace: Workspace, epoch: int | None) -> None:
     import torch
     import torch.distributed as dist
 
-    from tftune.kernels.symmetric import BARRIER_OFFSET, CONTROL_BYTES, EXITS_OFFSET, FLAGS_OFFSET, MAILBOX_OFFSET
+    from tftune.kernels.comm.symmetric import BARRIER_OFFSET, CONTROL_BYTES, EXITS_OFFSET, FLAGS_OFFSET, MAILBOX_OFFSET
 
     dist.barrier()
     if epoch is not None:
@@ -146,7 +153,8 @@ def _reset(workspace: Workspace, epoch: int | None) -> None:
 
 
 def _meet(name: str) -> None:
-    """Return when all ranks have come to this name for the first time. Unlike a barrier, it can be broken off: nobody is left behind."""
+    """Return when all ranks have come to this name for the first time. Unlike a barrier, it can be
+    broken off: nobody is left behind."""
     import torch.distributed as dist
 
     store = dist.distributed_c10d._get_default_store()
@@ -156,12 +164,14 @@ def _meet(name: str) -> None:
 
 
 def hold(control: Any, rank: Any, epoch: Any, flags: Any) -> None:
-    """For the text of a mutant, on 3 ranks: in an odd call rank 2 stays here until it sees so many flags of the others' next call.
+    """For the text of a mutant, on 3 ranks: in an odd call rank 2 stays here until it sees so many
+    flags of the others' next call.
 
-    Unlike after a sleep, what the others do meanwhile is certain, and nobody waits for longer than it takes."""
+    Unlike after a sleep, what the others do meanwhile is certain, and nobody waits for longer than
+    it takes."""
     import numpy
 
-    from tftune.kernels.symmetric import FLAGS_OFFSET, FLAGS_PER_SOURCE
+    from tftune.kernels.comm.symmetric import FLAGS_OFFSET, FLAGS_PER_SOURCE
 
     words = (ctypes.c_int32 * (3 * FLAGS_PER_SOURCE.value)).from_address(int(control) + FLAGS_OFFSET.value)
     seen = numpy.frombuffer(words, dtype=numpy.int32)
@@ -175,7 +185,8 @@ def wrong_calls(ran: list[dict[str, list[Call]]]) -> list[Any]:
 
 
 def differing(found: dict[str, list[Call]]) -> list[Any]:
-    """Shape, config and seed whose results differ in any bit between calls of one rank; some must have been called twice."""
+    """Shape, config and seed whose results differ in any bit between calls of one rank; some must
+    have been called twice."""
     seen: dict[Any, set[str]] = {}
     for call in (call for calls in found.values() for call in calls):
         seen.setdefault((call.shape, call.config, call.seed), set()).add(call.bits)
@@ -215,8 +226,8 @@ def judge(
     together: tuple[str, ...] = (),
     late_s: float = 0.2,
 ) -> dict[str, str]:
-    """Verdicts on the kernel itself and on each mutant, by calls before each of which the last rank is late, except in those named in
-    `together`. Epochs count from `epoch`."""
+    """Verdicts on the kernel itself and on each mutant, by calls before each of which the last rank
+    is late, except in those named in `together`. Epochs count from `epoch`."""
     epochs, took_s = [epoch], {}
 
     def tried(changes: tuple[Change, ...], name: str, deadline_s: float) -> str:
@@ -240,7 +251,8 @@ def judge(
 def once_each(mutants: Mapping[str, Mapping[str, Mutant]]) -> dict[str, dict[str, Mutant]]:
     """Of the mutants by variant, each planted change with the first variant that has it.
 
-    Two are the same change if they have the same name and replace the same texts in the same functions."""
+    Two are the same change if they have the same name and replace the same texts in the same
+    functions."""
     seen, found = set(), dict[str, dict[str, Mutant]]()
     for variant, own in mutants.items():
         for name, mutant in own.items():
@@ -257,7 +269,8 @@ def changed_places(mutants: Mapping[str, Mapping[str, Mutant]]) -> set[Any]:
 
 
 def misjudged(by_rank: list[dict[str, str]], mutants: Mapping[str, Mutant]) -> list[Any]:
-    """What was accepted although it is a mutant, or refused although it is none; `by_rank`: verdicts of one variant on each rank."""
+    """What was accepted although it is a mutant, or refused although it is none; `by_rank`:
+    verdicts of one variant on each rank."""
     found = []
     for name in by_rank[0]:
         shown = {verdicts[name] for verdicts in by_rank}

@@ -1,4 +1,5 @@
-"""A search of a tenth of the space on a bench that answers from a function; conftest.py has the effort and the store that go with it."""
+"""A search of a tenth of the space on a bench that answers from a function; conftest.py has the
+effort and the store that go with it."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Outcome
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE as WHOLE
-from tftune.kernels.chips import Chip
-from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config, Space
-from tftune.tuner.benches import Bench, Compare
-from tftune.tuner.search import Best, search
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config, Space
+from tftune.tuner.bench.benches import Bench, Compare
+from tftune.tuner.search.search import Best, search
 
 TARGET = Target.parse("mi300x8")
 KEPT = {"block_m": (16,), "block_n": (32, 64, 128), "rows_per_flag": (16, 128), "k_per_flag": (256, 1024)}
@@ -36,7 +37,8 @@ Answer = Callable[[Shape, Config, str, Config | None, str], Outcome]
 
 
 def time_us(shape: Shape, config: Config, mode: str, chip: Chip | None = None) -> float:
-    """gather_copy is the stronger BSP; push with many stages and few programs win, and in eager mode pull."""
+    """gather_copy is the stronger BSP; push with many stages and few programs win, and in eager
+    mode pull."""
     if config.variant == "bsp":
         return 16.0 if config["form"] == "gather_copy" else 17.0
     best = "push" if mode == "graph" else "pull"
@@ -93,7 +95,7 @@ class FakeBench:
 
 
 def use(monkeypatch: pytest.MonkeyPatch, space: Space) -> None:
-    monkeypatch.setattr("tftune.tuner.search.operation", lambda name: replace(OPERATION, space=space))
+    monkeypatch.setattr("tftune.tuner.search.search.operation", lambda name: replace(OPERATION, space=space))
 
 
 def run(store: Store, bench: Bench, shapes: tuple[Shape, ...] = (SMALL,), modes: tuple[str, ...] = BOTH, **more: object) -> list[Best]:

@@ -1,4 +1,5 @@
-"""GPUs as their drivers report them to torch, without one: names, architectures, units and sizes as public logs and manuals have them."""
+"""GPUs as their drivers report them to torch, without one: names, architectures, units and sizes as
+public logs and manuals have them."""
 
 from __future__ import annotations
 

@@ -22,12 +22,12 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from tftune.kernels.chips import H200, MI300X
-from tftune.kernels.compile import KernelSource, gpu_target
-from tftune.kernels.registry import OPS, operation
-from tftune.kernels.revision import installed
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
+from tftune.kernels.core.chips import H200, MI300X
+from tftune.kernels.core.registry import OPS, operation
+from tftune.kernels.core.revision import installed
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.kernels.runtime.compile import KernelSource, gpu_target
 
 PINS = Path(__file__).parent / "pins"
 CHIPS = {"sm_90": H200, "gfx942": MI300X}
@@ -127,8 +127,8 @@ def tracing(trace: Trace) -> Iterator[None]:
     import torch.distributed as dist
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    from tftune.kernels import copy_engine
-    from tftune.kernels.workspace import Workspace
+    from tftune.kernels.comm import copy_engine
+    from tftune.kernels.comm.workspace import Workspace
 
     class Library(TorchDispatchMode):
         def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -166,7 +166,7 @@ def host_trace(shape: Shape, config: Config, arch: str) -> list[str]:
     """What preparing and two calls do on the host of rank 1."""
     import torch
 
-    from tftune.kernels.workspace import Workspace
+    from tftune.kernels.comm.workspace import Workspace
 
     op, chip, trace = operation(shape.op), CHIPS[arch], Trace()
     generation = -(-op.module("host").payload_bytes(shape) // 4096) * 4096

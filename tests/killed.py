@@ -1,8 +1,8 @@
-"""Searches that a test starts as a process of its own, and kills: `python killed.py model|ranks FOLDER`. The same command resumes.
+"""Searches that a test starts as a process of its own, and kills: `python killed.py model|ranks
+FOLDER`. The same command resumes.
 
-Each notes what it measured in a file beside the database, which is how the test knows what must be, or may be, stored. What ranks do
-not need is imported late: they import this file again.
-"""
+Each notes what it measured in a file beside the database, which is how the test knows what must be,
+or may be, stored. What ranks do not need is imported late: they import this file again."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 from tftune.db.target import Target
 from tftune.db.trial import MODES, Outcome, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.chips import H200, Chip
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
-from tftune.tuner.benches import ModelBench
-from tftune.tuner.faults import Drill
-from tftune.tuner.node import NodeBench, Rounds
+from tftune.kernels.core.chips import H200, Chip
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.tuner.bench.benches import ModelBench
+from tftune.tuner.bench.faults import Drill
+from tftune.tuner.bench.node import NodeBench, Rounds
 
 if TYPE_CHECKING:
-    from tftune.tuner.search import Best
+    from tftune.tuner.search.search import Best
 
 Key = tuple[str, str, str, str]
 SHAPES: dict[str, tuple[AllGatherGemm, ...]] = {
@@ -42,7 +42,8 @@ def predicted(shape: Shape, config: Config, mode: str, chip: Chip) -> float:
 
 
 class Notes:
-    """Notes each finished measurement, alone or compared with others, and what the search says is committed."""
+    """Notes each finished measurement, alone or compared with others, and what the search says is
+    committed."""
 
     def __init__(self, folder: Path) -> None:
         self.file = os.open(folder / "notes", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -67,7 +68,8 @@ class SlowBench(ModelBench):
 
 
 def bench_of(kind: str) -> SlowBench | NodeBench:
-    """`model`: no children, quick trials. `ranks`: emulated ranks, some configs faulty, so that recoveries are interrupted, too."""
+    """`model`: no children, quick trials. `ranks`: emulated ranks, some configs faulty, so that
+    recoveries are interrupted, too."""
     if kind == "model":
         return SlowBench(Target.parse("mi300x8"), predicted)
     return NodeBench(EMULATED, 1 << 16, emulated=True, rounds=Rounds(1, 2, 2), inject=FAULTS.fault)
@@ -80,7 +82,7 @@ def key_of(trial: Trial) -> Key:
 def resumable(kind: str, folder: Path) -> list[Best]:
     """The command that is killed, and started again as it is."""
     from tftune.db.store import Store
-    from tftune.tuner.search import search
+    from tftune.tuner.search.search import search
 
     bench, notes = bench_of(kind), Notes(folder)
     measure, compare = bench.measure, bench.compare

@@ -1,4 +1,5 @@
-"""Mutants: a kernel rebuilt from its sources after a text was replaced, to show that a test refuses the change."""
+"""Mutants: a kernel rebuilt from its sources after a text was replaced, to show that a test refuses
+the change."""
 
 from __future__ import annotations
 
@@ -17,9 +18,19 @@ from unittest import mock
 from tftune import kernels
 
 Change = tuple[str, str, str]
-"""A module under tftune.kernels, or `module:function`, a text that occurs in it exactly once, and what stands there instead."""
+"""A module of device code, `symmetric` or `all_gather_gemm.push`, or `module:function`, a text that
+occurs in it exactly once, and what stands there instead."""
 
 
+HOME = {
+    "symmetric": "comm.symmetric",
+    "copy_engine": "comm.copy_engine",
+    "words": "comm.ll_protocol",
+    "gemm": "device.gemm",
+    "attention": "device.attention",
+}
+"""Where the shared modules of device code live below tftune.kernels; variants live in
+`variants`."""
 SHARED = {
     "all_gather_gemm": ("symmetric", "copy_engine", "gemm"),
     "flash_decode": ("symmetric", "words", "gemm", "attention", "flash_decode.launches", "flash_decode.fused", "flash_decode.persistent"),
@@ -34,8 +45,9 @@ def mutant(folder: Path, variant: str, changes: tuple[Change, ...], op: str = "a
 
 @contextmanager
 def in_place(folder: Path, variant: str, changes: tuple[Change, ...], op: str = "all_gather_gemm") -> Iterator[None]:
-    """Meanwhile all that a variant's own module defines and imports, its host code too, is the mutant's."""
-    own = vars(import_module(f"tftune.kernels.{op}.{variant}"))
+    """Meanwhile all that a variant's own module defines and imports, its host code too, is the
+    mutant's."""
+    own = vars(import_module(f"tftune.kernels.{op}.variants.{variant}"))
     kept = dict(own)
     own.update({name: value for name, value in vars(rebuilt(folder, variant, changes, op)).items() if not name.startswith("__")})
     try:
@@ -45,19 +57,21 @@ def in_place(folder: Path, variant: str, changes: tuple[Change, ...], op: str = 
 
 
 def rebuilt(folder: Path, variant: str, changes: tuple[Change, ...], op: str = "all_gather_gemm") -> ModuleType:
-    """The module of a variant, and the device code that it shares with others, from sources in a new folder."""
+    """The module of a variant, and the device code that it shares with others, from sources in a
+    new folder."""
     home, here = Path(kernels.__path__[0]), Path(tempfile.mkdtemp(dir=folder))
     names = (*SHARED[op], f"{op}.{variant}")
     assert {place.partition(":")[0] for place, _, _ in changes} <= set(names)
     with mock.patch.dict(sys.modules):  # so that the rebuilt modules find each other, and nobody else finds them
         for name in names:
-            text = (home / name.replace(".", "/")).with_suffix(".py").read_text()
+            below = HOME.get(name) or name.replace(".", ".variants.")
+            text = (home / below.replace(".", "/")).with_suffix(".py").read_text()
             for place, old, new in changes:
                 if place.partition(":")[0] == name:
                     text = _changed(text, place, old, new)
             path = here / f"{name}.py"
             path.write_text(text)
-            spec = importlib.util.spec_from_file_location(f"tftune.kernels.{name}", path)
+            spec = importlib.util.spec_from_file_location(f"tftune.kernels.{below}", path)
             assert spec is not None and spec.loader is not None
             module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)

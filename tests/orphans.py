@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
-from tftune.kernels import emulated
-from tftune.kernels.workspace import Workspace
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
 
 _LIBC = ctypes.CDLL(None)
 """Loaded before any fork."""

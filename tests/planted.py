@@ -13,9 +13,9 @@ from typing import Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm, host
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.space import Config
-from tftune.kernels.workspace import Workspace
-from tftune.tuner.worker import WorldSpec
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.space import Config
+from tftune.tuner.bench.worker import WorldSpec
 
 SHAPE, OTHER = AllGatherGemm(7, 72, 264, 2), AllGatherGemm(16, 72, 264, 2)
 SLOW_S = 0.06
@@ -80,7 +80,8 @@ _LAST: dict[str, Any] = {}
 
 def serve(connection: Connection, spec: WorldSpec, rank: int) -> None:
     """A child process of a sandboxed warm-up, with the plants of its parent."""
-    from tftune.tuner import confirm_world, contest
+    from tftune.tuner.warm_up import contest
+    from tftune.tuner.warm_up import world as confirm_world
 
     contest.MOST = MOST
     plant(pickle.loads(bytes.fromhex(os.environ[PLANTS])))
@@ -89,7 +90,7 @@ def serve(connection: Connection, spec: WorldSpec, rank: int) -> None:
 
 def serve_planted(plants: Mapping[str, str]) -> None:
     """From now on child processes have these plants."""
-    from tftune.tuner import confirm_world
+    from tftune.tuner.warm_up import world as confirm_world
 
     os.environ[PLANTS] = pickle.dumps(dict(plants)).hex()
     confirm_world.serve = serve
@@ -100,7 +101,7 @@ def warm_up(workspace: Workspace, rows: Path, plants: Mapping[str, str], **optio
     import tftune
     from tftune import confirm
     from tftune.models.selector import Selector
-    from tftune.tuner import contest
+    from tftune.tuner.warm_up import contest
 
     def remembered(order: Any, outcomes: Any, before: Any) -> Any:
         DECIDED.append(dict(outcomes))

@@ -1,4 +1,5 @@
-"""An artifact that answers push: emulated ranks make BSP the fastest, and much is said of fused answers alone."""
+"""An artifact that answers push: emulated ranks make BSP the fastest, and much is said of fused
+answers alone."""
 
 from __future__ import annotations
 
@@ -6,9 +7,9 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from tftune.kernels.registry import operation
-from tftune.kernels.revision import installed
-from tftune.kernels.shape import Shape
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.revision import installed
+from tftune.kernels.core.shape import Shape
 from tftune.models.artifact import digest, read_artifact
 from tftune.models.export import pack_mode
 from tftune.models.layout import Known
@@ -18,7 +19,8 @@ PROMISED = (1e-6, 2e-6)
 
 
 def push_everywhere(artifact: Path, path: Path, shape: Shape) -> Path:
-    """The artifact with the default push of this shape as its answer, and no other answer, in mode graph alone."""
+    """The artifact with the default push of this shape as its answer, and no other answer, in mode
+    graph alone."""
     found = read_artifact(artifact)
     mode, space = found.modes["graph"], operation(shape.op).space
     push = next(config for config in space.defaults(shape, found.target.chip) if config.variant == "push")

@@ -10,18 +10,20 @@ from typing import Any
 from tftune.db.store import Store
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.space import Config
+from tftune.kernels.core.space import Config
 
 READERS, READS, WRITES = 32, 250, 2000
-"""Processes, since that is what readers are (a report or a selection beside a search), and since SQLite's locks are between
-processes; operations of each; operations of the writer. 10,000 in all."""
+"""Processes, since that is what readers are (a report or a selection beside a search), and since
+SQLite's locks are between processes; operations of each; operations of the writer. 10,000 in
+all."""
 PAUSE_S = 0.02
 """Of a reader after each operation, so that it reads as long as the writer writes."""
 DEADLINE_S = 240
 
 
 def shape(reader: int) -> AllGatherGemm:
-    """Each reader has rows of its own, or 32 of them would parse the same thousand rows again and again."""
+    """Each reader has rows of its own, or 32 of them would parse the same thousand rows again and
+    again."""
     return AllGatherGemm(1 + reader, 3584, 8192, 8)
 
 
@@ -32,7 +34,8 @@ def trial(number: int) -> Trial:
 
 
 def read(path: Path, reader: int, going: Event, results: Any) -> None:
-    """Open, read and close, as commands do, every fifth time; else read again on the open connection."""
+    """Open, read and close, as commands do, every fifth time; else read again on the open
+    connection."""
     seen: list[int] = []
     try:
         assert going.wait(DEADLINE_S)

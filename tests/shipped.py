@@ -1,4 +1,5 @@
-"""The artifacts that come with tftune; those of an older schema are skipped until they are exported again."""
+"""The artifacts that come with tftune; those of an older schema are skipped until they are exported
+again."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def _old(path: Path) -> pytest.MarkDecorator:
 
 
 def each(modelled: bool | None = None) -> list[Any]:
-    """Every shipped artifact as a parameter of a test; or those whose times are modelled, or measured."""
+    """Every shipped artifact as a parameter of a test; or those whose times are modelled, or
+    measured."""
     kept = [path for path in PATHS if modelled is None or document(path)["modelled"] == modelled]
     return [pytest.param(path, marks=_old(path), id=path.stem) for path in kept]
 

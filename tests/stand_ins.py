@@ -20,7 +20,8 @@ def compiler(shape: Any, config: Any, chip: Any, number: int) -> None:
 
 
 def serve_rivals(connection: Any, spec: Any, rank: int) -> None:
-    """A rank of benchmarks/rivals.py that also has rivals which are right, wrong, computed once, or slow to end."""
+    """A rank of benchmarks/rivals.py that also has rivals which are right, wrong, computed once, or
+    slow to end."""
     import rival_calls
 
     rival_calls.RIVALS |= {name: _rival(name) for name in ("right", "wrong", "stale", "hang", "tired")}
@@ -30,10 +31,11 @@ def serve_rivals(connection: Any, spec: Any, rank: int) -> None:
 def _rival(kind: str) -> Any:
     import rival_calls
 
-    from tftune.kernels.all_gather_gemm.bsp import bsp
+    from tftune.kernels.all_gather_gemm.variants.bsp import bsp
 
     class StandIn(rival_calls.Rival):
-        """BSP with a result of its own, and a fault: wrong by a hundredth, none on the clock, no end, or no end after 8 calls there."""
+        """BSP with a result of its own, and a fault: wrong by a hundredth, none on the clock, no
+        end, or no end after 8 calls there."""
 
         def __init__(self, shape: Any, workspace: Any) -> None:
             import torch
@@ -75,7 +77,8 @@ def random_shapes(seed: int, count: int) -> list[Any]:
 
 
 def asked(rank: int, world: int, folder: Path, broken: int) -> dict[str, Any]:
-    """What this rank answers once all ranks bound the same artifact, and once the broken one had a bad file or failed its checks."""
+    """What this rank answers once all ranks bound the same artifact, and once the broken one had a
+    bad file or failed its checks."""
     import torch.distributed as dist
 
     import tftune
@@ -104,8 +107,8 @@ def supervise() -> None:
     """A supervisor whose compiler hangs; it says so, and waits to be killed."""
     from tftune.kernels.all_gather_gemm import AllGatherGemm
     from tftune.kernels.all_gather_gemm.space import SPACE
-    from tftune.kernels.chips import H200
-    from tftune.tuner.compiler import CompilePool
+    from tftune.kernels.core.chips import H200
+    from tftune.tuner.bench.compile_pool import CompilePool
 
     pool, shape = CompilePool(H200, 60, workers=1), AllGatherGemm(64, 256, 512, 2)
     pool.ahead(shape, [SPACE.defaults(shape, H200)[-1]])

@@ -1,4 +1,5 @@
-"""What the tests of the store put into it, a run and six trials that differ, and the database as any other program sees it."""
+"""What the tests of the store put into it, a run and six trials that differ, and the database as
+any other program sees it."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from typing import Any
 
 from tftune.db.trial import Failure, Measurement, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.space import Config
+from tftune.kernels.core.space import Config
 
 RUN = Run("r1", "h200x8", "node", {"torch": "2.13.0"}, "2026-11-21T01:00:00Z", {"0": {"sm_mhz": 1980.0}})
 ENDED = replace(RUN, ended={"0": {"sm_mhz": 1965.0}, "copy_gb_s": {"cold": 3350.0, "warm": 4100.0}})

@@ -1,4 +1,5 @@
-"""Rows and models whose times follow known formulas, so that a test can say what must be answered."""
+"""Rows and models whose times follow known formulas, so that a test can say what must be
+answered."""
 
 from __future__ import annotations
 
@@ -11,20 +12,20 @@ from tftune.db.trial import Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.features import timing
 from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.revision import installed
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.registry import operation
-from tftune.kernels.revision import installed
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
 from tftune.models import lending
 from tftune.models.artifact import Artifact, Lent, Mode
 from tftune.models.dataset import Dataset, load
 from tftune.models.export import document, provenance
-from tftune.models.formula import Formula
+from tftune.models.formula.formula import Formula
 from tftune.models.layout import Known, LayoutModel
 from tftune.models.selector import Selector
-from tftune.models.trainer import train_layout
-from tftune.models.tree import Leaf
+from tftune.models.tree.trainer import train_layout
+from tftune.models.tree.tree import Leaf
 
 OP, TARGET, WORLD = "all_gather_gemm", "h200x2", 2
 CHIP = Target.parse(TARGET).chip
@@ -40,8 +41,8 @@ WEIGHTS: dict[Config, tuple[float, ...]] = {
     SMALL: (8.0, 0.0, 0.6, 1.0, 1.0, 0.1, 0.0),
     LARGE: (12.0, 0.0, 4.5, 1.0, 1.0, 0.1, 0.0),
 }
-"""Of the operation's TERMS. SMALL wins up to M = 64 or so, then LARGE; from M = 512 on BSP is faster
-than SMALL."""
+"""Of the operation's TERMS. SMALL wins up to M = 64 or so, then LARGE; from M = 512 on BSP is
+faster than SMALL."""
 ROWS = (8, 32, 128, 512, 2048, 8192)
 LAYERS = ((2048, 2048), (4096, 4096), (8192, 4096), (4096, 8192), (8192, 8192))
 """(N, K)."""
@@ -92,7 +93,8 @@ def rows(
 
 
 def decodes(count: int = 40, mode: str = "graph") -> list[Trial]:
-    """Rows of flash_decode at so many shapes: persistent_ll takes 0.6 times BSP's time below 16K tokens, and 1.2 times from there on."""
+    """Rows of flash_decode at so many shapes: persistent_ll takes 0.6 times BSP's time below 16K
+    tokens, and 1.2 times from there on."""
     space, made = operation("flash_decode").space, []
     shapes = [FlashDecode(batch, 8 * group, 8, 128, 1500 << n, WORLD) for group in (4, 8) for batch in (1, 3, 8, 24) for n in range(6)]
     for place in shapes[:count]:
@@ -136,7 +138,8 @@ def model(
     leaf_error: float = 0.02,
     **changes: Any,
 ) -> LayoutModel:
-    """What an artifact says of a layout whose formulas are exact: nothing is fitted, and the tree is one leaf of all configs."""
+    """What an artifact says of a layout whose formulas are exact: nothing is fitted, and the tree
+    is one leaf of all configs."""
     configs, laws = tuple(weights), {config: law(config, each) for config, each in weights.items()}
     leaf = Leaf(tuple(range(len(configs))), len(shapes), leaf_error, (shapes[0].sizes_key,))
     fields = {

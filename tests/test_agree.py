@@ -1,4 +1,5 @@
-"""benchmarks/agree.py over made rows of two searches: tie sets that meet or miss, ratios that agree or not, and what is left out."""
+"""benchmarks/agree.py over made rows of two searches: tie sets that meet or miss, ratios that agree
+or not, and what is left out."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ import pytest
 from tftune.db.store import Store, write_rows
 from tftune.db.trial import Failure, Measurement, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.space import Config
+from tftune.kernels.core.space import Config
 
 SCRIPT = Path(__file__).resolve().parent.parent / "benchmarks/agree.py"
 SMALL, LARGE = (AllGatherGemm(m=m, n=3584, k=8192, world=4) for m in (1, 64))

@@ -1,4 +1,5 @@
-"""Eight processes that select: the same answer for 10,000 shapes, and BSP on all of them where one is in doubt."""
+"""Eight processes that select: the same answer for 10,000 shapes, and BSP on all of them where one
+is in doubt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Reading an artifact: a sound file says what was written, and a damaged or foreign one is refused with a sentence that names it."""
+"""Reading an artifact: a sound file says what was written, and a damaged or foreign one is refused
+with a sentence that names it."""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ from synthetic import BSP, ENGINE, LARGE, OP, SHAPES, SMALL, content, model, row
 
 from tftune.models.artifact import FIELDS, Artifact, digest, parse_artifact, read_artifact
 from tftune.models.layout import LayoutModel
-from tftune.models.packed import pack_layout, unpack_layout
 from tftune.models.selector import Selector, load_artifact
-from tftune.models.tree import DEEPEST, Leaf, Node, Split, leaves_of, pack
+from tftune.models.tree.codec import pack_layout, unpack_layout
+from tftune.models.tree.tree import DEEPEST, Leaf, Node, Split, leaves_of, pack
 
 HALF = ("fp16", "m", "nk", 2)
 PLACES = tuple(replace(place, dtype="fp16") for place in SHAPES[:12])
@@ -30,7 +31,8 @@ def sound() -> dict[str, Any]:
 
 
 def edited(document: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """The document with these changes, and with the digest that fits; a field that is `...` is left out."""
+    """The document with these changes, and with the digest that fits; a field that is `...` is left
+    out."""
     found = {name: value for name, value in {**json.loads(json.dumps(document)), **changes}.items() if value is not ...}
     return found | {"sha256": digest(found)}
 

@@ -1,4 +1,5 @@
-"""The audit: what assembly states, what is compiled, the rows, and that the rules refuse what the committed rows show to spill."""
+"""The audit: what assembly states, what is compiled, the rows, and that the rules refuse what the
+committed rows show to spill."""
 
 from __future__ import annotations
 
@@ -8,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from tftune import auditing
+from tftune.cli import audit_job as auditing
 from tftune.db.audit import Audit, Resources, read_audits, write_audits
 from tftune.db.target import Target
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.registry import operation
-from tftune.kernels.space import Config
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.space import Config
 from tftune.tuner import audit
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -121,7 +122,8 @@ def committed(op: str, arch: str, folder: str = ".") -> list[Audit]:
 @pytest.mark.parametrize("folder", [".", "triton-3.6"])
 @pytest.mark.parametrize(("name", "tokens", "least"), [("all_gather_gemm", "m=8192", 900), ("flash_decode", "", 400)])
 def test_committed_rows_the_rules_refuse_what_spills_and_hardly_more(name: str, tokens: str, least: int, folder: str) -> None:
-    """Of each kernel that was compiled for gfx942, by either Triton, whatever its source was: the tile decides."""
+    """Of each kernel that was compiled for gfx942, by either Triton, whatever its source was: the
+    tile decides."""
     op, rows = operation(name), [one for one in committed(name, "gfx942", folder) if one.resources]
     assert len(rows) > least and not [one for one in committed(name, "gfx942", folder) if one.failure]
     wrongly = []
@@ -138,7 +140,8 @@ def test_committed_rows_the_rules_refuse_what_spills_and_hardly_more(name: str, 
 @pytest.mark.parametrize("folder", [".", "triton-3.6"])
 @pytest.mark.parametrize("name", ["all_gather_gemm", "flash_decode"])
 def test_committed_rows_what_is_shipped_spills_nothing(name: str, folder: str) -> None:
-    """Every kernel of the default configs of the named sets, and of what the shipped artifact answers, has a row, and fits."""
+    """Every kernel of the default configs of the named sets, and of what the shipped artifact
+    answers, has a row, and fits."""
     op = operation(name)
 
     def kernels(shape: Any, config: Config) -> tuple[Any, ...]:
@@ -163,7 +166,8 @@ def test_committed_rows_for_gfx950_have_no_failure(name: str) -> None:
 
 
 def test_the_page_counts_the_committed_rows() -> None:
-    """docs/mi300x.md: kernels by Triton 3.7.1, and in how many of them the vector registers differ by 3.6.0."""
+    """docs/mi300x.md: kernels by Triton 3.7.1, and in how many of them the vector registers differ
+    by 3.6.0."""
     text, folder = (ROOT / "docs/mi300x.md").read_text(), ROOT / "db/audits/mi300x8"
     counts, differing = [], []
     for name in ("all_gather_gemm", "flash_decode"):

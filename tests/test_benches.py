@@ -5,10 +5,10 @@ from __future__ import annotations
 from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Outcome, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.chips import Chip
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
-from tftune.tuner.benches import Bench, ModelBench, ReplayBench
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.tuner.bench.benches import Bench, ModelBench, ReplayBench
 
 TARGET = Target.parse("mi300x8")
 SHAPE = AllGatherGemm(m=64, n=3584, k=8192, world=8)

@@ -8,11 +8,11 @@ import numpy as np
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import H200
-from tftune.kernels.space import Config
-from tftune.tuner.bound import LEAST, may_be_off_by
-from tftune.tuner.feasible import Feasible
-from tftune.tuner.pools import pool
+from tftune.kernels.core.chips import H200
+from tftune.kernels.core.space import Config
+from tftune.tuner.search.bound import LEAST, may_be_off_by
+from tftune.tuner.search.feasible import Feasible
+from tftune.tuner.search.pools import pool
 
 SHAPE = AllGatherGemm(384, 3584, 8192, 2)
 FEASIBLE = Feasible(SPACE, pool(SPACE, SHAPE, H200, "push", 300))

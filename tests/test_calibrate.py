@@ -1,4 +1,5 @@
-"""Calibration: the formulas on made answers, the questions on emulated ranks, and the file that a search reads."""
+"""Calibration: the formulas on made answers, the questions on emulated ranks, and the file that a
+search reads."""
 
 from __future__ import annotations
 
@@ -8,23 +9,23 @@ from typing import Any
 
 import pytest
 
-from tftune.db.chip_file import calibrated, default_path, write_chip
+from tftune.cli.bench_factory import find_target
+from tftune.db.calibration_file import calibrated, default_path, write_chip
 from tftune.db.target import Target
-from tftune.kernels import probe
-from tftune.kernels.chips import H200
-from tftune.kernels.compile import KernelSource, gpu_target
-from tftune.machine import find_target
-from tftune.tuner import calibrate
-from tftune.tuner.calibrate import Sizes
-from tftune.tuner.probes import COLUMNS
-from tftune.tuner.sandbox import Broken
+from tftune.kernels.core.chips import H200
+from tftune.kernels.device import calibration_kernels as probe
+from tftune.kernels.runtime.compile import KernelSource, gpu_target
+from tftune.tuner.bench.sandbox import Broken
+from tftune.tuner.calibration import calibrate
+from tftune.tuner.calibration.calibrate import Sizes
+from tftune.tuner.calibration.calibration_rank import COLUMNS
 
 TARGET = Target.parse("h200x4")
 SIZES = Sizes()
 
 
 def answers(method: str, *arguments: Any) -> list[Any]:
-    """Two ranks that reach what kernels/chips.py says of H200, the second 1 % less."""
+    """Two ranks that reach what kernels/core/chips.py says of H200, the second 1 % less."""
     chip = H200
     exact = {
         "copied": lambda size: 2 * size / chip.rates.hbm_bytes_per_us,
@@ -71,7 +72,8 @@ def test_a_question_that_ends_the_world_or_makes_no_sense_keeps_the_constants() 
 
 
 def test_every_question_is_answered_by_ranks() -> None:
-    """Two emulated ranks run every probe; their times mean nothing, so that a difference of two may come out negative."""
+    """Two emulated ranks run every probe; their times mean nothing, so that a difference of two may
+    come out negative."""
     found = dict(calibrate.calibrate(Target.parse("mi300x2"), emulated=True))
     assert list(found) == [q.__name__ for q in (*calibrate.QUESTIONS, *calibrate.FURTHER)]
     differences = {"loads", "launches", "large_collective", "copy_engines"}

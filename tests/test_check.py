@@ -11,13 +11,13 @@ import pytest
 import torch
 from mutant import mutant
 
-from tftune.kernels import emulated
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.reference import tolerance
-from tftune.kernels.space import Config
-from tftune.kernels.workspace import Workspace
-from tftune.tuner import check
-from tftune.tuner.check import References, relative_error
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.space import Config
+from tftune.tuner.bench import check
+from tftune.tuner.bench.check import References, relative_error
 
 SHAPE = AllGatherGemm(m=256, n=384, k=512, world=8)
 
@@ -48,7 +48,8 @@ def test_what_was_not_written_is_infinitely_wrong() -> None:
 
 
 def test_a_small_row_is_held_against_its_neighbours() -> None:
-    """A row near zero has the absolute error of the others' sums; nobody could compute it better in fp32."""
+    """A row near zero has the absolute error of the others' sums; nobody could compute it better in
+    fp32."""
     exact = torch.ones(4, 8)
     exact[2] = 1e-6
     assert relative_error(exact + 1e-5, exact) < 2e-4
@@ -102,9 +103,10 @@ def test_each_rank_is_late_in_two_calls_in_a_row(
 
 
 def judged(workspace: Workspace, folder: Path) -> list[float]:
-    """Errors in tolerances of push, and of push with one generation: a peer's next call then overwrites what is still read."""
+    """Errors in tolerances of push, and of push with one generation: a peer's next call then
+    overwrites what is still read."""
     from tftune.kernels.all_gather_gemm import host
-    from tftune.kernels.all_gather_gemm import push as module
+    from tftune.kernels.all_gather_gemm.variants import push as module
 
     shape = AllGatherGemm(7, 40, 66, 2)
     config = Config("push", block_m=16, block_n=32, block_k=64, group_m=1, num_warps=4, comm_programs=8, rows_per_flag=16, k_per_flag=256)

@@ -1,4 +1,5 @@
-"""Chips are found by exact names; capabilities replace names; what a driver says travels; rates may be unknown."""
+"""Chips are found by exact names; capabilities replace names; what a driver says travels; rates may
+be unknown."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ from fake_gpu import L40S, MB, Gpu, ampere, cdna3, cdna4, hopper, torch_with
 
 from tftune.db import target
 from tftune.db.target import Target, target_of
-from tftune.kernels import chips, devices
-from tftune.kernels.architecture import capabilities
-from tftune.kernels.chip import ALONE, LINK_NAMES, NAMES, RATE_NAMES, Chip, constants
-from tftune.kernels.chips import CHIPS, H200, MI300X
-from tftune.kernels.registry import OPS, operation
+from tftune.kernels.core import chips, devices
+from tftune.kernels.core.architecture import capabilities
+from tftune.kernels.core.chip import ALONE, LINK_NAMES, NAMES, RATE_NAMES, Chip, constants
+from tftune.kernels.core.chips import CHIPS, H200, MI300X
+from tftune.kernels.core.registry import OPS, operation
 
 FOUND = [
     (ampere("NVIDIA A100-SXM4-80GB"), "a100x1"),
@@ -246,7 +247,7 @@ def test_what_is_assumed_is_marked_and_counted() -> None:
 
 def test_what_a_calibration_measures_is_never_taken_from_a_relative() -> None:
     """So that a model of a GPU nobody measured stays off, however near its relatives are."""
-    from tftune.tuner.assumptions import RULES
+    from tftune.tuner.calibration.assumptions import RULES
 
     relatives = [chip for chip in CHIPS.values() if chip not in (H200, MI300X)]
     assert len(relatives) == 14

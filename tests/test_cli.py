@@ -1,4 +1,5 @@
-"""The command line: the main job end to end on the model bench, one sentence for each wrong input, and what goes to stdout."""
+"""The command line: the main job end to end on the model bench, one sentence for each wrong input,
+and what goes to stdout."""
 
 from __future__ import annotations
 
@@ -19,16 +20,16 @@ import shipped
 import synthetic
 from unprivileged import read_only
 
-from tftune import cli
+from tftune.cli import app as cli
 from tftune.db.audit import read_audits
 from tftune.db.store import Store, write_rows
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
-from tftune.kernels.registry import operation
-from tftune.kernels.space import Config
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.space import Config
 from tftune.models.artifact import SHIPPED, read_artifact
-from tftune.models.tree import Split
+from tftune.models.tree.tree import Split
 
 OP = "all_gather_gemm"
 SMALL, LARGE = "m=64,n=512,k=1024,world=2", "m=512,n=512,k=1024,world=2"
@@ -79,7 +80,8 @@ def db(searched: Path, tmp_path: Path) -> Path:
 
 
 def refused(ran: Ran, *parts: str) -> bool:
-    """Exit code 2, nothing on stdout, and one line on stderr that starts with `error:` and holds these parts."""
+    """Exit code 2, nothing on stdout, and one line on stderr that starts with `error:` and holds
+    these parts."""
     (last,) = [line for line in ran.err.splitlines() if line.startswith("error: ")]
     assert (ran.code, ran.out) == (2, "") and "Traceback" not in ran.err
     assert [part for part in parts if part not in last] == []
@@ -143,7 +145,8 @@ def test_the_database_may_come_from_the_environment(tftune: Tftune, db: Path, mo
 
 @pytest.fixture(scope="module")
 def layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The database of 5 layers with 6 values of M, in two layouts of which one has few shapes, as if an analytic model timed them."""
+    """The database of 5 layers with 6 values of M, in two layouts of which one has few shapes, as
+    if an analytic model timed them."""
     folder = tmp_path_factory.mktemp("layers")
     half = [replace(place, dtype="fp16") for place in synthetic.SHAPES[:12]]
     rows = synthetic.rows([*synthetic.SHAPES, *half], bench="model")
@@ -407,18 +410,18 @@ def test_a_rehearsal_without_torch_says_what_it_needs(tftune: Tftune, monkeypatc
 
 
 def test_a_target_that_is_not_this_machine(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tftune.machine.detect", lambda: Target.parse("h200x4"))
+    monkeypatch.setattr("tftune.cli.bench_factory.detect", lambda: Target.parse("h200x4"))
     assert refused(tftune(f"search {OP} --target h200x8"), "h200x8", "h200x4")
     assert refused(tftune(f"search {OP} --shapes paper:world=8"), "world=8", "4 GPUs of h200x4")
 
 
 def test_a_node_bench_is_sized_for_the_largest_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tftune.cli.bench_factory import make_bench
     from tftune.kernels.all_gather_gemm.host import payload_bytes
-    from tftune.machine import make_bench
-    from tftune.tuner.node import MATRIX, Rounds
+    from tftune.tuner.bench.node import MATRIX, Rounds
 
     made: list[tuple[Any, ...]] = []
-    monkeypatch.setattr("tftune.tuner.node.NodeBench", lambda *arguments, rounds: made.append((*arguments, rounds)))
+    monkeypatch.setattr("tftune.tuner.bench.node.NodeBench", lambda *arguments, rounds: made.append((*arguments, rounds)))
     target, shapes = Target.parse("h200x8"), paper()
     make_bench("node", operation(OP), target, shapes, store=None)
     make_bench("node", operation(OP), target, shapes, store=None, matrix=True)
@@ -496,7 +499,8 @@ def test_no_arguments_show_the_help(tftune: Tftune) -> None:
 
 
 def hear_interrupts() -> None:
-    """A shell starts what it puts into the background with SIGINT ignored, and children inherit that."""
+    """A shell starts what it puts into the background with SIGINT ignored, and children inherit
+    that."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

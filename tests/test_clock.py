@@ -1,4 +1,5 @@
-"""The clock's order of events: a graph runs once untimed right before it counts, and so does an eager call, more than once."""
+"""The clock's order of events: a graph runs once untimed right before it counts, and so does an
+eager call, more than once."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from tftune.tuner import clock
+from tftune.tuner.bench import clock
 
 
 class Event:

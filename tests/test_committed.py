@@ -1,4 +1,5 @@
-"""What is committed holds together: rows, the artifacts trained from them, and the tables shown from them."""
+"""What is committed holds together: rows, the artifacts trained from them, and the tables shown
+from them."""
 
 from __future__ import annotations
 
@@ -18,15 +19,15 @@ import pytest
 import shipped
 import speedup
 
+from tftune.cli.bench_factory import former_rows
+from tftune.cli.training_job import Source, choose, fit, sources
 from tftune.db.store import read_rows, read_trials_of, write_rows
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Run, Trial
-from tftune.fitting import Source, choose, fit, sources
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.registry import operation
-from tftune.kernels.revision import installed
-from tftune.kernels.shape import Shape
-from tftune.machine import former_rows
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.revision import installed
+from tftune.kernels.core.shape import Shape
 from tftune.models.artifact import Mode
 from tftune.models.dataset import load
 from tftune.models.evaluate import Evaluation, evaluate
@@ -130,8 +131,8 @@ def plain(value: Any) -> Any:
 
 @pytest.mark.parametrize("path", ARTIFACTS)
 def test_a_shipped_artifact_is_measured_current_and_of_these_rows(path: Path) -> None:
-    """Every tree and formula is trained again. Constant rules are those that lose least in the file's own evaluation; `make thorough`
-    repeats that evaluation."""
+    """Every tree and formula is trained again. Constant rules are those that lose least in the
+    file's own evaluation; `make thorough` repeats that evaluation."""
     artifact, document = read_artifact(path), json.loads(path.read_text())
     assert artifact.bench == "node" and Selector(artifact).disabled() == {}
     found = fit(source_of(path), judged=False)
@@ -156,7 +157,8 @@ def best_rule(report: Mapping[str, Any]) -> str | None:
 
 
 def test_the_smallest_layout_s_evaluation_is_of_these_rows() -> None:
-    """Of the fewest folds; `make thorough` repeats the evaluations of every layout of every artifact."""
+    """Of the fewest folds; `make thorough` repeats the evaluations of every layout of every
+    artifact."""
     documents = {path: json.loads(path.read_text()) for path in (parameter.values[0] for parameter in ARTIFACTS)}
     reports = {
         (path, mode, title): report

@@ -1,4 +1,5 @@
-"""The one compile path: every default config compiles for every target without a GPU, spills nothing, and is really pipelined."""
+"""The one compile path: every default config compiles for every target without a GPU, spills
+nothing, and is really pipelined."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ import pytest
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.host import source
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import H200, MI300X
-from tftune.kernels.compile import KernelSource, gpu_target
+from tftune.kernels.core.chips import H200, MI300X
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.registry import operation
-from tftune.kernels.space import Config
+from tftune.kernels.runtime.compile import KernelSource, gpu_target
 
 ARCHES = ("gfx942", "gfx950", "sm_90")
 FUSED = tuple(variant for variant in SPACE.variants if not variant.startswith("bsp"))
@@ -30,7 +31,8 @@ SHAPES = {
 }
 
 FEW_BYTES = 8
-"""ptxas puts two scalars of a small tile on the stack, outside the loop over K, with 56 registers in use."""
+"""ptxas puts two scalars of a small tile on the stack, outside the loop over K, with 56 registers
+in use."""
 
 
 def default(variant: str, shape: AllGatherGemm, arch: str) -> tuple[Config, KernelSource]:
@@ -70,7 +72,8 @@ DECODES = {
 }
 """Shapes of flash_decode, and variants whose kernels the others share."""
 ADDRESS_BYTES = 40
-"""ptxas keeps addresses of peers, loaded before the loop over tokens and used after it, on the stack: read in the assembly of sm_90."""
+"""ptxas keeps addresses of peers, loaded before the loop over tokens and used after it, on the
+stack: read in the assembly of sm_90."""
 
 
 @pytest.mark.parametrize("size", DECODES)
@@ -97,7 +100,8 @@ def test_spills_are_seen(tmp_path: Path) -> None:
 @pytest.mark.parametrize("stages", [2, 3, 4])
 @pytest.mark.parametrize("variant", FUSED)
 def test_the_pipeline_is_as_deep_as_its_stages(variant: str, stages: int) -> None:
-    """Tiles of A and B in shared memory, once for each stage: a kernel that Triton does not pipeline has one."""
+    """Tiles of A and B in shared memory, once for each stage: a kernel that Triton does not
+    pipeline has one."""
     shape = SHAPES["large-m"]
     config, _ = default(variant, shape, "sm_90")
     config = Config.from_dict(config.to_dict() | {"num_stages": stages, "block_n": 128})
@@ -124,14 +128,15 @@ def test_nothing_here_runs_in_the_interpreter() -> None:
 
 
 def test_a_binary_is_found_whichever_kernel_was_compiled_first(tmp_path: Path) -> None:
-    """The compile pool and the ranks meet kernels in different orders; what one compiled, the other must find."""
+    """The compile pool and the ranks meet kernels in different orders; what one compiled, the other
+    must find."""
     script = """
 import sys
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.host import source
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import H200
-from tftune.kernels.compile import gpu_target
+from tftune.kernels.core.chips import H200
+from tftune.kernels.runtime.compile import gpu_target
 shape = AllGatherGemm(16, 64, 512, 2)
 found = {config.variant: config for config in SPACE.defaults(shape, H200)}
 for name in sys.argv[1:]:

@@ -11,10 +11,10 @@ import pytest
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import H200
-from tftune.kernels.space import Config
-from tftune.tuner import compile_ahead as module
-from tftune.tuner.compile_ahead import compile_ahead, jobs
+from tftune.kernels.core.chips import H200
+from tftune.kernels.core.space import Config
+from tftune.tuner.bench import compile_ahead as module
+from tftune.tuner.bench.compile_ahead import compile_ahead, jobs
 
 SHAPE = AllGatherGemm(64, 256, 512, 2)
 BSP, PUSH = SPACE.defaults(SHAPE, H200)[0], SPACE.defaults(SHAPE, H200)[2]

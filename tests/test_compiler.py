@@ -1,4 +1,5 @@
-"""The compile pool: nothing to do for libraries, a config's own failure, a compiler that hangs or dies."""
+"""The compile pool: nothing to do for libraries, a config's own failure, a compiler that hangs or
+dies."""
 
 from __future__ import annotations
 
@@ -17,10 +18,10 @@ import stand_ins
 from tftune.db.trial import Failure
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import H200, MI300X
-from tftune.kernels.space import Config
-from tftune.tuner import compiler
-from tftune.tuner.compiler import CompilePool
+from tftune.kernels.core.chips import H200, MI300X
+from tftune.kernels.core.space import Config
+from tftune.tuner.bench import compile_pool as compiler
+from tftune.tuner.bench.compile_pool import CompilePool
 
 SHAPE = AllGatherGemm(64, 256, 512, 2)
 BSP, _, PUSH, *_, PULL = SPACE.defaults(SHAPE, H200)
@@ -53,7 +54,8 @@ def test_too_much_shared_memory_is_a_failure_that_says_how_much() -> None:
 
 
 def test_on_amd_a_kernel_that_spills_is_refused_and_one_that_does_not_is_none() -> None:
-    """A tile that others publish, with 8 waves, and half of it; the space's own rule refuses the first."""
+    """A tile that others publish, with 8 waves, and half of it; the space's own rule refuses the
+    first."""
     large = AllGatherGemm(8192, 3584, 8192, 8)
     push = next(config for config in SPACE.defaults(large, MI300X) if config.variant == "push")
     wide, half = (variant_of(push, block_m=256, block_n=columns, block_k=64, num_warps=8, num_stages=2) for columns in (256, 128))

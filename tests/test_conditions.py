@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tftune import conditions
+from tftune.cli import run_health as conditions
 from tftune.db.trial import Run
 
 

@@ -19,13 +19,13 @@ from tftune.confirm_bench import Folder, Here, InChildren
 from tftune.db.target import Machine
 from tftune.db.trial import Failure, Measurement, Outcome
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.chips import H200
-from tftune.kernels.space import Config
-from tftune.kernels.workspace import Workspace
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.chips import H200
+from tftune.kernels.core.space import Config
 from tftune.models.selector import Selection, Selector
-from tftune.tuner.confirm_order import Order
-from tftune.tuner.confirm_world import limit_s, patience_s
-from tftune.tuner.shared import Shared
+from tftune.tuner.bench.shared_dir import Shared
+from tftune.tuner.warm_up.order import Order
+from tftune.tuner.warm_up.world import limit_s, patience_s
 
 GATHER, PUSH = Config("bsp", form="gather"), Config("push", block_m=64)
 SHAPE = AllGatherGemm(64, 3584, 8192, 8, "bf16", "m", "nk")
@@ -56,7 +56,8 @@ class TestDecided:
         )
 
     def test_the_figures_are_of_the_same_rounds(self) -> None:
-        """Clocks drift, and BSP with them: its time over push's in each round, not of two medians."""
+        """Clocks drift, and BSP with them: its time over push's in each round, not of two
+        medians."""
         bsp_us, us = (12.0, 13.2, 14.4, 15.6, 26.4, 9.6), (10.0, 10.0, 12.0, 12.0, 20.0, 8.0)
         found = decided(ORDER, {GATHER: Measurement(bsp_us, bsp_us), PUSH: Measurement(us, bsp_us)}, BEFORE)
         assert (found.config, found.source, found.expected_us) == (PUSH, "measured", 11.0)

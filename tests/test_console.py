@@ -1,4 +1,5 @@
-"""What a search says while it runs and at its end: the time left, a bar in a terminal, its speed, and what its machine was like."""
+"""What a search says while it runs and at its end: the time left, a bar in a terminal, its speed,
+and what its machine was like."""
 
 from __future__ import annotations
 
@@ -8,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from tftune.console import Progress, duration
+from tftune.cli.console import Progress, duration
+from tftune.cli.search_job import how_it_went
 from tftune.db.store import Store
 from tftune.db.trial import Measurement, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.space import Config
-from tftune.searching import how_it_went
+from tftune.kernels.core.space import Config
 
 SMALL = "m=64,n=512,k=1024,world=2"
 

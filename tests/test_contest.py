@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tftune.db.trial import Failure, Measurement
-from tftune.kernels.space import Config
-from tftune.tuner.contest import (
+from tftune.kernels.core.space import Config
+from tftune.tuner.warm_up.contest import (
     MOST,
     PROBE,
     Samples,

@@ -1,9 +1,10 @@
-"""The contract of all_gather_gemm, on emulated ranks: every variant of the space is right, repeatable, and keeps its protocol.
+"""The contract of all_gather_gemm, on emulated ranks: every variant of the space is right,
+repeatable, and keeps its protocol.
 
-A variant joins by being in SPACE. One start of `world` processes runs all scenarios of that world on one workspace; inside a
-scenario no rank waits for another but through the kernels' own flags. Inputs change from call to call, so that what an earlier
-call left behind is wrong. Then mutants of the protocol must be refused by the same scenario.
-"""
+A variant joins by being in SPACE. One start of `world` processes runs all scenarios of that world
+on one workspace; inside a scenario no rank waits for another but through the kernels' own flags.
+Inputs change from call to call, so that what an earlier call left behind is wrong. Then mutants of
+the protocol must be refused by the same scenario."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ import pytest
 from contract import SEEDS, WRAPS, Call, Case, Mutant, changed_places, differing, judge, misjudged, once_each, scenario, wrong_calls
 from mutant import Change
 
-from tftune.kernels import emulated
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.space import Config
-from tftune.kernels.workspace import Workspace
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.space import Config
 
 OP = "all_gather_gemm"
 FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
@@ -28,13 +29,16 @@ WORLDS = (
     pytest.param((3, FEW), id="3"),
     *(pytest.param((world, CALLS), id=f"{world}, all calls", marks=pytest.mark.thorough) for world in (1, 2, 3, 4)),
 )
-"""World sizes, and how often each case is called back to back. `tests/test_one_rank.py` has one rank in `make test`, too."""
+"""World sizes, and how often each case is called back to back. `tests/test_one_rank.py` has one
+rank in `make test`, too."""
 
 
 def shapes(world: int) -> tuple[AllGatherGemm, ...]:
-    """M = 1, 7 and 129 (sharded along M: multiples of world); N and K_local that no block divides; both layouts of B. Three shapes
-    fit tensor descriptors, one of them with blocks of rows that several sources own. The last three have several chunks of whole steps
-    for each source, which go by in one loop, past the end of K too: by pointers, by descriptors, and of rows that several sources own."""
+    """M = 1, 7 and 129 (sharded along M: multiples of world); N and K_local that no block divides;
+    both layouts of B. Three shapes fit tensor descriptors, one of them with blocks of rows that
+    several sources own. The last three have several chunks of whole steps for each source, which go
+    by in one loop, past the end of K too: by pointers, by descriptors, and of rows that several
+    sources own."""
     return (
         AllGatherGemm(1, 40, 33 * world, world, b_layout="nk"),
         AllGatherGemm(7, 72, 264 * world, world),
@@ -50,8 +54,9 @@ def shapes(world: int) -> tuple[AllGatherGemm, ...]:
 
 
 def configs(shape: AllGatherGemm) -> tuple[Config, ...]:
-    """Every BSP form that fits, and for each other variant a small tile, or a tall one where M is large, and a split K where M is small
-    and K_local long; by descriptors, and one peer after another, where that is possible; by copies of few rows."""
+    """Every BSP form that fits, and for each other variant a small tile, or a tall one where M is
+    large, and a split K where M is small and K_local long; by descriptors, and one peer after
+    another, where that is possible; by copies of few rows."""
     large, deep = shape.m > 64, shape.m < 16 and shape.shard_columns > 256 and shape.world > 1  # one rank has 2 chunks, no 4 parts
     small = dict(block_m=16, block_n=32, block_k=64, rows_per_flag=16, k_per_flag=256, group_m=1, num_warps=4, comm_programs=8)
     small |= dict(copy_streams=1, first_rows=16, growth=1)
@@ -83,7 +88,8 @@ def cases(world: int) -> list[Case]:
 
 
 def small_cases(world: int) -> list[Case]:
-    """Fused only, since a collective would hold the ranks together; each next call has another shape, config or variant."""
+    """Fused only, since a collective would hold the ranks together; each next call has another
+    shape, config or variant."""
     chosen = [shape for shape in shapes(world) if shape.m < 16 and shape.k <= 70 * world]
     found = [[(shape, config) for config in configs(shape) if config.variant == variant][:1] for shape in chosen for variant in FUSED]
     return [case for group in found for case in group]
@@ -97,12 +103,14 @@ def sampled_cases(world: int) -> list[Case]:
 
 
 def back_to_back(world: int, count: int) -> list[Case]:
-    """Every case so often. A split K is called at least 4 times, so that one seed comes again: its parts could be added in any order."""
+    """Every case so often. A split K is called at least 4 times, so that one seed comes again: its
+    parts could be added in any order."""
     return [case for case in cases(world) for _ in range(max(count, 4 * (dict(case[1].knobs).get("split_k", 1) > 1)))]
 
 
 def rounds(count: int) -> int:
-    """How often the small cases alternate; one rank late and one rank ahead are two calls of each case with the same data."""
+    """How often the small cases alternate; one rank late and one rank ahead are two calls of each
+    case with the same data."""
     return SEEDS if count == CALLS else 1
 
 
@@ -173,17 +181,20 @@ FIRST_ROWS_LEFT_OUT: Change = ("gemm", "places, number = first + tl", "places, n
 FLAGS_OF_ROWS = "flag(control, sources, first_flag + (places % row_chunks * K_CHUNKS)[:, None] + columns)"
 
 ONLY_ON_GPUS = "no wait", "waits for the wrong source", "row chunk off by one"
-"""Of staged: its programs that pull run before those that wait for them, one after another. tests/test_gpu.py has these."""
+"""Of staged: its programs that pull run before those that wait for them, one after another.
+tests/test_gpu.py has these."""
 
 LATE = f"            {SLEEP}(2.0 * bool((rank == 2) & (target == 0) & (chunk == 1)))\n"
 LATE_FOR_0: Change = ("all_gather_gemm.push", "            copy_chunk(", f"{LATE}            copy_chunk(")
-"""Rank 2 reaches rank 1 and, much later, rank 0 with its last chunk. Meanwhile rank 1 ends its call, and in its next one signals to rank 0:
-which reads too early, and then misses that signal, since rank 2 writes its own over it."""
+"""Rank 2 reaches rank 1 and, much later, rank 0 with its last chunk. Meanwhile rank 1 ends its
+call, and in its next one signals to rank 0: which reads too early, and then misses that signal,
+since rank 2 writes its own over it."""
 PACKED: tuple[Change, ...] = (
     ("gemm", FLAGS_OF_ROWS, "flag(control, 0, (sources * K_CHUNKS + first_flag + columns) + 0 * places[:, None])"),
     ("all_gather_gemm.push", "flag(control, rank, chunk)", "flag(control, 0, rank * row_chunks * K_CHUNKS + chunk)"),
 )
-"""Flags of a source right behind those of the one before it, as many as this shape has: their places follow the shape."""
+"""Flags of a source right behind those of the one before it, as many as this shape has: their
+places follow the shape."""
 
 
 COPIED = "                self._runtime.copy(piece, target, shard + piece.source, stream)\n"
@@ -221,7 +232,8 @@ AROUND = {
 """Of those in which one loop goes through the shards of several sources."""
 LATE_COPY: Change = ("copy_engine", COPIED, f"                {SLEEP}(0.5 * (self._workspace.rank == 2))\n{COPIED}")
 ONE_BY_ONE = {"own chunks twice": Mutant((PAST_THE_LAST, LATE_COPY), "wrong", control=(LATE_COPY,), calls="even")}
-"""Of push_ce, whose loop takes two chunks at most, and each of 3 ranks has one: too many only where the last comes alone."""
+"""Of push_ce, whose loop takes two chunks at most, and each of 3 ranks has one: too many only where
+the last comes alone."""
 BSP_CHUNKED = {"a peer not waited for": Mutant((("copy_engine", UNHEARD, UNHEARD.replace("WORLD)", "WORLD - 1)", 1)),), "wrong")}
 
 
@@ -252,8 +264,9 @@ def mutants(variant: str) -> dict[str, Mutant]:
 
 
 def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
-    """What a variant must survive: two calls of a small shape; of one with three row tiles; a long K; chunks of whole steps; two shapes,
-    the second with more flags: 2 of each source, then 3; and for copies to fixed places a call of push between, for odd epochs."""
+    """What a variant must survive: two calls of a small shape; of one with three row tiles; a long
+    K; chunks of whole steps; two shapes, the second with more flags: 2 of each source, then 3; and
+    for copies to fixed places a call of push between, for odd epochs."""
 
     def case(m: int, k: int, variant: str = variant, **knobs: int) -> Case:
         small = dict(

@@ -1,8 +1,9 @@
-"""The contract of flash_decode, on emulated ranks: every variant is right, repeatable, and keeps its protocol; see tests/contract.py.
+"""The contract of flash_decode, on emulated ranks: every variant is right, repeatable, and keeps
+its protocol; see tests/contract.py.
 
-Sequences are ragged (one of the three seeds), empty on one rank or on all; caches contiguous or in pages of 1, 16 and 64 tokens; groups
-of 1, 2 and 12 query heads; every rank gets all heads, or its own. Then mutants of each variant's mechanisms must be refused.
-"""
+Sequences are ragged (one of the three seeds), empty on one rank or on all; caches contiguous or in
+pages of 1, 16 and 64 tokens; groups of 1, 2 and 12 query heads; every rank gets all heads, or its
+own. Then mutants of each variant's mechanisms must be refused."""
 
 from __future__ import annotations
 
@@ -12,24 +13,27 @@ import pytest
 from contract import WRAPS, Call, Case, Mutant, changed_places, differing, judge, misjudged, once_each, scenario, wrong_calls
 from mutant import Change
 
-from tftune.kernels import emulated
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.reference import RAGGED_SEED
 from tftune.kernels.flash_decode.space import SPACE
-from tftune.kernels.space import Config
-from tftune.kernels.workspace import Workspace
 
 OP = "flash_decode"
 WORLDS = (2, *(pytest.param(world, marks=pytest.mark.thorough) for world in (1, 3, 4)))
-"""Two ranks are called with every shape. Mutants, and calls that alternate with another operation's, are of 3 ranks in `make test`, too."""
+"""Two ranks are called with every shape. Mutants, and calls that alternate with another
+operation's, are of 3 ranks in `make test`, too."""
 LADDER = tuple(variant for variant in SPACE.variants if variant != "bsp")
 CALLS = 2
 RAGGED_AND_FULL = RAGGED_SEED, 0, 2, RAGGED_SEED
-"""Seeds of two calls of one case, then of the next: one is ragged, and none is that of two calls before."""
+"""Seeds of two calls of one case, then of the next: one is ragged, and none is that of two calls
+before."""
 
 
 def cases(world: int) -> list[Case]:
-    """Every variant on every shape, with its own splits, heads of a program and heads of a flag; own heads may cut a group in two.
+    """Every variant on every shape, with its own splits, heads of a program and heads of a flag;
+    own heads may cut a group in two.
 
     Larger worlds take fewer shapes: what is emulated of a rank is slow."""
     shapes = {
@@ -43,13 +47,15 @@ def cases(world: int) -> list[Case]:
 
 
 def configured(variant: str, **knobs: int) -> Config:
-    """A config with those of the knobs that the variant has, heads_per_program being 1 unless given."""
+    """A config with those of the knobs that the variant has, heads_per_program being 1 unless
+    given."""
     has = {choice.name for choice in SPACE.choices(variant)}
     return Config(variant, **{name: value for name, value in (dict(block_n=32, heads_per_program=1) | knobs).items() if name in has})
 
 
 def alternating(world: int) -> list[Case]:
-    """Without the library, whose collective would hold the ranks together; each next call has another shape, config or variant."""
+    """Without the library, whose collective would hold the ranks together; each next call has
+    another shape, config or variant."""
     shapes = FlashDecode(1, world, 1, 64, 20, world, output="heads"), FlashDecode(2, 2, 2, 64, 40, world)
     return [(shape, configured(v, kv_splits=1 + flag, heads_per_flag=flag)) for v in LADDER for flag, shape in enumerate(shapes)]
 
@@ -124,7 +130,8 @@ LATE_FOR_0 = (
     f"({SEND.replace('away', NEAR['away'])}, {ANNOUNCE.replace('flags_away', NEAR['flags_away'])}, {HOLD.format(1)}, {SLEEP}(1))"
     f" if (rank == 2) & (epoch % 2 == 1) & (piece == pieces - 1) else None; {SEND}"
 )
-"""In the first call rank 2 reaches all but rank 0 with its last piece, and rank 0 when rank 1 is in its next call."""
+"""In the first call rank 2 reaches all but rank 0 with its last piece, and rank 0 when rank 1 is in
+its next call."""
 GROWS: Change = ("attention", "tl.atomic_xchg(word(address + away), values,", "tl.atomic_max(word(address + away), values,")
 """What comes late does not set a flag back."""
 PACKED: tuple[Change, ...] = (
@@ -137,7 +144,8 @@ PACKED: tuple[Change, ...] = (
     ),
     (LAUNCHES, "flag(control, sources, 0)", "flag(control, 0, sources * pieces)"),
 )
-"""Flags of a source right behind those of the one before it, as many as a sequence of this shape has pieces."""
+"""Flags of a source right behind those of the one before it, as many as a sequence of this shape
+has pieces."""
 
 ROWS_LOST = "turn(programs - 1 - pid, ARCH)", "turn(programs - pid, ARCH)"
 SPLITS_ANY: Change = ("flash_decode.persistent", "wait_parts(arrived + piece", "(arrived + piece")
@@ -148,7 +156,8 @@ ONLY_ON_GPUS = {
     },
     "persistent_ll": {"rows lost": Mutant((("flash_decode.persistent_ll", *ROWS_LOST),), "right", calls="once")},
 }
-"""Accepted here, where programs run one after another, and the last does what needs the others' work. tests/test_gpu.py is for these."""
+"""Accepted here, where programs run one after another, and the last does what needs the others'
+work. tests/test_gpu.py is for these."""
 
 
 def mutants(variant: str) -> dict[str, Mutant]:
@@ -204,7 +213,8 @@ def mutants_of_flags(variant: str) -> dict[str, Mutant]:
 
 
 def mutants_of_counters() -> dict[str, Mutant]:
-    """Of persistent: counters inside a rank; and, once, of what all variants share and the others' mutants leave out."""
+    """Of persistent: counters inside a rank; and, once, of what all variants share and the others'
+    mutants leave out."""
     return {
         "counters not set back": Mutant(
             (("attention", "(arrived + numbers * 4), 0", "(arrived + numbers * 4), -1"),), "end", calls="together"
@@ -252,9 +262,9 @@ def words_mutants() -> dict[str, Mutant]:
 
 
 def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
-    """Two calls of a small ragged shape, the last rank late or all together; the first alone; many blocks of keys; a shape with more pieces
-    behind one with fewer, 2 and 4 where flags are for pieces, else 1 and 2; three calls where words of the first lie where those of the
-    third will."""
+    """Two calls of a small ragged shape, the last rank late or all together; the first alone; many
+    blocks of keys; a shape with more pieces behind one with fewer, 2 and 4 where flags are for
+    pieces, else 1 and 2; three calls where words of the first lie where those of the third will."""
     several = variant in FLAGS
 
     def case(shape: FlashDecode, **knobs: int) -> Case:

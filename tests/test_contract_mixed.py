@@ -1,22 +1,24 @@
-"""One workspace serves all operations: their calls alternate on emulated ranks, back to back, and none sees what another left behind."""
+"""One workspace serves all operations: their calls alternate on emulated ranks, back to back, and
+none sees what another left behind."""
 
 from __future__ import annotations
 
 import pytest
 from contract import Call, Case, scenario, wrong_calls
 
-from tftune.kernels import emulated
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.registry import operation
-from tftune.kernels.space import Config
-from tftune.kernels.workspace import Workspace
 
 ROUNDS = 2
 
 
 def cases(world: int) -> list[Case]:
-    """Every fused variant of either operation in turn, where its tiny shape allows one: the two share generations, flags and epochs."""
+    """Every fused variant of either operation in turn, where its tiny shape allows one: the two
+    share generations, flags and epochs."""
     shapes = AllGatherGemm(7, 40, 66 * world, world), FlashDecode(2, 8, 2, 64, 40, world)
     found = [[(shape, config) for config in small(shape)] for shape in shapes]
     longest = max(map(len, found))

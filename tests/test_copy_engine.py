@@ -12,8 +12,8 @@ import torch
 
 pytest.importorskip("triton")
 
-from tftune.kernels import copy_engine
-from tftune.kernels.copy_engine import Exchange, Piece
+from tftune.kernels.comm import copy_engine
+from tftune.kernels.comm.copy_engine import Exchange, Piece
 
 SHARD = 1 << 20
 PIECES = (Piece(0, 100, 64), Piece(64, 200, 64))

@@ -1,4 +1,5 @@
-"""benchmarks/core.py on one emulated rank: it holds the core against the library, and refuses one that computes something else."""
+"""benchmarks/core.py on one emulated rank: it holds the core against the library, and refuses one
+that computes something else."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ import pytest
 from tftune.db.target import Target
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import H200
-from tftune.kernels.space import Config
+from tftune.kernels.core.chips import H200
+from tftune.kernels.core.space import Config
 
 
 def test_a_small_core_is_right_and_timed_beside_the_library() -> None:

@@ -12,14 +12,14 @@ from stored import trial
 from tftune.db.trial import Failure, Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import H200, Chip
-from tftune.kernels.revision import installed
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
+from tftune.kernels.core.chips import H200, Chip
+from tftune.kernels.core.revision import installed
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
 from tftune.models.features import pair_vector
-from tftune.tuner import correction
-from tftune.tuner.correction import Correction
-from tftune.tuner.pools import pool
+from tftune.tuner.search import residual_correction as correction
+from tftune.tuner.search.pools import pool
+from tftune.tuner.search.residual_correction import Correction
 
 HERE = AllGatherGemm(48, 3584, 8192, 2)
 SHAPES = [replace(HERE, m=m) for m in (16, 32, 64, 128)]

@@ -1,4 +1,5 @@
-"""optuna-dashboard opens a tftune database: it lists the studies of a search and gives their trials."""
+"""optuna-dashboard opens a tftune database: it lists the studies of a search and gives their
+trials."""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ import pytest
 from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.registry import operation
-from tftune.models.timeline import predict
-from tftune.tuner.benches import ModelBench
-from tftune.tuner.search import search, study_name
+from tftune.kernels.core.registry import operation
+from tftune.models.timeline.simulator import predict
+from tftune.tuner.bench.benches import ModelBench
+from tftune.tuner.search.search import search, study_name
 
 SHAPE = AllGatherGemm(m=64, n=3584, k=8192, world=8)
 BENCH = ModelBench(Target.parse("mi300x8"), predict)

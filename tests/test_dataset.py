@@ -1,4 +1,5 @@
-"""The dataset: which row counts, what an oracle is, and which few configs are together near the fastest."""
+"""The dataset: which row counts, what an oracle is, and which few configs are together near the
+fastest."""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.space import Config
+from tftune.kernels.core.space import Config
 from tftune.models.dataset import Dataset, configs_of, load
 from tftune.models.portfolio import FORMS, MATRIX_SIZE, cover, forms, greedy, loss, portfolio
-from tftune.models.trainer import train_layout
+from tftune.models.tree.trainer import train_layout
 
 OP, TARGET = "all_gather_gemm", "h200x8"
 SHAPE = AllGatherGemm(m=256, n=3584, k=8192, world=8)
@@ -71,7 +72,8 @@ def test_an_absent_knob_is_its_default_and_a_knob_that_is_gone_is_left_out() -> 
 
 
 def test_a_fused_time_is_the_ratio_of_shared_rounds() -> None:
-    """The push was measured on a slow day: both took twice as long. Its time stands beside BSP's of the other day."""
+    """The push was measured on a slow day: both took twice as long. Its time stands beside BSP's of
+    the other day."""
     slow = row(BSP, 140.0, created="0"), row(PUSH, 100.0, bsp=(140.0,))
     found = of(row(BSP, 70.0), *slow)
     assert found.time_us(SHAPE, PUSH) == pytest.approx(50.0)
@@ -79,7 +81,8 @@ def test_a_fused_time_is_the_ratio_of_shared_rounds() -> None:
 
 
 def test_a_time_whose_baseline_nobody_knows_is_the_median() -> None:
-    """It shared its rounds with no form of BSP that has a row, and no form had been searched before it."""
+    """It shared its rounds with no form of BSP that has a row, and no form had been searched before
+    it."""
     alone, late = row(BSP, 70.0), row(BSP, 140.0, stage="search", created="9")
     assert of(alone, row(PUSH, 100.0, bsp=(140.5,))).time_us(SHAPE, PUSH) == 100.0
     assert of(alone, late, row(PUSH, 100.0, bsp=(140.5,))).time_us(SHAPE, PUSH) == 100.0
@@ -87,8 +90,8 @@ def test_a_time_whose_baseline_nobody_knows_is_the_median() -> None:
 
 
 def test_a_row_of_a_search_stood_beside_the_form_that_led_when_it_was_measured() -> None:
-    """The gather took 80 us and then the copy 60. The push shared its rounds with the gather, the pull with the copy, of which only the
-    second sets the scale: it is the form of most rows."""
+    """The gather took 80 us and then the copy 60. The push shared its rounds with the gather, the
+    pull with the copy, of which only the second sets the scale: it is the form of most rows."""
     pull, other = SPACE.complete(Config("pull")), SPACE.complete(Config("push", block_m=64))
     found = of(
         row(BSP, 80.0, stage="search", created="1"),
@@ -103,7 +106,8 @@ def test_a_row_of_a_search_stood_beside_the_form_that_led_when_it_was_measured()
 
 
 def test_another_form_has_its_ratio_to_the_form_of_most_rows() -> None:
-    """Both were measured again on a slow day, beside the gather, whose fastest time sets the scale."""
+    """Both were measured again on a slow day, beside the gather, whose fastest time sets the
+    scale."""
     found = of(row(BSP, 70.0, stage="search"), row(BSP, 140.0), row(COPY, 160.0, bsp=(140.0,)), row(PUSH, 100.0, bsp=(140.0,)))
     times = {BSP: 70.0, COPY: pytest.approx(80.0), PUSH: pytest.approx(50.0)}
     assert found.times_us[SHAPE] == times
@@ -119,8 +123,8 @@ def test_an_eager_time_is_the_median_since_there_bsp_drifts_most() -> None:
 
 
 def test_bsp_beside_many_configs_counts_as_fast_as_it_was_alone() -> None:
-    """In the matrix BSP took 88 us and the push 80; alone BSP had taken 77. The ratio of their shared rounds is what holds: the push
-    takes 70 us where BSP takes 77."""
+    """In the matrix BSP took 88 us and the push 80; alone BSP had taken 77. The ratio of their
+    shared rounds is what holds: the push takes 70 us where BSP takes 77."""
     found = of(row(BSP, 77.0, stage="search"), row(BSP, 88.0, stage="matrix"), row(PUSH, 80.0, stage="matrix", bsp=(88.0,)))
     assert found.time_us(SHAPE, BSP) == found.bsp_us(SHAPE) == 77.0 and found.time_us(SHAPE, PUSH) == pytest.approx(70.0)
     assert found.speedup(SHAPE, PUSH)[:2] == (pytest.approx(1.1), pytest.approx(1.1)) and found.allowed(SHAPE, PUSH)
@@ -157,7 +161,8 @@ def test_separate_intervals_where_no_rounds_were_shared() -> None:
 
 
 def test_the_interval_of_a_ratio_to_another_form_is_moved_to_the_fastest_and_never_up() -> None:
-    """Beside the gather the push was 1.4 times as fast, and the copy 1.25 times: beside the copy the push is 1.12 times as fast."""
+    """Beside the gather the push was 1.4 times as fast, and the copy 1.25 times: beside the copy
+    the push is 1.12 times as fast."""
     rounds = Measurement((50.0,) * 3, (65.0, 70.0, 75.0))
     rows = [row(BSP, 65.0, 70.0, 75.0), replace(row(PUSH, 1.0), outcome=rounds), row(COPY, *(us / 1.25 for us in rounds.bsp_samples_us))]
     copied = replace(rows[2], outcome=replace(rows[2].outcome, bsp_samples_us=rounds.bsp_samples_us))  # type: ignore[type-var]

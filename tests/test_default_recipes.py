@@ -1,5 +1,5 @@
-"""A config without knobs is a recipe: what its variant does by default, which follows the shape. And the form of BSP where nothing was
-measured, held against every committed row."""
+"""A config without knobs is a recipe: what its variant does by default, which follows the shape.
+And the form of BSP where nothing was measured, held against every committed row."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from synthetic import CHIP, TARGET, WORLD, decodes
 from tftune.db.store import read_rows
 from tftune.db.target import Target
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.core.registry import OPS, operation
+from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.registry import OPS, operation
-from tftune.kernels.space import Config
 from tftune.models.dataset import load
 from tftune.models.evaluate import selector_of
-from tftune.models.packed import pack_layout, unpack_layout
-from tftune.models.trainer import train_layout
+from tftune.models.tree.codec import pack_layout, unpack_layout
+from tftune.models.tree.trainer import train_layout
 
 DECODE = FlashDecode(6, 64, 8, 128, 5000, WORLD)
 SHAPES = {"all_gather_gemm": AllGatherGemm(3000, 3584, 8192, 2, "bf16", "m", "nk"), "flash_decode": DECODE}
@@ -46,7 +46,8 @@ def test_a_variant_without_a_default_has_no_recipe() -> None:
 
 
 def test_a_layout_answers_with_the_default_of_the_shape_that_is_asked() -> None:
-    """Splits of the cache follow batch and length: what was the fastest at one shape is slow at the next."""
+    """Splits of the cache follow batch and length: what was the fastest at one shape is slow at the
+    next."""
     data = load(decodes(48), "flash_decode", TARGET, "graph", "node")
     model = train_layout(data)
     assert {Config("bsp"), Config("persistent_ll")} <= set(model.configs)
@@ -62,7 +63,8 @@ def test_a_layout_answers_with_the_default_of_the_shape_that_is_asked() -> None:
 
 @pytest.mark.parametrize("target", ["h200x1", "h200x2", "h200x4", "h200x8"])
 def test_decoding_by_bsp_takes_the_form_that_was_the_fastest_or_nearly(root: Path, target: str) -> None:
-    """Of the forms of BSP that were measured beside each other; the deep default alone was up to 1.34 times as slow."""
+    """Of the forms of BSP that were measured beside each other; the deep default alone was up to
+    1.34 times as slow."""
     rows = [trial for path in sorted((root / "db/trials" / target).glob("flash_decode-*.jsonl*")) for trial in read_rows(path)[1]]
     data, space, chip = load(rows, "flash_decode", target, "graph", "node"), operation("flash_decode").space, Target.parse(target).chip
     lost = []

@@ -1,4 +1,5 @@
-"""A selection stays cheap: benchmarks/dispatch.py within ten times the bars that it is held to on a quiet machine."""
+"""A selection stays cheap: benchmarks/dispatch.py within ten times the bars that it is held to on a
+quiet machine."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import pytest
 import shipped
 
 import tftune
-from tftune.kernels.registry import operation
+from tftune.kernels.core.registry import operation
 from tftune.models.artifact import read_artifact
 from tftune.models.selector import Selector
 
@@ -37,7 +38,8 @@ def test_dispatch_is_within_ten_times_its_bars(
 
 @pytest.mark.parametrize("path", shipped.each())
 def test_first_answers_are_estimates_of_shapes_never_measured(script: Callable[[str], ModuleType], path: Path) -> None:
-    """What is timed as such: between measured sizes of a family, and in a family of which there are no rows."""
+    """What is timed as such: between measured sizes of a family, and in a family of which there are
+    no rows."""
     dispatch, artifact = script("dispatch"), read_artifact(path)
     model = dispatch.measured_most(artifact)
     selector, family = Selector(artifact, allow_modelled=True, check_source=False), dispatch.longest(model)

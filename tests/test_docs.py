@@ -1,4 +1,5 @@
-"""The pages say what the program does: commands, knobs, links and examples are tested over the code."""
+"""The pages say what the program does: commands, knobs, links and examples are tested over the
+code."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from tftune.kernels.registry import OPS, operation
-from tftune.kernels.space import Choice, Rule
+from tftune.kernels.core.registry import OPS, operation
+from tftune.kernels.core.space import Choice, Rule
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (
@@ -43,7 +44,9 @@ def test_examples_in_docstrings(name: str) -> None:
 def test_there_are_examples() -> None:
     finder = doctest.DocTestFinder()
     examples = [
-        test for name in ("shape", "space", "all_gather_gemm") for test in finder.find(importlib.import_module(f"tftune.kernels.{name}"))
+        test
+        for name in ("core.shape", "core.space", "all_gather_gemm")
+        for test in finder.find(importlib.import_module(f"tftune.kernels.{name}"))
     ]
     assert any(test.examples for test in examples)
 
@@ -69,7 +72,7 @@ def commands() -> dict[str, str]:
     """Every command of the program with its help; those of a group as `trials import`."""
     import typer
 
-    from tftune.cli import app
+    from tftune.cli.app import app
 
     return dict(described(typer.main.get_command(app), ""))
 
@@ -142,7 +145,7 @@ def test_the_makefile_refuses_an_old_python(tmp_path: Path) -> None:
 
 def test_the_page_of_machines_lists_every_chip() -> None:
     """Its names, whether it has a model, and how many of its constants are assumed."""
-    from tftune.kernels.chips import CHIPS
+    from tftune.kernels.core.chips import CHIPS
 
     text = (ROOT / "docs/machines.md").read_text()
     rows = {line.split("`")[1]: line for line in text.splitlines() if line.startswith("| `")}
@@ -155,7 +158,7 @@ def test_the_page_of_machines_lists_every_chip() -> None:
 
 
 def test_the_page_of_machines_lists_every_assumption() -> None:
-    from tftune.tuner.assumptions import RULES
+    from tftune.tuner.calibration.assumptions import RULES
 
     text = (ROOT / "docs/machines.md").read_text()
     assert all(f"`{name}`" in text for name in RULES)

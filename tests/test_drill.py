@@ -1,4 +1,5 @@
-"""The drill's script without its searches: what it compares, what it finds left behind, and when it stops. `make drill` plays it whole."""
+"""The drill's script without its searches: what it compares, what it finds left behind, and when it
+stops. `make drill` plays it whole."""
 
 from __future__ import annotations
 
@@ -17,11 +18,12 @@ from typing import Any
 import pytest
 
 from tftune.db.trial import MODES, Failure, Measurement, Outcome, Trial
-from tftune.kernels.space import Config
-from tftune.tuner.faults import FAULTS, Drill, marked
+from tftune.kernels.core.space import Config
+from tftune.tuner.bench.faults import FAULTS, Drill, marked
 
 POOL, SHARE = 17, 0.3
-"""With the defaults, none of which is in the pool, 18 configs of each of three variants: 16 of 54 have a fault, in both modes."""
+"""With the defaults, none of which is in the pool, 18 configs of each of three variants: 16 of 54
+have a fault, in both modes."""
 GOOD = Measurement((20.0, 21.0, 22.0, 21.0), (10.0, 10.5, 11.0, 10.0), 1e-4)
 
 
@@ -96,7 +98,8 @@ def test_what_went_wrong_is_named(drill: ModuleType, faults: Drill) -> None:
 
 
 def test_a_ratio_outside_its_interval_is_near_up_to_3_percent(drill: ModuleType, faults: Drill) -> None:
-    """Times without noise, whose intervals are points: 0, 2 and 5 % slower than in the clean search."""
+    """Times without noise, whose intervals are points: 0, 2 and 5 % slower than in the clean
+    search."""
     good = next(trial for trial in rows(drill, faults) if trial.outcome == GOOD and trial.config.variant != "bsp")
 
     def timed(us: float) -> Trial:

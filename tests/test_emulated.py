@@ -1,4 +1,5 @@
-"""Emulated ranks: results by rank, shared heaps, and an end to every job: a hang, an error and a crash leave no process behind."""
+"""Emulated ranks: results by rank, shared heaps, and an end to every job: a hang, an error and a
+crash leave no process behind."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tftune.kernels import emulated
-from tftune.kernels.workspace import Workspace
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
 
 PAYLOAD_BYTES = 10_000
 

@@ -1,4 +1,5 @@
-"""Evaluation: shapes of a layout are held out, the production path answers, and constant rules stand beside it."""
+"""Evaluation: shapes of a layout are held out, the production path answers, and constant rules
+stand beside it."""
 
 from __future__ import annotations
 
@@ -14,16 +15,16 @@ from synthetic import LARGE, LAYERS, ROWS, SHAPES, SMALL, rows, shape
 from tftune.db.target import Target
 from tftune.db.trial import Failure, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
-from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
 from tftune.models.baselines import NEAREST, Rule, rules
 from tftune.models.dataset import Dataset, configs_of, load
 from tftune.models.evaluate import evaluate, percentile, score_of, selector_of, strongest_form
-from tftune.models.formula import Formula
+from tftune.models.formula.formula import Formula
 from tftune.models.layout import Known, LayoutModel
-from tftune.models.trainer import train_layout
-from tftune.models.tree import Leaf
+from tftune.models.tree.trainer import train_layout
+from tftune.models.tree.tree import Leaf
 
 OP = "all_gather_gemm"
 CHIP = Target.parse("h200x8").chip
@@ -77,7 +78,8 @@ def asked_by(fold: Sequence[Shape], everything: Sequence[Shape]) -> set[tuple[in
 
 
 def test_neither_the_family_nor_the_size_of_what_is_judged_was_seen_in_training() -> None:
-    """But for the least and the greatest size, beyond which nothing is answered: there the family alone is held out."""
+    """But for the least and the greatest size, beyond which nothing is answered: there the family
+    alone is held out."""
     data, train, judged = synthetic.dataset(), Recorded(), list[Shape]()
 
     def each(work: Callable[[Any], Any], folds: Iterable[Any]) -> Iterable[Any]:
@@ -161,7 +163,8 @@ def slow_pull(dataset: Dataset) -> Config:
 
 @pytest.mark.parametrize("split", ["any", "m"])
 def test_a_perfect_and_a_bad_model(dataset: Dataset, split: str) -> None:
-    """The figures are those of the choice: what each shape's own best costs, or one pull config, whatever was fitted."""
+    """The figures are those of the choice: what each shape's own best costs, or one pull config,
+    whatever was fitted."""
     pull = slow_pull(dataset)
     report = evaluate(dataset, lambda part: constant(part, pull), split)
     assert report is not None and report.selector.unknown == 0
@@ -176,7 +179,8 @@ def test_a_perfect_and_a_bad_model(dataset: Dataset, split: str) -> None:
 
 
 def test_exact_rows_lose_almost_nothing_on_shapes_of_no_family_and_size_that_was_seen() -> None:
-    """The least and the greatest N and K are those of several families, so that no fold lacks them."""
+    """The least and the greatest N and K are those of several families, so that no fold lacks
+    them."""
     shapes = [shape(m, n, k) for n in (2048, 4096, 8192) for k in (2048, 8192) for m in ROWS]
     report = evaluate(synthetic.dataset(rows(shapes)))
     assert report is not None and report.selector.geomean_regret < 1.003 and report.selector.worst_regret < 1.05
@@ -275,7 +279,8 @@ def rules_of(data: Dataset) -> dict[str, Rule]:
 
 
 def test_rules_say_what_their_names_say(dataset: Dataset) -> None:
-    """Each in turn below and above its threshold; the default of a variant is the operation's own."""
+    """Each in turn below and above its threshold; the default of a variant is the operation's
+    own."""
     found = rules_of(dataset)
     small, large = dataset.shapes[3], dataset.shapes[-1]
     variants = {name: (rule(small).variant, rule(large).variant) for name, rule in found.items()}
@@ -307,7 +312,8 @@ def test_the_rows_are_judged_whatever_source_is_installed_and_modelled_ones_too(
 
 
 def test_the_strongest_form_is_named_as_the_selector_would_name_it() -> None:
-    """Where fused configs answer, too; beyond what was measured that of the measured shape of the nearest size."""
+    """Where fused configs answer, too; beyond what was measured that of the measured shape of the
+    nearest size."""
     slow = {c: law if c in (SMALL, LARGE) else lambda asked: 1.0 for c, law in synthetic.LAWS.items()}
     copied = synthetic.REGISTERED
     laws = slow | {synthetic.BSP: lambda asked: 50.0 + asked.m / 100, copied: lambda asked: 70.0 + asked.m / 400}  # type: ignore[attr-defined]
@@ -320,7 +326,8 @@ def test_the_strongest_form_is_named_as_the_selector_would_name_it() -> None:
 
 
 def test_the_bootstrap_draws_whole_groups(dataset: Dataset) -> None:
-    """Two groups, of which one loses nothing: the interval reaches from the one to the other. One group alone has no spread."""
+    """Two groups, of which one loses nothing: the interval reaches from the one to the other. One
+    group alone has no spread."""
     good, bad = dataset.shapes[:7], dataset.shapes[7:]
     picks = {place: dataset.oracle(place).config for place in good} | {place: dataset.bsp(place) for place in bad}
     found = score_of(dataset, picks, [good, bad])

@@ -10,8 +10,8 @@ from tftune.db import evidence
 from tftune.db.trial import Failure, Measurement, Outcome, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.revision import installed
-from tftune.kernels.space import Config
+from tftune.kernels.core.revision import installed
+from tftune.kernels.core.space import Config
 
 SHAPE = AllGatherGemm(m=64, n=3584, k=8192, world=8)
 COPY, TRANSPOSE = (Config("bsp", form=form) for form in ("gather_copy", "local_transpose"))

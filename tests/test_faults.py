@@ -1,4 +1,5 @@
-"""What a drill injects: decided by shape, config and seed alone, never into BSP, and told apart from what fails by itself."""
+"""What a drill injects: decided by shape, config and seed alone, never into BSP, and told apart
+from what fails by itself."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ import pytest
 from tftune.db.trial import FAILURES, Failure, Measurement, Outcome, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import H200
-from tftune.kernels.space import Config
-from tftune.tuner.faults import FAULTS, Drill, faulty, injected, marked
+from tftune.kernels.core.chips import H200
+from tftune.kernels.core.space import Config
+from tftune.tuner.bench.faults import FAULTS, Drill, faulty, injected, marked
 
 SHAPE = AllGatherGemm(64, 3584, 8192, 4)
 CONFIGS = tuple(islice(SPACE.configs(SHAPE, H200, ("push",)), 2000))

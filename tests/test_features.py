@@ -7,9 +7,9 @@ import math
 import pytest
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
+from tftune.kernels.core.registry import OPS, operation
+from tftune.kernels.core.shape import Shape
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.registry import OPS, operation
-from tftune.kernels.shape import Shape
 from tftune.models import features
 
 SHAPES: dict[str, Shape] = {

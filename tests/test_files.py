@@ -1,4 +1,5 @@
-"""Whatever tftune writes replaces a file whole or leaves it as it was; nothing never replaces rows, and a pipe is never waited for."""
+"""Whatever tftune writes replaces a file whole or leaves it as it was; nothing never replaces rows,
+and a pipe is never waited for."""
 
 from __future__ import annotations
 
@@ -13,15 +14,15 @@ import stored
 from test_audit import row
 from test_report import page, rows
 
-from tftune import report
 from tftune.db.audit import write_audits
-from tftune.db.chip_file import described, write_chip
+from tftune.db.calibration_file import described, write_chip
 from tftune.db.files import read_file, replace_file
 from tftune.db.store import Store, StoreError, read_rows, write_rows
 from tftune.db.target import Target
-from tftune.kernels.space import Config
+from tftune.kernels.core.space import Config
 from tftune.models import export
 from tftune.models.artifact import read_artifact
+from tftune.report import report
 
 WRITERS: dict[str, Callable[[Path], Any]] = {
     "rows": lambda path: write_rows(path, [stored.RUN], stored.TRIALS),

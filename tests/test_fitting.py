@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from tftune.cli.training_job import Source, choose, fit, newest_build, sources
 from tftune.db.trial import Run, Trial
-from tftune.fitting import Source, choose, fit, newest_build, sources
 from tftune.kernels.all_gather_gemm import paper
 
 

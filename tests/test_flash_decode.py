@@ -1,4 +1,5 @@
-"""flash_decode without a GPU: its shape, its space, its sets, what its host function refuses, and the model's opinion of it."""
+"""flash_decode without a GPU: its shape, its space, its sets, what its host function refuses, and
+the model's opinion of it."""
 
 from __future__ import annotations
 
@@ -8,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from tftune.kernels.chips import H200, MI300X, Chip
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.chips import H200, MI300X, Chip
+from tftune.kernels.core.space import MAILBOX_BYTES, Config, Space
 from tftune.kernels.flash_decode import FlashDecode, space
 from tftune.kernels.flash_decode.features import FEATURES
-from tftune.kernels.flash_decode.sets import BATCHES, SHAPE_SETS
 from tftune.kernels.flash_decode.space import SPACE, mailbox_bytes
-from tftune.kernels.space import MAILBOX_BYTES, Config, Space
-from tftune.kernels.workspace import Workspace
-from tftune.models.timeline import predict
+from tftune.kernels.flash_decode.workloads import BATCHES, SHAPE_SETS
+from tftune.models.timeline.simulator import predict
 
 TARGET = FlashDecode(1, 64, 8, 128, 8192, 8)
 LONG = FlashDecode(1, 96, 12, 128, 262_144, 8)
@@ -84,7 +85,8 @@ def test_rules_answer_with_their_sentence(shape: FlashDecode, config: Config, ch
 
 @pytest.mark.parametrize("shape", [TARGET, LONG, FlashDecode(16, 8, 8, 64, 32, 2, "bf16", "heads", 16)], ids=str)
 def test_what_is_drawn_is_what_the_rules_allow(shape: FlashDecode) -> None:
-    """Drawing asks a rule once for the knobs that it reads, and the shapes before this one were others."""
+    """Drawing asks a rule once for the knobs that it reads, and the shapes before this one were
+    others."""
     free = Space(SPACE.op, SPACE.variants, (), SPACE.defaults)
     for variant in SPACE.variants:
         drawn = list(free.drawn(shape, H200, variant, 1500))
@@ -102,7 +104,8 @@ def test_defaults_are_possible_for_every_shape_of_the_sets_and_small_ones(chip: 
 
 
 def test_defaults_fill_the_chip() -> None:
-    """12 KV heads in 11 splits are as many programs as H200 has units; a batch of 192 sequences and heads needs few splits."""
+    """12 KV heads in 11 splits are as many programs as H200 has units; a batch of 192 sequences and
+    heads needs few splits."""
     chosen = {batch: SPACE.defaults(FlashDecode(batch, 96, 12, 128, 8192, 8), H200)[-1]["kv_splits"] for batch in (1, 16)}
     assert chosen[1] * 12 == H200.units and chosen[16] <= 4
 
@@ -207,7 +210,7 @@ def test_programs_that_an_mi300x_cannot_hold_at_once_are_refused(registers: int,
     import torch
     from triton.runtime.errors import OutOfResources
 
-    from tftune.kernels.residence import check_residence
+    from tftune.kernels.runtime.residence import check_residence
 
     workspace = Workspace(0, 8, "hip", 304, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
     compiled = SimpleNamespace(n_regs=registers, metadata=SimpleNamespace(shared=shared))

@@ -1,4 +1,5 @@
-"""The rows that a search is told: of many files the shapes nearest to those asked for, and no line of the others taken apart."""
+"""The rows that a search is told: of many files the shapes nearest to those asked for, and no line
+of the others taken apart."""
 
 from __future__ import annotations
 
@@ -9,13 +10,13 @@ from pathlib import Path
 import pytest
 from stored import RUN, SHAPE, TRIALS, trial
 
+from tftune.cli.bench_factory import former_rows, nearest
 from tftune.db.store import StoreError, read_rows, read_trials_of, write_rows
 from tftune.db.target import Target
 from tftune.db.trial import Failure, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.core.shape import Shape
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.shape import Shape
-from tftune.machine import former_rows, nearest
 
 OP = "all_gather_gemm"
 OTHER = replace(SHAPE, m=96, dtype="bf16", shard="m")
@@ -82,7 +83,7 @@ def rows_of(counts: Mapping[int, int]) -> dict[Shape, int]:
 
 @pytest.mark.parametrize(("most", "count"), [(0, 0), (1, 1), (4, 1), (5, 2), (8, 2), (9, 3), (16, 4), (99, 4)])
 def test_the_nearest_shapes_come_first_until_they_have_enough_rows(most: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tftune.machine.FORMER", most)
+    monkeypatch.setattr("tftune.cli.bench_factory.FORMER", most)
     there = rows_of({8: 4, 128: 4, 64: 4, 16: 4})
     assert [shape.m for shape in nearest(SHAPE, there)] == [64, 128, 16, 8][:count]  # type: ignore[attr-defined]
 
@@ -94,7 +95,8 @@ def test_another_size_is_nearer_than_another_layout() -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout with rows of 3 sizes on 8 H200, of which one is of an earlier day, and of another operation; and of 8 MI300X."""
+    """A checkout with rows of 3 sizes on 8 H200, of which one is of an earlier day, and of another
+    operation; and of 8 MI300X."""
     folder = tmp_path / "trials/h200x8"
     (folder / "earlier").mkdir(parents=True)
     (tmp_path / "trials/mi300x8").mkdir()
@@ -115,11 +117,11 @@ def heard(*shapes: Shape) -> list[int]:
 
 def test_a_search_is_told_the_nearest_rows_of_its_own_operation(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert heard(SHAPE) == [0, 1, 2, 3] and heard(FlashDecode(2, 64, 8, 128, 4096, 4)) == [4]
-    monkeypatch.setattr("tftune.machine.FORMER", 1)
+    monkeypatch.setattr("tftune.cli.bench_factory.FORMER", 1)
     assert heard(SHAPE) == [1, 2], "a shape is told whole"
     assert heard(AllGatherGemm(8, 3584, 8192, 4)) == [0] and heard(replace(SHAPE, m=4096)) == [3]
 
 
 def test_each_shape_of_a_search_is_told_its_own_nearest_rows_once(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tftune.machine.FORMER", 1)
+    monkeypatch.setattr("tftune.cli.bench_factory.FORMER", 1)
     assert heard(replace(SHAPE, m=8), replace(SHAPE, m=4096), replace(SHAPE, m=16)) == [0, 3]

@@ -1,4 +1,5 @@
-"""Time formulas: the same in numpy, where they are fitted, and in plain Python, where they answer; and what is held out to judge them."""
+"""Time formulas: the same in numpy, where they are fitted, and in plain Python, where they answer;
+and what is held out to judge them."""
 
 from __future__ import annotations
 
@@ -14,18 +15,18 @@ from synthetic import BSP, CHIP, LARGE, LAWS, LAYERS, ROWS, SHAPES, SMALL, TARGE
 
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
-from tftune.models.arrays import Times
 from tftune.models.dataset import load
 from tftune.models.evaluate import selector_of
-from tftune.models.formula import BELOW, Formula, curves
-from tftune.models.formula_fit import LEAST_ROWS, Formulas, fit_formulas, held_out, judge
+from tftune.models.formula.arrays import Times
+from tftune.models.formula.fit import LEAST_ROWS, Formulas, fit_formulas, held_out, judge
+from tftune.models.formula.formula import BELOW, Formula, curves
 from tftune.models.layout import Known, LayoutModel
 from tftune.models.selector import Selector
-from tftune.models.tree import Leaf
+from tftune.models.tree.tree import Leaf
 
 DATA = dataset()
 EVERY = np.arange(len(SHAPES))
@@ -33,8 +34,9 @@ EVERY = np.arange(len(SHAPES))
 
 @dataclass(frozen=True)
 class Random:
-    """Formulas with random weights and bends for the default configs of one operation, and the selector that answers by them: BSP takes
-    a second, so that each question for one config alone is answered by its formula."""
+    """Formulas with random weights and bends for the default configs of one operation, and the
+    selector that answers by them: BSP takes a second, so that each question for one config alone is
+    answered by its formula."""
 
     ends: tuple[Shape, Shape]
 
@@ -65,7 +67,8 @@ class Random:
         return selector_of(load([row], known.op, TARGET, "graph", "node"), model)
 
     def numpy(self, formulas: tuple[Formula, ...], sizes: tuple[int, ...]) -> np.ndarray:
-        """Microseconds of each config, as the trainer estimates them; NaN where a formula does not hold."""
+        """Microseconds of each config, as the trainer estimates them; NaN where a formula does not
+        hold."""
         arrays = (np.array([getattr(f, name) for f in formulas]) for name in ("weights", "bends", "least", "most"))
         row = Trial(self.ends[0], self.configs[0], "graph", TARGET, "node", "run", "code", Measurement((9.0,)), "final")
         data = load([replace(row, config=c) for c in self.configs if c.variant == "bsp"], self.ends[0].op, TARGET, "graph", "node")
@@ -132,7 +135,8 @@ def test_a_smooth_error_of_the_terms_is_bent_away() -> None:
 
 
 def test_a_config_with_few_rows_has_the_formula_of_its_variant() -> None:
-    """One of LARGE's rows is enough to answer there; to be bent it must be measured at some shapes."""
+    """One of LARGE's rows is enough to answer there; to be bent it must be measured at some
+    shapes."""
     few = Config("push", **dict(LARGE.knobs) | {"num_stages": 4})
     laws = {**LAWS, few: law(few, (12.0, 0.0, 4.5, 1.0, 1.0, 0.1, 0.0))}
     there = rows(SHAPES, laws)
@@ -166,7 +170,8 @@ def size(shape: Shape) -> int:
 
 
 def test_neither_the_family_nor_the_size_of_what_is_judged_is_learned_from() -> None:
-    """But for the least and the greatest size, beyond which nothing is answered: there the family alone is held out."""
+    """But for the least and the greatest size, beyond which nothing is answered: there the family
+    alone is held out."""
     judged: list[int] = []
     for learned, asked in held_out(DATA):
         families, sizes = {DATA.shapes[row].layer for row in learned}, {size(DATA.shapes[row]) for row in learned}

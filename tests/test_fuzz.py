@@ -1,4 +1,5 @@
-"""Bad input, by the thousand: a loader that refuses with one sentence, a selector that never raises, and commands that then work."""
+"""Bad input, by the thousand: a loader that refuses with one sentence, a selector that never
+raises, and commands that then work."""
 
 from __future__ import annotations
 
@@ -17,16 +18,16 @@ from synthetic import content as written
 from tftune import doctor
 from tftune.db.target import Machine
 from tftune.db.trial import MODES
-from tftune.diff import diff
-from tftune.explain import explain
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import MAX_WORLD
 from tftune.kernels.flash_decode import HEAD_DIMS, FlashDecode
-from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import MAX_WORLD
 from tftune.models.artifact import digest, parse_artifact, read_artifact
 from tftune.models.export import stamped
 from tftune.models.selector import Selector
+from tftune.report.diff import diff
+from tftune.report.explain import explain
 
 OP, BUILD = "all_gather_gemm", {"triton": "3.6.0", "driver": "580.1"}
 OFTEN = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -82,7 +83,8 @@ class Content(dict[str, Any]):
 
 @pytest.fixture(scope="module", params=[OP, "flash_decode"])
 def content(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """An artifact with everything that one may have, of each operation: two modes, loans, trees, a rule, reports and a stamp."""
+    """An artifact with everything that one may have, of each operation: two modes, loans, trees, a
+    rule, reports and a stamp."""
     report = {"shapes": 9, "selector": {"geomean_regret": 1.1, "unknown": 2}, "groups": {ASKED[request.param][0].layer: [1.1, 1.2]}}
     if request.param == OP:
         lent = [replace(place, dtype="fp16") for place in SHAPES[:12]]
@@ -112,8 +114,8 @@ def steps(draw: Callable[[Any], Any], value: Any) -> tuple[Any, ...]:
 
 @st.composite
 def mutants(draw: Callable[[Any], Any], content: dict[str, Any]) -> Any:
-    """The document with one part taken out, or something else in its place: anything, or what is elsewhere and of its kind. A failing
-    example says which part."""
+    """The document with one part taken out, or something else in its place: anything, or what is
+    elsewhere and of its kind. A failing example says which part."""
     every = parts(content)
     place = draw(steps(content) | st.sampled_from(list(every)))
     alike = [part for part in every.values() if type(part) is type(every[place])]
@@ -132,8 +134,8 @@ def mutants(draw: Callable[[Any], Any], content: dict[str, Any]) -> Any:
 
 
 def answers(selector: Selector, shapes: list[Shape]) -> bool:
-    """Whether every answer says why, is given again to an equal shape, and is a config that is possible for its shape: BSP for more ranks
-    than a node has, for which none may be."""
+    """Whether every answer says why, is given again to an equal shape, and is a config that is
+    possible for its shape: BSP for more ranks than a node has, for which none may be."""
     chip = next(iter(selector.artifacts.values())).target.chip
     return all(
         (found := selector.select(shape, mode)).reason
@@ -157,7 +159,8 @@ def test_any_shape_on_any_machine_is_answered(content: dict[str, Any], data: Any
 @OFTEN
 @given(st.data())
 def test_a_part_that_is_another_is_refused_or_answers(content: dict[str, Any], data: Any) -> None:
-    """As it may come from another tftune, with a digest that fits: one sentence, or answers that are possible."""
+    """As it may come from another tftune, with a digest that fits: one sentence, or answers that
+    are possible."""
     try:
         artifact = parse_artifact(data.draw(mutants(content)))
     except ValueError as error:

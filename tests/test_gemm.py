@@ -7,10 +7,10 @@ import itertools
 import pytest
 
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import MI300X
-from tftune.kernels.flash_decode.sets import SHAPE_SETS
+from tftune.kernels.core.chips import MI300X
+from tftune.kernels.core.space import Space
 from tftune.kernels.flash_decode.space import SPACE as DECODE
-from tftune.kernels.space import Space
+from tftune.kernels.flash_decode.workloads import SHAPE_SETS
 
 pytest.importorskip("triton")
 
@@ -23,9 +23,10 @@ def values(space: Space, variant: str, name: str) -> tuple[int, ...]:
 
 
 def test_every_program_has_one_place_by_die_for_every_grid() -> None:
-    """A remap that is right only for multiples of the dies would compute some tiles twice and others never. flash_decode gives a place to
-    every unit of work, up to the most that its rules allow."""
-    from tftune.kernels.gemm import by_die
+    """A remap that is right only for multiples of the dies would compute some tiles twice and
+    others never. flash_decode gives a place to every unit of work, up to the most that its rules
+    allow."""
+    from tftune.kernels.device.gemm import by_die
 
     shapes = {(shape.batch, shape.kv_heads) for make in SHAPE_SETS.values() for shape in make()}
     units = {batch * kv_heads * splits for batch, kv_heads in shapes for splits in values(DECODE, "persistent", "kv_splits")}
@@ -36,7 +37,7 @@ def test_every_program_has_one_place_by_die_for_every_grid() -> None:
 
 
 def test_a_die_takes_neighbouring_places() -> None:
-    from tftune.kernels.gemm import by_die
+    from tftune.kernels.device.gemm import by_die
 
     places = [by_die.fn(number, 43, 8) for number in range(43)]
     assert places[0::8] == [0, 1, 2, 3, 4, 5] and places[1::8] == [6, 7, 8, 9, 10, 11] and places[3::8] == [18, 19, 20, 21, 22]
@@ -45,7 +46,7 @@ def test_a_die_takes_neighbouring_places() -> None:
 
 @pytest.mark.parametrize("order", ["chunk", "column", "group"])
 def test_every_order_moves_every_chunk_to_every_peer_once(order: str) -> None:
-    from tftune.kernels.gemm import chunk_and_peer
+    from tftune.kernels.device.gemm import chunk_and_peer
 
     for rows, columns, peers, band in itertools.product((1, 2, 5, 8, 9), (1, 2, 3), (1, 3, 7), (1, 2, 8, 16)):
         items = range(rows * columns * peers)
@@ -55,7 +56,7 @@ def test_every_order_moves_every_chunk_to_every_peer_once(order: str) -> None:
 
 def test_orders_say_what_comes_first() -> None:
     """Three row chunks of two column chunks, numbered along K first, to two peers."""
-    from tftune.kernels.gemm import chunk_and_peer
+    from tftune.kernels.device.gemm import chunk_and_peer
 
     def moves(order: str, band: int) -> list[tuple[int, int]]:
         return [chunk_and_peer.fn(item, 3, 2, 2, band, order) for item in range(12)]

@@ -1,4 +1,5 @@
-"""The contract on real ranks, one alone among them: skipped where there are too few GPUs. Each rank is this file, run as a script."""
+"""The contract on real ranks, one alone among them: skipped where there are too few GPUs. Each rank
+is this file, run as a script."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ import pytest
 
 DEADLINE_S = 240.0
 SEEDS = 1, 3, 5
-"""Calls cycle through inputs of three seeds, so that a generation never held the same data two calls ago; flash_decode is ragged with the
-first."""
+"""Calls cycle through inputs of three seeds, so that a generation never held the same data two
+calls ago; flash_decode is ragged with the first."""
 
 
 def _gpus() -> int:
@@ -27,11 +28,12 @@ def _gpus() -> int:
 
 @pytest.mark.gpu
 def test_rotated_copies_run_at_memory_speed_and_warm_ones_faster() -> None:
-    """The self-test of every world. A rotation that is too short for the cache, planted, is found."""
+    """The self-test of every world. A rotation that is too short for the cache, planted, is
+    found."""
     import torch
 
     from tftune.db.target import detect
-    from tftune.tuner.selftest import copy_rates
+    from tftune.tuner.bench.cache_selftest import copy_rates
 
     chip = detect().chip
     copy_rates(chip.cache_bytes, "cuda", lambda: None)  # loads what it launches
@@ -71,7 +73,7 @@ def test_a_calibration_answers_every_question(alone: bool) -> None:
     from dataclasses import replace
 
     from tftune.db.target import Target, detect
-    from tftune.tuner.calibrate import ASSUMED, NO_PEER, calibrate
+    from tftune.tuner.calibration.calibrate import ASSUMED, NO_PEER, calibrate
 
     gpus = 1 if alone else _gpus()
     if gpus < 2 and not alone:
@@ -92,7 +94,8 @@ def test_a_calibration_answers_every_question(alone: bool) -> None:
 
 @pytest.mark.gpu
 def test_one_gpu_goes_the_whole_way(tmp_path: Path) -> None:
-    """The commands of a first day with one GPU visible: doctor, calibrate, search, export, verify."""
+    """The commands of a first day with one GPU visible: doctor, calibrate, search, export,
+    verify."""
     from push_artifact import push_everywhere
 
     from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -122,7 +125,7 @@ def test_one_gpu_goes_the_whole_way(tmp_path: Path) -> None:
 def _compile_ahead(world: int) -> None:
     """All kernels into Triton's cache, by all cores: each rank would compile each of them."""
     from tftune.db.target import detect
-    from tftune.tuner.compiler import CompilePool
+    from tftune.tuner.bench.compile_pool import CompilePool
 
     pool = CompilePool(detect().chip, DEADLINE_S)
     for shape, config in _cases(world):
@@ -132,8 +135,8 @@ def _compile_ahead(world: int) -> None:
 
 
 def _shapes(world: int) -> list[Any]:
-    """The last has more tiles than there are SMs, so that copies, whose runs are odd there, find every one of them held. Two before it
-    were refused once."""
+    """The last has more tiles than there are SMs, so that copies, whose runs are odd there, find
+    every one of them held. Two before it were refused once."""
     from tftune.kernels.all_gather_gemm import AllGatherGemm
 
     return [
@@ -151,10 +154,11 @@ def _shapes(world: int) -> list[Any]:
 
 
 def _cases(world: int) -> list[tuple[Any, Any]]:
-    """Every variant at every shape, with its default config and some random ones; and more parts of tiles than run at once."""
+    """Every variant at every shape, with its default config and some random ones; and more parts of
+    tiles than run at once."""
     from tftune.db.target import detect
     from tftune.kernels.all_gather_gemm.space import SPACE
-    from tftune.kernels.space import Config
+    from tftune.kernels.core.space import Config
 
     pick, chip = random.Random(0), detect().chip
     cases = []
@@ -169,7 +173,8 @@ def _cases(world: int) -> list[tuple[Any, Any]]:
 
 
 def _decodes(world: int) -> list[tuple[Any, Any]]:
-    """flash_decode on the same workspace: every variant with its default config and a random one; ragged, paged, and split by heads."""
+    """flash_decode on the same workspace: every variant with its default config and a random one;
+    ragged, paged, and split by heads."""
     from tftune.db.target import detect
     from tftune.kernels.flash_decode import FlashDecode
     from tftune.kernels.flash_decode.space import SPACE
@@ -189,9 +194,10 @@ def _decodes(world: int) -> list[tuple[Any, Any]]:
 
 
 def _small_copies(shape: Any) -> list[Any]:
-    """The copy engine's variants with copies as small as these shapes have them, which a chip's rules refuse; several of each shard."""
+    """The copy engine's variants with copies as small as these shapes have them, which a chip's
+    rules refuse; several of each shard."""
     from tftune.kernels.all_gather_gemm.space import SPACE
-    from tftune.kernels.space import Config
+    from tftune.kernels.core.space import Config
 
     defaults = [config for config in SPACE.defaults(shape, None) if config.variant in ("push_ce", "bsp_chunked")]
     finer = [{"rows_per_flag": 64, "copy_streams": 3 if shape.world > 3 else 1}, {"first_rows": 16, "growth": 7}]
@@ -203,8 +209,8 @@ def _contract(rank: int, world: int, folder: str) -> None:
     import torch
     import torch.distributed as dist
 
-    from tftune.kernels.registry import operation
-    from tftune.kernels.workspace import Workspace
+    from tftune.kernels.comm.workspace import Workspace
+    from tftune.kernels.core.registry import operation
 
     torch.cuda.set_device(rank)
     dist.init_process_group("nccl", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=world)
@@ -218,7 +224,8 @@ def _contract(rank: int, world: int, folder: str) -> None:
     operands = {(shape, seed): references[shape].make_inputs(shape, rank, seed, workspace.device) for shape in references for seed in SEEDS}
     exact = {(shape, seed): references[shape].reference(shape, *given, dist.group.WORLD) for (shape, seed), given in operands.items()}
     plans = {(shape, config): operation(shape.op).module("host").prepare(shape, config, workspace) for shape, config in cases}
-    # What torch gives out may be the stream of the call: copies behind a kernel that waits for them would never end.
+    # What torch gives out may be the stream of the call: copies behind a kernel that waits for them
+    # would never end.
     assert (workspace.streams or world == 1) and not {s.cuda_stream for s in workspace.streams} & {
         torch.cuda.Stream().cuda_stream for _ in range(64)
     }
@@ -290,7 +297,8 @@ def _contract(rank: int, world: int, folder: str) -> None:
 
 
 def _mutants() -> dict[str, tuple[str, Any]]:
-    """What the interpreter cannot show, since the programs of one rank run one after another there: the variant, and the changes."""
+    """What the interpreter cannot show, since the programs of one rank run one after another there:
+    the variant, and the changes."""
     parts = 'while tl.atomic_add(arrivals_ptr + tile, 0, sem="acquire", scope="gpu") - all_parts < 0:'
     wait_tile = "if not at_home:\n            limit = wait"
     places = "places, number = first + tl"
@@ -328,11 +336,12 @@ def _decode_mutants() -> dict[str, tuple[str, Any]]:
 
 
 def _refuse_mutants(workspace: Any) -> None:
-    """The tuner's own check must find each of them wrong on some rank, and the kernel itself right."""
+    """The tuner's own check must find each of them wrong on some rank, and the kernel itself
+    right."""
     from tftune.db.target import detect
     from tftune.kernels.all_gather_gemm import AllGatherGemm
+    from tftune.kernels.core.registry import operation
     from tftune.kernels.flash_decode import FlashDecode
-    from tftune.kernels.registry import operation
 
     mutants = _mutants()
     if workspace.world == 2:  # where the other rank is the only source that there is to wait for
@@ -349,9 +358,9 @@ def _judge(workspace: Any, shape: Any, mutants: dict[str, tuple[str, Any]], knob
     import torch.distributed as dist
     from mutant import in_place
 
-    from tftune.kernels.registry import operation
-    from tftune.kernels.space import Config
-    from tftune.tuner.check import References
+    from tftune.kernels.core.registry import operation
+    from tftune.kernels.core.space import Config
+    from tftune.tuner.bench.check import References
 
     op, references = operation(shape.op), References(shape, workspace)
     themselves = {f"{variant} itself": (variant, ()) for variant, _ in mutants.values()}
@@ -368,7 +377,8 @@ def _judge(workspace: Any, shape: Any, mutants: dict[str, tuple[str, Any]], knob
 
 
 def _peer_is_iris_translation(workspace: Any) -> None:
-    """Our base tables address what Iris' heap maps: what this rank writes by our address, its peer finds in its own tensor."""
+    """Our base tables address what Iris' heap maps: what this rank writes by our address, its peer
+    finds in its own tensor."""
     import torch
     import torch.distributed as dist
 

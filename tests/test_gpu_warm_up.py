@@ -72,8 +72,8 @@ def _joined(folder: str, rank: int) -> Any:
 
     import tftune
     from tftune.db.target import detect
-    from tftune.kernels.registry import operation
-    from tftune.kernels.workspace import Workspace
+    from tftune.kernels.comm.workspace import Workspace
+    from tftune.kernels.core.registry import operation
     from tftune.models.selector import Selector
 
     def shortlist(self: Selector, shape: Any, mode: str, top: int) -> tuple[Any, ...]:
@@ -133,7 +133,7 @@ def _call(workspace: Any, shape: Any, mode: str) -> tuple[Callable[[], Any], Any
     import torch.distributed as dist
 
     from tftune import ops
-    from tftune.kernels.registry import operation
+    from tftune.kernels.core.registry import operation
 
     module = operation(shape.op).module("reference")
     inputs = module.make_inputs(shape, workspace.rank, 5, workspace.device)
@@ -147,8 +147,8 @@ def _call(workspace: Any, shape: Any, mode: str) -> tuple[Callable[[], Any], Any
 def _is_right(workspace: Any, shape: Any, mode: str) -> None:
     import torch
 
-    from tftune.kernels.registry import operation
-    from tftune.tuner.check import relative_error
+    from tftune.kernels.core.registry import operation
+    from tftune.tuner.bench.check import relative_error
 
     call, exact = _call(workspace, shape, mode)
     result = call()

@@ -1,4 +1,5 @@
-"""The help is quick, says something of every command and option, and its words are those of the code behind it."""
+"""The help is quick, says something of every command and option, and its words are those of the
+code behind it."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import subprocess
 import sys
 from typing import Any, get_args, get_type_hints
 
-from tftune import cli
+from tftune.cli import app as cli
 
 
 def test_help_is_quick_and_loads_nothing_heavy() -> None:
@@ -32,8 +33,8 @@ def test_every_command_and_option_has_help() -> None:
 
 def test_the_words_of_options_are_those_of_the_rooms() -> None:
     from tftune.db.trial import BENCHES, MODES
-    from tftune.tuner.samplers import SAMPLERS
-    from tftune.tuner.search import EFFORTS
+    from tftune.tuner.search.samplers import SAMPLERS
+    from tftune.tuner.search.search import EFFORTS
 
     hints = get_type_hints(cli.search)
     assert set(get_args(hints["effort"])) == set(EFFORTS) and set(get_args(hints["sampler"])) == set(SAMPLERS)

@@ -1,4 +1,5 @@
-"""The host function refuses what does not fit, naming it and both numbers; its plans are made once."""
+"""The host function refuses what does not fit, naming it and both numbers; its plans are made
+once."""
 
 from __future__ import annotations
 
@@ -13,14 +14,14 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.host import all_gather_gemm, payload_bytes, placed, prepare, programs, source
 from tftune.kernels.all_gather_gemm.reference import make_inputs, tolerance
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import H200
-from tftune.kernels.compile import KernelSource
+from tftune.kernels.comm.symmetric import CONTROL_BYTES
+from tftune.kernels.comm.workspace import Workspace, check_ranks
+from tftune.kernels.core.chips import H200
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.operands import check_place
-from tftune.kernels.registry import operation
-from tftune.kernels.space import Config
-from tftune.kernels.symmetric import CONTROL_BYTES
-from tftune.kernels.workspace import Workspace, check_ranks
+from tftune.kernels.runtime.compile import KernelSource
+from tftune.kernels.runtime.operands import check_place
 
 PUSH = Config("push", block_m=16, block_n=32, group_m=1, num_warps=4, rows_per_flag=16, k_per_flag=256)
 FUSED = tuple(variant for variant in SPACE.variants if not variant.startswith("bsp"))
@@ -107,7 +108,8 @@ def test_an_impossible_config_says_the_rule(workspace: Workspace) -> None:
 
 @pytest.mark.parametrize("columns", [33, 64, 896, 8192])
 def test_both_generations_are_rows_of_one_tensor_and_never_meet(columns: int) -> None:
-    """The second starts where it does for every shape; a first one as large as the workspace allows ends before it."""
+    """The second starts where it does for every shape; a first one as large as the workspace allows
+    ends before it."""
     generation = 3 * 4096 * 11
     rows = generation // (2 * 2 * columns) // 2
     shape = AllGatherGemm(rows, 40, 2 * columns, 2)
@@ -141,7 +143,8 @@ def test_a_launch_passes_addresses_and_keeps_its_scratch(
     monkeypatch: pytest.MonkeyPatch,
     loads: str,
 ) -> None:
-    """In the kernel's own order; the descriptor of an address is made once and keeps no operand alive."""
+    """In the kernel's own order; the descriptor of an address is made once and keeps no operand
+    alive."""
     calls: list[tuple[Any, ...]] = []
     monkeypatch.setattr(KernelSource, "compile", lambda self: {(17, 1, 1): lambda *arguments: calls.append(arguments)})
     config = Config.from_dict(PUSH.to_dict() | {"loads": loads, "block_k": 64, "split_k": 1})
@@ -173,7 +176,8 @@ def test_inputs_are_the_same_for_a_seed() -> None:
 
 
 def test_the_tolerance_has_no_room_for_fp16_sums() -> None:
-    """Half-precision accumulation of the paper's K errs by more, one rounding of an exact result by less."""
+    """Half-precision accumulation of the paper's K errs by more, one rounding of an exact result by
+    less."""
     shape = AllGatherGemm(8, 64, 8192, 8)
     generator = torch.Generator().manual_seed(0)
     a, b = torch.randn(8, 8192, generator=generator).half(), (torch.randn(8192, 64, generator=generator) / 8192**0.5).half()
@@ -206,7 +210,7 @@ def test_ranks_that_cannot_share_a_heap(
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens where there is no GPU")
 def test_without_a_gpu_there_is_no_workspace() -> None:
-    with pytest.raises(ValueError, match=r"a Workspace needs a GPU; without one, use tftune.kernels.emulated"):
+    with pytest.raises(ValueError, match=r"a Workspace needs a GPU; without one, use tftune.kernels.comm.emulated"):
         Workspace.create(None, 4096)
 
 

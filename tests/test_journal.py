@@ -18,7 +18,7 @@ from tftune.db.journal import Journal, append, excluded, recover
 from tftune.db.lock import StoreError
 from tftune.db.store import Store, read_rows
 from tftune.db.trial import Failure
-from tftune.kernels.space import Config
+from tftune.kernels.core.space import Config
 
 BUILT = replace(RUN, id="r2", build={"torch": "2.13.0", "triton": "3.6.0"})
 

@@ -1,4 +1,5 @@
-"""Imports go one way, `import tftune` loads the standard library only, and kernel files never import Iris."""
+"""Imports go one way, `import tftune` loads the standard library only, and kernel files never
+import Iris."""
 
 from __future__ import annotations
 
@@ -22,46 +23,29 @@ MAY_IMPORT = {
 STANDARD_LIBRARY_ONLY = (
     "tftune/__init__.py",
     "*/__init__.py",
-    *(
-        f"kernels/{name}.py"
-        for name in (
-            "shape",
-            "space",
-            "registry",
-            "architecture",
-            "chip",
-            "chips",
-            "revision",
-            "devices",
-            "stages",
-            "distance",
-            "dtypes",
-            "rounding",
-        )
-    ),
-    *(f"kernels/*/{name}.py" for name in ("__init__", "space", "sets", "features", "timeline")),
+    "kernels/core/*.py",
+    *(f"kernels/*/{name}.py" for name in ("__init__", "space", "workloads", "features", "timeline")),
     *(f"db/{name}.py" for name in ("trial", "target", "lock", "files", "journal", "evidence")),
-    *(f"models/{name}.py" for name in ("selector", "artifact", "baselines", "layout", "formula", "features", "tree", "packed")),
-    *(f"models/{name}.py" for name in ("plain", "validity")),
+    *(f"models/{name}.py" for name in ("selector", "artifact", "baselines", "layout", "features", "compatibility")),
+    *(f"models/{name}.py" for name in ("formula/formula", "tree/tree", "tree/codec", "tree/codegen")),
 )
 """A server that only selects loads these and nothing else."""
 
-CLI = ("cli", "artifact_commands", "options")
+CLI = ("app", "artifact_commands", "options")
 WITHOUT_TORCH = (
-    *(f"tftune/{name}.py" for name in CLI),
+    *(f"tftune/cli/{name}.py" for name in CLI),
     "db/*.py",
-    "models/*.py",
-    *(f"tuner/{name}.py" for name in ("stats", "benches", "feasible", "samplers", "search", "finals", "rows", "selftest")),
+    "models/**/*.py",
+    "tuner/search/*.py",
+    *(f"tuner/bench/{name}.py" for name in ("benches", "cache_selftest")),
 )
 """Files of `make search`, which installs no torch."""
 
 LAZY_IN_CLI = {"torch", "triton", "iris", "optuna", "sklearn", "numpy", "scipy", "matplotlib", "sqlite_utils", "sqlalchemy"}
 KERNEL_FILES = (
-    *(f"kernels/{name}.py" for name in ("gemm", "attention", "copy_engine")),
-    *(
-        f"kernels/*/{name}.py"
-        for name in ("pull", "staged", "push", "push_ce", "bsp", "bsp_chunked", "launches", "persistent", "host", "reference")
-    ),
+    "kernels/device/*.py",
+    *(f"kernels/comm/{name}.py" for name in ("ll_protocol", "copy_engine")),
+    *(f"kernels/*/{name}.py" for name in ("variants/*", "host", "reference")),
 )
 
 
@@ -79,7 +63,8 @@ class Import:
 
     @property
     def room(self) -> str:
-        """The room of a module of ours: `tftune.db.store` is in `db`, `tftune.cli` in `tftune`."""
+        """The room of a module of ours: `tftune.db.store` is in `db`, `tftune.cli.app` in
+        `tftune`."""
         name = self.module.removeprefix("tftune.").partition(".")[0]
         return name if name in MAY_IMPORT else "tftune"
 
@@ -92,7 +77,8 @@ def module_name(file: str) -> str:
 
 
 def names_of(node: ast.AST, file: str) -> list[str]:
-    """What a node imports: of ours, names after `from ... import` too, since they may be files; and literal import_module calls."""
+    """What a node imports: of ours, names after `from ... import` too, since they may be files; and
+    literal import_module calls."""
     match node:
         case ast.Import():
             return [alias.name for alias in node.names]
@@ -110,7 +96,8 @@ def names_of(node: ast.AST, file: str) -> list[str]:
 
 
 def imports(node: ast.AST, file: str, at_top: bool = True) -> Iterator[Import]:
-    """Every import below a node. Function bodies and `if TYPE_CHECKING` run later or never: they are not at the top."""
+    """Every import below a node. Function bodies and `if TYPE_CHECKING` run later or never: they
+    are not at the top."""
     for child in ast.iter_child_nodes(node):
         yield from (Import(name, child.lineno, at_top) for name in names_of(child, file))  # type: ignore[attr-defined]
         checking = isinstance(child, ast.If) and ast.unparse(child.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
@@ -131,7 +118,8 @@ def matching(root: Path, patterns: tuple[str, ...]) -> set[str]:
 
 
 def wrong_way(root: Path) -> list[str]:
-    """Imports against kernels <- db <- {tuner, models} <- tftune, wherever in the file they stand."""
+    """Imports against kernels <- db <- {tuner, models} <- tftune, wherever in the file they
+    stand."""
     return [
         f"{file}:{found.line} imports {found.module}, and its room may import {', '.join(sorted(MAY_IMPORT[file.split('/')[0]]))}"
         for file, all_imports in files(root)
@@ -141,7 +129,8 @@ def wrong_way(root: Path) -> list[str]:
 
 
 def not_standard_library(root: Path) -> list[str]:
-    """Imports at the top of a standard-library-only file that load anything else, directly or through a file of ours."""
+    """Imports at the top of a standard-library-only file that load anything else, directly or
+    through a file of ours."""
     light = matching(root, STANDARD_LIBRARY_ONLY)
     heavy = {module_name(file) for file, _ in files(root) if file not in light}
     return [
@@ -168,7 +157,7 @@ def violations(root: Path) -> list[str]:
         *wrong_way(root),
         *not_standard_library(root),
         *loads(root, WITHOUT_TORCH, {"torch", "triton", "iris"}),
-        *loads(root, tuple(f"tftune/{name}.py" for name in CLI), LAZY_IN_CLI),
+        *loads(root, tuple(f"tftune/cli/{name}.py" for name in CLI), LAZY_IN_CLI),
         *loads(root, ("kernels/**/*.py",), {"iris"}),
         *loads(root, KERNEL_FILES, {"iris"}, anywhere=True),
     ]
@@ -190,29 +179,29 @@ PLANTED = {
     "db/c.py": "from tftune import __version__",
     "kernels/a.py": "from tftune.db.trial import Trial",
     "kernels/b.py": "from ..db import trial",
-    "kernels/op/bsp.py": "def f():\n    import iris",
-    "kernels/symmetric.py": "import iris",
+    "kernels/op/variants/bsp.py": "def f():\n    import iris",
+    "kernels/comm/symmetric.py": "import iris",
     "kernels/op/space.py": "import numpy",
-    "kernels/shape.py": "import tftune.kernels.symmetric",
-    "kernels/revision.py": "from tftune.kernels import symmetric",
-    "models/a.py": "from tftune.tuner.search import search",
-    "models/b.py": "from importlib import import_module\nimport_module('tftune.tuner.search')",
+    "kernels/core/shape.py": "import tftune.kernels.comm.symmetric",
+    "kernels/core/revision.py": "from tftune.kernels.comm import symmetric",
+    "models/a.py": "from tftune.tuner.search.search import search",
+    "models/b.py": "from importlib import import_module\nimport_module('tftune.tuner.search.search')",
     "models/selector.py": "class A:\n    import yaml",
     "models/train.py": "import torch",
     "tuner/a.py": "from tftune import models",
     "tuner/b.py": "from importlib import import_module\ndef f(x):\n    import_module(f'tftune.models.{x}')",
-    "tuner/search.py": "if True:\n    import torch",
-    "tftune/cli.py": "import optuna",
+    "tuner/search/search.py": "if True:\n    import torch",
+    "tftune/cli/app.py": "import optuna",
     "tftune/__init__.py": "from tftune.db.store import Store",
 }
 SOUND = {
-    "kernels/op/space.py": "from tftune.kernels.shape import Shape\nfrom tftune.kernels.op import X",
-    "kernels/symmetric.py": "def f():\n    import iris",
-    "kernels/revision.py": "from tftune.kernels import shape",
-    "kernels/shape.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch",
+    "kernels/op/space.py": "from tftune.kernels.core.shape import Shape\nfrom tftune.kernels.op import X",
+    "kernels/comm/symmetric.py": "def f():\n    import iris",
+    "kernels/core/revision.py": "from tftune.kernels import shape",
+    "kernels/core/shape.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch",
     "models/selector.py": "def f():\n    import yaml",
-    "tuner/search.py": "import numpy, optuna\nfrom tftune.db.store import Store",
-    "tftune/cli.py": "import typer\nfrom tftune import __version__\ndef f():\n    import optuna",
+    "tuner/search/search.py": "import numpy, optuna\nfrom tftune.db.store import Store",
+    "tftune/cli/app.py": "import typer\nfrom tftune import __version__\ndef f():\n    import optuna",
     "tftune/__init__.py": "from tftune.models.selector import Selection\ndef f():\n    from tftune.tuner import search",
 }
 

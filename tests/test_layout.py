@@ -1,4 +1,5 @@
-"""How a layout answers: rows of this shape, then of the sizes beside it, then the tree of its families, then BSP."""
+"""How a layout answers: rows of this shape, then of the sizes beside it, then the tree of its
+families, then BSP."""
 
 from __future__ import annotations
 
@@ -33,10 +34,10 @@ from synthetic import (
 from tftune.db.target import Machine
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.space import Config
+from tftune.kernels.core.space import Config
 from tftune.models.layout import MODEL_ERROR, Known, LayoutModel
 from tftune.models.selector import Selection, Selector
-from tftune.models.tree import Leaf, Split
+from tftune.models.tree.tree import Leaf, Split
 
 EXACT = selector(model())
 STAY = st.sampled_from(LAYERS)
@@ -127,7 +128,8 @@ def test_an_estimate_never_leaves_the_times_beside_it_whatever_the_formulas_say(
 
 @given(OTHER_LAYER, st.integers(4, 4096))
 def test_a_family_that_was_never_measured_is_answered_from_the_tree(layer: tuple[int, int], half: int) -> None:
-    """With exact formulas by the fastest, or by BSP where the two are within what estimates err by."""
+    """With exact formulas by the fastest, or by BSP where the two are within what estimates err
+    by."""
     asked = shape(2 * half, *layer)
     found, laws = EXACT.select(asked), LAWS
     us, _ = fastest(asked)
@@ -181,7 +183,8 @@ def test_few_families_speak_for_themselves_alone(changes: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize(("asked", "field"), [(shape(64), "error"), (shape(64, 3072, 3072), "leaf_error")])
 def test_bsp_answers_unless_the_estimate_lies_above_what_such_estimates_err_by(asked: AllGatherGemm, field: str) -> None:
-    """Each kind of estimate by its own error; the interval that is told grows with it, and holds the ratio."""
+    """Each kind of estimate by its own error; the interval that is told grows with it, and holds
+    the ratio."""
     sure, unsure = (selector(model(**{field: error})).select(asked) for error in (0.01, 1.0))
     assert sure.config == SMALL and sure.speedup is not None and sure.interval is not None
     assert sure.interval[0] < sure.speedup < sure.interval[1] and sure.interval[1] / sure.interval[0] < 1.05
@@ -199,7 +202,8 @@ def test_what_is_between_two_sizes_at_one_end_only_errs_as_the_tree_does() -> No
 
 
 def test_bsp_answers_by_the_form_that_is_the_strongest_for_the_shape() -> None:
-    """A registered gather costs more for a call and less for each byte of A; below 4 MB a rule forbids it."""
+    """A registered gather costs more for a call and less for each byte of A; below 4 MB a rule
+    forbids it."""
     slow = {config: tuple(3 * weight for weight in WEIGHTS[config]) for config in (SMALL, LARGE)}
     registered = (30.0, 0.0, 12.0, 0.1, 1.2, 0.3, 0.0)
     weights = {BSP: WEIGHTS[BSP], REGISTERED: registered, **slow}
@@ -241,7 +245,8 @@ def stale(model: LayoutModel, config: Config) -> LayoutModel:
 
 
 def test_what_was_the_fastest_with_another_source_does_not_answer_and_its_neighbours_do() -> None:
-    """At a measured shape then the sizes beside it answer, since its rows say nothing of the others' rank; BSP where none is left."""
+    """At a measured shape then the sizes beside it answer, since its rows say nothing of the
+    others' rank; BSP where none is left."""
     found = selector(stale(model(), SMALL))
     at = found.select(shape(32))
     assert at.config != SMALL and at.source == "interpolated"

@@ -1,4 +1,5 @@
-"""Lending: a layout answers for another one of the same code, where rows of both agree; as an estimate, with the error that they showed."""
+"""Lending: a layout answers for another one of the same code, where rows of both agree; as an
+estimate, with the error that they showed."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from synthetic import BSP, ENGINE, LARGE, LAWS, SHAPES, SMALL, Law, dataset, lea
 
 from tftune.db.trial import Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.space import Config
+from tftune.kernels.core.space import Config
 from tftune.models.artifact import Lent
 from tftune.models.dataset import load
 from tftune.models.evaluate import selector_of

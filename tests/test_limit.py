@@ -1,4 +1,5 @@
-"""The physical limit: each resource bounds where it should, nothing measured beats it, and the table and RESULT line hold the shares."""
+"""The physical limit: each resource bounds where it should, nothing measured beats it, and the
+table and RESULT line hold the shares."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import speedup
 from tftune.db.target import Target
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.all_gather_gemm.limit import limit as least
-from tftune.kernels.chips import CHIPS, H200
+from tftune.kernels.core.chips import CHIPS, H200
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.limit import limit as decode_least
 
@@ -38,7 +39,8 @@ def test_links_of_fewer_peers_are_slower_where_each_peer_has_its_own() -> None:
 
 
 def test_a_decode_reads_its_cache_then_sends_its_sums() -> None:
-    """64 heads of 128 in fp32 and their log-sum-exp to 7 peers, after 33.6 MB of keys and values."""
+    """64 heads of 128 in fp32 and their log-sum-exp to 7 peers, after 33.6 MB of keys and
+    values."""
     shape = FlashDecode(1, 64, 8, 128, 8192, 8)
     found = decode_least(shape, H200)
     assert found.bound == "memory" and found.in_turn
@@ -48,8 +50,8 @@ def test_a_decode_reads_its_cache_then_sends_its_sums() -> None:
 
 
 def test_no_committed_time_beats_the_limit() -> None:
-    """A share well above 1 would mean that a constant of the chip, or a time, is wrong. The rates are measured, too: reading 1 GB of B
-    alone came 0.3 % above the rate of a copy."""
+    """A share well above 1 would mean that a constant of the chip, or a time, is wrong. The rates
+    are measured, too: reading 1 GB of B alone came 0.3 % above the rate of a copy."""
     for mode in ("graph", "eager"):
         rows = speedup.lines(speedup.read(speedup.TARGET), mode)
         found = limit.shares(((row.shape, row.median_us(row.winner.config.variant)) for row in rows), Target.parse(speedup.TARGET).chip)

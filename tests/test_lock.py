@@ -1,4 +1,5 @@
-"""One process at a time writes a database, on a disk of this machine; who may not is told why in one sentence."""
+"""One process at a time writes a database, on a disk of this machine; who may not is told why in
+one sentence."""
 
 from __future__ import annotations
 

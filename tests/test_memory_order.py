@@ -1,8 +1,9 @@
-"""Memory order, proven in the emitted code: release before the flag, acquire at the poll, both at system scope; 16-byte accesses.
+"""Memory order, proven in the emitted code: release before the flag, acquire at the poll, both at
+system scope; 16-byte accesses.
 
-Compiled for GPUs that are not here. The checkers read opcodes, control flow and the source line of each instruction; the same
-checkers must refuse kernels with a weaker scope, a plain poll, or waves that do not drain.
-"""
+Compiled for GPUs that are not here. The checkers read opcodes, control flow and the source line of
+each instruction; the same checkers must refuse kernels with a weaker scope, a plain poll, or waves
+that do not drain."""
 
 from __future__ import annotations
 
@@ -31,16 +32,16 @@ from assembly import (
 )
 from mutant import Change, mutant, rebuilt
 
-from tftune.kernels import copy_engine
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.host import source
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import H200, MI300X
-from tftune.kernels.compile import KernelSource, gpu_target
+from tftune.kernels.comm import copy_engine
+from tftune.kernels.comm.symmetric import flag, signal, wait
+from tftune.kernels.core.chips import H200, MI300X
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.registry import operation
-from tftune.kernels.space import Config
-from tftune.kernels.symmetric import flag, signal, wait
+from tftune.kernels.runtime.compile import KernelSource, gpu_target
 
 ARCHES = ("gfx942", "gfx950", "sm_90")
 FUSED = ("pull", "staged", "push")
@@ -98,7 +99,8 @@ def test_every_variant_keeps_the_order(arch: str, variant: str, size: str) -> No
 
 @pytest.mark.parametrize("arch", ARCHES)
 def test_what_waits_for_copies_keeps_the_order(arch: str) -> None:
-    """push_ce's kernel, what meets before an epoch is skipped, and what waits for a chunk before the library's GEMM."""
+    """push_ce's kernel, what meets before an epoch is skipped, and what waits for a chunk before
+    the library's GEMM."""
     assert wait_faults(default("push_ce", "large", arch), is_hip(arch)) == []
     assert early_loads(default_source("push_ce", "large", arch).compile(gpu_target(arch)).asm["ttgir"]) == []
     start_types = {"control": "i64", "control_bases": "*i64", "staged": "i64", "parity": "i32", "rank": "i32"}
@@ -148,7 +150,8 @@ def test_narrow_accesses_are_seen(tmp_path: Path) -> None:
 
 
 ONE_STEP = Config("push", block_m=64, block_n=64, block_k=64, group_m=1, num_warps=4, num_stages=2, k_per_flag=256)
-"""A loop over K of one step: Triton folds it, and would pipeline the loop around it, which holds the wait."""
+"""A loop over K of one step: Triton folds it, and would pipeline the loop around it, which holds
+the wait."""
 
 
 def one_step(variant: str, arch: str) -> KernelSource:
@@ -201,12 +204,14 @@ def test_mutants_are_refused(tmp_path: Path, name: str, arch: str) -> None:
 
 DECODE = FlashDecode(1, 64, 8, 128, 8192, 8)
 SIGNALS = {"fused": "combine", "fused_heads": "combine", "gather": "exchange", "persistent": "decode"}
-"""A kernel of each variant of flash_decode that sets flags: one for each piece, or the last of several."""
+"""A kernel of each variant of flash_decode that sets flags: one for each piece, or the last of
+several."""
 WAITS = {"fused_heads": "merge", "persistent": "decode"}
 
 
 def decode_source(variant: str, kernel: str, arch: str, folder: Path | None = None, change: Change | None = None) -> KernelSource:
-    """One of the kernels of a variant's default config, or the same after a change to its sources."""
+    """One of the kernels of a variant's default config, or the same after a change to its
+    sources."""
     chip, host = MI300X if is_hip(arch) else H200, operation(DECODE.op).module("host")
     config = next(config for config in operation(DECODE.op).space.defaults(DECODE, chip) if config.variant == variant)
     number, found = next(

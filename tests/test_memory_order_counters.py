@@ -13,9 +13,9 @@ import triton
 import triton.language as tl
 from assembly import Assembly, assemble, is_hip, wait_faults
 
-from tftune.kernels.compile import KernelSource
-from tftune.kernels.gemm import add_parts
-from tftune.kernels.symmetric import barrier, finish
+from tftune.kernels.comm.symmetric import barrier, finish
+from tftune.kernels.device.gemm import add_parts
+from tftune.kernels.runtime.compile import KernelSource
 
 ARCHES = ("gfx942", "gfx950", "sm_90")
 

@@ -1,4 +1,5 @@
-"""benchmarks/mlp.py on emulated ranks: a compiled layer without a graph break whose push equals BSP, and both kinds of parallelism."""
+"""benchmarks/mlp.py on emulated ranks: a compiled layer without a graph break whose push equals
+BSP, and both kinds of parallelism."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def test_four_ranks_in_two_groups(root: Path) -> None:
 
 
 def test_ranks_that_hang_or_fail_are_ended(root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without a GPU every rank fails at once; a rank that sleeps is killed when the time is over."""
+    """Without a GPU every rank fails at once; a rank that sleeps is killed when the time is
+    over."""
     import mlp
 
     began = time.monotonic()

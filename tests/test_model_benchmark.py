@@ -1,4 +1,5 @@
-"""benchmarks/model.py: its figures by hand, and that the committed rows keep what docs/measured.md says."""
+"""benchmarks/model.py: its figures by hand, and that the committed rows keep what docs/measured.md
+says."""
 
 from __future__ import annotations
 
@@ -10,9 +11,9 @@ import pytest
 from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.chips import H200
-from tftune.kernels.space import Config
-from tftune.models.timeline import predict
+from tftune.kernels.core.chips import H200
+from tftune.kernels.core.space import Config
+from tftune.models.timeline.simulator import predict
 
 SHAPE = AllGatherGemm(m=64, n=3584, k=8192, world=4)
 PUSH = [Config("push", block_m=rows, block_n=columns) for rows in (16, 32, 64) for columns in (32, 64, 128, 256)]
@@ -44,7 +45,8 @@ def test_what_ranks_all_alike_has_no_rank_correlation() -> None:
 
 
 def test_a_fit_finds_the_constants_that_made_the_times() -> None:
-    """Rows made by the model with other constants: the fit comes back to them from those of the chip."""
+    """Rows made by the model with other constants: the fit comes back to them from those of the
+    chip."""
     other = H200.with_constants({"load_us": 0.6, "skew_us": 9.0})
     shapes = [AllGatherGemm(m=m, n=3584, k=8192, world=4) for m in (1, 64, 1024)]
     knobs = dict(block_m=16, rows_per_flag=16, k_per_flag=8192, split_k=1)
@@ -55,7 +57,8 @@ def test_a_fit_finds_the_constants_that_made_the_times() -> None:
 
 
 def test_the_committed_rows_out_of_sample() -> None:
-    """The bars of the model: 15 % of error, 0.85 of rank correlation, the first ten near the best of 90 % of shapes."""
+    """The bars of the model: 15 % of error, 0.85 of rank correlation, the first ten near the best
+    of 90 % of shapes."""
     rows = model.times(model.read("h200x2"), "graph")
     outside = {shape: measured for shape, measured in rows.items() if not model.in_fit(shape)}
     assert len(outside) > len(rows) / 2

@@ -1,5 +1,5 @@
-"""Shapes that were refused without need run, and are right: K that the ranks do not divide where A is sharded along M, and any N by
-tensor descriptors where B is stored [N, K]."""
+"""Shapes that were refused without need run, and are right: K that the ranks do not divide where A
+is sharded along M, and any N by tensor descriptors where B is stored [N, K]."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import replace
 import pytest
 from contract import Call, scenario, wrong_calls
 
-from tftune.kernels import emulated
 from tftune.kernels.all_gather_gemm import AllGatherGemm, reference
 from tftune.kernels.all_gather_gemm.host import _fused, kernel_sources
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import H200
-from tftune.kernels.compile import gpu_target
-from tftune.kernels.space import Config, Space
-from tftune.kernels.workspace import Workspace
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.chips import H200
+from tftune.kernels.core.space import Config, Space
+from tftune.kernels.runtime.compile import gpu_target
 
 ALONG_M = (
     AllGatherGemm(33, 40, 65, 3, shard="m"),

@@ -1,4 +1,5 @@
-"""The node bench on emulated ranks: each way to fail is a row of its kind, and the next config is measured all the same."""
+"""The node bench on emulated ranks: each way to fail is a row of its kind, and the next config is
+measured all the same."""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Outcome
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
-from tftune.tuner.faults import FAULTS, injected
-from tftune.tuner.node import MATRIX, Deadlines, NodeBench, Rounds
-from tftune.tuner.sandbox import Broken, World
-from tftune.tuner.selftest import CopyRates
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.tuner.bench.cache_selftest import CopyRates
+from tftune.tuner.bench.faults import FAULTS, injected
+from tftune.tuner.bench.node import MATRIX, Deadlines, NodeBench, Rounds
+from tftune.tuner.bench.sandbox import Broken, World
 
 SHAPE = AllGatherGemm(7, 40, 66, 2)
 BSP, GATHER_COPY, PUSH, *_, PULL = SPACE.defaults(SHAPE)
@@ -76,7 +77,8 @@ def test_a_fault_is_a_failure_of_its_kind_and_the_search_goes_on(bench: NodeBenc
 
 
 def _failing(bench: NodeBench, monkeypatch: pytest.MonkeyPatch, times: int) -> list[Config]:
-    """The check of BSP's first form fails so many times: on the first of them with its world. Returns what was checked."""
+    """The check of BSP's first form fails so many times: on the first of them with its world.
+    Returns what was checked."""
     checked, check = list[Config](), bench._check
 
     def flaky(world: World, shape: Shape, config: Config, fault: str | None) -> float | Failure:
@@ -147,7 +149,8 @@ def test_closing_leaves_no_process_and_no_shared_memory() -> None:
 
 
 def timed(monkeypatch: pytest.MonkeyPatch, bench: NodeBench, ratios: list[float], mode: str = "graph") -> tuple[int, bool]:
-    """Rounds that a search takes, and whether it stops early, where BSP / config goes through these ratios, the last for ever."""
+    """Rounds that a search takes, and whether it stops early, where BSP / config goes through these
+    ratios, the last for ever."""
     clock = iter([*ratios, *[ratios[-1]] * 100])
 
     def rounds(world: object, shape: object, configs: object, mode: str, count: int) -> list[tuple[float, ...]]:

@@ -1,4 +1,5 @@
-"""benchmarks/node.py: what it asks `tftune search` for, how it shares its time, and that a search which overruns is stopped."""
+"""benchmarks/node.py: what it asks `tftune search` for, how it shares its time, and that a search
+which overruns is stopped."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from typing import Any
 import node
 import pytest
 
+from tftune.cli.shapes_file import read_shapes
 from tftune.kernels.all_gather_gemm import paper
-from tftune.kernels.all_gather_gemm.sets import grid
-from tftune.kernels.registry import operation
-from tftune.shapes_file import read_shapes
+from tftune.kernels.all_gather_gemm.workloads import grid
+from tftune.kernels.core.registry import operation
 
 SLOW = (sys.executable, "-c", "import time\ntry: time.sleep(60)\nexcept KeyboardInterrupt: print('committed'); raise SystemExit(130)")
 

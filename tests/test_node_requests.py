@@ -16,10 +16,10 @@ from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.space import Config
-from tftune.tuner import clock
-from tftune.tuner.node import Deadlines, NodeBench, Rounds
-from tftune.tuner.worker import Rank
+from tftune.kernels.core.space import Config
+from tftune.tuner.bench import clock
+from tftune.tuner.bench.node import Deadlines, NodeBench, Rounds
+from tftune.tuner.bench.worker import Rank
 
 SHAPE = AllGatherGemm(7, 40, 66, 2)
 BSP, _, PUSH, *_, PULL = SPACE.defaults(SHAPE)

@@ -1,4 +1,5 @@
-"""One rank: nothing to exchange, the base of scaling plots. Every variant runs, is searched, trained, exported, verified and called."""
+"""One rank: nothing to exchange, the base of scaling plots. Every variant runs, is searched,
+trained, exported, verified and called."""
 
 from __future__ import annotations
 
@@ -14,23 +15,23 @@ import pytest
 from contract import Call, scenario, wrong_calls
 from push_artifact import push_everywhere
 
-from tftune import cli
+from tftune.cli import app as cli
 from tftune.db.store import Store
 from tftune.db.target import Target
-from tftune.kernels import emulated
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import CHIPS, H200, MI300X, Chip
-from tftune.kernels.compile import gpu_target
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.chips import CHIPS, H200, MI300X, Chip
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
-from tftune.kernels.workspace import Workspace
-from tftune.models.timeline import predict
-from tftune.tuner.calibrate import NO_PEER, calibrate
-from tftune.tuner.node import Deadlines, NodeBench, Rounds
-from tftune.tuner.search import EFFORTS, Effort
+from tftune.kernels.runtime.compile import gpu_target
+from tftune.models.timeline.simulator import predict
+from tftune.tuner.bench.node import Deadlines, NodeBench, Rounds
+from tftune.tuner.calibration.calibrate import NO_PEER, calibrate
+from tftune.tuner.search.search import EFFORTS, Effort
 
 OP = "all_gather_gemm"
 GEMMS = (
@@ -45,7 +46,8 @@ EACH = 3
 
 
 def cases(shapes: tuple[Shape, ...], seed: int = 0) -> list[tuple[Shape, Config]]:
-    """Every form of BSP, and some configs of every other variant that the rules allow, whatever the chip."""
+    """Every form of BSP, and some configs of every other variant that the rules allow, whatever the
+    chip."""
     pick, found = random.Random(seed), list[tuple[Shape, Config]]()
     for shape in shapes:
         space = operation(shape.op).space
@@ -58,7 +60,8 @@ def cases(shapes: tuple[Shape, ...], seed: int = 0) -> list[tuple[Shape, Config]
 
 
 def contract(workspace: Workspace) -> dict[str, list[Call]]:
-    """Back to back in any order, so that a call that left the epoch or a flag behind shows in the next; and across its wrap."""
+    """Back to back in any order, so that a call that left the epoch or a flag behind shows in the
+    next; and across its wrap."""
     order = cases((*GEMMS, *DECODES))
     random.Random(1).shuffle(order)
     return {"mixed": scenario(workspace, order), "wraps": scenario(workspace, order[:12], last_epoch=2**31 - 3)}
@@ -129,7 +132,7 @@ def test_the_model_has_nothing_to_exchange(chip: Chip) -> None:
 
 def test_the_model_of_one_gpu_needs_no_links() -> None:
     """What one GPU alone can measure is enough for one rank, and not for two."""
-    from tftune.kernels.chip import RATE_NAMES
+    from tftune.kernels.core.chip import RATE_NAMES
 
     alone = CHIPS["h100"].with_constants({name: H200.known(name) for name in RATE_NAMES})
     assert alone.missing(1) == () and "collective_us" in alone.missing(2)
@@ -157,9 +160,9 @@ def node() -> Iterator[None]:
         return NodeBench(target, 1 << 20, emulated=True, deadlines=Deadlines(check=30.0), rounds=Rounds(2, 2, 5))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tftune.machine.detect", lambda: Target.parse("h100x1"))
+        patch.setattr("tftune.cli.bench_factory.detect", lambda: Target.parse("h100x1"))
         patch.setattr("tftune.db.target.detect", lambda: Target.parse("h100x1"))
-        patch.setattr("tftune.tuner.node.NodeBench", bench)
+        patch.setattr("tftune.tuner.bench.node.NodeBench", bench)
         patch.setattr("tftune.db.target.build", lambda: {"triton": "3.7.1"})
         patch.setitem(EFFORTS, "quick", Effort(5, 1, "for tests"))
         yield
@@ -201,7 +204,7 @@ def called(workspace: Workspace) -> list[float]:
     from tftune.kernels.all_gather_gemm import reference
     from tftune.models.selector import Selector
     from tftune.ops import all_gather_gemm
-    from tftune.tuner.check import relative_error
+    from tftune.tuner.bench.check import relative_error
 
     tftune._install(Selector(bsp_only="nothing is measured here"))
     errors = []

@@ -1,4 +1,5 @@
-"""What a search tries before its sampler is asked: warm configs fitted and ordered, and variants that cannot win left at one trial."""
+"""What a search tries before its sampler is asked: warm configs fitted and ordered, and variants
+that cannot win left at one trial."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from fake_bench import OPERATION, SMALL, SPACE, TARGET, FakeBench, plain, run, t
 from tftune.db.store import Store
 from tftune.db.trial import Measurement, Outcome, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.chips import H200
-from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
-from tftune.tuner.feasible import Feasible
-from tftune.tuner.opening import AS_THEY_WON, BY_MODEL, Knowledge, Opening, likeliest
-from tftune.tuner.recipes import fitted
-from tftune.tuner.rows import Rows
+from tftune.kernels.core.chips import H200
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.tuner.search.feasible import Feasible
+from tftune.tuner.search.opening import AS_THEY_WON, BY_MODEL, Knowledge, Opening, likeliest
+from tftune.tuner.search.recipes import fitted
+from tftune.tuner.search.session import Rows
 
 pytestmark = pytest.mark.usefixtures("tiny")
 PUSH, PULL, STAGED = (SPACE.complete(Config(variant, block_m=16, block_n=64, num_warps=4)) for variant in ("push", "pull", "staged"))
@@ -100,7 +101,8 @@ def test_what_won_nearby_contends_whatever_the_model_says(store: Store) -> None:
 
 
 def test_a_descent_takes_in_what_the_model_prefers_to_the_whole_pool() -> None:
-    """The best of a pool of 40, by a hint that knows the best config, is far from what the way down finds."""
+    """The best of a pool of 40, by a hint that knows the best config, is far from what the way down
+    finds."""
     space, shape = operation("all_gather_gemm").space, AllGatherGemm(384, 3584, 8192, 2)
     feasible = Feasible.of(space, shape, H200, ("push",), 40)
 

@@ -8,18 +8,19 @@ from typing import Any
 import pytest
 
 import tftune
-from tftune.kernels import emulated
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.space import Config
-from tftune.kernels.workspace import Workspace
 from tftune.models.selector import Selection
 
 SHAPE = AllGatherGemm(7, 72, 264, 2)
 
 
 def exported(rows: Any, path: Path) -> Path:
-    """An artifact of rows as if measured, whose answers are push, as far as the model of a made-up machine says."""
+    """An artifact of rows as if measured, whose answers are push, as far as the model of a made-up
+    machine says."""
     from synthetic import content
 
     from tftune.db.target import build
@@ -29,11 +30,12 @@ def exported(rows: Any, path: Path) -> Path:
 
 
 def called(workspace: Workspace, paths: list[Path]) -> tuple[str, str, float]:
-    """This rank's variant, why, and the error of two calls in tolerances, after all ranks bound what they loaded."""
+    """This rank's variant, why, and the error of two calls in tolerances, after all ranks bound
+    what they loaded."""
     import tftune
     from tftune.kernels.all_gather_gemm import reference
     from tftune.ops import all_gather_gemm
-    from tftune.tuner.check import relative_error
+    from tftune.tuner.bench.check import relative_error
 
     tftune.load(paths[workspace.rank], allow_modelled=True)
     tftune.bind(workspace.group)
@@ -65,13 +67,14 @@ def test_ranks_with_different_artifacts_all_run_bsp(artifact: Path, make_rows: A
 
 
 def traced(workspace: Workspace, path: Path) -> list[float]:
-    """Errors, in tolerances, of a layer that torch.compile traced whole, for two M and with `out`; what opcheck finds is raised."""
+    """Errors, in tolerances, of a layer that torch.compile traced whole, for two M and with `out`;
+    what opcheck finds is raised."""
     import torch
 
     import tftune
     from tftune import ops
     from tftune.kernels.all_gather_gemm import reference
-    from tftune.tuner.check import relative_error
+    from tftune.tuner.bench.check import relative_error
 
     tftune.bind(workspace.group, path=path, allow_modelled=True)
     layer = torch.compile(lambda a, b, out=None: ops.all_gather_gemm(a * 2, b, workspace, out=out) / 2, backend="aot_eager", fullgraph=True)
@@ -91,13 +94,14 @@ def test_torch_compile_sees_one_operator_and_no_graph_break(artifact: Path) -> N
 
 
 def traced_decode(workspace: Workspace, variant: str) -> list[float]:
-    """Errors, in tolerances, of a layer that decodes and was traced whole: contiguous and paged, both outputs, with and without `out`."""
+    """Errors, in tolerances, of a layer that decodes and was traced whole: contiguous and paged,
+    both outputs, with and without `out`."""
     import torch
 
     import tftune
     from tftune import ops
     from tftune.kernels.flash_decode import reference
-    from tftune.tuner.check import relative_error
+    from tftune.tuner.bench.check import relative_error
 
     tftune.select_kernel = lambda shape, mode: Selection(Config(variant, kv_splits=2, block_n=32), "fallback", "as told")  # type: ignore[assignment]
     errors = []
@@ -261,7 +265,8 @@ def test_a_shape_that_ran_before_is_still_checked() -> None:
 
 
 def test_an_operand_half_aligned_or_elsewhere_is_refused() -> None:
-    """Its shape ran before, so that there is a plan. Loads are 16 bytes wide, and a plan holds addresses of one GPU."""
+    """Its shape ran before, so that there is a plan. Loads are 16 bytes wide, and a plan holds
+    addresses of one GPU."""
     import torch
 
     from tftune import ops
@@ -291,7 +296,8 @@ def test_operands_that_do_not_fit_are_refused() -> None:
 
 
 def test_an_unknown_word_is_refused_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is loaded, and before sizes are compared: a wrong layout is why they do not fit."""
+    """Before anything is loaded, and before sizes are compared: a wrong layout is why they do not
+    fit."""
     import torch
 
     from tftune import ops

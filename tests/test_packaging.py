@@ -1,4 +1,5 @@
-"""Wheel and sdist hold what they should, under no name but `tftune`, and a server that only selects needs nothing else."""
+"""Wheel and sdist hold what they should, under no name but `tftune`, and a server that only selects
+needs nothing else."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def test_every_folder_is_listed_as_a_package(root: Path) -> None:
 
 
 def test_every_folder_with_source_is_a_package(root: Path) -> None:
-    """A folder without `__init__.py` would be missing from the wheel although it works in a checkout."""
+    """A folder without `__init__.py` would be missing from the wheel although it works in a
+    checkout."""
     sources = {path.parent for room in ROOMS for path in (root / room).rglob("*.py")}
     assert [path for path in sources if not (path / "__init__.py").exists()] == []
 
@@ -57,7 +59,8 @@ def test_a_folder_that_is_not_listed_is_found(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the sdist, the wheel built from it, and in `direct/` the wheel built from the tree. No network is used."""
+    """A folder with the sdist, the wheel built from it, and in `direct/` the wheel built from the
+    tree. No network is used."""
     place = tmp_path_factory.mktemp("built")
     tree = place / "tree"
     shutil.copytree(root, tree, ignore=shutil.ignore_patterns(*NOT_SOURCE))
@@ -82,7 +85,8 @@ def test_the_wheel_holds_every_source_file_and_nothing_beside_tftune(root: Path,
 
 
 def test_artifacts_are_json_alone(root: Path, built: Path) -> None:
-    """What selects is made from the file when it is loaded: code beside it would be of another file one day."""
+    """What selects is made from the file when it is loaded: code beside it would be of another file
+    one day."""
     for folder in (built, built / "direct"):
         names = [name for name in wheel_files(folder) if name.startswith("tftune/models/artifacts/")]
         assert names == [f"tftune/models/artifacts/{name}" for name in sorted(["__init__.py", *(path.name for path in shipped.PATHS)])]
@@ -92,7 +96,7 @@ def test_artifacts_are_json_alone(root: Path, built: Path) -> None:
 def test_the_wheel_carries_licence_and_command(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     archive = zipfile.ZipFile(wheel)
-    assert "tftune = tftune.cli:main" in archive.read("tftune-0.1.0.dist-info/entry_points.txt").decode()
+    assert "tftune = tftune.cli.app:main" in archive.read("tftune-0.1.0.dist-info/entry_points.txt").decode()
     assert "The tftune authors" in archive.read("tftune-0.1.0.dist-info/licenses/LICENSE").decode()
 
 
@@ -119,7 +123,8 @@ def test_the_sdist_holds_tests_and_pages(root: Path, built: Path) -> None:
 
 @pytest.fixture(scope="module")
 def bare(built: Path) -> Path:
-    """The Python of a fresh virtual environment that holds the wheel and nothing else, not even pip."""
+    """The Python of a fresh virtual environment that holds the wheel and nothing else, not even
+    pip."""
     run(sys.executable, "-m", "venv", "--without-pip", built / "bare", cwd=built)
     python = built / "bare/bin/python"
     (wheel,) = built.glob("*.whl")
@@ -154,6 +159,7 @@ def test_a_bare_install_selects(root: Path, bare: Path, built: Path) -> None:
 
 
 def test_a_bare_install_says_what_the_command_needs(bare: Path, built: Path) -> None:
-    """The base install selects; the command needs the `tune` extra, and says so instead of a traceback."""
+    """The base install selects; the command needs the `tune` extra, and says so instead of a
+    traceback."""
     done = subprocess.run([bare.parent / "tftune", "doctor"], cwd=built, text=True, capture_output=True)
     assert done.returncode == 2 and "pip install '.[tune]'" in done.stderr and "Traceback" not in done.stderr

@@ -1,4 +1,5 @@
-"""A tree means the same as JSON, walked, and as a running function: at every threshold, and one step beside it."""
+"""A tree means the same as JSON, walked, and as a running function: at every threshold, and one
+step beside it."""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.core.registry import OPS
+from tftune.kernels.core.shape import Shape
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.registry import OPS
-from tftune.kernels.shape import Shape
-from tftune.models import plain
 from tftune.models.features import names, vector
-from tftune.models.tree import DEEPEST, Leaf, Node, Split, depth_of, features_of, leaves_of, pack, unpack, walk
+from tftune.models.tree import codegen as plain
+from tftune.models.tree.tree import DEEPEST, Leaf, Node, Split, depth_of, features_of, leaves_of, pack, unpack, walk
 
 SIZES = st.integers(1, 1 << 17)
 GEMMS = st.builds(
@@ -40,7 +41,8 @@ def features(shape: Shape) -> dict[str, float]:
 
 @st.composite
 def trees(draw: Callable[[Any], Any], shapes: list[Shape], depth: int = 4) -> Node:
-    """A tree whose thresholds are values that these shapes have, or one step beside them; its leaves are numbered by their rows."""
+    """A tree whose thresholds are values that these shapes have, or one step beside them; its
+    leaves are numbered by their rows."""
     numbers = iter(range(1 << depth))
 
     def node(left: int) -> Node:

@@ -1,4 +1,5 @@
-"""What operations share on the host: a workspace's chip and its rules, the order of a launch's arguments, one plan for a config."""
+"""What operations share on the host: a workspace's chip and its rules, the order of a launch's
+arguments, one plan for a config."""
 
 from __future__ import annotations
 
@@ -11,18 +12,19 @@ import fake_gpu
 import pytest
 import torch
 
-from tftune.kernels import chips, plan
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm import host as gemm
 from tftune.kernels.all_gather_gemm.space import SPACE as GEMM
-from tftune.kernels.chips import H200, MI300X, Chip
-from tftune.kernels.compile import KernelSource
-from tftune.kernels.devices import Seen
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core import chips
+from tftune.kernels.core.chips import H200, MI300X, Chip
+from tftune.kernels.core.devices import Seen
+from tftune.kernels.core.space import CONTROL_BYTES, Config
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode import host as decode
 from tftune.kernels.flash_decode.space import SPACE as DECODE
-from tftune.kernels.space import CONTROL_BYTES, Config
-from tftune.kernels.workspace import Workspace
+from tftune.kernels.runtime import plan
+from tftune.kernels.runtime.compile import KernelSource
 
 DECODED = FlashDecode(1, 64, 8, 128, 8192, 8)
 WORDS = Config("persistent_ll", kv_splits=16, heads_per_program=1)
@@ -30,7 +32,8 @@ TILED = Config("push", block_m=16, block_n=32, group_m=1, num_warps=4, rows_per_
 
 
 def workspace(chip: Chip | None, world: int, generation_bytes: int = 1 << 30) -> Workspace:
-    """One of so many ranks: good for all that is refused before a launch, and for launches that are only noted."""
+    """One of so many ranks: good for all that is refused before a launch, and for launches that are
+    only noted."""
     arch, units = (chip.can.backend, chip.units) if chip else ("interpreter", 16)
     bases = torch.zeros(world, dtype=torch.int64)
     return Workspace(0, world, arch, units, torch.device("cpu"), None, 0, 0, bases, bases, generation_bytes, None, chip=chip)
@@ -128,8 +131,9 @@ def test_operands_come_first_and_the_rest_in_the_kernels_order(monkeypatch: pyte
 
 @pytest.mark.parametrize("gpu", [fake_gpu.H200, fake_gpu.L40S], ids=lambda gpu: gpu.name)
 def test_a_workspace_on_gpus_has_the_chip_that_its_driver_tells(monkeypatch: pytest.MonkeyPatch, gpu: fake_gpu.Gpu) -> None:
-    """And leaves what this process knows by name as it was: an artifact may describe that chip otherwise."""
-    from tftune.kernels import heap
+    """And leaves what this process knows by name as it was: an artifact may describe that chip
+    otherwise."""
+    from tftune.kernels.comm import iris_heap as heap
 
     described = chips.described()
     seen = fake_gpu.torch_with(gpu)

@@ -1,4 +1,5 @@
-"""Pools: every possible tile before any twice, the same for the same shape, all configs where there are no more."""
+"""Pools: every possible tile before any twice, the same for the same shape, all configs where there
+are no more."""
 
 from __future__ import annotations
 
@@ -9,13 +10,13 @@ from itertools import count
 import pytest
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.chips import H200, MI300X, Chip
+from tftune.kernels.core.chips import H200, MI300X, Chip
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Choice, Config, Rule, Space
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Choice, Config, Rule, Space
-from tftune.tuner.feasible import Feasible
-from tftune.tuner.pools import TILE, pool
+from tftune.tuner.search.feasible import Feasible
+from tftune.tuner.search.pools import TILE, pool
 
 ENGINE = AllGatherGemm(384, 3584, 8192, 2, "bf16", "m", "nk")
 DECODING = AllGatherGemm(2, 3584, 8192, 2, "bf16", "m", "nk")
@@ -74,7 +75,8 @@ def test_all_configs_are_there_where_a_pool_is_large_enough() -> None:
 
 
 def test_a_rule_that_reads_another_knob_at_another_value_is_kept() -> None:
-    """A rule may read a knob only where another has some value: the first configs do not show all that it reads."""
+    """A rule may read a knob only where another has some value: the first configs do not show all
+    that it reads."""
     choices = tuple(Choice(name, (0, 1, 2, 3), "a number", 0) for name in ("block_m", "early", "late"))
     odd = Rule("odd", lambda s, c, chip: c["early"] != 3 or c["late"] == c["block_m"])
     space = Space("toy", {"push": choices}, (odd,), lambda shape, chip: ())

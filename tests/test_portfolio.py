@@ -1,5 +1,5 @@
-"""The matrix: which pairs it measures at sizes alike, in shared rounds where there are some, that it resumes, and what it says of those
-not measured."""
+"""The matrix: which pairs it measures at sizes alike, in shared rounds where there are some, that
+it resumes, and what it says of those not measured."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from stored import RUN
 
 from tftune.db.store import Store
 from tftune.db.trial import Failure, Measurement, Outcome, Trial
-from tftune.kernels.revision import installed
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
-from tftune.tuner import portfolio
-from tftune.tuner.opening import Knowledge
-from tftune.tuner.portfolio import Matrix, fill
-from tftune.tuner.recipes import fitted
-from tftune.tuner.search import search
+from tftune.kernels.core.revision import installed
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.tuner.search import matrix_stage as portfolio
+from tftune.tuner.search.matrix_stage import Matrix, fill
+from tftune.tuner.search.opening import Knowledge
+from tftune.tuner.search.recipes import fitted
+from tftune.tuner.search.search import search
 
 PUSH, PULL = (SPACE.complete(Config(variant, block_m=16, block_n=64, num_warps=4)) for variant in ("push", "pull"))
 LARGE_TILE = Config("push", **dict(PUSH.knobs) | {"group_m": 8})
@@ -120,7 +120,8 @@ def test_variants_that_were_hopeless_in_every_search_nearby_are_not_tried_by_the
 
 
 def test_shapes_choose_from_searches_at_sizes_like_theirs(tmp_path: Path) -> None:
-    """Windows of two doublings, and a doubling on either side; of a layout with few searches nearby, all."""
+    """Windows of two doublings, and a doubling on either side; of a layout with few searches
+    nearby, all."""
     shapes = [SMALL.parse(f"m={m},n={n},k=8192,world=8") for n in (512, 1024) for m in (1, 4, 16, 64, 256, 1024, 4096)]
     asked: list[frozenset[int]] = []
 
@@ -173,7 +174,8 @@ def test_what_the_budget_left_out_is_missing_and_named(store: Store, monkeypatch
 
 
 def test_a_matrix_goes_through_the_grid_in_leaps(tmp_path: Path) -> None:
-    """Whole families, and those measured first lie apart: so is what a matrix knows whose time was too short."""
+    """Whole families, and those measured first lie apart: so is what a matrix knows whose time was
+    too short."""
     shapes = [replace(SMALL, m=m, n=n) for n in (64, 128, 192, 256, 320) for m in (8, 16)]
     bench = FakeBench()
     with Store.open(tmp_path / "grid.db") as store:

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from tftune.tuner.processes import deaf_to_ctrl_c
-from tftune.tuner.sandbox import World
-from tftune.tuner.worker import WorldSpec
+from tftune.tuner.bench.processes import deaf_to_ctrl_c
+from tftune.tuner.bench.sandbox import World
+from tftune.tuner.bench.worker import WorldSpec
 
 PROGRAM = """
 import os, time
 from concurrent.futures import ThreadPoolExecutor
-from tftune.tuner.processes import Helpers
+from tftune.tuner.bench.processes import Helpers
 
 if __name__ == "__main__":
     try:
@@ -33,7 +33,8 @@ if __name__ == "__main__":
 
 
 def hear_interrupts() -> None:
-    """A shell starts what it puts into the background with SIGINT ignored, and children inherit that."""
+    """A shell starts what it puts into the background with SIGINT ignored, and children inherit
+    that."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

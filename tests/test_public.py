@@ -102,7 +102,8 @@ def test_the_machine_is_asked_when_no_target_is_given(artifact: Path, monkeypatc
 
 
 class Ranks:
-    """A torch.distributed in which the other ranks state what this one does, but for some changes."""
+    """A torch.distributed in which the other ranks state what this one does, but for some
+    changes."""
 
     def __init__(self, *changes: dict[str, Any]) -> None:
         self.changes = changes

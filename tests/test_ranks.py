@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tftune.kernels import emulated
-from tftune.kernels.workspace import Workspace
-from tftune.tuner.ranks import Ranks
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
+from tftune.tuner.bench.ranks import Ranks
 
 
 def agreed(workspace: Workspace) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""A config of another shape is fitted to this one: possible always, near to what it was, cut for this shape by the recipes."""
+"""A config of another shape is fitted to this one: possible always, near to what it was, cut for
+this shape by the recipes."""
 
 from __future__ import annotations
 
@@ -7,13 +8,13 @@ import random
 import pytest
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.chips import H200, MI300X, Chip
+from tftune.kernels.core.chips import H200, MI300X, Chip
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
-from tftune.tuner.pools import pool
-from tftune.tuner.recipes import RECIPES, fitted, nearest
+from tftune.tuner.search.pools import pool
+from tftune.tuner.search.recipes import RECIPES, fitted, nearest
 
 SPACE = operation("all_gather_gemm").space
 SIXTEEN = SPACE.complete(Config(
@@ -60,7 +61,8 @@ def test_what_is_possible_and_cut_right_stays_as_it_is() -> None:
 
 
 def test_the_tile_is_changed_last() -> None:
-    """group_m must be 1 where there is one row tile: that is a step, and so would be a smaller tile."""
+    """group_m must be 1 where there is one row tile: that is a step, and so would be a smaller
+    tile."""
     config = Config("push", **dict(LARGE.knobs) | {"block_m": 64, "k_per_flag": 1024})
     found = nearest(SPACE, engine(40), H200, config)
     assert found == Config("push", **dict(config.knobs) | {"group_m": 1, "rows_per_flag": 16})

@@ -1,4 +1,5 @@
-"""Local refinement: neighbours by one knob, the way down by the model, and a tile with what is good elsewhere."""
+"""Local refinement: neighbours by one knob, the way down by the model, and a tile with what is good
+elsewhere."""
 
 from __future__ import annotations
 
@@ -9,10 +10,10 @@ import pytest
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import H200
-from tftune.kernels.space import Config
-from tftune.tuner.pools import TILE, pool
-from tftune.tuner.refine import STARTS, around, best_of_tiles, descend, transplanted
+from tftune.kernels.core.chips import H200
+from tftune.kernels.core.space import Config
+from tftune.tuner.search.local_refinement import STARTS, around, best_of_tiles, descend, transplanted
+from tftune.tuner.search.pools import TILE, pool
 
 SHAPE = AllGatherGemm(384, 3584, 8192, 2, "bf16", "m", "nk")
 POOL = pool(SPACE, SHAPE, H200, "push", 60)

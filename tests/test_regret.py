@@ -16,7 +16,7 @@ import pytest
 from tftune.db.store import write_rows
 from tftune.db.trial import Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.models.trainer import train_layout
+from tftune.models.tree.trainer import train_layout
 
 SHAPES = tuple(AllGatherGemm(m, n, 8192, 8) for n in (1024, 2048, 3584, 7168) for m in (16, 64, 256, 1024))
 LAYOUT = "dtype=fp16,shard=k,b_layout=kn,world=8"

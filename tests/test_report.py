@@ -1,4 +1,5 @@
-"""The report: which trial stands for a variant, what counts as a win, and a page that holds its figures and says what was modelled."""
+"""The report: which trial stands for a variant, what counts as a win, and a page that holds its
+figures and says what was modelled."""
 
 from __future__ import annotations
 
@@ -11,17 +12,17 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from tftune import tables
 from tftune.db.evidence import measurement
 from tftune.db.trial import Failure, Measurement, Outcome, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.core.registry import OPS, operation
+from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.registry import OPS, operation
-from tftune.kernels.space import Config
 from tftune.models.artifact import Mode
 from tftune.models.layout import LayoutModel
-from tftune.models.tree import Leaf, Node, Split
-from tftune.report import Page, write
+from tftune.models.tree.tree import Leaf, Node, Split
+from tftune.report import tables
+from tftune.report.report import Page, write
 
 BSP = Config("bsp", form="gather_copy")
 PULL = Config("pull", block_m=64)
@@ -33,7 +34,8 @@ ROUNDS = tuple(range(-4, 5))
 def trial(
     config: Config, us: float, *, m: int = 64, mode: str = "graph", bench: str = "node", bsp_us: float = 0.0, **changes: object
 ) -> Trial:
-    """A trial with nine rounds around `us` (one on the model bench), beside BSP at `bsp_us` where that is given."""
+    """A trial with nine rounds around `us` (one on the model bench), beside BSP at `bsp_us` where
+    that is given."""
     samples = (us,) if bench == "model" else tuple(us * (1 + 0.001 * i) for i in ROUNDS)
     beside = tuple(bsp_us for _ in samples) if bsp_us else ()
     made = Trial(AllGatherGemm(m, 3584, 8192, 8), config, mode, "h200x8", bench, "r1", "k1", Measurement(samples, beside, None))
@@ -45,7 +47,8 @@ def failed(config: Config, kind: str = "hang") -> Trial:
 
 
 def rows(bench: str = "node") -> list[Trial]:
-    """BSP, pull and push at three sizes: push wins at M=64, ties at M=128 and loses at M=256; one failure."""
+    """BSP, pull and push at three sizes: push wins at M=64, ties at M=128 and loses at M=256; one
+    failure."""
     made = [failed(Config("pull", block_m=256))]
     for m, push_us in ((64, 25.0), (128, 50.0), (256, 80.0)):
         common = dict(m=m, bench=bench)
@@ -58,7 +61,8 @@ def page(bench: str = "node", learned: Mapping[str, Mode | str] | None = None, t
 
 
 def model(root: Node | None, **changes: object) -> LayoutModel:
-    """A layout of BSP, pull and push with this tree; by default leaves that name push, pull and BSP."""
+    """A layout of BSP, pull and push with this tree; by default leaves that name push, pull and
+    BSP."""
     shapes = synthetic.SHAPES[:3]
     return replace(synthetic.model(shapes), configs=(BSP, PULL, PUSH), root=root, **changes)  # type: ignore[arg-type]
 
@@ -164,7 +168,7 @@ def test_rows_without_a_time_make_no_page(tmp_path: Path) -> None:
 
 
 def test_colours_are_one_for_each_variant() -> None:
-    from tftune import figures
+    from tftune.report import figures
 
     assert figures.colour("unheard") == figures.colour("unheard") in figures.SPARE_COLOURS
     for name in OPS:
@@ -173,7 +177,7 @@ def test_colours_are_one_for_each_variant() -> None:
 
 
 def test_one_problem_on_more_ranks_is_strong_scaling(tmp_path: Path) -> None:
-    from tftune import figures
+    from tftune.report import figures
 
     shapes = [FlashDecode(1, 64, 8, 128, 65_536 // world, world) for world in (1, 2, 4, 8)] + [FlashDecode(4, 64, 8, 128, 1024, 8)]
     found = [trial(BSP, 160 / shape.world + 20, shape=shape) for shape in shapes]
@@ -195,7 +199,7 @@ def test_one_problem_on_more_ranks_is_strong_scaling(tmp_path: Path) -> None:
 
 
 def test_the_size_is_each_operations_own() -> None:
-    from tftune import figures
+    from tftune.report import figures
 
     shapes = [FlashDecode(batch, 64, 8, 128, kv_len, 8) for batch in (1, 4) for kv_len in (1024, 32_768)]
     with figures.style():
@@ -206,7 +210,7 @@ def test_the_size_is_each_operations_own() -> None:
 
 
 def test_the_figures_draw_what_the_lines_say() -> None:
-    from tftune import figures
+    from tftune.report import figures
 
     found = tables.lines(rows())
     with figures.style():
@@ -222,7 +226,7 @@ def test_the_figures_draw_what_the_lines_say() -> None:
 
 
 def test_the_tree_figure_names_every_leaf_and_condition() -> None:
-    from tftune import figures
+    from tftune.report import figures
 
     texts = [text.get_text() for text in figures.tree_figure(model(tree())).axes[0].texts]
     assert {"m \u2264 96", "m > 96", "gflop \u2264 7.5", "gflop > 7.5", "push", "pull", "BSP"} <= set(texts)
@@ -230,7 +234,7 @@ def test_the_tree_figure_names_every_leaf_and_condition() -> None:
 
 
 def test_a_leaf_counts_its_other_configs_by_variant() -> None:
-    from tftune import figures
+    from tftune.report import figures
 
     made = replace(model(None), configs=(BSP, PULL, PUSH, Config("push", block_m=128)), root=Leaf((1, 2, 3, 0), 1, 0.02, ()))
     texts = [text.get_text() for text in figures.tree_figure(made).axes[0].texts]
@@ -238,14 +242,14 @@ def test_a_leaf_counts_its_other_configs_by_variant() -> None:
 
 
 def test_a_layout_without_a_tree_has_no_figure_of_it() -> None:
-    from tftune import figures
+    from tftune.report import figures
 
     with pytest.raises(ValueError, match="dtype=bf16,shard=m,b_layout=nk,world=2 has no tree"):
         figures.tree_figure(model(None))
 
 
 def test_of_a_large_tree_the_figure_shows_the_first_levels_and_counts_the_rest() -> None:
-    from tftune import figures
+    from tftune.report import figures
 
     leaf = Leaf((2, 0), 1, 0.02, ())
 

@@ -1,4 +1,5 @@
-"""A measured time is worth something for the code that it was measured on: what runs is pinned by revision."""
+"""A measured time is worth something for the code that it was measured on: what runs is pinned by
+revision."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ from fingerprint import differences, host_trace, samples
 from mutant import Change, mutant
 from stored import trial
 
-from tftune.kernels import revision
-from tftune.kernels.compile import KernelSource
-from tftune.kernels.registry import OPS, operation
+from tftune.kernels.core import revision
+from tftune.kernels.core.registry import OPS, operation
+from tftune.kernels.runtime.compile import KernelSource
 
 VARIANTS = [(op, variant) for op in OPS for variant in operation(op).space.variants]
 PUSH = next(one for one in samples("all_gather_gemm")["push"][1] if one.config["loads"] == "pointer")
@@ -79,7 +80,7 @@ class TestGuard:
 
     def sentence(self, monkeypatch: pytest.MonkeyPatch, kernel: Any) -> str:
         """What the guard says of push with another kernel; "" where nothing runs otherwise."""
-        module = import_module("tftune.kernels.all_gather_gemm.push")
+        module = import_module("tftune.kernels.all_gather_gemm.variants.push")
         monkeypatch.setattr(module, "push", kernel)
         return " ".join(differences("push", 1, PUSH))
 
@@ -92,7 +93,7 @@ class TestGuard:
         ids=["renamed", "commented"],
     )
     def test_a_pure_refactoring_passes(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refactored: Callable[[str], str]) -> None:
-        source = Path(str(import_module("tftune.kernels.all_gather_gemm.push").__file__)).read_text()
+        source = Path(str(import_module("tftune.kernels.all_gather_gemm.variants.push").__file__)).read_text()
         assert refactored(source) != source
         (tmp_path / "other_push.py").write_text(refactored(source))
         monkeypatch.syspath_prepend(tmp_path)
@@ -117,7 +118,7 @@ class TestGuard:
         assert [text.partition(" for ")[0] for text in differences("push", 1, PUSH)] == ["what the host does"] * 2
 
     def test_a_changed_order_of_library_calls_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        module = import_module("tftune.kernels.all_gather_gemm.bsp_chunked")
+        module = import_module("tftune.kernels.all_gather_gemm.variants.bsp_chunked")
         shape, chunked = next((one.shape, one.config) for one in samples("all_gather_gemm")["bsp_chunked"][1] if one.shape.world > 1)
         before = host_trace(shape, chunked, "sm_90")
 

@@ -1,4 +1,5 @@
-"""benchmarks/rivals.py without GPUs: what it tells from made rows, and, on emulated ranks, that a bad rival is a row and no more."""
+"""benchmarks/rivals.py without GPUs: what it tells from made rows, and, on emulated ranks, that a
+bad rival is a row and no more."""
 
 from __future__ import annotations
 
@@ -18,21 +19,22 @@ import rival_calls
 import rivals
 import stand_ins
 
+from tftune.cli.shapes_file import read_shapes
 from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.registry import operation
-from tftune.kernels.space import Config
-from tftune.shapes_file import read_shapes
-from tftune.tuner.worker import WorldSpec
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.space import Config
+from tftune.tuner.bench.worker import WorldSpec
 
 SMALL, LARGE = AllGatherGemm(16, 3584, 8192, 4), AllGatherGemm(1024, 3584, 8192, 4)
 PUSH = rivals.default_push(SMALL, "graph")
 
 
 def made_rows() -> list[rivals.Row]:
-    """tftune at 10 us and 20 us; iris takes twice, then 8 times as long; torch could not run the small one, and takes half at the other."""
+    """tftune at 10 us and 20 us; iris takes twice, then 8 times as long; torch could not run the
+    small one, and takes half at the other."""
     rows = []
     for shape, us in ((SMALL, 10.0), (LARGE, 20.0)):
         bsp = Measurement((15.0, 15.0, 15.0), (15.0, 15.0, 15.0), 1e-4)
@@ -261,7 +263,8 @@ for shard in "km":
 
 
 def test_torch_takes_the_call_as_it_is_written(tmp_path: Path) -> None:
-    """Its operator without data (meta tensors), on a group of one rank: the arguments fit, and the result is taken from the right place."""
+    """Its operator without data (meta tensors), on a group of one rank: the arguments fit, and the
+    result is taken from the right place."""
     code = TORCH_CALL.format(file=str(tmp_path / "rendezvous").lstrip("/"))
     folder = Path(rival_calls.__file__).parent
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=120)

@@ -16,11 +16,11 @@ from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Outcome, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.registry import operation
-from tftune.kernels.revision import installed
-from tftune.kernels.space import Config
-from tftune.tuner.benches import ModelBench
-from tftune.tuner.rows import Rows
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.revision import installed
+from tftune.kernels.core.space import Config
+from tftune.tuner.bench.benches import ModelBench
+from tftune.tuner.search.session import Rows
 
 BENCH = ModelBench(Target.parse("mi300x8"), lambda shape, config, mode, chip: 8.0)
 SHAPE = AllGatherGemm(m=64, n=3584, k=8192, world=8)

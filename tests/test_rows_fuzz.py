@@ -1,4 +1,5 @@
-"""A row that is none is refused where it enters, with its line and field; whatever is let in can be stored and read by everyone."""
+"""A row that is none is refused where it enters, with its line and field; whatever is let in can be
+stored and read by everyone."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stored import ENDED, RUN, TRIALS, raw
 
-from tftune import cli
-from tftune.conditions import sentence
+from tftune.cli import app as cli
+from tftune.cli.run_health import sentence
 from tftune.db.store import Store, StoreError, read_rows
 from tftune.db.trial import Measurement, Run, Trial
 

@@ -1,4 +1,5 @@
-"""benchmarks/sampler.py: what counts as an evaluation, over made spaces; and that the committed rows keep what docs/measured.md says."""
+"""benchmarks/sampler.py: what counts as an evaluation, over made spaces; and that the committed
+rows keep what docs/measured.md says."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Outcome, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.space import Config
-from tftune.tuner.feasible import Feasible
+from tftune.kernels.core.space import Config
+from tftune.tuner.search.feasible import Feasible
 
 TARGET = Target.parse("h200x4")
 SHAPE = AllGatherGemm(m=64, n=3584, k=8192, world=4)
@@ -55,7 +56,8 @@ def test_the_newest_row_counts_and_a_config_that_broke_a_rule_since_does_not() -
 
 
 def test_a_space_is_of_one_kernel() -> None:
-    """A few rows of a newer kernel, by a later search of the same shape, say nothing of the space that was measured whole."""
+    """A few rows of a newer kernel, by a later search of the same shape, say nothing of the space
+    that was measured whole."""
     newer = [replace(row, code="newer", outcome=Measurement((1.0,), (100.0,)), created="9") for row in trials()[5:9]]
     (one,) = sampler.spaces([*trials(), *newer], TARGET, "graph", least=100)
     (alone,) = sampler.spaces(trials(), TARGET, "graph", least=100)
@@ -106,7 +108,8 @@ def test_the_result_takes_the_shape_that_speaks_most_against_us() -> None:
 
 @pytest.mark.parametrize("seeds", [3, pytest.param(5, marks=pytest.mark.thorough)])
 def test_committed_rows_lfbo_is_within_five_percent_of_the_best_soon(seeds: int) -> None:
-    """Few seeds of what docs/measured.md says of 40: at most 80 evaluations in the median, and no asks wasted."""
+    """Few seeds of what docs/measured.md says of 40: at most 80 evaluations in the median, and no
+    asks wasted."""
     spaces = sampler.spaces(sampler.read("h200x4", "all_gather_gemm", None, "node"), TARGET, "graph", least=600)
     assert len(spaces) >= 2 and min(one.shape.m for one in spaces) < 64 < 1024 < max(one.shape.m for one in spaces)
     for one in spaces:

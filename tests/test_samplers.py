@@ -13,11 +13,11 @@ import pytest
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import H200, MI300X
-from tftune.kernels.space import Choice, Config, Rule, Space
-from tftune.tuner.feasible import Feasible
-from tftune.tuner.feasible_sampler import FeasibleSampler, Hint, config_of, finished, parameters, suggest
-from tftune.tuner.samplers import SAMPLERS, Proposer, make_sampler
+from tftune.kernels.core.chips import H200, MI300X
+from tftune.kernels.core.space import Choice, Config, Rule, Space
+from tftune.tuner.search.feasible import Feasible
+from tftune.tuner.search.feasible_sampler import FeasibleSampler, Hint, config_of, finished, parameters, suggest
+from tftune.tuner.search.samplers import SAMPLERS, Proposer, make_sampler
 
 SHAPE = AllGatherGemm(m=64, n=3584, k=8192, world=8)
 POWERS = (16, 32, 64, 128, 256, 512, 1024)

@@ -1,4 +1,5 @@
-"""Databases of every released schema are read and upgraded, beside a backup; a newer one is left as it is."""
+"""Databases of every released schema are read and upgraded, beside a backup; a newer one is left as
+it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The search over a fake bench: what is measured in which order, what a second start does, and that failures are results."""
+"""The search over a fake bench: what is measured in which order, what a second start does, and that
+failures are results."""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ from tftune.db import evidence
 from tftune.db.store import Store, StoreError
 from tftune.db.trial import Failure, Measurement, Outcome, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.distance import distance
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Choice, Config
-from tftune.tuner.benches import ModelBench, ReplayBench
-from tftune.tuner.feasible import Feasible
-from tftune.tuner.opening import Knowledge
-from tftune.tuner.rows import Rows
-from tftune.tuner.search import EFFORTS, Effort, _for_finals, search
+from tftune.kernels.core.distance import distance
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Choice, Config
+from tftune.tuner.bench.benches import ModelBench, ReplayBench
+from tftune.tuner.search.feasible import Feasible
+from tftune.tuner.search.opening import Knowledge
+from tftune.tuner.search.search import EFFORTS, Effort, _for_finals, search
+from tftune.tuner.search.session import Rows
 
 pytestmark = pytest.mark.usefixtures("tiny")
 
@@ -168,7 +169,7 @@ def test_without_time_every_shape_still_has_bsp_its_defaults_and_its_winners(sto
 
 def test_a_budget_stops_and_is_shared_by_the_shapes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     now = itertools.count()
-    monkeypatch.setattr("tftune.tuner.search.time.monotonic", lambda: float(next(now)))
+    monkeypatch.setattr("tftune.tuner.search.search.time.monotonic", lambda: float(next(now)))
     monkeypatch.setitem(EFFORTS, "more", Effort(1000, 2, "for tests"))
     small, other = run(store, FakeBench(), (SMALL, OTHER), modes=("graph",), effort="more", budget_s=60.0)
     assert 15 < small.evaluations < 40 and 15 < other.evaluations < 40
@@ -181,7 +182,7 @@ def test_without_time_nothing_is_drawn_and_the_end_says_so(
         raise AssertionError("a place was prepared for trials that cannot come")
 
     with monkeypatch.context() as patched:
-        patched.setattr("tftune.tuner.stage.SearchStage._track", drawn)
+        patched.setattr("tftune.tuner.search.search_stage.SearchStage._track", drawn)
         run(store, FakeBench(), (SMALL, OTHER), budget_s=0.0)
     assert "stopped by the budget: 20 of 48 trials; the same command goes on" in caplog.text
     caplog.clear()
@@ -190,7 +191,8 @@ def test_without_time_nothing_is_drawn_and_the_end_says_so(
 
 
 def test_a_budget_binds_the_drawing_of_a_pool(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of the time at most, and each shape an equal part of what is left of that: here the first took none."""
+    """Half of the time at most, and each shape an equal part of what is left of that: here the
+    first took none."""
     given, of, began = list[float](), Feasible.of, time.monotonic()
     monkeypatch.setattr(Feasible, "of", lambda *asked, until=math.inf: given.append(until - began) or of(*asked, until=until))
     run(store, FakeBench(), (SMALL, OTHER), modes=("graph",), pool=8, budget_s=1000.0)
@@ -233,7 +235,8 @@ def test_variants_limit_the_search_and_bsp_stays(store: Store) -> None:
 
 
 def test_replay_tries_what_has_a_row_in_each_mode_and_nothing_else(store: Store) -> None:
-    """Rows of both shapes, but in eager mode a third of SMALL's: the portfolio and the sampler stay within them."""
+    """Rows of both shapes, but in eager mode a third of SMALL's: the portfolio and the sampler stay
+    within them."""
     run(store, FakeBench(), (SMALL, OTHER))
     whole = [trial for trial in store.trials() if trial.stage == "search"]
     few = [trial for trial in whole if (trial.shape, trial.mode) == (SMALL, "eager") and trial.config.variant != "bsp"][::3]

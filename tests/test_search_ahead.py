@@ -1,4 +1,5 @@
-"""A search off the grid in the layout that engines run, on a bench that compiles: what is tried, and how long it waits for compilers."""
+"""A search off the grid in the layout that engines run, on a bench that compiles: what is tried,
+and how long it waits for compilers."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.db.trial import Outcome
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.registry import operation
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
-from tftune.models.timeline import predict
-from tftune.tuner.benches import ModelBench
-from tftune.tuner.opening import Knowledge
-from tftune.tuner.search import search
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.models.timeline.simulator import predict
+from tftune.tuner.bench.benches import ModelBench
+from tftune.tuner.search.opening import Knowledge
+from tftune.tuner.search.search import search
 
 TARGET = Target.parse("h200x2")
 SHAPES = [AllGatherGemm(m, 3584, 8192, 2, "bf16", "m", "nk") for m in (384, 40)]
@@ -27,7 +28,8 @@ WORKERS, COMPILE_S, TRIAL_S = 24, 1.0, 0.07
 
 
 class CompilingBench(ModelBench):
-    """Answers from the model on a clock of its own: each new kernel takes a worker a second, a trial 70 ms and the wait for its kernel."""
+    """Answers from the model on a clock of its own: each new kernel takes a worker a second, a
+    trial 70 ms and the wait for its kernel."""
 
     def __init__(self) -> None:
         super().__init__(TARGET, predict)
@@ -78,13 +80,15 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> CompilingBench:
 
 
 def test_proposals_seldom_wait_for_a_compiler(searched: CompilingBench) -> None:
-    """64 trials of each of two shapes take 9 s; one after the other 120 kernels would compile for 120 s."""
+    """64 trials of each of two shapes take 9 s; one after the other 120 kernels would compile for
+    120 s."""
     assert len(searched.order) == 128 and searched.settled == 0.0
     assert searched.waited < 0.08 * COMPILE_S * len(searched.order), "about as long as trials take"
 
 
 CANNOT_WIN = {384: ("pull", "staged", "push_ce"), 40: ("pull", "push_ce")}
-"""By M. At M = 40 the model puts the best of staged 13 % behind that of push, and whatever comes within 15 % contends."""
+"""By M. At M = 40 the model puts the best of staged 13 % behind that of push, and whatever comes
+within 15 % contends."""
 
 
 def test_variants_that_cannot_win_have_one_trial(searched: CompilingBench) -> None:
@@ -106,7 +110,7 @@ def test_a_contender_of_few_configs_leaves_its_trials_to_the_next_best(searched:
 
 def test_the_search_ends_with_what_the_model_prefers_to_a_large_pool(searched: CompilingBench) -> None:
     space = operation("all_gather_gemm").space
-    from tftune.tuner.pools import pool
+    from tftune.tuner.search.pools import pool
 
     for shape in SHAPES:
         best = min(predict(shape, config, "graph", TARGET.chip) for asked, config in searched.order if asked == shape)

@@ -1,4 +1,5 @@
-"""The final stage of a search: a fresh world, rounds that finalists share, who ties with the winner, and the machine's state at its end."""
+"""The final stage of a search: a fresh world, rounds that finalists share, who ties with the
+winner, and the machine's state at its end."""
 
 from __future__ import annotations
 
@@ -11,11 +12,11 @@ from fake_bench import BOTH, OPERATION, OTHER, SMALL, Answer, FakeBench, plain, 
 from tftune.db.evidence import overlap, speedup_interval
 from tftune.db.store import Store
 from tftune.db.trial import Failure, Measurement, Outcome
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
-from tftune.tuner.benches import Compare
-from tftune.tuner.rows import Rows
-from tftune.tuner.search import EFFORTS, Effort
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.tuner.bench.benches import Compare
+from tftune.tuner.search.search import EFFORTS, Effort
+from tftune.tuner.search.session import Rows
 
 pytestmark = pytest.mark.usefixtures("tiny")
 
@@ -102,7 +103,7 @@ def test_finalists_of_a_place_are_measured_in_the_same_rounds(store: Store) -> N
 
 
 def test_pairs_tell_apart_what_separate_rounds_cannot(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tftune.tuner.finals.RIVALS", 12)
+    monkeypatch.setattr("tftune.tuner.search.final_stage.RIVALS", 12)
     bench = PairingBench(near, near_us)
     (best,) = run(store, bench, modes=("graph",), variants=("pull", "push"), seed=0)  # whose draws try all three
     push = [config for config in bench.groups[-1][2] if config.variant == "push"]

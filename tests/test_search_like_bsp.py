@@ -8,12 +8,12 @@ import pytest
 
 from tftune.db.store import Store
 from tftune.db.target import Target
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.space import SPACE
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
-from tftune.tuner.benches import ModelBench
-from tftune.tuner.search import search
+from tftune.tuner.bench.benches import ModelBench
+from tftune.tuner.search.search import search
 
 SHAPE, TARGET = FlashDecode(4, 64, 8, 128, 4096, 4), Target.parse("h200x4")
 FORMS = [config for config in SPACE.defaults(SHAPE, TARGET.chip) if config.variant == "bsp"]

@@ -1,4 +1,5 @@
-"""benchmarks/search_quality.py: which row counts for a config, what a search ended with, and what is best known."""
+"""benchmarks/search_quality.py: which row counts for a config, what a search ended with, and what
+is best known."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import H200
-from tftune.kernels.revision import installed
-from tftune.kernels.space import Config
-from tftune.tuner.pools import pool
+from tftune.kernels.core.chips import H200
+from tftune.kernels.core.revision import installed
+from tftune.kernels.core.space import Config
+from tftune.tuner.search.pools import pool
 
 TARGET = Target.parse("h200x2")
 SHAPE = AllGatherGemm(384, 3584, 8192, 2)

@@ -1,4 +1,5 @@
-"""The search and Optuna: every sampler drives it, and its study in the database holds the rows, by a name that changes with the space."""
+"""The search and Optuna: every sampler drives it, and its study in the database holds the rows, by
+a name that changes with the space."""
 
 from __future__ import annotations
 
@@ -10,18 +11,20 @@ import optuna
 import pytest
 from fake_bench import BOTH, OPERATION, OTHER, SMALL, SPACE, TARGET, FakeBench, failing, run, time_us
 
+from tftune.db.evidence import time_ratio
 from tftune.db.store import Store
 from tftune.db.trial import Failure, Measurement, Trial
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Choice, Config
-from tftune.tuner import opening, stage
-from tftune.tuner.correction import Correction
-from tftune.tuner.feasible import Feasible
-from tftune.tuner.opening import NOTHING_KNOWN, Knowledge, Opening
-from tftune.tuner.rows import Rows, ratio
-from tftune.tuner.samplers import SAMPLERS, Proposer
-from tftune.tuner.search import EFFORTS, Effort, study_name
-from tftune.tuner.stage import SearchStage
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Choice, Config
+from tftune.tuner.search import opening
+from tftune.tuner.search import search_stage as stage
+from tftune.tuner.search.feasible import Feasible
+from tftune.tuner.search.opening import NOTHING_KNOWN, Knowledge, Opening
+from tftune.tuner.search.residual_correction import Correction
+from tftune.tuner.search.samplers import SAMPLERS, Proposer
+from tftune.tuner.search.search import EFFORTS, Effort, study_name
+from tftune.tuner.search.search_stage import SearchStage
+from tftune.tuner.search.session import Rows
 
 pytestmark = pytest.mark.usefixtures("tiny")
 
@@ -71,7 +74,7 @@ def test_a_resumed_search_tells_its_sampler_of_every_row_before_it_asks(
 
     place = (SMALL, "graph")
     rows = Rows(OPERATION, FakeBench(), store)
-    known = [(config, ratio(trial, rows.bsp(place))) for config, trial in rows.searched(place).items()]  # type: ignore[arg-type]
+    known = [(config, time_ratio(trial, rows.bsp(place))) for config, trial in rows.searched(place).items()]  # type: ignore[arg-type]
     monkeypatch.setattr(stage, "Proposer", Listening)
     monkeypatch.setitem(EFFORTS, "more", Effort(14, 2, "for tests"))
     run(store, FakeBench(failing), modes=("graph",), effort="more")

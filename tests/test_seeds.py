@@ -1,4 +1,5 @@
-"""What a search is told before its first trial: an artifact's configs near a shape, of this target or a relative, and rows."""
+"""What a search is told before its first trial: an artifact's configs near a shape, of this target
+or a relative, and rows."""
 
 from __future__ import annotations
 
@@ -12,17 +13,17 @@ from shipped import needs
 from stored import RUN, trial
 from synthetic import BSP, ENGINE, LARGE, LAYERS, OP, ROWS, SHAPES, SMALL, WEIGHTS, law, model, shape
 
-from tftune import seeds
+from tftune.cli import seeds
 from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
 from tftune.models.artifact import Artifact, Mode
 from tftune.models.layout import LayoutModel
-from tftune.models.timeline import predict
-from tftune.models.tree import Leaf
+from tftune.models.timeline.simulator import predict
+from tftune.models.tree.tree import Leaf
 
 OTHER = Config("push", **dict(SMALL.knobs) | {"num_stages": 4})
 QUICK = tuple(0.5 * weight for weight in WEIGHTS[SMALL])
@@ -107,7 +108,8 @@ def along_k(weights: Mapping[Config, Sequence[float]]) -> LayoutModel:
 
 
 def test_a_layout_whose_ranks_cannot_share_the_shapes_rows_is_passed_over() -> None:
-    """Sharded along K an odd M is possible; 2 ranks cannot share 41 rows. The layout next best is asked; for an even M the other."""
+    """Sharded along K an odd M is possible; 2 ranks cannot share 41 rows. The layout next best is
+    asked; for an even M the other."""
     odd, even = replace(OFF, m=41, shard="k"), replace(OFF, m=42, dtype="fp16", b_layout="kn")
     assert named(odd, artifact()) == []
     configs = seeds.shipped([artifact(model(), along_k({OTHER: WEIGHTS[SMALL]}))])
@@ -120,7 +122,8 @@ def test_a_layout_whose_ranks_cannot_share_the_shapes_rows_is_passed_over() -> N
 
 
 def test_a_layout_that_names_nothing_leaves_it_to_the_next() -> None:
-    """Few shapes of the likest layout were measured, and BSP won at all; or the shape lies outside of them."""
+    """Few shapes of the likest layout were measured, and BSP won at all; or the shape lies outside
+    of them."""
     asked = replace(OFF, shard="k", dtype="fp16")
     nothing, few = along_k({}), replace(along_k({OTHER: QUICK}), spans=False)
     assert named(asked, artifact(nothing)) == [] and named(asked, artifact(model(), nothing)) == [SMALL]
@@ -172,7 +175,7 @@ def test_stored_rows_count_beside_the_committed_ones_and_modelled_ones_do_not(
         asked.append((op, target.name, tuple(shapes)))
         return [trial(1)]
 
-    monkeypatch.setattr("tftune.machine.former_rows", committed)
+    monkeypatch.setattr("tftune.cli.bench_factory.former_rows", committed)
     with Store.open(tmp_path / "a.db", write=True) as store:
         store.add_run(RUN)
         for each in (trial(1), trial(2), trial(3, bench="model")):

@@ -1,4 +1,5 @@
-"""The selector over what was trained: the tree answers as it is walked, and BSP, with the reason, wherever an artifact does not apply."""
+"""The selector over what was trained: the tree answers as it is walked, and BSP, with the reason,
+wherever an artifact does not apply."""
 
 from __future__ import annotations
 
@@ -15,16 +16,16 @@ from synthetic import BSP, CHIP, LARGE, LAWS, LAYERS, OP, SHAPES, SMALL, Law, co
 
 from tftune.db.target import Machine
 from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.revision import installed
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.registry import operation
-from tftune.kernels.revision import installed
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
 from tftune.models.artifact import digest, parse_artifact, read_artifact
 from tftune.models.baselines import NEAREST
 from tftune.models.features import names, vector
 from tftune.models.selector import Selector
-from tftune.models.tree import Leaf, Split, leaves_of, walk
+from tftune.models.tree.tree import Leaf, Split, leaves_of, walk
 
 UNSEEN = [shape(m, n, k) for n, k in ((3072, 3072), (6144, 5120), (7168, 8192)) for m in (10, 50, 90, 250, 700, 1500, 3000, 7000)]
 TWINS = tuple(replace(place, dtype="fp16") for place in SHAPES[:6])
@@ -37,7 +38,8 @@ def tile(block_n: int, num_stages: int) -> Config:
 CENTRES = dict(
     zip([tile(n, stages) for stages in (2, 3, 4) for n in (32, 64, 128)][:7], (6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.5), strict=True)
 )
-"""Of each push, log2 of the M where it takes 0.6 of BSP's time: more from there on either side, and more than BSP at M = 8."""
+"""Of each push, log2 of the M where it takes 0.6 of BSP's time: more from there on either side, and
+more than BSP at M = 8."""
 
 
 def around(centre: float) -> Law:
@@ -49,7 +51,8 @@ TILES: dict[Config, Law] = {BSP: LAWS[BSP]} | {config: around(centre) for config
 
 @pytest.fixture(scope="module")
 def written() -> dict[str, Any]:
-    """Seven tiles, each the fastest for some M, and BSP at M = 8; and a few rows of another layout."""
+    """Seven tiles, each the fastest for some M, and BSP at M = 8; and a few rows of another
+    layout."""
     return content([*rows(SHAPES, TILES), *rows(TWINS)])
 
 
@@ -75,7 +78,8 @@ def layout_with(document: dict[str, Any], *path: Any) -> dict[str, Any]:
 
 
 def test_it_answers_as_the_tree(trained: Selector) -> None:
-    """For families that were never measured: by the config of the leaf that is the fastest by the laws of these rows, or near it."""
+    """For families that were never measured: by the config of the leaf that is the fastest by the
+    laws of these rows, or near it."""
     tree = trained.answerer(SHAPES[0], "graph").model  # type: ignore[union-attr]
     assert tree.root is not None and tree.spans and len(list(leaves_of(tree.root))) > 1
     answers, ends = set(), set()
@@ -143,7 +147,8 @@ LEAF: list[Any] = [[0, 1], 3, 0.1, []]
     ],
 )  # fmt: skip
 def test_a_number_that_a_selection_could_not_compute_with_is_refused(written: dict[str, Any], path: tuple[Any, ...], said: str) -> None:
-    """On loading, since no selection raises: an exponential that is no float, the logarithm of a time that is 0."""
+    """On loading, since no selection raises: an exponential that is no float, the logarithm of a
+    time that is 0."""
     parse_artifact(written)
     with pytest.raises(ValueError, match=rf"the artifact does not fit this tftune: .*{said}"):
         parse_artifact(layout_with(written, *path))
@@ -261,7 +266,8 @@ TWO = {
 
 
 def test_a_stale_kernel_disables_exactly_its_own_answers() -> None:
-    """Pull below and push above, in the tree as in the rows; the source of push has changed since."""
+    """Pull below and push above, in the tree as in the rows; the source of push has changed
+    since."""
     root = Split("m", 100.0, Leaf((0, 1), 10, 0.02, ()), Leaf((0, 2), 20, 0.02, ()))
     sound = replace(model(weights=TWO), root=root)
     stale = replace(sound, kernels=tuple("0" * 12 if config == LARGE else code for config, code in zip(TWO, sound.kernels, strict=True)))
@@ -318,7 +324,8 @@ def test_restricted_to_bsp(trained: Selector) -> None:
 
 
 def too_large(world: int, digits: int) -> list[Shape]:
-    """As far as a shape is legal: 10**400 is no float, and Python prints no integer of more than 4,300 digits."""
+    """As far as a shape is legal: 10**400 is no float, and Python prints no integer of more than
+    4,300 digits."""
     large, decode, size = replace(SHAPES[0], world=world, m=4096), FlashDecode(1, 64, 8, 128, 8192, world), world * 10**digits
     found: list[Shape] = [*(replace(large, **{name: size}) for name in ("m", "n", "k")), replace(large, world=size, m=size)]
     return [*found, replace(decode, kv_len=size), replace(decode, batch=size), replace(decode, q_heads=size, kv_heads=size)]

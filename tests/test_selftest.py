@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from tftune.kernels.chips import H200, MI300X
-from tftune.tuner import clock, selftest
-from tftune.tuner.selftest import CopyRates, copy_rates
+from tftune.kernels.core.chips import H200, MI300X
+from tftune.tuner.bench import cache_selftest as selftest
+from tftune.tuner.bench import clock
+from tftune.tuner.bench.cache_selftest import CopyRates, copy_rates
 
 
 def test_memory_speed_below_cache_speed_is_cold() -> None:

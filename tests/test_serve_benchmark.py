@@ -15,7 +15,7 @@ import serve
 from tftune.db.store import Store, read_rows
 from tftune.db.trial import Failure, Measurement, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.space import Config
+from tftune.kernels.core.space import Config
 
 SHAPE = AllGatherGemm(64, 512, 1024, 2, **serve.LAYOUT)
 OTHER = replace(SHAPE, m=128)

@@ -1,11 +1,12 @@
-"""The sets of models hold the sizes of the models: with the layers that are not gathered they add up to the published parameters."""
+"""The sets of models hold the sizes of the models: with the layers that are not gathered they add
+up to the published parameters."""
 
 from __future__ import annotations
 
 import pytest
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
-from tftune.kernels.all_gather_gemm.sets import (
+from tftune.kernels.all_gather_gemm.workloads import (
     DEEPSEEK_V3,
     GRID,
     GRID_ROWS,
@@ -29,15 +30,17 @@ def weights(projections: tuple[Projection, ...]) -> dict[str, int]:
     ids=["70b", "405b"],
 )
 def test_llama_has_its_parameters(projections: tuple[Projection, ...], layers: int, hidden: int, parameters: int) -> None:
-    """Beside the gathered ones a layer has the attention output, hidden x hidden, and MLP down, half of gate and up; the vocabulary
-    is there twice, as embedding and as head; there are two norms in a layer, and one at the end."""
+    """Beside the gathered ones a layer has the attention output, hidden x hidden, and MLP down,
+    half of gate and up; the vocabulary is there twice, as embedding and as head; there are two
+    norms in a layer, and one at the end."""
     found = weights(projections)
     layer = found["qkv"] + hidden * hidden + found["gate_up"] * 3 // 2
     assert layers * layer + 2 * found["lm_head"] + (2 * layers + 1) * hidden == parameters
 
 
 def test_deepseek_v3_has_its_parameters() -> None:
-    """61 layers, 3 of them dense; 58 with a router over 256 experts beside the shared one, each expert of its size."""
+    """61 layers, 3 of them dense; 58 with a router over 256 experts beside the shared one, each
+    expert of its size."""
     found, hidden = weights(DEEPSEEK_V3), 7168
     attention = hidden * (1536 + 512 + 64) + found["q_up"] + found["kv_up"] + 128 * 128 * hidden
     dense = found["gate_up of the dense layers"] * 3 // 2
@@ -79,6 +82,7 @@ def test_the_grid_spans_the_layers_of_nodes() -> None:
 
 @pytest.mark.parametrize("pair", GRID)
 def test_each_pair_of_the_grid_has_a_neighbour(pair: tuple[int, int]) -> None:
-    """One held out is to be told from the others: each has a pair within two doublings of N and one of K."""
+    """One held out is to be told from the others: each has a pair within two doublings of N and one
+    of K."""
     others = [other for other in GRID if other != pair]
     assert any(pair[0] / 4 <= n <= 4 * pair[0] and pair[1] / 2 <= k <= 2 * pair[1] for n, k in others)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tftune.kernels.all_gather_gemm import SHAPE_SETS, AllGatherGemm, paper
-from tftune.kernels.shape import Shape
+from tftune.kernels.core.shape import Shape
 
 sizes = st.integers(1, 10_000)
 shapes = st.builds(
@@ -26,7 +26,8 @@ def test_the_string_and_the_mapping_are_the_shape(shape: AllGatherGemm) -> None:
 
 @given(shapes, shapes)
 def test_the_key_is_equal_where_shapes_are(shape: AllGatherGemm, other: AllGatherGemm) -> None:
-    """In another process, too, where text hashes otherwise: the key is a tuple of plain values, and no field."""
+    """In another process, too, where text hashes otherwise: the key is a tuple of plain values, and
+    no field."""
     assert (shape.key == other.key) == (shape == other) and pickle.loads(pickle.dumps(shape)).key == shape.key
     assert shape.key == ("all_gather_gemm", *shape.to_dict().values()) and replace(shape, n=7).key != replace(shape, n=8).key
 

@@ -1,4 +1,5 @@
-"""Shapes as a search is given them: by file, by named set or a part of it; a wrong file is named together with its item."""
+"""Shapes as a search is given them: by file, by named set or a part of it; a wrong file is named
+together with its item."""
 
 from __future__ import annotations
 
@@ -7,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tftune.cli.shapes_file import read_shapes
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
-from tftune.kernels.registry import operation
-from tftune.shapes_file import read_shapes
+from tftune.kernels.core.registry import operation
 
 OP = "all_gather_gemm"
 

@@ -1,4 +1,5 @@
-"""Folders that ranks share: whose owner was killed is removed by the next one, and nobody else's."""
+"""Folders that ranks share: whose owner was killed is removed by the next one, and nobody
+else's."""
 
 from __future__ import annotations
 
@@ -6,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tftune.tuner.shared import Shared
+from tftune.tuner.bench.shared_dir import Shared
 
-OWNER = "from tftune.tuner.shared import Shared; print(Shared.make().path, flush=True); input()"
+OWNER = "from tftune.tuner.bench.shared_dir import Shared; print(Shared.make().path, flush=True); input()"
 
 
 def test_what_a_killed_owner_left_is_removed_by_the_next_one() -> None:

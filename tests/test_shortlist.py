@@ -11,12 +11,12 @@ from synthetic import BSP, ENGINE, LARGE, LAWS, LAYERS, OP, ROWS, SHAPES, SMALL,
 from tftune.db.target import Machine
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.space import Config
+from tftune.kernels.core.space import Config
 from tftune.models import selector as module
 from tftune.models.artifact import parse_artifact
 from tftune.models.layout import LayoutModel
 from tftune.models.selector import Selection, Selector
-from tftune.models.tree import Leaf
+from tftune.models.tree.tree import Leaf
 
 TREE, BETWEEN, MEASURED = shape(512, 3072, 3072), shape(700), shape(512)
 """Answered by the tree, by the sizes below and above, by its own rows."""
@@ -49,7 +49,8 @@ def test_what_is_impossible_for_the_shape_is_left_out() -> None:
 
 
 def test_what_the_rows_of_the_shape_and_of_its_neighbours_have_comes_before_the_other_configs_of_its_leaf() -> None:
-    """At M = 128 LARGE alone was kept, and OTHER at 512 alone: between the two sizes formulas say what OTHER may take."""
+    """At M = 128 LARGE alone was kept, and OTHER at 512 alone: between the two sizes formulas say
+    what OTHER may take."""
     kept = {128: (0, 2), 512: (0, 1, 2, 3)}
     found = model(weights=THREE)
     few = tuple(

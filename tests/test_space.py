@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.chips import CHIPS, H200, MI300X, Chip
-from tftune.kernels.registry import OPS, operation
-from tftune.kernels.space import Choice, Config, Knob, Rule, Space
+from tftune.kernels.core.chips import CHIPS, H200, MI300X, Chip
+from tftune.kernels.core.registry import OPS, operation
+from tftune.kernels.core.space import Choice, Config, Knob, Rule, Space
 
 LARGE = AllGatherGemm(4096, 3584, 8192, 8)
 FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
@@ -123,7 +123,8 @@ ANY_SHAPE = st.builds(sharded, st.integers(1, 9000), st.integers(1, 5000), st.in
 @settings(deadline=None, max_examples=20)
 @given(st.sampled_from([MI300X, H200]), ANY_SHAPE)
 def test_what_is_drawn_is_what_the_rules_allow(chip: Chip, shape: AllGatherGemm) -> None:
-    """Drawing asks a rule once for the knobs that it reads, and the shapes before this one were others."""
+    """Drawing asks a rule once for the knobs that it reads, and the shapes before this one were
+    others."""
     free = Space(SPACE.op, SPACE.variants, (), SPACE.defaults)
     for variant in SPACE.variants:
         allowed = [config for config in free.drawn(shape, chip, variant, 300) if SPACE.why_invalid(shape, config, chip) is None]
@@ -141,7 +142,8 @@ def test_defaults_are_possible(chip: str, shape: AllGatherGemm) -> None:
 
 @pytest.mark.parametrize(("m", "tile"), [(64, (64, 64)), (128, (64, 64)), (256, (64, 128)), (512, (128, 128))])
 def test_a_default_has_the_smallest_tile_of_which_all_run_at_once(m: int, tile: tuple[int, int]) -> None:
-    """On Hopper, where it is not the first default's; on CDNA, whose LDS holds less of a pipeline, never."""
+    """On Hopper, where it is not the first default's; on CDNA, whose LDS holds less of a pipeline,
+    never."""
     for world in (2, 8):
         shape = AllGatherGemm(m, 3584, 8192, world)
         first, core = (config for config in SPACE.defaults(shape, H200) if config.variant == "push")
@@ -159,7 +161,8 @@ def test_a_default_has_the_smallest_tile_of_which_all_run_at_once(m: int, tile: 
     st.sampled_from([None, *CHIPS]),
 )
 def test_a_config_is_judged_for_many_shapes_as_for_one(seed: int, m: int, n: int, world: int, shard: str, chip: str | None) -> None:
-    """Where rules that do not look at the shape are asked once, the sentence stays that of the first broken rule, but for those."""
+    """Where rules that do not look at the shape are asked once, the sentence stays that of the
+    first broken rule, but for those."""
     on, shape = CHIPS.get(chip or ""), AllGatherGemm(2**m * world, 2**n, 1056 * world, world, shard=shard)
     pick = Random(seed)
     for variant, choices in SPACE.variants.items():
@@ -211,7 +214,8 @@ def test_configs_are_those_without_a_reason_against_them(shape: AllGatherGemm, c
 @pytest.mark.parametrize("shard", ["k", "m"])
 @pytest.mark.parametrize("world", [2, 8])
 def test_ranks_fall_back_to_one_form_whether_they_know_their_chip_or_not(world: int, shard: str) -> None:
-    """Forms of BSP exchange A in different layouts: ranks that chose differently would compute nonsense."""
+    """Forms of BSP exchange A in different layouts: ranks that chose differently would compute
+    nonsense."""
     for shape in paper(world, shard=shard):
         assert len({SPACE.defaults(shape, chip)[0] for chip in (None, *CHIPS.values())}) == 1, shape
 
@@ -242,9 +246,10 @@ def test_operations_are_listed() -> None:
 
 
 def test_peers_never_set_the_flags_that_a_rank_keeps_for_itself() -> None:
-    """A peer one call ahead, in `push`, would release a wait of `staged` for what this rank has not pulled yet."""
+    """A peer one call ahead, in `push`, would release a wait of `staged` for what this rank has not
+    pulled yet."""
     pytest.importorskip("triton")
-    from tftune.kernels.symmetric import READY_FLAGS
+    from tftune.kernels.comm.symmetric import READY_FLAGS
 
     shape = AllGatherGemm(16 * READY_FLAGS.value, 64, 1024, 4)
     for variant in ("pull", "staged", "push"):

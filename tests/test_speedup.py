@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import speedup
 
-from tftune.db.chip_file import write_chip
+from tftune.db.calibration_file import write_chip
 from tftune.db.store import write_rows
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Trial
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.registry import operation
-from tftune.kernels.space import Config
 
 DECODES = operation("flash_decode").shape_sets["llama3-70b"](world=8)
 
@@ -25,7 +25,8 @@ def trial(shape: FlashDecode, config: Config, us: float, bsp_us: float, mode: st
 
 
 def rows() -> list[Trial]:
-    """A decode of two steps: BSP takes 40 us, `gather` 32, `persistent` 20 where the cache is short, and 41 where it is long."""
+    """A decode of two steps: BSP takes 40 us, `gather` 32, `persistent` 20 where the cache is
+    short, and 41 where it is long."""
     found = []
     for shape in DECODES:
         short = shape.cache_bytes / 4.25e6 < 100
@@ -61,7 +62,8 @@ def test_a_set_that_lacks_a_shape_is_not_told() -> None:
 def test_the_limit_takes_its_rates_from_a_calibration(
     slower: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first shape's cache is 2 x 8 heads x 1024 x 128 fp16, 4.19 MB, and its memory time at 4.3 TB/s 1.0 us; at half of that 2.0."""
+    """The first shape's cache is 2 x 8 heads x 1024 x 128 fp16, 4.19 MB, and its memory time at 4.3
+    TB/s 1.0 us; at half of that 2.0."""
     target = Target.parse("h200x8")
     write_rows(tmp_path / "rows.jsonl", [], rows())
     write_chip(tmp_path / "its.chip.json", target, {"hbm_bytes_per_us": target.chip.rates.hbm_bytes_per_us / slower}, {}, {}, "2026-11-22")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tftune.tuner.stats import greedy_cover
+from tftune.tuner.search.stats import greedy_cover
 
 TIMES = {"s": {"a": 1.0, "b": 1.02}, "m": {"b": 10.0, "c": 10.2}, "l": {"c": 5.0, "d": 9.0}}
 

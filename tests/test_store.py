@@ -1,4 +1,5 @@
-"""The store keeps every committed row, travels as lines, finds what was changed, and shares its file with Optuna."""
+"""The store keeps every committed row, travels as lines, finds what was changed, and shares its
+file with Optuna."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from unprivileged import read_only
 from tftune.db.lock import DamagedError
 from tftune.db.store import Store, StoreError, read_rows, write_rows
 from tftune.db.trial import Measurement
-from tftune.kernels.space import Config
+from tftune.kernels.core.space import Config
 
 
 @pytest.fixture
@@ -130,7 +131,8 @@ class TestRows:
             store.add_trial(trial(outcome=Measurement((1.0,), check_error=error)))
 
     def test_what_would_not_read_back_is_refused(self, store: Store) -> None:
-        """A time that rounds to 0.00 us, in the row's two decimals, would make the whole database unreadable."""
+        """A time that rounds to 0.00 us, in the row's two decimals, would make the whole database
+        unreadable."""
         with pytest.raises(ValueError, match="positive and finite"):
             store.add_trial(trial(outcome=Measurement((0.001,))))
         assert store.check() == []

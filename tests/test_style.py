@@ -23,7 +23,8 @@ def test_ruff(root: Path, arguments: tuple[str, ...]) -> None:
 
 
 def link_tree(root: Path, into: Path) -> Path:
-    """A folder `tftune/` of links with the installed shape: without it mypy finds only the files of tftune/ and checks little else."""
+    """A folder `tftune/` of links with the installed shape: without it mypy finds only the files of
+    tftune/ and checks little else."""
     package = into / "tftune"
     shutil.rmtree(package, ignore_errors=True)
     package.mkdir(parents=True)
@@ -36,7 +37,8 @@ def link_tree(root: Path, into: Path) -> Path:
 
 
 def mypy(root: Path, tree: Path) -> tuple[int, str]:
-    """Run from inside the tree, so that `tftune` there is found before any other. The cache stays in build/."""
+    """Run from inside the tree, so that `tftune` there is found before any other. The cache stays
+    in build/."""
     settings = ("--config-file", str(root / "pyproject.toml"), "--cache-dir", str(root / "build/mypy"))
     return run("mypy", "--strict", *settings, "-p", "tftune", cwd=tree)
 

@@ -1,4 +1,5 @@
-"""The Gaussian process: its gradient, what it learns, how sure it is, and draws that agree with its posterior."""
+"""The Gaussian process: its gradient, what it learns, how sure it is, and draws that agree with its
+posterior."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from tftune.tuner.surrogate import GaussianProcess, Posterior
+from tftune.tuner.search.surrogate import GaussianProcess, Posterior
 
 RANDOM = np.random.default_rng(0)
 POINTS = RANDOM.random((60, 8))

@@ -1,4 +1,5 @@
-"""Targets parse and are found; versions and clocks are read from tools that may be absent, slow or silent."""
+"""Targets parse and are found; versions and clocks are read from tools that may be absent, slow or
+silent."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from fake_gpu import torch_with
 
 from tftune.db import target
 from tftune.db.target import Target
-from tftune.kernels.chips import CHIPS, H200, MI300X
+from tftune.kernels.core.chips import CHIPS, H200, MI300X
 
 
 def tool(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, script: str) -> None:

@@ -1,5 +1,6 @@
-"""The timeline model: the player by calls made by hand, then all_gather_gemm on chips: plausible for every knob and shape, and near times
-measured on 8x H200, of which no constant was fitted (benchmarks/model.py has the figures of 4x H200)."""
+"""The timeline model: the player by calls made by hand, then all_gather_gemm on chips: plausible
+for every knob and shape, and near times measured on 8x H200, of which no constant was fitted
+(benchmarks/model.py has the figures of 4x H200)."""
 
 from __future__ import annotations
 
@@ -10,12 +11,13 @@ import pytest
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.all_gather_gemm.space import SPACE, is_registered
-from tftune.kernels.chips import CHIPS, H200, Chip
-from tftune.kernels.space import Config
-from tftune.kernels.stages import LAUNCH, MEMORY, Call, Gate, Stage
-from tftune.models.timeline import Timeline, play, predict, timeline
+from tftune.kernels.core.chips import CHIPS, H200, Chip
+from tftune.kernels.core.space import Config
+from tftune.kernels.core.timeline_ir import LAUNCH, MEMORY, Call, Gate, Stage
+from tftune.models.timeline.simulator import Timeline, play, predict, timeline
 
-# fp16, N=3584, K=8192, 8x H200, captured, cold caches, best library form, median of 15, slowest rank, 2026-11-21 (us).
+# fp16, N=3584, K=8192, 8x H200, captured, cold caches, best library form, median of 15, slowest
+# rank, 2026-11-21 (us).
 BSP_GRAPH_US = {64: 48.8, 128: 53.6, 256: 72.8, 512: 102, 1024: 168, 2048: 315, 4096: 574, 8192: 1079}
 # The prototype of push there, with the tile and the communicating programs that won.
 PUSH_GRAPH_US = {
@@ -26,7 +28,8 @@ PUSH_GRAPH_US = {
     4096: (456, 256, 16),
     8192: (906, 256, 16),
 }
-# Gather, copy and matmul from an idle queue, 2026-11-20: two runs, which differ by up to 45 % from each other.
+# Gather, copy and matmul from an idle queue, 2026-11-20: two runs, which differ by up to 45 % from
+# each other.
 BSP_EAGER_US = {512: (209, 265), 1024: (283, 322), 2048: (460, 462), 4096: (753, 755), 8192: (1285, 1300)}
 FASTER_HOST = pytest.mark.xfail(strict=True, reason="127 us: host costs were fitted on 4x H200, whose host launches faster than that one")
 FASTER_HOST_BSP = pytest.mark.xfail(
@@ -83,7 +86,8 @@ def test_stages_follow_one_another_and_lanes_go_side_by_side() -> None:
 
 
 def test_a_stage_waits_for_its_gate_and_the_flight() -> None:
-    """Half of ten units are done after 5 us; the flag flies 1.5 us. Waiting is a tax; a launch that waits for the host is a launch."""
+    """Half of ten units are done after 5 us; the flag flies 1.5 us. Waiting is a tax; a launch that
+    waits for the host is a launch."""
     sent = [Stage(10.0, units=10.0)]
     assert us(sent, [Stage(1.0), Stage(2.0, after=Gate(0, 5, 1.5))]) == Timeline(8.5, 0.0, 5.5, 0.0)
     assert us(sent, [Stage(1.0, after=Gate(0, 5), tax=LAUNCH), Stage(1.0, tax=MEMORY)]) == Timeline(7.0, 6.0, 0.0, 1.0)
@@ -91,7 +95,8 @@ def test_a_stage_waits_for_its_gate_and_the_flight() -> None:
 
 
 def test_lanes_share_memory_and_links() -> None:
-    """Each alone takes 4 us; both ask for all of memory, until the one that needs half as long has ended."""
+    """Each alone takes 4 us; both ask for all of memory, until the one that needs half as long has
+    ended."""
     assert us([Stage(2.0, 2 * MB)], [Stage(4.0, 4 * MB)]).us == pytest.approx(6)
     assert us([Stage(2.0, 2 * MB)], [Stage(4.0)]).us == 4
     links = H200.links.rate(8)
@@ -116,7 +121,8 @@ def test_taxes_and_work_add_up() -> None:
 
 
 def test_orderings_as_measured_on_h200() -> None:
-    """Captured, push wins at M=1024 and pull loses by far; pull, which reads A again for each column tile, gets worse with M."""
+    """Captured, push wins at M=1024 and pull loses by far; pull, which reads A again for each
+    column tile, gets worse with M."""
     wide = Config("push", **(dict(PUSH.knobs) | {"block_n": 256}))
     pull = Config("pull", **dict(wide.knobs))
     assert predict(SHAPE, wide, "graph", H200) < best_bsp(SHAPE) < predict(SHAPE, pull, "graph", H200)
@@ -126,14 +132,16 @@ def test_orderings_as_measured_on_h200() -> None:
 
 @pytest.mark.parametrize("mode", ["graph", pytest.param("eager", marks=FASTER_HOST_BSP)])
 def test_eager_turns_the_winner_round(mode: str) -> None:
-    """At M=8 the naive pull won eager and lost captured: BSP pays three launches and a collective from the host."""
+    """At M=8 the naive pull won eager and lost captured: BSP pays three launches and a collective
+    from the host."""
     tile = dict(block_m=16, block_n=32, block_k=128, group_m=1, num_warps=4, num_stages=4)
     pull = Config("pull", **tile, comm_programs=16, rows_per_flag=16, k_per_flag=1024)
     assert (predict(at(8), pull, mode, H200) < best_bsp(at(8), mode)) == (mode == "eager")
 
 
 def test_eager_costs_bsp_more_than_one_kernel() -> None:
-    """4x H200, M=1: BSP takes 42 us more from an idle queue than captured, a fused kernel 10 us, and 20 with descriptors (2026-11-21)."""
+    """4x H200, M=1: BSP takes 42 us more from an idle queue than captured, a fused kernel 10 us,
+    and 20 with descriptors (2026-11-21)."""
     shape = at(1, world=4)
     push = Config("push", **(dict(PUSH.knobs) | {"block_m": 16, "rows_per_flag": 16}))
     described = Config("push", **(dict(push.knobs) | {"loads": "descriptor"}))
@@ -158,7 +166,8 @@ def test_every_config_has_a_positive_finite_time(shape: AllGatherGemm, chip: Chi
 
 @pytest.mark.parametrize("variant", ["push", "staged", "pull"])
 def test_every_knob_matters(variant: str) -> None:
-    """Somewhere; but for waves_per_eu, which decides registers only: see the audit. Pull hides which tiles are near."""
+    """Somewhere; but for waves_per_eu, which decides registers only: see the audit. Pull hides
+    which tiles are near."""
     for choice in SPACE.variants[variant]:
         changed = False
         for shape, chip, rows in itertools.product((at(4096), at(200)), MODELLED, (32, 128)):
@@ -191,7 +200,8 @@ def test_flags_too_coarse_and_too_fine_both_cost() -> None:
 
 
 def test_chunks_that_are_there_go_by_in_one_loop() -> None:
-    """Four chunks of a shard, not one, and nine waves of tiles: a whole tile starts its loop as often, a part of a split one for each."""
+    """Four chunks of a shard, not one, and nine waves of tiles: a whole tile starts its loop as
+    often, a part of a split one for each."""
     shape = AllGatherGemm(m=1024, n=3584, k=8192, world=2)
     tile = dict(block_m=64, block_n=64, block_k=64, group_m=8, num_warps=4, num_stages=4, rows_per_flag=64, comm_programs=32)
     whole, split = (
@@ -203,7 +213,8 @@ def test_chunks_that_are_there_go_by_in_one_loop() -> None:
 
 
 def test_the_last_part_of_a_split_tile_is_the_one_that_takes_the_last_chunk() -> None:
-    """Seven chunks of a shard, fourteen in all, eight parts: part 5 takes chunks 5 and 13, the last part only chunk 7."""
+    """Seven chunks of a shard, fourteen in all, eight parts: part 5 takes chunks 5 and 13, the last
+    part only chunk 7."""
     shape = AllGatherGemm(m=128, n=1024, k=7168, world=2)
     tile = dict(block_m=64, block_n=256, block_k=128, group_m=8, num_warps=4, num_stages=2, rows_per_flag=16, comm_programs=16)
     split = Config("push", **tile, split_k=8, k_per_flag=512, order="group")
@@ -211,7 +222,8 @@ def test_the_last_part_of_a_split_tile_is_the_one_that_takes_the_last_chunk() ->
 
 
 def test_a_library_gathers_more_slowly_between_two() -> None:
-    """2x H200, 2026-11-22: BSP at M = 8192 took 1132 and 1137 us, captured; at the links' own rate it would take 1004."""
+    """2x H200, 2026-11-22: BSP at M = 8192 took 1132 and 1137 us, captured; at the links' own rate
+    it would take 1004."""
     shape = AllGatherGemm(m=8192, n=3584, k=8192, world=2)
     assert best_bsp(shape) == pytest.approx(1134, rel=0.05)
 

@@ -1,4 +1,5 @@
-"""Training: what a layout learns from its rows is what serves, and no measured shape is served by anything slower than BSP."""
+"""Training: what a layout learns from its rows is what serves, and no measured shape is served by
+anything slower than BSP."""
 
 from __future__ import annotations
 
@@ -32,14 +33,14 @@ from synthetic import (
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.revision import installed
+from tftune.kernels.core.revision import installed
 from tftune.models.dataset import Dataset, load
 from tftune.models.evaluate import selector_of
 from tftune.models.layout import LayoutModel
 from tftune.models.selector import Selector
-from tftune.models.thresholds import round_between
-from tftune.models.trainer import train_layout
-from tftune.models.tree import Leaf, Node, Split, leaves_of
+from tftune.models.tree.thresholds import round_between
+from tftune.models.tree.trainer import train_layout
+from tftune.models.tree.tree import Leaf, Node, Split, leaves_of
 
 UNSEEN = [shape(m, n, k) for n, k in ((3072, 3072), (6144, 5120), (7168, 8192), (2560, 6144)) for m in (12, 48, 100, 300, 1000, 3000, 8000)]
 Rows = Callable[..., list[Trial]]
@@ -56,7 +57,8 @@ def exact() -> tuple[LayoutModel, Selector]:
 
 
 def test_exact_times_are_answered_by_what_is_the_fastest_where_nothing_was_measured(exact: tuple[LayoutModel, Selector]) -> None:
-    """At other layers and sizes between, wherever the fastest is ahead of BSP by more than estimates may err."""
+    """At other layers and sizes between, wherever the fastest is ahead of BSP by more than
+    estimates may err."""
     for asked in UNSEEN:
         possible = [config for config in LAWS if SPACE.why_invalid(asked, config, CHIP) is None]
         found, us = exact[1].select(asked), min(LAWS[config](asked) for config in possible)
@@ -97,7 +99,8 @@ def test_where_no_speed_up_was_sure_bsp_answers_at_measured_shapes_and_between_t
 
 @pytest.mark.parametrize("slow", [4, 32])
 def test_fused_up_to_some_size_and_bsp_above_both_answer(slow: int) -> None:
-    """Above M = 512 all that is fused takes so many times as long: sizes between a win and a loss are bounded from both sides."""
+    """Above M = 512 all that is fused takes so many times as long: sizes between a win and a loss
+    are bounded from both sides."""
     laws = {c: (lambda asked, c=c: LAWS[c](asked) * (slow if c != BSP and asked.m > 512 else 1)) for c in LAWS}
     data = dataset(rows(SHAPES, laws))
     _, selector = trained(data)
@@ -108,8 +111,8 @@ def test_fused_up_to_some_size_and_bsp_above_both_answer(slow: int) -> None:
 
 
 def test_a_config_tried_at_one_shape_answers_there_alone() -> None:
-    """The fastest of many tried once is fast by luck, too: it is no candidate elsewhere. In a search it counts at its own shape only
-    where no final row says otherwise."""
+    """The fastest of many tried once is fast by luck, too: it is no candidate elsewhere. In a
+    search it counts at its own shape only where no final row says otherwise."""
     once = SPACE.complete(replace_knobs(SMALL, num_stages=4))
     for stage, answers in (("search", SMALL), ("final", once)):
         lucky = Trial(shape(32), once, "graph", TARGET, "node", "run", installed(OP, "push"), measured(1.0, LAWS[BSP](shape(32))), stage)

@@ -1,4 +1,5 @@
-"""The values of a trial: what they refuse, what they say of themselves, and how they become a row and come back."""
+"""The values of a trial: what they refuse, what they say of themselves, and how they become a row
+and come back."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from tftune.db.trial import FAILURES, Failure, Measurement, Trial, median_interval
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.space import Config
+from tftune.kernels.core.space import Config
 
 SHAPE = AllGatherGemm(m=64, n=3584, k=8192, world=8, dtype="bf16")
 MEASURED = Measurement((10.0, 12.5, 11.25), (20.0, 25.0, 22.5), check_error=0.0004)
@@ -66,7 +67,8 @@ def test_a_measurement_can_doubt_itself() -> None:
     ("count", "low", "high"), [(1, 0, 0), (5, 0, 4), (6, 0, 5), (8, 0, 7), (9, 1, 7), (10, 1, 8), (20, 5, 14), (100, 39, 60)]
 )
 def test_median_interval_takes_the_ranks_of_the_published_table(count: int, low: int, high: int) -> None:
-    """Ranks of the 95 % interval of a median (Conover 1999, 3.2), counted from 0; the whole range below 6."""
+    """Ranks of the 95 % interval of a median (Conover 1999, 3.2), counted from 0; the whole range
+    below 6."""
     samples = tuple(float(i) for i in reversed(range(count)))
     assert median_interval(samples) == (low, high)
 

@@ -1,4 +1,5 @@
-"""The first day: its commands exist and take their options, share the budget, and a failing one says what to do."""
+"""The first day: its commands exist and take their options, share the budget, and a failing one
+says what to do."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tftune.cli.tune import Step, run, steps
 from tftune.db.target import Target
-from tftune.tune import Step, run, steps
 
 TARGET = Target.parse("mi300x8")
 
@@ -37,7 +38,7 @@ def test_the_searches_share_the_budget(tmp_path: Path, monkeypatch: pytest.Monke
 def test_every_command_takes_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import typer
 
-    from tftune.cli import app
+    from tftune.cli.app import app
 
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     for step in found(tmp_path, monkeypatch):

@@ -1,5 +1,5 @@
-"""A GPU that kernels/chips.py does not have goes the whole way: found, searched on emulated ranks, trained, exported, served; and what it
-is travels to processes that have no GPU."""
+"""A GPU that kernels/core/chips.py does not have goes the whole way: found, searched on emulated
+ranks, trained, exported, served; and what it is travels to processes that have no GPU."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from push_artifact import push_everywhere
 from synthetic import decodes
 
 import tftune
-from tftune import cli, fitting
+from tftune.cli import app as cli
+from tftune.cli import training_job as fitting
+from tftune.cli.bench_factory import former_rows
 from tftune.db import target as machines
-from tftune.db.chip_file import calibrated, write_chip
+from tftune.db.calibration_file import calibrated, write_chip
 from tftune.db.store import Store, read_rows
 from tftune.db.target import Target, detect
 from tftune.db.trial import Run
-from tftune.kernels import chips
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.chip import NAMES
-from tftune.kernels.chips import CHIPS
-from tftune.machine import former_rows
+from tftune.kernels.core import chips
+from tftune.kernels.core.chip import NAMES
+from tftune.kernels.core.chips import CHIPS
 from tftune.models.artifact import digest, read_artifact
-from tftune.tuner.node import Deadlines, NodeBench, Rounds
-from tftune.tuner.search import EFFORTS, Effort
+from tftune.tuner.bench.node import Deadlines, NodeBench, Rounds
+from tftune.tuner.search.search import EFFORTS, Effort
 
 OP, NAME = "all_gather_gemm", "nvidia-l40sx2"
 SHAPES = [AllGatherGemm(m, 40, 64, 2) for m in (2, 7, 16)]
@@ -65,8 +66,8 @@ def node() -> Iterator[pytest.MonkeyPatch]:
         patch.setitem(sys.modules, "torch", NODE)
         found = detect()
         patch.undo()
-        patch.setattr("tftune.machine.detect", lambda: found)
-        patch.setattr("tftune.tuner.node.NodeBench", emulated)
+        patch.setattr("tftune.cli.bench_factory.detect", lambda: found)
+        patch.setattr("tftune.tuner.bench.node.NodeBench", emulated)
         patch.setattr("tftune.db.target.build", lambda: BUILD)
         patch.setitem(EFFORTS, "quick", Effort(5, 1, "for tests"))
         yield patch
@@ -184,7 +185,7 @@ def test_doctor_says_what_is_on_and_what_is_off(
     assert run("doctor") == 0
     out = capsys.readouterr().out
     assert f"target: {NAME}" in out
-    assert "constants: NVIDIA L40S is not in kernels/chips.py: its driver described it" in out
+    assert "constants: NVIDIA L40S is not in kernels/core/chips.py: its driver described it" in out
     assert "model: the analytic model is off for nvidia-l40s" in out and "tftune calibrate" in out
 
 
@@ -219,7 +220,7 @@ def test_a_calibration_is_rehearsed_and_describes_it(
     path = tmp_path / "l40s.chip.json"
     assert run(f"calibrate --emulated {NAME} --out {path}") == 0
     out = capsys.readouterr().out
-    assert "memory: hbm_bytes_per_us = " in out and "(kernels/chips.py: unknown)" in out
+    assert "memory: hbm_bytes_per_us = " in out and "(kernels/core/chips.py: unknown)" in out
     assert "assumed: shared_bytes_per_us = 1.28e+05 (128 bytes for each clock of a unit" in out
     assert "copy_engines: " in out and "large_collective: " in out
     assert "a rehearsal: nothing was measured" in out
@@ -251,7 +252,8 @@ def test_rows_of_relatives_seed_a_search(
     make_rows: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """GPUs of one architecture, however many; those that nobody knows by name describe themselves."""
+    """GPUs of one architecture, however many; those that nobody knows by name describe
+    themselves."""
     from tftune.db.store import write_rows
 
     folders = tmp_path / "trials"

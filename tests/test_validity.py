@@ -1,4 +1,5 @@
-"""Where an artifact's times do not hold: another machine, GPU or Triton disables all that is fused; another driver is a warning, once."""
+"""Where an artifact's times do not hold: another machine, GPU or Triton disables all that is fused;
+another driver is a warning, once."""
 
 from __future__ import annotations
 
@@ -15,20 +16,21 @@ import pytest
 from fake_gpu import torch_with
 
 import tftune
-from tftune import cli, doctor
+from tftune import doctor
+from tftune.cli import app as cli
 from tftune.db import target as machines
 from tftune.db.target import Machine
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.revision import installed
-from tftune.kernels.space import Config
-from tftune.models import validity
+from tftune.kernels.core.revision import installed
+from tftune.kernels.core.space import Config
+from tftune.models import compatibility as validity
 from tftune.models.artifact import Mode, parse_artifact
 from tftune.models.export import Provenance, document, stamped
-from tftune.models.formula import Formula
+from tftune.models.formula.formula import Formula
 from tftune.models.layout import Known, LayoutModel
 from tftune.models.selector import Selector
-from tftune.models.tree import Leaf, Split
+from tftune.models.tree.tree import Leaf, Split
 
 OP = "all_gather_gemm"
 BUILD = {"driver": "580.1", "cuda": "13.0", "torch": "2.11.0", "triton": "3.6.0", "iris": "0.1", "python": "3.12.3"}
@@ -38,8 +40,9 @@ LARGE = AllGatherGemm(m=4096, n=3584, k=8192, world=8)
 
 @pytest.fixture(scope="module")
 def content() -> dict[str, Any]:
-    """An artifact of three measured shapes, M = 16, 1024 and 4096, of one family, and three leaves for all others: in both BSP answers up
-    to M = 64, then pull, and from M = 2048 on push, each in half of BSP's time."""
+    """An artifact of three measured shapes, M = 16, 1024 and 4096, of one family, and three leaves
+    for all others: in both BSP answers up to M = 64, then pull, and from M = 2048 on push, each in
+    half of BSP's time."""
     kernels = {variant: installed(OP, variant) for variant in SPACE.variants}
     fused = [SPACE.complete(Config(variant, block_m=16)) for variant in ("pull", "push")]
     flat = [Formula((us, 0, 0, 0, 0, 0, 0), (), 16, 4096) for us in (100.0, 50.0, 50.0)]
@@ -54,7 +57,8 @@ def content() -> dict[str, Any]:
 
 
 def variants(content: dict[str, Any], machine: Machine | None) -> list[str]:
-    """What is answered at each measured shape; in its leaf it is the same, for a family that was not measured."""
+    """What is answered at each measured shape; in its leaf it is the same, for a family that was
+    not measured."""
     selector = Selector(parse_artifact(content), machine=machine)
     found, leaves = ([selector.select(replace(LARGE, m=m, n=n)).config.variant for m in (16, 1024, 4096)] for n in (3584, 3072))
     assert found == leaves
@@ -122,7 +126,8 @@ def test_a_verified_artifact_holds_for_the_triton_that_verified_it(content: dict
 
 @pytest.mark.parametrize("build", [{}, {"triton": ""}, {"torch": "2.11.0"}])
 def test_measured_times_that_do_not_say_their_triton_are_not_served(content: dict[str, Any], build: dict[str, str]) -> None:
-    """Neither those of the rows nor those of a verification; modelled ones are of no Triton, and without a GPU nothing can run."""
+    """Neither those of the rows nor those of a verification; modelled ones are of no Triton, and
+    without a GPU nothing can run."""
     for unstamped in (content | {"build": build}, stamped(content, build, 3)):
         assert variants(unstamped, HERE) == ["bsp", "bsp", "bsp"] and variants(unstamped, None) == ["bsp", "pull", "push"]
         why = validity.why_elsewhere(unstamped, HERE)

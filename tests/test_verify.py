@@ -1,4 +1,5 @@
-"""`tftune verify`: a few answers are measured again, and an artifact is stamped only where they hold; `tftune diff` of two artifacts."""
+"""`tftune verify`: a few answers are measured again, and an artifact is stamped only where they
+hold; `tftune diff` of two artifacts."""
 
 from __future__ import annotations
 
@@ -12,17 +13,17 @@ from typing import Any
 import pytest
 from synthetic import learned
 
-from tftune import cli
+from tftune.cli import app as cli
 from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Outcome, Trial
-from tftune.diff import diff
 from tftune.kernels.all_gather_gemm import paper
-from tftune.kernels.revision import installed
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
+from tftune.kernels.core.revision import installed
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
 from tftune.models.dataset import load
 from tftune.models.export import export, provenance
 from tftune.models.selector import Selector, read_artifact
+from tftune.report.diff import diff
 from tftune.verify import check, measured_shapes, samples
 
 OP = "all_gather_gemm"
@@ -40,7 +41,8 @@ def exported(path: Path, rows: Sequence[Trial], build: dict[str, str], held_out:
 
 @pytest.fixture(scope="module")
 def rows(make_rows: Callable[..., list[Trial]]) -> list[Trial]:
-    """Push wins, but for the smallest M, where pull alone was measured, and the greatest, where BSP was."""
+    """Push wins, but for the smallest M, where pull alone was measured, and the greatest, where BSP
+    was."""
     every = [*make_rows(SHAPES, "graph", bench="node"), *make_rows(paper(), "eager", bench="node")]
     least, most = paper()[0].m, paper()[-1].m
     only = {least: ("bsp", "pull"), most: ("bsp",)}
@@ -53,7 +55,8 @@ def made(rows: list[Trial], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Fake:
-    """A node on which every fused config takes `ratio` of BSP's 100 us, but for those of some variants, which end otherwise."""
+    """A node on which every fused config takes `ratio` of BSP's 100 us, but for those of some
+    variants, which end otherwise."""
 
     def __init__(self, ratio: float, **otherwise: Outcome) -> None:
         self.ratio, self.otherwise, self.asked, self.closed = ratio, otherwise, list[tuple[Shape, Config, str]](), False
@@ -149,13 +152,14 @@ def test_bsp_that_fails_fails_the_sample_and_the_budget_ends_it(made: Path) -> N
 
 @pytest.fixture
 def verify(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Any]]:
-    """verify(bench, line): exit code, stdout, stderr of `tftune verify` on a copy of the artifact, this machine being 8 H200."""
+    """verify(bench, line): exit code, stdout, stderr of `tftune verify` on a copy of the artifact,
+    this machine being 8 H200."""
     (tmp_path / made.name).write_text(made.read_text())
-    monkeypatch.setattr("tftune.machine.detect", lambda: Target.parse("h200x8"))
+    monkeypatch.setattr("tftune.cli.bench_factory.detect", lambda: Target.parse("h200x8"))
     monkeypatch.setattr("tftune.db.target.build", lambda: BUILD | {"triton": "3.7.1"})
 
     def run(bench: Fake, line: str = "") -> tuple[int, str, str]:
-        monkeypatch.setattr("tftune.tuner.node.NodeBench", lambda target, payload_bytes: bench)
+        monkeypatch.setattr("tftune.tuner.bench.node.NodeBench", lambda target, payload_bytes: bench)
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             cli.main(["verify", OP, "--artifact", str(tmp_path / made.name), *line.split()])
@@ -189,7 +193,7 @@ def test_an_artifact_that_does_not_hold_stays_as_it_is(verify: Callable[..., Any
 
 
 def test_only_measured_times_of_this_machine_can_be_verified(verify: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tftune.machine.detect", lambda: Target.parse("h200x4"))
+    monkeypatch.setattr("tftune.cli.bench_factory.detect", lambda: Target.parse("h200x4"))
     code, out, err = verify(Fake(0.5))
     assert (code, out) == (2, "") and "measured times of all_gather_gemm on h200x8, and this machine is h200x4" in err
 

@@ -1,4 +1,5 @@
-"""Neighbours below and above, in the nearest layers; and the winners of rows of whatever kernel, world and layout."""
+"""Neighbours below and above, in the nearest layers; and the winners of rows of whatever kernel,
+world and layout."""
 
 from __future__ import annotations
 
@@ -8,9 +9,9 @@ from stored import trial
 
 from tftune.db.trial import Failure, Measurement
 from tftune.kernels.all_gather_gemm import AllGatherGemm as Gemm
+from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.space import Config
-from tftune.tuner.warm_start import PastWinners, neighbours
+from tftune.tuner.search.warm_start import PastWinners, neighbours
 
 HERE = Gemm(40, 3584, 8192, 2, "bf16", "m", "nk")
 

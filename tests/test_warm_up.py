@@ -16,14 +16,14 @@ import tftune
 from tftune.db.journal import excluded
 from tftune.db.store import Store, read_rows
 from tftune.db.trial import Failure, Measurement, Trial
-from tftune.kernels import emulated
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.registry import operation
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.registry import operation
-from tftune.kernels.workspace import Workspace
 from tftune.models.selector import Selection, Selector
-from tftune.tuner import contest
-from tftune.tuner.contest import winner
+from tftune.tuner.warm_up import contest
+from tftune.tuner.warm_up.contest import winner
 
 PUSH, STAGED, PULL = FUSED["push"], FUSED["staged"], FUSED["pull"]
 FUSED_CONFIGS = set(FUSED.values())

@@ -8,16 +8,16 @@ from types import ModuleType
 
 import pytest
 
+from tftune.cli.training_job import sources
 from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.db.trial import EVIDENCE, STAGES, Measurement, Run, Trial
-from tftune.fitting import sources
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.registry import operation
+from tftune.kernels.core.registry import operation
 from tftune.models.dataset import load
-from tftune.tables import lines
-from tftune.tuner.benches import ReplayBench
-from tftune.tuner.rows import Rows
+from tftune.report.tables import lines
+from tftune.tuner.bench.benches import ReplayBench
+from tftune.tuner.search.session import Rows
 
 OP, TARGET = "all_gather_gemm", "h200x8"
 SHAPE, OTHER = (AllGatherGemm(m, 3584, 8192, 8) for m in (64, 96))

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from tftune.tuner.watchdog import EXIT_CODE
+from tftune.tuner.bench.watchdog import EXIT_CODE
 
-START = "import time; from tftune.tuner.watchdog import deadline\n"
+START = "import time; from tftune.tuner.bench.watchdog import deadline\n"
 WAITS = {
     "sleeps": "time.sleep(60)",
     "spins in Python": "while True: pass",

@@ -1,4 +1,5 @@
-"""What users of torch and NumPy write is taken as it is; what is no shape, knob or command says what is."""
+"""What users of torch and NumPy write is taken as it is; what is no shape, knob or command says
+what is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A part of a test as a user who may not write everywhere: root writes into folders that forbid it."""
+"""A part of a test as a user who may not write everywhere: root writes into folders that forbid
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The public face of tftune: which kernel and knobs to run for a shape, from measured times, in about a microsecond.
+"""The public face of tftune: which kernel and knobs to run for a shape, from measured times, in
+about a microsecond.
 
 >>> import tftune
 >>> shape = tftune.AllGatherGemm(m=64, n=3584, k=8192, world=8)
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 
     from tftune.confirm import warm_up
     from tftune.kernels.all_gather_gemm import AllGatherGemm
+    from tftune.kernels.core.shape import Shape
+    from tftune.kernels.core.space import Config
     from tftune.kernels.flash_decode import FlashDecode
-    from tftune.kernels.shape import Shape
-    from tftune.kernels.space import Config
     from tftune.models.selector import Selection, Selector
 
     __version__: str
@@ -42,7 +43,7 @@ __all__ = [
 
 _PLACES = {
     "AllGatherGemm": "tftune.kernels.all_gather_gemm",
-    "Config": "tftune.kernels.space",
+    "Config": "tftune.kernels.core.space",
     "FlashDecode": "tftune.kernels.flash_decode",
     "Selection": "tftune.models.selector",
     "Selector": "tftune.models.selector",
@@ -77,11 +78,11 @@ def _version() -> str:
 def load(path: str | PathLike[str] | None = None, target: str | None = None, allow_modelled: bool = False) -> Selector:
     """Read and check artifacts once, and make them this process's default for `select_kernel`.
 
-    `path`: one artifact file; None: every one shipped for `target`. `target`: the machine that runs ("h200x8"); None: this one, as torch
-    sees it. Where a GPU is seen, fused leaves that were timed on another machine, GPU or Triton answer BSP and say why; another driver
-    or torch is a warning. `allow_modelled`: serve predicted times, too. Raises ValueError, with the next command, where there is no
-    artifact or it cannot be trusted.
-    """
+    `path`: one artifact file; None: every one shipped for `target`. `target`: the machine that runs
+    ("h200x8"); None: this one, as torch sees it. Where a GPU is seen, fused leaves that were timed
+    on another machine, GPU or Triton answer BSP and say why; another driver or torch is a warning.
+    `allow_modelled`: serve predicted times, too. Raises ValueError, with the next command, where
+    there is no artifact or it cannot be trusted."""
     selector = _install(_read(path, target, allow_modelled))
     for sentence in selector.warnings():
         warnings.warn(sentence, stacklevel=2)
@@ -128,7 +129,8 @@ def _shipped(target: str | None) -> list[Any]:
 
 
 def select_kernel(shape: Shape, mode: str = "graph") -> Selection:
-    """The config to run for this shape, and why; `mode`: "graph" (captured) or "eager". Loads the shipped artifacts on first use.
+    """The config to run for this shape, and why; `mode`: "graph" (captured) or "eager". Loads the
+    shipped artifacts on first use.
 
     Over several ranks call `bind` first: a rank that fell back to BSP alone would hang the others.
     """
@@ -138,7 +140,7 @@ def select_kernel(shape: Shape, mode: str = "graph") -> Selection:
 def _loaded_for(mode: str) -> Selector:
     """What `load` finds; a mode that nothing answers is refused first."""
     from tftune.db.trial import MODES
-    from tftune.kernels.shape import check_word
+    from tftune.kernels.core.shape import check_word
 
     check_word("mode", mode, MODES)
     return load()
@@ -152,12 +154,14 @@ def bind(
     target: str | None = None,
     allow_modelled: bool = False,
 ) -> Selector:
-    """Agree once, over a torch.distributed group, on what is selected: collective, every rank calls it before the first selection.
+    """Agree once, over a torch.distributed group, on what is selected: collective, every rank calls
+    it before the first selection.
 
-    With `path` or `target` it loads first, as `load` does, and so without where nothing was loaded. Compared are the artifacts' digests,
-    the versions installed, what is disabled here and why, and each rank's `verdict` on its machine, which must be "ok". Any difference,
-    or an artifact that one rank cannot load, and every rank selects BSP only, with the reason: nothing is raised on one rank alone.
-    """
+    With `path` or `target` it loads first, as `load` does, and so without where nothing was loaded.
+    Compared are the artifacts' digests, the versions installed, what is disabled here and why, and
+    each rank's `verdict` on its machine, which must be "ok". Any difference, or an artifact that
+    one rank cannot load, and every rank selects BSP only, with the reason: nothing is raised on one
+    rank alone."""
     try:
         import torch.distributed as dist
     except ImportError as error:
@@ -175,7 +179,8 @@ def bind(
 
 
 def _statement(verdict: str, wanted: tuple[Any, ...] | None) -> dict[str, Any]:
-    """What this rank would select by, `wanted` being what to load. Never raises: a rank that failed here would leave the others waiting."""
+    """What this rank would select by, `wanted` being what to load. Never raises: a rank that failed
+    here would leave the others waiting."""
     from tftune.db.target import build
 
     try:

@@ -1,5 +1,5 @@
 """`python -m tftune` is the command `tftune`."""
 
-from tftune.cli import main
+from tftune.cli.app import main
 
 main()

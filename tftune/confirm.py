@@ -19,16 +19,16 @@ from tftune.db.evidence import BSP
 from tftune.db.journal import EXCLUDING, Excluded, append, excluded, recover
 from tftune.db.target import clocks
 from tftune.db.trial import MODES, Failure, Measurement, Outcome, Run
-from tftune.kernels.registry import operation
-from tftune.kernels.revision import installed
-from tftune.kernels.shape import Shape, check_word
-from tftune.kernels.space import Config
-from tftune.kernels.workspace import Workspace
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.revision import installed
+from tftune.kernels.core.shape import Shape, check_word
+from tftune.kernels.core.space import Config
 from tftune.models.selector import Selection, Selector
-from tftune.tuner.compile_ahead import compile_ahead, jobs, processes
-from tftune.tuner.confirm_order import Order
-from tftune.tuner.contest import winner
-from tftune.tuner.ranks import Ranks
+from tftune.tuner.bench.compile_ahead import compile_ahead, jobs, processes
+from tftune.tuner.bench.ranks import Ranks
+from tftune.tuner.warm_up.contest import winner
+from tftune.tuner.warm_up.order import Order
 
 logger = logging.getLogger(__name__)
 
@@ -275,7 +275,8 @@ def decided(order: Order, outcomes: Mapping[Config, Outcome], before: Selection)
 
 
 def _measured(shape: Shape, config: Config, outcomes: Mapping[Config, Outcome]) -> Selection:
-    """The selection of a winner, and its figures: its time, BSP's in the same rounds, and the interval of their ratio."""
+    """The selection of a winner, and its figures: its time, BSP's in the same rounds, and the
+    interval of their ratio."""
     own = outcomes[config]
     if not isinstance(own, Measurement):
         raise ValueError(f"{config} was not measured: {own.text}")

@@ -17,17 +17,17 @@ from tftune.db.journal import Journal, NoJournal
 from tftune.db.target import Target, build
 from tftune.db.target import here as machine_here
 from tftune.db.trial import Outcome, Run
-from tftune.kernels.chips import Chip
-from tftune.kernels.space import Config
-from tftune.kernels.workspace import Workspace
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.space import Config
 from tftune.models.selector import Selector
-from tftune.tuner.clock import HostBarrier
-from tftune.tuner.confirm import Confirmation
-from tftune.tuner.confirm_order import Order, Site
-from tftune.tuner.confirm_world import Supervisor, patience_s
-from tftune.tuner.ranks import Ranks
-from tftune.tuner.shared import Shared
-from tftune.tuner.worker import WorldSpec
+from tftune.tuner.bench.clock import HostBarrier
+from tftune.tuner.bench.ranks import Ranks
+from tftune.tuner.bench.shared_dir import Shared
+from tftune.tuner.bench.worker import WorldSpec
+from tftune.tuner.warm_up.confirm import Confirmation
+from tftune.tuner.warm_up.order import Order, Site
+from tftune.tuner.warm_up.world import Supervisor, patience_s
 
 POLL_S = 0.05
 OWNER = "owner"

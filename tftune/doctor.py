@@ -1,4 +1,5 @@
-"""What works on this machine: packages, GPUs, links, kernels' libraries, and whether each shipped artifact applies here."""
+"""What works on this machine: packages, GPUs, links, kernels' libraries, and whether each shipped
+artifact applies here."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tftune import rocm
-from tftune.tables import BENCH_WORDS
+from tftune.report.tables import BENCH_WORDS
 
 if TYPE_CHECKING:
     from tftune.db.target import Machine
@@ -24,8 +25,8 @@ IMPORTED = ("triton", "iris")
 
 
 def examine(artifacts: Sequence[Path] = ()) -> dict[str, Any]:
-    """Everything that `tftune doctor` says, of the shipped artifacts and these, as JSON values. Nothing here fails: what does not work
-    is told as a sentence."""
+    """Everything that `tftune doctor` says, of the shipped artifacts and these, as JSON values.
+    Nothing here fails: what does not work is told as a sentence."""
     from tftune.db.target import here
 
     (target, why), machine = _target(), here()
@@ -53,10 +54,11 @@ def _shipped() -> list[Path]:
 
 
 def _artifact(path: Path, machine: Machine | None, why_no_target: str) -> dict[str, Any]:
-    """One artifact, every reason for which it (or some of its leaves) does not apply here, and what is served with a warning."""
+    """One artifact, every reason for which it (or some of its leaves) does not apply here, and what
+    is served with a warning."""
     from tftune.models.artifact import read_artifact
+    from tftune.models.compatibility import warnings, why_elsewhere
     from tftune.models.selector import Selector
-    from tftune.models.validity import warnings, why_elsewhere
 
     try:
         artifact = read_artifact(path)
@@ -81,7 +83,8 @@ def _version(name: str) -> str | None:
 
 
 def _why_not_imported(name: str) -> str | None:
-    """A GPU library can fail in its own way while loading (a missing driver is an OSError or a RuntimeError)."""
+    """A GPU library can fail in its own way while loading (a missing driver is an OSError or a
+    RuntimeError)."""
     try:
         import_module(name)
     except (ImportError, OSError, RuntimeError, AttributeError) as error:
@@ -109,21 +112,22 @@ def _constants(target: str) -> tuple[str, str]:
     """Where the model's constants for this machine are from, and why it has no model; "" and "" for
     no target."""
     from tftune.db.target import Target
-    from tftune.kernels.chips import CHIPS
+    from tftune.kernels.core.chips import CHIPS
 
     if not target:
         return "", ""
     machine = Target.parse(target)
     off = machine.chip.why_no_model(machine.gpus)
     if machine.chip.name not in CHIPS:
-        told = f"{machine.chip.gpu_names[0]} is not in kernels/chips.py: its driver described it"
+        told = f"{machine.chip.gpu_names[0]} is not in kernels/core/chips.py: its driver described it"
         return told, off or ""
-    return f"those of kernels/chips.py, {machine.chip.assumptions}", off or ""
+    return f"those of kernels/core/chips.py, {machine.chip.assumptions}", off or ""
 
 
 def _chip_file(target: str) -> str:
-    """The calibration of this machine in the working directory, or why it cannot be used; "" where there is none."""
-    from tftune.db.chip_file import calibrated, default_path
+    """The calibration of this machine in the working directory, or why it cannot be used; "" where
+    there is none."""
+    from tftune.db.calibration_file import calibrated, default_path
     from tftune.db.target import Target
 
     if not target or not (path := default_path(Target.parse(target))).exists():
@@ -136,7 +140,8 @@ def _chip_file(target: str) -> str:
 
 
 def _gpus() -> dict[str, Any]:
-    """Names of the GPUs and how many ordered pairs can read each other's memory; empty without torch or GPUs."""
+    """Names of the GPUs and how many ordered pairs can read each other's memory; empty without
+    torch or GPUs."""
     try:
         import torch
     except ImportError:

@@ -1,8 +1,9 @@
-"""The operations as a layer calls them: what is selected for this shape runs, on every rank alike. For inference: there is no backward.
+"""The operations as a layer calls them: what is selected for this shape runs, on every rank alike.
+For inference: there is no backward.
 
-Called eagerly it is a plain function, as its host time counts; traced by torch.compile it is one operator, `tftune::all_gather_gemm` or
-`tftune::flash_decode`, which a graph holds as it holds a matmul.
-"""
+Called eagerly it is a plain function, as its host time counts; traced by torch.compile it is one
+operator, `tftune::all_gather_gemm` or `tftune::flash_decode`, which a graph holds as it holds a
+matmul."""
 
 from __future__ import annotations
 
@@ -13,14 +14,15 @@ import torch
 import tftune
 from tftune.db.trial import MODES
 from tftune.kernels.all_gather_gemm import AllGatherGemm, host
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.shape import Shape, check_word
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode import host as decode_host
-from tftune.kernels.operands import check_out
-from tftune.kernels.shape import Shape, check_word
-from tftune.kernels.workspace import Workspace
+from tftune.kernels.runtime.operands import check_out
 
 EAGER_PLANS = 64
-"""Shapes whose plans are kept in eager mode: a server's prefill may have any M, and a plan of BSP holds a whole gathered A."""
+"""Shapes whose plans are kept in eager mode: a server's prefill may have any M, and a plan of BSP
+holds a whole gathered A."""
 
 
 def all_gather_gemm(
@@ -33,17 +35,19 @@ def all_gather_gemm(
     mode: str = "graph",
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """C[M,N] = all_gather(A) @ B by the config that `select_kernel` names for this shape; operands as in the operation's host.
+    """C[M,N] = all_gather(A) @ B by the config that `select_kernel` names for this shape; operands
+    as in the operation's host.
 
-    With shard="m" every rank gives as many rows of A as the others, M / world. Where tokens do not divide, pad each rank's rows up to
-    the same number, with anything finite, and leave out the rows of C that come of padding: those of rank r begin at r * M / world.
+    With shard="m" every rank gives as many rows of A as the others, M / world. Where tokens do not
+    divide, pad each rank's rows up to the same number, with anything finite, and leave out the rows
+    of C that come of padding: those of rank r begin at r * M / world.
 
-    `mode` is how the layer will run, `graph` (captured, the default) or `eager`: it is not read off the stream, since the call that
-    warms up before a capture must prepare what the capture runs; eager plans are forgotten where there are many, so a call that is
-    captured must not say `eager`. The first call of a shape compiles and allocates. Call `tftune.bind(group)` once before, so that all
-    ranks have agreed on what they select. Under torch.compile the result is copied to
-    `out`, where there is one. Raises ValueError where operands do not fit.
-    """
+    `mode` is how the layer will run, `graph` (captured, the default) or `eager`: it is not read off
+    the stream, since the call that warms up before a capture must prepare what the capture runs;
+    eager plans are forgotten where there are many, so a call that is captured must not say `eager`.
+    The first call of a shape compiles and allocates. Call `tftune.bind(group)` once before, so that
+    all ranks have agreed on what they select. Under torch.compile the result is copied to `out`,
+    where there is one. Raises ValueError where operands do not fit."""
     if torch.compiler.is_compiling():
         c = traced_all_gather_gemm(a, b, workspace.handle, shard, b_layout, mode)
         return c if out is None else out.copy_(c)
@@ -60,15 +64,17 @@ def all_gather_gemm(
 
 
 def _check_words(kind: type[Shape], mode: str, **words: str) -> None:
-    """Raise ValueError for an unknown word: before sizes, which do not fit where a layout is misspelt, and before anything is loaded."""
+    """Raise ValueError for an unknown word: before sizes, which do not fit where a layout is
+    misspelt, and before anything is loaded."""
     for name, word in words.items():
         check_word(name, word, kind.WORDS[name])
     check_word("mode", mode, MODES)
 
 
 def _prepared(host: Any, shape: Shape, key: tuple[Any, ...], workspace: Workspace) -> tuple[Any, tuple[int, ...]]:
-    """A plan of what is selected for the shape, and the size of its result; kept under `key`, whose last word is the mode. Its first
-    word may be another one by then: where no artifact is loaded, selecting loads them."""
+    """A plan of what is selected for the shape, and the size of its result; kept under `key`, whose
+    last word is the mode. Its first word may be another one by then: where no artifact is loaded,
+    selecting loads them."""
     plan = host.prepare(shape, tftune.select_kernel(shape, key[-1]).config, workspace)
     _make_room(workspace)
     known = workspace.calls[tftune._default, *key[1:]] = plan, host.result_size(shape)
@@ -76,8 +82,8 @@ def _prepared(host: Any, shape: Shape, key: tuple[Any, ...], workspace: Workspac
 
 
 def _make_room(workspace: Workspace) -> None:
-    """Drop the oldest eager plan of too many, with its buffers, which are freed in stream order. Those of graphs stay: graphs hold
-    their addresses."""
+    """Drop the oldest eager plan of too many, with its buffers, which are freed in stream order.
+    Those of graphs stay: graphs hold their addresses."""
     eager = [key for key in workspace.calls if key[-1] == "eager"]
     if len(eager) >= EAGER_PLANS:
         del workspace.calls[eager[0]]
@@ -107,10 +113,11 @@ def flash_decode(
     mode: str = "graph",
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Attention of one token of each sequence over all ranks' parts of its cache, by the config that `select_kernel` names for this shape.
+    """Attention of one token of each sequence over all ranks' parts of its cache, by the config
+    that `select_kernel` names for this shape.
 
-    Operands as in the operation's host; `mode`, the first call, `tftune.bind` and torch.compile as above. Raises ValueError where operands
-    do not fit."""
+    Operands as in the operation's host; `mode`, the first call, `tftune.bind` and torch.compile as
+    above. Raises ValueError where operands do not fit."""
     if torch.compiler.is_compiling():
         result = traced_flash_decode(q, k, v, lengths, workspace.handle, table, output, mode)
         return result if out is None else out.copy_(result)

@@ -1,4 +1,5 @@
-"""What an AMD node lacks before tftune can measure on it: the sentences of `tftune doctor`, each with what to do."""
+"""What an AMD node lacks before tftune can measure on it: the sentences of `tftune doctor`, each
+with what to do."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ SHARED_BYTES = 1 << 28
 
 
 def problems(root: Path = Path("/"), hip: str | None = "ask torch") -> Iterator[str]:
-    """Nothing where no AMD GPU driver is. `root`: of the file system; `hip`: the ROCm version that torch was built for."""
+    """Nothing where no AMD GPU driver is. `root`: of the file system; `hip`: the ROCm version that
+    torch was built for."""
     if not (root / "sys/module/amdgpu").exists():
         return
     if not (root / KFD).exists():

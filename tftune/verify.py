@@ -1,4 +1,5 @@
-"""Do an artifact's times hold here and now? A few answers are measured again; where they hold, the artifact says with which build."""
+"""Do an artifact's times hold here and now? A few answers are measured again; where they hold, the
+artifact says with which build."""
 
 from __future__ import annotations
 
@@ -10,16 +11,16 @@ from typing import Any
 
 from tftune.db.evidence import paired_speedup
 from tftune.db.trial import Failure, Measurement, Outcome
-from tftune.kernels.chips import Chip
-from tftune.kernels.registry import operation
-from tftune.kernels.revision import installed, revision_of
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.revision import installed, revision_of
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
 from tftune.models.artifact import Artifact
+from tftune.models.compatibility import stamp
 from tftune.models.layout import Known, LayoutModel
-from tftune.models.validity import stamp
-from tftune.tables import ratio_text
-from tftune.tuner.benches import Bench
+from tftune.report.tables import ratio_text
+from tftune.tuner.bench.benches import Bench
 
 BUDGET_S = 45.0
 """No sample is begun after this long, so that all of it takes less than a minute."""
@@ -93,8 +94,8 @@ def _shape(model: LayoutModel, known: Known) -> Shape:
 
 
 def samples(artifact: Artifact, count: int) -> list[Sample]:
-    """So many measured shapes that a fused config answers, by turns from each mode and layout and spread over its sizes; those of a
-    kernel that has changed are left out.
+    """So many measured shapes that a fused config answers, by turns from each mode and layout and
+    spread over its sizes; those of a kernel that has changed are left out.
 
     Raises ValueError where none is left: then there is nothing that measuring a few could show.
     """
@@ -139,6 +140,7 @@ def check(picked: Sequence[Sample], bench: Bench, clock: Callable[[], float] = t
 
 
 def build_changes(document: Mapping[str, Any], build: Mapping[str, str]) -> list[str]:
-    """What the machine has now beside what the artifact's times were known to hold for, as in `triton 3.6.0 -> 3.7.1`."""
+    """What the machine has now beside what the artifact's times were known to hold for, as in
+    `triton 3.6.0 -> 3.7.1`."""
     before = stamp(document)
     return [f"{n} {before.get(n)} -> {build.get(n)}" for n in sorted(before.keys() | build.keys()) if before.get(n) != build.get(n)]

@@ -1,8 +1,9 @@
-"""Compile the kernels of a space for an AMD target, in parallel and without a GPU, and read in their assembly what they need.
+"""Compile the kernels of a space for an AMD target, in parallel and without a GPU, and read in
+their assembly what they need.
 
-M is not compiled in, nor the rank; so many configs share a kernel. The whole space has millions of others, of which most differ in knobs
-that only change a number in the code. `worth_auditing` says which are compiled: every tile, what searches draw, and every default.
-"""
+M is not compiled in, nor the rank; so many configs share a kernel. The whole space has millions of
+others, of which most differ in knobs that only change a number in the code. `worth_auditing` says
+which are compiled: every tile, what searches draw, and every default."""
 
 from __future__ import annotations
 
@@ -15,15 +16,16 @@ from typing import Any
 
 from tftune.db.audit import Audit, Resources, family, slim
 from tftune.db.target import Target
-from tftune.kernels.compile import gpu_target
-from tftune.kernels.registry import Operation, operation
-from tftune.kernels.shape import Shape
-from tftune.kernels.space import Config, Space
-from tftune.tuner.feasible import Feasible
-from tftune.tuner.processes import Helpers
+from tftune.kernels.core.registry import Operation, operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config, Space
+from tftune.kernels.runtime.compile import gpu_target
+from tftune.tuner.bench.processes import Helpers
+from tftune.tuner.search.feasible import Feasible
 
 TILE = ("block_m", "block_n", "block_k", "heads_per_program", "num_warps", "num_stages")
-"""The knobs that decide how many registers and how much LDS a kernel needs; a variant has some of them."""
+"""The knobs that decide how many registers and how much LDS a kernel needs; a variant has some of
+them."""
 _COUNTS = {
     "vgprs": r"\.vgpr_count:\s+(\d+)",
     "sgprs": r"\.sgpr_count:\s+(\d+)",
@@ -34,7 +36,8 @@ _BYTES = {"ubyte": 1, "byte": 1, "ushort": 2, "short": 2, "short_d16": 2, "dword
 
 
 def resources(assembly: str, shared_bytes: int, variant: str) -> Resources:
-    """What the AMD assembly of a kernel states. Raises ValueError where it does not state something."""
+    """What the AMD assembly of a kernel states. Raises ValueError where it does not state
+    something."""
     counts = {}
     for name, pattern in _COUNTS.items():
         if (match := re.search(pattern, assembly)) is None:
@@ -46,15 +49,17 @@ def resources(assembly: str, shared_bytes: int, variant: str) -> Resources:
 
 
 def neediest(kernels: Sequence[Resources]) -> Resources:
-    """What the kernels of one call need at most, each number for itself; matrix instructions of all."""
+    """What the kernels of one call need at most, each number for itself; matrix instructions of
+    all."""
     most = {name: max(getattr(kernel, name) for kernel in kernels) for name in (f.name for f in fields(Resources))}
     waves, mfmas = min(kernel.waves_per_simd for kernel in kernels), sum(kernel.mfmas for kernel in kernels)
     return Resources(**most | {"waves_per_simd": waves, "mfmas": mfmas})
 
 
 def worth_auditing(op: Operation, target: Target, pool: int, extra: Iterable[tuple[Shape, Config]] = ()) -> list[tuple[Shape, Config]]:
-    """What is compiled, one shape and config for each distinct kernel: every possible tile, the other knobs at their defaults; `pool`
-    random configs of each variant, as a search of the paper's shapes draws them; the defaults of every named set; and those of `extra`."""
+    """What is compiled, one shape and config for each distinct kernel: every possible tile, the
+    other knobs at their defaults; `pool` random configs of each variant, as a search of the paper's
+    shapes draws them; the defaults of every named set; and those of `extra`."""
     space = replace(op.space, rules=tuple(rule for rule in op.space.rules if not rule.learned))
     paper = op.shape_sets["paper"](world=target.gpus)
     wanted: list[tuple[Shape, Config]] = [(paper[-1], config) for config in tiles(space, paper[-1], target)]
@@ -86,7 +91,7 @@ def row(op: Operation, shape: Shape, config: Config, arch: str, outcome: Resourc
     """The row of one kernel; `outcome` is a sentence where there is none."""
     from importlib.metadata import version
 
-    from tftune.kernels.revision import installed
+    from tftune.kernels.core.revision import installed
 
     complete = op.space.complete(config)
     kernel = installed(op.name, config.variant)
@@ -96,7 +101,8 @@ def row(op: Operation, shape: Shape, config: Config, arch: str, outcome: Resourc
 
 
 def compile_and_read(shape: Shape, config: Config, target: Target, arch: str) -> Audit:
-    """The kernels of one config, in any process; of several the neediest. What the compiler raises is a row, too."""
+    """The kernels of one config, in any process; of several the neediest. What the compiler raises
+    is a row, too."""
     op = operation(shape.op)
     try:
         compiled = [source.compile(gpu_target(arch)) for source in op.module("host").kernel_sources(shape, config, target.chip)]

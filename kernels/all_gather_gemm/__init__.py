@@ -1,4 +1,5 @@
-"""C[M,N] = all_gather(A) @ B, where A is sharded over the ranks and each rank has its own columns of B.
+"""C[M,N] = all_gather(A) @ B, where A is sharded over the ranks and each rank has its own columns
+of B.
 
 Standard library only: the shape, and the named sets of shapes.
 """
@@ -8,17 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from tftune.kernels.dtypes import DTYPE_BYTES
-from tftune.kernels.shape import Shape
+from tftune.kernels.core.dtypes import DTYPE_BYTES
+from tftune.kernels.core.shape import Shape
 
 
 @dataclass(frozen=True, order=True)
 class AllGatherGemm(Shape):
     """One call: `m` tokens, `n` columns of this rank, `k` the whole inner size, `world` ranks.
 
-    shard "k": each rank holds A[:, K/world] (the layout of "Eliminating Multi-GPU Performance Taxes", arXiv 2511.02168).
-    shard "m": each rank holds A[M/world, :] (sequence parallel). b_layout "kn": B is stored [K, N]; "nk": [N, K], as `nn.Linear` does.
-    Raises ValueError where the sharded size is not divisible by `world`.
+    shard "k": each rank holds A[:, K/world] (the layout of "Eliminating Multi-GPU Performance
+    Taxes", arXiv 2511.02168). shard "m": each rank holds A[M/world, :] (sequence parallel).
+    b_layout "kn": B is stored [K, N]; "nk": [N, K], as `nn.Linear` does. Raises ValueError where
+    the sharded size is not divisible by `world`.
 
     >>> AllGatherGemm.parse("m=64,n=3584,k=8192,world=8")
     AllGatherGemm(m=64, n=3584, k=8192, world=8, dtype='fp16', shard='k', b_layout='kn')
@@ -87,7 +89,8 @@ class AllGatherGemm(Shape):
 
 
 def paper(world: int = 8, dtype: str = "fp16", shard: str = "k") -> tuple[AllGatherGemm, ...]:
-    """M = 1, 2, 4, ... 1024, 2048, 4096, 8192 with N=3584, K=8192: Llama-3-70B's MLP at tensor parallel 8 (arXiv 2511.02168)."""
+    """M = 1, 2, 4, ... 1024, 2048, 4096, 8192 with N=3584, K=8192: Llama-3-70B's MLP at tensor
+    parallel 8 (arXiv 2511.02168)."""
     rows = [2**i for i in range(14)]
     return tuple(AllGatherGemm(m, 3584, 8192, world, dtype, shard) for m in rows if shard == "k" or m % world == 0)
 

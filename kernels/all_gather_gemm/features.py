@@ -1,5 +1,5 @@
-"""What the selector's tree may look at: named integers and ratios of a shape that a person can read; and what an estimate of a config's
-time goes by. Standard library only."""
+"""What the selector's tree may look at: named integers and ratios of a shape that a person can
+read; and what an estimate of a config's time goes by. Standard library only."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from math import ceil, log2
 from typing import Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.chips import Chip
-from tftune.kernels.space import Config
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.space import Config
 
 FEATURES: dict[str, tuple[str, Callable[[AllGatherGemm], float]]] = {
     "m": ("rows of C", lambda s: s.m),
@@ -29,15 +29,17 @@ TERMS = ("call", "k of rounds", "k of tiles", "gathered a", "b", "c", "rounds")
 SCALES = ("m", "n", "k")
 """Of what a formula's smooth correction is a function, see `scales`."""
 LIBRARY_TILE = 128, 256
-"""Taken for the tile of a library's GEMM, which names none: what it is decides in which sizes its last wave is full."""
+"""Taken for the tile of a library's GEMM, which names none: what it is decides in which sizes its
+last wave is full."""
 
 
 def timing(config: Config, units: int) -> Callable[[int, int, int], tuple[float, ...]]:
     """The values of TERMS as a function of (m, n, k), for one config on a chip of so many units.
 
-    A config's time is taken to be a weighted sum of them: one call; the steps along K of the program
-    with most tiles (rounds are whole), and of the mean program; elements of the gathered A, of B and
-    of C; and tiles begun. Products are in millions, steps in thousands, so that weights are near 1.
+    A config's time is taken to be a weighted sum of them: one call; the steps along K of the
+    program with most tiles (rounds are whole), and of the mean program; elements of the gathered A,
+    of B and of C; and tiles begun. Products are in millions, steps in thousands, so that weights
+    are near 1.
 
     >>> timing(Config("push", block_m=128, block_n=256, comm_programs=16), 132)(1024, 3584, 8192)[-1]
     1.0
@@ -55,7 +57,8 @@ def timing(config: Config, units: int) -> Callable[[int, int, int], tuple[float,
 
 
 def scales(m: int, n: int, k: int) -> tuple[float, float, float]:
-    """The values of SCALES as logarithms, near 0 for sizes in the middle of those that layers have."""
+    """The values of SCALES as logarithms, near 0 for sizes in the middle of those that layers
+    have."""
     return log2(m) / 3 - 3, log2(n) - 12, log2(k) - 12
 
 
@@ -86,4 +89,5 @@ PAIR_FEATURES: dict[str, tuple[str, Pair]] = {
     "column_flags": ("column chunks of a shard", _tiled(lambda s, c, chip: ceil(s.shard_columns / c["k_per_flag"]))),
     "ragged": ("the part of a column tile that N leaves over", _tiled(lambda s, c, chip: s.n % c["block_n"] / c["block_n"])),
 }
-"""Of a shape and a config that is not plain BSP: what decides its time beside their sizes and knobs."""
+"""Of a shape and a config that is not plain BSP: what decides its time beside their sizes and
+knobs."""

@@ -1,4 +1,5 @@
-"""all_gather_gemm on the host: check the operands, pick the variant, launch. A plan is made once for each shape and config."""
+"""all_gather_gemm on the host: check the operands, pick the variant, launch. A plan is made once
+for each shape and config."""
 
 from __future__ import annotations
 
@@ -8,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE, is_registered, parts_bytes, plain_form, spans_sources
-from tftune.kernels.chips import Chip
-from tftune.kernels.compile import KernelSource
-from tftune.kernels.dtypes import torch_dtype
-from tftune.kernels.operands import check_device, check_operand, check_out, word_of
-from tftune.kernels.plan import (
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.dtypes import torch_dtype
+from tftune.kernels.core.rounding import power_of_two_from
+from tftune.kernels.core.space import Config
+from tftune.kernels.runtime.compile import KernelSource
+from tftune.kernels.runtime.operands import check_device, check_operand, check_out, word_of
+from tftune.kernels.runtime.plan import (
     WORKSPACE_TYPES,
     Grid,
     Plan,
@@ -26,9 +30,6 @@ from tftune.kernels.plan import (
     plan_of,
     workspace_values,
 )
-from tftune.kernels.rounding import power_of_two_from
-from tftune.kernels.space import Config
-from tftune.kernels.workspace import Workspace
 
 if TYPE_CHECKING:
     import torch
@@ -53,12 +54,13 @@ def all_gather_gemm(
     b_layout: str = "kn",
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """C[M,N] = all_gather(A) @ B on every rank of the workspace, computed as `config` says; returns `out`, or a new tensor.
+    """C[M,N] = all_gather(A) @ B on every rank of the workspace, computed as `config` says; returns
+    `out`, or a new tensor.
 
-    a: this rank's shard, [M, K/world] (shard "k") or [M/world, K] (shard "m"); b: [K, N] or, with b_layout "nk", [N, K]; both
-    fp16 or both bf16, contiguous, 16-byte aligned. The first call of a shape and config compiles and allocates: make it before
-    capturing a graph. Every rank must pass the same shape and config. Raises ValueError naming what does not fit.
-    """
+    a: this rank's shard, [M, K/world] (shard "k") or [M/world, K] (shard "m"); b: [K, N] or, with
+    b_layout "nk", [N, K]; both fp16 or both bf16, contiguous, 16-byte aligned. The first call of a
+    shape and config compiles and allocates: make it before capturing a graph. Every rank must pass
+    the same shape and config. Raises ValueError naming what does not fit."""
     shape = shape_of(a, b, workspace, shard, b_layout)
     size = result_size(shape)
     c = a.new_empty(size) if out is None else check_out(out, size, a)
@@ -72,7 +74,8 @@ def result_size(shape: AllGatherGemm) -> tuple[int, int]:
 
 
 def placed_well(a: torch.Tensor, b: torch.Tensor, workspace: Workspace) -> bool:
-    """Whether operands of a shape that ran before can be launched as they are; where not, `shape_of` says what is wrong."""
+    """Whether operands of a shape that ran before can be launched as they are; where not,
+    `shape_of` says what is wrong."""
     return (
         a.is_contiguous()
         and b.is_contiguous()
@@ -83,7 +86,8 @@ def placed_well(a: torch.Tensor, b: torch.Tensor, workspace: Workspace) -> bool:
 
 
 def shape_of(a: torch.Tensor, b: torch.Tensor, workspace: Workspace, shard: str, b_layout: str) -> AllGatherGemm:
-    """The shape of one call; raises ValueError naming the operand and both sizes where A and B do not fit each other."""
+    """The shape of one call; raises ValueError naming the operand and both sizes where A and B do
+    not fit each other."""
     dtype = word_of("all_gather_gemm", "a", a)
     if a.dim() != 2 or b.dim() != 2:
         raise ValueError(f"a and b must have 2 dimensions, not {a.dim()} and {b.dim()}")
@@ -100,22 +104,22 @@ def shape_of(a: torch.Tensor, b: torch.Tensor, workspace: Workspace, shard: str,
 
 
 def prepare(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
-    """A call (a, b, c) for this shape and config: compiled, with buffers allocated; not collective, and launches nothing.
+    """A call (a, b, c) for this shape and config: compiled, with buffers allocated; not collective,
+    and launches nothing.
 
-    Its scratch lives as long as it does: whoever captures it in a graph keeps it as long as the graph.
-    Raises ValueError with the rule's sentence for an impossible config, and where the workspace is
-    too small or has other ranks.
-    """
+    Its scratch lives as long as it does: whoever captures it in a graph keeps it as long as the
+    graph. Raises ValueError with the rule's sentence for an impossible config, and where the
+    workspace is too small or has other ranks."""
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     if config.variant == "bsp" and shape.world == 1:
         return _alone(shape)
     if config.variant == "bsp":
-        from tftune.kernels.all_gather_gemm.bsp import bsp
+        from tftune.kernels.all_gather_gemm.variants.bsp import bsp
 
         with workspace.registered() if is_registered(config["form"]) else nullcontext():
             return bsp(shape, workspace, torch_dtype(shape.dtype), plain_form(config["form"]))
     if config.variant == "bsp_chunked":
-        from tftune.kernels.all_gather_gemm.bsp_chunked import bsp_chunked
+        from tftune.kernels.all_gather_gemm.variants.bsp_chunked import bsp_chunked
 
         return bsp_chunked(shape, workspace, torch_dtype(shape.dtype), config)
     plan = _fused(shape, config, workspace)
@@ -138,10 +142,10 @@ def payload_bytes(shape: AllGatherGemm) -> int:
 
 
 def source(shape: AllGatherGemm, config: Config, arch: str) -> KernelSource:
-    """The kernel of a fused config with everything that decides its code. `arch`: `cuda`, `hip` or `interpreter`. M and rank are
-    left open, so that one binary serves every M and every rank."""
+    """The kernel of a fused config with everything that decides its code. `arch`: `cuda`, `hip` or
+    `interpreter`. M and rank are left open, so that one binary serves every M and every rank."""
     config = SPACE.complete(config)
-    kernel = getattr(import_module(f"tftune.kernels.all_gather_gemm.{config.variant}"), config.variant)
+    kernel = getattr(import_module(f"tftune.kernels.all_gather_gemm.variants.{config.variant}"), config.variant)
     constants = {name: value for name, value in _constants(shape, config, arch).items() if name in kernel.arg_names}
     types = {name: text.format(shape.dtype) for name, text in _TYPES.items()}
     if constants["LOADS"] == "descriptor":
@@ -161,7 +165,8 @@ def _blocks(shape: AllGatherGemm, config: Config) -> tuple[list[int], ...]:
 
 
 def kernel_sources(shape: AllGatherGemm, config: Config, chip: Chip) -> tuple[KernelSource, ...]:
-    """What must be compiled ahead for this config on this chip; nothing where it is all library calls and copies."""
+    """What must be compiled ahead for this config on this chip; nothing where it is all library
+    calls and copies."""
     if config.variant in ("bsp", "bsp_chunked"):
         return ()
     return (source(shape, config, chip.can.backend),)
@@ -184,7 +189,8 @@ def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any
 
 
 def programs(shape: AllGatherGemm, config: Config, units: int) -> int:
-    """Programs of a launch: the communicating ones first, then one for each part of a tile while units are left; all resident at once."""
+    """Programs of a launch: the communicating ones first, then one for each part of a tile while
+    units are left; all resident at once."""
     parts = tiles(shape, config) * config["split_k"]
     return int(config["comm_programs"] + min(parts, max(1, units - config["comm_programs"])))
 
@@ -209,7 +215,8 @@ def _fused(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
 
 
 def _launcher(shape: AllGatherGemm, config: Config, kernel: KernelSource, grid: Grid, fixed: dict[str, Any]) -> Plan:
-    """The compiled kernel as a call, with little to do on the host: whatever does not change is an address or a descriptor already."""
+    """The compiled kernel as a call, with little to do on the host: whatever does not change is an
+    address or a descriptor already."""
     launch, types = kernel.compile()[grid], kernel.types
     tail = arguments_after(kernel, (*_OPERANDS, *_DESCRIPTORS), addresses(types, fixed))
     if "a_desc" not in types:
@@ -234,9 +241,10 @@ def _launcher(shape: AllGatherGemm, config: Config, kernel: KernelSource, grid: 
 
 
 def _beside_copies(shape: AllGatherGemm, config: Config, workspace: Workspace, kernel: Plan) -> Plan:
-    """The kernel, with the copies that it waits for in side streams. It is queued first, so that it starts while the host queues them;
-    emulated copies end before they return, and a kernel before them would wait for ever."""
-    from tftune.kernels.all_gather_gemm.push_ce import exchange
+    """The kernel, with the copies that it waits for in side streams. It is queued first, so that it
+    starts while the host queues them; emulated copies end before they return, and a kernel before
+    them would wait for ever."""
+    from tftune.kernels.all_gather_gemm.variants.push_ce import exchange
 
     payload, generation_rows = placed(shape, workspace)
     inbox = payload - workspace.payload, generation_rows * shape.k * shape.element_bytes
@@ -256,10 +264,11 @@ def _beside_copies(shape: AllGatherGemm, config: Config, workspace: Workspace, k
 
 
 def placed(shape: AllGatherGemm, workspace: Workspace) -> tuple[int, int]:
-    """Where in the payload, and in how many rows of A from one generation to the next, so that both generations are rows of one tensor.
+    """Where in the payload, and in how many rows of A from one generation to the next, so that both
+    generations are rows of one tensor.
 
-    The second generation starts where it does for every shape; the first ends before it, whatever the length of a row.
-    """
+    The second generation starts where it does for every shape; the first ends before it, whatever
+    the length of a row."""
     row_bytes = shape.k * shape.element_bytes
     rows, rest = divmod(workspace.generation_bytes, row_bytes)
     return workspace.payload + rest, rows

@@ -1,30 +1,33 @@
 """The physical limit of one all_gather_gemm call. Standard library only.
 
-A share of 1 is hardly reached: the GEMM's last step waits for the last transfer, so that the two never overlap from end to end. Where B
-alone is read for long, it is, to the percent that the rates are known.
-"""
+A share of 1 is hardly reached: the GEMM's last step waits for the last transfer, so that the two
+never overlap from end to end. Where B alone is read for long, it is, to the percent that the rates
+are known."""
 
 from __future__ import annotations
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.chips import Chip
-from tftune.kernels.limit import Limit
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.limit import Limit
 
 LARGE, SMALL = 1024, 128
-"""M from which, and up to which, shares are averaged: there the GEMM decides, here reading B and latency."""
+"""M from which, and up to which, shares are averaged: there the GEMM decides, here reading B and
+latency."""
 BEST_FLOPS_PER_US = {(chip, dtype): 2 * 8192 * 3584 * 8192 / us for chip, dtype, us in (("h200", "fp16", 674), ("h200", "bf16", 653))}
-"""By chip and dtype: the best rate that any GEMM was seen to reach, where it is above the library's of kernels/chips.py: `push_ce` at
-M = 8192 on 2x H200, 2026-11-22 (bf16 takes less power). The core alone took 680 us the day before (docs/measured.md)."""
+"""By chip and dtype: the best rate that any GEMM was seen to reach, where it is above the library's
+of kernels/core/chips.py: `push_ce` at M = 8192 on 2x H200, 2026-11-22 (bf16 takes less power). The
+core alone took 680 us the day before (docs/measured.md)."""
 
 
 def limit(shape: AllGatherGemm, chip: Chip) -> Limit:
-    """2 M N K operations at the best rate that a GEMM reached; B and this rank's shard of A read and C written once, caches being cold; the
-    shard sent to W - 1 peers; one flight of a flag. Rates are those of kernels/chips.py.
+    """2 M N K operations at the best rate that a GEMM reached; B and this rank's shard of A read
+    and C written once, caches being cold; the shard sent to W - 1 peers; one flight of a flag.
+    Rates are those of kernels/core/chips.py.
 
     The gathered A is not charged to memory: a kernel may use what arrives while it is in the cache.
     Raises ValueError, with the next command, where the chip's rates are not known.
 
-    >>> from tftune.kernels.chips import H200
+    >>> from tftune.kernels.core.chips import H200
     >>> limit(AllGatherGemm(8192, 3584, 8192, 8), H200).bound
     'compute'
     """

@@ -1,21 +1,23 @@
-"""The one formula of all_gather_gemm, from torch.distributed, and the inputs that tests, checks and benchmarks share."""
+"""The one formula of all_gather_gemm, from torch.distributed, and the inputs that tests, checks and
+benchmarks share."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.dtypes import ROUNDING, torch_dtype
+from tftune.kernels.core.dtypes import ROUNDING, torch_dtype
 
 if TYPE_CHECKING:
     import torch
 
 
 def make_inputs(shape: AllGatherGemm, rank: int, seed: int, device: Any = "cpu") -> tuple[torch.Tensor, torch.Tensor]:
-    """This rank's shard of A and its own B: random normal, so that clocks and rounding are those of real data.
+    """This rank's shard of A and its own B: random normal, so that clocks and rounding are those of
+    real data.
 
-    A [shard_rows, shard_columns]; B [K, N], or [N, K] where b_layout is "nk". B is scaled by 1/sqrt(K), so that C is near 1.
-    """
+    A [shard_rows, shard_columns]; B [K, N], or [N, K] where b_layout is "nk". B is scaled by
+    1/sqrt(K), so that C is near 1."""
     import torch
 
     dtype = torch_dtype(shape.dtype)
@@ -34,7 +36,8 @@ def make_output(shape: AllGatherGemm, device: Any = "cpu") -> torch.Tensor:
 
 
 def reference(shape: AllGatherGemm, a: torch.Tensor, b: torch.Tensor, group: Any) -> torch.Tensor:
-    """C[M,N] in fp32: all_gather(A) @ B, products and sums in at least fp32 (float64 on the CPU)."""
+    """C[M,N] in fp32: all_gather(A) @ B, products and sums in at least fp32 (float64 on the
+    CPU)."""
     import torch
     import torch.distributed as dist
 
@@ -47,10 +50,11 @@ def reference(shape: AllGatherGemm, a: torch.Tensor, b: torch.Tensor, group: Any
 
 
 def tolerance(shape: AllGatherGemm) -> float:
-    """Largest admissible norm(C - reference) / norm(reference): one rounding of the result to its dtype.
+    """Largest admissible norm(C - reference) / norm(reference): one rounding of the result to its
+    dtype.
 
-    Rounding to nearest errs by at most half a unit in the last place, 2^-11 for fp16 and 2^-8 for bf16 (IEEE 754, bfloat16), and
-    fp32 sums over K add about sqrt(K) 2^-24; twice the sum leaves room for the order of the sums, none for fp16 accumulation.
-    """
+    Rounding to nearest errs by at most half a unit in the last place, 2^-11 for fp16 and 2^-8 for
+    bf16 (IEEE 754, bfloat16), and fp32 sums over K add about sqrt(K) 2^-24; twice the sum leaves
+    room for the order of the sums, none for fp16 accumulation."""
     unit = ROUNDING[shape.dtype]
     return unit + 2 * shape.k**0.5 * 2.0**-24

@@ -1,4 +1,5 @@
-"""What may vary in all_gather_gemm: the variants, their knobs, the rules, and the configs to try first. Standard library only."""
+"""What may vary in all_gather_gemm: the variants, their knobs, the rules, and the configs to try
+first. Standard library only."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ from itertools import islice
 from typing import Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.chips import Chip
-from tftune.kernels.rounding import power_of_two_from
-from tftune.kernels.space import FLAGS_PER_SOURCE, Choice, Config, Rule, Space
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.rounding import power_of_two_from
+from tftune.kernels.core.space import FLAGS_PER_SOURCE, Choice, Config, Rule, Space
 
 _TILE = (
     Choice("block_m", (16, 32, 64, 128, 256), "rows of C that one program computes at a time", 128),
@@ -73,16 +74,20 @@ _FUSED = ("pull", "staged", "push")
 _TILED = (*_FUSED, "push_ce")
 _BY_DESCRIPTOR = ("staged", "push", "push_ce")
 COPY_BYTES = 1 << 18
-"""What a copy must move at least: starting one costs about 2.7 us, in which a link moves more (an NVLink4 pair, kernels/chips.py)."""
+"""What a copy must move at least: starting one costs about 2.7 us, in which a link moves more (an
+NVLink4 pair, kernels/core/chips.py)."""
 REGISTERED_BYTES = 1 << 22
-"""Of the gathered A, from which on registered buffers are tried: on two H200 2 MB arrive no sooner, and of 8 to 134 MB one form or the
-other does (docs/measured.md)."""
+"""Of the gathered A, from which on registered buffers are tried: on two H200 2 MB arrive no sooner,
+and of 8 to 134 MB one form or the other does (docs/measured.md)."""
 COPIES = 16
-"""Copies of one shard to each peer at most: every one, and its flag's, is queued by the host or is a node of a graph."""
+"""Copies of one shard to each peer at most: every one, and its flag's, is queued by the host or is
+a node of a graph."""
 CHUNK_BYTES = 1 << 17
-"""What one flag of push best covers on H200: of 512 KB few programs copy at once, and 32 KB are too little for a signal."""
+"""What one flag of push best covers on H200: of 512 KB few programs copy at once, and 32 KB are too
+little for a signal."""
 CHUNK_ROWS = 128
-"""Rows of C that a chunk's own GEMM has at least: below, it reads all of B for less than a row of tiles."""
+"""Rows of C that a chunk's own GEMM has at least: below, it reads all of B for less than a row of
+tiles."""
 
 
 def _flags(shape: AllGatherGemm, config: Config) -> int:
@@ -119,7 +124,8 @@ def parts_bytes(shape: AllGatherGemm, config: Config) -> int:
 
 
 def spans_sources(shape: AllGatherGemm, config: Config) -> bool:
-    """Whether one load by descriptor takes rows of several sources, which must then lie side by side in the inbox, the own ones too."""
+    """Whether one load by descriptor takes rows of several sources, which must then lie side by
+    side in the inbox, the own ones too."""
     return config["loads"] == "descriptor" and shape.shard == "m" and shape.shard_rows % int(config["block_m"]) != 0
 
 
@@ -159,9 +165,10 @@ def _registers(config: Config, chip: Chip) -> float:
 
 
 def _fits_registers(config: Config, chip: Chip) -> bool:
-    """CDNA: 512 registers of 4 bytes for a thread, and half of them where two waves share a SIMD. Besides accumulators, a thread holds its
-    part of the next step's tiles, and as much again on its way to the matrix units. Of 1,244 kernels that Triton 3.7.1 compiled
-    (db/audits/mi300x8) this refuses the 12 that spill, and no other."""
+    """CDNA: 512 registers of 4 bytes for a thread, and half of them where two waves share a SIMD.
+    Besides accumulators, a thread holds its part of the next step's tiles, and as much again on its
+    way to the matrix units. Of 1,244 kernels that Triton 3.7.1 compiled (db/audits/mi300x8) this
+    refuses the 12 that spill, and no other."""
     if config["num_warps"] == 4 and config["waves_per_eu"] != 2:
         return True
     threads = config["num_warps"] * chip.wave_size
@@ -170,7 +177,8 @@ def _fits_registers(config: Config, chip: Chip) -> bool:
 
 
 def _shared_bytes(shape: AllGatherGemm, config: Config, chip: Chip) -> int:
-    """Tiles of A and B that the pipeline keeps. CDNA3 holds one stage in registers (Triton's stream pipeliner)."""
+    """Tiles of A and B that the pipeline keeps. CDNA3 holds one stage in registers (Triton's stream
+    pipeliner)."""
     stages = config["num_stages"] - chip.can.stage_in_registers
     return (config["block_m"] + config["block_n"]) * config["block_k"] * shape.element_bytes * stages
 
@@ -197,8 +205,8 @@ RULES = (
          lambda s, c, chip: c["rows_per_flag"] <= max(16, power_of_two_from(s.shard_rows)), _TILED),
     Rule("k_per_flag must not exceed four times a shard's columns, unless it is the smallest",
          lambda s, c, chip: c["k_per_flag"] <= max(256, 4 * s.shard_columns), _FUSED),
-    # Not all of FLAGS_PER_SOURCE for any variant: the second half belongs to this rank's own signals (`staged`), and a peer that is one
-    # call ahead must not write there.
+    # Not all of FLAGS_PER_SOURCE for any variant: the second half belongs to this rank's own
+    # signals (`staged`), and a peer that is one call ahead must not write there.
     Rule(f"one source may have at most {FLAGS_PER_SOURCE // 2} flags that peers set: take larger rows_per_flag or k_per_flag",
          lambda s, c, chip: _flags(s, c) <= FLAGS_PER_SOURCE // 2, _FUSED),
     Rule("block_k must not exceed a shard's columns rounded up to a power of two, and 64 at least",
@@ -262,8 +270,9 @@ RULES = (
 
 @lru_cache(maxsize=16)
 def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ...]:
-    """Every BSP form of this shape, then one sound config for each other variant, after the tiles that published kernels use, and on Hopper
-    another of push, with the GEMM's own fastest tile; the copy engine's variants only where a chip's rules let them have this shape."""
+    """Every BSP form of this shape, then one sound config for each other variant, after the tiles
+    that published kernels use, and on Hopper another of push, with the GEMM's own fastest tile; the
+    copy engine's variants only where a chip's rules let them have this shape."""
     in_place = shape.shard == "m" or shape.world == 1
     forms = ("gather",) if in_place else ("local_transpose", "gather_copy")
     plain = [Config("bsp", form=form) for form in forms]
@@ -281,9 +290,10 @@ def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ..
 
 
 def likely_forms(shape: AllGatherGemm, chip: Chip) -> tuple[Config, ...]:
-    """BSP where nothing was measured, captured. Registered buffers from 4 MB on, on two ranks, where they take 2 to 7 % less. Along K two
-    ranks copy after the gather, more ranks transpose before it: that takes 4 to 9 % less from M = 64 on, but 35 to 44 % more at M = 2
-    and 4 (H200, 2026-11-22, docs/measured.md)."""
+    """BSP where nothing was measured, captured. Registered buffers from 4 MB on, on two ranks,
+    where they take 2 to 7 % less. Along K two ranks copy after the gather, more ranks transpose
+    before it: that takes 4 to 9 % less from M = 64 on, but 35 to 44 % more at M = 2 and 4 (H200,
+    2026-11-22, docs/measured.md)."""
     if shape.shard == "m":
         forms = ["gather"]
     else:
@@ -299,8 +309,8 @@ def _where_possible(shape: AllGatherGemm, chip: Chip | None, config: Config, **k
 
 
 def _default_order(shape: AllGatherGemm, chip: Chip | None, config: Config) -> str:
-    """All tiles at once want the first columns of every row; more of them the shard of one peer after another, if one peer can have all
-    bandwidth, which private links do not give."""
+    """All tiles at once want the first columns of every row; more of them the shard of one peer
+    after another, if one peer can have all bandwidth, which private links do not give."""
     if chip is None or not chip.switched:
         return "chunk"
     return "column" if shape.shard == "m" and _tiles(shape, config) <= chip.units else "group"
@@ -325,12 +335,14 @@ _CORE_TILES = tuple(
     dict(zip(("block_m", "block_n", "block_k", "num_stages", "num_warps"), values, strict=True))
     for values in ((64, 64, 128, 5, 4), (64, 128, 128, 4, 4), (128, 128, 64, 5, 4), (128, 256, 64, 3, 8))
 )
-"""Tiles with which the GEMM alone is fastest on an H200 at M = 64 and 128, 256, 512 and 1024 (benchmarks/core.py, docs/measured.md)."""
+"""Tiles with which the GEMM alone is fastest on an H200 at M = 64 and 128, 256, 512 and 1024
+(benchmarks/core.py, docs/measured.md)."""
 
 
 def _with_core_tile(shape: AllGatherGemm, chip: Chip | None, config: Config) -> list[Config]:
-    """The config with the smallest of these tiles of which all run at once, where there is one: small tiles leave the pipeline room. A flag
-    of 64 rows if such a chunk has at most 128 KB and every communicating program gets one; else of 16, 9 to 32 % faster at M up to 1024."""
+    """The config with the smallest of these tiles of which all run at once, where there is one:
+    small tiles leave the pipeline room. A flag of 64 rows if such a chunk has at most 128 KB and
+    every communicating program gets one; else of 16, 9 to 32 % faster at M up to 1024."""
     if chip is None or not chip.can.descriptors or shape.m < 64:
         return []
     columns = min(config["k_per_flag"], shape.shard_columns)
@@ -343,7 +355,8 @@ def _with_core_tile(shape: AllGatherGemm, chip: Chip | None, config: Config) -> 
 
 
 def _default_exchange(shape: AllGatherGemm) -> dict[str, int | str]:
-    """Fine rows where there are few, so that every communicating program has some; along K whole shards, or parts that split_k can take."""
+    """Fine rows where there are few, so that every communicating program has some; along K whole
+    shards, or parts that split_k can take."""
     rows = 16 if shape.m <= 128 else 64
     whole = 256 if shape.shard_columns <= 256 else 1024 if shape.shard_columns <= 1024 or shape.shard == "m" else 8192
     return dict(
@@ -359,14 +372,16 @@ def _first_possible(shape: AllGatherGemm, chip: Chip | None, configs: Iterable[C
 
 
 def _default_copies(shape: AllGatherGemm, chip: Chip | None, knobs: dict[str, Any]) -> tuple[Config, ...]:
-    """push's tile, and the fewest rows for each flag of which a copy moves a megabyte; or the most that there are."""
+    """push's tile, and the fewest rows for each flag of which a copy moves a megabyte; or the most
+    that there are."""
     of_tile = {choice.name: knobs[choice.name] for choice in _TILE if choice.name != "split_k"}
     large = [value for value in _COPY_ROWS if _copy_bytes(shape, value) >= 4 * COPY_BYTES]
     return _first_possible(shape, chip, (Config("push_ce", **of_tile, rows_per_flag=value) for value in (*large, *reversed(_COPY_ROWS))))
 
 
 def _default_chunks(shape: AllGatherGemm, chip: Chip | None) -> tuple[Config, ...]:
-    """An eighth of the rows, then all others; along M the own rows hide the first chunk, which may be larger."""
+    """An eighth of the rows, then all others; along M the own rows hide the first chunk, which may
+    be larger."""
     most = max(shape.m // 8 if shape.shard == "k" else 2 * shape.shard_rows // shape.world, 128)
     firsts = sorted(_FIRST_ROWS, key=lambda rows: (rows > most, abs(rows - most)))
     growths = (7, 1) if shape.shard == "k" else (1,)

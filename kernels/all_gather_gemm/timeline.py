@@ -1,9 +1,10 @@
-"""How the variants of all_gather_gemm spend their time: the lanes of one call, for `tftune.models.timeline` to play.
+"""How the variants of all_gather_gemm spend their time: the lanes of one call, for
+`tftune.models.timeline.simulator` to play.
 
-A fused call has two lanes: the programs that communicate, chunk after chunk, and those that compute, wave of tiles after wave. All
-programs of a lane go in step; of a wave, the tile stands for all whose rows come last. Chunks of K that are there together go by in one
-loop, as in `gemm.multiply_tile`. Standard library only.
-"""
+A fused call has two lanes: the programs that communicate, chunk after chunk, and those that
+compute, wave of tiles after wave. All programs of a lane go in step; of a wave, the tile stands for
+all whose rows come last. Chunks of K that are there together go by in one loop, as in
+`gemm.multiply_tile`. Standard library only."""
 
 from __future__ import annotations
 
@@ -13,20 +14,22 @@ from typing import Any, NamedTuple
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE, is_registered, plain_form
-from tftune.kernels.rounding import power_of_two_from
-from tftune.kernels.space import Config
-from tftune.kernels.stages import LAUNCH, MEMORY, WAIT, Call, Gate, Stage
+from tftune.kernels.core.rounding import power_of_two_from
+from tftune.kernels.core.space import Config
+from tftune.kernels.core.timeline_ir import LAUNCH, MEMORY, WAIT, Call, Gate, Stage
 
 _DEFAULTS = {variant: {choice.name: choice.default for choice in choices} for variant, choices in SPACE.variants.items()}
 FINE = 8
-"""Waits within the first wave that are played one by one, and waves after it; of more, some together."""
+"""Waits within the first wave that are played one by one, and waves after it; of more, some
+together."""
 LAST_WAVE = 0.8
-"""Of an unfilled last wave, what it costs beyond its share: 1 if the busy units gained nothing from the idle ones.
-Fitted with the constants of H200 (kernels/chips.py)."""
+"""Of an unfilled last wave, what it costs beyond its share: 1 if the busy units gained nothing from
+the idle ones. Fitted with the constants of H200 (kernels/core/chips.py)."""
 
 
 def describe(costs: Any, shape: AllGatherGemm, config: Config, mode: str) -> Call:
-    """The lanes of one call. `costs`: a `tftune.models.costs.Costs`, handed in so that kernels know nothing of models."""
+    """The lanes of one call. `costs`: a `tftune.models.timeline.costs.Costs`, handed in so that
+    kernels know nothing of models."""
     knobs = _DEFAULTS[config.variant] | dict(config.knobs)
     if config.variant == "bsp":
         return _bsp(costs, shape, str(knobs["form"]), mode)
@@ -53,7 +56,8 @@ def _bsp(costs: Any, shape: AllGatherGemm, form: str, mode: str) -> Call:
 
 
 def _bsp_chunked(costs: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: str) -> Call:
-    """Copy engines send chunk after chunk; the library multiplies each behind a small kernel that waits for it, own rows first along M."""
+    """Copy engines send chunk after chunk; the library multiplies each behind a small kernel that
+    waits for it, own rows first along M."""
     peers, rows, pieces = shape.world - 1, shape.shard_rows, list[int]()
     while (done := sum(pieces)) < rows:
         size = knobs["first_rows"] * knobs["growth"] ** len(pieces)
@@ -101,7 +105,8 @@ class _Chunks(NamedTuple):
         return cls(ceil(shape.shard_rows / rows), along, ceil(rows / high) * ceil(columns / wide), steps, knobs.get("order", "chunk"), band)
 
     def place(self, row: int, column: int, peer: int, peers: int) -> int:
-        """Which copy moves a chunk to (or from) a peer, peers counted as they are needed: `gemm.chunk_and_peer` the other way round."""
+        """Which copy moves a chunk to (or from) a peer, peers counted as they are needed:
+        `gemm.chunk_and_peer` the other way round."""
         if self.order == "chunk":
             return (row * self.columns + column) * peers + peer
         if self.order == "column":
@@ -117,7 +122,8 @@ class _Exchange(NamedTuple):
     stages: list[Stage]
     chunks: _Chunks
     arrived: Callable[[int, int, int], float]
-    """Rounds after which a chunk (of rows, of columns) of a peer is there. Peers are counted as they are needed."""
+    """Rounds after which a chunk (of rows, of columns) of a peer is there. Peers are counted as
+    they are needed."""
 
 
 def _push(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int) -> _Exchange:
@@ -129,19 +135,22 @@ def _push(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int) -> _
 
 
 def _one_by_one(costs: Any, shape: AllGatherGemm, chunks: _Chunks) -> float:
-    """How many times longer links are busy where one peer is served after another: private links are then idle but for one."""
+    """How many times longer links are busy where one peer is served after another: private links
+    are then idle but for one."""
     return costs.links.at_once(shape.world) if chunks.order == "group" else 1.0
 
 
 def _stage(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int) -> _Exchange:
-    """Each program copies its chunks to where peers can read them, with a signal to every peer for each."""
+    """Each program copies its chunks to where peers can read them, with a signal to every peer for
+    each."""
     rounds = ceil(chunks.rows * chunks.columns / programs)
     stage = Stage(rounds * costs.copy_us(chunks.blocks, shape.world - 1), 2 * shape.shard_bytes, 0.0, rounds)
     return _Exchange([stage], chunks, lambda row, column, peer: chunks.place(row, column, 0, 1) // programs + 1)
 
 
 def _pull_once(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int) -> _Exchange:
-    """As `_stage`; then each program copies the chunks of its namesakes on every peer into the inbox, and signals to its own rank."""
+    """As `_stage`; then each program copies the chunks of its namesakes on every peer into the
+    inbox, and signals to its own rank."""
     staged, peers = _stage(costs, shape, chunks, programs), shape.world - 1
     turns, moved = ceil(chunks.rows * chunks.columns / programs), shape.shard_bytes * (shape.world - 1)
     alone_us = turns * peers * costs.copy_us(chunks.blocks, 1, remote=True)
@@ -167,7 +176,8 @@ _EXCHANGES = {"push": _push, "staged": _pull_once, "pull": _stage}
 
 
 def _fused(costs: Any, shape: AllGatherGemm, variant: str, knobs: dict[str, Any], mode: str) -> Call:
-    """Launch, the two lanes, and the end of the call, when the communicating programs have ended, too, and the last rank has come."""
+    """Launch, the two lanes, and the end of the call, when the communicating programs have ended,
+    too, and the last rank has come."""
     by_descriptor = knobs.get("loads") == "descriptor"
     launch = costs.triton_launch(mode, 3 if by_descriptor else 0)
     programs = knobs["comm_programs"]
@@ -204,7 +214,8 @@ class _Computing:
         return float(steps * self.costs.step_us(tile, shape.m, shape.element_bytes, load_us, knobs.get("loads") == "descriptor"))
 
     def _start_us(self, waits: bool) -> float:
-        """What a loop over K costs before its first step: its pipeline fills, once the flags of its chunks were polled, all at once."""
+        """What a loop over K costs before its first step: its pipeline fills, once the flags of its
+        chunks were polled, all at once."""
         polled_us = self.costs.rates.poll_us if waits else 0.0
         return float(self.costs.load_us(self.shape.world, self.pulls) + polled_us)
 
@@ -217,7 +228,8 @@ class _Computing:
         return next(ahead for ahead in (1, 2, 4, 8) if most <= ahead or ahead == 8)
 
     def _end_us(self) -> float:
-        """What follows a tile's last step: where it has parts, adding them up; where tiles are claimed, the next claim."""
+        """What follows a tile's last step: where it has parts, adding them up; where tiles are
+        claimed, the next claim."""
         split = self.tile.split_k
         works = self.tiles_m * self.tiles_n * split
         parts_us = self.costs.add_parts_us(self.tile, min(works, self.units)) if split > 1 else 0.0
@@ -232,8 +244,9 @@ class _Computing:
         return (group * self.tile.group_m + min(within + 1, height)) * self.tile.block_m
 
     def _needed(self, wave: int) -> tuple[int, int] | None:
-        """The last chunk of rows that a wave needs, and of which peer, A being sharded along M; None where it needs its own rows only.
-        Along K every peer has some of each row: the first."""
+        """The last chunk of rows that a wave needs, and of which peer, A being sharded along M;
+        None where it needs its own rows only. Along K every peer has some of each row: the
+        first."""
         rows, last = self.shape.shard_rows, self._last_row(wave)
         if self.shape.shard == "k":
             return ceil(min(last, rows) / self.knobs["rows_per_flag"]) - 1, 0
@@ -244,8 +257,9 @@ class _Computing:
         return ceil((rows if whole else min(last - (peer + 1) * rows, rows)) / self.knobs["rows_per_flag"]) - 1, peer
 
     def stages(self) -> list[Stage]:
-        """The first wave chunk by chunk of K, the others each at once; what they move is spread evenly over their time. Of a tile's parts,
-        which take chunks in turn, the one whose last chunk is the last of all: none has more."""
+        """The first wave chunk by chunk of K, the others each at once; what they move is spread
+        evenly over their time. Of a tile's parts, which take chunks in turn, the one whose last
+        chunk is the last of all: none has more."""
         steps_us, columns, end_us, ahead = self._steps_us(), self.exchange.chunks.columns, self._end_us(), self._ahead()
         split, every = self.tile.split_k, self.exchange.chunks.steps
         chunks = range((every - 1) % split, every, split)
@@ -269,7 +283,8 @@ class _Computing:
         return max(1.0, waves + LAST_WAVE * (ceil(waves) - waves))
 
     def _first_wave(self, chunks: range, steps_us: float, starts: int, end_us: float) -> list[Stage]:
-        """The peers' chunks as they come: a loop that has to wait for one starts again behind it."""
+        """The peers' chunks as they come: a loop that has to wait for one starts again behind
+        it."""
         columns, needed = self.exchange.chunks.columns, self._needed(0)
         each = max(1, ceil(len(chunks) / FINE))
         blocks, start_us = ceil(len(chunks) / each), self._start_us(waits=True)

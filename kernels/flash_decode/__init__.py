@@ -1,16 +1,16 @@
-"""out = softmax(q K^T / sqrt(head_dim)) V for one new token of each sequence, where the KV cache is sharded along the sequence.
+"""out = softmax(q K^T / sqrt(head_dim)) V for one new token of each sequence, where the KV cache is
+sharded along the sequence.
 
-Every rank has all queries and its own part of each sequence's keys and values; partial results are merged by log-sum-exp.
-Standard library only: the shape.
-"""
+Every rank has all queries and its own part of each sequence's keys and values; partial results are
+merged by log-sum-exp. Standard library only: the shape."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from tftune.kernels.dtypes import DTYPE_BYTES
-from tftune.kernels.shape import Shape
+from tftune.kernels.core.dtypes import DTYPE_BYTES
+from tftune.kernels.core.shape import Shape
 
 HEAD_DIMS = (64, 128, 256)
 LARGEST_GROUP = 16
@@ -18,11 +18,13 @@ LARGEST_GROUP = 16
 
 @dataclass(frozen=True, order=True)
 class FlashDecode(Shape):
-    """One call: `batch` sequences, `q_heads` query heads that share `kv_heads`, `kv_len` tokens that a rank can hold of each sequence.
+    """One call: `batch` sequences, `q_heads` query heads that share `kv_heads`, `kv_len` tokens
+    that a rank can hold of each sequence.
 
-    output "all": every rank gets every head (the layout of "Eliminating Multi-GPU Performance Taxes", arXiv 2511.02168); "heads":
-    rank r gets heads r * q_heads / world and on (decode context parallelism). page_size: 0 where a sequence's cache is contiguous, else
-    tokens of one page of a paged cache. How many tokens there are is in device memory: at most `kv_len`, zero included.
+    output "all": every rank gets every head (the layout of "Eliminating Multi-GPU Performance
+    Taxes", arXiv 2511.02168); "heads": rank r gets heads r * q_heads / world and on (decode context
+    parallelism). page_size: 0 where a sequence's cache is contiguous, else tokens of one page of a
+    paged cache. How many tokens there are is in device memory: at most `kv_len`, zero included.
     Raises ValueError where sizes do not fit each other.
 
     >>> FlashDecode.parse("batch=1,q_heads=64,kv_heads=8,head_dim=128,kv_len=8192,world=8")
@@ -89,7 +91,8 @@ class FlashDecode(Shape):
 
     @property
     def message_bytes(self) -> int:
-        """Bytes that one rank sends to each peer: rows of fp32, then the log-sum-exp of each, up to a multiple of 16 bytes."""
+        """Bytes that one rank sends to each peer: rows of fp32, then the log-sum-exp of each, up to
+        a multiple of 16 bytes."""
         rows = self.batch * self.own_heads
         return 4 * (rows * self.head_dim + -(-rows // 4) * 4)
 

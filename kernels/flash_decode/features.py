@@ -1,4 +1,5 @@
-"""What the selector's tree may look at: named integers and ratios of a shape that a person can read. Standard library only."""
+"""What the selector's tree may look at: named integers and ratios of a shape that a person can
+read. Standard library only."""
 
 from __future__ import annotations
 
@@ -6,8 +7,8 @@ from collections.abc import Callable
 from math import ceil, log2
 from typing import Any
 
+from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.space import Config
 
 FEATURES: dict[str, tuple[str, Callable[[FlashDecode], float]]] = {
     "batch": ("sequences", lambda s: s.batch),
@@ -27,8 +28,8 @@ TERMS = ("call", "tokens of rounds", "tokens of units", "cache", "rounds", "mess
 
 
 def timing(config: Config, units: int) -> Callable[[int, int, int, int, int], tuple[float, ...]]:
-    """The values of TERMS as a function of (batch, q_heads, kv_heads, head_dim, kv_len), for one config
-    on a chip of so many units.
+    """The values of TERMS as a function of (batch, q_heads, kv_heads, head_dim, kv_len), for one
+    config on a chip of so many units.
 
     A config's time is taken to be a weighted sum of them: one call; elements of the cache that the
     program with most splits reads, and the mean program; the whole cache; splits begun; elements
@@ -51,5 +52,6 @@ def timing(config: Config, units: int) -> Callable[[int, int, int, int, int], tu
 
 
 def scales(batch: int, q_heads: int, kv_heads: int, head_dim: int, kv_len: int) -> tuple[float, float, float]:
-    """The values of SCALES as logarithms, near 0 for sizes in the middle of those that models have."""
+    """The values of SCALES as logarithms, near 0 for sizes in the middle of those that models
+    have."""
     return log2(kv_len) / 3 - 4, log2(batch * kv_heads) / 2 - 2, log2(q_heads * head_dim) - 13

@@ -1,4 +1,5 @@
-"""flash_decode on the host: check the operands, pick the variant, launch. A plan is made once for each shape and config."""
+"""flash_decode on the host: check the operands, pick the variant, launch. A plan is made once for
+each shape and config."""
 
 from __future__ import annotations
 
@@ -7,12 +8,15 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tftune.kernels.chips import Chip
-from tftune.kernels.compile import KernelSource
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.rounding import power_of_two_from
+from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.space import SPACE, TILE, parts_bytes, pieces, pieces_per_flag, units
-from tftune.kernels.operands import check_device, check_operand, check_out, word_of
-from tftune.kernels.plan import (
+from tftune.kernels.runtime.compile import KernelSource
+from tftune.kernels.runtime.operands import check_device, check_operand, check_out, word_of
+from tftune.kernels.runtime.plan import (
     WORKSPACE_TYPES,
     Grid,
     Plan,
@@ -25,10 +29,7 @@ from tftune.kernels.plan import (
     plan_of,
     workspace_values,
 )
-from tftune.kernels.residence import check_residence
-from tftune.kernels.rounding import power_of_two_from
-from tftune.kernels.space import Config
-from tftune.kernels.workspace import Workspace
+from tftune.kernels.runtime.residence import check_residence
 
 if TYPE_CHECKING:
     import torch
@@ -44,7 +45,8 @@ _RESIDENT = ("decode", "decode_ll")
 SMALLEST_M = 16
 """Rows of the smallest product on tensor cores: a group of query heads is padded to it."""
 _OPEN = ("batch", "kv_len", "rank")
-"""Integers of any value; all other arguments are multiples of 16: addresses, and the size of a generation."""
+"""Integers of any value; all other arguments are multiples of 16: addresses, and the size of a
+generation."""
 
 
 def flash_decode(
@@ -59,15 +61,17 @@ def flash_decode(
     output: str = "all",
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Attention of one token of each sequence over all ranks' parts of its cache, as `config` says; returns `out`, or a new tensor.
+    """Attention of one token of each sequence over all ranks' parts of its cache, as `config` says;
+    returns `out`, or a new tensor.
 
-    q: [batch, q_heads, head_dim], the same on every rank; k, v: this rank's cache, [batch, kv_len, kv_heads, head_dim] or, with
-    table int32 [batch, kv_len / page_size], pages [pages, page_size, kv_heads, head_dim]; lengths: int32 [batch], tokens of each
-    sequence on this rank, from 0 to kv_len, which only the device reads. out: [batch, q_heads, head_dim] or, with output "heads",
-    [batch, q_heads / world, head_dim]; zero for a sequence that no rank has a token of. fp16 or bf16, contiguous, 16-byte aligned.
-    The first call of a shape and config compiles and allocates: make it before capturing a graph. Every rank must pass the same shape
-    and config. Raises ValueError naming what does not fit.
-    """
+    q: [batch, q_heads, head_dim], the same on every rank; k, v: this rank's cache, [batch, kv_len,
+    kv_heads, head_dim] or, with table int32 [batch, kv_len / page_size], pages [pages, page_size,
+    kv_heads, head_dim]; lengths: int32 [batch], tokens of each sequence on this rank, from 0 to
+    kv_len, which only the device reads. out: [batch, q_heads, head_dim] or, with output "heads",
+    [batch, q_heads / world, head_dim]; zero for a sequence that no rank has a token of. fp16 or
+    bf16, contiguous, 16-byte aligned. The first call of a shape and config compiles and allocates:
+    make it before capturing a graph. Every rank must pass the same shape and config. Raises
+    ValueError naming what does not fit."""
     shape = shape_of(q, k, v, lengths, table, workspace, output)
     size = result_size(shape)
     result = q.new_empty(size) if out is None else check_out(out, size, q)
@@ -84,7 +88,8 @@ def result_size(shape: FlashDecode) -> tuple[int, int, int]:
 def placed_well(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor, table: torch.Tensor | None, workspace: Workspace
 ) -> bool:
-    """Whether operands of sizes and integers that ran before can be launched as they are; where not, `shape_of` says what is wrong."""
+    """Whether operands of sizes and integers that ran before can be launched as they are; where
+    not, `shape_of` says what is wrong."""
     placed = (
         q.is_contiguous()
         and k.is_contiguous()
@@ -102,7 +107,8 @@ def placed_well(
 def shape_of(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor, table: torch.Tensor | None, workspace: Workspace, output: str
 ) -> FlashDecode:
-    """The shape of one call; raises ValueError naming the operand and both sizes where they do not fit each other."""
+    """The shape of one call; raises ValueError naming the operand and both sizes where they do not
+    fit each other."""
     import torch
 
     dtype = word_of("flash_decode", "q", q)
@@ -126,14 +132,14 @@ def shape_of(
 
 
 def prepare(shape: FlashDecode, config: Config, workspace: Workspace) -> Plan:
-    """A call (q, k, v, lengths, table, out) for this shape and config: compiled, with buffers allocated; not collective, and launches
-    nothing. `table` is any int32 tensor where the cache is contiguous.
+    """A call (q, k, v, lengths, table, out) for this shape and config: compiled, with buffers
+    allocated; not collective, and launches nothing. `table` is any int32 tensor where the cache is
+    contiguous.
 
-    Its scratch lives as long as it does: whoever captures it in a graph keeps it as long as the graph. Waits for the current stream, so it
-    cannot be captured itself.
-    Raises ValueError with the rule's sentence for an impossible config, and where the workspace is
-    too small or has other ranks.
-    """
+    Its scratch lives as long as it does: whoever captures it in a graph keeps it as long as the
+    graph. Waits for the current stream, so it cannot be captured itself. Raises ValueError with the
+    rule's sentence for an impossible config, and where the workspace is too small or has other
+    ranks."""
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     scratch = _Scratch.of(shape, config, workspace.device)
     sizes = dict(generation_bytes=workspace.generation_bytes, batch=shape.batch, kv_len=shape.kv_len)
@@ -143,7 +149,7 @@ def prepare(shape: FlashDecode, config: Config, workspace: Workspace) -> Plan:
         for kernel in _kernels(shape, config, workspace.arch)
     ]
     if config.variant == "bsp" and shape.world > 1:
-        from tftune.kernels.flash_decode.bsp import collective
+        from tftune.kernels.flash_decode.variants.bsp import collective
 
         move = collective(shape.output, scratch.messages, scratch.received, workspace.group)
         steps.insert(-1, lambda operands: move())
@@ -156,14 +162,15 @@ def payload_bytes(shape: FlashDecode) -> int:
 
 
 def kernel_sources(shape: FlashDecode, config: Config, chip: Chip) -> tuple[KernelSource, ...]:
-    """What must be compiled ahead for this config on this chip: the kernels of a call in their order."""
+    """What must be compiled ahead for this config on this chip: the kernels of a call in their
+    order."""
     return _kernels(shape, SPACE.complete(config), chip.can.backend)
 
 
 def _kernels(shape: FlashDecode, config: Config, arch: str) -> tuple[KernelSource, ...]:
-    """The kernels of a config with everything that decides their code. `arch`: `cuda`, `hip` or `interpreter`. Batch, lengths and rank
-    are left open, so that one binary serves them all."""
-    variant = getattr(import_module(f"tftune.kernels.flash_decode.{config.variant}"), config.variant)
+    """The kernels of a config with everything that decides their code. `arch`: `cuda`, `hip` or
+    `interpreter`. Batch, lengths and rank are left open, so that one binary serves them all."""
+    variant = getattr(import_module(f"tftune.kernels.flash_decode.variants.{config.variant}"), config.variant)
     return tuple(_source(launch.kernel, shape, config, launch.constants, arch) for launch in variant(config["kv_splits"]))
 
 
@@ -192,7 +199,8 @@ def _constants(shape: FlashDecode, config: Config, arch: str) -> dict[str, Any]:
 
 
 def _grid(kernel: KernelSource, shape: FlashDecode, config: Config, chip_units: int) -> Grid:
-    """Programs of a launch: one for each unit of work where they attend alone; else at most as many as are resident at once."""
+    """Programs of a launch: one for each unit of work where they attend alone; else at most as many
+    as are resident at once."""
     name = kernel.kernel.fn.__name__
     if name == "attend_units":
         return units(shape, config), 1, 1
@@ -206,7 +214,8 @@ def _grid(kernel: KernelSource, shape: FlashDecode, config: Config, chip_units: 
 
 @dataclass(frozen=True)
 class _Scratch:
-    """Memory of this rank for one plan, given to kernels by address: partial results, messages, those received by a library, counters."""
+    """Memory of this rank for one plan, given to kernels by address: partial results, messages,
+    those received by a library, counters."""
 
     addresses: dict[str, Any]
     messages: torch.Tensor
@@ -230,7 +239,8 @@ class _Scratch:
 
 
 def _step(kernel: KernelSource, grid: Grid, values: Mapping[str, Any], workspace: Workspace) -> Callable[[Any], None]:
-    """A launch as a call of the operands, of which the kernel takes those that it names, before all other arguments."""
+    """A launch as a call of the operands, of which the kernel takes those that it names, before all
+    other arguments."""
     taken = [number for number, name in enumerate(_OPERANDS) if name in kernel.types]
     named = {name: value for name, value in values.items() if name in kernel.types}
     names = [_OPERANDS[number] for number in taken]

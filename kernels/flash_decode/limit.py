@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from tftune.kernels.chips import Chip
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.limit import Limit
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.limit import Limit
 
 LONG_US = 100
 """Of reading the cache, from which on memory decides, and the exchange is a small part."""
 
 
 def limit(shape: FlashDecode, chip: Chip) -> Limit:
-    """4 operations for each query head, element and token; keys, values and queries read and the output written once, caches being cold;
-    the message sent to W - 1 peers; one flight of a flag. Rates are those of kernels/chips.py.
+    """4 operations for each query head, element and token; keys, values and queries read and the
+    output written once, caches being cold; the message sent to W - 1 peers; one flight of a flag.
+    Rates are those of kernels/core/chips.py.
 
     The links come last: what is sent is a sum over all tokens. Raises ValueError, with the next
     command, where rates are not known.
 
-    >>> from tftune.kernels.chips import H200
+    >>> from tftune.kernels.core.chips import H200
     >>> limit(FlashDecode(1, 64, 8, 128, 8192, 8), H200).bound
     'memory'
     """

@@ -1,27 +1,29 @@
-"""The one formula of flash_decode, from torch.distributed, and the inputs that tests, checks and benchmarks share."""
+"""The one formula of flash_decode, from torch.distributed, and the inputs that tests, checks and
+benchmarks share."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tftune.kernels.dtypes import ROUNDING, torch_dtype
+from tftune.kernels.core.dtypes import ROUNDING, torch_dtype
 from tftune.kernels.flash_decode import FlashDecode
 
 if TYPE_CHECKING:
     import torch
 
 RAGGED_SEED = 1
-"""Inputs of this seed have sequences of random lengths, the first of which is empty on rank 0, and the third on every rank. All others
-are full: they are what is timed."""
+"""Inputs of this seed have sequences of random lengths, the first of which is empty on rank 0, and
+the third on every rank. All others are full: they are what is timed."""
 TOKENS = 16_384
 """Tokens of one sequence that the reference scores at a time."""
 
 
 def make_inputs(shape: FlashDecode, rank: int, seed: int, device: Any = "cpu") -> tuple[torch.Tensor, ...]:
-    """q, the same on every rank, and this rank's k, v, lengths and table, random normal, as the host function takes them.
+    """q, the same on every rank, and this rank's k, v, lengths and table, random normal, as the
+    host function takes them.
 
-    Pages lie in random order; the table is empty where there are none. Keys are scaled so that few tokens have most of the weight.
-    """
+    Pages lie in random order; the table is empty where there are none. Keys are scaled so that few
+    tokens have most of the weight."""
     import torch
 
     dtype = torch_dtype(shape.dtype)
@@ -54,8 +56,9 @@ def make_output(shape: FlashDecode, device: Any = "cpu") -> torch.Tensor:
 def reference(
     shape: FlashDecode, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor, table: torch.Tensor, group: Any
 ) -> torch.Tensor:
-    """This rank's output [batch, own heads, head_dim] in fp32: the softmax over the tokens of all ranks, its largest score, its sum and
-    the weighted values each reduced over the group; in float64 on the CPU, fp32 elsewhere. Zero where there is no token at all."""
+    """This rank's output [batch, own heads, head_dim] in fp32: the softmax over the tokens of all
+    ranks, its largest score, its sum and the weighted values each reduced over the group; in
+    float64 on the CPU, fp32 elsewhere. Zero where there is no token at all."""
     import torch
     import torch.distributed as dist
 
@@ -78,7 +81,8 @@ def reference(
 
 
 def _parts(shape: FlashDecode, k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor, table: torch.Tensor) -> Any:
-    """Each sequence's index, and keys and values [tokens, kv_heads, head_dim] of up to TOKENS of its tokens, in order."""
+    """Each sequence's index, and keys and values [tokens, kv_heads, head_dim] of up to TOKENS of
+    its tokens, in order."""
     import torch
 
     for index, length in enumerate(lengths.tolist()):
@@ -92,9 +96,10 @@ def _parts(shape: FlashDecode, k: torch.Tensor, v: torch.Tensor, lengths: torch.
 
 
 def tolerance(shape: FlashDecode) -> float:
-    """Largest admissible norm(out - reference) / norm(reference) of a head: one rounding of the result to its dtype and one of each
-    weight, both by at most half a unit in the last place, 2^-11 for fp16 and 2^-8 for bf16 (IEEE 754, bfloat16).
+    """Largest admissible norm(out - reference) / norm(reference) of a head: one rounding of the
+    result to its dtype and one of each weight, both by at most half a unit in the last place, 2^-11
+    for fp16 and 2^-8 for bf16 (IEEE 754, bfloat16).
 
-    Roundings of weights are independent, so that their sum errs by less than one of them; what is left of it is for fp32 sums.
-    """
+    Roundings of weights are independent, so that their sum errs by less than one of them; what is
+    left of it is for fp32 sums."""
     return 2 * ROUNDING[shape.dtype]

@@ -1,4 +1,5 @@
-"""What may vary in flash_decode: the variants, their knobs, the rules, and the configs to try first. Standard library only."""
+"""What may vary in flash_decode: the variants, their knobs, the rules, and the configs to try
+first. Standard library only."""
 
 from __future__ import annotations
 
@@ -6,10 +7,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from tftune.kernels.chips import Chip
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.rounding import power_of_two_from
+from tftune.kernels.core.space import FLAGS_PER_SOURCE, MAILBOX_BYTES, Choice, Config, Rule, Space
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.rounding import power_of_two_from
-from tftune.kernels.space import FLAGS_PER_SOURCE, MAILBOX_BYTES, Choice, Config, Rule, Space
 
 _SPLITS = (1, 2, 4, 8, 11, 16, 22, 25, 33, 38, 64, 76)
 _ATTEND = (
@@ -23,7 +24,8 @@ _ATTEND = (
 _FLAGS = Choice("heads_per_flag", (0, 1, 2, 4, 8, 16, 64), "heads that one flag covers, as many pieces as hold them; 0: all of a source", 1)
 _RESIDENTS = Choice("programs_per_unit", (1, 2, 3), "programs on each SM or CU, all resident at once", 1)
 TILE = 8192
-"""Elements of fp32 that a program holds at a time while it adds up partial results, or sends them."""
+"""Elements of fp32 that a program holds at a time while it adds up partial results, or sends
+them."""
 _LADDER = ("bsp", "gather", "no_wait", "fused", "fused_heads")
 _FLAGGED = ("fused_heads", "persistent")
 _RESIDENT = ("persistent", "persistent_ll")
@@ -63,20 +65,23 @@ def parts_bytes(shape: FlashDecode, config: Config) -> int:
 
 
 def mailbox_bytes(shape: FlashDecode) -> int:
-    """Bytes of one generation of the mailbox that all ranks' messages take as words, each message up to a multiple of 16 bytes."""
+    """Bytes of one generation of the mailbox that all ranks' messages take as words, each message
+    up to a multiple of 16 bytes."""
     rows = shape.batch * shape.own_heads
     return shape.world * 8 * (rows * shape.head_dim + -(-rows // 2) * 2)
 
 
 def _shared_bytes(shape: FlashDecode, config: Config, chip: Chip) -> int:
-    """Blocks of keys and values that the pipeline keeps, one fewer than its stages; on NVIDIA queries and weights, too."""
+    """Blocks of keys and values that the pipeline keeps, one fewer than its stages; on NVIDIA
+    queries and weights, too."""
     stages = config["num_stages"] - 1
     block = config["block_n"] * shape.head_dim * shape.element_bytes
     return int(2 * block * stages) + (8192 if chip.can.products_from_shared else 0)
 
 
 def _resident_bytes(shape: FlashDecode, config: Config, chip: Chip) -> int:
-    """The same of all programs of a unit. On NVIDIA each takes 1 KB more, which the chip's figure leaves out for one."""
+    """The same of all programs of a unit. On NVIDIA each takes 1 KB more, which the chip's figure
+    leaves out for one."""
     programs, reserved = config["programs_per_unit"], chip.can.reserved_shared_bytes
     return int(programs * _shared_bytes(shape, config, chip) + reserved * (programs - 1))
 
@@ -99,12 +104,14 @@ RULES = (
          lambda s, c, chip: chip is None or _resident_bytes(s, c, chip) <= chip.shared_bytes, _RESIDENT),
     Rule("all programs of a unit may have at most 12 warps: their registers must fit",
          lambda s, c, chip: c["programs_per_unit"] * c["num_warps"] <= 12, _RESIDENT),
-    # db/audits/mi300x8: all four audited kernels of this kind spill 92 bytes or more, and no other does.
+    # db/audits/mi300x8: all four audited kernels of this kind spill 92 bytes or more, and no other
+    # does.
     Rule("where two waves share a SIMD a thread has 256 registers, and persistent would spill: take 4 warps, or a smaller block of keys",
          lambda s, c, chip: (chip is None or not chip.can.unified_registers or c["num_warps"] == 4
                              or c["block_n"] * s.head_dim < 32 * chip.wave_size * 8),
          ("persistent",), learned=True),
-    # db/audits/mi300x8/triton-3.6: from 65,536 on they spill 732 bytes or more where a program also sends; below none does.
+    # db/audits/mi300x8/triton-3.6: from 65,536 on they spill 732 bytes or more where a program also
+    # sends; below none does.
     Rule("kv_splits times heads_per_program times head_dim must be below 65,536 on CDNA: a program that adds up more spills",
          lambda s, c, chip: (chip is None or not chip.can.unified_registers
                              or c["kv_splits"] * c["heads_per_program"] * s.head_dim < 65_536),
@@ -148,7 +155,8 @@ def defaults(shape: FlashDecode, chip: Chip | None = None) -> tuple[Config, ...]
     knobs = dict(kv_splits=splits, block_n=block_n, num_warps=4, num_stages=deep, xcds=xcds)
     knobs |= dict(heads_per_program=heads)
     residents = 2 if units(shape, Config("gather", **knobs)) > on else 1
-    # Where programs outnumber the units, those that wait hide each other's loads: the shallow pipeline lets more of them in (measured).
+    # Where programs outnumber the units, those that wait hide each other's loads: the shallow
+    # pipeline lets more of them in (measured).
     shallow = knobs | {"num_stages": 2 if residents > 1 else deep}
     ladder = [Config(variant, **shallow) for variant in ("gather", "no_wait", "fused")]
     flags = {"heads_per_flag": knobs["heads_per_program"]}
@@ -160,8 +168,9 @@ def defaults(shape: FlashDecode, chip: Chip | None = None) -> tuple[Config, ...]
 
 
 def _bsp_forms(shape: FlashDecode, chip: Chip | None, knobs: dict[str, int], on: int) -> list[Config]:
-    """The default knobs with other splits that come within a third of the least time, and shallow, deep and wide pipelines: what is held
-    against the other variants must not lack what these may choose. The default is the first."""
+    """The default knobs with other splits that come within a third of the least time, and shallow,
+    deep and wide pipelines: what is held against the other variants must not lack what these may
+    choose. The default is the first."""
     splits = [
         number for number in _possible_splits(shape, on) if _busiest(shape, number, on) <= 4 / 3 * _busiest(shape, knobs["kv_splits"], on)
     ]
@@ -174,11 +183,13 @@ def _bsp_forms(shape: FlashDecode, chip: Chip | None, knobs: dict[str, int], on:
 CROWDED = 4
 """Programs for each of the chip's units from which on the pipeline's depth makes no difference."""
 RESIDENT = 3
-"""Programs of a shallow pipeline (two stages) that one unit holds at once; of a deep or a wide one it holds one."""
+"""Programs of a shallow pipeline (two stages) that one unit holds at once; of a deep or a wide one
+it holds one."""
 FILLED = 0.83
 """Of what may be resident, at least, by shallow programs."""
 COVERED, FULL = 0.5, 0.9
-"""Of the units, at least and at most, by one wave of wide programs: below they are too few, above deep ones do as well."""
+"""Of the units, at least and at most, by one wave of wide programs: below they are too few, above
+deep ones do as well."""
 SHORT = 8192
 """Tokens up to which sequences that need not be split stay whole."""
 
@@ -186,9 +197,9 @@ SHORT = 8192
 def likely_forms(shape: FlashDecode, chip: Chip) -> tuple[Config, ...]:
     """BSP where nothing was measured: the form that keeps most loads in flight, then the defaults.
 
-    Wide: tiles of 128 tokens, three stages, one program on a unit. Shallow: two stages, RESIDENT programs on a unit. The default is deep:
-    four stages of 64 tokens. Captured, another form than the deep one takes up to 20 % less on 1, 2, 4 and 8 H200 (2026-11-23).
-    """
+    Wide: tiles of 128 tokens, three stages, one program on a unit. Shallow: two stages, RESIDENT
+    programs on a unit. The default is deep: four stages of 64 tokens. Captured, another form than
+    the deep one takes up to 20 % less on 1, 2, 4 and 8 H200 (2026-11-23)."""
     forms = [config for config in defaults(shape, chip) if config.variant == "bsp"]
     if not forms or forms[0]["num_stages"] == 2:
         return tuple(forms)
@@ -224,7 +235,8 @@ def _in_flight(shape: FlashDecode, first: Config, on: int) -> Iterator[Config]:
 
 
 def _busiest(shape: FlashDecode, splits: int, on: int) -> float:
-    """Tokens that the busiest of so many programs attends to; each split costs as much as 64 of them."""
+    """Tokens that the busiest of so many programs attends to; each split costs as much as 64 of
+    them."""
     return float(-(-shape.batch * shape.kv_heads * splits // on) * (-(-shape.kv_len // splits) + 64))
 
 
@@ -242,7 +254,8 @@ def _default_splits(shape: FlashDecode, chip: Chip | None) -> int:
 
 
 def _default_heads(shape: FlashDecode, on: int) -> int:
-    """As few heads as leave none of so many programs more than one piece, as far as a group and a program's tile go."""
+    """As few heads as leave none of so many programs more than one piece, as far as a group and a
+    program's tile go."""
     most = min(power_of_two_from(shape.group), TILE // (shape.head_dim * power_of_two_from(shape.world)))
     return next((heads for heads in (1, 2, 4, 8) if heads == most or shape.batch * shape.q_heads <= heads * on), most)
 
@@ -259,5 +272,6 @@ SPACE = Space(
 
 
 def complete_knobs(config: Config) -> dict[str, Any]:
-    """The knobs of a config, absent ones at their defaults, without asking whether they are known."""
+    """The knobs of a config, absent ones at their defaults, without asking whether they are
+    known."""
     return {choice.name: choice.default for choice in SPACE.variants[config.variant]} | dict(config.knobs)

@@ -1,4 +1,5 @@
-"""How the variants of flash_decode spend their time: the stages of one call, for `tftune.models.timeline` to play. Standard library only.
+"""How the variants of flash_decode spend their time: the stages of one call, for
+`tftune.models.timeline.simulator` to play. Standard library only.
 
 One lane: the exchange waits for all of the local part, since what is sent is its sum.
 """
@@ -8,39 +9,46 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
+from tftune.kernels.core.space import Config
+from tftune.kernels.core.timeline_ir import LAUNCH, MEMORY, WAIT, Call, Stage
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.space import complete_knobs
-from tftune.kernels.space import Config
-from tftune.kernels.stages import LAUNCH, MEMORY, WAIT, Call, Stage
 
 STEP_US = 0.35
-"""Of one block of tokens, what no load hides: two small products and a row's maximum between them. Assumed."""
+"""Of one block of tokens, what no load hides: two small products and a row's maximum between them.
+Assumed."""
 FILL_US = 1.5
-"""From a program's first instruction until its first block of keys is there: its length, then the loads. Assumed."""
+"""From a program's first instruction until its first block of keys is there: its length, then the
+loads. Assumed."""
 HOP_US = 1.0
-"""A program leaves what another one of the same chip reads: a fence, a counter, and the reads. Assumed."""
+"""A program leaves what another one of the same chip reads: a fence, a counter, and the reads.
+Assumed."""
 CACHED_SHARE = 0.25
 """Cost of partial results, which stay in the last-level cache, relative to HBM. Assumed."""
 LAUNCHES = {"bsp": 3, "gather": 4, "no_wait": 4, "fused": 3, "fused_heads": 3, "persistent": 1, "persistent_ll": 1}
-"""Kernels of a call, the library's not counted; one fewer where one split needs no adding up, up to no_wait."""
+"""Kernels of a call, the library's not counted; one fewer where one split needs no adding up, up to
+no_wait."""
 
 
 def describe(costs: Any, shape: FlashDecode, config: Config, mode: str) -> Call:
-    """The stages of one call. `costs`: a `tftune.models.costs.Costs`, handed in so that kernels know nothing of models."""
+    """The stages of one call. `costs`: a `tftune.models.timeline.costs.Costs`, handed in so that
+    kernels know nothing of models."""
     knobs = complete_knobs(config) | {"variant": config.variant}
     stages = [*_launches(costs, config.variant, knobs, mode), *_local(costs, shape, knobs), *_exchange(costs, shape, config, knobs, mode)]
     return Call((stages,), shape.world)
 
 
 def _launches(costs: Any, variant: str, knobs: dict[str, Any], mode: str) -> list[Stage]:
-    """Each kernel but the first starts one launch after the one before, twice that where the host launches them."""
+    """Each kernel but the first starts one launch after the one before, twice that where the host
+    launches them."""
     kernels = LAUNCHES[variant] - (knobs["kv_splits"] == 1 and variant in ("bsp", "gather", "no_wait"))
     later_us = (kernels - 1) * costs.rates.graph_launch_us * (1 if mode == "graph" else 2)
     return [costs.triton_launch(mode), Stage(later_us, tax=LAUNCH)] if kernels > 1 else [costs.triton_launch(mode)]
 
 
 def _local(costs: Any, shape: FlashDecode, knobs: dict[str, Any]) -> list[Stage]:
-    """Every unit of work attended to, memory and what the busiest program cannot hide; then the splits added up."""
+    """Every unit of work attended to, memory and what the busiest program cannot hide; then the
+    splits added up."""
     on = costs.chip.units * knobs.get("programs_per_unit", 1)
     units = shape.batch * shape.kv_heads * knobs["kv_splits"]
     rounds, tokens, ahead = ceil(units / on), shape.kv_len / knobs["kv_splits"], max(knobs["num_stages"] - 1, 1)

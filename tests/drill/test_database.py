@@ -1,4 +1,5 @@
-"""One database, one writer and many readers at once: nobody is told that it is locked, and every reader sees whole rows only."""
+"""One database, one writer and many readers at once: nobody is told that it is locked, and every
+reader sees whole rows only."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def test_readers_and_a_writer_never_lock_each_other_out(tmp_path: Path) -> None:
         reader.join()
     assert sum(map(len, found)) + WRITES == 10_000
     assert all(seen == sorted(seen) for seen in found), "a committed row was gone again"
-    # It is a test only while both work at once: reads that fell between the first write and the last.
+    # It is a test only while both work at once: reads that fell between the first write and the
+    # last.
     between = sum(0 < count < WRITES // 2 // READERS for seen in found for count in seen)
     print(f"{between} of {READERS * READS} reads fell between the first write and the last")
     assert between > READERS * READS / 4

@@ -1,4 +1,5 @@
-"""A search in which three trials in ten go wrong in every way that there is, beside a clean search of the same configs."""
+"""A search in which three trials in ten go wrong in every way that there is, beside a clean search
+of the same configs."""
 
 from __future__ import annotations
 
@@ -14,23 +15,26 @@ from typing import Any
 
 import pytest
 
-from tftune import cli
+from tftune.cli import app as cli
 from tftune.db.store import Store
 from tftune.db.trial import MODES, Failure, Measurement, Trial
-from tftune.tuner.faults import FAULTS, Drill, injected
-from tftune.tuner.node import NodeBench
-from tftune.tuner.search import EFFORTS, Effort
+from tftune.tuner.bench.faults import FAULTS, Drill, injected
+from tftune.tuner.bench.node import NodeBench
+from tftune.tuner.search.search import EFFORTS, Effort
 
 pytestmark = pytest.mark.drill
 
 POOL, SHARE = 17, 0.3
-"""Configs of each fused variant, each tried in both modes: a hundred trials. And how many of them are faulty."""
+"""Configs of each fused variant, each tried in both modes: a hundred trials. And how many of them
+are faulty."""
 BREAKING = ("hang", "crash", "wrong", "rank_error")
-"""After these a fresh world starts; an allocation that fails while preparing leaves the ranks sound."""
+"""After these a fresh world starts; an allocation that fails while preparing leaves the ranks
+sound."""
 AGREEING = 0.8
-"""Of the good trials, how many must have the clean search's ratio to BSP within the joint interval. Not more: the two searches run
-minutes apart, and emulated times follow whatever else the machine does, by tens of percent. A search whose ratios are all off by four
-falls well below it, which a test shows; to see a few percent takes GPUs."""
+"""Of the good trials, how many must have the clean search's ratio to BSP within the joint interval.
+Not more: the two searches run minutes apart, and emulated times follow whatever else the machine
+does, by tens of percent. A search whose ratios are all off by four falls well below it, which a
+test shows; to see a few percent takes GPUs."""
 
 
 class Played:
@@ -123,8 +127,8 @@ def test_the_command_line_drills_says_how_long_it_recovered_and_resumes(
 ) -> None:
     scene = script("drill").emulated(2)
     monkeypatch.setitem(EFFORTS, "quick", Effort(4, 1, "for this test"))
-    monkeypatch.setattr("tftune.machine.detect", lambda: scene.target)
-    monkeypatch.setattr("tftune.tuner.node.NodeBench", partial(NodeBench, emulated=True, rounds=scene.rounds))
+    monkeypatch.setattr("tftune.cli.bench_factory.detect", lambda: scene.target)
+    monkeypatch.setattr("tftune.tuner.bench.node.NodeBench", partial(NodeBench, emulated=True, rounds=scene.rounds))
     db = tmp_path / "drill.db"
     command = f"search all_gather_gemm --shapes {scene.shape} --mode graph --effort quick --variant push --db {db}"
 

@@ -1,4 +1,5 @@
-"""Kill a search at random moments, start it again, and see that nothing committed is lost and nothing is measured twice."""
+"""Kill a search at random moments, start it again, and see that nothing committed is lost and
+nothing is measured twice."""
 
 from __future__ import annotations
 
@@ -19,15 +20,17 @@ from killed import Key, key_of, resumable
 
 from tftune.db.store import Store
 from tftune.db.trial import MODES
-from tftune.tuner.search import EFFORTS
+from tftune.tuner.search.search import EFFORTS
 
 EFFORT = EFFORTS["quick"]
 KILLS = {"model": 40, "ranks": 10}
-"""Of the supervisor; between them, after every tenth, comes a Ctrl-C. Fewer with ranks, since each start of a world imports torch."""
+"""Of the supervisor; between them, after every tenth, comes a Ctrl-C. Fewer with ranks, since each
+start of a world imports torch."""
 WORDS = ("measured", "compared", "committed")
 """What a search notes, in this order."""
 GONE_S = 10.0
-"""The kernel kills ranks at once when the supervisor dies; a busy machine may take a while to do so."""
+"""The kernel kills ranks at once when the supervisor dies; a busy machine may take a while to do
+so."""
 
 
 def notes(folder: Path) -> list[tuple[str, Key]]:
@@ -49,11 +52,11 @@ def wait_for_a_measurement(folder: Path, child: subprocess.Popen[bytes]) -> None
 
 
 def stop(kind: str, folder: Path, how: signal.Signals, chance: random.Random, drill: ModuleType, started: list[int]) -> bool:
-    """Start the search and stop it at a random moment; False where it ended before. Nobody that it started outlives it. Its number goes to
-    `started`.
+    """Start the search and stop it at a random moment; False where it ended before. Nobody that it
+    started outlives it. Its number goes to `started`.
 
-    With ranks the moment may be before the first measurement, while a world starts; else every kill is of a search that measures.
-    """
+    With ranks the moment may be before the first measurement, while a world starts; else every kill
+    is of a search that measures."""
     mark = f"{folder}-{time.time_ns()}"
     command = [sys.executable, killed.__file__, kind, str(folder)]
     child = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | {drill.MARK: mark}, preexec_fn=_hear_interrupts)
@@ -72,13 +75,15 @@ def stop(kind: str, folder: Path, how: signal.Signals, chance: random.Random, dr
 
 
 def _hear_interrupts() -> None:
-    """A shell starts what it puts into the background deaf to SIGINT, and its children inherit that."""
+    """A shell starts what it puts into the background deaf to SIGINT, and its children inherit
+    that."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def check_stopped(folder: Path, lost_before: Counter[Key]) -> Counter[Key]:
-    """The measurements that were lost so far, after checking that the last stop lost none that was committed, and what was in flight
-    at most: one trial, or one comparison of finalists, which are measured together and may be so twice at a place."""
+    """The measurements that were lost so far, after checking that the last stop lost none that was
+    committed, and what was in flight at most: one trial, or one comparison of finalists, which are
+    measured together and may be so twice at a place."""
     stored = rows(folder)
     measured, compared, committed = ([key for word, key in notes(folder) if word == wanted] for wanted in WORDS)
     lost = Counter(measured + compared) - Counter(stored)

@@ -1,0 +1,117 @@
+"""Where a workspace's memory comes from on GPUs: Iris' symmetric heap, and on ROCm fine-grained
+memory for the flags."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.devices import Seen
+from tftune.kernels.core.rounding import power_of_two_from
+from tftune.kernels.core.space import CONTROL_BYTES
+
+_CHUNK = 1 << 28
+"""Bytes that Iris maps at once: its heap is a multiple of them."""
+
+
+def workspace(make: type[Workspace], group: Any, ranks: list[int], payload_bytes: int) -> Workspace:
+    """A workspace over Iris for the ranks of `group`; collective over the default group. Barriers
+    before it returns, so that no rank signals into a block that is not yet zeroed."""
+    import iris
+
+    hip = torch.version.hip is not None
+    device = torch.device("cuda", torch.cuda.current_device())
+    chip = Seen.of(torch, device.index).chip
+    generation = -(-payload_bytes // 4096) * 4096
+    needed = power_of_two_from(2 * generation) + power_of_two_from(CONTROL_BYTES)  # as Iris rounds each tensor
+    heap_bytes = -(-needed // _CHUNK) * _CHUNK
+    context = iris.iris(heap_bytes) if hip else iris.iris(heap_bytes, allocator_type="vmem_chunked")
+    payload = context.empty(2 * generation, dtype=torch.uint8)
+    payload_bases = _bases(context, payload, ranks)
+    if hip:
+        control_address, control_bases = _fine_grained(ranks)
+        control = None
+    else:
+        control = context.zeros(CONTROL_BYTES, dtype=torch.uint8)
+        control_address, control_bases = control.data_ptr(), _bases(context, control, ranks)
+        payload_bases = _bases(context, payload, ranks)  # read again: the heap may have grown
+    torch.cuda.synchronize()
+    dist.barrier()
+
+    def set_epoch(epoch: int) -> None:
+        if control is None:
+            _hip("hipMemcpy", ctypes.c_void_p(control_address), ctypes.byref(ctypes.c_int32(epoch)), ctypes.c_size_t(4), _TO_DEVICE)
+        else:
+            control.view(torch.int32)[0].fill_(epoch)
+
+    return make(
+        rank=ranks.index(dist.get_rank()),
+        world=len(ranks),
+        arch="hip" if hip else "cuda",
+        units=chip.units,
+        device=device,
+        group=group,
+        control=control_address,
+        payload=payload.data_ptr(),
+        control_bases=control_bases,
+        payload_bases=payload_bases,
+        generation_bytes=generation,
+        payload_tensor=payload,
+        owner=(context, control),
+        _set_epoch=set_epoch,
+        chip=chip,
+    )
+
+
+def _bases(context: Any, tensor: torch.Tensor, ranks: list[int]) -> torch.Tensor:
+    """int64[len(ranks)]: where each rank's copy of a heap tensor is mapped here."""
+    heap_bases = context.get_heap_bases().view(torch.int64)
+    offset = tensor.data_ptr() - int(heap_bases[dist.get_rank()])
+    return heap_bases[torch.tensor(ranks, device=heap_bases.device)] + offset
+
+
+_FINE_GRAINED = 0x1
+"""hipDeviceMallocFinegrained: coherent between GPUs while kernels run (HIP run-time API, memory
+allocation flags)."""
+_LAZY_PEER_ACCESS = 0x1
+_TO_DEVICE = 1
+"""hipMemcpyHostToDevice."""
+
+
+class _Handle(ctypes.Structure):
+    """hipIpcMemHandle_t."""
+
+    _fields_ = [("reserved", ctypes.c_char * 64)]
+
+
+def _hip(name: str, *arguments: Any) -> None:
+    """Call a function of the HIP run-time; raises RuntimeError with its status."""
+    if status := getattr(ctypes.CDLL("libamdhip64.so"), name)(*arguments):
+        raise RuntimeError(f"{name} returned {status} for the {CONTROL_BYTES} bytes of flags that GPUs share")
+
+
+def _fine_grained(ranks: list[int]) -> tuple[int, torch.Tensor]:
+    """One zeroed control block of fine-grained memory on every rank, shared through HIP's
+    inter-process handles."""
+    own = ctypes.c_void_p()
+    _hip("hipExtMallocWithFlags", ctypes.byref(own), ctypes.c_size_t(CONTROL_BYTES), ctypes.c_uint(_FINE_GRAINED))
+    _hip("hipMemset", own, 0, ctypes.c_size_t(CONTROL_BYTES))
+    handle = _Handle()
+    _hip("hipIpcGetMemHandle", ctypes.byref(handle), own)
+    handles: list[bytes] = [b""] * dist.get_world_size()
+    dist.all_gather_object(handles, bytes(handle))
+    addresses = []
+    for rank in ranks:
+        if rank == dist.get_rank():
+            addresses.append(own.value)
+            continue
+        mapped = ctypes.c_void_p()
+        _hip("hipIpcOpenMemHandle", ctypes.byref(mapped), _Handle.from_buffer_copy(handles[rank]), ctypes.c_uint(_LAZY_PEER_ACCESS))
+        addresses.append(mapped.value)
+    if own.value is None:
+        raise RuntimeError("hipExtMallocWithFlags returned no address")
+    return own.value, torch.tensor(addresses, dtype=torch.int64, device="cuda")

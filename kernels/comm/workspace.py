@@ -1,0 +1,156 @@
+"""Host side of the symmetric heap: the two symmetric blocks of one process group, made once before
+any capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+from weakref import WeakValueDictionary
+
+from tftune.kernels.core.chip import Chip
+from tftune.kernels.core.space import MAX_WORLD
+
+_NUMBERS = count()
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Control (epoch, flags) and payload (two generations) of every rank of one process group.
+
+    One stream and one operation in flight per workspace; kernels whose programs wait for each other
+    are launched cooperatively, so that two workspaces on one GPU cannot stop each other half
+    resident. Memory on each rank: twice `generation_bytes`, rounded up to a power of two, and 32
+    MiB for flags and mailbox; in all a multiple of 256 MiB, as Iris maps it. Addresses are plain
+    integers, since they belong to a heap and not to a tensor of this process."""
+
+    rank: int
+    world: int
+    arch: str
+    """`cuda`, `hip`, or `interpreter`: what the kernels' ARCH argument says."""
+    units: int
+    """Programs that are surely resident at once: one for each SM or CU."""
+    device: Any
+    """torch.device of the operands."""
+    group: Any
+    """torch.distributed group of the same ranks, for BSP's collectives."""
+    control: int
+    payload: int
+    control_bases: Any
+    """int64[world], on `device`: each rank's control block, as mapped by this process."""
+    payload_bases: Any
+    generation_bytes: int
+    payload_tensor: Any
+    """uint8 tensor over this rank's payload: to poison it, or to look into it."""
+    owner: Any = None
+    """What keeps the memory alive."""
+    _set_epoch: Callable[[int], None] | None = None
+    chip: Chip | None = None
+    """What the rules of an operation ask; None for emulated ranks."""
+    plans: dict[tuple[Any, Any], Any] = field(default_factory=dict, compare=False)
+    """Compiled launches and their buffers, by shape and config."""
+    calls: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False)
+    """The same for `tftune.ops`, by selector, sizes of operands and mode: what was selected for
+    them, and the size of the result."""
+    turns: Iterator[int] = field(default_factory=count, compare=False)
+    """Numbers of the calls whose copies have fixed addresses: each takes the generation that the
+    one before it did not."""
+    streams: list[Any] = field(default_factory=list, compare=False)
+    """Side streams of those calls, made when they are first wanted, and used by nothing else."""
+    pools: list[Any] = field(default_factory=list, compare=False)
+    """The memory that the library knows, made when it is first wanted."""
+    ordinal: int = field(init=False, compare=False)
+    """Of its device, as tensors say it: -1 is host memory."""
+    handle: str = field(init=False, default_factory=lambda: f"workspace-{next(_NUMBERS)}", compare=False)
+    """Its name in this process, for calls that can only pass text: an operator that torch.compile
+    traces."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ordinal", -1 if self.device.type == "cpu" else self.device.index)
+        _LIVING[self.handle] = self
+
+    @staticmethod
+    def of(handle: str) -> Workspace:
+        """The workspace of that handle, which does not keep it alive; raises ValueError where it is
+        gone."""
+        if (found := _LIVING.get(handle)) is None:
+            raise ValueError(f"{handle} is gone: keep the workspace as long as what was compiled with it")
+        return found
+
+    def check_world(self, shape: Any) -> None:
+        """Raise ValueError where a shape is of more or fewer ranks than this workspace has."""
+        if shape.world != self.world:
+            raise ValueError(
+                f"{shape} is of world={shape.world} and the workspace has {self.world} ranks; give "
+                f"the shape world={self.world}, or a workspace of a group of {shape.world}"
+            )
+
+    def set_epoch(self, epoch: int) -> None:
+        """Start counting from here, on every rank alike and with no call in flight: for tests of
+        the wrap. Flags stay as they are, old as they may be."""
+        if self._set_epoch is None:
+            raise NotImplementedError("this workspace cannot set its epoch")
+        self._set_epoch(epoch)
+
+    @contextmanager
+    def registered(self) -> Iterator[None]:
+        """What torch allocates in here, the library of the group knows beforehand, where that is
+        NCCL: its collectives copy straight between such buffers. Not while a graph is captured."""
+        import torch
+        import torch.distributed as dist
+
+        group: Any = self.group or dist.group.WORLD
+        backend = group._get_backend(self.device)
+        if not hasattr(backend, "register_mem_pool"):
+            yield
+            return
+        if not self.pools:
+            self.pools.append(torch.cuda.MemPool(backend.mem_allocator))
+            backend.register_mem_pool(self.pools[0])  # and what it grows by
+        with torch.cuda.use_mem_pool(self.pools[0]):
+            yield
+
+    def barrier(self) -> Callable[[], None]:
+        """A call that queues one small kernel, which ends when every rank has queued it and come so
+        far. Compiled here."""
+        from tftune.kernels.comm.symmetric import barrier
+        from tftune.kernels.runtime.compile import KernelSource
+        from tftune.kernels.runtime.plan import launcher
+
+        types = {"control": "i64", "control_bases": "*i64", "rank": "i32"}
+        source = KernelSource(barrier, types, {"WORLD": self.world}, ("control", "control_bases"), {"num_warps": 1})
+        values = {"control": self.control, "control_bases": self.control_bases, "rank": self.rank}
+        return launcher(source, (1, 1, 1), (), values, self.arch)
+
+    @classmethod
+    def create(cls, group: Any, payload_bytes: int) -> Workspace:
+        """Collectively, on every rank of the default group at once: a workspace for `group` whose
+        calls gather at most `payload_bytes` bytes of A. Uses Iris: CUDA maps a chunked virtual
+        heap; ROCm keeps payload on Iris' default heap and flags in fine-grained memory, which alone
+        is coherent while kernels run.
+
+        Raises ValueError where there is no GPU, for more ranks than flags are kept for, and for
+        ranks that Iris cannot map: other nodes."""
+        import torch
+        import torch.distributed as dist
+
+        if not torch.cuda.is_available():
+            raise ValueError("a Workspace needs a GPU; without one, use tftune.kernels.comm.emulated")
+        ranks = dist.get_process_group_ranks(group if group is not None else dist.group.WORLD)
+        check_ranks(ranks, torch.cuda.device_count(), dist.get_world_size())
+        from tftune.kernels.comm import iris_heap as heap
+
+        return heap.workspace(cls, group, ranks, payload_bytes)
+
+
+_LIVING: WeakValueDictionary[str, Workspace] = WeakValueDictionary()
+
+
+def check_ranks(ranks: list[int], gpus: int, world: int) -> None:
+    """Raise ValueError where these global ranks cannot share one symmetric heap."""
+    if len(ranks) > MAX_WORLD:
+        raise ValueError(f"a Workspace holds flags for at most {MAX_WORLD} ranks, not {len(ranks)}")
+    if world > gpus:
+        raise ValueError(f"the job has {world} ranks but this node has {gpus} GPUs: Iris maps the ranks of one node only")

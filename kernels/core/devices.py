@@ -1,0 +1,99 @@
+"""The GPUs that this process sees, as chips: known ones by exact name, others as described.
+
+Standard library only; torch is handed in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from tftune.kernels.core.architecture import HIP, capabilities
+from tftune.kernels.core.chips import CHIPS, Chip, chip_of, learn, slug
+
+AMD_CACHE_BYTES = 268_435_456
+"""The largest last-level cache of an AMD GPU (CDNA 3 and 4 white papers). Its driver tells the L2
+of one die alone (ROCm issue 4203), and to rotate past too little is to measure warm caches."""
+LARGEST_CACHE_BYTES = 132_120_576
+"""The largest L2 of an NVIDIA GPU in kernels/core/chips.py, that of B200."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the driver says of one GPU."""
+
+    gpu_name: str
+    arch: str
+    units: int
+    wave_size: int
+    shared_bytes: int
+    cache_bytes: int
+
+    @classmethod
+    def of(cls, torch: Any, index: int) -> Seen:
+        """GPU `index`, as torch tells it."""
+        found = torch.cuda.get_device_properties(index)
+        hip = torch.version.hip is not None
+        arch = found.gcnArchName.partition(":")[0] if hip else f"sm_{found.major}{found.minor}"
+        return cls(
+            torch.cuda.get_device_name(index),
+            arch,
+            found.multi_processor_count,
+            getattr(found, "warp_size", capabilities(arch).wave_size),
+            _shared_bytes(found, arch),
+            _cache_bytes(found, hip),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.gpu_name} ({self.arch}, {self.units} units)"
+
+    @property
+    def dies(self) -> int:
+        """The fewest that hold its units: a driver does not tell."""
+        most = capabilities(self.arch).die_units
+        return -(-self.units // most) if most else 1
+
+    @property
+    def chip(self) -> Chip:
+        """The chip of this GPU: a known one, or what the driver tells. A known one rotates past its
+        own cache at least."""
+        return self._known or Chip.described(self._description)
+
+    def as_chip(self) -> Chip:
+        """The same chip, whose name this process knows from here on. Raises ValueError where the
+        process was told of another chip of that name."""
+        return self._known or learn(self._description)
+
+    @property
+    def _known(self) -> Chip | None:
+        known = chip_of(self.gpu_name, self.arch, self.units)
+        return self._wider(known) if known and known.cache_bytes < self.cache_bytes else known
+
+    @property
+    def _description(self) -> dict[str, Any]:
+        return asdict(self) | {"name": self._name, "dies": self.dies}
+
+    def _wider(self, known: Chip) -> Chip:
+        return replace(known, cache_bytes=self.cache_bytes)
+
+    @property
+    def _name(self) -> str:
+        """From the driver's; a part of a known GPU, which has the name of the whole, says so."""
+        name = slug(self.gpu_name)
+        partial = any(self.gpu_name in chip.gpu_names for chip in CHIPS.values())
+        return f"{name}-{self.units}-units" if partial or name in CHIPS else name
+
+
+def _cache_bytes(found: Any, hip: bool) -> int:
+    """What to rotate past: too much only takes longer. Older torch does not tell."""
+    told = int(getattr(found, "L2_cache_size", 0))
+    return max(told, AMD_CACHE_BYTES) if hip else told or LARGEST_CACHE_BYTES
+
+
+def _shared_bytes(found: Any, arch: str) -> int:
+    """Shared memory that one program may ask for."""
+    can = capabilities(arch)
+    if can.backend == HIP:
+        return int(found.shared_memory_per_block)
+    whole = int(found.shared_memory_per_multiprocessor) - can.reserved_shared_bytes
+    return int(getattr(found, "shared_memory_per_block_optin", whole))  # older torch lacks it

@@ -1,0 +1,69 @@
+"""The operations by name, each loaded when it is asked for, so that a listing imports nothing.
+
+Those of tftune are named here. Another package registers its own by an entry point of the group
+`tftune.operations`, whose name is the operation's and whose value is its package:
+
+    [project.entry-points."tftune.operations"]
+    all_sum = "mypackage.all_sum"
+
+docs/architecture.md says which files such a package has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Space
+
+OPS = {
+    "all_gather_gemm": "C[M,N] = all_gather(A) @ B: tensor-parallel linear whose input is sharded over the ranks",
+    "flash_decode": "softmax(q K^T) V of one token for each sequence, whose KV cache is sharded over the ranks along the sequence",
+}
+"""What the operations that come with tftune compute."""
+GROUP = "tftune.operations"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What the rooms may know of an operation. `space` and `shape` need the standard library
+    only."""
+
+    name: str
+    shape: type[Shape]
+    space: Space
+    shape_sets: Mapping[str, Callable[..., tuple[Shape, ...]]]
+    """Named sets of shapes, such as `paper`; what their makers take are a set's options."""
+    package: str = ""
+    """The dotted name of its folder."""
+
+    def module(self, name: str) -> Any:
+        """A file of the operation's folder (`host`, `reference`, `timeline`, ...), imported now."""
+        return import_module(f"{self.package}.{name}")
+
+
+@cache
+def packages() -> Mapping[str, str]:
+    """The package of every operation: those of tftune first, then those that entry points name.
+
+    A name of tftune's own cannot be taken by another package.
+    """
+    others = {point.name: point.value for point in entry_points(group=GROUP)}
+    return {**{name: f"tftune.kernels.{name}" for name in OPS}, **{name: others[name] for name in sorted(others.keys() - OPS.keys())}}
+
+
+@cache
+def operation(name: str) -> Operation:
+    """The operation of that name; raises ValueError listing the known ones."""
+    package = f"tftune.kernels.{name}" if name in OPS else packages().get(name)
+    if package is None:
+        raise ValueError(f"there is no operation {name!r}; the operations are {', '.join(packages())}")
+    folder = import_module(package)
+    space = import_module(f"{package}.space")
+    workloads = import_module(f"{package}.workloads")
+    return Operation(name, folder.SHAPE, space.SPACE, workloads.SHAPE_SETS, package)

@@ -1,0 +1,400 @@
+"""How an operation declares what may vary: choices, rules with their sentence, and a space that can
+be counted.
+
+Standard library only, so that a selector and a searcher without torch can ask the same questions as
+the launcher."""
+
+from __future__ import annotations
+
+import json
+import reprlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+from operator import itemgetter
+from random import Random
+from typing import Any
+
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.shape import Shape
+
+Knob = int | str
+
+MAX_WORLD = 16
+"""Ranks of one process group at most: one node."""
+FLAGS_PER_SOURCE = 16_384
+"""Flag words that a workspace keeps for each source rank, whatever the shape or config (design rule
+2)."""
+MAILBOX_BYTES = 1 << 23
+"""Of one of the two generations of the mailbox that a workspace keeps for words that carry their
+epoch."""
+CONTROL_BYTES = 4_096 + MAX_WORLD * FLAGS_PER_SOURCE * 4 + 2 * MAILBOX_BYTES
+"""Of one rank's control block: counters on lines of their own, the flags, the mailbox.
+`kernels.symmetric` has the layout."""
+
+
+@dataclass(frozen=True, order=True, init=False, repr=False)
+class Config:
+    """A variant and its knobs. Hashable, sortable; `repr` is valid source; a knob reads as
+    `config["block_m"]` or `config.block_m`.
+
+    >>> Config("push", block_m=128, block_n=256)
+    Config('push', block_m=128, block_n=256)
+    >>> Config("push", block_m=128).block_m
+    128
+    """
+
+    variant: str
+    knobs: tuple[tuple[str, Knob], ...]
+
+    def __init__(self, variant: str, /, **knobs: Knob) -> None:
+        object.__setattr__(self, "variant", variant)
+        object.__setattr__(self, "knobs", tuple(sorted(knobs.items())))
+
+    def __getitem__(self, name: str) -> Any:
+        for knob, value in self.knobs:
+            if knob == name:
+                return value
+        raise KeyError(f"{self!r} has no knob {name!r}")
+
+    def __getattr__(self, name: str) -> Any:
+        """A knob; raises AttributeError naming it where there is none."""
+        if not name.startswith("_"):  # names that copy and pickle look for
+            for knob, value in self.knobs:
+                if knob == name:
+                    return value
+        raise AttributeError(f"a config of {self.__dict__.get('variant')} has no knob {name!r}")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"variant": self.variant, **dict(self.knobs)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Config:
+        """The config of such a mapping; raises KeyError without a variant, ValueError naming the
+        knob whose value is none."""
+        if not isinstance(values, Mapping):
+            raise ValueError(f"config={reprlib.repr(values):.60} must be a variant and its knobs by name")
+        knobs = dict(values)
+        if type(variant := knobs.pop("variant")) is not str or not variant.isprintable():
+            raise ValueError(f"variant={reprlib.repr(variant):.60} must be printable text")
+        for name, value in knobs.items():
+            if not name.isprintable() or (type(value) is not int and not (type(value) is str and value.isprintable())):
+                raise ValueError(f"the knob {name!r:.60} is {reprlib.repr(value):.60}: it must be an integer or printable text")
+        return cls(variant, **knobs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Config.from_dict, (self.to_dict(),)
+
+    def __repr__(self) -> str:
+        return f"Config({', '.join([repr(self.variant), *(f'{name}={value!r}' for name, value in self.knobs)])})"
+
+    def __str__(self) -> str:
+        return f"{self.variant}({', '.join(f'{name}={value}' for name, value in self.knobs)})"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One knob: its values, what it means, and the value that an absent knob stands for (the old
+    behaviour)."""
+
+    name: str
+    values: tuple[Knob, ...]
+    meaning: str
+    default: Knob
+    needs: str = ""
+    """The capability of a chip that has this knob; without it, or where no chip is known, only the
+    default is chosen."""
+
+    def on(self, chip: Chip | None) -> Choice:
+        """What is left to choose on this chip."""
+        if not self.needs or (chip is not None and chip.has(self.needs)):
+            return self
+        return replace(self, values=(self.default,))
+
+    def __post_init__(self) -> None:
+        if self.default not in self.values:
+            raise ValueError(f"the default {self.default!r} of {self.name} is not among its values {self.values}")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A sentence that must hold, and its test. `chip` is None where the machine is not known: then
+    the test passes it over."""
+
+    sentence: str
+    holds: Callable[[Any, Any, Chip | None], bool]
+    """Of shape, config and chip. Reads a config only by its knobs: it is asked as soon as those
+    that it reads are chosen."""
+    variants: tuple[str, ...] = ()
+    learned: bool = False
+    """From compiled kernels: an audit compiles what it refuses, too, so that its evidence stays."""
+    required: bool = False
+    """A launch that breaks it on this chip is wrong or never ends. Other rules that ask for the
+    chip say what is not worth trying, or what the compiler will refuse."""
+
+    def applies(self, variant: str) -> bool:
+        return not self.variants or variant in self.variants
+
+
+class _AnyShape:
+    """Stands for every shape at once: what a rule says without looking at it holds for all."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise LookupError(name)
+
+
+def _holds_for_all(rule: Rule, knobs: Mapping[str, Knob], chip: Chip | None) -> bool:
+    try:
+        return rule.holds(_AnyShape(), knobs, chip)
+    except LookupError:
+        return False
+
+
+class _Noting:
+    """Knobs that note which of them are read. Nothing but reading one by its name is possible: what
+    is not noted cannot be asked."""
+
+    def __init__(self, knobs: Iterable[tuple[str, Knob]]) -> None:
+        self._knobs, self.read = dict(knobs), set[str]()
+
+    def __getitem__(self, name: str) -> Knob:
+        self.read.add(name)
+        return self._knobs[name]
+
+
+def _remembered(rule: Rule, names: Sequence[str], shape: Shape, chip: Chip | None) -> Callable[[tuple[Knob, ...]], bool]:
+    """Whether the rule holds for one shape, asked once for all values of the knobs that it reads:
+    most of thousands of draws break the same few rules by one or two knobs.
+
+    Exact, whichever knobs a rule turns out to read: what is remembered read no other ones than
+    those of its key, and a longer key never equals a shorter one."""
+    read, known = set[str](), dict[Any, bool]()
+    key: Callable[[tuple[Knob, ...]], Any] = len  # the same for all values of a variant, until a knob is read
+
+    def holds(values: tuple[Knob, ...]) -> bool:
+        nonlocal key
+        found = known.get(key(values))
+        if found is None:
+            knobs = _Noting(zip(names, values, strict=True))
+            found = rule.holds(shape, knobs, chip)
+            if not knobs.read <= read:
+                read.update(knobs.read)
+                key = itemgetter(*(place for place, name in enumerate(names) if name in read))
+            known[key(values)] = found
+        return found
+
+    return holds
+
+
+class _Draws:
+    """A fixed random sequence of knob values of one variant on one chip, drawn as far as it was
+    asked for. Kept is what some shape may have, once, with its place in the sequence."""
+
+    def __init__(self, seed: str, choices: Sequence[Choice], rules: Sequence[Rule], variant: str, chip: Chip | None) -> None:
+        self._random, self._choices, self._variant, self._chip = Random(seed), choices, variant, chip
+        self._names, self._any_shape = tuple(choice.name for choice in choices), _AnyShape()
+        self._for_all, self._by_shape = list(rules), list[Rule]()
+        """Rules that never looked at a shape so far, and the others."""
+        self._drawn, self._kept, self._seen = 0, list[tuple[int, tuple[Knob, ...]]](), set[tuple[Knob, ...]]()
+
+    def possible(self, shape: Shape, draws: int) -> Iterator[Config]:
+        number, by_shape = 0, list[Callable[[tuple[Knob, ...]], bool]]()
+        while number < len(self._kept) or self._draw(draws):
+            place, values = self._kept[number]
+            if place >= draws:
+                return
+            by_shape += [_remembered(rule, self._names, shape, self._chip) for rule in self._by_shape[len(by_shape) :]]
+            for holds in by_shape:
+                if not holds(values):
+                    break
+            else:
+                yield Config(self._variant, **dict(zip(self._names, values, strict=True)))
+            number += 1
+
+    def _draw(self, draws: int) -> bool:
+        """Draw until one more is kept; False where so many draws bring none."""
+        while self._drawn < draws:
+            self._drawn += 1
+            values = tuple(self._random.choice(choice.values) for choice in self._choices)
+            if values not in self._seen:
+                self._seen.add(values)
+                if self._may_hold(dict(zip(self._names, values, strict=True))):
+                    self._kept.append((self._drawn - 1, values))
+                    return True
+        return False
+
+    def _may_hold(self, knobs: Mapping[str, Knob]) -> bool:
+        """False where it breaks a rule whatever the shape is."""
+        for rule in tuple(self._for_all):
+            try:
+                if not rule.holds(self._any_shape, knobs, self._chip):
+                    return False
+            except LookupError:
+                self._for_all.remove(rule)
+                self._by_shape.append(rule)
+        return True
+
+
+def _possible(
+    choices: Sequence[Choice], rules: Sequence[Rule], chosen: dict[str, Knob], shape: Shape, chip: Chip | None
+) -> Iterator[dict[str, Knob]]:
+    """The ways to choose the remaining knobs. A rule that needs a knob not chosen yet stays open;
+    one that is broken ends the branch."""
+    still_open = []
+    for rule in rules:
+        try:
+            if not rule.holds(shape, chosen, chip):
+                return
+        except KeyError:
+            still_open.append(rule)
+    if not choices:
+        yield dict(chosen)
+        return
+    for value in choices[0].values:
+        yield from _possible(choices[1:], still_open, chosen | {choices[0].name: value}, shape, chip)
+
+
+@dataclass(frozen=True)
+class Space:
+    """The countable set of configs of one operation. One statement of validity, asked by tuner,
+    selector, launcher and tests."""
+
+    op: str
+    variants: Mapping[str, tuple[Choice, ...]]
+    rules: tuple[Rule, ...]
+    defaults: Callable[[Any, Chip | None], tuple[Config, ...]]
+    """The configs to try first for a shape (on a chip, where it is known), every BSP form before
+    the others."""
+    likely_forms: Callable[[Any, Chip], tuple[Config, ...]] | None = None
+    """The forms of BSP on a known chip where nothing was measured, the likeliest to be the fastest
+    first; None: as in `defaults`."""
+    revisions: Mapping[str, int] = field(default_factory=dict)
+    """Of each variant: raised when what runs changes so that times may. A variant that is not named
+    has revision 1; see kernels/core/revision.py."""
+
+    def complete(self, config: Config) -> Config:
+        """The config with every absent knob at its default; raises ValueError for an unknown
+        variant, knob or value."""
+        choices = self.choices(config.variant)
+        known = {choice.name: choice for choice in choices}
+        for name, value in config.knobs:
+            if name not in known:
+                raise ValueError(f"{self.op}/{config.variant} has no knob {name!r}; it has {', '.join(known) or 'none'}")
+            if value not in known[name].values:
+                raise ValueError(f"{name}={value!r} of {self.op}/{config.variant} is not one of {known[name].values}")
+        return Config(config.variant, **{choice.name: choice.default for choice in choices} | dict(config.knobs))
+
+    def fallbacks(self, shape: Shape, chip: Chip | None = None) -> tuple[Config, ...]:
+        """The forms of BSP, those first that answer where nothing was measured; without a chip the
+        first is the same for all ranks."""
+        if chip is not None and self.likely_forms is not None:
+            return self.likely_forms(shape, chip)
+        return tuple(config for config in self.defaults(shape, chip) if config.variant == "bsp")
+
+    def concrete(self, shape: Shape, config: Config, chip: Chip | None = None) -> Config | None:
+        """The config itself; of a recipe, which is a variant without knobs, what the variant's
+        default is for this shape: None where it has none."""
+        if config.knobs or not self.choices(config.variant):
+            return config
+        return self.recipes(shape, (config.variant,), chip).get(config.variant)
+
+    def recipes(self, shape: Shape, variants: Collection[str], chip: Chip | None = None) -> dict[str, Config]:
+        """What these variants do by default for a shape, those left out that have no default
+        there."""
+        listed = (*self.fallbacks(shape, chip)[:1], *(self.defaults(shape, chip) if set(variants) - {"bsp"} else ()))
+        found: dict[str, Config] = {}
+        for config in listed:
+            if config.variant in variants and config.variant not in found:
+                found[config.variant] = self.complete(config)
+        return found
+
+    def choices(self, variant: str) -> tuple[Choice, ...]:
+        if variant not in self.variants:
+            raise ValueError(f"{self.op} has no variant {variant!r}; it has {', '.join(self.variants)}")
+        return self.variants[variant]
+
+    def why_invalid(self, shape: Shape, config: Config, chip: Chip | None = None) -> str | None:
+        """The sentence of the first rule that this config breaks for this shape (on this chip), or
+        None.
+
+        Raises ValueError for an unknown variant, knob or value: that is a mistake, not a property
+        of the shape."""
+        complete = self.complete(config)
+        if sentence := self._why_not_on(complete, chip):
+            return sentence
+        for rule in self.rules:
+            if rule.applies(config.variant) and not rule.holds(shape, complete, chip):
+                return rule.sentence
+        return None
+
+    def why_refused(self, shape: Shape, config: Config, chip: Chip | None) -> str | None:
+        """The sentence of the first rule for which a launcher refuses this config, or None.
+
+        These are the rules that hold on any chip and, of those that ask for the chip, the required
+        ones. BSP without a chip is the same on all ranks, and must run on every chip, however
+        slowly. Raises ValueError for an unknown variant, knob or value."""
+        complete = self.complete(config)
+        for rule in self._rules(config.variant):
+            if not rule.holds(shape, complete, chip if rule.required else None):
+                return rule.sentence
+        return None
+
+    def _why_not_on(self, complete: Config, chip: Chip | None) -> str | None:
+        """The sentence of the first knob that this chip does not have, or None."""
+        for choice in self.choices(complete.variant):
+            if chip is not None and complete[choice.name] not in choice.on(chip).values:
+                need = choice.needs.replace("_", " ")
+                return f"{choice.name} needs {need}, which {chip.name} lacks"
+        return None
+
+    def judge(self, config: Config, chip: Chip | None = None) -> Callable[[Shape], str | None]:
+        """`why_invalid` of one config for many shapes, several times as fast: rules that do not
+        look at the shape are asked once."""
+        complete = self.complete(config)
+        if sentence := self._why_not_on(complete, chip):
+            return lambda shape: sentence
+        knobs = dict(complete.knobs)
+        rules = [(rule.holds, rule.sentence) for rule in self._rules(config.variant) if not _holds_for_all(rule, knobs, chip)]
+
+        def why_invalid(shape: Shape) -> str | None:
+            for holds, sentence in rules:
+                if not holds(shape, knobs, chip):
+                    return sentence
+            return None
+
+        return why_invalid
+
+    def configs(self, shape: Shape, chip: Chip | None = None, variants: tuple[str, ...] = ()) -> Iterator[Config]:
+        """Every possible config of a shape, in a fixed order: variants as declared, knobs as
+        declared."""
+        for variant in variants or self.variants:
+            for values in _possible(self._choices(variant, chip), self._rules(variant), {}, shape, chip):
+                yield Config(variant, **values)
+
+    def drawn(self, shape: Shape, chip: Chip | None, variant: str, draws: int) -> Iterator[Config]:
+        """The possible configs, each once, among so many of a fixed random sequence of all knob
+        values.
+
+        The sequence is the same for every shape, so that shapes share configs.
+        """
+        key = (variant, chip)
+        if key not in self._sequences:
+            self._sequences[key] = _Draws(f"{self.op}/{variant}", self._choices(variant, chip), self._rules(variant), variant, chip)
+        yield from self._sequences[key].possible(shape, draws)
+
+    @cached_property
+    def _sequences(self) -> dict[tuple[str, Chip | None], _Draws]:
+        return {}
+
+    def _choices(self, variant: str, chip: Chip | None) -> tuple[Choice, ...]:
+        return tuple(choice.on(chip) for choice in self.choices(variant))
+
+    def _rules(self, variant: str) -> list[Rule]:
+        return [rule for rule in self.rules if rule.applies(variant)]
+
+    def digest(self) -> str:
+        """Twelve hexadecimal digits that change with any variant, knob or value (Optuna refuses a
+        changed categorical)."""
+        declared = {variant: [(c.name, c.values) for c in choices] for variant, choices in self.variants.items()}
+        return sha256(json.dumps(declared).encode()).hexdigest()[:12]

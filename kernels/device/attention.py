@@ -1,0 +1,309 @@
+"""What decode kernels share: a split of the KV cache attended, partial results added up by
+log-sum-exp, sent, announced, awaited.
+
+A partial result is a row o[D] of fp32, normalised by itself, and its log-sum-exp to the base 2;
+minus infinity says that there was nothing to attend to. A message holds the rows of one rank for
+one owner of heads, batch by batch, then their log-sum-exps. A piece is up to R heads of one group
+(the query heads that share a KV head); pieces are numbered batch by batch, group by group."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from tftune.kernels.comm.symmetric import EPOCH_OFFSET, EXITS_OFFSET, drain, flag, word
+from tftune.kernels.device.gemm import store_tile
+
+GRANULE = tl.constexpr(16)
+"""Splits of a sequence begin at multiples of so many tokens."""
+ZEROS = tl.constexpr(256)
+
+
+@triton.jit
+def floats(addresses):
+    """Pointers to fp32 at these addresses, which are multiples of 16."""
+    return tl.multiple_of(tl.cast(addresses, tl.pointer_type(tl.float32)), 16)
+
+
+@triton.jit
+def token_rows(table_ptr, tokens, inside, batch_index, kv_len, PAGE: tl.constexpr):
+    """Rows of the cache, int64, that hold these tokens of one sequence."""
+    if PAGE == 0:
+        rows = tl.cast(batch_index, tl.int64) * kv_len + tokens
+    else:
+        pages = table_ptr + tl.cast(batch_index, tl.int64) * (kv_len // PAGE) + tokens // PAGE
+        rows = tl.cast(tl.load(pages, mask=inside, other=0), tl.int64) * PAGE + tokens % PAGE
+    return rows
+
+
+@triton.jit
+def attend(
+    q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, unit, kv_len,
+    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr,
+    SPLITS: tl.constexpr, BLOCK_N: tl.constexpr, M: tl.constexpr, ARCH: tl.constexpr,
+):  # fmt: skip
+    """The partial result o[M, D], lse[M] of one split of one sequence, for the GROUP query heads of
+    one KV head, padded to M rows.
+
+    q_ptr: [batch, KV_HEADS * GROUP, D]; k_ptr, v_ptr: [batch, kv_len, KV_HEADS, D], or [pages,
+    PAGE, KV_HEADS, D] with table_ptr [batch, kv_len / PAGE]; lengths_ptr: int32[batch]. unit:
+    (batch index * KV_HEADS + KV head) * SPLITS + split."""
+    group, split = unit // SPLITS, unit % SPLITS
+    batch_index, kv_head = group // KV_HEADS, group % KV_HEADS
+    length = tl.load(lengths_ptr + batch_index)
+    heads, dims, steps = tl.arange(0, M), tl.arange(0, D), tl.arange(0, BLOCK_N)
+    q_ptrs = q_ptr + (tl.cast(group, tl.int64) * GROUP + heads)[:, None] * D + dims[None, :]
+    q = tl.load(q_ptrs, mask=(heads < GROUP)[:, None], other=0.0)
+    each = tl.cdiv(tl.cdiv(length, SPLITS), GRANULE) * GRANULE
+    begin = tl.minimum(split * each, length)
+    end = tl.minimum(begin + each, length)
+    top = tl.full((M,), float("-inf"), tl.float32)
+    total = tl.zeros((M,), tl.float32)
+    acc = tl.zeros((M, D), tl.float32)
+    scale = 1.4426950408889634 * D**-0.5  # powers of 2 instead of e
+    for start in range(begin, end, BLOCK_N):
+        inside = start + steps < end
+        rows = token_rows(table_ptr, start + steps, inside, batch_index, kv_len, PAGE)
+        offsets = (rows * KV_HEADS + kv_head)[:, None] * D + dims[None, :]
+        k = tl.load(k_ptr + offsets, mask=inside[:, None], other=0.0)
+        v = tl.load(v_ptr + offsets, mask=inside[:, None], other=0.0)
+        if ARCH == "interpreter":  # its product of bf16 is wrong
+            q, k, v = tl.cast(q, tl.float32), tl.cast(k, tl.float32), tl.cast(v, tl.float32)
+        scores = tl.where(inside[None, :], tl.dot(q, tl.trans(k)) * scale, float("-inf"))
+        higher = tl.maximum(top, tl.max(scores, 1))
+        shares, shrink = tl.exp2(scores - higher[:, None]), tl.exp2(top - higher)
+        total = total * shrink + tl.sum(shares, 1)
+        acc = tl.dot(tl.cast(shares, v.dtype), v, acc * shrink[:, None])
+        top = higher
+    return acc / tl.where(total > 0, total, 1.0)[:, None], top + tl.log2(total)
+
+
+@triton.jit
+def add_up(
+    o_at, lse_at, o_stride, lse_stride, valid,
+    R: tl.constexpr, COUNT: tl.constexpr, D: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    """COUNT partial results of the same rows merged by log-sum-exp, always in the same order: o[R,
+    D], lse[R].
+
+    The first row of the first is at these addresses, its other rows right behind, and each next
+    partial result a stride of bytes further; CHUNK of them are loaded at a time. valid [R]: which
+    rows there are."""
+    rows, dims, items = tl.arange(0, R), tl.arange(0, D), tl.arange(0, CHUNK * R)
+    top = tl.full((R,), float("-inf"), tl.float32)
+    total = tl.zeros((R,), tl.float32)
+    o = tl.zeros((R, D), tl.float32)
+    for first in tl.static_range(0, COUNT, CHUNK):
+        numbers = first + tl.arange(0, CHUNK)
+        there = (numbers < COUNT)[:, None] & valid[None, :]
+        # One dimension of addresses, since alignment can be stated on no more. Both loads before
+        # anything waits for one of them.
+        o_ptrs = floats(o_at + (first + items // R) * o_stride + items % R * (D * 4))[:, None] + dims[None, :]
+        some = tl.load(o_ptrs, mask=tl.reshape(there, (CHUNK * R,))[:, None], other=0.0)
+        lse_ptrs = tl.cast(lse_at + (numbers * lse_stride)[:, None] + (rows * 4)[None, :], tl.pointer_type(tl.float32))
+        lse = tl.load(lse_ptrs, mask=there, other=float("-inf"))
+        higher = tl.maximum(top, tl.max(lse, 0))
+        base = tl.where(higher == float("-inf"), 0.0, higher)
+        shares, shrink = tl.exp2(lse - base[None, :]), tl.exp2(top - base)
+        total = total * shrink + tl.sum(shares, 0)
+        weighted = tl.reshape(some * tl.reshape(shares, (CHUNK * R,))[:, None], (CHUNK, R, D))
+        o = o * shrink[:, None] + tl.sum(weighted, 0)
+        top = higher
+    return o / tl.where(total > 0, total, 1.0)[:, None], top + tl.log2(total)
+
+
+@triton.jit
+def take(o_at, lse_at, valid, D: tl.constexpr):
+    """Rows o[R, D], lse[R] from these addresses."""
+    o = tl.load(floats(o_at)[:, None] + tl.arange(0, D)[None, :], mask=valid[:, None], other=0.0)
+    return o, tl.load(tl.cast(lse_at, tl.pointer_type(tl.float32)), mask=valid, other=float("-inf"))
+
+
+@triton.jit
+def put(o, lse, o_at, lse_at, valid, D: tl.constexpr):
+    """Store rows o[R, D], lse[R] at these addresses."""
+    tl.store(floats(o_at)[:, None] + tl.arange(0, D)[None, :], o, mask=valid[:, None])
+    tl.store(tl.cast(lse_at, tl.pointer_type(tl.float32)), lse, mask=valid)
+
+
+@triton.jit
+def part_at(parts, unit, heads, units, GROUP: tl.constexpr, D: tl.constexpr):
+    """Addresses of a unit's partial result in this rank's scratch, o and lse of these heads of its
+    group."""
+    rows = tl.cast(unit, tl.int64) * GROUP + heads
+    return parts + rows * (D * 4), parts + tl.cast(units, tl.int64) * (GROUP * D * 4) + rows * 4
+
+
+@triton.jit
+def message_bytes(batch, OWN: tl.constexpr, D: tl.constexpr):
+    """Bytes of one message of batch * OWN rows, a multiple of 16."""
+    rows = tl.cast(batch, tl.int64) * OWN
+    return rows * (D * 4) + tl.cdiv(rows, 4) * 16
+
+
+@triton.jit
+def row_at(message, row, batch, OWN: tl.constexpr, D: tl.constexpr):
+    """Addresses of rows in a message: o and lse."""
+    rows = tl.cast(batch, tl.int64) * OWN
+    return message + tl.cast(row, tl.int64) * (D * 4), message + rows * (D * 4) + row * 4
+
+
+@triton.jit
+def piece_heads(piece, KV_HEADS: tl.constexpr, GROUP: tl.constexpr, R: tl.constexpr):
+    """The batch index of a piece, its heads within the sequence's, and which of them are there."""
+    SLICES: tl.constexpr = (GROUP + R - 1) // R
+    group, within = piece // SLICES, piece % SLICES * R + tl.arange(0, R)
+    return group // KV_HEADS, group % KV_HEADS * GROUP + within, within < GROUP
+
+
+@triton.jit
+def combine_piece(
+    parts, piece, batch,
+    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, R: tl.constexpr,
+    SPLITS: tl.constexpr, SPLITS_CHUNK: tl.constexpr,
+):  # fmt: skip
+    """The partial result of this rank for the heads of one piece: all splits added up."""
+    SLICES: tl.constexpr = (GROUP + R - 1) // R
+    group, first = piece // SLICES, piece % SLICES * R
+    o_at, lse_at = part_at(parts, group * SPLITS, first, batch * KV_HEADS * SPLITS, GROUP, D)
+    valid = first + tl.arange(0, R) < GROUP
+    return add_up(o_at, lse_at, GROUP * D * 4, GROUP * 4, valid, R, SPLITS, D, SPLITS_CHUNK)
+
+
+@triton.jit
+def keep(o, lse, messages, batch_index, heads, valid, batch, OWN: tl.constexpr, D: tl.constexpr):
+    """Store rows of these heads into the messages to their owners, in this rank's scratch."""
+    own_message = messages + heads // OWN * message_bytes(batch, OWN, D)
+    o_at, lse_at = row_at(own_message, batch_index * OWN + heads % OWN, batch, OWN, D)
+    put(o, lse, o_at, lse_at, valid, D)
+
+
+@triton.jit
+def distances(bases, rank, WORLD: tl.constexpr, WORLD_P: tl.constexpr):
+    """What to add to an address of this rank to get the same on each rank: int64[WORLD_P]. Loaded
+    early, long before it is used."""
+    ranks = tl.arange(0, WORLD_P)
+    return tl.load(bases + ranks, mask=ranks < WORLD, other=0) - tl.load(bases + rank)
+
+
+@triton.jit
+def send(
+    o, lse, away, inbox, batch_index, heads, valid, batch, rank,
+    HEADS: tl.constexpr, OWN: tl.constexpr, D: tl.constexpr, R: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr,
+):  # fmt: skip
+    """Store rows of these heads into the inbox of every rank that owns them, this rank's own among
+    them, all at once.
+
+    away: `distances` of the payload; inbox: this call's generation of it here."""
+    o_at, lse_at = row_at(inbox + rank * message_bytes(batch, OWN, D), batch_index * OWN + heads % OWN, batch, OWN, D)
+    ranks = tl.arange(0, WORLD_P)
+    wanted = (ranks < WORLD)[:, None] & valid[None, :]
+    if OWN != HEADS:
+        wanted = wanted & (heads // OWN == ranks[:, None])
+    lse_ptrs = tl.cast(away[:, None] + lse_at[None, :], tl.pointer_type(tl.float32))
+    tl.store(lse_ptrs, tl.broadcast_to(lse[None, :], (WORLD_P, R)), mask=wanted)
+    rows = tl.reshape(away[:, None] + o_at[None, :], (WORLD_P * R,))
+    everywhere = tl.reshape(tl.broadcast_to(o[None, :, :], (WORLD_P, R, D)), (WORLD_P * R, D))
+    tl.store(floats(rows)[:, None] + tl.arange(0, D)[None, :], everywhere, mask=tl.reshape(wanted, (WORLD_P * R,))[:, None])
+
+
+@triton.jit
+def signal_all(address, away, epoch, WORLD: tl.constexpr, WORLD_P: tl.constexpr, ARCH: tl.constexpr):
+    """Publish every store that this program made so far, then set the flag on every rank at once,
+    here, too: release at system scope.
+
+    address: of the flag here; away: `distances` of the control block."""
+    drain(epoch, ARCH)
+    values = tl.full((WORLD_P,), 0, tl.int32) + epoch
+    tl.atomic_xchg(word(address + away), values, mask=tl.arange(0, WORLD_P) < WORLD, sem="release", scope="sys")
+
+
+@triton.jit
+def announce(
+    piece, pieces, arrivals, control, away, epoch, rank,
+    PIECES_PER_FLAG: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr, ARCH: tl.constexpr,
+):  # fmt: skip
+    """Say that this program has sent a piece: by its flag; or, where a flag covers several, the
+    last of them to be sent sets it.
+
+    arrivals: int32 of this rank for each flag, zero between calls. PIECES_PER_FLAG 0: one flag for
+    all pieces."""
+    if PIECES_PER_FLAG == 1:
+        signal_all(flag(control, rank, piece), away, epoch, WORLD, WORLD_P, ARCH)
+    else:
+        slot = piece // PIECES_PER_FLAG if PIECES_PER_FLAG else 0
+        covered = tl.minimum(PIECES_PER_FLAG, pieces - slot * PIECES_PER_FLAG) if PIECES_PER_FLAG else pieces
+        drain(epoch, ARCH)
+        # At system scope, since what the others stored to peers must be there before the flag that
+        # this program will set.
+        before = tl.atomic_add(word(arrivals + slot * 4), 1, sem="acq_rel", scope="sys")
+        if before + 1 == covered:
+            tl.store(word(arrivals + slot * 4), 0)
+            signal_all(flag(control, rank, slot), away, epoch, WORLD, WORLD_P, ARCH)
+
+
+@triton.jit
+def wait_all(flags, epoch, wanted):
+    """Return when all flags wanted of a block of addresses have reached the epoch: acquire at
+    system scope, all polled at once.
+
+    Like `symmetric.wait`, which says why it polls so, and why the epoch or the next one is ready
+    and all else is old."""
+    late = 1
+    while late != 0:
+        seen = tl.atomic_add(word(flags), 0, mask=wanted, sem="acquire", scope="sys")
+        late = tl.max(tl.max(tl.cast(wanted & (((seen - epoch) & -2) != 0), tl.int32), 1), 0)
+
+
+@triton.jit
+def merge_rows(
+    out_ptr, received, number, batch,
+    D: tl.constexpr, OWN: tl.constexpr, R: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr, ARCH: tl.constexpr,
+):  # fmt: skip
+    """Up to R rows of the output: the messages of all ranks added up in the order of ranks, and
+    rounded."""
+    batch_index, first = number // ((OWN + R - 1) // R), number % ((OWN + R - 1) // R) * R
+    row = batch_index * OWN + first
+    o_at, lse_at = row_at(received, row, batch, OWN, D)
+    valid = first + tl.arange(0, R) < OWN
+    stride = message_bytes(batch, OWN, D)
+    o, _ = add_up(o_at, lse_at, stride, stride, valid, R, WORLD, D, WORLD_P)
+    store_tile(out_ptr, o, row, tl.arange(0, D), (batch_index + 1) * OWN, D, R, ARCH)
+
+
+@triton.jit
+def await_rows(
+    control, epoch, number, rank,
+    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, OWN: tl.constexpr, R: tl.constexpr, PIECES_PER_FLAG: tl.constexpr,
+    WORLD: tl.constexpr, WORLD_P: tl.constexpr,
+):  # fmt: skip
+    """Wait for everything that `merge_rows` reads."""
+    SLICES: tl.constexpr = (GROUP + R - 1) // R
+    batch_index, first = number // ((OWN + R - 1) // R), number % ((OWN + R - 1) // R) * R
+    within = first + tl.arange(0, R)
+    heads = within if OWN == KV_HEADS * GROUP else rank * OWN + within
+    pieces = (batch_index * KV_HEADS + heads // GROUP) * SLICES + heads % GROUP // R
+    slots = pieces // PIECES_PER_FLAG if PIECES_PER_FLAG else pieces * 0
+    sources = tl.arange(0, WORLD_P)
+    wait_all(flag(control, sources[None, :], slots[:, None]), epoch, (within < OWN)[:, None] & (sources < WORLD)[None, :])
+
+
+@triton.jit
+def wait_parts(arrived, COUNT: tl.constexpr):
+    """Return when all programs of this rank that work for one group have left their parts."""
+    while tl.atomic_add(word(arrived), 0, sem="acquire", scope="gpu") < COUNT:
+        pass
+
+
+@triton.jit
+def leave(control, epoch, arrived, groups):
+    """As `symmetric.finish`, for programs that read neither the epoch nor the groups' counters any
+    more: the last sets these back, too."""
+    tl.debug_barrier()
+    left = tl.atomic_add(word(control + EXITS_OFFSET), 1, sem="acq_rel", scope="gpu")
+    if left == tl.num_programs(0) - 1:
+        for first in range(0, groups, ZEROS):
+            numbers = first + tl.arange(0, ZEROS)
+            tl.store(word(arrived + numbers * 4), 0, mask=numbers < groups)
+        tl.store(word(control + EXITS_OFFSET), 0)
+        tl.store(word(control + EPOCH_OFFSET), epoch)

@@ -1,0 +1,1 @@
+"""The variants of flash_decode, and the kernels that they are made of."""

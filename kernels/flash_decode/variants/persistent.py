@@ -1,0 +1,86 @@
+"""persistent: split-K decode, combination, exchange and merge in one kernel, whose programs are all
+resident at once.
+
+Who owns a tile: every program attends to units, one after another, then adds up and sends pieces of
+groups that are complete, then merges rows of the output; rows are dealt from the last program on,
+so that few have both pieces and rows where there are few. Who writes remotely: who adds up a piece
+stores it into the inbox of every rank that owns its heads. Which flag says ready: inside a rank a
+counter of each group, of the splits that are done; between ranks flag[source][piece / pieces per
+flag], set to the epoch once a source has sent those pieces."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from tftune.kernels.comm.symmetric import begin, drain, word
+from tftune.kernels.device.attention import (
+    announce,
+    attend,
+    await_rows,
+    combine_piece,
+    distances,
+    leave,
+    merge_rows,
+    part_at,
+    piece_heads,
+    put,
+    send,
+    wait_parts,
+)
+from tftune.kernels.device.gemm import by_die
+from tftune.kernels.flash_decode.variants.launches import Launch
+
+
+def persistent(kv_splits: int) -> tuple[Launch, ...]:
+    """The kernel of a call."""
+    return (Launch(decode),)
+
+
+@triton.jit
+def turn(number, ARCH: tl.constexpr):
+    """The first item of the program that is `number` in turn, and from one to the next. The
+    interpreter runs programs one after another: there the last does what needs all others' work."""
+    if ARCH == "interpreter":
+        first, step = tl.where(tl.program_id(0) == tl.num_programs(0) - 1, 0, 1 << 30), 1
+    else:
+        first, step = number, tl.num_programs(0)
+    return first, step
+
+
+@triton.jit(do_not_specialize=["batch", "kv_len", "rank"])
+def decode(
+    q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, out_ptr, parts, arrived, arrivals, control, payload, control_bases, payload_bases,
+    generation_bytes, batch, kv_len, rank,
+    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, OWN: tl.constexpr, R: tl.constexpr,
+    SPLITS: tl.constexpr, SPLITS_CHUNK: tl.constexpr, BLOCK_N: tl.constexpr, M: tl.constexpr, XCDS: tl.constexpr,
+    PIECES_PER_FLAG: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr, ARCH: tl.constexpr,
+):  # fmt: skip
+    """out = the whole attention; `attention.attend` says what the operands are. parts: scratch for
+    every unit's partial result; arrived and arrivals: int32 counters of this rank for each group
+    and for each flag, zero between calls."""
+    pid, programs, epoch = tl.program_id(0), tl.num_programs(0), begin(control)
+    groups = batch * KV_HEADS
+    units, pieces = groups * SPLITS, groups * ((GROUP + R - 1) // R)
+    inbox = payload + (epoch & 1) * generation_bytes
+    away, flags_away = distances(payload_bases, rank, WORLD, WORLD_P), distances(control_bases, rank, WORLD, WORLD_P)
+    within = tl.arange(0, M)
+    for index in tl.range(pid, units, programs, num_stages=1):
+        unit = by_die(index, units, XCDS)
+        o, lse = attend(q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, unit, kv_len, KV_HEADS, GROUP, D, PAGE, SPLITS, BLOCK_N, M, ARCH)
+        o_at, lse_at = part_at(parts, unit, within, units, GROUP, D)
+        put(o, lse, o_at, lse_at, within < GROUP, D)
+        drain(unit, ARCH)
+        tl.atomic_add(word(arrived + unit // SPLITS * 4), 1, sem="release", scope="gpu")
+    first, step = turn(pid, ARCH)
+    for piece in tl.range(first, pieces, step, num_stages=1):
+        wait_parts(arrived + piece // ((GROUP + R - 1) // R) * 4, SPLITS)
+        o, lse = combine_piece(parts, piece, batch, KV_HEADS, GROUP, D, R, SPLITS, SPLITS_CHUNK)
+        batch_index, heads, valid = piece_heads(piece, KV_HEADS, GROUP, R)
+        send(o, lse, away, inbox, batch_index, heads, valid, batch, rank, KV_HEADS * GROUP, OWN, D, R, WORLD, WORLD_P)
+        announce(piece, pieces, arrivals, control, flags_away, epoch, rank, PIECES_PER_FLAG, WORLD, WORLD_P, ARCH)
+    leave(control, epoch, arrived, groups)  # here, where peers are waited for anyway: what follows reads nothing that it sets
+    first, step = turn(programs - 1 - pid, ARCH)
+    for number in tl.range(first, batch * ((OWN + R - 1) // R), step, num_stages=1):
+        await_rows(control, epoch, number, rank, KV_HEADS, GROUP, OWN, R, PIECES_PER_FLAG, WORLD, WORLD_P)
+        merge_rows(out_ptr, inbox, number, batch, D, OWN, R, WORLD, WORLD_P, ARCH)

@@ -1,0 +1,1 @@
+"""From a config to a launch: compiling, operands, plans."""

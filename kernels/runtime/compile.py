@@ -1,0 +1,80 @@
+"""One explicit-signature compile path: CI, the compile pool, the audit of emitted code and the
+launch all come through here.
+
+Explicit, because a kernel compiled from launch arguments specialises what it sees (a rank of 1
+becomes a constant on one rank only), and one compiled without divisibility is not pipelined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """A kernel with everything that decides its code.
+
+    `types`: argument name -> Triton type (`*fp16`, `i32`, `i64`), in order, for all that is not
+    constexpr; `constants`: the constexpr arguments; `divisible`: arguments that are multiples of
+    16; `options`: num_warps, num_stages, ..."""
+
+    kernel: Any
+    types: Mapping[str, str]
+    constants: Mapping[str, Any]
+    divisible: tuple[str, ...]
+    options: Mapping[str, Any]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What decides the binary."""
+        return (self.kernel.fn.__name__, *sorted((*self.types.items(), *self.constants.items(), *self.options.items()), key=str))
+
+    def compile(self, target: Any = None) -> Any:
+        """Triton's CompiledKernel, from its cache where it was compiled before; `target` is a
+        GPUTarget, this machine's by default.
+
+        Raises what Triton raises: a compile error, or OutOfResources at load.
+        """
+        import triton
+        from triton.compiler import ASTSource
+
+        _hash_helpers()
+        names = self.kernel.arg_names
+        signature = {name: self.types.get(name, "constexpr") for name in names}
+        attributes = {(names.index(name),): [["tt.divisibility", 16]] for name in self.divisible}
+        source = ASTSource(self.kernel, signature, dict(self.constants), attributes)
+        return triton.compile(source, target=target, options=dict(self.options))
+
+    def arguments(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The positional arguments of a launch: run-time values and constants in the kernel's
+        order."""
+        return tuple(values[name] if name in self.types else self.constants[name] for name in self.kernel.arg_names)
+
+
+@cache
+def _hash_helpers() -> None:
+    """Hash what kernels share, always in the same order, before any kernel.
+
+    Triton's key of a kernel counts the globals of a helper only where that helper was hashed before
+    (3.6 and 3.7), so it would differ between a process that compiled another kernel first and one
+    that did not, and neither would find the other's binary."""
+    from tftune.kernels.comm import ll_protocol as words
+    from tftune.kernels.comm import symmetric
+    from tftune.kernels.device import attention, gemm
+
+    for module in (symmetric, words, gemm, attention):
+        for function in vars(module).values():
+            getattr(function, "cache_key", None)
+
+
+def gpu_target(arch: str) -> Any:
+    """Triton's GPUTarget of an architecture name, such as `gfx942` or `sm_90`; needs no GPU."""
+    from triton.backends.compiler import GPUTarget
+
+    from tftune.kernels.core.architecture import CUDA, capabilities
+
+    can = capabilities(arch)
+    number = int(arch.removeprefix("sm_")) if can.backend == CUDA else arch
+    return GPUTarget(can.backend, number, can.wave_size)

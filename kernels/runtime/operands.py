@@ -1,0 +1,64 @@
+"""Checks of operands that operations share: a dtype, a size, a place.
+
+Each raises ValueError that names the operand and both values.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core import dtypes
+
+if TYPE_CHECKING:
+    import torch
+
+
+def word_of(op: str, name: str, tensor: torch.Tensor) -> str:
+    """`fp16` or `bf16`: the shape's word for the dtype of this operand."""
+    word: str = dtypes.word_of(tensor.dtype)
+    if word not in dtypes.DTYPE_BYTES:
+        known = " and ".join(str(dtypes.torch_dtype(one)) for one in dtypes.DTYPE_BYTES)
+        raise ValueError(f"{name} is {tensor.dtype}; {op} takes {known}")
+    return word
+
+
+def check_device(name: str, tensor: torch.Tensor, workspace: Workspace) -> None:
+    """The first operand lies where the workspace does; the others are checked against it."""
+    if tensor.device != workspace.device:
+        raise ValueError(f"{name} is on {tensor.device} but the workspace is on {workspace.device}")
+
+
+def check_operand(
+    name: str,
+    tensor: torch.Tensor,
+    size: tuple[int, ...],
+    dtype: torch.dtype,
+    device: torch.device,
+    because: str = "must be",
+) -> None:
+    """A kernel can take this tensor as an operand of this size. `because`: what the sentence says
+    before the dtype and device that are needed, as in `a is`."""
+    if tuple(tensor.shape) != size:
+        raise ValueError(f"{name} is {list(tensor.shape)} but must be {list(size)}")
+    if tensor.dtype != dtype or tensor.device != device:
+        held, needed = f"{tensor.dtype} on {tensor.device}", f"{dtype} on {device}"
+        raise ValueError(f"{name} is {held} but {because} {needed}")
+    check_place(name, tensor)
+
+
+def check_out(out: torch.Tensor, size: tuple[int, ...], like: torch.Tensor) -> torch.Tensor:
+    """`out`, if a result of this size can be written there."""
+    check_operand("out", out, size, like.dtype, like.device)
+    return out
+
+
+def check_place(name: str, tensor: Any) -> None:
+    """A kernel can take this operand from where it lies."""
+    if not tensor.is_contiguous():
+        raise ValueError(f"{name} must be contiguous; pass {name}.contiguous()")
+    if over := tensor.data_ptr() % 16:
+        raise ValueError(
+            f"{name} begins {over} bytes behind a multiple of 16, where a kernel needs it at one; "
+            f"pass {name}.clone(), since {name}.contiguous() would return {name} itself"
+        )

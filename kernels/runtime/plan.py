@@ -1,0 +1,184 @@
+"""Plans: calls of one shape and config, with all that is decided before the first of them.
+
+A plan is checked against the operation's rules, compiled, and keeps its own buffers. It is made
+once for a shape, a config and a workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config, Space
+from tftune.kernels.runtime.compile import KernelSource
+
+if TYPE_CHECKING:
+    import torch
+
+Plan = Callable[..., None]
+"""Takes the operation's operands and its output."""
+Grid = tuple[int, int, int]
+WORKSPACE_TYPES = {
+    "control": "i64",
+    "payload": "i64",
+    "control_bases": "*i64",
+    "payload_bases": "*i64",
+}
+"""Triton types of the arguments that `workspace_values` gives, but for the rank."""
+
+
+def plan_of(
+    shape: Any,
+    config: Config,
+    workspace: Workspace,
+    prepare: Callable[[Any, Config, Workspace], Plan],
+) -> Plan:
+    """The workspace's plan of this shape and config; the first call makes it."""
+    plan: Plan | None = workspace.plans.get((shape, config))
+    if plan is None:
+        plan = workspace.plans[shape, config] = prepare(shape, config, workspace)
+    return plan
+
+
+def checked(
+    space: Space,
+    shape: Shape,
+    config: Config,
+    workspace: Workspace,
+    payload_bytes: int,
+) -> Config:
+    """The complete config, if it can run this shape in this workspace.
+
+    `payload_bytes`: what the shape needs of a generation; BSP needs nothing there. Raises
+    ValueError for other ranks than the workspace has, with the sentence of a broken rule, and for a
+    workspace that is too small."""
+    workspace.check_world(shape)
+    config = space.complete(config)
+    if sentence := space.why_refused(shape, config, workspace.chip):
+        raise ValueError(f"{config} cannot run {shape}: {sentence}")
+    if config.variant != "bsp" and payload_bytes > workspace.generation_bytes:
+        raise ValueError(
+            f"{shape} gathers {payload_bytes} bytes but a generation of the workspace has "
+            f"{workspace.generation_bytes}; create it with Workspace.create(group, {payload_bytes})"
+        )
+    return config
+
+
+def workspace_values(workspace: Workspace) -> dict[str, Any]:
+    """Arguments that a kernel takes from the workspace, by name."""
+    return dict(
+        control=workspace.control,
+        payload=workspace.payload,
+        control_bases=workspace.control_bases,
+        payload_bases=workspace.payload_bases,
+        rank=workspace.rank,
+    )
+
+
+def interpreted(
+    kernel: KernelSource,
+    grid: Grid,
+    operands: Sequence[str],
+    fixed: Mapping[str, Any],
+) -> Plan:
+    """A launch in Triton's interpreter as a call of these operands, in this order."""
+    values = {**kernel.constants, **fixed}
+
+    def interpret(*given: Any) -> None:
+        kernel.kernel[grid](**values | dict(zip(operands, given, strict=True)))
+
+    return interpret
+
+
+def arguments_after(
+    kernel: KernelSource,
+    operands: Sequence[str],
+    fixed: Mapping[str, Any],
+) -> tuple[Any, ...]:
+    """What a launch passes after these operands, which come first and change from call to call."""
+    first = tuple(kernel.kernel.arg_names[: len(operands)])
+    if first != tuple(operands):
+        raise ValueError(f"the first arguments of the kernel are {first}, not {tuple(operands)}")
+    return kernel.arguments({**dict.fromkeys(operands), **fixed})[len(operands) :]
+
+
+def launcher(
+    kernel: KernelSource,
+    grid: Grid,
+    operands: Sequence[str],
+    fixed: Mapping[str, Any],
+    arch: str,
+) -> Plan:
+    """A launch as a call of these operands, by position; compiled here, unless `arch` says that it
+    is interpreted."""
+    if arch == "interpreter":
+        return interpreted(kernel, grid, operands, fixed)
+    launch, tail = kernel.compile()[grid], arguments_after(kernel, operands, fixed)
+    return lambda *given: launch(*given, *tail)
+
+
+def addresses(types: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Any]:
+    """These arguments with an address in place of each tensor.
+
+    Triton takes an address where it takes a tensor; of a tensor it would ask the driver at each
+    launch whether it is on the GPU.
+    """
+    return {name: value.data_ptr() if types[name].startswith("*") else value for name, value in values.items()}
+
+
+def floats(size_bytes: int, device: torch.device) -> torch.Tensor:
+    """A buffer of so many bytes, rounded up to whole fp32; nothing is written there."""
+    import torch
+
+    return torch.empty(-(-size_bytes // 4), dtype=torch.float32, device=device)
+
+
+def counters(count: int, device: torch.device) -> torch.Tensor:
+    """int32 zeros."""
+    import torch
+
+    return torch.zeros(count, dtype=torch.int32, device=device)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A plan of several steps, each a call of the tuple of all operands."""
+
+    steps: tuple[Callable[[Any], None], ...]
+    kept: Any
+    """What the steps address: the plan keeps it alive."""
+
+    def __call__(self, *operands: torch.Tensor) -> None:
+        for step in self.steps:
+            step(operands)
+
+
+@dataclass(frozen=True)
+class _Address:
+    """What Triton reads of a descriptor's tensor. The tensor itself would live as long as the
+    descriptor is kept."""
+
+    address: int
+    dtype: torch.dtype
+
+    def data_ptr(self) -> int:
+        return self.address
+
+
+def descriptors(
+    element: torch.dtype,
+    size: tuple[int, int],
+    block: list[int],
+) -> Callable[[int], Any]:
+    """From an address to the descriptor of a contiguous matrix there, of which one load takes
+    `block`. The last ones are kept: weights and buffers come back."""
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    @lru_cache(maxsize=256)
+    def descriptor(address: int) -> Any:
+        return TensorDescriptor(_Address(address, element), list(size), [size[1], 1], block)
+
+    return descriptor

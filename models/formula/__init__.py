@@ -1,0 +1,1 @@
+"""Time formulas: fitted to rows, evaluated at dispatch."""

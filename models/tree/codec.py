@@ -1,0 +1,151 @@
+"""What an artifact says of one layout, as plain data and back. Standard library only.
+
+Configs are written in groups of one variant, with the names of their knobs once; everything else
+names them by number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.space import Config
+from tftune.models.formula.formula import Formula, curves
+from tftune.models.layout import NEAR, LayoutModel, known_from
+from tftune.models.tree.tree import leaves_of, pack, unpack
+
+MOST_ERROR = 50.0
+"""Of the logarithm of a speed-up at most: beyond any that rows have, and its exponential is a
+float."""
+MOST_BEND = 50.0
+"""Logarithm of how far a correction may bend a time where it answers; those of H200 stay below
+3."""
+MOST_WEIGHT, LEAST_US, MOST_US = 1e12, 1e-3, 1e12
+
+
+def pack_layout(model: LayoutModel) -> dict[str, Any]:
+    """The model as plain data."""
+    return {
+        "layout": dict(zip(operation(model.op).shape.LAYOUT, model.layout, strict=True)),
+        "configs": _groups(model),
+        "formulas": [formula.to_list() for formula in model.formulas],
+        "known": [known.to_list() for known in model.known],
+        "tree": None if model.root is None else pack(model.root),
+        "spans": model.spans, "error": model.error, "rule": model.rule,
+    }  # fmt: skip
+
+
+def _groups(model: LayoutModel) -> list[dict[str, Any]]:
+    """The configs in their order, those of one variant, kernel and set of knobs that follow each
+    other together."""
+    groups: list[dict[str, Any]] = []
+    for config, kernel in zip(model.configs, model.kernels, strict=True):
+        knobs = [name for name, _ in config.knobs]
+        if not groups or (groups[-1]["variant"], groups[-1]["kernel"], groups[-1]["knobs"]) != (config.variant, kernel, knobs):
+            groups.append({"variant": config.variant, "kernel": kernel, "knobs": knobs, "values": []})
+        groups[-1]["values"].append([config[name] for name in knobs])
+    return groups
+
+
+def unpack_layout(op: str, mode: str, values: Mapping[str, Any]) -> LayoutModel:
+    """The model of such data; raises KeyError, TypeError, IndexError or ValueError where a part is
+    missing, unknown or of another kind."""
+    configs, kernels = _configs(values["configs"])
+    model = LayoutModel(
+        op, mode, layout_of(op, values["layout"]), tuple(configs), tuple(kernels),
+        tuple(Formula.from_list(each) for each in values["formulas"]),
+        tuple(known_from(each) for each in values["known"]),
+        None if values["tree"] is None else unpack(values["tree"]),
+        bool(values["spans"]), float(values["error"]), str(values["rule"]),
+    )  # fmt: skip
+    _check(model)
+    return model
+
+
+def _configs(groups: Sequence[Mapping[str, Any]]) -> tuple[list[Config], list[str]]:
+    pairs = [
+        (Config.from_dict({"variant": group["variant"], **dict(zip(group["knobs"], row, strict=True))}), group["kernel"])
+        for group in groups
+        for row in group["values"]
+    ]
+    for config, kernel in pairs:
+        if not isinstance(kernel, str):
+            raise TypeError(f"{config.variant} has the kernel {kernel!r:.80}")
+    return [config for config, _ in pairs], [kernel for _, kernel in pairs]
+
+
+def layout_of(op: str, values: Mapping[str, Any]) -> tuple[int | str, ...]:
+    """The values of a layout; raises ValueError where a shape of the operation cannot have it."""
+    shape = operation(op).shape
+    if values.keys() != set(shape.LAYOUT):
+        raise ValueError(f"a layout says {', '.join(values)} where one of {op} has {', '.join(shape.LAYOUT)}")
+    found = tuple(values[name] for name in shape.LAYOUT)
+    for name, value in zip(shape.LAYOUT, found, strict=True):
+        if value not in shape.WORDS.get(name, (value,)) or (name not in shape.WORDS and type(value) is not int):
+            raise ValueError(f"its layout has {name}={value!r:.80}")
+    return found
+
+
+def is_error(value: float) -> bool:
+    """Whether it may be the error of the logarithm of a speed-up; NaN is none."""
+    return 0 <= value <= MOST_ERROR
+
+
+def _check(model: LayoutModel) -> None:
+    """Raises ValueError for what no training writes, and a selection would raise for."""
+    if not model.known:
+        raise ValueError(f"no shape of {model.title} was measured")
+    _check_known(model)
+    _check_formulas(model)
+    _check_knobs(model)
+    leaves, count = list(leaves_of(model.root)) if model.root is not None else [], len(model.configs)
+    for leaf in leaves:
+        if not set(leaf.candidates) <= set(range(count)):
+            raise ValueError(f"a leaf names configs {leaf.candidates} of {count}")
+    for error in (model.error, *(leaf.error for leaf in leaves)):
+        if not is_error(error):
+            raise ValueError(f"an error of {model.title} is {error}, and may be 0 to {MOST_ERROR:g}")
+
+
+def _check_known(model: LayoutModel) -> None:
+    """That numbers name configs, sizes are those of a shape, and times can be times."""
+    shape, count = operation(model.op).shape, len(model.configs)
+    names, layout = shape.coordinates(), dict(zip(shape.LAYOUT, model.layout, strict=True))
+    bsp = {number for number, config in enumerate(model.configs) if config.variant == "bsp"}
+    for known in model.known:
+        numbers, sizes = {number for number, _ in known.times_us}, len(names)
+        if len(known.sizes) != sizes or not numbers <= set(range(count)) or known.best not in numbers or not bsp & numbers:
+            raise ValueError(f"the measured shape {known.sizes} has {len(known.sizes)} sizes of {sizes}, or names configs beyond {count}")
+        if not all(LEAST_US <= us <= MOST_US for _, us in known.times_us):
+            raise ValueError(f"the measured shape {known.sizes} has a time that is not positive, or none that a kernel takes")
+        shape.from_dict(layout | dict(zip(names, known.sizes, strict=True)))  # raises ValueError where it is none
+
+
+def _check_knobs(model: LayoutModel) -> None:
+    """That the terms of each config can be computed. A knob or value that is unknown here may be of
+    a newer tftune: its config does not answer, and the others do."""
+    timing, sizes = operation(model.op).module("features").timing, model.known[0].sizes
+    for config in model.configs:
+        try:
+            _ = timing(config, 1)(*sizes) if config.knobs else ()
+        except (ArithmeticError, TypeError) as error:
+            raise ValueError(f"{config.variant} has knobs that give no time ({error}): {config!s:.80}") from error
+
+
+def _check_formulas(model: LayoutModel) -> None:
+    """That each config has one, of as many weights as there are terms, whose times are floats
+    wherever it answers."""
+    features, count = operation(model.op).module("features"), len(model.configs)
+    if len(model.formulas) != count or any(len(formula.weights) != len(features.TERMS) for formula in model.formulas):
+        raise ValueError(f"{len(model.formulas)} formulas of {count} configs must each have {len(features.TERMS)} weights")
+    if any(abs(weight) > MOST_WEIGHT for formula in model.formulas for weight in formula.weights):
+        raise ValueError(f"a formula of {model.title} has a weight above {MOST_WEIGHT:g}")
+    columns = list(zip(*(known.sizes for known in model.known), strict=True))
+    least = max(formula.least for formula in model.formulas)
+    ends = [min(column) / NEAR for column in columns], [max(*column, least) * NEAR for column in columns]
+    widest = curves([max(map(abs, pair)) for pair in zip(*(features.scales(*end) for end in ends), strict=True)])
+    for formula in model.formulas:
+        if len(formula.bends) not in (0, len(widest)):
+            raise ValueError(f"a formula of {model.title} has {len(formula.bends)} bends, and may have none or {len(widest)}")
+        if sum(abs(bend) * most for bend, most in zip(formula.bends, widest, strict=False)) > MOST_BEND:
+            raise ValueError(f"a formula of {model.title} bends times by more than e to the power of {MOST_BEND:g}")

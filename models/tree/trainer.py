@@ -1,0 +1,333 @@
+"""From the rows of one layout to what an artifact says of it: formulas, a tree no larger than it
+must be, and the measured shapes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.tree import DecisionTreeRegressor
+
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.models.dataset import Dataset, configs_of
+from tftune.models.features import names, vector
+from tftune.models.formula.arrays import Times
+from tftune.models.formula.fit import LEAST_ROWS, Formulas, Judged, fastest, fit_formulas, judge
+from tftune.models.layout import WIDE, Known, LayoutModel
+from tftune.models.portfolio import portfolio
+from tftune.models.tree.thresholds import round_between
+from tftune.models.tree.tree import Leaf, Node, Sizes, Split
+
+PORTFOLIO = 24
+"""Configs that may answer for unmeasured shapes at most, BSP's forms among them."""
+LEAVES = (1, 2, 4, 8, 16, 32)
+LOST, LOST_MOST = 0.003, 0.05
+"""Log time that the candidates of a leaf may lose to all configs, by their formulas: in the mean
+over shapes, and at 99 of 100."""
+SUMMARY_LEAVES = 6
+"""Of a tree that only sums up what was measured."""
+LEAST_SHAPES = 20
+"""Lattice shapes in a leaf at least."""
+CAPPED = 0.2
+"""Log time that a config loses counts up to this: how much too slow it is makes no difference to a
+choice."""
+LEAST_MEMBERS = 6
+"""Errors that decide half of a leaf's own error; the rest is that of all leaves."""
+FAMILIES = 3
+"""Families of shapes from which on the tree answers for families that were never measured."""
+UNKNOWN_ERROR = 0.05
+"""Taken for the error between two sizes where no size in between was measured."""
+LEAST_ERROR = 0.01
+"""Of a speed-up that is estimated, at least: what two measurements of one pair differ by."""
+CANDIDATES, FORMS = 4, 2
+"""Fused configs of a leaf, and forms of BSP, at most: each costs 2 us when a shape is first asked
+for."""
+SMALLEST_SHARE = 3e-4
+"""Mean log time over the shapes of a leaf that a further candidate must save."""
+KEPT = 1.25
+"""Times over the fastest's up to which a measured time is kept, to answer between two sizes."""
+MOST, MARGIN = 0.9, 0.01
+"""A share of the shapes, and mean log time by which fixed knobs must lose less than recipes: their
+estimates err more."""
+LATTICE = 2000
+"""Random shapes among the measured ones, on which a leaf's candidates are found."""
+
+
+def train_layout(data: Dataset) -> LayoutModel:
+    """The model of the rows of one layout."""
+    times = _answering(data)
+    common = times.configs
+    kept = {shape: _kept(data, shape, common) for shape in data.shapes}
+    configs = tuple(sorted({*common, *(config for each in kept.values() for config in each)}))
+    everything = Times(data, configs)
+    formulas, spans = fit_formulas(everything, np.arange(len(data.shapes))), len({shape.layer for shape in data.shapes}) >= FAMILIES
+    root = _grown(times, configs) if spans else None
+    return LayoutModel(
+        op=data.op, mode=data.mode, layout=data.shapes[0].layout, configs=configs,
+        kernels=tuple("" if config.variant == "bsp" else data.kernels[config.variant] for config in configs),
+        formulas=formulas.values(), known=tuple(_known(data, shape, kept[shape], configs) for shape in data.shapes),
+        root=root or _summary(everything), spans=root is not None, error=_error_between(everything, formulas),
+    )  # fmt: skip
+
+
+def _answering(data: Dataset) -> Times:
+    """The configs that may answer for unmeasured shapes: recipes (what each variant does by
+    default, which follows the shape), or a portfolio of fixed knobs where that answers for MOST of
+    the shapes held out and loses less by MARGIN."""
+    often = _often_measured(data)
+    fixed = Times(data, portfolio(data, [config for config in often if config.knobs], PORTFOLIO))
+    recipes = Times(data, tuple(config for config in often if not config.knobs))
+    if recipes.is_bsp.all() or not recipes.is_bsp.any():
+        return fixed
+    if fixed.is_bsp.all():
+        return recipes
+    by_fixed, by_recipes = judge(fixed).lost, judge(recipes).lost
+    both = by_fixed.keys() & by_recipes.keys()
+    saved = math.fsum(by_recipes[row] - by_fixed[row] for row in both) / max(len(both), 1)
+    enough = len(both) >= MOST * len(by_recipes) and saved > MARGIN
+    return fixed if enough or not by_recipes else recipes
+
+
+def _often_measured(data: Dataset) -> list[Config]:
+    """Configs measured at enough shapes to have a formula of their own; with few shapes, at half of
+    them. Rows of a search alone do not count where there is a matrix: among many configs tried once
+    the fastest is fast by luck, too."""
+    count = Counter(config for shape in data.shapes for config in data.times_us[shape] if not data.matrix or data.is_final(shape, config))
+    recipes = [Config(variant) for variant in sorted({config.variant for config in count})]
+    for recipe in recipes:
+        count[recipe] = sum(data.measurement(shape, recipe) is not None for shape in data.shapes)
+    enough = min(LEAST_ROWS, max(len(data.shapes) // 2, 1))
+    return [config for config in [*configs_of(data), *recipes] if count[config] >= enough]
+
+
+def _kept(data: Dataset, shape: Shape, common: Sequence[Config]) -> tuple[Config, ...]:
+    """The configs whose times at a measured shape are kept: BSP's forms, and what is faster than
+    BSP there and near the fastest."""
+    recipes = [recipe for recipe in common if not recipe.knobs and data.time_us(shape, recipe) is not None]
+    times = sorted((us, config) for config, us in data.times_us[shape].items())
+    most = KEPT * data.times_us[shape][data.best(shape)]
+    forms = [config for _, config in times if config.variant == "bsp"][: 2 * FORMS]
+    near = [config for us, config in times if config.variant != "bsp" and us <= most]
+    kept = dict.fromkeys([*forms, *[config for config in near if data.allowed(shape, config)][: 2 * CANDIDATES], data.best(shape)])
+    return (*kept, *(recipe for recipe in recipes if data.concrete(shape, recipe) in kept))
+
+
+def _known(data: Dataset, shape: Shape, kept: Sequence[Config], configs: Sequence[Config]) -> Known:
+    best, number = data.best(shape), {config: number for number, config in enumerate(configs)}
+    interval = None if best.variant == "bsp" else data.speedup(shape, best)[1:]
+    times = {number[config]: data.time_us(shape, config) or 0.0 for config in kept}
+    return Known(shape.sizes_key, number[best], interval, tuple(sorted(times.items())))
+
+
+def _error_between(times: Times, formulas: Formulas) -> float:
+    """Error of a speed-up that is estimated between two measured sizes of a family: each size that
+    has one below and one above is left out in turn, and the fused config that is then estimated to
+    be the fastest is judged."""
+    data = times.data
+    missed = times.logs - formulas.logs(times, times.sizes)
+    size = [getattr(shape, shape.SIZE) for shape in data.shapes]
+    families: dict[str, list[int]] = defaultdict(list)
+    for row in sorted(range(len(size)), key=size.__getitem__):
+        families[data.shapes[row].layer].append(row)
+    errors = []
+    for family in families.values():
+        for below, row, above in zip(family, family[1:], family[2:], strict=False):
+            share = math.log(size[row] / size[below]) / math.log(size[above] / size[below])
+            off = missed[row] - (1 - share) * missed[below] - share * missed[above]
+            guessed = (times.logs[row] - off)[None]
+            form, config = (int(fastest(guessed, kind[None])[0]) for kind in (times.is_bsp, ~times.is_bsp))
+            if form >= 0 and config >= 0:
+                errors.append(float(off[form] - off[config]))
+    return _spread(errors) if len(errors) >= LEAST_MEMBERS else UNKNOWN_ERROR
+
+
+def _spread(errors: Sequence[float], common: float | None = None) -> float:
+    """A standard deviation such that WIDE of them hold nine errors of ten, few wild ones counting
+    no more than others; of few errors with so much weight of a common one as LEAST_MEMBERS have."""
+    sizes = sorted(map(abs, errors))
+    own = sizes[math.ceil(0.9 * len(sizes)) - 1] / WIDE if sizes else 0.0
+    if common is not None:
+        own = math.sqrt((len(sizes) * own**2 + LEAST_MEMBERS * common**2) / (len(sizes) + LEAST_MEMBERS))
+    return max(round(own, 4), LEAST_ERROR)
+
+
+def _grown(times: Times, configs: Sequence[Config]) -> Node | None:
+    """The tree with the fewest leaves whose candidates lose little to all configs, by their
+    formulas; None where there are too few shapes to hold any out. `configs`: what its leaves
+    number."""
+    judged = judge(times)
+    if not judged.lost:
+        return None
+    lattice = _Lattice.of(times)
+    for leaves in LEAVES:
+        tree = lattice.tree(leaves)
+        candidates = lattice.candidates(tree)
+        if lattice.is_enough(tree, candidates):
+            break
+    leaves_by_end = _leaves(times, tree.apply(times.features), candidates, judged, configs)
+    return _node(names(times.data.op), lattice.features, tree, leaves_by_end)
+
+
+def _summary(times: Times) -> Node | None:
+    """The tree of the measured shapes themselves, where they are too few to answer for others by:
+    each leaf names what loses least in it. None for one or two shapes."""
+    if len(times.data.shapes) <= 2:
+        return None
+    allowed = [[times.data.allowed(shape, config) for config in times.configs] for shape in times.data.shapes]
+    known = [name for name in names(times.data.op) if name in times.data.shapes[0].coordinates()]
+    plain = [names(times.data.op).index(name) for name in known]
+    measured = _Lattice(times.features[:, plain], np.where(allowed, times.logs, np.inf), np.zeros(len(times.configs), dtype=bool))
+    tree = measured.tree(SUMMARY_LEAVES, 1)
+    candidates = {end: picked[:1] for end, picked in measured.candidates(tree).items()}
+    return _node(known, measured.features, tree, _leaves(times, tree.apply(measured.features), candidates, Judged({}, {}), times.configs))
+
+
+@dataclass(frozen=True, eq=False)
+class _Lattice:
+    """Shapes, and what each config takes, or is estimated to take, there."""
+
+    features: np.ndarray
+    """[shapes, features]."""
+    logs: np.ndarray
+    """[shapes, configs]: logarithms of microseconds, infinite where a config is not possible."""
+    is_bsp: np.ndarray
+
+    @classmethod
+    def of(cls, times: Times) -> _Lattice:
+        data, shapes = times.data, _random_shapes(times.data)
+        logs = fit_formulas(times, np.arange(len(data.shapes))).logs(times, [shape.sizes_key for shape in shapes])
+        possible = np.isfinite(logs) & np.array([[data.why_invalid(shape, config) is None for config in times.configs] for shape in shapes])
+        features = np.array([vector(data.op, shape) for shape in shapes])
+        return cls(features, np.where(possible, logs, np.inf), times.is_bsp)
+
+    @property
+    def lost(self) -> np.ndarray:
+        """[shapes, configs]: log time over the fastest of the same kind, a fused config or a form
+        of BSP; CAPPED at most."""
+        found = np.full(self.logs.shape, CAPPED)
+        for kind in (self.is_bsp, ~self.is_bsp):
+            part = self.logs[:, kind]
+            least = part.min(axis=1, keepdims=True, initial=np.inf)
+            found[:, kind] = np.minimum(np.where(np.isfinite(part), part - np.where(np.isfinite(least), least, 0.0), CAPPED), CAPPED)
+        return found
+
+    def tree(self, leaves: int, least: int = LEAST_SHAPES) -> DecisionTreeRegressor:
+        """scikit-learn's tree of what each config loses, of so many leaves at most, each with so
+        many shapes at least."""
+        least = least if leaves > 1 else len(self.features)
+        tree = DecisionTreeRegressor(max_leaf_nodes=max(leaves, 2), min_samples_leaf=least, random_state=0)
+        return tree.fit(self.features, self.lost)
+
+    def candidates(self, tree: DecisionTreeRegressor) -> dict[int, list[int]]:
+        """Of each leaf, by scikit-learn's number of it, the numbers of the configs to choose
+        from."""
+        ends, lost = tree.apply(self.features), self.lost
+        kinds = ((~self.is_bsp, CANDIDATES), (self.is_bsp, FORMS))
+        return {
+            int(end): [number for kind, most in kinds for number in _covering(lost[ends == end], kind, most)] for end in np.unique(ends)
+        }
+
+    def is_enough(self, tree: DecisionTreeRegressor, candidates: Mapping[int, Sequence[int]]) -> bool:
+        """Whether the candidates of the leaves lose little: the mean over shapes, and all but one
+        in 100."""
+        lost, ends = np.where(self.is_bsp, np.inf, self.lost), tree.apply(self.features)
+        least = np.array([lost[row, candidates[end]].min(initial=CAPPED) for row, end in enumerate(ends)])
+        return bool(least.mean() <= LOST and np.quantile(least, 0.99) <= LOST_MOST)
+
+
+def _leaves(
+    times: Times, ends: np.ndarray, candidates: Mapping[int, Sequence[int]], judged: Judged, configs: Sequence[Config]
+) -> dict[int, Leaf]:
+    """What answers in each leaf, by scikit-learn's number of it. `ends` [shapes]: the leaf of each
+    measured shape."""
+    common = _spread(list(judged.errors.values()))
+    number = [configs.index(config) for config in times.configs]
+    found = {}
+    for end, picked in candidates.items():
+        members = np.flatnonzero(ends == end)
+        errors = [judged.errors[int(row)] for row in members if int(row) in judged.errors]
+        near = _spread_out(times.data, members)
+        found[end] = Leaf(tuple(number[column] for column in picked), len(members), _spread(errors, common), near)
+    return found
+
+
+def _covering(lost: np.ndarray, kind: np.ndarray, most: int) -> list[int]:
+    """At most so many configs of a kind that together lose least at these shapes, greedily. `lost`:
+    [shapes, configs]."""
+    columns = np.flatnonzero(kind & (lost < CAPPED).any(axis=0))
+    least, picked = np.full(len(lost), CAPPED), list[int]()
+    while len(picked) < min(most, len(columns)):
+        gains = np.maximum(least[:, None] - lost[:, columns], 0).mean(axis=0)
+        if picked and gains.max() < SMALLEST_SHARE:
+            break
+        picked.append(int(columns[gains.argmax()]))
+        least = np.minimum(least, lost[:, picked[-1]])
+    return picked
+
+
+def _spread_out(data: Dataset, members: np.ndarray) -> tuple[Sizes, ...]:
+    """Up to three measured shapes of a leaf: the smallest, one in the middle, the largest."""
+    ordered = sorted(data.shapes[row].sizes_key for row in members)
+    return tuple(dict.fromkeys(ordered[place] for place in (0, len(ordered) // 2, -1))) if ordered else ()
+
+
+def _random_shapes(data: Dataset) -> list[Shape]:
+    """Random shapes of the layout: the size that grows anywhere between the least and the greatest
+    measured, the others near those of a measured family."""
+    random, first = np.random.default_rng(0), data.shapes[0]
+    columns = {name: sorted({getattr(shape, name) for shape in data.shapes}) for name in first.coordinates()}
+    found: dict[Shape, None] = {}
+    for _ in range(4 * LATTICE):
+        family, sizes = data.shapes[int(random.integers(len(data.shapes)))], dict[str, int]()
+        for name, seen in columns.items():
+            if name == first.SIZE:
+                sizes[name] = round(math.exp(random.uniform(math.log(seen[0]), math.log(seen[-1]))))
+            else:
+                near, unit = getattr(family, name) * 2 ** random.uniform(-0.5, 0.5), math.gcd(*seen)
+                sizes[name] = max(round(min(max(near, seen[0]), seen[-1]) / unit), 1) * unit
+        if (shape := _like(first, sizes)) is not None:
+            found[shape] = None
+        if len(found) == LATTICE:
+            break
+    return list(found) or list(data.shapes)
+
+
+def _like(shape: Shape, sizes: dict[str, int]) -> Shape | None:
+    """The shape with these sizes, the one that grows rounded up to what ranks can share; None where
+    they do not fit each other."""
+    world = shape.to_dict().get("world", 1)
+    for size in (sizes[shape.SIZE], -(-sizes[shape.SIZE] // world) * world):
+        try:
+            return type(shape).from_dict(shape.to_dict() | sizes | {shape.SIZE: size})
+        except ValueError:
+            continue
+    return None
+
+
+def _node(known: Sequence[str], features: np.ndarray, tree: DecisionTreeRegressor, leaves: dict[int, Leaf]) -> Node:
+    """Our own values of scikit-learn's tree, with thresholds that read well. `known`: names of the
+    features."""
+    arrays = tree.tree_
+    paths = tree.decision_path(features).toarray().astype(bool)
+
+    def node(index: int) -> Node:
+        if arrays.children_left[index] < 0:
+            return leaves[index]
+        below, above, column = arrays.children_left[index], arrays.children_right[index], int(arrays.feature[index])
+        ends = float(features[paths[:, below], column].max()), float(features[paths[:, above], column].min())
+        sides = node(below), node(above)
+        return _merged(*sides) or Split(known[column], round_between(*ends), *sides)
+
+    return node(0)
+
+
+def _merged(below: Node, above: Node) -> Leaf | None:
+    """One leaf in place of two with the same candidates."""
+    if not isinstance(below, Leaf) or not isinstance(above, Leaf) or set(below.candidates) != set(above.candidates):
+        return None
+    near = tuple(dict.fromkeys([*below.near, *above.near]))
+    return Leaf(below.candidates, below.rows + above.rows, max(below.error, above.error), near[:3])

@@ -1,0 +1,164 @@
+"""The commands that ask an exported artifact, or hold it against this machine: select, explain,
+verify, diff, doctor.
+
+As in cli.py, where they are registered, whatever is heavy is imported inside the command that needs
+it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tftune.cli.options import DEFAULT_DB, AllowModelled, ArtifactPath, Db, Json, OneMode, Op, ShapeText, TargetName
+from tftune.kernels.core.registry import operation
+
+if TYPE_CHECKING:
+    from tftune.db.trial import Trial
+    from tftune.models.selector import Selector
+
+
+def select(
+    op: Op,
+    shape: ShapeText,
+    mode: OneMode = "graph",
+    target: TargetName = None,
+    artifact: ArtifactPath = None,
+    allow_modelled: AllowModelled = False,
+    as_json: Json = False,
+) -> None:
+    """The config to run for one shape, and whether it was measured, interpolated or modelled."""
+    from tftune.cli.console import print_json
+    from tftune.report.explain import selection_text
+    from tftune.report.tables import assumptions
+
+    asked = operation(op).shape.parse(shape)
+    selector = _asked(artifact, target, allow_modelled)
+    selection = selector.select(asked, mode)
+    machine = selector.artifacts[op].target.name if op in selector.artifacts else None
+    if as_json:
+        return print_json({"shape": str(asked), "mode": mode, "target": machine, **selection.to_dict()})
+    print("\n".join(selection_text(selection, asked, mode, f" on {machine}" if machine else "")))
+    for sentence in assumptions(selector.artifacts[op].bench, machine) if machine else ():
+        print(f"  {sentence}")
+
+
+def explain(
+    op: Op,
+    shape: ShapeText,
+    mode: OneMode = "graph",
+    target: TargetName = None,
+    artifact: ArtifactPath = None,
+    allow_modelled: AllowModelled = False,
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
+    """Why that config: the path in the tree, its leaf, and the nearest shapes with their times and
+    intervals."""
+    from tftune.cli.console import print_json, print_table
+    from tftune.report.explain import explain as say
+    from tftune.report.explain import nearest_table
+    from tftune.report.tables import BENCH_WORDS
+
+    asked = operation(op).shape.parse(shape)
+    selector = _asked(artifact, target, allow_modelled)
+    found = say(selector, asked, mode, _rows_at(db, op))
+    if as_json:
+        return print_json(found.to_dict())
+    print("\n".join(found.sentences()))
+    if found.nearest:
+        print()
+        print_table(f"nearest shapes, {BENCH_WORDS[found.nearest[0].winner.bench]}", *nearest_table(found.nearest))
+
+
+def _asked(artifact: Path | None, target: str | None, allow_modelled: bool) -> Selector:
+    """The selector that answers as on the artifact's own machine; what it would not serve on this
+    one is said on stderr."""
+    import tftune
+    from tftune.cli.console import note
+    from tftune.models.compatibility import why_elsewhere
+    from tftune.models.selector import Selector
+
+    selector = tftune.load(artifact, target, allow_modelled)
+    for found in selector.artifacts.values():
+        if why := why_elsewhere(found.document, selector.machine):
+            note(f"on this machine it answers BSP: {why}")
+    return Selector(*selector.artifacts.values(), allow_modelled=allow_modelled)
+
+
+def _rows_at(db: Path, op: str) -> list[Trial]:
+    """The rows of a database where there is one, else those of the checkout."""
+    from tftune.cli.bench_factory import stored_or_committed
+    from tftune.db.store import Store
+
+    if not db.exists():
+        return stored_or_committed(None, op)
+    with Store.open(db, write=False) as store:
+        return stored_or_committed(store, op)
+
+
+def verify(
+    op: Op,
+    artifact: ArtifactPath = None,
+    leaves: Annotated[int, typer.Option("--leaves", min=1, help="Measure so many answers, as long as the minute lasts.")] = 4,
+    out: Annotated[Path | None, typer.Option("--out", metavar="PATH", help="Write the stamped artifact here; default: in place.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure a few answers again on this node, say what changed, and stamp the artifact with this
+    build; exit code 1 where one fails."""
+    from contextlib import closing
+
+    from tftune.cli.bench_factory import measured_here
+    from tftune.cli.console import print_json, print_table
+    from tftune.db.target import build
+    from tftune.models.export import stamped, write
+    from tftune.tuner.bench.node import NodeBench
+    from tftune.verify import HEAD, build_changes, check, samples
+
+    found = measured_here(op, artifact)
+    picked = samples(found, leaves)
+    payload_bytes = max(operation(op).module("host").payload_bytes(sample.shape) for sample in picked)
+    with closing(NodeBench(found.target, payload_bytes)) as bench:
+        checks = check(picked, bench)
+    now = build()
+    changed, sound = build_changes(found.document, now), all(each.holds for each in checks)
+    place = write(stamped(found.document, now, len(checks)), out or found.file) if sound else None
+    if as_json:
+        answer = {"artifact": str(found.file), "changed": changed, "stamped": place and str(place)}
+        print_json(answer | {"checks": [each.to_dict() for each in checks]})
+    else:
+        print_table(f"{op} on {found.target}, measured again", HEAD, [each.row() for each in checks])
+        print(f"build: {', '.join(changed) or 'unchanged'}")
+        print(f"{place}: stamped with this build" if place else f"not stamped; run `tftune search {op}` and `tftune export {op}`")
+    raise typer.Exit(0 if sound else 1)
+
+
+def diff(
+    one: Annotated[Path, typer.Argument(metavar="A", help="An artifact.")],
+    other: Annotated[Path, typer.Argument(metavar="B", help="Another one, of the same operation.")],
+    as_json: Json = False,
+) -> None:
+    """What differs from artifact A to artifact B: origin, build, kernels, and the answers for the
+    shapes that were measured."""
+    from tftune.cli.console import print_json
+    from tftune.models.artifact import read_artifact
+    from tftune.report.diff import diff as compare
+
+    found = compare(read_artifact(one), read_artifact(other))
+    print_json(found.to_dict()) if as_json else print("\n".join(found.sentences()))
+
+
+def doctor(
+    artifact: Annotated[
+        list[Path] | None, typer.Option("--artifact", metavar="PATH", help="Also look at this artifact; repeat for several.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """What works on this machine: packages, GPUs, driver, links, and why an artifact does or does
+    not apply."""
+    from tftune.cli.console import print_json
+    from tftune.doctor import examine, sentences
+
+    found = examine(artifact or [])
+    print_json(found) if as_json else print("\n".join(sentences(found)))

@@ -1,0 +1,212 @@
+"""What a search is for and where it measures: the target, the GPUs it may use, the bench, and rows
+that answer instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tftune.db.target import Target, detect
+from tftune.db.trial import Trial
+from tftune.kernels.core.distance import distance
+from tftune.kernels.core.registry import Operation, operation
+from tftune.kernels.core.shape import Shape
+
+if TYPE_CHECKING:
+    from tftune.db.store import Store
+    from tftune.models.artifact import Artifact
+    from tftune.tuner.bench.benches import Bench
+    from tftune.tuner.bench.faults import Drill
+
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
+FORMER = 4000
+"""Committed rows that a search is told for each of its shapes, the nearest ones: more are not used
+(`tuner.correction`), and cost a quarter of a minute."""
+
+
+def seconds(text: str) -> float:
+    """A duration such as 90s, 10m, 2h or 45 (seconds); raises ValueError for anything else, and for
+    none at all.
+
+    >>> seconds("10m")
+    600.0
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text.strip())
+    if not match or not float(match[1]):
+        raise ValueError(f"--budget {text!r} is no duration; give one such as 90s, 10m or 2h")
+    return float(match[1]) * UNITS[match[2]]
+
+
+def find_target(
+    on: str,
+    name: str | None,
+    chip: Path | None = None,
+    db: Path | None = None,
+) -> Target:
+    """The target of a search, with the constants of a calibration where there is one; raises
+    ValueError where they do not agree. `db`: where rows may describe a GPU whose name nothing else
+    here knows."""
+    if chip is None:
+        return _named_or_found(on, name, db)
+    from tftune.db.calibration_file import calibrated, described
+
+    described(chip)  # its GPU may be known by nothing else here
+    return calibrated(_named_or_found(on, name, db), chip)
+
+
+def _named_or_found(on: str, name: str | None, db: Path | None) -> Target:
+    """Found out on a node, where a name given must agree, and named elsewhere."""
+    if on != "node":
+        if name is None:
+            raise ValueError(f"--on {on} needs --target, the machine to ask about, such as --target mi300x8")
+        return named(name, db)
+    here = detect()
+    given = named(name, db) if name else None
+    if given and given.name != here.name:
+        raise ValueError(f"--target {given.name} differs from this machine, {here.name}; leave it out, or give --on model")
+    return here
+
+
+def named(name: str, db: Path | None) -> Target:
+    """The target of that name, which the rows of a database may make known."""
+    try:
+        return Target.parse(name)
+    except ValueError:
+        if db is None or not db.exists():
+            raise
+    from tftune.db.store import Store
+
+    with Store.open(db, write=False) as store:
+        store.runs()
+    return Target.parse(name)
+
+
+def check_worlds(shapes: Sequence[Shape], target: Target, gpus: int | None) -> None:
+    """Raises ValueError where a shape, or `--gpus`, asks for more GPUs than there are."""
+    if gpus is not None and gpus > target.gpus:
+        raise ValueError(f"--gpus {gpus} is more than the {target.gpus} GPUs of {target.name}")
+    there, where = (target.gpus, target.name) if gpus is None else (gpus, f"--gpus {gpus}")
+    for shape in shapes:
+        if _world(shape) > there:
+            raise ValueError(f"world={_world(shape)} of {shape} is larger than the {there} GPUs of {where}; give shapes with world={there}")
+
+
+def _world(shape: Shape) -> int:
+    return int(shape.to_dict().get("world", 1))
+
+
+def make_drill(inject: str | None, seed: int, on: str) -> Drill | None:
+    """The drill that --inject asks for; raises ValueError where it is none, or where there are no
+    ranks that could go wrong."""
+    if inject is None:
+        return None
+    if on != "node":
+        raise ValueError(f"--inject needs --on node, whose ranks run into the faults; it was given with --on {on}")
+    from tftune.tuner.bench.faults import Drill
+
+    return Drill.parse(inject, seed)
+
+
+def measured_here(op: str, path: Path | None) -> Artifact:
+    """The artifact of this file, or the one shipped for this machine, whose times can be measured
+    again here; raises ValueError where they cannot: no GPU, another machine, or times that never
+    were measured."""
+    from tftune.models.artifact import SHIPPED, read_artifact
+
+    here = detect()
+    found = read_artifact(path or SHIPPED / f"{operation(op).name}__{here}.json")
+    if (found.op, found.target.name, found.modelled) != (op, here.name, False):
+        times = "modelled" if found.modelled else "measured"
+        raise ValueError(
+            f"{found.path} has {times} times of {found.op} on {found.target}, and this machine is {here}: "
+            f"there is nothing to measure again; run `tftune search {op}`"
+        )
+    return found
+
+
+def make_bench(
+    on: str, known: Operation, target: Target, shapes: Sequence[Shape], store: Store, drill: Drill | None = None, matrix: bool = False
+) -> Bench:
+    """The bench of that name, a node's sized for the largest shape; with fewer rounds where a whole
+    matrix of configs is measured.
+
+    Raises ValueError where there is nothing to replay, where the chip has no model, or where the
+    store holds another drill.
+    """
+    from tftune.db.evidence import completed
+    from tftune.tuner.bench.benches import ModelBench, ReplayBench
+
+    if on == "model":
+        from tftune.models.timeline.simulator import predict
+
+        if sentence := target.chip.why_no_model(max(map(_world, shapes))):
+            raise ValueError(f"--on model --target {target}: {sentence}")
+        return ModelBench(target, predict)
+    if on == "replay":
+        rows = [trial for trial in stored_or_committed(store, known.name) if (trial.target, trial.bench) == (target.name, "node")]
+        if not rows:
+            raise ValueError(f"no measured rows of {known.name} on {target.name} to replay; fill {store.path} with `tftune trials import`")
+        return ReplayBench(target, completed(known.space, rows))
+    from tftune.tuner.bench.node import MATRIX, NodeBench, Rounds
+
+    payload_bytes = max(known.module("host").payload_bytes(shape) for shape in shapes)
+    if drill is None:
+        return NodeBench(target, payload_bytes, rounds=MATRIX if matrix else Rounds())
+    drill.refuse_another(store.trials(op=known.name, target=target.name, bench="drill"), str(store.path))
+    return NodeBench(target, payload_bytes, inject=drill.fault)
+
+
+def stored_or_committed(store: Store | None, op: str) -> list[Trial]:
+    """The rows of the database, else the measured rows that come with a checkout under
+    db/trials."""
+    return (store and store.trials(op=op)) or _committed(f"*/{op}-*.jsonl*")
+
+
+def former_rows(op: str, target: Target, shapes: Sequence[Shape]) -> list[Trial]:
+    """The measured rows nearest to these shapes that come with a checkout, first looks included, of
+    the target's relatives: GPUs of the same architecture (H100, H200 and GH200), however many. They
+    are of whatever kernels and worlds, so only hints: an artifact of a relative never answers."""
+    from tftune.db.store import read_trials_of
+
+    folders = sorted(folder for folder in _trials().iterdir() if folder.is_dir())
+    alike = [folder.name for folder in folders if _arch(folder) == target.chip.arch]
+    paths = [path for name in alike for path in sorted(_trials().glob(f"{name}/**/{op}-*.jsonl*"))]
+    return read_trials_of(paths, lambda rows: {near for shape in shapes for near in nearest(shape, rows)})
+
+
+def nearest(shape: Shape, rows: Mapping[Shape, int]) -> Iterator[Shape]:
+    """Of these shapes, given how many rows each has, the nearest until they have `FORMER` rows."""
+    left = FORMER
+    for other in sorted(rows, key=lambda other: distance(shape, other)):
+        if left <= 0:
+            return
+        yield other
+        left -= rows[other]
+
+
+def _arch(folder: Path) -> str:
+    """The architecture of the machine whose rows a folder has; "" where nothing says it. Rows of a
+    GPU that is not in kernels/core/chips.py describe it."""
+    for learn in (False, True):
+        try:
+            if learn:
+                _committed(f"{folder.name}/**/*.jsonl*")
+            return Target.parse(folder.name).chip.arch
+        except ValueError:
+            continue
+    return ""
+
+
+def _committed(pattern: str) -> list[Trial]:
+    from tftune.db.store import read_rows
+
+    return [trial for path in sorted(_trials().glob(pattern)) for trial in read_rows(path)[1]]
+
+
+def _trials() -> Path:
+    """Where a checkout has its measured rows."""
+    from tftune import db
+
+    return Path(db.__file__).parent / "trials"

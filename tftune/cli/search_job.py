@@ -1,0 +1,72 @@
+"""A search as the command line runs it: the tuner given what the models know, its results as table
+lines, and where its time went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tftune.db.trial import MODES, Trial
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.report.tables import Line
+
+if TYPE_CHECKING:
+    from tftune.db.store import Store
+    from tftune.tuner.bench.benches import Bench
+    from tftune.tuner.search.final_stage import Best
+
+
+def find(
+    op: str, shapes: Sequence[Shape], modes: Sequence[str], bench: Bench, store: Store, progress: Any, options: Mapping[str, Any]
+) -> list[Line]:
+    """The tuner's search, given the analytic model, where the chip has one, committed rows and the
+    shipped artifact for its first proposals."""
+    from tftune.cli.console import note
+    from tftune.cli.seeds import knowledge
+    from tftune.tuner.search.search import search
+
+    off = bench.target.chip.why_no_model(max(getattr(shape, "world", 1) for shape in shapes))
+    if off:
+        note(f"without the model's proposals: {off}")
+    known = knowledge(op, bench.target, shapes, store, with_model=not off)
+    return _lines(search(op, shapes, modes, bench, store, progress=progress, knowledge=known, **options))
+
+
+def fill(
+    op: str, shapes: Sequence[Shape], modes: Sequence[str], bench: Bench, store: Store, progress: Any, budget_s: float | None
+) -> tuple[list[Line], int]:
+    """The tuner's matrix of a portfolio that the models choose; says what became of its pairs, and
+    how many are still missing."""
+    from tftune.cli.console import note
+    from tftune.models.portfolio import cover
+    from tftune.tuner.search import matrix_stage as portfolio
+
+    def pick(trials: Sequence[Trial], mode: str) -> tuple[Config, ...]:
+        return cover(trials, op, bench.target.name, mode, bench.name)
+
+    matrix = portfolio.fill(op, shapes, modes, bench, store, pick, budget_s=budget_s, progress=progress)
+    for sentence in matrix.sentences():
+        note(sentence)
+    return _lines(matrix.best), len(matrix.missing)
+
+
+def _lines(found: Sequence[Best]) -> list[Line]:
+    lines = [Line(b.shape, b.mode, b.winner, b.bsp, b.by_variant, b.evaluations, b.feasible, len(b.tied), b.off_by) for b in found]
+    return sorted(lines, key=lambda line: MODES.index(line.mode))
+
+
+def how_it_went(bench: Bench, store: Store, earlier: int, whole_s: float) -> Iterator[str]:
+    """Where the time of a search went; on a node also how many configs a second, and what clocks
+    and caches were like. `earlier`: the runs that were stored before it."""
+    from tftune.cli import run_health as conditions
+    from tftune.report import tables
+
+    spent_s = bench.spent_s
+    yield tables.shares(spent_s, whole_s)
+    if bench.recoveries_s:
+        yield tables.recoveries(bench.recoveries_s, bench.starts_s)
+    for run in (run for run in store.runs()[earlier:] if run.bench in ("node", "drill")):
+        trials = [trial for trial in store.trials(bench=run.bench) if trial.run == run.id]
+        yield tables.throughput(trials, spent_s.get("compile", 0.0), whole_s)
+        yield conditions.sentence(run)

@@ -1,0 +1,163 @@
+"""From rows to answers: which rows are meant, then what each layout learns and how it does held
+out, for train, export and report."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import ceil
+from typing import Any
+
+from tftune.db.evidence import other_compiler
+from tftune.db.target import Target
+from tftune.db.trial import EVIDENCE, MODES, Run, Trial
+from tftune.models.artifact import Layout, Mode
+from tftune.models.dataset import Dataset, load
+from tftune.models.evaluate import Each, Evaluation, evaluate
+from tftune.models.lending import lent
+from tftune.models.tree.trainer import train_layout
+from tftune.tuner.bench.processes import Helpers
+
+logger = logging.getLogger(__name__)
+
+MANY = 24
+"""Measured shapes from which on the work is shared among processes, which take some seconds to
+start."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The rows of one operation, target and bench, and their runs in order."""
+
+    op: str
+    target: str
+    bench: str
+    trials: Sequence[Trial]
+    runs: Sequence[Run]
+
+    @property
+    def modes(self) -> list[str]:
+        return [mode for mode in MODES if any(trial.mode == mode for trial in self.current)]
+
+    @cached_property
+    def current(self) -> Sequence[Trial]:
+        """The rows that one tree may be made of: another minor version of Triton than the newest
+        run's compiles other kernels."""
+        if self.bench == "model":
+            return self.trials
+        newest = newest_build(self).get("triton", "")
+        others = other_compiler(self.runs, newest, unknown=True)
+        kept = [trial for trial in self.trials if trial.run not in others]
+        if left := len(self.trials) - len(kept):
+            logger.warning(
+                "%d of %d rows of %s on %s are left out: the newest run has Triton %s, and they were measured with another",
+                left, len(self.trials), self.op, self.target, newest or "unknown",
+            )  # fmt: skip
+        return kept
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What was learned from a source, by mode."""
+
+    source: Source
+    datasets: Mapping[str, Dataset]
+    modes: Mapping[str, Mode]
+    evaluations: Mapping[str, Mapping[str, Evaluation]]
+    """By mode and layout (`LayoutModel.title`), of the layouts that have enough shapes to hold some
+    out."""
+
+    @property
+    def reports(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """The evaluations as an artifact has them."""
+        return {mode: {title: found.to_dict() for title, found in each.items()} for mode, each in self.evaluations.items()}
+
+
+def sources(trials: Sequence[Trial], runs: Sequence[Run]) -> list[Source]:
+    """The rows apart by operation, target and bench, in the order in which each first appears.
+
+    Rows of `tftune.warm_up` are left out with their runs, whose build would count as the newest."""
+    groups: dict[tuple[str, str, str], list[Trial]] = {}
+    for trial in (trial for trial in trials if trial.stage in EVIDENCE):
+        groups.setdefault((trial.op, trial.target, trial.bench), []).append(trial)
+    used = {key: {trial.run for trial in rows} for key, rows in groups.items()}
+    return [Source(*key, rows, [run for run in runs if run.id in used[key]]) for key, rows in groups.items()]
+
+
+def choose(found: Sequence[Source], op: str, target: str | None, bench: str | None, place: str) -> Source:
+    """The one source that is meant: of this target and bench where given; node before the others
+    where no bench is given.
+
+    Raises ValueError where there is none, or where several targets are left to choose from.
+    """
+    wanted = Target.parse(target).name if target else None
+    left = [s for s in found if s.op == op and wanted in (None, s.target) and bench in (None, s.bench)]
+    asked = " ".join([op, *(["on " + wanted] if wanted else []), *([f"from the {bench} bench"] if bench else [])])
+    if not left:
+        there = ", ".join(f"{s.op} on {s.target} ({s.bench})" for s in found) or "nothing"
+        raise ValueError(f"{place} has no rows of {asked}; it has {there}; run `tftune search {op}`")
+    if len(targets := sorted({source.target for source in left})) > 1:
+        raise ValueError(f"{place} has rows of {asked} on {', '.join(targets)}; choose one with --target")
+    return min(left, key=lambda source: ("node", "replay", "model", "drill").index(source.bench))
+
+
+def fit(source: Source, judged: bool = True) -> Fit:
+    """Learn what each layout of each mode answers, and judge it on shapes held out.
+
+    A layout whose tree loses more than a constant rule on shapes held out answers by that rule; not
+    where times are modelled, since no rule minds what they err by (`MODEL_ERROR`). `judged` False:
+    neither is done. Layouts with many shapes are shared among processes."""
+    datasets = {mode: load(source.current, source.op, source.target, mode, source.bench) for mode in source.modes}
+    parts = {mode: dataset.by_layout() for mode, dataset in datasets.items()}
+    large = judged and source.bench != "model" and max(len(part.shapes) for each in parts.values() for part in each.values()) >= MANY
+    with ExitStack() as stack:
+        each: Each = stack.enter_context(_sharing()) if large else map
+        found = {mode: _learned(layouts, judged, each) for mode, layouts in parts.items()}
+    return Fit(source, datasets, {mode: one for mode, (one, _) in found.items()}, {mode: each for mode, (_, each) in found.items()})
+
+
+@contextmanager
+def _sharing() -> Iterator[Each]:
+    """A `map` over processes."""
+    workers = os.cpu_count() or 1
+
+    def each(work: Callable[[Any], Any], items: Iterable[Any]) -> Iterable[Any]:
+        listed = list(items)
+        return pool.map(work, listed, chunksize=ceil(len(listed) / workers))  # what is sent with the work is sent once a chunk
+
+    with Helpers(workers) as pool:
+        yield each
+
+
+def _learned(parts: Mapping[Layout, Dataset], judged: bool, each: Each) -> tuple[Mode, dict[str, Evaluation]]:
+    """What one mode answers, and the evaluations by layout."""
+    models = {layout: train_layout(part) for layout, part in parts.items()}
+    evaluations: dict[str, Evaluation] = {}
+    for layout, part in parts.items() if judged else ():
+        if (found := evaluate(part, each=each)) is not None:
+            evaluations[models[layout].title] = found
+            if found.best_rule and part.bench != "model":
+                models[layout] = replace(models[layout], rule=found.best_rule)
+    return Mode(models, lent(parts, models)), evaluations
+
+
+def modes_or_reasons(source: Source) -> dict[str, Mode | str]:
+    """What each mode answers, or the sentence that says why nothing can be learned: a report is
+    worth having without it."""
+    made: dict[str, Mode | str] = {}
+    for mode in source.modes:
+        try:
+            parts = load(source.current, source.op, source.target, mode, source.bench).by_layout()
+            made[mode] = _learned(parts, False, map)[0]
+        except ValueError as error:
+            made[mode] = str(error)
+    return made
+
+
+def newest_build(source: Source) -> dict[str, str]:
+    """The versions that the newest run was made with; empty where no run is known."""
+    return dict(max(source.runs, key=lambda run: run.started).build) if source.runs else {}

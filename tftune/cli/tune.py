@@ -1,0 +1,66 @@
+"""`tftune tune`: everything that a new node needs, one command after another, each of which can be
+given again."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tftune.db.calibration_file import default_path
+from tftune.db.target import Target
+
+TFTUNE = (sys.executable, "-m", "tftune")
+SEARCH_SHARE, MATRIX_SHARE = 0.6, 0.35
+"""Of the budget; calibrating, training and reporting take a few minutes whatever the budget."""
+POOL = 60
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command, what it is for, and what to look at where it fails."""
+
+    meaning: str
+    arguments: tuple[str, ...]
+    if_it_fails: str
+
+    def __str__(self) -> str:
+        return shlex.join(("tftune", *self.arguments))
+
+
+def steps(op: str, target: Target, shapes: str, budget_s: float, db: Path) -> Iterator[Step]:
+    """The commands for a target, calibration left out where its file is there."""
+    chip, artifact = default_path(target), Path(f"{op}__{target.name}.json")
+    search = ("search", op, "--shapes", shapes, "--db", str(db), "--chip", str(chip))
+    missing = "it names what is missing; docs/mi300x.md and docs/machines.md say what to do"
+    yield Step("what works here", ("doctor",), missing)
+    if not chip.exists():
+        yield Step("the machine's constants, under two minutes", ("calibrate", "--out", str(chip)),
+                   "no world of ranks started: see that no process holds a GPU, and that Iris is installed")  # fmt: skip
+    yield Step("search, the model's best first", (*search, "--pool", str(POOL), "--budget", f"{int(SEARCH_SHARE * budget_s)}s"),
+               "what was measured is stored: give the same command again")  # fmt: skip
+    yield Step("few configs on every shape", (*search, "--portfolio", "--budget", f"{int(MATRIX_SHARE * budget_s)}s"),
+               "pairs are missing: give the same command again, with more --budget")  # fmt: skip
+    yield Step("a tree", ("train", op, "--target", target.name, "--bench", "node", "--db", str(db)),
+               "too few rows: give the same command again, with more --budget")  # fmt: skip
+    yield Step("the artifact", ("export", op, "--target", target.name, "--bench", "node", "--db", str(db), "--out", str(artifact)),
+               "train it first")  # fmt: skip
+    yield Step(
+        "tables and plots", ("report", "--op", op, "--target", target.name, "--db", str(db)), "the rows are sound; only the report is not"
+    )
+
+
+def run(found: Iterator[Step], call: Callable[[tuple[str, ...]], int] | None = None) -> None:
+    """Run the steps in turn. Raises ValueError naming the one that failed and what to do."""
+    for step in found:
+        print(f"\n== {step.meaning}: {step}", flush=True)
+        code = (call or _call)(step.arguments)
+        if code:
+            raise ValueError(f"`{step}` ended with {code}; {step.if_it_fails}; then give `tftune tune` again: it goes on from here")
+
+
+def _call(arguments: tuple[str, ...]) -> int:
+    return subprocess.run((*TFTUNE, *arguments)).returncode

@@ -1,0 +1,202 @@
+"""Why a config was selected: the path in the tree, its leaf, and the measured shapes nearest to the
+one asked about."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tftune.db.evidence import measurement
+from tftune.db.trial import Trial
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.models.artifact import Artifact
+from tftune.models.compatibility import stamp
+from tftune.models.layout import LayoutModel, layout_text
+from tftune.models.selector import Selection, Selector
+from tftune.models.tree.tree import Leaf, Node
+from tftune.report.tables import Line, assumptions, label, lines, ratio_text, variants_of
+
+if TYPE_CHECKING:
+    from tftune.models.evaluate import Evaluation, Score
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One answer of a selector, and what it rests on."""
+
+    shape: Shape
+    mode: str
+    target: str
+    selection: Selection
+    path: tuple[str, ...]
+    """The steps in the tree, where the answer comes from there."""
+    leaf: Leaf | None
+    candidates: tuple[Config, ...]
+    """Of the leaf."""
+    origin: list[str]
+    """What the artifact rests on, in sentences."""
+    nearest: list[Line]
+
+    def to_dict(self) -> dict[str, Any]:
+        leaf = None if self.leaf is None else {
+            "candidates": [config.to_dict() for config in self.candidates], "rows": self.leaf.rows, "error": self.leaf.error,
+            "near": [list(sizes) for sizes in self.leaf.near],
+        }  # fmt: skip
+        return {
+            "shape": str(self.shape), "mode": self.mode, "target": self.target, **self.selection.to_dict(),
+            "path": list(self.path), "leaf": leaf, "origin": self.origin, "nearest": [line.to_dict() for line in self.nearest],
+        }  # fmt: skip
+
+    def sentences(self) -> Iterator[str]:
+        """The answer as lines of text, without the table of the nearest shapes."""
+        yield from selection_text(self.selection, self.shape, self.mode, f" on {self.target}")
+        if self.leaf:
+            yield "  path: " + (", then ".join(self.path) or "the tree is a single leaf")
+            times = "modelled" if self.selection.source == "modelled" else "measured"
+            yield f"  leaf: {leaf_text(self.leaf, times)}; its formulas choose among {', '.join(map(str, self.candidates))}"
+        yield from (f"  {sentence}" for sentence in self.origin)
+
+
+def selection_text(selection: Selection, shape: Shape, mode: str, where: str) -> Iterator[str]:
+    """An answer as lines of text."""
+    yield f"{selection.config}"
+    yield f"  {BASIS[selection.source]}: {shape} in mode {mode}{where}"
+    yield f"  why: {selection.reason}"
+    if selection.expected_us is not None and selection.bsp_us is not None:
+        yield f"  expected: {selection.expected_us:,.1f} us, BSP {selection.bsp_us:,.1f} us"
+
+
+BASIS = {
+    "measured": "measured, on this very shape",
+    "interpolated": "interpolated from measured shapes, not measured itself",
+    "modelled": "modelled, not measured",
+    "fallback": "fallback, without evidence for this shape",
+}
+"""What each source of a selection means."""
+
+
+def explain(selector: Selector, shape: Shape, mode: str, rows: Sequence[Trial], count: int = 3) -> Explanation:
+    """The selector's answer for a shape, with the `count` nearest shapes among the rows of the
+    artifact's target and bench."""
+    artifact = selector.artifacts.get(shape.op)
+    selection, leaf, answerer = selector.select(shape, mode), selector.leaf(shape, mode), selector.answerer(shape, mode)
+    candidates = () if leaf is None or isinstance(answerer, str) or artifact is None else _candidates(artifact, answerer.model, leaf, shape)
+    mine = [row for row in rows if artifact and (row.target, row.bench, row.mode) == (artifact.target.name, artifact.bench, mode)]
+    nearest = sorted(lines(mine), key=lambda line: _apart(shape, line.shape))[:count]
+    origin = [*_origin(artifact, shape, mode)] if artifact else []
+    target = artifact.target.name if artifact else "no target"
+    return Explanation(shape, mode, target, selection, selector.path(shape, mode), leaf, candidates, origin, nearest)
+
+
+def _candidates(artifact: Artifact, model: LayoutModel, leaf: Leaf, shape: Shape) -> tuple[Config, ...]:
+    """The configs of a leaf; in place of a variant's default the one that it has for this shape."""
+    space, chip, configs = operation(shape.op).space, artifact.target.chip, [model.configs[number] for number in leaf.candidates]
+    return tuple(dict.fromkeys(space.concrete(shape, config, chip) or config for config in configs))
+
+
+def _apart(one: Shape, other: Shape) -> float:
+    """Their distance; a size beyond floats is infinitely far from all."""
+    from tftune.kernels.core.distance import distance
+
+    try:
+        return distance(one, other)
+    except OverflowError:
+        return math.inf
+
+
+def _origin(artifact: Artifact, shape: Shape, mode: str) -> Iterator[str]:
+    """What the artifact rests on: rows, build, and how it does on shapes held out, those like this
+    one among them."""
+    found = artifact.document
+    versions = ", ".join(f"{name} {version}" for name, version in stamp(found).items() if name in ("driver", "torch", "triton"))
+    yield f"artifact: {artifact.path}, digest {artifact.digest[:12]}, {found['rows']:,} rows, {found['created'][:10]}"
+    yield f"times are of: {versions or 'no build'}"
+    yield from assumptions(artifact.bench, artifact.target.name)
+    modelled = "" if artifact.bench == "node" else ", both as modelled"
+    if report := found["held_out"].get(mode, {}).get(layout_text(shape.op, shape.layout)):
+        regret, answers = report["selector"]["geomean_regret"], ""
+        model = artifact.modes[mode].layouts.get(shape.layout) if mode in artifact.modes else None
+        if model and model.rule and (found_regret := _regret_of(report, model.rule)) is not None:
+            regret, answers = found_regret, f", of the rule {model.rule!r}"
+        best = f"1 being the fastest config known{modelled}"
+        yield f"held out in mode {mode}{answers}: regret {regret:.3f} (geometric mean{_judged(report)}), {best}"
+        if not answers and (group := report.get("groups", {}).get(shape.layer)):
+            yield "held out with all of {}: {:.3f}, at worst {:.3f}".format(shape.layer, *group)
+
+
+def _regret_of(report: Mapping[str, Any], rule: str) -> float | None:
+    """Of a constant rule in a held-out report; None where the report does not say."""
+    scores = report.get("rules")
+    score = scores.get(rule) if isinstance(scores, Mapping) else None
+    regret = score.get("geomean_regret") if isinstance(score, Mapping) else None
+    return float(regret) if isinstance(regret, int | float) else None
+
+
+def _judged(report: Mapping[str, Any]) -> str:
+    """At how many of the shapes held out an answer had a time, where some had none."""
+    unknown = report["selector"].get("unknown", 0)
+    return f" of {report['shapes'] - unknown} of {report['shapes']} shapes, the other answers having no time there" if unknown else ""
+
+
+def leaf_text(leaf: Leaf, times: str) -> str:
+    """What a leaf rests on; `times`: measured or modelled."""
+    shapes = f"{leaf.rows} {times} shape{'s' * (leaf.rows != 1)}"
+    return f"{shapes}, estimated speed-ups off by {math.expm1(leaf.error):.0%} (standard deviation)"
+
+
+def model_text(model: LayoutModel, held_out: Evaluation | None, times: str) -> Iterator[str]:
+    """What a layout learned, as lines of text: its measured shapes, its tree, one indented line for
+    each condition and leaf, and how both do on shapes held out. `times`: measured or modelled."""
+    yield f"{model.title}: {len(model.known)} {times} shapes, each answered by what was the fastest there"
+    if model.root is not None:
+        served = "" if model.spans else f" (answers between {times} sizes of these families only)"
+        yield f"tree for other shapes{served}, formulas choose among the configs of a leaf:"
+        yield from _node_text(model, model.root, "  ", times)
+    if held_out is not None:
+        yield f"held out ({times}): {held_out}"
+        regrets = ", ".join(f"{name} {_regret_text(score, held_out.shapes)}" for name, score in held_out.rules.items())
+        yield f"constant rules there: regret {regrets} (geomean)"
+    if model.rule:
+        yield f"the rule {model.rule!r} loses less, and answers for other shapes instead of the tree"
+
+
+def _regret_text(score: Score, shapes: int) -> str:
+    """The mean regret, and at how many of the shapes the answer had a time, where it had none at
+    some."""
+    known = shapes - score.unknown
+    return f"{score.geomean_regret:.3f}" + (f" ({known} of {shapes} shapes)" if score.unknown else "") if known else "- (no time)"
+
+
+def _node_text(model: LayoutModel, node: Node, indent: str, times: str) -> Iterator[str]:
+    if isinstance(node, Leaf):
+        yield f"{indent}{leaf_text(node, times)}: {' or '.join(_named(model.configs[number]) for number in node.candidates)}"
+        return
+    for child, sign in ((node.below, "<="), (node.above, ">")):
+        yield f"{indent}{node.feature} {sign} {node.threshold:g}"
+        yield from _node_text(model, child, indent + "  ", times)
+
+
+def _named(config: Config) -> str:
+    """A config; a recipe says that its knobs follow the shape."""
+    return str(config) if config.knobs else f"{config.variant} by default"
+
+
+def nearest_table(nearest: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
+    """Head and rows of the nearest shapes: the median of each variant with its 95 % interval."""
+    variants = variants_of(nearest)
+    head = ["nearest shape", *(f"{label(variant)} us" for variant in variants), "winner", "over BSP"]
+    return head, [[str(line.shape), *_times(line, variants), label(line.winner.config.variant), ratio_text(line.ratio)] for line in nearest]
+
+
+def _times(line: Line, variants: Sequence[str]) -> Iterator[str]:
+    for variant in variants:
+        if variant not in line.by_variant:
+            yield "-"
+            continue
+        found = measurement(line.by_variant[variant])
+        low, high = found.interval_us
+        yield f"{found.median_us:,.1f}" + (f" ({low:,.1f}-{high:,.1f})" if low < high else "")

@@ -1,0 +1,239 @@
+"""What a search found, as values and as words: the best trial of each variant per shape and mode.
+Standard library only.
+
+The command line and the report show the same lines, so that neither decides alone what "winner" or
+"ratio" means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from tftune.db.evidence import BSP, Place, Speedup, is_fused, is_surely_faster, measurement, of_newest_code, speedup
+from tftune.db.trial import EVIDENCE, MODES, Measurement, Run, Trial
+from tftune.kernels.core.shape import Shape
+from tftune.models.artifact import Lent
+from tftune.models.layout import layout_text
+
+BENCH_WORDS = {"node": "measured", "model": "modelled", "replay": "replayed", "drill": "measured in a drill"}
+"""How a time of each bench is called wherever it is shown. A predicted time never passes for a
+measured one."""
+
+
+def assumptions(bench: str, target: str) -> list[str]:
+    """The sentence that goes with modelled times: how many constants of the chip are assumed.
+    Nothing with any other times."""
+    if bench != "model":
+        return []
+    from tftune.db.target import Target
+
+    chip = Target.parse(target).chip
+    if chip.missing(2):
+        return [f"modelled with a calibration of {target}, whose file says what it assumes"]
+    return [f"modelled: {chip.assumptions} (kernels/core/chips.py)"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One shape in one mode: the best trial of each variant, the fastest of them, and how many
+    configs were tried."""
+
+    shape: Shape
+    mode: str
+    winner: Trial
+    bsp: Trial | None
+    by_variant: Mapping[str, Trial]
+    evaluations: int
+    """Configs tried in the search stage, failures among them."""
+    feasible: int | None = None
+    """Possible configs; None where nobody counted."""
+    tied: int = 1
+    """Configs that the measurement cannot tell from the winner, and the winner."""
+    off_by: float | None = None
+    """The winner's time over the least that a config considered may take, at 95 %; None where
+    nothing is known of it."""
+
+    def median_us(self, variant: str) -> float:
+        return measurement(self.by_variant[variant]).median_us
+
+    @property
+    def ratio(self) -> Speedup | None:
+        """Speed-up of the winner over BSP with its interval; exactly 1 where BSP wins."""
+        return Speedup(1.0, 1.0, 1.0) if self.winner.config.variant == BSP else speedup(self.winner, self.bsp)
+
+    @property
+    def fused_wins(self) -> bool:
+        """Whether a fused variant is faster than BSP by more than noise (`is_fused`,
+        `is_surely_faster`)."""
+        return is_fused(self.winner.config.variant) and self.ratio is not None and is_surely_faster(self.ratio.interval)
+
+    @property
+    def ties_with_bsp(self) -> bool:
+        return self.winner.config.variant != BSP and self.ratio is not None and not is_surely_faster(self.ratio.interval)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `tftune search --json` prints of one line."""
+        times = {variant: measurement(trial).median_us for variant, trial in self.by_variant.items()}
+        ratio = self.ratio or (None, None, None)
+        return {
+            "shape": str(self.shape), "mode": self.mode, "bench": self.winner.bench, "times": BENCH_WORDS[self.winner.bench],
+            "target": self.winner.target, "winner": self.winner.config.to_dict(), "us": times, "speedup": ratio[0],
+            "speedup_interval": list(ratio[1:]), "evaluations": self.evaluations, "feasible": self.feasible, "tied": self.tied,
+            "off_by_at_most": self.off_by,
+        }  # fmt: skip
+
+
+def lines(trials: Iterable[Trial]) -> list[Line]:
+    """One line for each shape and mode that has a measurement, in order of the shapes; all trials
+    of one target and bench.
+
+    Rows of older kernels and of `tftune.warm_up` are left out, as they are for training.
+    """
+    groups: dict[Place, list[Trial]] = {}
+    for trial in of_newest_code(trial for trial in trials if trial.stage in EVIDENCE):
+        groups.setdefault((trial.shape, trial.mode), []).append(trial)
+    made = [_line(shape, mode, group) for (shape, mode), group in groups.items() if any(isinstance(t.outcome, Measurement) for t in group)]
+    return sorted(made, key=lambda line: (MODES.index(line.mode), line.shape.family, line.shape))
+
+
+def _line(shape: Shape, mode: str, trials: Sequence[Trial]) -> Line:
+    by_variant = {}
+    for variant in dict.fromkeys(trial.config.variant for trial in trials):
+        if best := _best([trial for trial in trials if trial.config.variant == variant]):
+            by_variant[variant] = best
+    bsp = by_variant.get(BSP)
+    winner = max(by_variant.values(), key=lambda trial: _merit(trial, bsp))
+    return Line(shape, mode, winner, bsp, by_variant, evaluations=len({trial.config for trial in trials if trial.stage == "search"}))
+
+
+def _best(trials: Sequence[Trial]) -> Trial | None:
+    """The fastest of a variant: among those measured again in a fresh world where there are some;
+    the newest row of each config."""
+    timed = [trial for trial in trials if isinstance(trial.outcome, Measurement)]
+    newest = {trial.config: trial for trial in ([t for t in timed if t.stage != "search"] or timed)}
+    return min(newest.values(), key=lambda trial: measurement(trial).median_us, default=None)
+
+
+def _merit(trial: Trial, bsp: Trial | None) -> float:
+    """Speed-up over BSP, since times of different rounds do not compare; without BSP the inverse
+    time."""
+    if trial is bsp:
+        return 1.0
+    ratio = speedup(trial, bsp)
+    return ratio[0] if ratio else 1 / measurement(trial).median_us
+
+
+def variants_of(lines: Iterable[Line]) -> list[str]:
+    """The variants with a time, BSP first."""
+    return sorted({variant for line in lines for variant in line.by_variant}, key=lambda variant: (variant != "bsp", variant))
+
+
+def head(variants: Sequence[str]) -> list[str]:
+    """Column names of the result table."""
+    return ["shape", "mode", "times", *(f"{label(variant)} us" for variant in variants), "winner", "over BSP", "evaluations", "off by"]
+
+
+def label(variant: str) -> str:
+    return "BSP" if variant == "bsp" else variant
+
+
+def cells(line: Line, variants: Sequence[str]) -> list[str]:
+    """One row of the result table; the third cell says whether the times are measured or
+    modelled."""
+    times = [f"{line.median_us(variant):,.1f}" if variant in line.by_variant else "-" for variant in variants]
+    tried = f"{line.evaluations:,}" + (f" of {line.feasible:,}" if line.feasible else "")
+    winner = label(line.winner.config.variant)
+    winner += " (ties with BSP)" if line.ties_with_bsp else f" (tie of {line.tied})" if line.tied > 1 else ""
+    return [
+        str(line.shape),
+        line.mode,
+        BENCH_WORDS[line.winner.bench],
+        *times,
+        winner,
+        ratio_text(line.ratio),
+        tried,
+        off_by_text(line.off_by),
+    ]
+
+
+def off_by_text(off_by: float | None) -> str:
+    """How much longer the winner may take than the best config considered, at 95 %.
+
+    >>> off_by_text(1.034), off_by_text(1.0), off_by_text(None)
+    ('3.4 %', '0 %', '-')
+    """
+    return "-" if off_by is None else f"{100 * (off_by - 1):.2g} %"
+
+
+def ratio_text(ratio: Speedup | None) -> str:
+    """`1.23x (1.20-1.26)`; without an interval where there is none."""
+    if ratio is None:
+        return "-"
+    middle, low, high = ratio
+    return f"{middle:.2f}x" + (f" ({low:.2f}-{high:.2f})" if low < high else "")
+
+
+def headline(lines: Sequence[Line]) -> list[str]:
+    """One sentence for each mode: where a fused variant wins, and by how much."""
+    by_mode = {mode: [line for line in lines if line.mode == mode] for mode in MODES}
+    return [_mode_headline(mode, found) for mode, found in by_mode.items() if found]
+
+
+def _mode_headline(mode: str, lines: Sequence[Line]) -> str:
+    won = [line.ratio[0] for line in lines if line.ratio and line.fused_wins]
+    ties = sum(line.ties_with_bsp for line in lines)
+    gain = f", by {min(won):.2f}x to {max(won):.2f}x" if won else ""
+    return (
+        f"{mode}: a fused variant beats BSP on {len(won)} of {len(lines)} shapes{gain}; "
+        f"{ties} tie{'s' * (ties == 1)} ({BENCH_WORDS[lines[0].winner.bench]})."
+    )
+
+
+def provenance(runs: Sequence[Run]) -> str:
+    """Versions that the rows were made with, newest run last: `torch 2.11.0, triton 3.6.0`."""
+    builds = dict.fromkeys(", ".join(f"{name} {version}" for name, version in sorted(run.build.items())) for run in runs)
+    return "; ".join(build for build in builds if build) or "unknown build"
+
+
+def recoveries(recoveries_s: Sequence[float], starts_s: Sequence[float]) -> str:
+    """How long broken worlds held a search up; seconds from noticing one until a fresh one could
+    measure again.
+
+    >>> recoveries([4.0, 9.0, 3.0], [1.5, 2.5, 1.5, 1.5])
+    '3 recoveries from a broken world: 4.0 s median, 9.0 s worst; starting a world: 1.5 s median, 2.5 s worst'
+    """
+    spread = [f"{median(times):.1f} s median, {max(times):.1f} s worst" for times in (recoveries_s, starts_s)]
+    count = f"{len(recoveries_s)} recover{'y' if len(recoveries_s) == 1 else 'ies'}"
+    return f"{count} from a broken world: {spread[0]}; starting a world: {spread[1]}"
+
+
+def shares(spent_s: Mapping[str, float], whole_s: float) -> str:
+    """Where the time of a search went, phase by phase; what is left is the tuner's own.
+
+    >>> shares({"time": 6.0, "check": 3.0}, 10.0)
+    'wall time 10 s: 60 % time, 30 % check, 10 % tuner'
+    """
+    rest = {"tuner": whole_s - sum(spent_s.values())}
+    named = [f"{100 * s / whole_s:.0f} % {name}" for name, s in (*sorted(spent_s.items(), key=lambda item: -item[1]), *rest.items())]
+    return f"wall time {whole_s:.0f} s: {', '.join(named)}"
+
+
+def throughput(trials: Iterable[Trial], compile_s: float, whole_s: float) -> str:
+    """Configs that a search checked and timed in a second of its wall time, world starts and the
+    final stage included.
+
+    A config of a shape counts once, in however many modes, stages and rows it was timed; one that
+    failed does not count."""
+    count = len({(trial.shape, trial.config) for trial in trials if isinstance(trial.outcome, Measurement)})
+    rest_s = max(whole_s - compile_s, 1e-3)
+    return f"{count:,} configs checked and timed: {count / whole_s:.2f} a second, {count / rest_s:.2f} without waiting for the compiler"
+
+
+def lent_text(op: str, lent: Lent) -> str:
+    """Which layout's rows answer for another one, in words."""
+    return (
+        f"{layout_text(op, lent.layout)} is answered by {layout_text(op, lent.of)}: the same code, and {lent.pairs} pairs measured in both "
+        f"agree within {lent.error:.1%}"
+    )

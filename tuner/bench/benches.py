@@ -1,0 +1,182 @@
+"""Where a config is measured: the analytic model, and rows of the past. The node itself is in
+node.py."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, Protocol
+
+from tftune.db.target import Target
+from tftune.db.trial import EVIDENCE, Failure, Measurement, Outcome, Trial
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+
+Predict = Callable[[Shape, Config, str, Chip], float]
+"""Shape, config, mode and chip to microseconds."""
+Compare = Callable[[Shape, Sequence[Config], str, Config], list[Outcome]]
+"""Shape, configs, mode and baseline to the outcomes of the baseline and of each config, in that
+order."""
+
+
+class Bench(Protocol):
+    """A place that measures. A config that cannot be measured is a Failure, never an exception."""
+
+    name: str
+    """`node`, `model`, `replay` or `drill`."""
+    target: Target
+
+    @property
+    def starts_s(self) -> Sequence[float]:
+        """Seconds that each start of a world of processes took, where there is one."""
+        ...
+
+    @property
+    def recoveries_s(self) -> Sequence[float]:
+        """Seconds from when a world was seen to be broken until a fresh one could measure again."""
+        ...
+
+    @property
+    def spent_s(self) -> dict[str, float]:
+        """Wall-clock seconds by phase, where there are phases worth telling."""
+        ...
+
+    @property
+    def compare(self) -> Compare | None:
+        """Measures finalists in the same rounds, so that they compare in pairs; None where there
+        are no rounds to share."""
+        ...
+
+    def conditions(self) -> dict[str, Any]:
+        """What the machine is like now (see `Run.clocks`); empty where nothing runs."""
+        ...
+
+    def known(self, shape: Shape, mode: str) -> Collection[Config] | None:
+        """The only configs that can be asked for, where rows answer; None where any can be
+        measured."""
+        ...
+
+    def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
+        """These will likely be measured: compile them meanwhile, where there is something to
+        compile."""
+        ...
+
+    def ready(self, shape: Shape, config: Config) -> bool:
+        """Whether it can be measured without waiting for a compiler."""
+        ...
+
+    def settle(self, timeout_s: float) -> None:
+        """Wait until what was announced is compiled, so that compilers do not disturb the clock;
+        not longer than so many seconds."""
+        ...
+
+    def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
+        """Time a config beside `baseline`, the strongest BSP config known so far; None where this
+        config is itself the baseline.
+
+        Stage "final" takes more rounds.
+        """
+        ...
+
+    def restart(self) -> None:
+        """Start a fresh world of processes, where there is one."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def one_by_one(bench: Bench, shape: Shape, configs: Sequence[Config], mode: str, baseline: Config) -> list[Outcome]:
+    """The outcomes that `compare` gives, each of its own rounds beside the baseline."""
+    return [
+        bench.measure(shape, baseline, mode, None, stage="final"),
+        *(bench.measure(shape, config, mode, baseline, stage="final") for config in configs),
+    ]
+
+
+class _Recorded:
+    """What benches share on which nothing runs."""
+
+    compare: Compare | None = None
+
+    def ready(self, shape: Shape, config: Config) -> bool:
+        """There is nothing to compile."""
+        return True
+
+    def conditions(self) -> dict[str, Any]:
+        return {}
+
+
+class ModelBench(_Recorded):
+    """Answers from an analytic model, without a GPU: one sample each, and nothing is checked, since
+    nothing ran."""
+
+    name = "model"
+    starts_s = recoveries_s = ()
+
+    def __init__(self, target: Target, predict: Predict) -> None:
+        self.target = target
+        self._predict = predict
+
+    @property
+    def spent_s(self) -> dict[str, float]:
+        return {}
+
+    def known(self, shape: Shape, mode: str) -> None:
+        """Any config has a modelled time."""
+
+    def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
+        """Nothing to compile."""
+
+    def settle(self, timeout_s: float) -> None:
+        """Nothing to wait for."""
+
+    def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
+        time_us = self._predict(shape, config, mode, self.target.chip)
+        bsp_us = () if baseline is None else (self._predict(shape, baseline, mode, self.target.chip),)
+        return Measurement((time_us,), bsp_us)
+
+    def restart(self) -> None:
+        """Nothing to restart."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class ReplayBench(_Recorded):
+    """Answers from rows: the newest row of that stage, else the newest of any. What was never
+    measured is a failure that says so."""
+
+    name = "replay"
+    starts_s = recoveries_s = ()
+
+    def __init__(self, target: Target, trials: Iterable[Trial]) -> None:
+        self.target = target
+        trials = tuple(trial for trial in trials if trial.stage in EVIDENCE)
+        self._rows = {(trial.shape, trial.config, trial.mode, stage): trial for trial in trials for stage in ("", trial.stage)}
+        self._known: dict[tuple[Shape, str], set[Config]] = defaultdict(set)
+        for trial in trials:
+            self._known[trial.shape, trial.mode].add(trial.config)
+
+    @property
+    def spent_s(self) -> dict[str, float]:
+        return {}
+
+    def known(self, shape: Shape, mode: str) -> set[Config]:
+        return self._known[shape, mode]
+
+    def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
+        """Nothing to compile."""
+
+    def settle(self, timeout_s: float) -> None:
+        """Nothing to wait for."""
+
+    def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
+        row = self._rows.get((shape, config, mode, stage)) or self._rows.get((shape, config, mode, ""))
+        return row.outcome if row else Failure("invalid", f"{config} was never measured for {shape} in mode {mode}")
+
+    def restart(self) -> None:
+        """Nothing to restart."""
+
+    def close(self) -> None:
+        """Nothing to close."""

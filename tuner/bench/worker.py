@@ -1,0 +1,182 @@
+"""One rank of a world: a process that owns one GPU (or one emulated heap) and does what the
+supervisor asks, one request a time."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.tuner.bench import cache_selftest as selftest
+from tftune.tuner.bench import clock, faults
+from tftune.tuner.bench.check import SEEDS, References, relative_error
+from tftune.tuner.bench.processes import die_with_parent
+
+
+@dataclass(frozen=True)
+class WorldSpec:
+    """What the ranks of a world share. `folder` holds the rendezvous, the host barrier and,
+    emulated, the heaps."""
+
+    folder: Path
+    world: int
+    emulated: bool
+    payload_bytes: int
+    cache_bytes: int
+
+
+class Rank:
+    """The methods are the requests. All but `prepare` are collective: the supervisor asks every
+    rank at once."""
+
+    def __init__(self, spec: WorldSpec, rank: int) -> None:
+        import torch
+        import torch.distributed as dist
+
+        self.spec = spec
+        self.rank = rank
+        backend = "gloo" if spec.emulated else "nccl"
+        device = None if spec.emulated else torch.device("cuda", rank)
+        if device is not None:
+            torch.cuda.set_device(device)
+        dist.init_process_group(backend, init_method=f"file://{spec.folder}/rendezvous", rank=rank, world_size=spec.world, device_id=device)
+        if spec.emulated:
+            from tftune.kernels.comm import emulated
+
+            self.workspace = emulated.workspace(spec.folder, rank, spec.world, spec.payload_bytes, dist.group.WORLD)
+        else:
+            self.workspace = Workspace.create(None, spec.payload_bytes)
+        self.barrier = clock.HostBarrier(spec.folder / "barrier", rank, spec.world)
+        self._shape: Shape | None = None
+        self._references: References | None = None
+        self._operands: Any = None
+        self._graphs: dict[Config, clock.GraphCall] = {}
+        self._start_together: Any = None
+
+    def copy_rates(self) -> selftest.CopyRates:
+        """What a streaming copy reaches through the clock of graph mode: whether rotation leaves
+        caches cold on this GPU."""
+        return selftest.copy_rates(self.spec.cache_bytes, self.workspace.device, self._device_barrier())
+
+    def prepare(self, shape: Shape, config: Config, fault: str | None = None) -> None:
+        """Compile, load and allocate; launches nothing, so that one rank's failure hangs no other.
+        `fault`: as in `check`."""
+        self._use(shape)
+        faults.fail_to_allocate(fault)
+        key = (shape, config)
+        if key not in self.workspace.plans:
+            self.workspace.plans[key] = operation(shape.op).module("host").prepare(shape, config, self.workspace)
+
+    def check(self, shape: Shape, config: Config, fault: str | None = None) -> tuple[float, float]:
+        """(error, tolerance) of this rank. `fault`: what a drill lets go wrong here."""
+        references = self._known_results(shape)
+        plan = self.workspace.plans[shape, config]
+        if fault is not None:
+            plan = faults.faulty(plan, fault, self.rank)
+        return references.error(plan, self.workspace), references.tolerance
+
+    def time(self, shape: Shape, configs: Sequence[Config], mode: str, rounds: int) -> list[list[float]]:
+        """Samples in microseconds of each config, measured in turns: `rounds` of them."""
+        plans = [self.workspace.plans[shape, config] for config in configs]
+        operands = self._rotation(shape)
+        operands[0][-1].fill_(float("nan"))
+        if self.spec.emulated:
+            return clock.host_rounds(plans, operands, rounds, self.barrier)
+        if mode == "eager":
+            samples = clock.eager_rounds(plans, operands, rounds, self.barrier)
+            plans[-1](*operands[0])  # for `verify`: the rotation may have left there what another config computed
+            return samples
+        graphs = [self._graph(shape, config, operands) for config in configs]
+        return clock.graph_rounds(graphs, rounds, self._device_barrier(), self._agreed)
+
+    def _agreed(self, numbers: list[float]) -> list[float]:
+        """The largest of all ranks, each."""
+        import torch
+        import torch.distributed as dist
+
+        found = torch.tensor(numbers, dtype=torch.float64, device=self.workspace.device)
+        dist.all_reduce(found, dist.ReduceOp.MAX, group=self.workspace.group)
+        return [float(number) for number in found.tolist()]
+
+    def verify(self, shape: Shape) -> tuple[float, float]:
+        """(error, tolerance) of what the last timed config left in its first output; the outputs
+        were NaN before."""
+        output, references = self._rotation(shape)[0][-1], self._known_results(shape)
+        return relative_error(output, references.results[0]), references.tolerance
+
+    def forget(self, shape: Shape, config: Config, mode: str) -> None:
+        """Drop a config's graph: a search measures hundreds. Its plan stays for the other mode."""
+        if mode == "graph":
+            self._graphs.pop(config, None)
+
+    def _use(self, shape: Shape) -> None:
+        """Operands, references and graphs belong to one shape; free those of the last."""
+        if shape != self._shape:
+            self._shape = shape
+            self._references = self._operands = None
+            self._graphs.clear()
+            self.workspace.plans.clear()
+
+    def _known_results(self, shape: Shape) -> References:
+        if self._references is None:
+            self._references = References(shape, self.workspace)
+        return self._references
+
+    def _rotation(self, shape: Shape) -> Any:
+        if self._operands is None:
+            module = operation(shape.op).module("reference")
+            first = self._known_results(shape).inputs[0]
+            count = 2 if self.spec.emulated else clock.copies(sum(t.nbytes for t in first), self.spec.cache_bytes)
+            others = range(SEEDS.stop, SEEDS.stop + count - 1)
+            inputs = [first, *(module.make_inputs(shape, self.rank, seed, self.workspace.device) for seed in others)]
+            self._operands = [(*tensors, module.make_output(shape, self.workspace.device)) for tensors in inputs]
+        return self._operands
+
+    def _device_barrier(self) -> Any:
+        if self._start_together is None:
+            self._start_together = self.workspace.barrier()
+        return self._start_together
+
+    def _graph(self, shape: Shape, config: Config, operands: Any) -> Any:
+        if config not in self._graphs:
+            plan = self.workspace.plans[shape, config]
+            plan(*operands[0])  # whatever is set up by a first call must not be captured
+            self._graphs[config] = clock.GraphCall(plan, operands)
+        return self._graphs[config]
+
+
+def main(connection: Connection, spec: WorldSpec, rank: int, make: type[Rank] = Rank) -> None:
+    """Serve requests until the supervisor closes the pipe. Replies: ("ok", value) or ("error",
+    exception class, text). `make`: the class whose methods are the requests."""
+    die_with_parent()
+    log = os.open(spec.folder / f"log-{rank}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    served: Rank | None = None
+    while True:
+        try:
+            method, arguments = connection.recv()
+        except (EOFError, OSError):
+            os._exit(0)
+        try:
+            if method == "start":
+                served = make(spec, rank)
+                value = None
+            else:
+                value = getattr(served, method)(*arguments)
+            reply: tuple[Any, ...] = ("ok", value)
+        except Exception as error:  # one rank's exception is a reply: the supervisor decides for all ranks
+            traceback.print_exc()
+            sys.stderr.flush()
+            reply = ("error", type(error).__name__, str(error) or repr(error))
+        connection.send_bytes(pickle.dumps(reply))

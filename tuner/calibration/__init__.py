@@ -1,0 +1,1 @@
+"""Measure a machine's constants."""

@@ -1,0 +1,1 @@
+"""The search: which config is tried next, what was found, what wins."""

@@ -1,0 +1,125 @@
+"""The final stage: the winners of a search again, in a fresh world and in the same rounds, and what
+may be called the best of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from tftune.db.evidence import BSP, Place, ranking, tied
+from tftune.db.trial import Measurement, Trial
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.tuner.search.session import Rows
+from tftune.tuner.search.stats import greedy_cover
+
+RIVALS = 4
+"""Configs that the search could not tell from its winner and that are compared with it."""
+
+
+@dataclass(frozen=True)
+class Best:
+    """The outcome of a search for one shape in one mode; the trials are of the final stage where
+    BSP could be measured there."""
+
+    shape: Shape
+    mode: str
+    winner: Trial
+    bsp: Trial
+    by_variant: dict[str, Trial]
+    evaluations: int
+    """Configs tried in the search stage, failures among them."""
+    feasible: int
+    """Configs that there are."""
+    tied: tuple[Config, ...]
+    """The winner, and the configs that noise, or 1 %, does not tell from it: see `tied`."""
+    off_by: float | None = None
+    """The winner's time over the least that a config considered may take, at 95 % (see `bound`);
+    None where nothing is known of it."""
+
+
+def portfolio(rows: Rows, places: Sequence[Place], limit: int) -> dict[str, tuple[Config, ...]]:
+    """For each mode, at most `limit` configs that come near the best of each variant at most
+    shapes."""
+    chosen = {}
+    for mode in dict.fromkeys(mode for _, mode in places):
+        times: dict[tuple[Shape, str], dict[Config, float]] = {}
+        for place in places:
+            if place[1] == mode:
+                for config, value in rows.ratios(place).items():
+                    if config.variant != BSP:
+                        times.setdefault((place[0], config.variant), {})[config] = value
+        chosen[mode] = greedy_cover(times, limit)
+    return chosen
+
+
+def final_stage(rows: Rows, places: Sequence[Place], finalists: int, until: float) -> None:
+    """Measure in a fresh world: at each place BSP and its own winners; then, while there is time,
+    the portfolio at every place.
+
+    The portfolio is measured everywhere so that the regret of each of its configs is defined at
+    every shape. Where the bench has rounds to share, all finalists of a place, and the winner's
+    rivals, are in them."""
+    chosen = portfolio(rows, places, finalists)
+    own = {place: rows.winners(place) for place in places}
+    everything = {}
+    for place in places:
+        shared = [config for config in chosen[place[1]] if rows.can(place, config)]
+        rivals = rows.rivals(place, RIVALS) if rows.bench.compare else []
+        everything[place] = list(dict.fromkeys([*own[place], *rivals, *shared]))
+    fresh = False
+    for part, wanted in enumerate((own, everything)):
+        for place, configs in wanted.items():
+            for measure in _steps(rows, place, configs):
+                if part and time.monotonic() >= until:
+                    return
+                if not fresh:
+                    rows.bench.restart()
+                    fresh = True
+                measure()
+
+
+def _steps(rows: Rows, place: Place, configs: Sequence[Config]) -> Iterator[Callable[[], object]]:
+    """What is to be measured at a place: one config at a time; or all in the same rounds, where one
+    of them is missing."""
+    missing = _missing(rows, place, configs)
+    if rows.bench.compare is None:
+        yield from (partial(rows.measure, place, config, baseline, "final") for config, baseline in missing)
+    elif next(missing, None) and (bsp := rows.bsp(place)):
+        yield partial(rows.compare, place, configs, bsp.config)
+
+
+def _missing(rows: Rows, place: Place, configs: Sequence[Config]) -> Iterator[tuple[Config, Config | None]]:
+    """What has no final row yet, with its baseline: BSP before all, and nothing beside it where BSP
+    fails."""
+    bsp = rows.bsp(place)
+    if bsp is None:
+        return
+    for config in (bsp.config, *configs):
+        known = rows.finals(place)
+        if config != bsp.config and not _measured(known.get(bsp.config)):
+            return
+        if config not in known or (config == bsp.config and not _measured(known[config])):
+            yield config, None if config == bsp.config else bsp.config
+
+
+def _measured(trial: Trial | None) -> bool:
+    return trial is not None and isinstance(trial.outcome, Measurement)
+
+
+def conclude(rows: Rows, place: Place, bsp: Trial, feasible: int) -> Best:
+    """The fastest by the final rows, or by the search's own where BSP has no final one."""
+    return best_of(rows, place, rows.finals(place), bsp, feasible)
+
+
+def best_of(rows: Rows, place: Place, again: Mapping[Config, Trial], bsp: Trial, feasible: int) -> Best:
+    """The fastest of what was measured again, or of the search's own where BSP was not."""
+    measured = again.get(bsp.config)
+    trials, bsp = (again, measured) if measured is not None and _measured(measured) else (rows.searched(place), bsp)
+    ranked = ranking(trials, bsp)
+    by_variant = {config.variant: trials[config] for config in reversed(ranked)} | {BSP: bsp}
+    winner = trials[ranked[0]]
+    tie_set = tuple(config for config in ranked if tied(trials[config], winner))
+    return Best(*place, winner, bsp, by_variant, len(rows.searched(place)), feasible, tie_set)

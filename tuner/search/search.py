@@ -1,0 +1,129 @@
+"""The search: BSP first, then what is likely to be fast, then what the sampler proposes; last the
+winners again, in a fresh world.
+
+Our rows are the truth. Each outcome is committed before any study hears of it, and a search reads
+them back first: the same command goes on where it was stopped and measures nothing twice. The live
+study is in memory, made from the rows at each start; the study in the database is a copy of them
+for Optuna's tools."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from math import inf
+from typing import Protocol
+
+import optuna
+from threadpoolctl import threadpool_limits
+
+from tftune.db.store import Store
+from tftune.db.trial import MODES, Trial
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.tuner.bench.benches import Bench
+from tftune.tuner.search.final_stage import Best, conclude, final_stage
+from tftune.tuner.search.opening import NOTHING_KNOWN, Knowledge
+from tftune.tuner.search.samplers import SAMPLERS
+from tftune.tuner.search.search_stage import EFFORTS, Effort, SearchStage, study_name
+from tftune.tuner.search.session import Rows
+
+__all__ = ["EFFORTS", "Best", "Effort", "Progress", "search", "study_name"]
+
+FINAL_SHARE, FINAL_S, FINAL_MOST = 0.2, 1.3, 0.5
+"""Of a wall-clock budget, kept for the final stage: this share, or so many seconds for each shape
+and mode where ranks measure it (110 s over 88 of them on 8x H200), but at most that share."""
+
+
+logger = logging.getLogger(__name__)
+
+
+class Progress(Protocol):
+    """What is told while a search runs."""
+
+    def start(self, total: int) -> None:
+        """About this many trials are to come."""
+
+    def advance(self, trial: Trial) -> None:
+        """This trial is committed."""
+
+    def finish(self) -> None:
+        """No more trials come, whether the search ended well or not."""
+
+
+def search(
+    op: str,
+    shapes: Iterable[Shape],
+    modes: Iterable[str],
+    bench: Bench,
+    store: Store,
+    *,
+    effort: str = "default",
+    budget_s: float | None = None,
+    sampler: str = "mixed",
+    variants: tuple[str, ...] = (),
+    seed: int = 0,
+    pool: int | None = None,
+    progress: Progress | None = None,
+    knowledge: Knowledge = NOTHING_KNOWN,
+) -> list[Best]:
+    """Search each shape in each mode, then measure the winners again; every outcome is a committed
+    row of `store`.
+
+    `budget_s` is wall-clock time; BSP and the default configs of every shape, and each shape's own
+    winners, are measured whatever it says. `variants` limits the search (BSP is always among them);
+    `pool` limits it to that many configs of each variant, which are all compiled ahead; a replay is
+    limited by its rows instead. `knowledge`: what is known before the first trial. A shape and mode
+    where no BSP form could be measured is left out. Raises ValueError for an unknown name, a shape
+    that the target is too small for, or if nothing at all could be measured."""
+    shapes, modes = tuple(dict.fromkeys(shapes)), tuple(dict.fromkeys(modes))
+    _check(op, shapes, modes, bench, effort, sampler)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    started, budget = time.monotonic(), inf if budget_s is None else budget_s
+    rows = Rows(operation(op), bench, store, progress.advance if progress else None)
+    stage = SearchStage(rows, EFFORTS[effort], sampler, variants, seed, pool, knowledge)
+    places = [(shape, mode) for shape in shapes for mode in modes]
+    if progress:
+        progress.start(stage.planned(places))
+    try:
+        with threadpool_limits(1):  # compilers need the other cores, and matrices of 64 rows gain nothing
+            stage.run(shapes, modes, started + budget - (_for_finals(budget, len(places), bench) if EFFORTS[effort].sampled else 0.0))
+        rows.refuse_nothing(places)
+        if EFFORTS[effort].sampled:
+            final_stage(rows, places, EFFORTS[effort].finalists, started + budget)
+        rows.end()
+    finally:
+        if progress:
+            progress.finish()
+    if stage.stopped:
+        tried, wanted = sum(len(rows.searched(place)) for place in places), sum(map(stage.wanted, places))
+        logger.warning("stopped by the budget: %s of %s trials; the same command goes on", f"{tried:,}", f"{wanted:,}")
+    found = [conclude(rows, place, bsp, stage.feasible[place]) for place in places if (bsp := rows.bsp(place))]
+    return [replace(best, off_by=stage.off_by.get((best.shape, best.mode))) for best in found]
+
+
+def _for_finals(budget_s: float, places: int, bench: Bench) -> float:
+    """Seconds of a budget that the search stage leaves."""
+    needed = FINAL_S * places if bench.compare is not None else 0.0
+    return max(FINAL_SHARE * budget_s, min(needed, FINAL_MOST * budget_s)) if budget_s < inf else 0.0
+
+
+def _check(op: str, shapes: Sequence[Shape], modes: Sequence[str], bench: Bench, effort: str, sampler: str) -> None:
+    for what, names, known in (("mode", modes, MODES), ("effort", (effort,), EFFORTS), ("sampler", (sampler,), SAMPLERS)):
+        if wrong := [name for name in names if name not in known]:
+            raise ValueError(f"there is no {what} {wrong[0]!r}; there are {', '.join(known)}")
+    if not shapes or not modes:
+        raise ValueError(f"a search needs a shape and a mode: {len(shapes)} shapes and {len(modes)} modes were given")
+    for shape in shapes:
+        if shape.op != op:
+            raise ValueError(f"the shape {shape} is of {shape.op}, not of {op}")
+        if (world := shape.to_dict().get("world", 1)) > bench.target.gpus:
+            raise ValueError(
+                f"the shape {shape} needs world={world} GPUs and {bench.target.name} has {bench.target.gpus}; give another --target"
+            )
+        if not any(known is None or known for known in (bench.known(shape, mode) for mode in modes)):
+            raise ValueError(
+                f"there are no rows of {shape} on {bench.target.name} in mode {' or '.join(modes)} to replay; "
+                "leave it out, or add rows with `tftune trials import`"
+            )

@@ -1,0 +1,1 @@
+"""Confirm a shortlist on the ranks that will serve it."""
