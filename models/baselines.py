@@ -19,13 +19,11 @@ Rule = Callable[[Shape], Config]
 DefaultRule = Callable[[Shape], Config | None]
 """None where a variant has no default for a shape."""
 
+Rival = tuple[str, str, float, str, str]
+"""An operation's `features.RIVALS`: title, feature, its bound, the variant below it, the variant from
+it on."""
+
 NEAREST = "nearest measured shape"
-PAPER_ROWS = 128
-"""arXiv 2511.02168 pulls below this M and pushes from it on."""
-SMALL_GFLOP = 100.0
-"""Triton-distributed (pull request 166) leaves smaller GEMMs of one rank to the library."""
-TOKENS = 4096
-"""vLLM (pull request 52856) overlaps collective and GEMM from so many tokens on."""
 
 
 def rules(op: str, chip: Chip, best: Mapping[Shape, Config], bsp: Rule) -> dict[str, Rule]:
@@ -34,12 +32,11 @@ def rules(op: str, chip: Chip, best: Mapping[Shape, Config], bsp: Rule) -> dict[
     shape; `bsp`: the form of BSP where that is the answer."""
     fused = [variant for variant in operation(op).space.variants if variant != "bsp"]
     found: dict[str, DefaultRule] = {"always BSP": bsp} | {f"always {variant}": _default(op, chip, variant) for variant in fused}
-    if "push" in fused:
-        push = found["always push"]
-        if "pull" in fused:
-            found["the paper: pull below M=128, push above"] = _from(op, "m", PAPER_ROWS, found["always pull"], push)
-        found["Triton-distributed: BSP below 100 GFLOP, push above"] = _from(op, "gflop", SMALL_GFLOP, bsp, push)
-        found["vLLM: BSP below 4096 tokens, push above"] = _from(op, "m", TOKENS, bsp, push)
+    always = {"bsp": bsp} | {variant: found[f"always {variant}"] for variant in fused}
+    known: tuple[Rival, ...] = getattr(operation(op).module("features"), "RIVALS", ())
+    for title, feature, least, below, above in known:
+        if {below, above} <= always.keys():
+            found[title] = _from(op, feature, least, always[below], always[above])
     if best:
         found[NEAREST] = _nearest(best)
     return {name: _possible(op, chip, rule, bsp) for name, rule in found.items()}

@@ -336,7 +336,7 @@ class Answerer:
         """The terms of a config as a function of the sizes; of a recipe, those of what it names
         there, () where it names nothing."""
         units = self._given.chip.units
-        if not self._is_recipe(config):
+        if not self._space.is_recipe(config):
             fixed: Callable[..., tuple[float, ...]] = self._timing(config, units)
             return fixed
 
@@ -346,17 +346,13 @@ class Answerer:
 
         return terms
 
-    def _is_recipe(self, config: Config) -> bool:
-        """Whether it stands for what its variant does by default (see `Space.concrete`)."""
-        return not config.knobs and bool(self._space.choices(config.variant))
-
     def _defaults(self, sizes: Sizes) -> dict[str, Config]:
         """What each variant does by default at these sizes; the last few are kept, since one answer
         asks often."""
         found = self._recipes.get(sizes)
         if found is None:
             shape = self._shape.from_dict(self._fixed | dict(zip(self._names, sizes, strict=True)))
-            wanted = {config.variant for config in self.model.configs if self._is_recipe(config)}
+            wanted = {config.variant for config in self.model.configs if self._space.is_recipe(config)}
             found = self._space.recipes(shape, wanted, self._given.chip)
             if len(self._recipes) >= RECIPES_KEPT:
                 self._recipes.clear()
@@ -366,7 +362,7 @@ class Answerer:
     def _concrete(self, shape: Shape, number: int) -> Config:
         """The config of this number, or what a recipe names for the shape."""
         config = self.model.configs[number]
-        return self._defaults(shape.sizes_key).get(config.variant, config) if self._is_recipe(config) else config
+        return self._defaults(shape.sizes_key).get(config.variant, config) if self._space.is_recipe(config) else config
 
     def _why_not(self, shape: Shape, number: int) -> str | None:
         """Why a config may not answer for a shape: its times do not hold here, or it breaks a
@@ -381,7 +377,9 @@ class Answerer:
         stale = None if self._is_bsp[number] else self._given.why_stale(config, self.model.kernels[number])
         if stale is None:
             try:
-                return partial(self._why_not_recipe, number) if self._is_recipe(config) else self._space.judge(config, self._given.chip)
+                if self._space.is_recipe(config):
+                    return partial(self._why_not_recipe, number)
+                return self._space.judge(config, self._given.chip)
             except ValueError as error:  # a knob that is no more
                 stale = str(error)
         return lambda shape: stale

@@ -91,3 +91,12 @@ PAIR_FEATURES: dict[str, tuple[str, Pair]] = {
 }
 """Of a shape and a config that is not plain BSP: what decides its time beside their sizes and
 knobs."""
+
+RIVALS = (
+    ("the paper: pull below M=128, push above", "m", 128, "pull", "push"),
+    ("Triton-distributed: BSP below 100 GFLOP, push above", "gflop", 100.0, "bsp", "push"),
+    ("vLLM: BSP below 4096 tokens, push above", "m", 4096, "bsp", "push"),
+)
+"""Rules in use elsewhere, which stand beside the selector in reports: title, feature, its bound, the
+variant below it, and from it on. Sources: arXiv 2511.02168; Triton-distributed, pull request 166
+(of one rank's GEMM); vLLM, pull request 52856."""

@@ -309,6 +309,11 @@ class Space:
                 found[config.variant] = self.complete(config)
         return found
 
+    def is_recipe(self, config: Config) -> bool:
+        """Whether it stands for what its variant does by default, which follows the shape: it names
+        no knob, and the variant has some."""
+        return not config.knobs and bool(self.choices(config.variant))
+
     def choices(self, variant: str) -> tuple[Choice, ...]:
         if variant not in self.variants:
             raise ValueError(f"{self.op} has no variant {variant!r}; it has {', '.join(self.variants)}")

@@ -54,15 +54,16 @@ class Times:
         return [shape.sizes_key for shape in self.data.shapes]
 
     def terms_at(self, sizes: Sequence[Sizes]) -> np.ndarray:
+        is_recipe = operation(self.data.op).space.is_recipe
         timing, units = operation(self.data.op).module("features").timing, Target.parse(self.data.target).chip.units
-        fixed = {config: timing(config, units) for config in self.configs if config.knobs}
+        fixed = {config: timing(config, units) for config in self.configs if not is_recipe(config)}
         none = (math.nan,) * len(operation(self.data.op).module("features").TERMS)
 
         def terms(one: Sizes, config: Config) -> Sequence[float]:
             if config in fixed:
                 return tuple(fixed[config](*one))
             own = self.data.concrete(self._shape(one), config)
-            return tuple(timing(own, units)(*one)) if own.knobs else none
+            return tuple(timing(own, units)(*one)) if not is_recipe(own) else none
 
         return np.array([[terms(one, config) for config in self.configs] for one in sizes], dtype=float)
 

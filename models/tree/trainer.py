@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.tree import DecisionTreeRegressor
 
+from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models.dataset import Dataset, configs_of
@@ -78,8 +79,8 @@ def _answering(data: Dataset) -> Times:
     """The configs that may answer for unmeasured shapes: recipes (what each variant does by
     default, which follows the shape), or a portfolio of fixed knobs where that answers for MOST of
     the shapes held out and loses less by MARGIN."""
-    often = _often_measured(data)
-    fixed = Times(data, portfolio(data, [config for config in often if config.knobs], PORTFOLIO))
+    often, is_recipe = _often_measured(data), operation(data.op).space.is_recipe
+    fixed = Times(data, portfolio(data, [config for config in often if not is_recipe(config)], PORTFOLIO))
     recipes = Times(data, tuple(config for config in often if not config.knobs))
     if recipes.is_bsp.all() or not recipes.is_bsp.any():
         return fixed
@@ -107,7 +108,8 @@ def _often_measured(data: Dataset) -> list[Config]:
 def _kept(data: Dataset, shape: Shape, common: Sequence[Config]) -> tuple[Config, ...]:
     """The configs whose times at a measured shape are kept: BSP's forms, and what is faster than
     BSP there and near the fastest."""
-    recipes = [recipe for recipe in common if not recipe.knobs and data.time_us(shape, recipe) is not None]
+    is_recipe = operation(data.op).space.is_recipe
+    recipes = [recipe for recipe in common if is_recipe(recipe) and data.time_us(shape, recipe) is not None]
     times = sorted((us, config) for config, us in data.times_us[shape].items())
     most = KEPT * data.times_us[shape][data.best(shape)]
     forms = [config for _, config in times if config.variant == "bsp"][: 2 * FORMS]
