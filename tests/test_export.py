@@ -111,7 +111,7 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, modes: dict[str, Mode], 
 
 def test_modes_of_different_sources_or_machines(datasets: dict[str, Dataset]) -> None:
     edited = replace(datasets["eager"], kernels={**datasets["eager"].kernels, "push": "0" * 12})
-    with pytest.raises(ValueError, match=r"different sources of push .*run `tftune search all_gather_gemm --mode both` again"):
+    with pytest.raises(ValueError, match=r"different revisions of push .*run `tftune search all_gather_gemm --mode both` again"):
         provenance({"graph": datasets["graph"], "eager": edited}, {}, {})
     with pytest.raises(ValueError, match=r"on mi300x8 \(node\) and all_gather_gemm on h200x8 \(node\) are two artifacts"):
         provenance({"graph": datasets["graph"], "eager": replace(datasets["eager"], target="mi300x8")}, {}, {})

@@ -251,7 +251,7 @@ def test_what_was_the_fastest_with_another_source_does_not_answer_and_its_neighb
     at = found.select(shape(32))
     assert at.config != SMALL and at.source == "interpolated"
     none = selector(stale(stale(model(), SMALL), LARGE)).select(shape(32))
-    assert none.config == BSP and "the kernel all_gather_gemm/push has changed: its source is" in none.reason and "0" * 12 in none.reason
+    assert none.config == BSP and "all_gather_gemm/push has changed: its revision here is" in none.reason and "0" * 12 in none.reason
     assert selector(stale(model(), SMALL), check_source=False).select(shape(32)).config == SMALL
     assert list(found.disabled()) == [f"{OP}/push"] and EXACT.disabled() == {}
 
@@ -364,7 +364,7 @@ def test_a_rule_answers_between_sizes_where_no_tree_answers_for_other_families()
 def test_a_rule_of_kernels_that_changed_is_bsp() -> None:
     artifact = replace(selector(replace(model(), rule=RULE)).artifacts[OP], document={"kernels": {"push": "0" * 12}})
     found = Selector(artifact).select(shape(64, 3072, 3072))
-    assert is_fallback(found) and found.reason.startswith("the rule 'always push'") and "has changed: its source is" in found.reason
+    assert is_fallback(found) and found.reason.startswith("the rule 'always push'") and "has changed: its revision here is" in found.reason
 
 
 def test_the_nearest_measured_shape_is_a_rule_of_the_layouts_own_rows() -> None:

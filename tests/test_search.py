@@ -21,6 +21,7 @@ from tftune.kernels.core.distance import distance
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Choice, Config
 from tftune.tuner.bench.benches import ModelBench, ReplayBench
+from tftune.tuner.search import session
 from tftune.tuner.search.feasible import Feasible
 from tftune.tuner.search.opening import Knowledge
 from tftune.tuner.search.search import EFFORTS, Effort, _for_finals, search
@@ -107,7 +108,8 @@ def test_exhaustive_effort_tries_every_feasible_config(store: Store, monkeypatch
 def test_rows_of_another_kernel_do_not_hold(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     run(store, FakeBench(), modes=("graph",))
     original = evidence.installed
-    monkeypatch.setattr(evidence, "installed", lambda op, variant: "changed" if variant == "push" else original(op, variant))
+    for module in (evidence, session):
+        monkeypatch.setattr(module, "installed", lambda op, variant: "changed" if variant == "push" else original(op, variant))
     bench = FakeBench()
     run(store, bench, modes=("graph",))
     assert {config.variant for config in bench.of("search")} >= {"push"} and not set(bench.of("search")) & set(FORMS)
