@@ -174,6 +174,7 @@ def run(line: str) -> int:
     return int(ended.value.code or 0)
 
 
+@pytest.mark.thorough
 def test_one_gpu_goes_the_whole_way(
     node: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -54,6 +54,10 @@ def run(line: str) -> int:
     return int(ended.value.code or 0)
 
 
+pytestmark = pytest.mark.thorough
+"""All that follows stands on one search of a GPU that tftune does not know."""
+
+
 @pytest.fixture(scope="module")
 def node() -> Iterator[pytest.MonkeyPatch]:
     """This process on a machine of two L40S, whose ranks are emulated."""
