@@ -132,10 +132,7 @@ def page(target: str = TARGET) -> str:
         rows = lines(trials, mode)
         wins = sum(row.fused_wins for row in rows)
         geomean = limit.geomean([speedup(row.winner) for row in rows])
-        head = (
-            f"**{mode}** ({meaning}): a fused variant wins {wins} of {len(rows)} shapes; "
-            f"geometric mean\nof BSP / winner {geomean:.2f}."
-        )
+        head = f"**{mode}** ({meaning}): a fused variant wins {wins} of {len(rows)} shapes; geometric mean\nof BSP / winner {geomean:.2f}."
         parts.append("\n".join([head, "", *table(rows)]))
     return "\n\n".join(parts)
 

@@ -173,4 +173,4 @@ def test_the_page_s_example_is_python_of_a_few_lines(root: Path) -> None:
     tree = ast.parse(code)
     assert len(tree.body) <= 10
     calls = {ast.unparse(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
-    assert {"tftune.bind", "tftune.warm_up", "tftune.AllGatherGemm", "Workspace.create"} <= calls
+    assert {"tftune.bind", "tftune.warm_up", "tftune.AllGatherGemm", "tftune.Workspace.create"} <= calls

@@ -3,6 +3,7 @@ code."""
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import re
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import tftune
 from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.space import Choice, Rule
 
@@ -162,3 +164,14 @@ def test_the_page_of_machines_lists_every_assumption() -> None:
 
     text = (ROOT / "docs/machines.md").read_text()
     assert all(f"`{name}`" in text for name in RULES)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_examples_take_from_tftune_exists(page: str) -> None:
+    for code in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL):
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("tftune"):
+                module = importlib.import_module(str(node.module))
+                assert all(hasattr(module, alias.name) for alias in node.names), ast.unparse(node)
+            elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "tftune":
+                assert hasattr(tftune, node.attr), node.attr

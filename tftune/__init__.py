@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tftune.confirm import warm_up
     from tftune.kernels.all_gather_gemm import AllGatherGemm
+    from tftune.kernels.comm.workspace import Workspace
     from tftune.kernels.core.shape import Shape
     from tftune.kernels.core.space import Config
     from tftune.kernels.flash_decode import FlashDecode
@@ -34,6 +35,7 @@ __all__ = [
     "FlashDecode",
     "Selection",
     "Selector",
+    "Workspace",
     "__version__",
     "bind",
     "load",
@@ -47,6 +49,7 @@ _PLACES = {
     "FlashDecode": "tftune.kernels.flash_decode",
     "Selection": "tftune.models.selector",
     "Selector": "tftune.models.selector",
+    "Workspace": "tftune.kernels.comm.workspace",
     "warm_up": "tftune.confirm",
 }
 _default: Selector | None = None
