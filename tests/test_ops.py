@@ -279,7 +279,7 @@ def test_an_operand_half_aligned_or_elsewhere_is_refused() -> None:
     ):  # fmt: skip
         workspace = Workspace(0, 2, "interpreter", 4, device, None, 0, 0, None, None, 4096, None)
         key = tftune._default, a.shape, b.shape, a.dtype, "k", "kn", "graph"
-        workspace.plans[key] = (lambda *call: None), (4, 8)
+        workspace.calls[key] = (lambda *call: None), (4, 8)
         with pytest.raises(ValueError, match=sentence):
             ops.all_gather_gemm(operand, b, workspace)
 
