@@ -6,7 +6,8 @@ usage: python benchmarks/core.py [--n 3584] [--k 8192] [--m 1 64 1024 ...] [--se
 One GPU, one rank: `push` sends nothing and waits for nothing there, and its communicating programs
 are done at once. A grid of tiles, splits of K and pipelines is checked and timed in CUDA graphs,
 caches cold, in turns with the library's product of the same matrices; the fastest is measured again
-beside it. --cpu tries two configs, small and emulated, which says nothing about speed."""
+beside it. --cpu tries two configs, small and emulated, which says nothing about speed.
+"""
 
 from __future__ import annotations
 

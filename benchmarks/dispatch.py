@@ -10,7 +10,8 @@ never asked for, of a family that was measured, and asking: estimated from the s
 other: the same for a family that was never measured, by the tree and its formulas, or by the rule
 that is shipped instead. Each call is timed alone; the time of an empty call is taken off. import:
 the median of fresh processes. Microseconds, of this CPU; other programs on it disturb the 99th
-percentile."""
+percentile.
+"""
 
 from __future__ import annotations
 

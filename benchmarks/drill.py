@@ -7,7 +7,8 @@ FOLDER] [--emulated]
 Prints a table and a RESULT line. The exit code is 1 where a fault was not stored under its kind, a
 config was lost or failed without a fault, or something is left of the searches. --emulated takes
 ranks in host memory: the same protocol without a GPU, and times that mean nothing. --keep leaves
-the two databases in a folder, and the same command resumes from them."""
+the two databases in a folder, and the same command resumes from them.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ does not apply), `push` its default config, `bsp` the library. The same compiled
 three, each captured in a CUDA graph of its own; results must be those of BSP within rounding. Then
 what tftune.ops adds to a bare launch on the host, and tensor-parallel W/2 x data-parallel 2. Every
 wait ends with --seconds: ranks that hang are killed. --cpu tries all of it on emulated ranks, small
-and without graphs: it says nothing about speed."""
+and without graphs: it says nothing about speed.
+"""
 
 from __future__ import annotations
 

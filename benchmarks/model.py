@@ -25,7 +25,8 @@ overstated     the modelled speed-up over BSP over the measured one: 95 % of fus
                for it
 
 `roofline`: the same figures of the longest of operations, memory and links, each at its full rate,
-for BSP their sum."""
+for BSP their sum.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ modelled from the constants of kernels/core/chips.py. "input" marks a figure tha
 those constants. The error is the modelled figure over the nearest end of the published range, less
 1, and 0 within it. A modelled speed-up is of the best config among the defaults with every possible
 tile (of flash_decode, among the defaults), which the model itself chooses: it is what the model
-promises, not what a search would find."""
+promises, not what a search would find.
+"""
 
 from __future__ import annotations
 

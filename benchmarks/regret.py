@@ -7,7 +7,8 @@ dtype=bf16,shard=m] [ROWS.jsonl ...]
 For each mode, and each layout with enough shapes, three ways to hold shapes out: their family and
 their size at once, whole families (as N and K), and sizes (as M). `RESULT regret_any` is of the
 first, `RESULT regret` of the second. Nothing is measured here; the answers come through the path
-that serves them, abstention included."""
+that serves them, abstention included.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@ beside tftune's own plans.
 
 Written after torch 2.13 (torch/distributed/_symmetric_memory/__init__.py) and tokenspeed-iris
 0.0.0.post20261013 (iris/ops/). A rival is given what helps it: its buffers are made, and its inputs
-put where it wants them, before the clock runs."""
+put where it wants them, before the clock runs.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ class Torch(Rival):
     multiplied one by one, on two streams.
 
     The default way: without multicast, which is switched off here, and without the native kernel,
-    which is experimental."""
+    which is experimental.
+    """
 
     def __init__(self, shape: AllGatherGemm, workspace: Workspace) -> None:
         super().__init__(shape, workspace)
@@ -104,7 +106,8 @@ class Iris(Rival):
 
     Eager, it ends with its barrier on the host, as by default. That cannot be captured: in a graph
     its barrier on the device goes before the kernel instead, so that no rank reads what a peer has
-    not written. A lies in the symmetric heap already."""
+    not written. A lies in the symmetric heap already.
+    """
 
     def __init__(self, shape: AllGatherGemm, workspace: Workspace) -> None:
         super().__init__(shape, workspace)

@@ -10,7 +10,8 @@ checked again. torch's operator may round once for each source where A is sharde
 adds partial products; all others must round once. A rival that fails, hangs, cannot be captured or
 does not take a shape is a row that says so. tftune's choice is the best final row of --db, else
 what the shipped artifact selects. Every row is a line of JSON with all its samples; --show prints
-the tables of such a file, without a GPU."""
+the tables of such a file, without a GPU.
+"""
 
 from __future__ import annotations
 

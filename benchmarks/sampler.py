@@ -22,7 +22,8 @@ tpe         stock Optuna: TPESampler with its defaults over the fused variants a
 
 An arm gives up after 320 evaluations. `distinct` is how many configs it measured; `after 80` is the
 best of its first 80 evaluations over the oracle. The RESULT line takes the shape that speaks most
-against us: the largest figure of lfbo, plain and search, the smallest of the others."""
+against us: the largest figure of lfbo, plain and search, the smallest of the others.
+"""
 
 from __future__ import annotations
 

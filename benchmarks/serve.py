@@ -140,7 +140,8 @@ HEAD = (
 def layers(world: int) -> list[tuple[int, int]]:
     """N of one rank and K: column-parallel layers of public models, and the pairs of the grid.
 
-    Not the heads of language models: a server computes them for the last tokens alone."""
+    Not the heads of language models: a server computes them for the last tokens alone.
+    """
     projections = [p for model in MODELS.values() for p in model if p.name != "lm_head"]
     return [*((p.columns // world, p.k) for p in projections), *GRID]
 

@@ -8,7 +8,8 @@ usage: python benchmarks/speedup.py [--target h200x8] [--op all_gather_gemm] [--
 --page prints what docs/results.md shows between its markers; a test holds the two together. --chip
 takes the limit's rates from a machine's own calibration, such as those in db/calibrations/. Files
 of rows, such as those of earlier kernels in db/trials/*/earlier/, take the place of the target's
-own."""
+own.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ def replace_file(path: Path, content: bytes | str, *, what: str = "", otherwise:
 
     A link stays a link; the file that it names is replaced. `what`: a word before the path in a
     message, `otherwise`: its next step. Raises StoreError where the file cannot be written, is a
-    database, or is a folder, a pipe or a device."""
+    database, or is a folder, a pipe or a device.
+    """
     try:
         if make_folder:
             path.parent.mkdir(parents=True, exist_ok=True)

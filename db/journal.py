@@ -72,7 +72,8 @@ def _cut_unfinished_line(file: IO[bytes]) -> None:
 def _whole_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Number and content of each line that was finished; nothing where there is no file.
 
-    Raises StoreError for a line that holds no JSON object."""
+    Raises StoreError for a line that holds no JSON object.
+    """
     try:
         lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
     except OSError as error:

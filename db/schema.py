@@ -87,7 +87,8 @@ def backup(db: Database, path: Path) -> Path:
     copy's path.
 
     An earlier backup of the same schema gives way: rows are only ever added, so the newer one holds
-    all of it."""
+    all of it.
+    """
     target = path.with_name(f"{path.name}.backup-{version(db)}")
     unfinished = target.with_name(target.name + ".unfinished")
     unfinished.unlink(missing_ok=True)

@@ -118,7 +118,8 @@ class Store:
         """The trials that agree with every filter given, in order of insertion; times as stored,
         with two decimals.
 
-        Raises ValueError for a bench, mode or stage that no trial can have."""
+        Raises ValueError for a bench, mode or stage that no trial can have.
+        """
         for name, word, known in (("bench", bench, BENCHES), ("mode", mode, MODES), ("stage", stage, STAGES)):
             if word is not None:
                 check_word(name, word, known)
@@ -157,7 +158,8 @@ class Store:
         returns how many trials.
 
         Raises StoreError where none agrees and the file holds something: nothing never replaces
-        rows."""
+        rows.
+        """
         filters = {"op": op, "target": target, "bench": bench, "mode": mode, "shape": shape, "stage": stage}
         trials = self.trials(op=op, target=target, bench=bench, mode=mode, shape=shape, stage=stage)
         if not trials and Path(path).is_file() and (kept := Path(path).stat().st_size):
@@ -274,7 +276,8 @@ def read_rows(path: Path) -> tuple[list[Run], list[Trial]]:
     its runs describe are known to this process from here on.
 
     Raises StoreError naming the file and the line where a line is no whole row (the last one, after
-    a crash while writing)."""
+    a crash while writing).
+    """
     runs: list[Run] = []
     trials: list[Trial] = []
     for number, line in _lines(path):

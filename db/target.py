@@ -146,7 +146,8 @@ def here() -> Machine | None:
     can differ.
 
     torch is imported only where a driver has left its device file; driver and versions are asked as
-    in `build`. Not for the hot path."""
+    in `build`. Not for the hot path.
+    """
     if not any(Path(device).exists() for device in _DEVICES):
         return None
     try:
@@ -166,7 +167,8 @@ def build() -> dict[str, str]:
     """Versions of what a measured time depends on; what is not installed has no entry.
 
     python, tftune, torch, triton, iris as installed; driver, and cuda or rocm, where there is a
-    GPU. torch is imported only then."""
+    GPU. torch is imported only then.
+    """
     found = {"python": platform.python_version()}
     for name, distributions in _DISTRIBUTIONS.items():
         installed = [text for text in map(_installed, distributions) if text]
@@ -218,7 +220,8 @@ def clocks() -> dict[str, Any]:
     ten seconds.
 
     NVIDIA: MHz, degrees Celsius and watts, None where the GPU does not say. AMD: `amd-smi metric`
-    as it answers, units inside."""
+    as it answers, units inside.
+    """
     return _nvidia_clocks() or _amd_clocks()
 
 

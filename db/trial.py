@@ -33,7 +33,8 @@ EVIDENCE = ("search", "final", "matrix")
 """Stages that tables, training and replay read.
 
 Rows of `warm_up` were taken by serving processes, beside few other configs: they are left out
-unless a reader asks for them by name."""
+unless a reader asks for them by name.
+"""
 FAILURES = {
     "invalid": "the config breaks a rule for this shape",
     "compile": "the kernel did not compile",
@@ -83,7 +84,8 @@ class Measurement:
 
     `bsp_samples_us` are the strongest BSP form's times in the same rounds, in the same order.
     `check_error` is the largest error that the check saw, relative to the reference's norm; None
-    where nothing ran (the model bench)."""
+    where nothing ran (the model bench).
+    """
 
     samples_us: tuple[float, ...]
     bsp_samples_us: tuple[float, ...] = ()
@@ -135,7 +137,8 @@ class Measurement:
 
         None where the two were not timed in the same rounds. Configs that take turns have the very
         samples of BSP in common, which rows of different rounds never have (the model's apart,
-        which are of no rounds): no column needs to name the group."""
+        which are of no rounds): no column needs to name the group.
+        """
         if not self.bsp_samples_us or self.bsp_samples_us != other.bsp_samples_us:
             return None
         return median_interval(tuple(mine / its for mine, its in zip(self.samples_us, other.samples_us, strict=True)))

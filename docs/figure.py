@@ -3,7 +3,8 @@
 usage: python docs/figure.py
 
 The points are written into the file as its description, so that a test can hold it against the
-rows."""
+rows.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 Standard library only.
 
 They stand beside the selector in every report; and one of them ships where it loses less than the
-tree on shapes held out."""
+tree on shapes held out.
+"""
 
 from __future__ import annotations
 

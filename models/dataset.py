@@ -107,7 +107,8 @@ class Dataset:
         BSP is its fastest form. The interval is that of the rounds which the config shared with a
         form of BSP, moved to the fastest one; without shared rounds, of the two separate intervals.
         The low bound of modelled times is divided by MODEL_ERROR. Zeros where the pair was not
-        measured."""
+        measured.
+        """
         found = self.measurement(shape, config)
         if found is None:
             return Speedup(0.0, 0.0, 0.0)
@@ -212,7 +213,8 @@ def _times_us(found: Mapping[Config, Trial], rows: Iterable[tuple[Config, Trial]
     ratio to the form of BSP in the rounds that both shared, times one time of that form, because
     absolute times drift between worlds and days. The form that most rows stood beside sets the
     scale: by its fastest median of any stage, since beside many other configs a collective is
-    slower. Other forms have their ratio to it."""
+    slower. Other forms have their ratio to it.
+    """
     measured = {config: trial.outcome for config, trial in found.items() if isinstance(trial.outcome, Measurement)}
     medians = {config: outcome.median_us for config, outcome in measured.items()}
     forms = BspForms(rows)
@@ -254,7 +256,8 @@ def load(
 ) -> Dataset:
     """The dataset of these rows; raises ValueError, with the next command, where none can be used.
 
-    `stages`: those that count; rows of `warm_up` only where they are named here."""
+    `stages`: those that count; rows of `warm_up` only where they are named here.
+    """
     for name, value, known in (("mode", mode, MODES), ("bench", bench, BENCHES)):
         check_word(name, value, known)
     if bench == "drill":

@@ -4,7 +4,8 @@ library only.
 A shape that was measured is answered by what was the fastest there. Between two measured sizes of
 one family each config's time formula is corrected by what it missed at both. For other families the
 tree says which configs to choose from, and their formulas choose. BSP answers unless a fused config
-is estimated to be faster by more than such estimates err."""
+is estimated to be faster by more than such estimates err.
+"""
 
 from __future__ import annotations
 

@@ -82,7 +82,8 @@ def greedy(losses: Mapping[Config, Sequence[float]], best: Sequence[float], most
     most.
 
     `losses`: log regret of each config at each shape; `best`: what is lost there without any of
-    them."""
+    them.
+    """
     chosen: list[Config] = []
     while losses and len(chosen) < most:
         gains = {config: sum(max(had - lost, 0.0) for had, lost in zip(best, row, strict=True)) for config, row in losses.items()}

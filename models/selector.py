@@ -3,7 +3,8 @@ lookup when asked again.
 
 Standard library only. Whatever does not apply here (another operation, an unmeasured layout,
 another kernel, a broken rule) is answered by BSP, the library pattern that is always right, with
-the reason."""
+the reason.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class Selection:
 
     `source`: "measured" (rows of this very shape), "interpolated" (estimated from rows of other
     shapes of this layout), "modelled" (times that an analytic model predicted), or "fallback" (BSP,
-    where the artifact says nothing). Times are in microseconds."""
+    where the artifact says nothing). Times are in microseconds.
+    """
 
     config: Config
     source: Source

@@ -70,7 +70,8 @@ def scenario(
     """Run the calls back to back on every rank, this one pausing before each; compare when all have
     ended. Epochs follow last_epoch.
 
-    cycle: seeds of the calls in turn."""
+    cycle: seeds of the calls in turn.
+    """
     import torch
 
     _rest_between_polls()
@@ -106,7 +107,8 @@ def _rest_between_polls() -> None:
     """A rank sleeps before it polls the same words again: there are more ranks than cores, and
     those it waits for need them.
 
-    A poll adds 0, or is a volatile load."""
+    A poll adds 0, or is a volatile load.
+    """
     from triton.runtime.interpreter import InterpreterBuilder
 
     add, load = InterpreterBuilder.create_atomic_rmw, InterpreterBuilder.create_masked_load
@@ -168,7 +170,8 @@ def hold(control: Any, rank: Any, epoch: Any, flags: Any) -> None:
     flags of the others' next call.
 
     Unlike after a sleep, what the others do meanwhile is certain, and nobody waits for longer than
-    it takes."""
+    it takes.
+    """
     import numpy
 
     from tftune.kernels.comm.symmetric import FLAGS_OFFSET, FLAGS_PER_SOURCE
@@ -252,7 +255,8 @@ def once_each(mutants: Mapping[str, Mapping[str, Mutant]]) -> dict[str, dict[str
     """Of the mutants by variant, each planted change with the first variant that has it.
 
     Two are the same change if they have the same name and replace the same texts in the same
-    functions."""
+    functions.
+    """
     seen, found = set(), dict[str, dict[str, Mutant]]()
     for variant, own in mutants.items():
         for name, mutant in own.items():

@@ -2,7 +2,8 @@
 FOLDER`. The same command resumes.
 
 Each notes what it measured in a file beside the database, which is how the test knows what must be,
-or may be, stored. What ranks do not need is imported late: they import this file again."""
+or may be, stored. What ranks do not need is imported late: they import this file again.
+"""
 
 from __future__ import annotations
 

@@ -39,7 +39,8 @@ def plant(plants: Mapping[str, str]) -> None:
     """From now on each variant's plans do what is said: `bsp` its forms, others by their variant.
 
     Fast, slow and wrong ones compute as BSP does, since the interpreter takes a hundred times as
-    long as BSP for any kernel."""
+    long as BSP for any kernel.
+    """
 
     def planted(shape: Any, config: Config, workspace: Workspace) -> Any:
         PREPARED.append(config)

@@ -4,7 +4,8 @@ repeatable, and keeps its protocol.
 A variant joins by being in SPACE. One start of `world` processes runs all scenarios of that world
 on one workspace; inside a scenario no rank waits for another but through the kernels' own flags.
 Inputs change from call to call, so that what an earlier call left behind is wrong. Then mutants of
-the protocol must be refused by the same scenario."""
+the protocol must be refused by the same scenario.
+"""
 
 from __future__ import annotations
 

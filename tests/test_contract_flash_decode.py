@@ -3,7 +3,8 @@ its protocol; see tests/contract.py.
 
 Sequences are ragged (one of the three seeds), empty on one rank or on all; caches contiguous or in
 pages of 1, 16 and 64 tokens; groups of 1, 2 and 12 query heads; every rank gets all heads, or its
-own. Then mutants of each variant's mechanisms must be refused."""
+own. Then mutants of each variant's mechanisms must be refused.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def cases(world: int) -> list[Case]:
     """Every variant on every shape, with its own splits, heads of a program and heads of a flag;
     own heads may cut a group in two.
 
-    Larger worlds take fewer shapes: what is emulated of a rank is slow."""
+    Larger worlds take fewer shapes: what is emulated of a rank is slow.
+    """
     shapes = {
         FlashDecode(2, 12, 1, 64, 40, world): dict(kv_splits=2, heads_per_program=8, heads_per_flag=8),
         FlashDecode(3, world, world, 64, 32, world, output="heads", page_size=16): dict(kv_splits=1, heads_per_flag=2, xcds=8),
@@ -180,7 +182,8 @@ def mutants(variant: str) -> dict[str, Mutant]:
 def mutants_of_flags(variant: str) -> dict[str, Mutant]:
     """Of waits, of the order of data and flag, of epochs, generations, and places of flags.
 
-    A sender that is held has no control: by itself it waits for peers that wait for it."""
+    A sender that is held has no control: by itself it waits for peers that wait for it.
+    """
     sender, flags = SENDERS[variant], 2 * FLAGS.get(variant, 1)
     where, wait = (sender, AWAIT_ALL) if variant == "gather" else ("attention:await_rows", AWAIT_ROWS)
     source = "sources, 0" if variant == "gather" else "sources[None, :],"

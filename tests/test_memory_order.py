@@ -3,7 +3,8 @@ system scope; 16-byte accesses.
 
 Compiled for GPUs that are not here. The checkers read opcodes, control flow and the source line of
 each instruction; the same checkers must refuse kernels with a weaker scope, a plain poll, or waves
-that do not drain."""
+that do not drain.
+"""
 
 from __future__ import annotations
 

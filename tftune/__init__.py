@@ -85,7 +85,8 @@ def load(path: str | PathLike[str] | None = None, target: str | None = None, all
     ("h200x8"); None: this one, as torch sees it. Where a GPU is seen, fused leaves that were timed
     on another machine, GPU or Triton answer BSP and say why; another driver or torch is a warning.
     `allow_modelled`: serve predicted times, too. Raises ValueError, with the next command, where
-    there is no artifact or it cannot be trusted."""
+    there is no artifact or it cannot be trusted.
+    """
     selector = _install(_read(path, target, allow_modelled))
     for sentence in selector.warnings():
         warnings.warn(sentence, stacklevel=2)
@@ -164,7 +165,8 @@ def bind(
     Compared are the artifacts' digests, the versions installed, what is disabled here and why, and
     each rank's `verdict` on its machine, which must be "ok". Any difference, or an artifact that
     one rank cannot load, and every rank selects BSP only, with the reason: nothing is raised on one
-    rank alone."""
+    rank alone.
+    """
     try:
         import torch.distributed as dist
     except ImportError as error:

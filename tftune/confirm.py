@@ -262,7 +262,8 @@ def _is_excluding(outcome: Outcome) -> bool:
 def decided(order: Order, outcomes: Mapping[Config, Outcome], before: Selection) -> Selection:
     """The selection that these outcomes support, and in its reason the figures.
 
-    Where BSP could not be measured, what was selected `before` stays, unless it failed here."""
+    Where BSP could not be measured, what was selected `before` stays, unless it failed here.
+    """
     config = winner(outcomes)
     if config is not None:
         return _measured(order.shape, config, outcomes)

@@ -176,7 +176,8 @@ class InChildren:
     def measure(self, order: Order) -> tuple[dict[Config, Outcome], Collection[Config]]:
         """Outcomes of an order, and the configs whose rows are stored already.
 
-        Raises RuntimeError on every rank where no world of children can be had."""
+        Raises RuntimeError on every rank where no world of children can be had.
+        """
         reply = self._folder.path / f"reply-{order.shape}"
         if self._supervisor is not None:
             _post(reply, self._answer(self._supervisor, order))

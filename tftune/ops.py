@@ -3,7 +3,8 @@ For inference: there is no backward.
 
 Called eagerly it is a plain function, as its host time counts; traced by torch.compile it is one
 operator, `tftune::all_gather_gemm` or `tftune::flash_decode`, which a graph holds as it holds a
-matmul."""
+matmul.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def all_gather_gemm(
     eager plans are forgotten where there are many, so a call that is captured must not say `eager`.
     The first call of a shape compiles and allocates. Call `tftune.bind(group)` once before, so that
     all ranks have agreed on what they select. Under torch.compile the result is copied to `out`,
-    where there is one. Raises ValueError where operands do not fit."""
+    where there is one. Raises ValueError where operands do not fit.
+    """
     if torch.compiler.is_compiling():
         c = traced_all_gather_gemm(a, b, workspace.handle, shard, b_layout, mode)
         return c if out is None else out.copy_(c)
@@ -117,7 +119,8 @@ def flash_decode(
     that `select_kernel` names for this shape.
 
     Operands as in the operation's host; `mode`, the first call, `tftune.bind` and torch.compile as
-    above. Raises ValueError where operands do not fit."""
+    above. Raises ValueError where operands do not fit.
+    """
     if torch.compiler.is_compiling():
         result = traced_flash_decode(q, k, v, lengths, workspace.handle, table, output, mode)
         return result if out is None else out.copy_(result)

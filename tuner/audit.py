@@ -3,7 +3,8 @@ their assembly what they need.
 
 M is not compiled in, nor the rank; so many configs share a kernel. The whole space has millions of
 others, of which most differ in knobs that only change a number in the code. `worth_auditing` says
-which are compiled: every tile, what searches draw, and every default."""
+which are compiled: every tile, what searches draw, and every default.
+"""
 
 from __future__ import annotations
 

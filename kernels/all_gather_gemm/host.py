@@ -60,7 +60,8 @@ def all_gather_gemm(
     a: this rank's shard, [M, K/world] (shard "k") or [M/world, K] (shard "m"); b: [K, N] or, with
     b_layout "nk", [N, K]; both fp16 or both bf16, contiguous, 16-byte aligned. The first call of a
     shape and config compiles and allocates: make it before capturing a graph. Every rank must pass
-    the same shape and config. Raises ValueError naming what does not fit."""
+    the same shape and config. Raises ValueError naming what does not fit.
+    """
     shape = shape_of(a, b, workspace, shard, b_layout)
     size = result_size(shape)
     c = a.new_empty(size) if out is None else check_out(out, size, a)
@@ -109,7 +110,8 @@ def prepare(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
 
     Its scratch lives as long as it does: whoever captures it in a graph keeps it as long as the
     graph. Raises ValueError with the rule's sentence for an impossible config, and where the
-    workspace is too small or has other ranks."""
+    workspace is too small or has other ranks.
+    """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     if config.variant == "bsp" and shape.world == 1:
         return _alone(shape)
@@ -268,7 +270,8 @@ def placed(shape: AllGatherGemm, workspace: Workspace) -> tuple[int, int]:
     generations are rows of one tensor.
 
     The second generation starts where it does for every shape; the first ends before it, whatever
-    the length of a row."""
+    the length of a row.
+    """
     row_bytes = shape.k * shape.element_bytes
     rows, rest = divmod(workspace.generation_bytes, row_bytes)
     return workspace.payload + rest, rows

@@ -2,7 +2,8 @@
 
 A share of 1 is hardly reached: the GEMM's last step waits for the last transfer, so that the two
 never overlap from end to end. Where B alone is read for long, it is, to the percent that the rates
-are known."""
+are known.
+"""
 
 from __future__ import annotations
 

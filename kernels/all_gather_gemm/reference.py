@@ -17,7 +17,8 @@ def make_inputs(shape: AllGatherGemm, rank: int, seed: int, device: Any = "cpu")
     real data.
 
     A [shard_rows, shard_columns]; B [K, N], or [N, K] where b_layout is "nk". B is scaled by
-    1/sqrt(K), so that C is near 1."""
+    1/sqrt(K), so that C is near 1.
+    """
     import torch
 
     dtype = torch_dtype(shape.dtype)
@@ -55,6 +56,7 @@ def tolerance(shape: AllGatherGemm) -> float:
 
     Rounding to nearest errs by at most half a unit in the last place, 2^-11 for fp16 and 2^-8 for
     bf16 (IEEE 754, bfloat16), and fp32 sums over K add about sqrt(K) 2^-24; twice the sum leaves
-    room for the order of the sums, none for fp16 accumulation."""
+    room for the order of the sums, none for fp16 accumulation.
+    """
     unit = ROUNDING[shape.dtype]
     return unit + 2 * shape.k**0.5 * 2.0**-24

@@ -4,7 +4,8 @@
 A fused call has two lanes: the programs that communicate, chunk after chunk, and those that
 compute, wave of tiles after wave. All programs of a lane go in step; of a wave, the tile stands for
 all whose rows come last. Chunks of K that are there together go by in one loop, as in
-`gemm.multiply_tile`. Standard library only."""
+`gemm.multiply_tile`. Standard library only.
+"""
 
 from __future__ import annotations
 

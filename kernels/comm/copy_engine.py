@@ -24,7 +24,8 @@ be written again. Ranks must make, and capture, the same calls in the same order
 collective.
 
 cudaMemcpyAsync between GPUs is run by copy engines; on ROCm hipMemcpyAsync by SDMA, which was not
-tried."""
+tried.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ and waits for real.
 `run(world, function, *arguments)` starts the ranks. TRITON_INTERPRET is set before they import a
 kernel, so the process that calls `run` can still compile. What the interpreter cannot show: inline
 assembly does not run, the programs of one rank run one after another, and memory order is the
-host's."""
+host's.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +96,8 @@ def run(world: int, function: Callable[..., Any], *arguments: Any, payload_bytes
     """`function(workspace, *arguments)` on each of `world` ranks; returns their results by rank.
 
     `function` is importable by name. Raises RuntimeError with the first failing rank's output,
-    TimeoutError when any rank has not ended in time: then all are killed."""
+    TimeoutError when any rank has not ended in time: then all are killed.
+    """
     with tempfile.TemporaryDirectory(prefix="tftune-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as name:
         folder = Path(name)
         prepare(folder, world, payload_bytes)

@@ -7,7 +7,8 @@ lay there could look like this call's epoch. A workspace keeps a mailbox for the
 block, two generations as of the payload, and for the same reason (`symmetric`).
 
 For one die only: what the programs of another die store without a fence may stay in that die's
-cache (CDNA)."""
+cache (CDNA).
+"""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ def absent(words, wanted, epoch):
     warp sees it that asks.
 
     A peer may be one call ahead, but that call's words go to the other generation: any other epoch
-    is an old one."""
+    is an old one.
+    """
     return tl.max(tl.max(tl.cast(wanted & ((words >> 32) != epoch), tl.int32), 1), 0)
 
 
@@ -71,7 +73,8 @@ def in_any_warp(late, ARCH: tl.constexpr):
 
     Of a block with fewer words than threads each warp loads a copy of its own, and copies differ
     while words arrive: a loop that some warps leave and others do not would never end at its
-    barriers (seen on H200)."""
+    barriers (seen on H200).
+    """
     if ARCH == "cuda":
         late = tl.inline_asm_elementwise(
             "{\n.reg .pred p, q;\nsetp.ne.s32 p, $1, 0;\nbarrier.red.or.pred q, 0, p;\nselp.s32 $0, 1, 0, q;\n}",

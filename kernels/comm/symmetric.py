@@ -10,7 +10,8 @@ call e only after its call e-1 ended. So when call e starts here, every peer has
 last one that used the same generation.
 
 Kernels take addresses as int64 rather than tensors: Triton's interpreter copies a tensor argument
-back to itself after a launch, which would undo what peers wrote meanwhile."""
+back to itself after a launch, which would undo what peers wrote meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +99,8 @@ def wait(address, epoch):
     else is old, unless it is older than 2^32 calls. (With `flag - epoch < 0` a slot that was not
     used for 2^31 calls would look ahead.) Only this form of polling is right on both targets: a
     volatile load is hoisted into an endless loop on gfx942, and an acquire whose result is not used
-    is deleted on sm_90."""
+    is deleted on sm_90.
+    """
     while ((tl.atomic_add(word(address), 0, sem="acquire", scope="sys") - epoch) & -2) != 0:
         pass
 

@@ -24,7 +24,8 @@ class Workspace:
     are launched cooperatively, so that two workspaces on one GPU cannot stop each other half
     resident. Memory on each rank: twice `generation_bytes`, rounded up to a power of two, and 32
     MiB for flags and mailbox; in all a multiple of 256 MiB, as Iris maps it. Addresses are plain
-    integers, since they belong to a heap and not to a tensor of this process."""
+    integers, since they belong to a heap and not to a tensor of this process.
+    """
 
     rank: int
     world: int
@@ -132,7 +133,8 @@ class Workspace:
         is coherent while kernels run.
 
         Raises ValueError where there is no GPU, for more ranks than flags are kept for, and for
-        ranks that Iris cannot map: other nodes."""
+        ranks that Iris cannot map: other nodes.
+        """
         import torch
         import torch.distributed as dist
 

@@ -34,7 +34,8 @@ class Shape:
     """What one call of an operation computes: sizes, dtypes, layouts and world size.
 
     Subclasses add fields, name their operation in `op`, list allowed words of a text field in
-    `WORDS`, and check themselves in `check`, which raises ValueError with both numbers."""
+    `WORDS`, and check themselves in `check`, which raises ValueError with both numbers.
+    """
 
     op: ClassVar[str] = ""
     WORDS: ClassVar[dict[str, tuple[str, ...]]] = {}

@@ -2,7 +2,8 @@
 be counted.
 
 Standard library only, so that a selector and a searcher without torch can ask the same questions as
-the launcher."""
+the launcher.
+"""
 
 from __future__ import annotations
 
@@ -168,7 +169,8 @@ def _remembered(rule: Rule, names: Sequence[str], shape: Shape, chip: Chip | Non
     most of thousands of draws break the same few rules by one or two knobs.
 
     Exact, whichever knobs a rule turns out to read: what is remembered read no other ones than
-    those of its key, and a longer key never equals a shorter one."""
+    those of its key, and a longer key never equals a shorter one.
+    """
     read, known = set[str](), dict[Any, bool]()
     key: Callable[[tuple[Knob, ...]], Any] = len  # the same for all values of a variant, until a knob is read
 
@@ -324,7 +326,8 @@ class Space:
         None.
 
         Raises ValueError for an unknown variant, knob or value: that is a mistake, not a property
-        of the shape."""
+        of the shape.
+        """
         complete = self.complete(config)
         if sentence := self._why_not_on(complete, chip):
             return sentence
@@ -338,7 +341,8 @@ class Space:
 
         These are the rules that hold on any chip and, of those that ask for the chip, the required
         ones. BSP without a chip is the same on all ranks, and must run on every chip, however
-        slowly. Raises ValueError for an unknown variant, knob or value."""
+        slowly. Raises ValueError for an unknown variant, knob or value.
+        """
         complete = self.complete(config)
         for rule in self._rules(config.variant):
             if not rule.holds(shape, complete, chip if rule.required else None):

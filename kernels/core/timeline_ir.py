@@ -4,7 +4,8 @@ side by side. Standard library only.
 An operation's `timeline.py` has one function, `describe(costs, shape, config, mode) -> Call`;
 `costs` is a `tftune.models.timeline.costs.Costs`, which knows what a chip takes for each thing.
 `tftune.models.timeline.simulator` plays the call: lanes compete for memory and links, and wait for
-one another."""
+one another.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ log-sum-exp, sent, announced, awaited.
 A partial result is a row o[D] of fp32, normalised by itself, and its log-sum-exp to the base 2;
 minus infinity says that there was nothing to attend to. A message holds the rows of one rank for
 one owner of heads, batch by batch, then their log-sum-exps. A piece is up to R heads of one group
-(the query heads that share a KV head); pieces are numbered batch by batch, group by group."""
+(the query heads that share a KV head); pieces are numbered batch by batch, group by group.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def attend(
 
     q_ptr: [batch, KV_HEADS * GROUP, D]; k_ptr, v_ptr: [batch, kv_len, KV_HEADS, D], or [pages,
     PAGE, KV_HEADS, D] with table_ptr [batch, kv_len / PAGE]; lengths_ptr: int32[batch]. unit:
-    (batch index * KV_HEADS + KV head) * SPLITS + split."""
+    (batch index * KV_HEADS + KV head) * SPLITS + split.
+    """
     group, split = unit // SPLITS, unit % SPLITS
     batch_index, kv_head = group // KV_HEADS, group % KV_HEADS
     length = tl.load(lengths_ptr + batch_index)
@@ -88,7 +90,8 @@ def add_up(
 
     The first row of the first is at these addresses, its other rows right behind, and each next
     partial result a stride of bytes further; CHUNK of them are loaded at a time. valid [R]: which
-    rows there are."""
+    rows there are.
+    """
     rows, dims, items = tl.arange(0, R), tl.arange(0, D), tl.arange(0, CHUNK * R)
     top = tl.full((R,), float("-inf"), tl.float32)
     total = tl.zeros((R,), tl.float32)
@@ -194,7 +197,8 @@ def send(
     """Store rows of these heads into the inbox of every rank that owns them, this rank's own among
     them, all at once.
 
-    away: `distances` of the payload; inbox: this call's generation of it here."""
+    away: `distances` of the payload; inbox: this call's generation of it here.
+    """
     o_at, lse_at = row_at(inbox + rank * message_bytes(batch, OWN, D), batch_index * OWN + heads % OWN, batch, OWN, D)
     ranks = tl.arange(0, WORLD_P)
     wanted = (ranks < WORLD)[:, None] & valid[None, :]
@@ -212,7 +216,8 @@ def signal_all(address, away, epoch, WORLD: tl.constexpr, WORLD_P: tl.constexpr,
     """Publish every store that this program made so far, then set the flag on every rank at once,
     here, too: release at system scope.
 
-    address: of the flag here; away: `distances` of the control block."""
+    address: of the flag here; away: `distances` of the control block.
+    """
     drain(epoch, ARCH)
     values = tl.full((WORLD_P,), 0, tl.int32) + epoch
     tl.atomic_xchg(word(address + away), values, mask=tl.arange(0, WORLD_P) < WORLD, sem="release", scope="sys")
@@ -227,7 +232,8 @@ def announce(
     last of them to be sent sets it.
 
     arrivals: int32 of this rank for each flag, zero between calls. PIECES_PER_FLAG 0: one flag for
-    all pieces."""
+    all pieces.
+    """
     if PIECES_PER_FLAG == 1:
         signal_all(flag(control, rank, piece), away, epoch, WORLD, WORLD_P, ARCH)
     else:
@@ -248,7 +254,8 @@ def wait_all(flags, epoch, wanted):
     system scope, all polled at once.
 
     Like `symmetric.wait`, which says why it polls so, and why the epoch or the next one is ready
-    and all else is old."""
+    and all else is old.
+    """
     late = 1
     while late != 0:
         seen = tl.atomic_add(word(flags), 0, mask=wanted, sem="acquire", scope="sys")

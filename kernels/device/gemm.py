@@ -26,7 +26,8 @@ def pointer(address, COLUMNS: tl.constexpr, DTYPE: tl.constexpr):
     matrix.
 
     Loads and stores are 16 bytes wide, and the loop over K is pipelined, only where the alignment
-    is stated on the pointer: stated on the integer it is lost."""
+    is stated on the pointer: stated on the integer it is lost.
+    """
     result = tl.cast(address, tl.pointer_type(DTYPE))
     return tl.multiple_of(result, 16) if COLUMNS % 8 == 0 else result
 
@@ -46,7 +47,8 @@ def first_unit(control, pid, COMM_PROGRAMS: tl.constexpr, XCDS: tl.constexpr, un
     next that nobody has claimed.
 
     In the interpreter a communicating program claims none: programs run one after another there,
-    and it would wait for ever for peers that wait for the next one."""
+    and it would wait for ever for peers that wait for the next one.
+    """
     if pid < COMM_PROGRAMS and (SCHEDULE == "static" or ARCH == "interpreter"):
         unit = units
     elif SCHEDULE == "static":
@@ -138,7 +140,8 @@ def add_parts(
     The wait ends, since a program takes its pieces in rising order of tiles, and a tile has no more
     parts than there are programs: all parts of the first tile that is not done are taken. The
     counter only grows. The interpreter runs programs one after another: there the last to arrive
-    adds every slice."""
+    adds every slice.
+    """
     SLICE: tl.constexpr = BLOCK_M // SPLIT_K
     inside = tl.arange(0, BLOCK_M)[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
     first = parts_ptr + tl.cast(tile, tl.int64) * (SPLIT_K * BLOCK_M * BLOCK_N)
@@ -172,7 +175,8 @@ def wait_chunks(
     chunks from there are here by then, 1 to `limit` and to AHEAD. All their flags are polled at
     once: acquire at system scope, for the reasons that `symmetric.wait` gives.
 
-    This rank's own rows are there from the start, unless they are read from the inbox (WHOLE)."""
+    This rank's own rows are there from the start, unless they are read from the inbox (WHOLE).
+    """
     tl.static_assert(BLOCK_M % ROWS_PER_FLAG == 0 or ROWS_PER_FLAG % BLOCK_M == 0, "a tile along K begins where a flag does")
     # Whole flags, and along M for each source that the tile meets one more at most, that of its
     # last rows.
@@ -204,7 +208,8 @@ def chunk_and_peer(item, row_chunks, K_CHUNKS: tl.constexpr, PEERS: tl.constexpr
     "column": down the rows first, so that tiles which all run at once get their first steps of K
     early. "group": what one peer needs of a band of BAND row chunks, column after column, before
     the next peer: where NVSwitch gives all bandwidth to any one peer, the shard needed first is
-    whole first."""
+    whole first.
+    """
     if ORDER == "chunk":
         chunk, peer_number = item // PEERS, item % PEERS
     elif ORDER == "column":
@@ -286,7 +291,8 @@ def multiply_tile(
     turn, so that as many of them as there are chunks begin with the own shard.
 
     inbox: address of this call's generation of the payload; the other operands are those of
-    `multiply_all`."""
+    `multiply_all`.
+    """
     COLUMNS: tl.constexpr = K if SHARD_IS_M else K // WORLD
     K_CHUNKS: tl.constexpr = (COLUMNS + K_PER_FLAG - 1) // K_PER_FLAG
     STEPS: tl.constexpr = K_CHUNKS if SHARD_IS_M else K_CHUNKS * WORLD
@@ -353,7 +359,8 @@ def multiply_all(
     generation_rows: rows of the payload from one generation, a gathered A, to the next. A source's
     part of it is read from this rank's payload or, REMOTE, from the source's own; flags count from
     FIRST_FLAG. WHOLE: this rank's own rows are read from there, too, so that a descriptor's block
-    may span sources."""
+    may span sources.
+    """
     COLUMNS: tl.constexpr = K if SHARD_IS_M else K // WORLD
     shard_rows = M // WORLD if SHARD_IS_M else M
     inbox = generation(payload, epoch, generation_rows, K)

@@ -2,7 +2,8 @@
 sharded along the sequence.
 
 Every rank has all queries and its own part of each sequence's keys and values; partial results are
-merged by log-sum-exp. Standard library only: the shape."""
+merged by log-sum-exp. Standard library only: the shape.
+"""
 
 from __future__ import annotations
 

@@ -71,7 +71,8 @@ def flash_decode(
     [batch, q_heads / world, head_dim]; zero for a sequence that no rank has a token of. fp16 or
     bf16, contiguous, 16-byte aligned. The first call of a shape and config compiles and allocates:
     make it before capturing a graph. Every rank must pass the same shape and config. Raises
-    ValueError naming what does not fit."""
+    ValueError naming what does not fit.
+    """
     shape = shape_of(q, k, v, lengths, table, workspace, output)
     size = result_size(shape)
     result = q.new_empty(size) if out is None else check_out(out, size, q)
@@ -139,7 +140,8 @@ def prepare(shape: FlashDecode, config: Config, workspace: Workspace) -> Plan:
     Its scratch lives as long as it does: whoever captures it in a graph keeps it as long as the
     graph. Waits for the current stream, so it cannot be captured itself. Raises ValueError with the
     rule's sentence for an impossible config, and where the workspace is too small or has other
-    ranks."""
+    ranks.
+    """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     scratch = _Scratch.of(shape, config, workspace.device)
     sizes = dict(generation_bytes=workspace.generation_bytes, batch=shape.batch, kv_len=shape.kv_len)

@@ -23,7 +23,8 @@ def make_inputs(shape: FlashDecode, rank: int, seed: int, device: Any = "cpu") -
     host function takes them.
 
     Pages lie in random order; the table is empty where there are none. Keys are scaled so that few
-    tokens have most of the weight."""
+    tokens have most of the weight.
+    """
     import torch
 
     dtype = torch_dtype(shape.dtype)
@@ -101,5 +102,6 @@ def tolerance(shape: FlashDecode) -> float:
     for fp16 and 2^-8 for bf16 (IEEE 754, bfloat16).
 
     Roundings of weights are independent, so that their sum errs by less than one of them; what is
-    left of it is for fp32 sums."""
+    left of it is for fp32 sums.
+    """
     return 2 * ROUNDING[shape.dtype]

@@ -199,7 +199,8 @@ def likely_forms(shape: FlashDecode, chip: Chip) -> tuple[Config, ...]:
 
     Wide: tiles of 128 tokens, three stages, one program on a unit. Shallow: two stages, RESIDENT
     programs on a unit. The default is deep: four stages of 64 tokens. Captured, another form than
-    the deep one takes up to 20 % less on 1, 2, 4 and 8 H200 (2026-11-23)."""
+    the deep one takes up to 20 % less on 1, 2, 4 and 8 H200 (2026-11-23).
+    """
     forms = [config for config in defaults(shape, chip) if config.variant == "bsp"]
     if not forms or forms[0]["num_stages"] == 2:
         return tuple(forms)

@@ -19,7 +19,8 @@ def paper(world: int = 8, dtype: str = "fp16", output: str = "all", page_size: i
 
     The heads, batches and lengths of the authors' files for "Eliminating Multi-GPU Performance
     Taxes" (arXiv 2511.02168): 8K to 512K tokens per rank there, up to what memory allows. Theirs
-    have pages of one token; page_size=1 is that."""
+    have pages of one token; page_size=1 is that.
+    """
     lengths = [1024 << doublings for doublings in range(9)]
     shapes = [FlashDecode(batch, 96, 12, 128, kv_len, world, dtype, output, page_size) for batch in BATCHES for kv_len in lengths]
     return tuple(shape for shape in shapes if shape.cache_bytes <= MEMORY_BYTES)

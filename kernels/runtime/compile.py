@@ -2,7 +2,8 @@
 launch all come through here.
 
 Explicit, because a kernel compiled from launch arguments specialises what it sees (a rank of 1
-becomes a constant on one rank only), and one compiled without divisibility is not pipelined."""
+becomes a constant on one rank only), and one compiled without divisibility is not pipelined.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ class KernelSource:
 
     `types`: argument name -> Triton type (`*fp16`, `i32`, `i64`), in order, for all that is not
     constexpr; `constants`: the constexpr arguments; `divisible`: arguments that are multiples of
-    16; `options`: num_warps, num_stages, ..."""
+    16; `options`: num_warps, num_stages, ...
+    """
 
     kernel: Any
     types: Mapping[str, str]
@@ -59,7 +61,8 @@ def _hash_helpers() -> None:
 
     Triton's key of a kernel counts the globals of a helper only where that helper was hashed before
     (3.6 and 3.7), so it would differ between a process that compiled another kernel first and one
-    that did not, and neither would find the other's binary."""
+    that did not, and neither would find the other's binary.
+    """
     from tftune.kernels.comm import ll_protocol as words
     from tftune.kernels.comm import symmetric
     from tftune.kernels.device import attention, gemm

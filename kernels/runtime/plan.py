@@ -1,7 +1,8 @@
 """Plans: calls of one shape and config, with all that is decided before the first of them.
 
 A plan is checked against the operation's rules, compiled, and keeps its own buffers. It is made
-once for a shape, a config and a workspace."""
+once for a shape, a config and a workspace.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def checked(
 
     `payload_bytes`: what the shape needs of a generation; BSP needs nothing there. Raises
     ValueError for other ranks than the workspace has, with the sentence of a broken rule, and for a
-    workspace that is too small."""
+    workspace that is too small.
+    """
     workspace.check_world(shape)
     config = space.complete(config)
     if sentence := space.why_refused(shape, config, workspace.chip):

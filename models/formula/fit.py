@@ -1,7 +1,8 @@
 """Fit time formulas, and judge them on shapes held out.
 
 A formula's weights are found by least squares of relative errors, none negative (Lawson and Hanson
-1974), its bends by ridge regression of the logarithm of what the weights miss."""
+1974), its bends by ridge regression of the logarithm of what the weights miss.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +105,8 @@ def held_out(data: Dataset) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     judged is among those learned from.
 
     The least and the greatest size stay, since nothing is answered beyond them; they are judged
-    with only their family held out. With one family sizes alone are held out."""
+    with only their family held out. With one family sizes alone are held out.
+    """
     families = _dealt(data, FAMILY_GROUPS, lambda shape: shape.layer)
     sizes = _dealt(data, SIZE_GROUPS, lambda shape: getattr(shape, shape.SIZE), keep_ends=True)
     for family in np.unique(families):

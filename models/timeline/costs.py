@@ -2,7 +2,8 @@
 collectives, library calls.
 
 Every constant is the chip's (kernels/core/chips.py, with its source); here are the formulas only.
-Sizes in bytes, times in microseconds."""
+Sizes in bytes, times in microseconds.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ plays them, event after event.
 A lane does its stages one after another. A stage goes at its own pace, slower while the lanes
 together ask for more than memory or links can move, and waits for its gate. Whatever is asked of
 it, the answer is predicted, never measured: benchmarks/model.py says how good it is, against times
-measured on H200."""
+measured on H200.
+"""
 
 from __future__ import annotations
 

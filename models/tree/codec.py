@@ -1,7 +1,8 @@
 """What an artifact says of one layout, as plain data and back. Standard library only.
 
 Configs are written in groups of one variant, with the names of their knobs once; everything else
-names them by number."""
+names them by number.
+"""
 
 from __future__ import annotations
 

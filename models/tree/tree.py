@@ -1,7 +1,8 @@
 """The tree of one layout as frozen values: splits on named features, and leaves that name the
 configs to choose from.
 
-Standard library only."""
+Standard library only.
+"""
 
 from __future__ import annotations
 

@@ -56,7 +56,8 @@ def stop(kind: str, folder: Path, how: signal.Signals, chance: random.Random, dr
     started outlives it. Its number goes to `started`.
 
     With ranks the moment may be before the first measurement, while a world starts; else every kill
-    is of a search that measures."""
+    is of a search that measures.
+    """
     mark = f"{folder}-{time.time_ns()}"
     command = [sys.executable, killed.__file__, kind, str(folder)]
     child = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | {drill.MARK: mark}, preexec_fn=_hear_interrupts)

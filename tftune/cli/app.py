@@ -3,7 +3,8 @@ select, explain, verify, diff, doctor.
 
 Each command only gathers its arguments, asks the rooms, and prints. Whatever is heavy is imported
 inside the command that needs it. Wrong input is one sentence on stderr and exit code 2;
-TFTUNE_DEBUG=1 shows the traceback. The environment is read here only."""
+TFTUNE_DEBUG=1 shows the traceback. The environment is read here only.
+"""
 
 from __future__ import annotations
 

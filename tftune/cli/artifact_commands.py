@@ -2,7 +2,8 @@
 verify, diff, doctor.
 
 As in cli.py, where they are registered, whatever is heavy is imported inside the command that needs
-it."""
+it.
+"""
 
 from __future__ import annotations
 

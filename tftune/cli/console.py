@@ -60,7 +60,8 @@ class Progress:
     every `every` trials.
 
     The time left is the mean of the trials so far times those to come, at most what the budget
-    leaves."""
+    leaves.
+    """
 
     def __init__(self, budget_s: float | None = None, every: int = 50, clock: Callable[[], float] = time.monotonic) -> None:
         self._budget_s = budget_s

@@ -22,7 +22,8 @@ def read_shapes(operation: Operation, texts: Iterable[str], world: int | None = 
     A text is a shape (`m=64,n=3584,k=8192,world=8`), a named set (`paper`,
     `paper:shard=m,dtype=bf16`, or a part of it, `paper:m=16+128`), or the path of a YAML or JSON
     list whose items are such texts or mappings of fields. `world`: the ranks of a named set that
-    names none. Raises ValueError naming what is not understood."""
+    names none. Raises ValueError naming what is not understood.
+    """
     parts = [part.strip() for text in texts for part in text.split(";") if part.strip()]
     shapes = dict.fromkeys(shape for part in parts for shape in _read(operation, part, world))
     if not shapes:

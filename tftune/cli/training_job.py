@@ -80,7 +80,8 @@ class Fit:
 def sources(trials: Sequence[Trial], runs: Sequence[Run]) -> list[Source]:
     """The rows apart by operation, target and bench, in the order in which each first appears.
 
-    Rows of `tftune.warm_up` are left out with their runs, whose build would count as the newest."""
+    Rows of `tftune.warm_up` are left out with their runs, whose build would count as the newest.
+    """
     groups: dict[tuple[str, str, str], list[Trial]] = {}
     for trial in (trial for trial in trials if trial.stage in EVIDENCE):
         groups.setdefault((trial.op, trial.target, trial.bench), []).append(trial)
@@ -110,7 +111,8 @@ def fit(source: Source, judged: bool = True) -> Fit:
 
     A layout whose tree loses more than a constant rule on shapes held out answers by that rule; not
     where times are modelled, since no rule minds what they err by (`MODEL_ERROR`). `judged` False:
-    neither is done. Layouts with many shapes are shared among processes."""
+    neither is done. Layouts with many shapes are shared among processes.
+    """
     datasets = {mode: load(source.current, source.op, source.target, mode, source.bench) for mode in source.modes}
     parts = {mode: dataset.by_layout() for mode, dataset in datasets.items()}
     large = judged and source.bench != "model" and max(len(part.shapes) for each in parts.values() for part in each.values()) >= MANY

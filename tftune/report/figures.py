@@ -2,7 +2,8 @@
 report.
 
 Few colours, one per variant wherever it appears; lines are labelled where they end instead of in a
-legend."""
+legend.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 PNG files beside it.
 
 Everything shown comes from the rows that are handed in; the page's date is theirs, so the same rows
-give the same page."""
+give the same page.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 Standard library only.
 
 The command line and the report show the same lines, so that neither decides alone what "winner" or
-"ratio" means."""
+"ratio" means.
+"""
 
 from __future__ import annotations
 
@@ -225,7 +226,8 @@ def throughput(trials: Iterable[Trial], compile_s: float, whole_s: float) -> str
     final stage included.
 
     A config of a shape counts once, in however many modes, stages and rows it was timed; one that
-    failed does not count."""
+    failed does not count.
+    """
     count = len({(trial.shape, trial.config) for trial in trials if isinstance(trial.outcome, Measurement)})
     rest_s = max(whole_s - compile_s, 1e-3)
     return f"{count:,} configs checked and timed: {count / whole_s:.2f} a second, {count / rest_s:.2f} without waiting for the compiler"

@@ -65,7 +65,8 @@ def copy_rates(cache_bytes: int, device: Any, start_together: Callable[[], None]
     the last-level cache.
 
     The copy negates: an elementwise kernel on the compute units, since a plain copy may go to a
-    copy engine, past the cache."""
+    copy engine, past the cache.
+    """
     import torch
 
     def copy(a: Any, b: Any, c: Any) -> None:

@@ -53,7 +53,8 @@ def relative_error(output: torch.Tensor, reference: torch.Tensor) -> float:
 
     By row, since in the norm of a large matrix a stale block of one tile would drown. A row much
     smaller than the others is held against a tenth of the mean row, whose rounding it shares. Where
-    all of the reference is zero (empty sequences), zero is right."""
+    all of the reference is zero (empty sequences), zero is right.
+    """
     rows = reference.norm(dim=-1)
     scale = rows.clamp(min=max(0.1 * float(reference.norm()) / rows.numel() ** 0.5, SMALLEST))
     error = float(((output.float() - reference).norm(dim=-1) / scale).max().item())
@@ -73,7 +74,8 @@ def poison(workspace: Workspace) -> None:
     """Fill this rank's payload with NaN, so that a chunk read before it arrives shows. Collective.
 
     A barrier before: a peer may still pull from this rank's last call, which has ended here. And
-    one after: no rank starts before all have poisoned."""
+    one after: no rank starts before all have poisoned.
+    """
     _barrier(workspace)
     workspace.payload_tensor.fill_(255)
     _barrier(workspace)

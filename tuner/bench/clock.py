@@ -2,7 +2,8 @@
 BSP in turn, caches cold.
 
 A sample is the time of one call in microseconds. The supervisor takes the slowest rank of each
-round."""
+round.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +103,8 @@ def graph_rounds(graphs: Sequence[GraphCall], rounds: int, start_together: Calla
     configs in turn, took 68 us a call instead of 54, and a baseline should not be charged for its
     neighbours); and as often as LEAD_US takes, so that clocks are what the graph's own power draw
     makes them. `agree` keeps ranks in step. Caches stay cold: the rotation goes by between two uses
-    of the same operands."""
+    of the same operands.
+    """
     import torch
 
     events: list[list[tuple[torch.cuda.Event, torch.cuda.Event]]] = [[] for _ in graphs]
@@ -142,7 +144,8 @@ def eager_rounds(calls: Sequence[Call], operands: Operands, rounds: int, barrier
     Before each timed call the same call runs three times untimed: right after other kernels a
     library's collective takes far longer to launch (BSP on 4x H200 at M=1: 260 us instead of 148;
     after one untimed call, but 30 other configs before it, still 15 to 20 us), and a baseline
-    should not be charged for its neighbours."""
+    should not be charged for its neighbours.
+    """
     import torch
 
     samples: list[list[float]] = [[] for _ in calls]

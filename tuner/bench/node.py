@@ -68,7 +68,8 @@ class NodeBench:
     same protocol, not its speed.
 
     `measure` never raises for a config: a hang, a crash, a wrong result are Failures, after which
-    the world is started again."""
+    the world is started again.
+    """
 
     def __init__(
         self,
@@ -166,7 +167,8 @@ class NodeBench:
         so that they compare in pairs.
 
         One that fails before it is timed is left out; where one ends the world, each is measured
-        alone beside the baseline."""
+        alone beside the baseline.
+        """
         try:
             return self._together(shape, (baseline, *configs), mode)
         except Broken as broken:

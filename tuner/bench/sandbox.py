@@ -2,7 +2,8 @@
 all ranks, kill and start again.
 
 A spinning kernel cannot be interrupted from inside its process, so a trial that passes its deadline
-ends with the whole world."""
+ends with the whole world.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,8 @@ class Feasible:
 
     `matrix` is float32 [configs, columns]: one column for each variant (0 or 1) and for each knob
     name, shared by the variants that have it: its value, or its place among the values where they
-    are words, and -1 where the variant lacks it."""
+    are words, and -1 where the variant lacks it.
+    """
 
     def __init__(self, space: Space, configs: Iterable[Config]) -> None:
         self.space, self.configs = space, tuple(configs)
@@ -57,7 +58,8 @@ class Feasible:
 
         `pool` keeps that many configs of each variant (see `pools`), which shapes share, so that
         kernels compiled for one serve the others, as many as can be drawn until then (of
-        `time.monotonic`); and the configs of `always`, which must be possible."""
+        `time.monotonic`); and the configs of `always`, which must be possible.
+        """
         if pool is None:
             return cls(space, space.configs(shape, chip, variants))
         names, parts = variants or tuple(space.variants), list[list[Config]]()

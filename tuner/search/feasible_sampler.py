@@ -2,7 +2,8 @@
 for twice.
 
 Stock samplers spend half or more of their asks on repeats and on configs that break a rule. A
-failed trial is a result that ours learn from."""
+failed trial is a result that ours learn from.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ class FeasibleSampler(BaseSampler):
     it.
 
     Subclasses say which, in `ranked`. Asking once more than there are feasible configs raises
-    ValueError."""
+    ValueError.
+    """
 
     READY = 6
     """Of so many configs at the head of the ranking the first that is ready is taken; where none

@@ -61,7 +61,8 @@ def final_stage(rows: Rows, places: Sequence[Place], finalists: int, until: floa
 
     The portfolio is measured everywhere so that the regret of each of its configs is defined at
     every shape. Where the bench has rounds to share, all finalists of a place, and the winner's
-    rivals, are in them."""
+    rivals, are in them.
+    """
     chosen = portfolio(rows, places, finalists)
     own = {place: rows.winners(place) for place in places}
     everything = {}

@@ -2,7 +2,8 @@
 learned.
 
 Which configs, the caller says: `Pick` is handed over by the command line, since what covers the
-shapes is for `models` to know."""
+shapes is for `models` to know.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +80,8 @@ def fill(
     there, which this does not add to: the same command goes on with the same pairs. What has a row
     of this stage, of the kernels as they are, is not measured again. A shape that was never
     searched stands beside the form of BSP that is the likeliest to be its fastest. Raises
-    ValueError where a layout was never searched."""
+    ValueError where a layout was never searched.
+    """
     shapes, modes = tuple(dict.fromkeys(shapes)), tuple(dict.fromkeys(modes))
     for mode in modes:
         check_word("mode", mode, MODES)

@@ -131,7 +131,8 @@ class GpSampler(ModelSampler):
     the hint, so that what it learns is by how much the hint is wrong at this shape.
 
     Times beyond `WORST` times the best, and failures, all count as that: how bad they are says
-    nothing of where the best is."""
+    nothing of where the best is.
+    """
 
     WORST = 4.0
     TREES = 32

@@ -5,7 +5,8 @@ A config is built knob by knob, the tile first. Which value of a knob is tried f
 tile and by how many configs it has already, never by the shape: two shapes of one layer get the
 same config unless a rule forbids it to one of them, and kernels compiled for one serve the other. A
 value that breaks a rule ends its branch at once, so a pool costs about as much where one config in
-300 is possible as where all are."""
+300 is possible as where all are.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def pool(space: Space, shape: Shape, chip: Chip, variant: str, count: int, until
     more, and what was drawn until then (of `time.monotonic`).
 
     The same call gives the same list. A larger `count`, or a later `until`, begins with the smaller
-    one's list."""
+    one's list.
+    """
     builder = _Builder(space, shape, chip, variant)
     found = dict.fromkeys(_before(until, _in_turn(builder, count)))
     if len(found) < count:  # every tile is exhausted: few are left, and they are listed
@@ -80,7 +82,8 @@ class _Judge:
 
     `last` is the place of the last knob that it is known to read: before that is chosen it is not
     asked. A rule that turns out to read a later knob waits for that one from then on, and is asked
-    there, so that none is passed over."""
+    there, so that none is passed over.
+    """
 
     def __init__(self, rule: Rule, shape: Shape, chip: Chip | None, places: dict[str, int]) -> None:
         self._rule, self._shape, self._chip, self._places = rule, shape, chip, places

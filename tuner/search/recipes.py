@@ -2,7 +2,8 @@
 
 A config may be impossible here (a rule forbids it), or possible and yet cut for the other shape: 16
 rows a tile are right for M = 16, and read B twice at M = 24. `fitted` gives the nearest possible
-config, and the one that the recipes below make of it."""
+config, and the one that the recipes below make of it.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +80,8 @@ def fitted(space: Space, shape: Shape, chip: Chip, config: Config) -> list[Confi
     first recipe of the operation, and the one by all of them; each once.
 
     Empty for a config with a knob or value that the space no longer has, or that nothing possible
-    is near to."""
+    is near to.
+    """
     try:
         complete = space.complete(config)
     except ValueError:

@@ -4,7 +4,8 @@ winners again, in a fresh world.
 Our rows are the truth. Each outcome is committed before any study hears of it, and a search reads
 them back first: the same command goes on where it was stopped and measures nothing twice. The live
 study is in memory, made from the rows at each start; the study in the database is a copy of them
-for Optuna's tools."""
+for Optuna's tools.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ def search(
     `pool` limits it to that many configs of each variant, which are all compiled ahead; a replay is
     limited by its rows instead. `knowledge`: what is known before the first trial. A shape and mode
     where no BSP form could be measured is left out. Raises ValueError for an unknown name, a shape
-    that the target is too small for, or if nothing at all could be measured."""
+    that the target is too small for, or if nothing at all could be measured.
+    """
     shapes, modes = tuple(dict.fromkeys(shapes)), tuple(dict.fromkeys(modes))
     _check(op, shapes, modes, bench, effort, sampler)
     optuna.logging.set_verbosity(optuna.logging.WARNING)

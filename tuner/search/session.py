@@ -35,7 +35,8 @@ class Rows:
 
     A row counts while its config is in the space, it is current (`evidence.is_current`), and
     Triton, which compiled it, has the same minor version. Of two rows of a config the newer one
-    counts."""
+    counts.
+    """
 
     def __init__(self, op: Operation, bench: Bench, store: Store, told: Callable[[Trial], None] | None = None) -> None:
         """`told` hears of each new trial once it is committed."""

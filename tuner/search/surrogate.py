@@ -2,7 +2,8 @@
 
 The prior mean is the hint (the model's time) where there is one, so that what is learned is by how
 much the hint is wrong here. numpy and scipy only: a search has at most a few hundred rows, and a
-fit of 64 takes some 15 ms."""
+fit of 64 takes some 15 ms.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ class GaussianProcess:
 
     `points`: float64 [rows, columns] between 0 and 1; `values`: float64 [rows], logarithms less
     their prior mean; `amplitude`: how far values are expected to lie from it; `residual`: how far
-    each lies from any smooth function of the columns, the noise of its measurement included."""
+    each lies from any smooth function of the columns, the noise of its measurement included.
+    """
 
     def __init__(self, points: Array, values: Array, amplitude: float, residual: float, start: Array | None = None) -> None:
         self._points, self._values = points, values

@@ -2,7 +2,8 @@
 layout, or by an artifact.
 
 Such rows say nothing of today's times here, but their winners are worth a try, fitted to this
-shape."""
+shape.
+"""
 
 from __future__ import annotations
 

@@ -86,7 +86,8 @@ class Confirmation:
     def _prepare(self, configs: Sequence[Config]) -> None:
         """Compile everything on every rank; what one rank cannot have, no rank launches.
 
-        Each rank begins with another config: Triton's cache then has what the others compiled."""
+        Each rank begins with another config: Triton's cache then has what the others compiled.
+        """
         errors: dict[Config, tuple[str, str]] = {}
         first = self.ranks.rank % len(configs)
         with self._in_time(COMPILE_S, configs, "compiling", lambda: None):
@@ -175,7 +176,8 @@ class Confirmation:
     def _agreed(self, check: Callable[[], float]) -> tuple[float, Failure | None]:
         """The largest error that any rank saw, and why the config may not go on.
 
-        `check` has no collectives but those of a config: it may raise on one rank alone."""
+        `check` has no collectives but those of a config: it may raise on one rank alone.
+        """
         error, text = math.inf, ""
         try:
             error = check()

@@ -49,7 +49,8 @@ def affordable(round_s: Mapping[Config, float], left_s: float) -> tuple[Config, 
 def contest(configs: Sequence[Config], time_rounds: TimeRounds, left_s: float) -> Samples:
     """Samples of each config: a probe of all, then what cannot win is left out for the rest.
 
-    Those that go on get as many rounds as fit into the time left, and all the same number."""
+    Those that go on get as many rounds as fit into the time left, and all the same number.
+    """
     probed, spent_s = time_rounds(configs, PROBE)
     going = near(probed)
     share = sum(median(probed[c]) for c in going) / sum(map(median, probed.values()))

@@ -5,7 +5,8 @@ Who owns a tile: the library. C's rows are computed chunk after chunk; where A i
 this rank's own rows come first. Who writes remotely: the copy engine puts the rows of a chunk where
 they belong in every peer's gathered A, [M, K] in its inbox, as kernels/comm/copy_engine.py says.
 Which flag says ready: flag[source][chunk] of every peer, which a program of one warp waits for
-before the chunk's GEMM."""
+before the chunk's GEMM.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ when they are done, compute C's tiles, or `split_k` parts of each, one at a time
 parts then adds up a slice of its rows. Who writes remotely: nobody but the flags; programs
 `0..comm_programs-1` copy the shard into their own payload and signal to every peer. Which flag says
 ready: flag[source][row chunk, column chunk] in the reader's memory, set to the epoch after the
-chunk was copied."""
+chunk was copied.
+"""
 
 from __future__ import annotations
 

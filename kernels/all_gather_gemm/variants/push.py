@@ -7,7 +7,8 @@ parts then adds up a slice of its rows. Who writes remotely: programs `0..comm_p
 chunk after chunk into the inbox of each peer, in the order that `gemm.chunk_and_peer` gives; of two
 peers the one first that reads this rank's shard sooner; this rank itself, where it reads its own
 rows from its inbox, last. Which flag says ready: flag[source][row chunk, column chunk] in the
-reader's memory, set to the epoch after the chunk's stores."""
+reader's memory, set to the epoch after the chunk's stores.
+"""
 
 from __future__ import annotations
 

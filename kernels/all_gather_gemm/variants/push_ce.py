@@ -7,7 +7,8 @@ engine, chunk after chunk of whole rows of the shard, to their places in the gat
 streams that part from the call's stream behind `copy_engine.start` and join it behind this kernel.
 Which flag says ready: flag[source][row chunk] in the reader's memory, a copy of the word that holds
 the epoch, queued behind the chunk's own copy in the same stream. That a call's copies meet no
-reader of the same generation, says kernels/comm/copy_engine.py."""
+reader of the same generation, says kernels/comm/copy_engine.py.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ parts then adds up a slice of its rows. Who writes remotely: nobody but the flag
 peers' chunks with the same numbers into this rank's inbox, in the order that `gemm.chunk_and_peer`
 gives. Which flags say ready: flag[source][chunk] set to the epoch after the source has copied it,
 in the puller's memory; and, behind all of these, flag[source][READY_FLAGS + chunk] of the same
-memory after it was pulled."""
+memory after it was pulled.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ rank never goes to memory whole.
 Who owns a tile: see `launches`; the second kernel takes pieces, the last one rows of the output.
 Who writes remotely: the second kernel stores each piece into the inbox of every rank that owns its
 heads. Which flag says ready: flag[source][0], set once a source has sent all; waited for before the
-first row is merged."""
+first row is merged.
+"""
 
 from __future__ import annotations
 

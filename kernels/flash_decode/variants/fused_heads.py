@@ -3,7 +3,8 @@ its own partial results are there.
 
 Who owns a tile: as in fused. Who writes remotely: as in fused. Which flag says ready:
 flag[source][piece / pieces per flag], set once a source has sent those pieces; waited for by who
-merges their heads."""
+merges their heads.
+"""
 
 from __future__ import annotations
 

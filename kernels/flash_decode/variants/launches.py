@@ -4,7 +4,8 @@ says so.
 Who owns a tile: a program takes units (a split of one sequence for one KV head) or pieces (heads of
 one group), one after another. Who writes remotely: `combine` with SEND, and `exchange`: each piece
 goes to every rank that owns its heads. Which flag says ready: flag[source][piece / pieces per flag]
-in the reader's memory, set to the epoch after the pieces' stores."""
+in the reader's memory, set to the epoch after the pieces' stores.
+"""
 
 from __future__ import annotations
 

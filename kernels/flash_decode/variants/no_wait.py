@@ -3,7 +3,8 @@
 Who owns a tile: see `launches`; the exchange takes pieces of this rank's messages, the last kernel
 rows of the output. Who writes remotely: the exchange stores each piece into the inbox of every rank
 that owns its heads. Which flag says ready: flag[source][0], set once a source has sent all; waited
-for before the first row is merged."""
+for before the first row is merged.
+"""
 
 from __future__ import annotations
 

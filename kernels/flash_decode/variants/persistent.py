@@ -6,7 +6,8 @@ groups that are complete, then merges rows of the output; rows are dealt from th
 so that few have both pieces and rows where there are few. Who writes remotely: who adds up a piece
 stores it into the inbox of every rank that owns its heads. Which flag says ready: inside a rank a
 counter of each group, of the splits that are done; between ranks flag[source][piece / pieces per
-flag], set to the epoch once a source has sent those pieces."""
+flag], set to the epoch once a source has sent those pieces.
+"""
 
 from __future__ import annotations
 

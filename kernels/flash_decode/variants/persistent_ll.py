@@ -3,7 +3,8 @@ they have arrived (LL): no fence, no flag.
 
 Who owns a tile: as in persistent. Who writes remotely: who adds up a piece stores its words into
 the mailbox of every rank that owns its heads. Which flag says ready: none; each word of 64 bits
-carries its call's epoch, inside a rank and between ranks, and is polled by who needs it."""
+carries its call's epoch, inside a rank and between ranks, and is polled by who needs it.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def send_words(
     own among them.
 
     away: `distances` of the control block; inbox: this call's generation of the mailbox here; row:
-    their places in a message."""
+    their places in a message.
+    """
     message = inbox + rank * message_words(batch, OWN, D)
     o_at = message + tl.cast(row, tl.int64) * (D * 8)
     lse_at = message + tl.cast(batch, tl.int64) * (OWN * D * 8) + row * 8
@@ -64,7 +66,8 @@ def receive(
     log-sum-exp in a fixed order: o[R, D], lse[R].
 
     The first row of the first is at these addresses, its other rows right behind, and each next
-    partial result a stride of bytes further. valid [R]: which rows there are."""
+    partial result a stride of bytes further. valid [R]: which rows there are.
+    """
     ROWS: tl.constexpr = COUNT_P * R
     items, dims = tl.arange(0, ROWS), tl.arange(0, D)
     there = (tl.arange(0, COUNT_P) < COUNT)[:, None] & valid[None, :]
