@@ -81,9 +81,17 @@ def agree(one: Trial, other: Trial) -> bool | None:
     """Whether two measurements of a config in two worlds agree in their ratio to BSP; None for BSP
     itself, for rows without rounds beside it, and for rows of two kernels."""
     first, second = measurement(one), measurement(other)
-    if one.config.variant == BSP or one.revision != other.revision or not first.speedup or not second.speedup:
+    if (
+        one.config.variant == BSP
+        or one.revision != other.revision
+        or not first.speedup
+        or not second.speedup
+    ):
         return None
-    widths = [log(high / low) / 2 for low, high in (first.speedup_interval or (1, 1), second.speedup_interval or (1, 1))]
+    widths = [
+        log(high / low) / 2
+        for low, high in (first.speedup_interval or (1, 1), second.speedup_interval or (1, 1))
+    ]
     return abs(log(first.speedup / second.speedup)) <= max(log(NEAR), hypot(*widths))
 
 
@@ -91,11 +99,17 @@ def compare(one: Iterable[Trial], other: Iterable[Trial]) -> Iterator[Agreement]
     """Every place that both searches brought to an end. Rows are compared with rows of the same
     stage, final ones before others."""
     first, second = by_place(one), by_place(other)
-    for place in sorted(first.keys() & second.keys(), key=lambda place: (MODES.index(place[1]), place[0].family, place[0])):
+    for place in sorted(
+        first.keys() & second.keys(),
+        key=lambda place: (MODES.index(place[1]), place[0].family, place[0]),
+    ):
         mine, theirs = first[place], second[place]
         verdicts: dict[Config, bool | None] = {}
         for stage in ("search", "final"):
-            verdicts |= {config: agree(mine[stage][config], theirs[stage][config]) for config in mine[stage].keys() & theirs[stage].keys()}
+            verdicts |= {
+                config: agree(mine[stage][config], theirs[stage][config])
+                for config in mine[stage].keys() & theirs[stage].keys()
+            }
         known = [verdict for verdict in verdicts.values() if verdict is not None]
         ends = winner(mine), winner(theirs)
         if ends[0] and ends[1]:
@@ -126,17 +140,25 @@ def read(path: Path, op: str, target: str | None) -> list[Trial]:
     else:
         with Store.open(path, write=False) as store:
             trials = store.trials()
-    return [trial for trial in trials if (trial.op, trial.bench) == (op, "node") and target in (None, trial.target)]
+    return [
+        trial
+        for trial in trials
+        if (trial.op, trial.bench) == (op, "node") and target in (None, trial.target)
+    ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("databases", nargs=2, type=Path, metavar="DB")
     parser.add_argument("--target")
     parser.add_argument("--op", default="all_gather_gemm")
     options = parser.parse_args()
     try:
-        found = list(compare(*(read(path, options.op, options.target) for path in options.databases)))
+        found = list(
+            compare(*(read(path, options.op, options.target) for path in options.databases))
+        )
     except (OSError, ValueError) as error:
         parser.error(str(error))
     print("\n".join(table(found)))

@@ -57,7 +57,9 @@ def answered(artifact: dict[str, Any]) -> Iterator[Call]:
         fixed = layout_text(model.op, model.layout)
         for known in model.known:
             config = model.configs[known.best]
-            sizes = ",".join(f"{n}={v}" for n, v in zip(_coordinates(model.op), known.sizes, strict=True))
+            sizes = ",".join(
+                f"{n}={v}" for n, v in zip(_coordinates(model.op), known.sizes, strict=True)
+            )
             if config.knobs:
                 yield model.op, f"{sizes},{fixed}", json.dumps(config.to_dict(), sort_keys=True)
 
@@ -172,7 +174,11 @@ def dump(checkout: Path, out: Path, calls: Sequence[Call], workers: int) -> None
         (Path(folder) / "alike.py").symlink_to(Path(__file__).resolve())
         (Path(folder) / "calls.json").write_text(json.dumps(calls))
         path = os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])
-        command = [sys.executable, "-c", f"import alike; alike.inside({folder!r}, {str(out)!r}, {workers})"]
+        command = [
+            sys.executable,
+            "-c",
+            f"import alike; alike.inside({folder!r}, {str(out)!r}, {workers})",
+        ]
         subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, check=True)
 
 
@@ -209,7 +215,9 @@ def compare(before: Path, after: Path) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=("dump", "compare"))
     parser.add_argument("one", type=Path)
     parser.add_argument("other", type=Path)

@@ -69,12 +69,16 @@ class CoreRank(worker.Rank):
             self.prepare(shape, config)
             error, tolerance = self.check(shape, config)
             if not error <= tolerance:
-                raise ValueError(f"{config} is wrong at {shape}: {error=:.2e} is above {tolerance=:.2e}")
+                raise ValueError(
+                    f"{config} is wrong at {shape}: {error=:.2e} is above {tolerance=:.2e}"
+                )
         self.workspace.plans[shape, LIBRARY] = lambda a, b, c: torch.matmul(a, b, out=c)
         first: list[float] = []
         for start in range(0, len(configs), TOGETHER):
             group = configs[start : start + TOGETHER]
-            first += [median(samples) for samples in self.time(shape, [LIBRARY, *group], "graph", FIRST)][1:]
+            first += [
+                median(samples) for samples in self.time(shape, [LIBRARY, *group], "graph", FIRST)
+            ][1:]
             for config in group:
                 self.forget(shape, config, "graph")
         fastest = configs[first.index(min(first))]
@@ -92,32 +96,59 @@ def candidates(shape: AllGatherGemm, chip: Chip) -> list[Config]:
     found = []
     for values in product(*TILES.values()):
         tile = dict(zip(TILES, values, strict=True))
-        exchange = dict(comm_programs=8, rows_per_flag=16, k_per_flag=1024 if tile["split_k"] > 1 else 8192, schedule="static", xcds=1)
-        config = Config("push", **tile, **exchange, group_m=8 if shape.m > tile["block_m"] else 1, loads="descriptor", order="chunk")
+        exchange = dict(
+            comm_programs=8,
+            rows_per_flag=16,
+            k_per_flag=1024 if tile["split_k"] > 1 else 8192,
+            schedule="static",
+            xcds=1,
+        )
+        config = Config(
+            "push",
+            **tile,
+            **exchange,
+            group_m=8 if shape.m > tile["block_m"] else 1,
+            loads="descriptor",
+            order="chunk",
+        )
         if SPACE.why_invalid(shape, config, chip) is None:
             found.append(SPACE.complete(config))
     return found
 
 
-def measured(shapes: Sequence[AllGatherGemm], target: Target, until: float, cpu: bool) -> Iterator[tuple[AllGatherGemm, Beside]]:
+def measured(
+    shapes: Sequence[AllGatherGemm], target: Target, until: float, cpu: bool
+) -> Iterator[tuple[AllGatherGemm, Beside]]:
     """Shape after shape, as long as there is time. Raises Broken where the rank ends or does not
     answer."""
     chosen = {shape: candidates(shape, target.chip)[:: 60 if cpu else 1] for shape in shapes}
     pool = CompilePool(target.chip, COMPILE_S)
-    spec = worker.WorldSpec(Path(), 1, cpu, max(shape.gathered_bytes for shape in shapes), 1 if cpu else target.chip.cache_bytes)
+    spec = worker.WorldSpec(
+        Path(),
+        1,
+        cpu,
+        max(shape.gathered_bytes for shape in shapes),
+        1 if cpu else target.chip.cache_bytes,
+    )
     try:
         for shape, configs in chosen.items():
             pool.ahead(shape, [] if cpu else configs)
         with World(spec, serve=serve) as world:
             for shape, configs in chosen.items():
                 if time.monotonic() < until:
-                    sound = configs if cpu else [config for config in configs if pool.failure(shape, config) is None]
+                    sound = (
+                        configs
+                        if cpu
+                        else [config for config in configs if pool.failure(shape, config) is None]
+                    )
                     yield shape, world.request("beside", (shape, sound), MEASURE_S)[0]
     finally:
         pool.close()
 
 
-def report(shapes: Sequence[AllGatherGemm], target: Target, until: float, cpu: bool) -> Iterator[str]:
+def report(
+    shapes: Sequence[AllGatherGemm], target: Target, until: float, cpu: bool
+) -> Iterator[str]:
     """Lines of Markdown as they are measured, then a RESULT line."""
     yield f"| M | torch.matmul, us | the core, us | torch.matmul / core | {', '.join(TILES)} |\n|---|---|---|---|---|"
     ratios = []
@@ -131,7 +162,9 @@ def report(shapes: Sequence[AllGatherGemm], target: Target, until: float, cpu: b
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--n", type=int, default=3584)
     parser.add_argument("--k", type=int, default=8192)
     parser.add_argument("--m", type=int, nargs="+", help="default: those of the paper")
@@ -141,7 +174,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         target = Target.parse("h200x1") if options.cpu else detect()
         sizes = options.m or [shape.m for shape in paper(world=1)]
-        shapes = SMALL if options.cpu else [AllGatherGemm(m, options.n, options.k, 1) for m in sizes]
+        shapes = (
+            SMALL if options.cpu else [AllGatherGemm(m, options.n, options.k, 1) for m in sizes]
+        )
         for line in report(shapes, target, time.monotonic() + options.seconds, options.cpu):
             print(line, flush=True)
     except (ValueError, Broken) as error:

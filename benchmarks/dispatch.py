@@ -34,7 +34,9 @@ from tftune.models.layout import LayoutModel
 from tftune.models.selector import Selector
 from tftune.models.tree.codegen import compiled
 
-IMPORT = "import time; t = time.perf_counter(); import tftune; print(1e3 * (time.perf_counter() - t))"
+IMPORT = (
+    "import time; t = time.perf_counter(); import tftune; print(1e3 * (time.perf_counter() - t))"
+)
 WARM = 200
 """Calls before the clock counts: the interpreter specialises what runs often."""
 
@@ -53,13 +55,19 @@ def series(artifact: Path, calls: int) -> dict[str, list[float]]:
     """Samples of each kind of call, without those of an empty one; shapes within what the artifact
     answers."""
     found = read_artifact(artifact)
-    tftune._install(Selector(found, allow_modelled=True, check_source=False))  # what is stale answers BSP, by a longer way
+    tftune._install(
+        Selector(found, allow_modelled=True, check_source=False)
+    )  # what is stale answers BSP, by a longer way
     model = measured_most(found)
     make, family, root = operation(found.op).shape, longest(model), model.root
     if root is None:
         raise SystemExit(f"{artifact} has no tree for mode graph; name another with --artifact")
-    never, others = (shapes_of(model, each, calls + WARM) for each in (family, unmeasured(model, family)))
-    sizes = list(itertools.islice(itertools.cycle(never[:: max(1, len(never) // 512)]), calls + WARM))
+    never, others = (
+        shapes_of(model, each, calls + WARM) for each in (family, unmeasured(model, family))
+    )
+    sizes = list(
+        itertools.islice(itertools.cycle(never[:: max(1, len(never) // 512)]), calls + WARM)
+    )
     fresh: Callable[[Any], object] = lambda size: tftune.select_kernel(make(**size))  # noqa: E731
     first, other = timed(fresh, never), timed(fresh, others)
     samples = {
@@ -80,7 +88,9 @@ Family = tuple[int, ...]
 def measured_most(artifact: Artifact) -> LayoutModel:
     """Of the layouts in mode graph that answer for other families, if any does, the one with most
     shapes."""
-    return max(artifact.modes["graph"].layouts.values(), key=lambda model: (model.spans, len(model.known)))
+    return max(
+        artifact.modes["graph"].layouts.values(), key=lambda model: (model.spans, len(model.known))
+    )
 
 
 def families(model: LayoutModel) -> list[Family]:
@@ -100,7 +110,11 @@ def unmeasured(model: LayoutModel, family: Family) -> Family:
     shape = operation(model.op).shape
     place = next(place for place, name in enumerate(shape.coordinates()) if name != shape.SIZE)
     seen = sorted({known.sizes[place] for known in model.known})
-    low, high = max(itertools.pairwise(seen), key=lambda ends: ends[1] / ends[0], default=(seen[0], seen[0] * 3 / 2))
+    low, high = max(
+        itertools.pairwise(seen),
+        key=lambda ends: ends[1] / ends[0],
+        default=(seen[0], seen[0] * 3 / 2),
+    )
     return (*family[:place], int((low + high) / 2), *family[place + 1 :])
 
 
@@ -109,22 +123,41 @@ def shapes_of(model: LayoutModel, family: Family, count: int) -> list[dict[str, 
     was measured."""
     shape = operation(model.op).shape
     place = shape.coordinates().index(shape.SIZE)
-    seen, fixed = [known.sizes[place] for known in model.known], dict(zip(shape.LAYOUT, model.layout, strict=True))
+    seen, fixed = (
+        [known.sizes[place] for known in model.known],
+        dict(zip(shape.LAYOUT, model.layout, strict=True)),
+    )
     fixed |= dict(zip(shape.coordinates(), family, strict=True))
-    step = math.lcm(*(value for name, value in fixed.items() if name in ("world", "page_size") and value))
-    every = range(-(-min(seen) // step) * step, max(seen) + 1, step * max(1, (max(seen) - min(seen)) // step // count))
+    step = math.lcm(
+        *(value for name, value in fixed.items() if name in ("world", "page_size") and value)
+    )
+    every = range(
+        -(-min(seen) // step) * step,
+        max(seen) + 1,
+        step * max(1, (max(seen) - min(seen)) // step // count),
+    )
     return [fixed | {shape.SIZE: size} for size in every][:count]
 
 
 def cpu() -> str:
     """The model's name, where the system tells it."""
     told = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
-    return next((line.partition(":")[2].strip() for line in told.splitlines() if line.startswith("model name")), platform.machine())
+    return next(
+        (
+            line.partition(":")[2].strip()
+            for line in told.splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
 
 
 def import_ms(processes: int = 9) -> float:
     """The median over fresh processes."""
-    return statistics.median(float(subprocess.check_output([sys.executable, "-c", IMPORT], text=True)) for _ in range(processes))
+    return statistics.median(
+        float(subprocess.check_output([sys.executable, "-c", IMPORT], text=True))
+        for _ in range(processes)
+    )
 
 
 def percentile(samples: Sequence[float], share: float) -> float:
@@ -133,20 +166,28 @@ def percentile(samples: Sequence[float], share: float) -> float:
 
 def result(samples: dict[str, list[float]], import_ms: float) -> str:
     names = ("memo", "tree", "fresh", "first", "other")
-    memo_us, tree_us, fresh_us, first_us, other_us = (statistics.median(samples[name]) for name in names)
+    memo_us, tree_us, fresh_us, first_us, other_us = (
+        statistics.median(samples[name]) for name in names
+    )
     p99_us = percentile([*samples["memo"], *samples["tree"], *samples["fresh"]], 0.99)
     return f"RESULT dispatch {memo_us=:.2f} {tree_us=:.2f} {fresh_us=:.2f} {p99_us=:.2f} {import_ms=:.1f} {first_us=:.2f} {other_us=:.2f}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--artifact", type=Path, default=min(SHIPPED.glob("*.json")))
     parser.add_argument("--calls", type=int, default=20_000)
     options = parser.parse_args(arguments)
     samples = series(options.artifact, options.calls)
     for name, found in samples.items():
-        print(f"{name:6} p50 {statistics.median(found):6.2f} us   p99 {percentile(found, 0.99):6.2f} us   {len(found)} calls")
-    print(f"{cpu()}, Python {platform.python_version()}; {options.artifact.stat().st_size / 1e3:.0f} KB")
+        print(
+            f"{name:6} p50 {statistics.median(found):6.2f} us   p99 {percentile(found, 0.99):6.2f} us   {len(found)} calls"
+        )
+    print(
+        f"{cpu()}, Python {platform.python_version()}; {options.artifact.stat().st_size / 1e3:.0f} KB"
+    )
     print(result(samples, import_ms()))
 
 

@@ -65,7 +65,14 @@ class Scene:
     def bench(self, drill: Drill | None) -> NodeBench:
         payload_bytes = operation(OP).module("host").payload_bytes(self.shape)
         inject = drill.fault if drill else None
-        return NodeBench(self.target, payload_bytes, emulated=self.emulated, deadlines=self.deadlines, rounds=self.rounds, inject=inject)
+        return NodeBench(
+            self.target,
+            payload_bytes,
+            emulated=self.emulated,
+            deadlines=self.deadlines,
+            rounds=self.rounds,
+            inject=inject,
+        )
 
     def configs(self, pool: int) -> tuple[Config, ...]:
         """What a search with this pool tries."""
@@ -81,7 +88,13 @@ def node(world: int) -> Scene:
     target = detect()
     if world > target.gpus:
         raise ValueError(f"--world {world} is more than the {target.gpus} GPUs of {target.name}")
-    return Scene(AllGatherGemm(64, 1024, 2048, world, shard="m"), target, False, Deadlines(check=8.0), Rounds())
+    return Scene(
+        AllGatherGemm(64, 1024, 2048, world, shard="m"),
+        target,
+        False,
+        Deadlines(check=8.0),
+        Rounds(),
+    )
 
 
 def emulated(world: int) -> Scene:
@@ -89,7 +102,13 @@ def emulated(world: int) -> Scene:
     interpreted, one after another. No config is hopeless, since all are far slower than BSP here,
     and a stopped one has next to no interval."""
     target = Target.of(replace(H200, name="emulated", units=16), world)
-    return Scene(AllGatherGemm(4 * world, 40, 256, world, shard="m"), target, True, Deadlines(check=6.0), Rounds(2, 4, 4, 0.0))
+    return Scene(
+        AllGatherGemm(4 * world, 40, 256, world, shard="m"),
+        target,
+        True,
+        Deadlines(check=6.0),
+        Rounds(2, 4, 4, 0.0),
+    )
 
 
 FUSED = ("pull", "staged", "push")
@@ -110,22 +129,37 @@ def make_drill(shape: Shape, configs: Iterable[Config], share: float) -> Drill:
     for seed in range(10_000):
         drill = Drill(shares, seed)
         counts = Counter(fault for config in fused if (fault := drill.fault(shape, config)))
-        if counts.total() == wanted and all(2 * len(FAULTS) * counts[name] >= wanted for name in FAULTS):
+        if counts.total() == wanted and all(
+            2 * len(FAULTS) * counts[name] >= wanted for name in FAULTS
+        ):
             return drill
-    raise ValueError(f"a share of {share:g} of {len(fused)} configs cannot hold {len(FAULTS)} faults; give more --trials or --share")
+    raise ValueError(
+        f"a share of {share:g} of {len(fused)} configs cannot hold {len(FAULTS)} faults; give more --trials or --share"
+    )
 
 
-def search(scene: Scene, db: Path, pool: int, drill: Drill | None, budget_s: float) -> tuple[list[Trial], NodeBench]:
+def search(
+    scene: Scene, db: Path, pool: int, drill: Drill | None, budget_s: float
+) -> tuple[list[Trial], NodeBench]:
     """The rows of the search stage once every config of the pool was tried in both modes, or the
     time was up; and the closed bench."""
-    from tftune.cli.console import Progress, note  # not at the top: ranks import this file again, and would wait for what they do not need
+    from tftune.cli.console import (
+        Progress,
+        note,
+    )  # not at the top: ranks import this file again, and would wait for what they do not need
     from tftune.db.store import Store
     from tftune.tuner.search.search import search as run
 
     how = f"with --inject {drill} --seed {drill.seed}" if drill else "without faults"
     note(f"{OP} on {scene.target.name}, {scene.shape}: a search {how}")
     with Store.open(db) as store, closing(scene.bench(drill)) as bench:
-        more: dict[str, Any] = dict(effort="exhaustive", sampler="exhaustive", pool=pool, budget_s=budget_s, progress=Progress(budget_s))
+        more: dict[str, Any] = dict(
+            effort="exhaustive",
+            sampler="exhaustive",
+            pool=pool,
+            budget_s=budget_s,
+            progress=Progress(budget_s),
+        )
         run(OP, (scene.shape,), MODES, bench, store, **more)
         return store.trials(bench=bench.name, stage="search"), bench
 
@@ -167,15 +201,24 @@ def compare(clean: Sequence[Trial], faulty: Sequence[Trial], drill: Drill) -> Co
     result = Comparison(Counter(), Counter(), [], [], [], 0, 0)
     agreeing = near = 0
     for trial in (trial for trial in clean if isinstance(trial.outcome, Measurement)):
-        fault, outcome = drill.fault(trial.shape, trial.config), found.get((trial.config, trial.mode))
+        fault, outcome = (
+            drill.fault(trial.shape, trial.config),
+            found.get((trial.config, trial.mode)),
+        )
         result.injected.update([fault] if fault else [])
         if outcome is None:
             result.lost.append(f"{trial.config} in mode {trial.mode}")
         elif fault:
-            fits = isinstance(outcome, Failure) and outcome.kind == FAULTS[fault].kind and injected(outcome) == fault
+            fits = (
+                isinstance(outcome, Failure)
+                and outcome.kind == FAULTS[fault].kind
+                and injected(outcome) == fault
+            )
             result.stored.update([fault] if fits else [])
         elif isinstance(outcome, Failure):
-            result.failed.append(f"{trial.config} in mode {trial.mode}: {outcome.kind}: {outcome.text}")
+            result.failed.append(
+                f"{trial.config} in mode {trial.mode}: {outcome.kind}: {outcome.text}"
+            )
         elif trial.config.variant != "bsp":
             faulty_speedup, clean_speedup = map(paired_speedup, (outcome, trial.outcome))
             assert faulty_speedup and clean_speedup
@@ -225,7 +268,12 @@ class Traces:
 
 def traces(mark: str, pid: int, gpus: int) -> Traces:
     """Of the processes that carry the mark, and of the worlds that process `pid` started."""
-    return Traces(frozenset(processes(mark)), frozenset(folders(pid)), _compute_processes() if gpus else 0, _free_mib(gpus))
+    return Traces(
+        frozenset(processes(mark)),
+        frozenset(folders(pid)),
+        _compute_processes() if gpus else 0,
+        _free_mib(gpus),
+    )
 
 
 def processes(mark: str) -> Iterator[str]:
@@ -234,7 +282,9 @@ def processes(mark: str) -> Iterator[str]:
     wanted = f"{MARK}={mark}".encode()
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it ended meanwhile, or is another user's
-            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            command = (
+                (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            )
             carries = wanted in (folder / "environ").read_bytes().split(b"\0")
             if carries and int(folder.name) != os.getpid() and "resource_tracker" not in command:
                 yield f"process {folder.name}: {command}"
@@ -244,7 +294,9 @@ def folders(pid: int) -> Iterator[str]:
     """What a world of that supervisor shares lies in these; and NCCL's segments, whose names say
     nothing of their owner."""
     for place in {Path("/dev/shm"), Path(tempfile.gettempdir())}:
-        yield from (str(path) for pattern in (f"tftune-{pid}-*", "nccl-*") for path in place.glob(pattern))
+        yield from (
+            str(path) for pattern in (f"tftune-{pid}-*", "nccl-*") for path in place.glob(pattern)
+        )
 
 
 def _compute_processes() -> int:
@@ -258,19 +310,34 @@ def _free_mib(gpus: int) -> tuple[int, ...]:
     """Asked in a fresh process: asking takes a context of its own, which must not stay."""
     if not gpus:
         return ()
-    script = f"import torch\nprint(*(torch.cuda.mem_get_info(gpu)[0] >> 20 for gpu in range({gpus})))"
-    return tuple(map(int, subprocess.check_output([sys.executable, "-c", script], text=True, timeout=120).split()))
+    script = (
+        f"import torch\nprint(*(torch.cuda.mem_get_info(gpu)[0] >> 20 for gpu in range({gpus})))"
+    )
+    return tuple(
+        map(
+            int,
+            subprocess.check_output([sys.executable, "-c", script], text=True, timeout=120).split(),
+        )
+    )
 
 
 def left(mark: str, gpus: int, before: Traces) -> list[str]:
     """What the searches of this process left, once it had time to go."""
     until = time.monotonic() + SETTLE_S
-    while (found := traces(mark, os.getpid(), gpus).left_since(before)) and time.monotonic() < until:
+    while (
+        found := traces(mark, os.getpid(), gpus).left_since(before)
+    ) and time.monotonic() < until:
         time.sleep(0.5)
     return found
 
 
-def report(scene: Scene, trials: int, found: Comparison, recoveries_s: Sequence[float], remains: Sequence[str]) -> Iterator[str]:
+def report(
+    scene: Scene,
+    trials: int,
+    found: Comparison,
+    recoveries_s: Sequence[float],
+    remains: Sequence[str],
+) -> Iterator[str]:
     """The table and the RESULT line."""
     yield "| fault | trials that ran into it | stored under its kind | kind |"
     yield "|---|---|---|---|"
@@ -280,9 +347,15 @@ def report(scene: Scene, trials: int, found: Comparison, recoveries_s: Sequence[
     yield f"\ngood fused trials: {len(found.gaps)} compared, {found.agreeing} with the clean ratio to BSP within the joint interval"
     yield f"and {found.near} within the larger of {NEAR:.0%} and that"
     yield f"difference of the ratios: {median(gaps):.2%} median, {gaps[-1]:.2%} worst"
-    for what, names in (("lost", found.lost), ("failed without a fault", found.failed), ("left", remains)):
+    for what, names in (
+        ("lost", found.lost),
+        ("failed without a fault", found.failed),
+        ("left", remains),
+    ):
         yield "\n  ".join([f"{what}: {len(names)}", *names])
-    middle, worst = (median(recoveries_s), max(recoveries_s)) if recoveries_s else (float("nan"), float("nan"))
+    middle, worst = (
+        (median(recoveries_s), max(recoveries_s)) if recoveries_s else (float("nan"), float("nan"))
+    )
     yield f"recoveries: {len(recoveries_s)}, {middle:.1f} s median, {worst:.1f} s worst"
     yield (
         f"RESULT drill target={scene.target.name} trials={trials} faults={found.injected.total()} stored={found.stored.total()} "
@@ -297,7 +370,9 @@ def play(scene: Scene, pool: int, share: float, folder: Path, seconds: float) ->
     gpus, until = 0 if scene.emulated else scene.target.gpus, time.monotonic() + seconds - RESERVE_S
     before = traces(mark, os.getpid(), gpus)
     drill = make_drill(scene.shape, scene.configs(pool), share)
-    clean, _ = search(scene, folder / "clean.db", pool, None, CLEAN_SHARE * (until - time.monotonic()))
+    clean, _ = search(
+        scene, folder / "clean.db", pool, None, CLEAN_SHARE * (until - time.monotonic())
+    )
     faulty, bench = search(scene, folder / "drill.db", pool, drill, until - time.monotonic())
     found, remains = compare(clean, faulty, drill), left(mark, gpus, before)
     print("\n".join(report(scene, len(faulty), found, bench.recoveries_s, remains)))
@@ -322,16 +397,26 @@ def deadline(seconds: float) -> Iterator[None]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--world", type=int, default=2)
-    parser.add_argument("--trials", type=int, default=100, help="about, of each search: fused configs in both modes")
-    parser.add_argument("--share", type=float, default=0.3, help="of the fused configs, to run into a fault")
+    parser.add_argument(
+        "--trials", type=int, default=100, help="about, of each search: fused configs in both modes"
+    )
+    parser.add_argument(
+        "--share", type=float, default=0.3, help="of the fused configs, to run into a fault"
+    )
     parser.add_argument("--seconds", type=float, default=1200, help="for everything; then it stops")
     parser.add_argument("--keep", type=Path, help="folder for clean.db and drill.db")
-    parser.add_argument("--emulated", action="store_true", help="ranks in host memory instead of GPUs")
+    parser.add_argument(
+        "--emulated", action="store_true", help="ranks in host memory instead of GPUs"
+    )
     options = parser.parse_args(arguments)
     if options.seconds <= RESERVE_S:
-        parser.error(f"--seconds {options.seconds:g} is too little: {RESERVE_S:g} s of it are for ending and comparing")
+        parser.error(
+            f"--seconds {options.seconds:g} is too little: {RESERVE_S:g} s of it are for ending and comparing"
+        )
     try:
         scene = (emulated if options.emulated else node)(options.world)
     except ValueError as error:

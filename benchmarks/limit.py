@@ -41,7 +41,16 @@ def table(rows: Sequence[Share]) -> Iterator[str]:
     """Markdown: what each resource needs at least (computed), which one bounds, the winner
     (measured), and the share it reaches."""
     names = varying([row.shape for row in rows])
-    heads = (*map(title, names), "compute", "memory", "links", "limit (computed)", "bound by", "winner (measured)", "limit / winner")
+    heads = (
+        *map(title, names),
+        "compute",
+        "memory",
+        "links",
+        "limit (computed)",
+        "bound by",
+        "winner (measured)",
+        "limit / winner",
+    )
     yield f"| {' | '.join(heads)} |"
     yield "|---" * len(heads) + "|"
     for row in rows:
@@ -53,7 +62,11 @@ def table(rows: Sequence[Share]) -> Iterator[str]:
 def varying(shapes: Sequence[Shape]) -> list[str]:
     """The fields that tell these shapes apart, and the size that grows."""
     values = [shape.to_dict() for shape in shapes]
-    return [name for name in values[0] if name == shapes[0].SIZE or len({each[name] for each in values}) > 1]
+    return [
+        name
+        for name in values[0]
+        if name == shapes[0].SIZE or len({each[name] for each in values}) > 1
+    ]
 
 
 def title(name: str) -> str:
@@ -77,5 +90,9 @@ def result(rows: Sequence[Share], **names: object) -> str:
     for row in sorted(rows, key=lambda row: row.part):
         parts.setdefault(row.part, []).append(row.reached)
     told = [f"{name}={value}" for name, value in names.items()]
-    told += [f"{part}={geomean(found):.3f} shapes_{part}={len(found)}" for part, found in parts.items() if part]
+    told += [
+        f"{part}={geomean(found):.3f} shapes_{part}={len(found)}"
+        for part, found in parts.items()
+        if part
+    ]
     return " ".join(["RESULT limit", *told])

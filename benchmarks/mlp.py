@@ -90,7 +90,11 @@ class Always(Selector):
         self._variant, self._chip = variant, chip
 
     def select(self, shape: Any, mode: str = "graph") -> Selection:
-        config = next(config for config in SPACE.defaults(shape, self._chip) if config.variant == self._variant)
+        config = next(
+            config
+            for config in SPACE.defaults(shape, self._chip)
+            if config.variant == self._variant
+        )
         return Selection(config, "fallback", f"benchmarks/mlp.py asks for {self._variant}")
 
 
@@ -107,8 +111,12 @@ class Mlp(torch.nn.Module):
         self.register_buffer("w2", w1.t().contiguous() * (shape.k / shape.n / shape.world) ** 0.5)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        hidden = torch.nn.functional.silu(all_gather_gemm(x, self.w1, self.workspace, shard=self.shard))
-        return reduce_scatter_tensor(hidden @ self.w2, "sum", 1 if self.shard == "k" else 0, self.group)
+        hidden = torch.nn.functional.silu(
+            all_gather_gemm(x, self.w1, self.workspace, shard=self.shard)
+        )
+        return reduce_scatter_tensor(
+            hidden @ self.w2, "sum", 1 if self.shard == "k" else 0, self.group
+        )
 
 
 def sync(workspace: Workspace) -> None:
@@ -129,10 +137,16 @@ def selectors(workspace: Workspace, options: Options) -> dict[str, Selector]:
     chip = None if options.cpu else detect().chip
     shipped = SHIPPED / f"all_gather_gemm__{detect()}.json" if not options.cpu else Path("none")
     selected = tftune.bind(workspace.group, path=options.artifact or shipped)
-    return {"selected": selected, "push": Always("push", chip), "bsp": selected.restricted("benchmarks/mlp.py asks for BSP")}
+    return {
+        "selected": selected,
+        "push": Always("push", chip),
+        "bsp": selected.restricted("benchmarks/mlp.py asks for BSP"),
+    }
 
 
-def captured(call: Callable[[], torch.Tensor], workspace: Workspace) -> tuple[Callable[[], object], torch.Tensor]:
+def captured(
+    call: Callable[[], torch.Tensor], workspace: Workspace
+) -> tuple[Callable[[], object], torch.Tensor]:
     """A call that computes again, and where its result lies: a CUDA graph's replay; on emulated
     ranks the call itself, copied there."""
     for _ in range(2):
@@ -160,10 +174,15 @@ def timed(replay: Callable[[], object], workspace: Workspace) -> float:
     return 1e3 * start.elapsed_time(end) / REPLAYS
 
 
-def layer(shape: AllGatherGemm, chosen: dict[str, Selector], workspace: Workspace, options: Options) -> str:
+def layer(
+    shape: AllGatherGemm, chosen: dict[str, Selector], workspace: Workspace, options: Options
+) -> str:
     """One MLP, compiled whole: every variant captured, compared on fresh inputs, and timed by
     turns. Returns the RESULT line."""
-    mlp, (x, _) = Mlp(shape, workspace), reference.make_inputs(shape, workspace.rank, 0, workspace.device)
+    mlp, (x, _) = (
+        Mlp(shape, workspace),
+        reference.make_inputs(shape, workspace.rank, 0, workspace.device),
+    )
     compiled = torch.compile(mlp, backend=options.backend, fullgraph=True, dynamic=False)
 
     def run(selector: Selector) -> torch.Tensor:
@@ -181,11 +200,20 @@ def layer(shape: AllGatherGemm, chosen: dict[str, Selector], workspace: Workspac
             replay()
         sync(workspace)
         bsp = graphs["bsp"][1].float()
-        errors = {name: max(error, relative_error(graphs[name][1], bsp)) for name, error in errors.items()}
+        errors = {
+            name: max(error, relative_error(graphs[name][1], bsp)) for name, error in errors.items()
+        }
     worst = agree(workspace, workspace.group, max(errors.values()))
-    assert worst <= ROUNDING * reference.tolerance(shape), f"{shape}: relative errors to BSP {errors} on rank {workspace.rank}"
-    rounds = [[agree(workspace, workspace.group, timed(graphs[name][0], workspace)) for name in VARIANTS] for _ in range(ROUNDS)]
-    us = {name: median(times) for name, times in zip(VARIANTS, zip(*rounds, strict=True), strict=True)}
+    assert worst <= ROUNDING * reference.tolerance(shape), (
+        f"{shape}: relative errors to BSP {errors} on rank {workspace.rank}"
+    )
+    rounds = [
+        [agree(workspace, workspace.group, timed(graphs[name][0], workspace)) for name in VARIANTS]
+        for _ in range(ROUNDS)
+    ]
+    us = {
+        name: median(times) for name, times in zip(VARIANTS, zip(*rounds, strict=True), strict=True)
+    }
     selection = chosen["selected"].select(shape)
     ratio = us["bsp"] / us["selected"] if us["selected"] else 0.0
     times = " ".join(f"{name}_us={value:.1f}" for name, value in us.items())
@@ -200,7 +228,10 @@ def overhead(shape: AllGatherGemm, chosen: dict[str, Selector], workspace: Works
     RESULT line."""
     tftune._install(chosen["push"])
     config = chosen["push"].select(shape).config
-    plan, (a, b) = host.prepare(shape, config, workspace), reference.make_inputs(shape, workspace.rank, 0, workspace.device)
+    plan, (a, b) = (
+        host.prepare(shape, config, workspace),
+        reference.make_inputs(shape, workspace.rank, 0, workspace.device),
+    )
     c = reference.make_output(shape, workspace.device)
     calls: dict[str, Callable[[], object]] = {
         "bare": lambda: plan(a, b, c),
@@ -231,7 +262,9 @@ def sub_workspace(groups: Sequence[Any], mine: int, options: Options) -> Workspa
         folder.mkdir()
         emulated.prepare(folder, world, options.payload_bytes(world))
     dist.barrier()
-    return emulated.workspace(folder, dist.get_rank(groups[mine]), world, options.payload_bytes(world), groups[mine])
+    return emulated.workspace(
+        folder, dist.get_rank(groups[mine]), world, options.payload_bytes(world), groups[mine]
+    )
 
 
 def both_parallel(options: Options, chosen: dict[str, Selector]) -> str:
@@ -255,9 +288,13 @@ def both_parallel(options: Options, chosen: dict[str, Selector]) -> str:
         mean = c.float()
         dist.all_reduce(mean, group=pairs[rank % half])
         other = mean - c.float()
-        assert relative_error(other, exact) > 0.5, "both halves computed the same, though their data differ"
+        assert relative_error(other, exact) > 0.5, (
+            "both halves computed the same, though their data differ"
+        )
     worst = agree(workspace, None, worst)
-    assert worst <= 1, f"tensor-parallel {half} x data-parallel 2 is wrong by {worst:.2f} tolerances"
+    assert worst <= 1, (
+        f"tensor-parallel {half} x data-parallel 2 is wrong by {worst:.2f} tolerances"
+    )
     return f"RESULT groups tensor_parallel={half} data_parallel=2 {worst=:.2f}"
 
 
@@ -285,7 +322,11 @@ def serve(rank: int, folder: str, world: int, seconds: float, options: Options) 
     faulthandler.dump_traceback_later(max(1.0, seconds - 5), exit=True)
     torch.cuda.set_device(rank)
     dist.init_process_group(
-        "nccl", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=world, device_id=torch.device("cuda", rank)
+        "nccl",
+        init_method=f"file://{folder}/rendezvous",
+        rank=rank,
+        world_size=world,
+        device_id=torch.device("cuda", rank),
     )
     with torch.no_grad():
         for line in job(Workspace.create(None, options.payload_bytes(world)), options):
@@ -308,14 +349,21 @@ def supervise(
     with tempfile.TemporaryDirectory() as folder:
         told = "--world", str(world), "--folder", folder
         own = [sys.executable, script or __file__, *arguments, *told]
-        ranks = [subprocess.Popen([*own, "--rank", str(rank)], env=os.environ | ENVIRONMENT) for rank in range(world)]
+        ranks = [
+            subprocess.Popen([*own, "--rank", str(rank)], env=os.environ | ENVIRONMENT)
+            for rank in range(world)
+        ]
         try:
             while any(process.poll() is None for process in ranks):
-                if failed := [f"rank {r} with {p.returncode}" for r, p in enumerate(ranks) if p.poll()]:
+                if failed := [
+                    f"rank {r} with {p.returncode}" for r, p in enumerate(ranks) if p.poll()
+                ]:
                     print(f"ended: {', '.join(failed)}", file=sys.stderr)
                     return 1
                 if time.monotonic() > until:
-                    print(f"ranks had not ended after {seconds:.0f} s and are killed", file=sys.stderr)
+                    print(
+                        f"ranks had not ended after {seconds:.0f} s and are killed", file=sys.stderr
+                    )
                     return 1
                 time.sleep(0.05)
             return int(any(process.returncode for process in ranks))
@@ -327,18 +375,24 @@ def supervise(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--world", type=int, help="ranks; default: all GPUs")
     parser.add_argument("--artifact", help="default: the one shipped for this machine")
     parser.add_argument("--backend", default=Options.backend, help="of torch.compile")
-    parser.add_argument("--seconds", type=float, default=55, help="after which all ranks are killed")
+    parser.add_argument(
+        "--seconds", type=float, default=55, help="after which all ranks are killed"
+    )
     parser.add_argument("--cpu", action="store_true", help="emulated ranks, without GPUs")
     parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     asked = parser.parse_args(given)
     if asked.cpu:
         world = asked.world or 4
-        told = emulated.run(world, emulate, payload_bytes=SMALL.payload_bytes(world), timeout_s=asked.seconds)
+        told = emulated.run(
+            world, emulate, payload_bytes=SMALL.payload_bytes(world), timeout_s=asked.seconds
+        )
         return print("\n".join(told[0]))
     options = Options(backend=asked.backend, artifact=asked.artifact)
     if asked.rank is not None:

@@ -65,13 +65,17 @@ def in_fit(shape: AllGatherGemm) -> bool:
     """Whether the constants were fitted to this shape."""
     if shape.family[3:] != ("fp16", "k", "kn"):
         return False
-    return (shape.n, shape.k) == (2048, 2048) or ((shape.n, shape.k) == (3584, 8192) and shape.m not in (16, 2048))
+    return (shape.n, shape.k) == (2048, 2048) or (
+        (shape.n, shape.k) == (3584, 8192) and shape.m not in (16, 2048)
+    )
 
 
 def read(target: str, earlier: bool = False) -> list[Trial]:
     """The committed rows; those of earlier kernels lie in folders beside them."""
     files = ROWS.joinpath(target).rglob if earlier else ROWS.joinpath(target).glob
-    return [trial for path in sorted(files("all_gather_gemm-*.jsonl*")) for trial in read_rows(path)[1]]
+    return [
+        trial for path in sorted(files("all_gather_gemm-*.jsonl*")) for trial in read_rows(path)[1]
+    ]
 
 
 def times(trials: Iterable[Trial], mode: str) -> Times:
@@ -80,7 +84,10 @@ def times(trials: Iterable[Trial], mode: str) -> Times:
     for trial in trials:
         if trial.mode == mode and isinstance(trial.outcome, Measurement):
             found[trial.shape][trial.config].append(trial.outcome.median_us)  # type: ignore[index]
-    return {shape: {config: median(us) for config, us in sorted(rows.items())} for shape, rows in sorted(found.items())}
+    return {
+        shape: {config: median(us) for config, us in sorted(rows.items())}
+        for shape, rows in sorted(found.items())
+    }
 
 
 @dataclass(frozen=True)
@@ -120,7 +127,10 @@ def overstated(rows: Times, model: Model) -> float:
 
 
 def scores(rows: Times, model: Model) -> dict[AllGatherGemm, Score]:
-    return {shape: score(measured, lambda config, shape=shape: model(shape, config)) for shape, measured in rows.items()}  # type: ignore[misc]
+    return {
+        shape: score(measured, lambda config, shape=shape: model(shape, config))
+        for shape, measured in rows.items()
+    }  # type: ignore[misc]
 
 
 def result(found: Iterable[Score]) -> dict[str, float]:
@@ -135,7 +145,11 @@ def result(found: Iterable[Score]) -> dict[str, float]:
 def roofline(shape: AllGatherGemm, config: Config, chip: Chip) -> float:
     """What a config must at least take: the longest of its parts, or for BSP their sum."""
     size = shape.element_bytes * (shape.k * (shape.m + shape.n) + shape.m * shape.n)
-    sent = shape.shard_bytes * (shape.world - 1) * (-(-shape.n // config["block_n"]) if config.variant == "pull" else 1)
+    sent = (
+        shape.shard_bytes
+        * (shape.world - 1)
+        * (-(-shape.n // config["block_n"]) if config.variant == "pull" else 1)
+    )
     gemm_us = max(shape.flops / chip.rates.matrix_flops_per_us, size / chip.rates.hbm_bytes_per_us)
     links_us = sent / chip.links.rate(shape.world)
     return gemm_us + links_us if config.variant == "bsp" else max(gemm_us, links_us)
@@ -152,7 +166,9 @@ def fitted(rows: Times, mode: str, chip: Chip) -> Chip:
         return [math.log(predict(shape, config, mode, tried) / us) for shape, config, us in points]
 
     bounds = ([log - 3 for log in start], [log + 3 for log in start])
-    found = least_squares(residuals, start, bounds=bounds, loss="soft_l1", f_scale=0.1, diff_step=1e-3, max_nfev=15)
+    found = least_squares(
+        residuals, start, bounds=bounds, loss="soft_l1", f_scale=0.1, diff_step=1e-3, max_nfev=15
+    )
     return chip.with_constants(_exponentials(found.x))
 
 
@@ -168,15 +184,22 @@ def _spread(measured: Mapping[Config, float]) -> list[tuple[Config, float]]:
     return rows[::step]
 
 
-def warm_over_cold(trials: Iterable[Trial], target: Target, mode: str, seeds: int, least: int) -> tuple[float, list[str]]:
+def warm_over_cold(
+    trials: Iterable[Trial], target: Target, mode: str, seeds: int, least: int
+) -> tuple[float, list[str]]:
     """The ratio, and a line for each exhausted space."""
     spaces = sampler.spaces(trials, target, mode, least)
     outcomes = sampler.run_all(spaces, ("warm", "plain"), seeds)
     lines, total = [], {"warm": 0.0, "plain": 0.0}
     for number, one in enumerate(spaces):
-        counts = {arm: sampler.figure([tried.evaluations for tried in outcomes[number, arm]]) for arm in total}
+        counts = {
+            arm: sampler.figure([tried.evaluations for tried in outcomes[number, arm]])
+            for arm in total
+        }
         total = {arm: total[arm] + counts[arm] for arm in total}
-        lines.append(f"| {one.shape} | {len(one.ratios)} | {counts['plain']:g} | {counts['warm']:g} |")
+        lines.append(
+            f"| {one.shape} | {len(one.ratios)} | {counts['plain']:g} | {counts['warm']:g} |"
+        )
     return total["warm"] / total["plain"], lines
 
 
@@ -192,10 +215,19 @@ def taxes(rows: Times, mode: str, chip: Chip) -> Iterator[str]:
     """Modelled, for the best measured BSP and fused config of the paper's shapes."""
     yield "| M | config | measured us | modelled us | launch | wait | memory | work |"
     yield "|---" * 8 + "|"
-    paper = [shape for shape in rows if shape.family[0:2] == (3584, 8192) and shape.family[3:] == ("fp16", "k", "kn")]
-    for shape, measured in ((shape, rows[shape]) for shape in paper if shape.m in (1, 64, 1024, 8192)):
+    paper = [
+        shape
+        for shape in rows
+        if shape.family[0:2] == (3584, 8192) and shape.family[3:] == ("fp16", "k", "kn")
+    ]
+    for shape, measured in (
+        (shape, rows[shape]) for shape in paper if shape.m in (1, 64, 1024, 8192)
+    ):
         for fused in (False, True):
-            config = min((config for config in measured if (config.variant != "bsp") == fused), key=measured.__getitem__)
+            config = min(
+                (config for config in measured if (config.variant != "bsp") == fused),
+                key=measured.__getitem__,
+            )
             one = timeline(shape, config, mode, chip)
             parts = (one.us, one.launch_us, one.wait_us, one.memory_us, one.work_us)
             yield f"| {shape.m} | {config.variant} | {measured[config]:.1f} | {' | '.join(f'{us:.1f}' for us in parts)} |"
@@ -206,19 +238,36 @@ def shown(figures: Mapping[str, float]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--target", default="h200x2")
     parser.add_argument("--mode", default="graph", choices=MODES)
-    parser.add_argument("--seeds", type=int, default=40, help="of the replayed searches; 0 leaves them out")
-    parser.add_argument("--least", type=int, default=380, help="configs that an exhausted space must have")
+    parser.add_argument(
+        "--seeds", type=int, default=40, help="of the replayed searches; 0 leaves them out"
+    )
+    parser.add_argument(
+        "--least", type=int, default=380, help="configs that an exhausted space must have"
+    )
     parser.add_argument("--shapes", action="store_true", help="a line for each shape")
-    parser.add_argument("--chip", type=Path, help="the machine's constants, from `tftune calibrate`")
-    parser.add_argument("--fit", action="store_true", help="fit the constants again, print them, and score with them")
+    parser.add_argument(
+        "--chip", type=Path, help="the machine's constants, from `tftune calibrate`"
+    )
+    parser.add_argument(
+        "--fit",
+        action="store_true",
+        help="fit the constants again, print them, and score with them",
+    )
     options = parser.parse_args()
     target, trials = Target.parse(options.target), read(options.target)
     if not any(trial.mode == options.mode for trial in trials):
-        parser.error(f"no row of the kernels as they are is committed for {options.target}, mode {options.mode}; name another --target")
-    rows, chip = times(trials, options.mode), (calibrated(target, options.chip) if options.chip else target).chip
+        parser.error(
+            f"no row of the kernels as they are is committed for {options.target}, mode {options.mode}; name another --target"
+        )
+    rows, chip = (
+        times(trials, options.mode),
+        (calibrated(target, options.chip) if options.chip else target).chip,
+    )
     print(f"{target}: {chip.assumptions}")
     inside = {shape: measured for shape, measured in rows.items() if in_fit(shape)}
     outside = {shape: measured for shape, measured in rows.items() if not in_fit(shape)}
@@ -227,22 +276,37 @@ def main() -> None:
         print("\n".join(f"{name} = {chip.known(name):.4g}" for name in FITTED))
     for name, part in (("fitted to", inside), ("held out", outside)):
         found = scores(part, lambda shape, config: predict(shape, config, options.mode, chip))
-        print(f"\n{name}: {len(part)} shapes, {sum(map(len, part.values()))} configs, {shown(result(found.values()))}")
+        print(
+            f"\n{name}: {len(part)} shapes, {sum(map(len, part.values()))} configs, {shown(result(found.values()))}"
+        )
         if options.shapes:
             print("\n".join(by_shape(found)))
     large = [one for one in found.values() if len(one.errors) >= 4 * TOP]
     print(f"of those, {len(large)} shapes have {4 * TOP} configs or more: {shown(result(large))}")
-    print("roofline:", shown(result(scores(outside, lambda shape, config: roofline(shape, config, chip)).values())))
+    print(
+        "roofline:",
+        shown(
+            result(scores(outside, lambda shape, config: roofline(shape, config, chip)).values())
+        ),
+    )
     print("\n".join(["", *taxes(rows, options.mode, chip)]))
     figures = result(found.values())
-    figures["overstated"] = overstated(outside, lambda shape, config: predict(shape, config, options.mode, chip))
+    figures["overstated"] = overstated(
+        outside, lambda shape, config: predict(shape, config, options.mode, chip)
+    )
     if options.seeds:
         try:
             every = read(target.name, earlier=True)
-            figures["warm_over_cold"], lines = warm_over_cold(every, target, options.mode, options.seeds, options.least)
+            figures["warm_over_cold"], lines = warm_over_cold(
+                every, target, options.mode, options.seeds, options.least
+            )
         except ValueError as error:
             parser.error(f"{error}; or leave the replayed searches out with --seeds 0")
-        print("\n".join(["", "| shape | configs | cold: evaluations | warm |", "|---|---|---|---|", *lines]))
+        print(
+            "\n".join(
+                ["", "| shape | configs | cold: evaluations | warm |", "|---|---|---|---|", *lines]
+            )
+        )
     print(f"\nRESULT model {shown(figures)}")
 
 

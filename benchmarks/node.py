@@ -105,7 +105,9 @@ def works(worlds: Sequence[int], parts: Sequence[str]) -> list[Work]:
 def budget_s(left_s: float, works: Sequence[Work]) -> int:
     """Seconds for the first of these works: its share of what is left for all of them; none is left
     where it is below 1."""
-    return int((left_s - RESERVE_S * len(works)) * works[0][1].share / sum(part.share for _, part in works))
+    return int(
+        (left_s - RESERVE_S * len(works)) * works[0][1].share / sum(part.share for _, part in works)
+    )
 
 
 def search(work: Work, db: str, pool: int, seconds: int) -> list[str]:
@@ -140,7 +142,13 @@ def _ended(process: subprocess.Popen[bytes]) -> int:
         return process.wait()
 
 
-def measure(todo: Sequence[Work], db: str, pool: int, seconds: float, run: Callable[[Sequence[str], float], int] = run) -> list[str]:
+def measure(
+    todo: Sequence[Work],
+    db: str,
+    pool: int,
+    seconds: float,
+    run: Callable[[Sequence[str], float], int] = run,
+) -> list[str]:
     """Run the searches one after another; returns a sentence for each that did not end well or was
     not begun."""
     until = time.monotonic() + seconds
@@ -149,7 +157,9 @@ def measure(todo: Sequence[Work], db: str, pool: int, seconds: float, run: Calla
         what, left = f"world {work[0]}, {work[1].meaning}", until - time.monotonic()
         budget = budget_s(left, todo[number:])
         if budget < 1:
-            problems.append(f"not begun: {what}; {max(0.0, left):.0f} s were left for {len(todo) - number} searches")
+            problems.append(
+                f"not begun: {what}; {max(0.0, left):.0f} s were left for {len(todo) - number} searches"
+            )
         elif code := run(search(work, db, pool, budget), until):
             problems.append(f"ended with {code}: {what}")
     return problems
@@ -158,8 +168,22 @@ def measure(todo: Sequence[Work], db: str, pool: int, seconds: float, run: Calla
 def rivals(world: int, db: str, folder: str) -> list[str]:
     """The command line that measures the winners of one world beside other libraries; its rows go
     to a file of their own."""
-    script, rows = Path(__file__).with_name("rivals.py"), Path(folder) / f"rivals-world-{world}.jsonl"
-    return [sys.executable, str(script), "--db", db, "--out", str(rows), "--world", str(world), "--seconds", str(RIVALS_S - RESERVE_S)]
+    script, rows = (
+        Path(__file__).with_name("rivals.py"),
+        Path(folder) / f"rivals-world-{world}.jsonl",
+    )
+    return [
+        sys.executable,
+        str(script),
+        "--db",
+        db,
+        "--out",
+        str(rows),
+        "--world",
+        str(world),
+        "--seconds",
+        str(RIVALS_S - RESERVE_S),
+    ]
 
 
 def show(todo: Sequence[Work], db: str, pool: int, seconds: float) -> None:
@@ -169,21 +193,53 @@ def show(todo: Sequence[Work], db: str, pool: int, seconds: float) -> None:
     for number, work in enumerate(todo):
         budget = budget_s(left, todo[number:])
         left -= budget + RESERVE_S
-        print(f"\n# world {work[0]}, {work[1].meaning}\n{shlex.join(search(work, db, pool, budget))}")
+        print(
+            f"\n# world {work[0]}, {work[1].meaning}\n{shlex.join(search(work, db, pool, budget))}"
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("db", help="database that the rows go to; made if it is not there")
-    parser.add_argument("--world", type=int, nargs="+", default=[8], help="ranks of each shape; several are measured one after another")
-    parser.add_argument("--seconds", type=float, default=1500, help="wall-clock time of all searches together")
-    parser.add_argument("--pool", type=int, default=120, help="configs of each variant that a shape of `paper` may take, compiled ahead")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=DEFAULT_PARTS, metavar="PART", help=", ".join(PARTS))
-    parser.add_argument("--rivals", metavar="FOLDER", help="then measure winners beside other libraries, 120 s for each world")
+    parser.add_argument(
+        "--world",
+        type=int,
+        nargs="+",
+        default=[8],
+        help="ranks of each shape; several are measured one after another",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=1500, help="wall-clock time of all searches together"
+    )
+    parser.add_argument(
+        "--pool",
+        type=int,
+        default=120,
+        help="configs of each variant that a shape of `paper` may take, compiled ahead",
+    )
+    parser.add_argument(
+        "--parts",
+        nargs="+",
+        choices=PARTS,
+        default=DEFAULT_PARTS,
+        metavar="PART",
+        help=", ".join(PARTS),
+    )
+    parser.add_argument(
+        "--rivals",
+        metavar="FOLDER",
+        help="then measure winners beside other libraries, 120 s for each world",
+    )
     parser.add_argument("--show", action="store_true", help="print the commands and run nothing")
     options = parser.parse_args(arguments)
     todo = works(options.world, options.parts)
-    beside = [rivals(world, options.db, options.rivals) for world in options.world] if options.rivals else []
+    beside = (
+        [rivals(world, options.db, options.rivals) for world in options.world]
+        if options.rivals
+        else []
+    )
     seconds = options.seconds - RIVALS_S * len(beside)
     if options.show:
         show(todo, options.db, options.pool, seconds)
@@ -194,7 +250,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     problems += [f"ended with {code}: {shlex.join(command)}" for command, code in ended if code]
     sound = run([*TFTUNE, "db", "check", "--db", options.db], time.monotonic() + STOP_S) == 0
     asked = len(todo) + len(beside)
-    print("\n".join([*problems, f"{asked - len(problems)} of {asked} runs ended well; the same command goes on"]))
+    print(
+        "\n".join(
+            [
+                *problems,
+                f"{asked - len(problems)} of {asked} runs ended well; the same command goes on",
+            ]
+        )
+    )
     return 0 if sound and not problems else 1
 
 

@@ -42,9 +42,14 @@ def committed(target: str, op: str) -> list[Path]:
 
 def wanted(op: str, text: str) -> dict[str, str]:
     """The fields of `--layout`; raises ValueError for one that no layout has."""
-    known, pairs = operation(op).shape.LAYOUT, [part.partition("=") for part in text.split(",") if part]
+    known, pairs = (
+        operation(op).shape.LAYOUT,
+        [part.partition("=") for part in text.split(",") if part],
+    )
     if unknown := [name for name, equals, _ in pairs if name not in known or not equals]:
-        raise ValueError(f"--layout names {unknown[0]!r}; write field=value, with fields of {', '.join(known)}")
+        raise ValueError(
+            f"--layout names {unknown[0]!r}; write field=value, with fields of {', '.join(known)}"
+        )
     return {name: value for name, _, value in pairs}
 
 
@@ -58,17 +63,23 @@ def layouts(dataset: Dataset, fields: Mapping[str, str]) -> dict[str, Dataset]:
     }
     if not found:
         there = "; ".join(layout_text(dataset.op, layout) for layout in dataset.by_layout())
-        raise ValueError(f"no layout has {','.join(f'{name}={value}' for name, value in fields.items())}; there are {there}")
+        raise ValueError(
+            f"no layout has {','.join(f'{name}={value}' for name, value in fields.items())}; there are {there}"
+        )
     return found
 
 
-def held_out(dataset: Dataset, each: Each = map, train: Callable[[Dataset], LayoutModel] = train_layout) -> dict[str, Evaluation]:
+def held_out(
+    dataset: Dataset, each: Each = map, train: Callable[[Dataset], LayoutModel] = train_layout
+) -> dict[str, Evaluation]:
     """The evaluation of each split, of a layout with enough shapes to hold out family and size at
     once; else empty."""
     first = evaluate(dataset, train, "any", each)
     if first is None:
         return {}
-    others = {name: evaluate(dataset, train, name, each) for name in splits(dataset) if name != "any"}
+    others = {
+        name: evaluate(dataset, train, name, each) for name in splits(dataset) if name != "any"
+    }
     return {"any": first} | {name: report for name, report in others.items() if report is not None}
 
 
@@ -103,14 +114,26 @@ def missed(report: Evaluation) -> Iterator[str]:
     """A sentence for each bar that the selector does not reach, and for each rule that loses less
     and has no fewer times."""
     score = report.selector
-    bars = (("geomean", score.geomean_regret, GEOMEAN), ("p95", score.p95_regret, P95), ("worst", score.worst_regret, WORST))
-    yield from (f"{name} {value:.3f} is above {bar:.2f}" for name, value, bar in bars if value > bar)
+    bars = (
+        ("geomean", score.geomean_regret, GEOMEAN),
+        ("p95", score.p95_regret, P95),
+        ("worst", score.worst_regret, WORST),
+    )
+    yield from (
+        f"{name} {value:.3f} is above {bar:.2f}" for name, value, bar in bars if value > bar
+    )
     if score.oracle_gain_captured is not None and score.oracle_gain_captured < CAPTURED:
         yield f"captured {score.oracle_gain_captured:.3f} is below {CAPTURED:.2f}"
     if score.slower_than_bsp or score.unknown:
         yield f"{score.slower_than_bsp} shapes are slower than BSP, and {score.unknown} have no time"
-    better = {name: rule for name, rule in report.rules.items() if rule.geomean_regret < score.geomean_regret}
-    yield from (f"{name} does better" for name, rule in better.items() if rule.unknown <= score.unknown)
+    better = {
+        name: rule
+        for name, rule in report.rules.items()
+        if rule.geomean_regret < score.geomean_regret
+    }
+    yield from (
+        f"{name} does better" for name, rule in better.items() if rule.unknown <= score.unknown
+    )
 
 
 def result(dataset: Dataset, split: str, report: Evaluation) -> str:
@@ -127,12 +150,16 @@ def result(dataset: Dataset, split: str, report: Evaluation) -> str:
 def judged(source: Source, fields: Mapping[str, str], each: Each = map) -> Iterator[str]:
     """The report of each mode that the rows have, and of each layout with enough shapes."""
     for mode in source.modes:
-        for title, part in layouts(load(source.current, source.op, source.target, mode, source.bench), fields).items():
+        for title, part in layouts(
+            load(source.current, source.op, source.target, mode, source.bench), fields
+        ).items():
             if reports := held_out(part, each):
                 yield f"\n**{source.op} on {source.target}, mode {mode}, {title}.**"
                 yield from ("\n" + "\n".join(table(report)) for report in reports.values())
                 yield "\n" + "\n".join(missed(reports["any"]))
-                yield from (result(part, split, reports[split]) for split in RESULTS if split in reports)
+                yield from (
+                    result(part, split, reports[split]) for split in RESULTS if split in reports
+                )
             else:
                 yield f"\n{source.op} on {source.target}, mode {mode}, {title}: {len(part.shapes)} shapes are too few to hold any out"
 
@@ -145,16 +172,24 @@ def rows_of(files: Iterable[Path]) -> tuple[list[Trial], list[Run]]:
         runs |= {run.id: run for run in found}
         trials += rows
     if not trials:
-        raise ValueError("no rows are given, and none are committed for this target; see CONTRIBUTING.md for how to measure a grid")
+        raise ValueError(
+            "no rows are given, and none are committed for this target; see CONTRIBUTING.md for how to measure a grid"
+        )
     return trials, sorted(runs.values(), key=lambda run: run.started)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", nargs="*", type=Path, help="JSONL files; default: those committed for the target")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "rows", nargs="*", type=Path, help="JSONL files; default: those committed for the target"
+    )
     parser.add_argument("--target", default="h200x2")
     parser.add_argument("--op", default="all_gather_gemm", choices=OPS)
-    parser.add_argument("--layout", default="", help="only layouts with these values, as in dtype=bf16,shard=m")
+    parser.add_argument(
+        "--layout", default="", help="only layouts with these values, as in dtype=bf16,shard=m"
+    )
     options = parser.parse_args(arguments)
     try:
         fields = wanted(options.op, options.layout)

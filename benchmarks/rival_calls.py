@@ -30,7 +30,9 @@ class Rival:
 
     def __init__(self, shape: AllGatherGemm, workspace: Workspace) -> None:
         if workspace.device.type != "cuda":
-            raise NotImplementedError(f"it needs GPUs, and this rank computes on the {workspace.device.type}")
+            raise NotImplementedError(
+                f"it needs GPUs, and this rank computes on the {workspace.device.type}"
+            )
         self._shape, self._workspace = shape, workspace
         self.into_c = True
         """Whether a result that the library allocates itself is copied to c: for checks, never on
@@ -87,13 +89,17 @@ class Torch(Rival):
 
     def stage(self, operands: Sequence[tuple[Any, ...]]) -> None:
         self._symmetric.enable_symm_mem_for_group(self._group)
-        self._symmetric.get_symm_mem_workspace(self._group, self._shape.shard_bytes)  # it cannot grow while a graph is captured
+        self._symmetric.get_symm_mem_workspace(
+            self._group, self._shape.shard_bytes
+        )  # it cannot grow while a graph is captured
 
     def __call__(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         import torch
 
         gather_dim = 0 if self._shape.shard == "m" else 1
-        _, (result,) = torch.ops.symm_mem.fused_all_gather_matmul(a, [self._weights(b)], gather_dim, self._group, return_A=False)
+        _, (result,) = torch.ops.symm_mem.fused_all_gather_matmul(
+            a, [self._weights(b)], gather_dim, self._group, return_A=False
+        )
         if self.into_c:
             c.copy_(result)
         else:
@@ -159,12 +165,16 @@ class IrisBuffer(Iris):
         super().stage(operands)
         if self._buffers is None:
             a, b, *_ = operands[0]
-            self._buffers = all_gather_matmul_hbm_buffer_preamble(self._iris, self._heap[a.data_ptr()], self._weights(b))
+            self._buffers = all_gather_matmul_hbm_buffer_preamble(
+                self._iris, self._heap[a.data_ptr()], self._weights(b)
+            )
 
     def _launch(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, async_op: bool) -> None:
         from iris.ops import all_gather_matmul_hbm_buffer
 
-        all_gather_matmul_hbm_buffer(self._iris, c, a, b, async_op=async_op, workspace=self._buffers)
+        all_gather_matmul_hbm_buffer(
+            self._iris, c, a, b, async_op=async_op, workspace=self._buffers
+        )
 
 
 RIVALS: dict[str, type[Rival]] = {"torch": Torch, "iris": Iris, "iris_buffer": IrisBuffer}
@@ -184,11 +194,15 @@ class RivalRank(worker.Rank):
         if (shape, config) not in self.workspace.plans:
             self.workspace.plans[shape, config] = RIVALS[config.variant](shape, self.workspace)
 
-    def check(self, shape: AllGatherGemm, config: Config, fault: str | None = None) -> tuple[float, float]:
+    def check(
+        self, shape: AllGatherGemm, config: Config, fault: str | None = None
+    ) -> tuple[float, float]:
         self._stage(shape, [config], self._known_results(shape).inputs, into_c=True)
         return super().check(shape, config, fault)
 
-    def time(self, shape: AllGatherGemm, configs: Sequence[Config], mode: str, rounds: int) -> list[list[float]]:
+    def time(
+        self, shape: AllGatherGemm, configs: Sequence[Config], mode: str, rounds: int
+    ) -> list[list[float]]:
         operands = self._rotation(shape)
         rivals = self._stage(shape, configs, operands, into_c=False)
         if mode == "graph" and not self.spec.emulated:
@@ -204,7 +218,14 @@ class RivalRank(worker.Rank):
             self._last.deliver(self._rotation(shape)[0][2])
         return super().verify(shape)
 
-    def _stage(self, shape: AllGatherGemm, configs: Sequence[Config], operands: Sequence[Any], *, into_c: bool) -> list[Rival]:
+    def _stage(
+        self,
+        shape: AllGatherGemm,
+        configs: Sequence[Config],
+        operands: Sequence[Any],
+        *,
+        into_c: bool,
+    ) -> list[Rival]:
         plans = [self.workspace.plans[shape, config] for config in configs]
         rivals = [plan for plan in plans if isinstance(plan, Rival)]
         for rival in rivals:

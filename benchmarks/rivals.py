@@ -84,22 +84,44 @@ class Row:
 
     def to_json(self) -> str:
         """One line, its keys and decimals those of the rows under db/trials."""
-        row = {"shape": str(self.shape), "mode": self.mode, "name": self.name, "config": self.config and self.config.to_dict()}
+        row = {
+            "shape": str(self.shape),
+            "mode": self.mode,
+            "name": self.name,
+            "config": self.config and self.config.to_dict(),
+        }
         if isinstance(self.outcome, Failure):
             return json.dumps(row | {"failure": self.outcome.kind, "text": self.outcome.text})
-        us, bsp_us = ([round(one, 2) for one in samples] for samples in (self.outcome.samples_us, self.outcome.bsp_samples_us))
-        return json.dumps(row | {"us": us, "bsp_us": bsp_us, "check_error": self.outcome.check_error})
+        us, bsp_us = (
+            [round(one, 2) for one in samples]
+            for samples in (self.outcome.samples_us, self.outcome.bsp_samples_us)
+        )
+        return json.dumps(
+            row | {"us": us, "bsp_us": bsp_us, "check_error": self.outcome.check_error}
+        )
 
     @classmethod
     def from_json(cls, line: str) -> Row:
         row = json.loads(line)
         failed = "failure" in row
         measured = (tuple(row.get("us", ())), tuple(row.get("bsp_us", ())), row.get("check_error"))
-        outcome: Outcome = Failure(row["failure"], row["text"]) if failed else Measurement(*measured)
-        return cls(AllGatherGemm.parse(row["shape"]), row["mode"], row["name"], row["config"] and Config.from_dict(row["config"]), outcome)
+        outcome: Outcome = (
+            Failure(row["failure"], row["text"]) if failed else Measurement(*measured)
+        )
+        return cls(
+            AllGatherGemm.parse(row["shape"]),
+            row["mode"],
+            row["name"],
+            row["config"] and Config.from_dict(row["config"]),
+            outcome,
+        )
 
     def __str__(self) -> str:
-        told = f"{self.outcome.median_us:.1f} us" if isinstance(self.outcome, Measurement) else f"{self.outcome.kind}: {self.outcome.text}"
+        told = (
+            f"{self.outcome.median_us:.1f} us"
+            if isinstance(self.outcome, Measurement)
+            else f"{self.outcome.kind}: {self.outcome.text}"
+        )
         return f"{self.shape} {self.mode} {self.name}: {told}"
 
 
@@ -107,7 +129,9 @@ class Bench:
     """A world of ranks that serve rivals, started again after what broke it; no request outlasts
     `until` (of time.monotonic)."""
 
-    def __init__(self, spec: WorldSpec, until: float, serve: Callable[..., None] = rival_calls.serve) -> None:
+    def __init__(
+        self, spec: WorldSpec, until: float, serve: Callable[..., None] = rival_calls.serve
+    ) -> None:
         self._world, self._until = World(spec, serve=serve), until
         self._errors: dict[tuple[AllGatherGemm, Config], float] = {}
         self._strikes: dict[tuple[Config, str, str], list[Failure]] = defaultdict(list)
@@ -115,31 +139,50 @@ class Bench:
     def alone(self, shape: AllGatherGemm, config: Config, mode: str) -> Outcome:
         """Check a config, time it by itself for a few rounds, and check what the timed calls
         left."""
-        before, rival = self._strikes[config, mode, shape.shard], rival_calls.RIVALS.get(config.variant)
+        before, rival = (
+            self._strikes[config, mode, shape.shard],
+            rival_calls.RIVALS.get(config.variant),
+        )
         roundings = rival.roundings(shape) if rival else 1
         if len(before) >= STRIKES:
-            return Failure(before[-1].kind, f"not tried: it ended {len(before)} worlds in mode {mode}, the last time so: {before[-1].text}")
+            return Failure(
+                before[-1].kind,
+                f"not tried: it ended {len(before)} worlds in mode {mode}, the last time so: {before[-1].text}",
+            )
         try:
             self._ask("prepare", (shape, config), PREPARE_S)
             if (shape, config) not in self._errors:
-                self._errors[shape, config] = self._right(self._ask("check", (shape, config), CHECK_S), roundings)
+                self._errors[shape, config] = self._right(
+                    self._ask("check", (shape, config), CHECK_S), roundings
+                )
             (samples,) = self._times(shape, [config], mode, PROBE_ROUNDS)
             self._right(self._ask("verify", (shape,), CHECK_S), roundings)
         except RankError as error:
-            return Failure("invalid" if error.name == "NotImplementedError" else "compile", str(error)[:500])
+            return Failure(
+                "invalid" if error.name == "NotImplementedError" else "compile", str(error)[:500]
+            )
         except Broken as broken:
             before.append(broken.failure)
             return broken.failure
         return Measurement(samples, check_error=self._errors[shape, config])
 
-    def together(self, shape: AllGatherGemm, configs: Sequence[Config], mode: str, rounds: int) -> list[Measurement]:
+    def together(
+        self, shape: AllGatherGemm, configs: Sequence[Config], mode: str, rounds: int
+    ) -> list[Measurement]:
         """All of them in the same rounds, the first being BSP. Raises Broken."""
         for config in configs:
-            self._ask("prepare", (shape, config), PREPARE_S)  # the world may be another than that of its check
+            self._ask(
+                "prepare", (shape, config), PREPARE_S
+            )  # the world may be another than that of its check
         times = self._times(shape, configs, mode, rounds)
-        return [Measurement(us, times[0], self._errors[shape, config]) for us, config in zip(times, configs, strict=True)]
+        return [
+            Measurement(us, times[0], self._errors[shape, config])
+            for us, config in zip(times, configs, strict=True)
+        ]
 
-    def _times(self, shape: AllGatherGemm, configs: Sequence[Config], mode: str, rounds: int) -> list[tuple[float, ...]]:
+    def _times(
+        self, shape: AllGatherGemm, configs: Sequence[Config], mode: str, rounds: int
+    ) -> list[tuple[float, ...]]:
         replies = self._ask("time", (shape, list(configs), mode, rounds), TIME_S)
         return [slowest([samples[index] for samples in replies]) for index in range(len(configs))]
 
@@ -161,29 +204,61 @@ class Bench:
         except Broken as broken:
             if time.monotonic() < self._until:
                 raise
-            raise Broken("hang", f"the time of the run was over during {method}") from broken  # nobody's fault
+            raise Broken(
+                "hang", f"the time of the run was over during {method}"
+            ) from broken  # nobody's fault
 
     def close(self) -> None:
         self._world.kill()
 
 
-def compare(bench: Bench, shape: AllGatherGemm, mode: str, pick: Config | Failure, names: Sequence[str], rounds: int) -> list[Row]:
+def compare(
+    bench: Bench,
+    shape: AllGatherGemm,
+    mode: str,
+    pick: Config | Failure,
+    names: Sequence[str],
+    rounds: int,
+) -> list[Row]:
     """BSP's best form, tftune's pick and these rivals at one shape: each alone first, then what is
     right and runs in the same rounds."""
-    forms = [config for config in operation(OP).space.defaults(shape, None) if config.variant == "bsp"]
+    forms = [
+        config for config in operation(OP).space.defaults(shape, None) if config.variant == "bsp"
+    ]
     alone = {form: bench.alone(shape, form, mode) for form in forms}
-    bsp = min(forms, key=lambda form: alone[form].median_us if isinstance(alone[form], Measurement) else float("inf"))
-    configs: dict[str, Config | Failure] = {"bsp": bsp, "tftune": pick} | {name: Config(name) for name in names}
+    bsp = min(
+        forms,
+        key=lambda form: (
+            alone[form].median_us if isinstance(alone[form], Measurement) else float("inf")
+        ),
+    )
+    configs: dict[str, Config | Failure] = {"bsp": bsp, "tftune": pick} | {
+        name: Config(name) for name in names
+    }
     if isinstance(failed := alone[bsp], Failure):
         beside = Failure(failed.kind, f"BSP beside it failed: {failed.text}")
         found: dict[str, Outcome] = dict.fromkeys(configs, beside) | {"bsp": failed}
     else:
-        found = {name: c if isinstance(c, Failure) else alone.get(c) or bench.alone(shape, c, mode) for name, c in configs.items()}
-        found |= _same_rounds(bench, shape, mode, {n: configs[n] for n, f in found.items() if isinstance(f, Measurement)}, rounds)
-    return [Row(shape, mode, name, None if isinstance(c, Failure) else c, found[name]) for name, c in configs.items()]
+        found = {
+            name: c if isinstance(c, Failure) else alone.get(c) or bench.alone(shape, c, mode)
+            for name, c in configs.items()
+        }
+        found |= _same_rounds(
+            bench,
+            shape,
+            mode,
+            {n: configs[n] for n, f in found.items() if isinstance(f, Measurement)},
+            rounds,
+        )
+    return [
+        Row(shape, mode, name, None if isinstance(c, Failure) else c, found[name])
+        for name, c in configs.items()
+    ]
 
 
-def _same_rounds(bench: Bench, shape: AllGatherGemm, mode: str, configs: dict[str, Any], rounds: int) -> dict[str, Outcome]:
+def _same_rounds(
+    bench: Bench, shape: AllGatherGemm, mode: str, configs: dict[str, Any], rounds: int
+) -> dict[str, Outcome]:
     """The outcome of each in the same rounds; where the rivals break the world, BSP and tftune are
     measured without them."""
     ours = {name: config for name, config in configs.items() if name in ("bsp", "tftune")}
@@ -191,15 +266,26 @@ def _same_rounds(bench: Bench, shape: AllGatherGemm, mode: str, configs: dict[st
     for part in (configs, ours):
         different = list(dict.fromkeys(part.values()))
         try:
-            times = dict(zip(different, bench.together(shape, different, mode, rounds), strict=True))
+            times = dict(
+                zip(different, bench.together(shape, different, mode, rounds), strict=True)
+            )
             return found | {name: times[config] for name, config in part.items()}
         except Broken as broken:
-            found = {name: Failure(broken.failure.kind, f"beside the others: {broken.failure.text}") for name in configs}
+            found = {
+                name: Failure(broken.failure.kind, f"beside the others: {broken.failure.text}")
+                for name in configs
+            }
     return found
 
 
 def measure(
-    bench: Bench, shapes: Iterable[AllGatherGemm], modes: Sequence[str], pick: Pick, names: Sequence[str], rounds: int, until: float
+    bench: Bench,
+    shapes: Iterable[AllGatherGemm],
+    modes: Sequence[str],
+    pick: Pick,
+    names: Sequence[str],
+    rounds: int,
+    until: float,
 ) -> Iterator[Row]:
     """The rows of every shape and mode, as each is measured; where the budget is spent, rows that
     say so."""
@@ -207,7 +293,10 @@ def measure(
         for mode in modes:
             if (left := until - time.monotonic()) < LEAST_S:
                 text = f"not measured: {max(0.0, left):.0f} s of the budget were left, and {LEAST_S:.0f} are needed; give more --seconds"
-                yield from (Row(shape, mode, name, None, Failure("invalid", text)) for name in ("bsp", "tftune", *names))
+                yield from (
+                    Row(shape, mode, name, None, Failure("invalid", text))
+                    for name in ("bsp", "tftune", *names)
+                )
             else:
                 yield from compare(bench, shape, mode, pick(shape, mode), names, rounds)
 
@@ -218,28 +307,48 @@ def picks(db: Path | None, target: Target) -> Pick:
     if db is None:
         shipped = SHIPPED / f"{OP}__{target.name}.json"
         if not shipped.exists():
-            raise ValueError(f"no artifact of {OP} is shipped for {target.name}; search here, and give --db")
+            raise ValueError(
+                f"no artifact of {OP} is shipped for {target.name}; search here, and give --db"
+            )
         selector = tftune.load(shipped, target.name)
         return lambda shape, mode: selector.select(shape, mode).config
     with Store.open(db, write=False) as store:
         trials = store.trials(op=OP, target=target.name, bench="node")
-    winners = {(line.shape, mode): line.winner.config for mode in MODES for line in speedup.lines(trials, mode)}
-    return lambda shape, mode: winners.get((shape, mode)) or Failure("invalid", f"{db} has no final row of {shape} in mode {mode}")
+    winners = {
+        (line.shape, mode): line.winner.config
+        for mode in MODES
+        for line in speedup.lines(trials, mode)
+    }
+    return lambda shape, mode: (
+        winners.get((shape, mode))
+        or Failure("invalid", f"{db} has no final row of {shape} in mode {mode}")
+    )
 
 
 def default_push(shape: AllGatherGemm, mode: str) -> Config:
     """The choice where nothing was measured: on emulated ranks."""
-    return next(config for config in operation(OP).space.defaults(shape, None) if config.variant == "push")
+    return next(
+        config for config in operation(OP).space.defaults(shape, None) if config.variant == "push"
+    )
 
 
 def ratios(rows: Sequence[Row], name: str) -> list[float]:
     """The time of `name` over tftune's, the median over their rounds, at each shape where both were
     measured."""
-    ours = {row.shape: row.outcome for row in rows if row.name == "tftune" and isinstance(row.outcome, Measurement)}
+    ours = {
+        row.shape: row.outcome
+        for row in rows
+        if row.name == "tftune" and isinstance(row.outcome, Measurement)
+    }
     pairs = [
-        (row.outcome, ours[row.shape]) for row in rows if row.name == name and isinstance(row.outcome, Measurement) and row.shape in ours
+        (row.outcome, ours[row.shape])
+        for row in rows
+        if row.name == name and isinstance(row.outcome, Measurement) and row.shape in ours
     ]
-    return [median(a / b for a, b in zip(rival.samples_us, own.samples_us, strict=True)) for rival, own in pairs]
+    return [
+        median(a / b for a, b in zip(rival.samples_us, own.samples_us, strict=True))
+        for rival, own in pairs
+    ]
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
@@ -250,7 +359,10 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
     yield "|---" * (1 + len(names)) + "|"
     for shape in dict.fromkeys(row.shape for row in rows):
         cells = {row.name: row.outcome for row in rows if row.shape == shape}
-        told = [f"{cell.median_us:.1f}" if isinstance(cell, Measurement) else cell.kind for cell in map(cells.__getitem__, names)]
+        told = [
+            f"{cell.median_us:.1f}" if isinstance(cell, Measurement) else cell.kind
+            for cell in map(cells.__getitem__, names)
+        ]
         yield f"| {shape.m} | {' | '.join(told)} |"
     for row in rows:
         if isinstance(row.outcome, Failure):
@@ -264,8 +376,16 @@ def results(rows: Sequence[Row], **names: object) -> Iterator[str]:
     for name in dict.fromkeys(row.name for row in rows if row.name != "tftune"):
         found = ratios(rows, name)
         failed = sum(isinstance(row.outcome, Failure) for row in rows if row.name == name)
-        errors = [row.outcome.check_error or 0.0 for row in rows if row.name == name and isinstance(row.outcome, Measurement)]
-        times = f"geomean={geomean(found):.3f} least={min(found):.3f} error={max(errors):.2g} " if found else ""
+        errors = [
+            row.outcome.check_error or 0.0
+            for row in rows
+            if row.name == name and isinstance(row.outcome, Measurement)
+        ]
+        times = (
+            f"geomean={geomean(found):.3f} least={min(found):.3f} error={max(errors):.2g} "
+            if found
+            else ""
+        )
         yield f"RESULT rivals {told} rival={name} {times}shapes={len(found)} failed={failed}"
 
 
@@ -276,7 +396,9 @@ def show(rows: Sequence[Row], where: str) -> None:
         groups[row.mode, *row.shape.family].append(row)
     for (mode, *_), part in groups.items():
         names = {name: value for name, value in part[0].shape.to_dict().items() if name != "m"}
-        print(f"\n{OP} on {where}, {mode}: {', '.join(f'{k}={v}' for k, v in names.items())}; microseconds\n")
+        print(
+            f"\n{OP} on {where}, {mode}: {', '.join(f'{k}={v}' for k, v in names.items())}; microseconds\n"
+        )
         print("\n".join([*table(part), *results(part, op=OP, target=where, mode=mode, **names)]))
 
 
@@ -287,13 +409,28 @@ def run(options: argparse.Namespace) -> None:
     target = Target.parse(f"h200x{options.world}") if options.emulated else machine.detect()
     shapes: list[Any] = read_shapes(operation(OP), [options.shapes], options.world or target.gpus)
     if len(worlds := {shape.world for shape in shapes}) > 1 or max(worlds) > target.gpus:
-        raise ValueError(f"the shapes have worlds {sorted(worlds)}; give those of one, of at most the {target.gpus} GPUs of {target}")
+        raise ValueError(
+            f"the shapes have worlds {sorted(worlds)}; give those of one, of at most the {target.gpus} GPUs of {target}"
+        )
     pick = default_push if options.emulated else picks(options.db, target)
-    where = f"emulated-{target}" if options.emulated else target.name  # emulated times say nothing of speed
-    spec = WorldSpec(Path(), shapes[0].world, options.emulated, max(map(payload_bytes, shapes)), target.chip.cache_bytes)
+    where = (
+        f"emulated-{target}" if options.emulated else target.name
+    )  # emulated times say nothing of speed
+    spec = WorldSpec(
+        Path(),
+        shapes[0].world,
+        options.emulated,
+        max(map(payload_bytes, shapes)),
+        target.chip.cache_bytes,
+    )
     bench, rows = Bench(spec, until), []
     with open(options.out, "w", encoding="utf-8") as file:
-        head = {"target": where, "started": datetime.now(UTC).isoformat(), "build": machine.build(), "clocks": machine.clocks()}
+        head = {
+            "target": where,
+            "started": datetime.now(UTC).isoformat(),
+            "build": machine.build(),
+            "clocks": machine.clocks(),
+        }
         print(json.dumps({"run": head}), file=file, flush=True)
         try:
             for row in measure(bench, shapes, MODES, pick, options.rivals, options.rounds, until):
@@ -313,16 +450,31 @@ def show_file(path: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     meanings = "; ".join(f"{name}: {meaning}" for name, meaning in MEANINGS.items())
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, epilog=meanings)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, epilog=meanings
+    )
     parser.add_argument("--db", type=Path, help="database with final rows of this machine")
     parser.add_argument("--out", type=Path, default=Path("rivals.jsonl"), help="where the rows go")
     parser.add_argument("--world", type=int, help="ranks of the shapes; default: all GPUs")
     parser.add_argument("--shapes", default=SHAPES, help=f"as in tftune search; default: {SHAPES}")
-    parser.add_argument("--seconds", type=float, default=240, help="wall-clock time of the whole run")
+    parser.add_argument(
+        "--seconds", type=float, default=240, help="wall-clock time of the whole run"
+    )
     parser.add_argument("--rounds", type=int, default=21, help="rounds that the candidates share")
-    parser.add_argument("--rivals", nargs="+", choices=rival_calls.RIVALS, default=list(rival_calls.RIVALS))
-    parser.add_argument("--show", type=Path, metavar="FILE", help="print the tables of a file of rows and measure nothing")
-    parser.add_argument("--emulated", action="store_true", help="ranks without GPUs: tries the script, not the speed; needs --world")
+    parser.add_argument(
+        "--rivals", nargs="+", choices=rival_calls.RIVALS, default=list(rival_calls.RIVALS)
+    )
+    parser.add_argument(
+        "--show",
+        type=Path,
+        metavar="FILE",
+        help="print the tables of a file of rows and measure nothing",
+    )
+    parser.add_argument(
+        "--emulated",
+        action="store_true",
+        help="ranks without GPUs: tries the script, not the speed; needs --world",
+    )
     options = parser.parse_args(arguments)
     try:
         show_file(options.show) if options.show else run(options)

@@ -43,7 +43,14 @@ from statistics import mean, median
 import numpy as np
 import optuna
 
-from tftune.db.evidence import BSP, completed, of_most_measured_code, oldest_first, strongest_bsp, time_ratio
+from tftune.db.evidence import (
+    BSP,
+    completed,
+    of_most_measured_code,
+    oldest_first,
+    strongest_bsp,
+    time_ratio,
+)
 from tftune.db.store import Store, read_rows
 from tftune.db.target import Target
 from tftune.db.trial import MODES, Trial
@@ -96,16 +103,27 @@ class Measured:
 
     def likely(self) -> list[Config]:
         """What a search tries since the model puts it first."""
-        return [config for config in likeliest(tuple(self.ratios), self.hint) if config.variant != BSP]
+        return [
+            config for config in likeliest(tuple(self.ratios), self.hint) if config.variant != BSP
+        ]
 
     def opening(self) -> list[Config]:
         """What a search tries after BSP and before its sampler is asked."""
-        defaults = [self.feasible.space.complete(config) for config in self.feasible.space.defaults(self.shape, self.target.chip)]
-        return [config for config in dict.fromkeys(defaults + self.likely()) if config in self.ratios and config.variant != BSP]
+        defaults = [
+            self.feasible.space.complete(config)
+            for config in self.feasible.space.defaults(self.shape, self.target.chip)
+        ]
+        return [
+            config
+            for config in dict.fromkeys(defaults + self.likely())
+            if config in self.ratios and config.variant != BSP
+        ]
 
 
 def ours(
-    sampler: str, hinted: bool = False, opening: Callable[[Measured], list[Config]] = lambda measured: []
+    sampler: str,
+    hinted: bool = False,
+    opening: Callable[[Measured], list[Config]] = lambda measured: [],
 ) -> Callable[[Measured, int], Iterator[Config]]:
     """What one of our samplers asks for, through the `Proposer` that a search uses."""
 
@@ -123,7 +141,9 @@ def stock_tpe(measured: Measured, seed: int) -> Iterator[Config]:
     top of this file."""
     yield from measured.bsp
     whole, answered = measured.feasible.space, dict[Config, Config]()
-    fused = replace(whole, variants={name: choices for name, choices in whole.variants.items() if name != BSP})
+    fused = replace(
+        whole, variants={name: choices for name, choices in whole.variants.items() if name != BSP}
+    )
     untried = np.array([config.variant != BSP for config in measured.feasible.configs])
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
     while untried.any():
@@ -139,7 +159,13 @@ def stock_tpe(measured: Measured, seed: int) -> Iterator[Config]:
             answered[config] = measured.feasible.configs[number]
         yield answered[config]
         value = measured.ratios[answered[config]]
-        study.tell(trial, value, state=optuna.trial.TrialState.FAIL if value is None else optuna.trial.TrialState.COMPLETE)
+        study.tell(
+            trial,
+            value,
+            state=optuna.trial.TrialState.FAIL
+            if value is None
+            else optuna.trial.TrialState.COMPLETE,
+        )
 
 
 ARMS = {
@@ -180,7 +206,14 @@ def run(arm: str, measured: Measured, seed: int) -> Tried:
     possible = [config for config in asked if config in measured.ratios]
     distinct, found = len(set(possible)), asked[-1] in measured.good
     early = min(measured.regret(config) for config in asked[:EARLY])
-    return Tried(len(asked) if found else inf, distinct, len(possible) - distinct, len(asked) - len(possible), early, spent)
+    return Tried(
+        len(asked) if found else inf,
+        distinct,
+        len(possible) - distinct,
+        len(asked) - len(possible),
+        early,
+        spent,
+    )
 
 
 def spaces(trials: Iterable[Trial], target: Target, mode: str, least: int) -> list[Measured]:
@@ -189,10 +222,14 @@ def spaces(trials: Iterable[Trial], target: Target, mode: str, least: int) -> li
     version of it; of two rows of a config the newer counts. Raises ValueError where there is
     none."""
     found: dict[Shape, dict[Config, Trial]] = defaultdict(dict)
-    rows = [trial for trial in oldest_first(trials) if (trial.mode, trial.stage) == (mode, "search")]
+    rows = [
+        trial for trial in oldest_first(trials) if (trial.mode, trial.stage) == (mode, "search")
+    ]
     for trial in of_most_measured_code(rows):
         found[trial.shape][trial.config] = trial
-    measured = [one for shape, rows in sorted(found.items()) if (one := space(shape, rows, target, mode))]
+    measured = [
+        one for shape, rows in sorted(found.items()) if (one := space(shape, rows, target, mode))
+    ]
     if enough := [one for one in measured if len(one.ratios) >= least]:
         return enough
     largest = max((len(one.ratios) for one in measured), default=0)
@@ -205,7 +242,11 @@ def spaces(trials: Iterable[Trial], target: Target, mode: str, least: int) -> li
 def space(shape: Shape, rows: dict[Config, Trial], target: Target, mode: str) -> Measured | None:
     """The configs that still are possible; None where BSP was not measured."""
     known = operation(shape.op).space
-    done = {trial.config: trial for trial in completed(known, rows.values()) if not known.why_invalid(shape, trial.config, target.chip)}
+    done = {
+        trial.config: trial
+        for trial in completed(known, rows.values())
+        if not known.why_invalid(shape, trial.config, target.chip)
+    }
     bsp = strongest_bsp(done.values())
     ratios = {config: time_ratio(done[config], bsp) for config in sorted(done)} if bsp else {}
     return Measured(shape, mode, target, Feasible(known, ratios), ratios) if ratios else None
@@ -216,7 +257,11 @@ def read(target: str, op: str, db: str | None, bench: str) -> list[Trial]:
     if db:
         with Store.open(Path(db), write=False) as store:
             return store.trials(op=op, target=target, bench=bench)
-    return [trial for path in sorted((ROWS / target).rglob(f"{op}-*.jsonl*")) for trial in read_rows(path)[1]]
+    return [
+        trial
+        for path in sorted((ROWS / target).rglob(f"{op}-*.jsonl*"))
+        for trial in read_rows(path)[1]
+    ]
 
 
 _spaces: list[Measured] = []
@@ -236,7 +281,9 @@ def _work(job: tuple[int, str, int]) -> Tried:
     return run(arm, _spaces[number], seed)
 
 
-def run_all(measured: list[Measured], arms: Sequence[str], seeds: int) -> dict[tuple[int, str], list[Tried]]:
+def run_all(
+    measured: list[Measured], arms: Sequence[str], seeds: int
+) -> dict[tuple[int, str], list[Tried]]:
     """The outcomes of every seed, by number of the space and arm."""
     keys = [(number, arm) for number in range(len(measured)) for arm in arms]
     jobs = [(number, arm, seed) for number, arm in keys for seed in range(seeds)]
@@ -260,9 +307,19 @@ def table(outcomes: dict[str, list[Tried]]) -> Iterator[str]:
     yield "|---" * 9 + "|"
     for arm, tried in outcomes.items():
         counts = [one.evaluations for one in tried]
-        cells = [shown(figure(counts)), shown(figure(counts, 0.95)), f"{counts.count(inf)} of {len(counts)}"]
-        cells += [f"{median(getattr(one, name) for one in tried):g}" for name in ("distinct", "repeated", "infeasible")]
-        cells += [f"{median(one.early for one in tried):.2f}", f"{mean(one.ms_per_ask for one in tried):.1f}"]
+        cells = [
+            shown(figure(counts)),
+            shown(figure(counts, 0.95)),
+            f"{counts.count(inf)} of {len(counts)}",
+        ]
+        cells += [
+            f"{median(getattr(one, name) for one in tried):g}"
+            for name in ("distinct", "repeated", "infeasible")
+        ]
+        cells += [
+            f"{median(one.early for one in tried):.2f}",
+            f"{mean(one.ms_per_ask for one in tried):.1f}",
+        ]
         yield f"| {arm} | {' | '.join(cells)} |"
 
 
@@ -273,13 +330,23 @@ def result(shapes: Sequence[dict[str, list[Tried]]]) -> dict[str, str]:
     for arm in shapes[0]:
         against = max if arm in OURS else min
         counts = [[one.evaluations for one in shape[arm]] for shape in shapes]
-        found |= {f"{arm}_median": against(map(figure, counts)), f"{arm}_p95": against(figure(count, 0.95) for count in counts)}
-    wasted = {name: sum(getattr(one, name) for shape in shapes for one in shape["lfbo"]) for name in ("repeated", "infeasible")}
-    return {name: shown(value) for name, value in found.items()} | {f"lfbo_{name}": str(count) for name, count in wasted.items()}
+        found |= {
+            f"{arm}_median": against(map(figure, counts)),
+            f"{arm}_p95": against(figure(count, 0.95) for count in counts),
+        }
+    wasted = {
+        name: sum(getattr(one, name) for shape in shapes for one in shape["lfbo"])
+        for name in ("repeated", "infeasible")
+    }
+    return {name: shown(value) for name, value in found.items()} | {
+        f"lfbo_{name}": str(count) for name, count in wasted.items()
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--target", default="h200x4")
     parser.add_argument("--op", default="all_gather_gemm")
     parser.add_argument("--mode", default="graph", choices=MODES)
@@ -287,7 +354,9 @@ def main() -> None:
     parser.add_argument("--bench", default="node", help="of the rows of --db")
     parser.add_argument("--least", type=int, default=600, help="configs that a shape must have")
     parser.add_argument("--seeds", type=int, default=40)
-    parser.add_argument("--arm", action="append", choices=ARMS, help="only this arm, and lfbo; repeat for several")
+    parser.add_argument(
+        "--arm", action="append", choices=ARMS, help="only this arm, and lfbo; repeat for several"
+    )
     options = parser.parse_args()
     try:
         rows = read(options.target, options.op, options.db, options.bench)
@@ -299,9 +368,16 @@ def main() -> None:
     shapes = [{arm: outcomes[number, arm] for arm in arms} for number in range(len(measured))]
     for one, found in zip(measured, shapes, strict=True):
         failed = sum(value is None for value in one.ratios.values())
-        print(f"\n{one.shape}, {one.mode}: {len(one.ratios)} configs, {failed} of them failed, {len(one.good)} within 5 % of the best\n")
+        print(
+            f"\n{one.shape}, {one.mode}: {len(one.ratios)} configs, {failed} of them failed, {len(one.good)} within 5 % of the best\n"
+        )
         print("\n".join(table(found)))
-    named = {"target": options.target, "mode": options.mode, "shapes": len(measured), "seeds": options.seeds} | result(shapes)
+    named = {
+        "target": options.target,
+        "mode": options.mode,
+        "shapes": len(measured),
+        "seeds": options.seeds,
+    } | result(shapes)
     print("\nRESULT sampler", " ".join(f"{name}={value}" for name, value in named.items()))
 
 

@@ -33,7 +33,15 @@ from statistics import median
 
 import numpy as np
 
-from tftune.db.evidence import BSP, Place, completed, is_current, oldest_first, strongest_bsp, time_ratio
+from tftune.db.evidence import (
+    BSP,
+    Place,
+    completed,
+    is_current,
+    oldest_first,
+    strongest_bsp,
+    time_ratio,
+)
 from tftune.db.store import Store, read_rows
 from tftune.db.target import Target
 from tftune.db.trial import MODES, Trial
@@ -77,7 +85,11 @@ def values(rows: Sequence[Trial]) -> dict[Config, float]:
     found: dict[Config, list[tuple[bool, float]]] = defaultdict(list)
     for row in rows if bsp else ():
         # BSP's own rows of another stage lie beside other rounds: it is the unit of all of them.
-        if bsp and (row.config.variant != BSP or row.stage == "search") and (value := time_ratio(row, bsp)):
+        if (
+            bsp
+            and (row.config.variant != BSP or row.stage == "search")
+            and (value := time_ratio(row, bsp))
+        ):
             found[row.config].append((row.stage == "search", value))
     return {config: _value(measured) for config, measured in found.items()}
 
@@ -91,17 +103,30 @@ def judge(rows: Sequence[Trial], target: Target, evaluations: int, least: int) -
     """All rows of one shape in one mode; None where it was not searched long enough, or without
     BSP."""
     shape, mode = rows[0].shape, rows[0].mode
-    searched = list(dict.fromkeys(row.config for row in oldest_first(rows) if row.stage == "search"))
+    searched = list(
+        dict.fromkeys(row.config for row in oldest_first(rows) if row.stage == "search")
+    )
     measured = values(rows)
     first = [config for config in searched[:evaluations] if config in measured]
     if len(searched) < least or not first:
         return None
     ended, best = (min(configs, key=measured.__getitem__) for configs in (first, measured))
     allowed = _allowed(measured, searched[:evaluations], shape, mode, target)
-    return Judged(shape, mode, len(searched), len(measured), ended, best, measured[ended] / measured[best], allowed)
+    return Judged(
+        shape,
+        mode,
+        len(searched),
+        len(measured),
+        ended,
+        best,
+        measured[ended] / measured[best],
+        allowed,
+    )
 
 
-def _allowed(measured: dict[Config, float], tried: Sequence[Config], shape: Shape, mode: str, target: Target) -> float | None:
+def _allowed(
+    measured: dict[Config, float], tried: Sequence[Config], shape: Shape, mode: str, target: Target
+) -> float | None:
     """The bound after these, of what is known today: the model is the hint, uncorrected."""
     feasible = Feasible(operation(shape.op).space, sorted({*measured, *tried}))
 
@@ -111,26 +136,40 @@ def _allowed(measured: dict[Config, float], tried: Sequence[Config], shape: Shap
     return may_be_off_by(feasible, {config: measured.get(config) for config in tried}, hint)
 
 
-def current(trials: Iterable[Trial], op: str, target: Target, modes: Sequence[str], bench: str) -> list[Trial]:
+def current(
+    trials: Iterable[Trial], op: str, target: Target, modes: Sequence[str], bench: str
+) -> list[Trial]:
     """The rows that count: of this operation, target and bench, of the kernels as they are, configs
     still possible."""
     space = operation(op).space
-    mine = (t for t in trials if (t.op, t.target, t.bench) == (op, target.name, bench) and t.mode in modes)
+    mine = (
+        t
+        for t in trials
+        if (t.op, t.target, t.bench) == (op, target.name, bench) and t.mode in modes
+    )
     return [
         trial for trial in completed(space, mine)
         if is_current(trial) and space.why_invalid(trial.shape, trial.config, target.chip) is None
     ]  # fmt: skip
 
 
-def judge_all(trials: Iterable[Trial], target: Target, evaluations: int, least: int) -> list[Judged]:
+def judge_all(
+    trials: Iterable[Trial], target: Target, evaluations: int, least: int
+) -> list[Judged]:
     """Every shape and mode that was searched long enough. Raises ValueError where there is none."""
     places: dict[Place, list[Trial]] = defaultdict(list)
     for trial in trials:
         places[trial.shape, trial.mode].append(trial)
-    found = (judge(rows, target, evaluations, least) for _, rows in sorted(places.items(), key=lambda item: item[0]))
+    found = (
+        judge(rows, target, evaluations, least)
+        for _, rows in sorted(places.items(), key=lambda item: item[0])
+    )
     if judged := [one for one in found if one]:
         return judged
-    longest = max((len({row.config for row in rows if row.stage == "search"}) for rows in places.values()), default=0)
+    longest = max(
+        (len({row.config for row in rows if row.stage == "search"}) for rows in places.values()),
+        default=0,
+    )
     raise ValueError(
         f"no shape of {target.name} was searched with {least} evaluations, the longest search has {longest}; "
         "run `tftune search --effort thorough` on the same database, or give --least"
@@ -151,7 +190,10 @@ def table(judged: Sequence[Judged], near: float) -> Iterator[str]:
 
 def result(judged: Sequence[Judged], near: float) -> dict[str, str]:
     """The figures of the RESULT line."""
-    regrets, said = [one.regret for one in judged], [one.held for one in judged if one.held is not None]
+    regrets, said = (
+        [one.regret for one in judged],
+        [one.held for one in judged if one.held is not None],
+    )
     return {
         "shapes": str(len(judged)),
         "within": str(sum(regret <= near for regret in regrets)),
@@ -169,12 +211,16 @@ def read(files: Sequence[str], db: str | None, op: str) -> list[Trial]:
         with Store.open(Path(db), write=False) as store:
             found += store.trials(op=op)
     if not files and not db:
-        found = [trial for path in sorted(ROWS.rglob(f"{op}-*.jsonl")) for trial in read_rows(path)[1]]
+        found = [
+            trial for path in sorted(ROWS.rglob(f"{op}-*.jsonl")) for trial in read_rows(path)[1]
+        ]
     return list({trial.id: trial for trial in found}.values())
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("files", nargs="*", help="rows as JSONL, beside those of --db")
     parser.add_argument("--db", help="a tftune database")
     parser.add_argument("--target", default="h200x2")
@@ -182,12 +228,18 @@ def main() -> None:
     parser.add_argument("--mode", choices=MODES, help="default: both")
     parser.add_argument("--bench", default="node", help="of the rows")
     parser.add_argument("--evaluations", type=int, default=64, help="of the search that is judged")
-    parser.add_argument("--least", type=int, default=160, help="evaluations of the search that it is judged by")
-    parser.add_argument("--near", type=float, default=1.05, help="regret up to which a search counts as near")
+    parser.add_argument(
+        "--least", type=int, default=160, help="evaluations of the search that it is judged by"
+    )
+    parser.add_argument(
+        "--near", type=float, default=1.05, help="regret up to which a search counts as near"
+    )
     options = parser.parse_args()
     target, modes = Target.parse(options.target), (options.mode,) if options.mode else MODES
     try:
-        rows = current(read(options.files, options.db, options.op), options.op, target, modes, options.bench)
+        rows = current(
+            read(options.files, options.db, options.op), options.op, target, modes, options.bench
+        )
         judged = judge_all(rows, target, options.evaluations, options.least)
     except ValueError as error:
         parser.error(str(error))

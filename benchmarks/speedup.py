@@ -58,7 +58,11 @@ class Line:
         """Of BSP the median beside the winner: in eager mode it drifts from minute to minute, and
         the ratio is of the same rounds."""
         beside = measurement(self.winner).bsp_samples_us
-        return median(beside) if variant == "bsp" and beside else measurement(self.best[variant]).median_us
+        return (
+            median(beside)
+            if variant == "bsp" and beside
+            else measurement(self.best[variant]).median_us
+        )
 
     @property
     def fused_wins(self) -> bool:
@@ -88,14 +92,22 @@ def lines(trials: Iterable[Trial], mode: str, stage: str = "final") -> list[Line
 def table(rows: list[Line]) -> Iterator[str]:
     """Markdown: microseconds of each variant, medians of the slowest rank; BSP's in the winner's
     own rounds."""
-    variants = [name for name in operation(rows[0].shape.op).space.variants if any(name in row.best for row in rows)]
+    variants = [
+        name
+        for name in operation(rows[0].shape.op).space.variants
+        if any(name in row.best for row in rows)
+    ]
     names = limit.varying([row.shape for row in rows])
     yield f"| {' | '.join(map(limit.title, names))} | {' | '.join(variants)} | winner | BSP / winner (95 % interval) |"
     yield "|---" * (2 + len(names) + len(variants)) + "|"
     for row in rows:
         times = [f"{row.median_us(name):.1f}" if name in row.best else "-" for name in variants]
         low, high = row.interval
-        ratio = f"{speedup(row.winner):.2f} ({low:.2f} to {high:.2f})" if row.winner.config.variant != "bsp" else "1"
+        ratio = (
+            f"{speedup(row.winner):.2f} ({low:.2f} to {high:.2f})"
+            if row.winner.config.variant != "bsp"
+            else "1"
+        )
         yield f"| {limit.sizes(row.shape, names)} | {' | '.join(times)} | {row.winner.config.variant} | {ratio} |"
 
 
@@ -119,8 +131,15 @@ def groups(trials: list[Trial]) -> dict[tuple[object, ...], list[Trial]]:
 
 def read(target: str, op: str = "all_gather_gemm", files: Sequence[Path] = ()) -> list[Trial]:
     """The committed rows of one target and operation, or those of these files, oldest first."""
-    trials = [trial for path in files or sorted((ROWS / target).glob(f"{op}-*.jsonl*")) for trial in read_rows(path)[1]]
-    return sorted((trial for trial in trials if (trial.op, trial.target) == (op, target)), key=lambda trial: trial.created)
+    trials = [
+        trial
+        for path in files or sorted((ROWS / target).glob(f"{op}-*.jsonl*"))
+        for trial in read_rows(path)[1]
+    ]
+    return sorted(
+        (trial for trial in trials if (trial.op, trial.target) == (op, target)),
+        key=lambda trial: trial.created,
+    )
 
 
 def page(target: str = TARGET) -> str:
@@ -129,7 +148,10 @@ def page(target: str = TARGET) -> str:
     paper = set(operation("all_gather_gemm").shape_sets["paper"](world=Target.parse(target).gpus))
     trials = [trial for trial in read(target) if trial.shape in paper]
     parts = []
-    for mode, meaning in (("graph", "captured in a CUDA graph"), ("eager", "one call from an idle queue")):
+    for mode, meaning in (
+        ("graph", "captured in a CUDA graph"),
+        ("eager", "one call from an idle queue"),
+    ):
         rows = lines(trials, mode)
         wins = sum(row.fused_wins for row in rows)
         geomean = limit.geomean([speedup(row.winner) for row in rows])
@@ -142,28 +164,51 @@ def sets(target: str, op: str, trials: list[Trial]) -> Iterator[str]:
     """RESULT lines for each named set, asked with any options, of which every shape has rows of one
     stage, in each mode: of the set, and of each part of it."""
     known, chip = operation(op).module("limit"), Target.parse(target).chip
-    for (name, shapes), (mode, stage) in product(operation(op).shape_sets.items(), product(("graph", "eager"), ("final", "matrix"))):
+    for (name, shapes), (mode, stage) in product(
+        operation(op).shape_sets.items(), product(("graph", "eager"), ("final", "matrix"))
+    ):
         for options in asked(shapes, trials):
             wanted = _possible(shapes, Target.parse(target).gpus, options)
             rows = lines([trial for trial in trials if trial.shape in wanted], mode, stage)
             if wanted and {row.shape for row in rows} == wanted:
-                named = dict(op=op, target=target, mode=mode, set=name, **options, **({} if stage == "final" else {"stage": stage}))
+                named = dict(
+                    op=op,
+                    target=target,
+                    mode=mode,
+                    set=name,
+                    **options,
+                    **({} if stage == "final" else {"stage": stage}),
+                )
                 yield result(rows, **named)
                 known_parts = (known.part(row.shape, chip) for row in rows)
                 parts = [] if chip.missing(1) else [part for part in known_parts if part]
                 for part in dict.fromkeys(parts):
-                    yield result([row for row in rows if known.part(row.shape, chip) == part], **named, part=part)
+                    yield result(
+                        [row for row in rows if known.part(row.shape, chip) == part],
+                        **named,
+                        part=part,
+                    )
 
 
-def asked(shapes: Callable[..., tuple[Shape, ...]], trials: Iterable[Trial]) -> list[dict[str, Any]]:
+def asked(
+    shapes: Callable[..., tuple[Shape, ...]], trials: Iterable[Trial]
+) -> list[dict[str, Any]]:
     """What else a named set can be asked for, such as a dtype: its defaults first, then each
     combination that shapes with rows have."""
-    defaults = {name: option.default for name, option in signature(shapes).parameters.items() if name != "world"}
-    measured = {tuple(trial.shape.to_dict()[name] for name in defaults) for trial in trials} - {tuple(defaults.values())}
+    defaults = {
+        name: option.default
+        for name, option in signature(shapes).parameters.items()
+        if name != "world"
+    }
+    measured = {tuple(trial.shape.to_dict()[name] for name in defaults) for trial in trials} - {
+        tuple(defaults.values())
+    }
     return [defaults, *(dict(zip(defaults, values, strict=True)) for values in sorted(measured))]
 
 
-def _possible(shapes: Callable[..., tuple[Shape, ...]], world: int, options: dict[str, Any]) -> set[Shape]:
+def _possible(
+    shapes: Callable[..., tuple[Shape, ...]], world: int, options: dict[str, Any]
+) -> set[Shape]:
     """The shapes of a set that so many ranks can share."""
     try:
         return set(shapes(world=world, **options))
@@ -172,39 +217,61 @@ def _possible(shapes: Callable[..., tuple[Shape, ...]], world: int, options: dic
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--target", default=TARGET)
     parser.add_argument("--op", default="all_gather_gemm", choices=OPS)
-    parser.add_argument("--chip", type=Path, help="the machine's constants, from `tftune calibrate`")
+    parser.add_argument(
+        "--chip", type=Path, help="the machine's constants, from `tftune calibrate`"
+    )
     parser.add_argument("--page", action="store_true", help="only what docs/results.md shows")
-    parser.add_argument("rows", nargs="*", type=Path, metavar="ROWS.jsonl", help="files of rows; default: the target's committed ones")
+    parser.add_argument(
+        "rows",
+        nargs="*",
+        type=Path,
+        metavar="ROWS.jsonl",
+        help="files of rows; default: the target's committed ones",
+    )
     options = parser.parse_args()
     if options.page:
         print(page(options.target))
         return
     target = Target.parse(options.target)
-    chip, rates = (calibrated(target, options.chip).chip, "calibrated") if options.chip else (target.chip, "usual")
+    chip, rates = (
+        (calibrated(target, options.chip).chip, "calibrated")
+        if options.chip
+        else (target.chip, "usual")
+    )
     committed = read(options.target, options.op, options.rows)
     if not committed:
         where = ", ".join(map(str, options.rows)) or ROWS
-        parser.error(f"no rows of {options.op} are committed for {options.target}, in {where}; CONTRIBUTING.md says how to measure some")
+        parser.error(
+            f"no rows of {options.op} are committed for {options.target}, in {where}; CONTRIBUTING.md says how to measure some"
+        )
     for _, trials in groups(committed).items():
         shape = trials[0].shape.to_dict()
         open_names = limit.varying([trial.shape for trial in trials])
         names = {name: value for name, value in shape.items() if name not in open_names}
         for mode in ("graph", "eager"):
             if rows := lines(trials, mode):
-                print(f"\n{options.op} on {options.target}, {mode}: {', '.join(f'{k}={v}' for k, v in names.items())}\n")
+                print(
+                    f"\n{options.op} on {options.target}, {mode}: {', '.join(f'{k}={v}' for k, v in names.items())}\n"
+                )
                 print("\n".join(table(rows)))
                 print(result(rows, op=options.op, target=options.target, mode=mode, **names))
                 if chip.missing(2):
                     print(f"\nno limit is computed: {chip.why_no_model(2)}")
                     continue
-                shares = limit.shares(((row.shape, row.median_us(row.winner.config.variant)) for row in rows), chip)
+                shares = limit.shares(
+                    ((row.shape, row.median_us(row.winner.config.variant)) for row in rows), chip
+                )
                 allowed = f"what the {rates} rates of {chip.name} allow, computed"
                 print(f"\n{allowed}, and the winner, measured; microseconds ({chip.assumptions})\n")
                 print("\n".join(limit.table(shares)))
-                print(limit.result(shares, op=options.op, target=options.target, mode=mode, **names))
+                print(
+                    limit.result(shares, op=options.op, target=options.target, mode=mode, **names)
+                )
     print("\n" + "\n".join(sets(options.target, options.op, committed)))
 
 

@@ -69,15 +69,27 @@ class Audit:
         return (self.op, self.shape, self.config, self.arch, self.kernel)
 
     def to_json(self) -> str:
-        row = asdict(self) | {"config": self.config.to_dict(), "resources": self.resources and list(asdict(self.resources).values())}
-        return json.dumps({name: value for name, value in row.items() if value not in ("", None)}, separators=(",", ":"))
+        row = asdict(self) | {
+            "config": self.config.to_dict(),
+            "resources": self.resources and list(asdict(self.resources).values()),
+        }
+        return json.dumps(
+            {name: value for name, value in row.items() if value not in ("", None)},
+            separators=(",", ":"),
+        )
 
     @classmethod
     def from_json(cls, line: str) -> Audit:
         """Raises KeyError, TypeError or ValueError where it is no such row."""
         row = json.loads(line)
         found = row.pop("resources", None)
-        return cls(**row | {"config": Config.from_dict(row["config"]), "resources": Resources(*found) if found else None})
+        return cls(
+            **row
+            | {
+                "config": Config.from_dict(row["config"]),
+                "resources": Resources(*found) if found else None,
+            }
+        )
 
 
 def read_audits(path: Path) -> list[Audit]:
@@ -89,16 +101,22 @@ def read_audits(path: Path) -> list[Audit]:
     try:
         text = read_file(path).decode()
     except OSError as error:
-        raise ValueError(f"cannot read {path}: {error.strerror}; name a file that `tftune audit` wrote") from error
+        raise ValueError(
+            f"cannot read {path}: {error.strerror}; name a file that `tftune audit` wrote"
+        ) from error
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is no rows of an audit: it is no text ({error}); name a file that `tftune audit` wrote") from error
+        raise ValueError(
+            f"{path} is no rows of an audit: it is no text ({error}); name a file that `tftune audit` wrote"
+        ) from error
     for number, line in enumerate(text.splitlines(), 1):
         try:
             rows.append(Audit.from_json(line))
         except (KeyError, TypeError, ValueError) as error:
             if number == len(text.splitlines()) and not text.endswith("\n"):
                 break
-            raise ValueError(f"line {number} of {path} is no row of an audit ({error}); delete it, and the same command goes on") from error
+            raise ValueError(
+                f"line {number} of {path} is no row of an audit ({error}); delete it, and the same command goes on"
+            ) from error
     return rows
 
 
@@ -110,7 +128,9 @@ def write_audits(path: Path, audits: Iterable[Audit]) -> None:
 
 def slim(config: Config, complete: Config, defaults: Config) -> Config:
     """A config without the knobs that stand at their default."""
-    return Config(config.variant, **{name: value for name, value in complete.knobs if value != defaults[name]})
+    return Config(
+        config.variant, **{name: value for name, value in complete.knobs if value != defaults[name]}
+    )
 
 
 def family(shape: Shape) -> str:

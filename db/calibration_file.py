@@ -40,7 +40,9 @@ def write_chip(
         "created": now, "build": dict(build), "constants": _rounded(constants),
         "assumed": _rounded(assumed or {}), "kept": dict(kept),
     }  # fmt: skip
-    replace_file(path, json.dumps(document, indent=1) + "\n", otherwise="name another place with --out")
+    replace_file(
+        path, json.dumps(document, indent=1) + "\n", otherwise="name another place with --out"
+    )
 
 
 def _rounded(constants: Mapping[str, float]) -> dict[str, float]:
@@ -79,12 +81,23 @@ def _read(path: Path) -> tuple[dict[str, Any], Target]:
             raise TypeError("its constants must be numbers by name")
         return document, target_of(document)
     except OSError as error:
-        raise ValueError(f"cannot read {path}: {error.strerror}; run `tftune calibrate` on the machine to write it") from error
+        raise ValueError(
+            f"cannot read {path}: {error.strerror}; run `tftune calibrate` on the machine to write it"
+        ) from error
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is no file of a calibration: it is no text ({error}); run `tftune calibrate` to write one") from error
+        raise ValueError(
+            f"{path} is no file of a calibration: it is no text ({error}); run `tftune calibrate` to write one"
+        ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is no file of a calibration ({error!r}); run `tftune calibrate` to write one") from error
+        raise ValueError(
+            f"{path} is no file of a calibration ({error!r}); run `tftune calibrate` to write one"
+        ) from error
 
 
 def _is_rate(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and value > 0
+    )

@@ -14,7 +14,14 @@ from tftune.db.lock import StoreError, refuse_to_replace_a_database
 ELSEWHERE = "choose a folder that can be written"
 
 
-def replace_file(path: Path, content: bytes | str, *, what: str = "", otherwise: str = ELSEWHERE, make_folder: bool = False) -> None:
+def replace_file(
+    path: Path,
+    content: bytes | str,
+    *,
+    what: str = "",
+    otherwise: str = ELSEWHERE,
+    make_folder: bool = False,
+) -> None:
     """Write `content` (text as UTF-8) beside `path` and rename it: a full disk or a kill leaves the
     old file whole.
 
@@ -27,9 +34,15 @@ def replace_file(path: Path, content: bytes | str, *, what: str = "", otherwise:
             path.parent.mkdir(parents=True, exist_ok=True)
         mode = _regular_mode(path)
         refuse_to_replace_a_database(path)
-        _write_and_rename(Path(os.path.realpath(path)), content.encode() if isinstance(content, str) else content, mode)
+        _write_and_rename(
+            Path(os.path.realpath(path)),
+            content.encode() if isinstance(content, str) else content,
+            mode,
+        )
     except OSError as error:
-        raise StoreError(f"cannot write {what}{path}: {error.strerror or error}; {otherwise}") from error
+        raise StoreError(
+            f"cannot write {what}{path}: {error.strerror or error}; {otherwise}"
+        ) from error
 
 
 def _write_and_rename(path: Path, content: bytes, mode: int | None) -> None:

@@ -33,7 +33,9 @@ def refuse_network(path: Path, mount_table: str | None = None) -> None:
     """Raise StoreError where `path` lies on a network file system. `mount_table`: the text of
     /proc/self/mountinfo."""
     if kind := network_file_system(path, _mount_table() if mount_table is None else mount_table):
-        raise StoreError(f"{path} is on a network file system ({kind}), where SQLite loses rows; give a file on a local disk with --db")
+        raise StoreError(
+            f"{path} is on a network file system ({kind}), where SQLite loses rows; give a file on a local disk with --db"
+        )
 
 
 def network_file_system(path: Path, mount_table: str) -> str | None:
@@ -42,7 +44,9 @@ def network_file_system(path: Path, mount_table: str) -> str | None:
     for line in mount_table.splitlines():
         before, _, after = line.partition(" - ")
         mount = _unescaped(before.split()[4])
-        if path.is_relative_to(mount) and len(mount) >= longest:  # of two mounts on one folder, the later one is seen
+        if (
+            path.is_relative_to(mount) and len(mount) >= longest
+        ):  # of two mounts on one folder, the later one is seen
             longest, kind = len(mount), after.split()[0]
     return kind if kind in NETWORK_FILE_SYSTEMS else None
 
@@ -68,19 +72,25 @@ def take(path: Path) -> int:
     try:
         lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror}; give a file in a folder that can be written, with --db") from error
+        raise StoreError(
+            f"cannot write {path}: {error.strerror}; give a file in a folder that can be written, with --db"
+        ) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         holder = os.read(lock, 32).decode(errors="replace") or "of unknown number"
         os.close(lock)
-        raise StoreError(f"{path} is being written by process {holder}; wait until it ends, or give another file with --db") from error
+        raise StoreError(
+            f"{path} is being written by process {holder}; wait until it ends, or give another file with --db"
+        ) from error
     try:
         os.ftruncate(lock, 0)
         os.write(lock, str(os.getpid()).encode())
     except OSError as error:  # a full disk
         os.close(lock)
-        raise StoreError(f"cannot write {path}.lock: {error.strerror}; free space there, or give another file with --db") from error
+        raise StoreError(
+            f"cannot write {path}.lock: {error.strerror}; free space there, or give another file with --db"
+        ) from error
     _held.add(lock)
     return lock
 
@@ -108,4 +118,6 @@ def refuse_to_replace_a_database(path: Path) -> None:
     if path.is_file():
         with path.open("rb") as file:
             if file.read(16) == b"SQLite format 3\0":
-                raise StoreError(f"{path} is a database, which would be lost; give another file to write")
+                raise StoreError(
+                    f"{path} is a database, which would be lost; give another file to write"
+                )

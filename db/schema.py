@@ -59,7 +59,9 @@ def version(db: Database) -> int:
     text = str(row[0]) if row else "0"
     if not text.isdecimal() or len(text) > 9:
         file = db.execute("PRAGMA database_list").fetchone()[2]
-        raise DamagedError(f"{file} has schema {text!r:.60}, which is no number; bring back a backup, or give another file with --db")
+        raise DamagedError(
+            f"{file} has schema {text!r:.60}, which is no number; bring back a backup, or give another file with --db"
+        )
     return int(text)
 
 
@@ -77,9 +79,13 @@ def migrate(db: Database) -> None:
     """Bring an open database to the newest schema in one transaction: afterwards it is wholly new
     or wholly as before."""
     with db.atomic():
-        for statement in (statement for migration in MIGRATIONS[version(db) :] for statement in migration):
+        for statement in (
+            statement for migration in MIGRATIONS[version(db) :] for statement in migration
+        ):
             db.execute(statement)
-        db.execute("INSERT OR REPLACE INTO tft_meta (name, value) VALUES ('schema', ?)", (str(newest()),))
+        db.execute(
+            "INSERT OR REPLACE INTO tft_meta (name, value) VALUES ('schema', ?)", (str(newest()),)
+        )
 
 
 def backup(db: Database, path: Path) -> Path:

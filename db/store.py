@@ -82,10 +82,21 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
-        if isinstance(error, Exception) and not isinstance(error, StoreError) and (found := _of_sqlite(error)):
-            raise _unusable(self.path, found) from error  # Optuna wraps what SQLite says of the same file
+        if (
+            isinstance(error, Exception)
+            and not isinstance(error, StoreError)
+            and (found := _of_sqlite(error))
+        ):
+            raise _unusable(
+                self.path, found
+            ) from error  # Optuna wraps what SQLite says of the same file
 
     def add_run(self, run: Run) -> None:
         """Store a run; the same run twice is one, and one without an end takes it once. Raises
@@ -120,7 +131,11 @@ class Store:
 
         Raises ValueError for a bench, mode or stage that no trial can have.
         """
-        for name, word, known in (("bench", bench, BENCHES), ("mode", mode, MODES), ("stage", stage, STAGES)):
+        for name, word, known in (
+            ("bench", bench, BENCHES),
+            ("mode", mode, MODES),
+            ("stage", stage, STAGES),
+        ):
             if word is not None:
                 check_word(name, word, known)
         same = {"op": op, "target": target, "bench": bench, "mode": mode, "stage": stage}
@@ -160,7 +175,14 @@ class Store:
         Raises StoreError where none agrees and the file holds something: nothing never replaces
         rows.
         """
-        filters = {"op": op, "target": target, "bench": bench, "mode": mode, "shape": shape, "stage": stage}
+        filters = {
+            "op": op,
+            "target": target,
+            "bench": bench,
+            "mode": mode,
+            "shape": shape,
+            "stage": stage,
+        }
         trials = self.trials(op=op, target=target, bench=bench, mode=mode, shape=shape, stage=stage)
         if not trials and Path(path).is_file() and (kept := Path(path).stat().st_size):
             raise StoreError(f"{path} keeps its {kept:,} bytes: {self._none_agrees(filters)}")
@@ -172,10 +194,14 @@ class Store:
         """The sentence for filters that no trial agrees with: what was asked for, what there is,
         and the next step."""
         asked = ", ".join(f"{name} {value}" for name, value in filters.items() if value is not None)
-        rows = self._query("SELECT op, target, bench, mode, count(*) AS n FROM tft_trials GROUP BY op, target, bench, mode")
+        rows = self._query(
+            "SELECT op, target, bench, mode, count(*) AS n FROM tft_trials GROUP BY op, target, bench, mode"
+        )
         if not rows:
             return f"{self.path} has no trials; `tftune search` or `tftune trials import` fills it"
-        there = ", ".join("{n:,} of {op} on {target} ({bench}, {mode})".format(**row) for row in rows)
+        there = ", ".join(
+            "{n:,} of {op} on {target} ({bench}, {mode})".format(**row) for row in rows
+        )
         return f"no trial in {self.path} is of {asked}; it has {there}; `tftune trials export` with filters of those, or a new file"
 
     def check(self) -> list[str]:
@@ -191,7 +217,9 @@ class Store:
         """Optuna's storage in the same file, with this store's journal and timeout; closed with the
         store."""
         if self._lock is None:
-            raise StoreError(f"{self.path} was opened for reading; Optuna's storage needs it opened for writing")
+            raise StoreError(
+                f"{self.path} was opened for reading; Optuna's storage needs it opened for writing"
+            )
         if self._optuna is None:
             self._optuna = _open_optuna(self.path)
         return self._optuna
@@ -225,7 +253,9 @@ class Store:
         stored = self._query("SELECT * FROM tft_runs WHERE id = :id", row)[0]
         for name in row:
             if row[name] != stored[name] and (name, row[name]) != ("ended", "{}"):
-                raise StoreError(f"run {run.id} is in {self.path} with {name}={stored[name]}, not {row[name]}; give the new run its own id")
+                raise StoreError(
+                    f"run {run.id} is in {self.path} with {name}={stored[name]}, not {row[name]}; give the new run its own id"
+                )
 
     def _add_trial(self, trial: Trial) -> bool:
         row = _trial_row(trial)
@@ -234,11 +264,15 @@ class Store:
                 f"{trial.config} has check_error={row['check_error']}: store it as Failure('wrong', ...), it is no measurement"
             )
         if _trial_of(row).id != row["id"]:
-            raise StoreError(f"{trial.config} for {trial.shape} would read back as another trial; its knobs must be integers or text")
+            raise StoreError(
+                f"{trial.config} for {trial.shape} would read back as another trial; its knobs must be integers or text"
+            )
         try:
             return self._insert("tft_trials", row)
         except sqlite3.IntegrityError as error:
-            raise StoreError(f"a trial of run {trial.run!r} cannot be stored in {self.path} before the run itself ({error})") from error
+            raise StoreError(
+                f"a trial of run {trial.run!r} cannot be stored in {self.path} before the run itself ({error})"
+            ) from error
 
     def _file_problems(self) -> Iterator[str]:
         for (answer,) in self._db.execute("PRAGMA integrity_check").fetchall():
@@ -266,7 +300,9 @@ class Store:
                 yield f"{name} cannot be read: {_reason(error)}"
                 continue
             if wrong := [
-                f"{column} is {row[column]}, its content says {expected[column]}" for column in row if row[column] != expected[column]
+                f"{column} is {row[column]}, its content says {expected[column]}"
+                for column in row
+                if row[column] != expected[column]
             ]:
                 yield f"{name} was changed: {wrong[0]}"
 
@@ -286,7 +322,9 @@ def read_rows(path: Path) -> tuple[list[Run], list[Trial]]:
     return _learned(Path(path), runs), trials
 
 
-def read_trials_of(paths: Iterable[Path], choose: Callable[[Mapping[Shape, int]], Container[Shape]]) -> list[Trial]:
+def read_trials_of(
+    paths: Iterable[Path], choose: Callable[[Mapping[Shape, int]], Container[Shape]]
+) -> list[Trial]:
     """The trials of the shapes that `choose` picks, given how many rows each has. The other lines
     are not taken apart: of ninety thousand that takes a quarter of a minute."""
     by_shape: dict[Shape, list[tuple[Path, int, bytes]]] = {}
@@ -295,7 +333,12 @@ def read_trials_of(paths: Iterable[Path], choose: Callable[[Mapping[Shape, int]]
             if shape := _shape_of_line(path, number, line):
                 by_shape.setdefault(shape, []).append((path, number, line))
     chosen = choose({shape: len(lines) for shape, lines in by_shape.items()})
-    rows = (_row_of_line(*line) for shape, lines in by_shape.items() if shape in chosen for line in lines)
+    rows = (
+        _row_of_line(*line)
+        for shape, lines in by_shape.items()
+        if shape in chosen
+        for line in lines
+    )
     return [row for row in rows if isinstance(row, Trial)]
 
 
@@ -322,7 +365,9 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}") from error
     except lzma.LZMAError as error:
-        raise StoreError(f"{path} is no whole .xz file ({error}); get it again, or give the rows as .jsonl") from error
+        raise StoreError(
+            f"{path} is no whole .xz file ({error}); get it again, or give the rows as .jsonl"
+        ) from error
     return ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
 
 
@@ -354,7 +399,9 @@ def _row_of_line(path: Path, number: int, line: bytes) -> Run | Trial:
 def write_rows(path: Path, runs: Iterable[Run], trials: Iterable[Trial]) -> None:
     """Write runs, then trials, one JSON line each with sorted keys; compressed where the name ends
     in .xz. The file is replaced whole or stays as it was; a database stays."""
-    rows = [{"run": dataclasses.asdict(run)} for run in runs] + [{"trial": trial.to_dict()} for trial in trials]
+    rows = [{"run": dataclasses.asdict(run)} for run in runs] + [
+        {"trial": trial.to_dict()} for trial in trials
+    ]
     text = "".join(json.dumps(row, sort_keys=True, separators=(",", ":")) + "\n" for row in rows)
     replace_file(path, lzma.compress(text.encode()) if Path(path).suffix == ".xz" else text)
 
@@ -397,7 +444,11 @@ def _trial_of(row: dict[str, Any]) -> Trial:
     if row["failure"] is not None:
         return Trial.from_dict(same | {"failure": row["failure"], "text": row["text"]})
     times = {"us": _unpacked(row, "samples_us"), "bsp_us": _unpacked(row, "bsp_samples_us")}
-    return Trial.from_dict(same | times | {"check_error": row["check_error"], "stopped_early": bool(row["stopped_early"])})
+    return Trial.from_dict(
+        same
+        | times
+        | {"check_error": row["check_error"], "stopped_early": bool(row["stopped_early"])}
+    )
 
 
 def _parsed(path: Path, kind: str, parse: Callable[[dict[str, Any]], T], row: dict[str, Any]) -> T:
@@ -426,12 +477,20 @@ def _unusable(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> StoreErr
     """What SQLite says of a file, and what to do about it. Python raises UnicodeDecodeError for
     what SQLite says with damaged names."""
     if isinstance(error, UnicodeDecodeError):
-        return DamagedError(f"{path} is damaged: a text in it is no UTF-8 ({error}); bring back a backup, or give another file with --db")
+        return DamagedError(
+            f"{path} is damaged: a text in it is no UTF-8 ({error}); bring back a backup, or give another file with --db"
+        )
     if _code(error) == sqlite3.SQLITE_FULL:
-        return StoreError(f"cannot write {path}: {error}; what finished is stored; free space there, and the same command goes on")
+        return StoreError(
+            f"cannot write {path}: {error}; what finished is stored; free space there, and the same command goes on"
+        )
     if _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "decode" in str(error):
-        return DamagedError(f"SQLite cannot use {path}: {error}; bring back a backup, or give another file with --db")
-    return StoreError(f"SQLite cannot use {path}: {error}; look at the file and its disk, or give another file with --db")
+        return DamagedError(
+            f"SQLite cannot use {path}: {error}; bring back a backup, or give another file with --db"
+        )
+    return StoreError(
+        f"SQLite cannot use {path}: {error}; look at the file and its disk, or give another file with --db"
+    )
 
 
 def _code(error: sqlite3.Error) -> int:
@@ -452,12 +511,16 @@ def _place(path: Path) -> Path:
         refuse_special(path)
         return path.resolve()
     except OSError as error:
-        raise StoreError(f"{path} is no database: {error.strerror}; give a file with --db") from error
+        raise StoreError(
+            f"{path} is no database: {error.strerror}; give a file with --db"
+        ) from error
 
 
 def _open_to_read(path: Path) -> Database:
     if not path.exists():
-        raise StoreError(f"there is no database {path}; `tftune search` makes one, `tftune trials import` fills one from a file")
+        raise StoreError(
+            f"there is no database {path}; `tftune search` makes one, `tftune trials import` fills one from a file"
+        )
     db = _look(path)
     with _sentences(path):
         found = schema.version(db)
@@ -493,7 +556,9 @@ def _look(path: Path) -> Database:
         found, foreign = schema.version(db), schema.foreign(db)
     if foreign:
         db.close()
-        raise StoreError(f"{path} is not tftune's: it has {foreign} and no tft_meta; give another file with --db")
+        raise StoreError(
+            f"{path} is not tftune's: it has {foreign} and no tft_meta; give another file with --db"
+        )
     if found > schema.newest():
         db.close()
         raise StoreError(
@@ -529,7 +594,9 @@ def _open_optuna(path: Path) -> optuna.storages.RDBStorage:
     import sqlalchemy
 
     url = sqlalchemy.URL.create("sqlite", database=str(path)).render_as_string()
-    storage = optuna.storages.RDBStorage(url, engine_kwargs={"connect_args": {"timeout": BUSY_TIMEOUT_S}})
+    storage = optuna.storages.RDBStorage(
+        url, engine_kwargs={"connect_args": {"timeout": BUSY_TIMEOUT_S}}
+    )
 
     @sqlalchemy.event.listens_for(storage.engine, "connect")
     def _connected(connection: sqlite3.Connection, _: object) -> None:

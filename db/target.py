@@ -106,7 +106,9 @@ def need(what: str, *packages: str) -> None:
     """Raise ImportError, with the next command, where `what` needs a package that is not
     installed."""
     if missing := [name for name in packages if find_spec(name) is None]:
-        raise ImportError(f"{what} needs {' and '.join(missing)}, not installed here; `tftune doctor` says what to install")
+        raise ImportError(
+            f"{what} needs {' and '.join(missing)}, not installed here; `tftune doctor` says what to install"
+        )
 
 
 def detect() -> Target:
@@ -119,7 +121,9 @@ def detect() -> Target:
     import torch
 
     if not torch.cuda.is_available():
-        raise ValueError(f"torch {torch.__version__} sees no GPU on this machine; without one: search --on model, select --target NAME")
+        raise ValueError(
+            f"torch {torch.__version__} sees no GPU on this machine; without one: search --on model, select --target NAME"
+        )
     found = [Seen.of(torch, index) for index in range(torch.cuda.device_count())]
     kinds = sorted({str(gpu) for gpu in found})
     if len(kinds) > 1:
@@ -226,9 +230,16 @@ def clocks() -> dict[str, Any]:
 
 
 def _nvidia_clocks() -> dict[str, Any]:
-    answer = _answer("nvidia-smi", f"--query-gpu=index,{','.join(_NVIDIA_QUERY)}", "--format=csv,noheader,nounits")
+    answer = _answer(
+        "nvidia-smi",
+        f"--query-gpu=index,{','.join(_NVIDIA_QUERY)}",
+        "--format=csv,noheader,nounits",
+    )
     rows = csv.reader(answer.splitlines(), skipinitialspace=True)
-    return {index: dict(zip(_NVIDIA_QUERY.values(), map(_number, values), strict=False)) for index, *values in rows}
+    return {
+        index: dict(zip(_NVIDIA_QUERY.values(), map(_number, values), strict=False))
+        for index, *values in rows
+    }
 
 
 def _number(text: str) -> float | None:
@@ -241,11 +252,16 @@ def _number(text: str) -> float | None:
 def _amd_clocks() -> dict[str, Any]:
     """Older amd-smi answers with a list, newer with a list under `gpu_data`."""
     try:
-        answer = json.loads(_answer("amd-smi", "metric", "--clock", "--temperature", "--power", "--json") or "[]")
+        answer = json.loads(
+            _answer("amd-smi", "metric", "--clock", "--temperature", "--power", "--json") or "[]"
+        )
     except json.JSONDecodeError:
         return {}
     gpus = answer.get("gpu_data", []) if isinstance(answer, dict) else answer
-    return {str(gpu["gpu"]): {field: gpu[field] for field in _AMD_FIELDS if field in gpu} for gpu in gpus}
+    return {
+        str(gpu["gpu"]): {field: gpu[field] for field in _AMD_FIELDS if field in gpu}
+        for gpu in gpus
+    }
 
 
 def _answer(*command: str) -> str:

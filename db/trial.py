@@ -95,14 +95,20 @@ class Measurement:
 
     def __post_init__(self) -> None:
         if not self.samples_us:
-            raise ValueError("us is empty: samples must be positive and finite, and there must be one at least")
+            raise ValueError(
+                "us is empty: samples must be positive and finite, and there must be one at least"
+            )
         for name, samples in (("us", self.samples_us), ("bsp_us", self.bsp_samples_us)):
             # NaN may hide from `min` and `max`, and not from a sum.
-            if samples and not (min(samples) > 0 and max(samples) <= sys.float_info.max and sum(samples, 0.0) > 0):
+            if samples and not (
+                min(samples) > 0 and max(samples) <= sys.float_info.max and sum(samples, 0.0) > 0
+            ):
                 wrong = next(us for us in samples if not 0 < us <= sys.float_info.max)
                 raise ValueError(f"{name} has {shown(wrong)}: samples must be positive and finite")
         if self.bsp_samples_us and len(self.bsp_samples_us) != len(self.samples_us):
-            raise ValueError(f"{len(self.samples_us)} samples but {len(self.bsp_samples_us)} of BSP: they must be of the same rounds")
+            raise ValueError(
+                f"{len(self.samples_us)} samples but {len(self.bsp_samples_us)} of BSP: they must be of the same rounds"
+            )
 
     @cached_property
     def median_us(self) -> float:
@@ -116,7 +122,11 @@ class Measurement:
     @cached_property
     def speedups(self) -> tuple[float, ...]:
         """BSP's time over this config's, round by round."""
-        return tuple(bsp / us for bsp, us in zip(self.bsp_samples_us, self.samples_us, strict=True)) if self.bsp_samples_us else ()
+        return (
+            tuple(bsp / us for bsp, us in zip(self.bsp_samples_us, self.samples_us, strict=True))
+            if self.bsp_samples_us
+            else ()
+        )
 
     @cached_property
     def speedup(self) -> float | None:
@@ -141,7 +151,9 @@ class Measurement:
         """
         if not self.bsp_samples_us or self.bsp_samples_us != other.bsp_samples_us:
             return None
-        return median_interval(tuple(mine / its for mine, its in zip(self.samples_us, other.samples_us, strict=True)))
+        return median_interval(
+            tuple(mine / its for mine, its in zip(self.samples_us, other.samples_us, strict=True))
+        )
 
     def why_unstable(self) -> str | None:
         """A sentence where the interval of the median is wider than a tenth of it, else None."""
@@ -160,7 +172,9 @@ class Failure:
 
     def __post_init__(self) -> None:
         if self.kind not in FAILURES:
-            raise ValueError(f"{shown(self.kind)} is no kind of failure; the kinds are {', '.join(FAILURES)}")
+            raise ValueError(
+                f"{shown(self.kind)} is no kind of failure; the kinds are {', '.join(FAILURES)}"
+            )
 
 
 Outcome = Measurement | Failure
@@ -230,7 +244,9 @@ class Trial:
     def __post_init__(self) -> None:
         for name, known in (("mode", MODES), ("bench", BENCHES), ("stage", STAGES)):
             if getattr(self, name) not in known:
-                raise ValueError(f"{name}={shown(getattr(self, name))} is not one of {', '.join(known)}")
+                raise ValueError(
+                    f"{name}={shown(getattr(self, name))} is not one of {', '.join(known)}"
+                )
 
     @property
     def op(self) -> str:
@@ -256,7 +272,10 @@ class Trial:
         }  # fmt: skip
         if isinstance(self.outcome, Failure):
             return row | {"failure": self.outcome.kind, "text": self.outcome.text}
-        row |= {"us": [round(us, 2) for us in self.outcome.samples_us], "bsp_us": [round(us, 2) for us in self.outcome.bsp_samples_us]}
+        row |= {
+            "us": [round(us, 2) for us in self.outcome.samples_us],
+            "bsp_us": [round(us, 2) for us in self.outcome.bsp_samples_us],
+        }
         row["check_error"] = self.outcome.check_error
         return row | ({"stopped_early": True} if self.outcome.stopped_early else {})
 
@@ -269,7 +288,16 @@ class Trial:
         shape = shape_of(row["op"], row["shape"])
         config = Config.from_dict(row["config"])
         return cls(
-            shape, config, row["mode"], row["target"], row["bench"], row["run"], row["kernel"], outcome, row["stage"], row["created"]
+            shape,
+            config,
+            row["mode"],
+            row["target"],
+            row["bench"],
+            row["run"],
+            row["kernel"],
+            outcome,
+            row["stage"],
+            row["created"],
         )
 
 
@@ -295,7 +323,9 @@ def _measured(row: dict[str, Any]) -> Measurement:
     error, stopped = row["check_error"], row.get("stopped_early", False)
     if error is not None:
         if not _is_number(error) or not 0 <= error < LARGEST_ERROR:
-            raise ValueError(f"check_error={shown(error)} must be null, or a number of at least 0 and below 2**63")
+            raise ValueError(
+                f"check_error={shown(error)} must be null, or a number of at least 0 and below 2**63"
+            )
         error = abs(error)  # SQLite turns -0.0 into 0.0
     if not isinstance(stopped, bool):
         raise ValueError(f"stopped_early={shown(stopped)} must be true or false")
@@ -313,7 +343,9 @@ def _times(row: dict[str, Any], name: str) -> tuple[float, ...]:
     if times and not (set(map(type, times)) == {float} and round(min(times), 2) > 0):
         for us in times:
             if not _is_number(us) or round(us, 2) <= 0:
-                raise ValueError(f"{name} has {shown(us)}: times must be numbers, positive and finite, in microseconds with two decimals")
+                raise ValueError(
+                    f"{name} has {shown(us)}: times must be numbers, positive and finite, in microseconds with two decimals"
+                )
     return tuple(times)
 
 
@@ -326,8 +358,14 @@ def _refuse_all_but_text(row: dict[str, Any], names: Iterable[str]) -> None:
 
 def _refuse_all_but_readings(name: str, value: Any) -> None:
     """Raise ValueError where it is not what `Run.clocks` says."""
-    if not isinstance(value, dict) or not all(isinstance(gpu, dict) for gpu in value.values()) or not _is_reading(value):
-        raise ValueError(f"{name}={shown(value)} must give each GPU its readings by name, those in {', '.join(_UNITS)} as numbers or null")
+    if (
+        not isinstance(value, dict)
+        or not all(isinstance(gpu, dict) for gpu in value.values())
+        or not _is_reading(value)
+    ):
+        raise ValueError(
+            f"{name}={shown(value)} must give each GPU its readings by name, those in {', '.join(_UNITS)} as numbers or null"
+        )
     copies = value.get("copy_gb_s")
     if copies and not (_is_number(copies.get("cold")) and _is_number(copies.get("warm"))):
         raise ValueError(f"copy_gb_s={shown(copies)} of {name} must have the numbers cold and warm")
@@ -339,7 +377,9 @@ def _is_reading(value: Any, name: str = "", depth: int = _DEPTH) -> bool:
         return value is None or _is_number(value)
     if isinstance(value, dict | list):
         parts = value.items() if isinstance(value, dict) else (("", part) for part in value)
-        return depth > 0 and all(_is_text(inner) and _is_reading(part, inner, depth - 1) for inner, part in parts)
+        return depth > 0 and all(
+            _is_text(inner) and _is_reading(part, inner, depth - 1) for inner, part in parts
+        )
     return value is None or isinstance(value, bool) or _is_text(value) or _is_number(value)
 
 
@@ -351,7 +391,11 @@ def _is_text(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     """Whether it is a number, finite as a float; true and false are none."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and abs(value) <= sys.float_info.max
+    )
 
 
 def shown(value: Any) -> str:

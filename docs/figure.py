@@ -14,7 +14,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
-TARGETS = {"h200x8": ("8x H200", "#0072b2"), "h200x4": ("4x H200", "#d55e00"), "h200x2": ("2x H200", "#009e73")}
+TARGETS = {
+    "h200x8": ("8x H200", "#0072b2"),
+    "h200x4": ("4x H200", "#d55e00"),
+    "h200x2": ("2x H200", "#009e73"),
+}
 """Colours that colour-blind readers tell apart (Okabe and Ito 2008)."""
 
 
@@ -27,9 +31,15 @@ def points() -> dict[str, list[tuple[int, float]]]:
 
     found = {}
     for target in TARGETS:
-        paper = set(operation("all_gather_gemm").shape_sets["paper"](world=Target.parse(target).gpus))
-        rows = speedup.lines([trial for trial in speedup.read(target) if trial.shape in paper], "graph")
-        found[target] = sorted((row.shape.to_dict()["m"], round(speedup.speedup(row.winner), 3)) for row in rows)
+        paper = set(
+            operation("all_gather_gemm").shape_sets["paper"](world=Target.parse(target).gpus)
+        )
+        rows = speedup.lines(
+            [trial for trial in speedup.read(target) if trial.shape in paper], "graph"
+        )
+        found[target] = sorted(
+            (row.shape.to_dict()["m"], round(speedup.speedup(row.winner), 3)) for row in rows
+        )
     return found
 
 
@@ -46,7 +56,14 @@ def draw(path: Path) -> None:
         name, colour = TARGETS[target]
         axes.plot(*zip(*values, strict=True), marker="o", markersize=4, color=colour, label=name)
     axes.axhline(1, color="#666666", linewidth=1, linestyle="--")
-    axes.annotate("BSP: collective, then GEMM", (1, 1), xytext=(0, 4), textcoords="offset points", color="#666666", fontsize=9)
+    axes.annotate(
+        "BSP: collective, then GEMM",
+        (1, 1),
+        xytext=(0, 4),
+        textcoords="offset points",
+        color="#666666",
+        fontsize=9,
+    )
     axes.set_xscale("log", base=2)
     axes.set_xticks([m for m, _ in found["h200x8"]], [str(m) for m, _ in found["h200x8"]])
     axes.set_ylim(0.9, 2.2)

@@ -22,15 +22,30 @@ def wrapped(text: str) -> str:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines) + "\n"
+    return (
+        "\n".join(
+            f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines
+        )
+        + "\n"
+    )
 
 
 def knobs(op: Operation) -> Iterator[list[str]]:
     """One row for each knob: variants that have it, values (the default in bold), meaning."""
-    declared = {choice: [name for name, choices in op.space.variants.items() if choice in choices] for choice in all_choices(op)}
+    declared = {
+        choice: [name for name, choices in op.space.variants.items() if choice in choices]
+        for choice in all_choices(op)
+    }
     for choice, variants in declared.items():
-        values = ", ".join(f"**{value}**" if value == choice.default else str(value) for value in choice.values)
-        yield [f"`{choice.name}`", ", ".join(f"`{name}`" for name in variants), values, choice.meaning]
+        values = ", ".join(
+            f"**{value}**" if value == choice.default else str(value) for value in choice.values
+        )
+        yield [
+            f"`{choice.name}`",
+            ", ".join(f"`{name}`" for name in variants),
+            values,
+            choice.meaning,
+        ]
 
 
 def part(op: Operation) -> str:
@@ -38,7 +53,11 @@ def part(op: Operation) -> str:
     that varies."""
     name, make = next(iter(op.shape_sets.items()))
     shapes = [shape.to_dict() for shape in make()]
-    size, values = next((size, found) for size in op.shape.sizes() if len(found := list(dict.fromkeys(s[size] for s in shapes))) > 2)
+    size, values = next(
+        (size, found)
+        for size in op.shape.sizes()
+        if len(found := list(dict.fromkeys(s[size] for s in shapes))) > 2
+    )
     return f"{name}:world=4,{size}={values[1]}+{values[-1]}"
 
 
@@ -48,8 +67,13 @@ def all_choices(op: Operation) -> list:
 
 def section(op: Operation) -> str:
     """The page's part on one operation."""
-    rules = [[rule.sentence, ", ".join(f"`{name}`" for name in rule.variants or op.space.variants)] for rule in op.space.rules]
-    features = [[f"`{name}`", meaning] for name, (meaning, _) in op.module("features").FEATURES.items()]
+    rules = [
+        [rule.sentence, ", ".join(f"`{name}`" for name in rule.variants or op.space.variants)]
+        for rule in op.space.rules
+    ]
+    features = [
+        [f"`{name}`", meaning] for name, (meaning, _) in op.module("features").FEATURES.items()
+    ]
     variants = ", ".join(f"`{name}`" for name in op.space.variants)
     sets = ", ".join(f"`{name}` ({len(make())})" for name, make in op.shape_sets.items())
     paragraphs = (

@@ -75,7 +75,9 @@ class Artifact:
     def file(self) -> Path:
         """Raises ValueError where it was not read from a file."""
         if self.path is None:
-            raise ValueError(f"the artifact for {self.op} on {self.target} was not read from a file")
+            raise ValueError(
+                f"the artifact for {self.op} on {self.target} was not read from a file"
+            )
         return self.path
 
     @property
@@ -101,16 +103,26 @@ def read_artifact(path: Path) -> Artifact:
         document = json.loads(read_file(path))
         found = digest(document) if isinstance(document, dict) else ""
     except OSError as error:
-        raise ValueError(f"cannot read the artifact {path}: {error.strerror}; run `tftune export` to write one") from error
+        raise ValueError(
+            f"cannot read the artifact {path}: {error.strerror}; run `tftune export` to write one"
+        ) from error
     except RecursionError as error:
-        raise ValueError(f"{path} is nested deeper than any artifact; run `tftune export` to write it again") from error
+        raise ValueError(
+            f"{path} is nested deeper than any artifact; run `tftune export` to write it again"
+        ) from error
     except ValueError as error:
-        raise ValueError(f"{path} is no JSON, or was cut off ({error}); run `tftune export` to write it again") from error
+        raise ValueError(
+            f"{path} is no JSON, or was cut off ({error}); run `tftune export` to write it again"
+        ) from error
     if not isinstance(document, dict) or not isinstance(document.get("schema"), int):
-        raise ValueError(f"{path} is no artifact of tftune: it has no schema version; run `tftune export` to write one")
+        raise ValueError(
+            f"{path} is no artifact of tftune: it has no schema version; run `tftune export` to write one"
+        )
     if document["schema"] != SCHEMA:
         change = "upgrade tftune" if document["schema"] > SCHEMA else "run `tftune export` again"
-        raise ValueError(f"{path} has schema {document['schema']}, and this tftune reads schema {SCHEMA}; {change}")
+        raise ValueError(
+            f"{path} has schema {document['schema']}, and this tftune reads schema {SCHEMA}; {change}"
+        )
     if document.get("sha256") != found:
         raise ValueError(
             f"{path} was edited: its content has the digest {found[:12]}, not {str(document.get('sha256'))[:12]}; "
@@ -126,12 +138,17 @@ def parse_artifact(document: Mapping[str, Any], name: str = "the artifact") -> A
         _check_form(document)
         op = operation(document["op"])
         target = target_of(document)
-        modes = {mode: _mode(op.name, mode, values, target.chip) for mode, values in document["modes"].items()}
+        modes = {
+            mode: _mode(op.name, mode, values, target.chip)
+            for mode, values in document["modes"].items()
+        }
         return Artifact(op.name, target, document["bench"], modes, document)
     except KeyError as error:
         raise ValueError(f"{name} lacks {error}; run `tftune export` to write it again") from error
     except (TypeError, AttributeError, IndexError, RecursionError) as error:
-        raise ValueError(f"{name} has an unexpected form ({error}); run `tftune export` to write it again") from error
+        raise ValueError(
+            f"{name} has an unexpected form ({error}); run `tftune export` to write it again"
+        ) from error
     except ValueError as error:
         raise ValueError(f"{name} does not fit this tftune: {error}") from error
 
@@ -147,13 +164,20 @@ def _mode(op: str, mode: str, values: Mapping[str, Any], chip: Chip) -> Mode:
         if model.root is not None:
             compiled(op, model.root)  # a feature that is unknown here
     layouts = {model.layout: model for model in models}
-    lent = [Lent(tuple(one["layout"]), tuple(one["of"]), float(one["error"]), int(one["pairs"])) for one in values["lent"]]
+    lent = [
+        Lent(tuple(one["layout"]), tuple(one["of"]), float(one["error"]), int(one["pairs"]))
+        for one in values["lent"]
+    ]
     for one in lent:
         layout_of(op, dict(zip(operation(op).shape.LAYOUT, one.layout, strict=True)))
         if not is_error(one.error):
-            raise ValueError(f"the layout {one.layout} is lent answers with an error of {one.error}")
+            raise ValueError(
+                f"the layout {one.layout} is lent answers with an error of {one.error}"
+            )
         if one.of not in layouts:
-            raise ValueError(f"the layout {one.layout} is answered by {one.of}, which it does not have")
+            raise ValueError(
+                f"the layout {one.layout} is answered by {one.of}, which it does not have"
+            )
     return Mode(layouts, {one.layout: one for one in lent})
 
 
@@ -168,7 +192,10 @@ def _check_form(document: Mapping[str, Any]) -> None:
             raise TypeError(f"{name} is {document[name]!r:.80}")
     if document["modelled"] != (document["bench"] == "model"):
         raise TypeError(f"modelled is {document['modelled']} where bench is {document['bench']!r}")
-    if bits := max((value.bit_length() for value in _integers(document) if value.bit_length() > SIZE_BITS), default=0):
+    if bits := max(
+        (value.bit_length() for value in _integers(document) if value.bit_length() > SIZE_BITS),
+        default=0,
+    ):
         raise ValueError(f"it holds an integer of {bits} bits, and sizes have {SIZE_BITS} at most")
 
 
@@ -198,12 +225,18 @@ def _is_report(report: Any) -> bool:
 
 
 def _is_pair(values: Any) -> bool:
-    return isinstance(values, list) and len(values) == 2 and all(isinstance(value, int | float) for value in values)
+    return (
+        isinstance(values, list)
+        and len(values) == 2
+        and all(isinstance(value, int | float) for value in values)
+    )
 
 
 def _are_reports(reports: Any) -> bool:
     """By mode, then by layout."""
-    return all(isinstance(each, dict) and all(map(_is_report, each.values())) for each in reports.values())
+    return all(
+        isinstance(each, dict) and all(map(_is_report, each.values())) for each in reports.values()
+    )
 
 
 def _is_stamp(verified: Any) -> bool:

@@ -32,7 +32,9 @@ def rules(op: str, chip: Chip, best: Mapping[Shape, Config], bsp: Rule) -> dict[
     for the shape: what a library without a tuner does. `best`: the fastest config of each measured
     shape; `bsp`: the form of BSP where that is the answer."""
     fused = [variant for variant in operation(op).space.variants if variant != "bsp"]
-    found: dict[str, DefaultRule] = {"always BSP": bsp} | {f"always {variant}": _default(op, chip, variant) for variant in fused}
+    found: dict[str, DefaultRule] = {"always BSP": bsp} | {
+        f"always {variant}": _default(op, chip, variant) for variant in fused
+    }
     always = {"bsp": bsp} | {variant: found[f"always {variant}"] for variant in fused}
     known: tuple[Rival, ...] = getattr(operation(op).module("features"), "RIVALS", ())
     for title, feature, least, below, above in known:
@@ -49,7 +51,11 @@ def _possible(op: str, chip: Chip, rule: DefaultRule, bsp: Rule) -> Rule:
 
     def possible(shape: Shape) -> Config:
         config = rule(shape)
-        return config if config is not None and space.why_invalid(shape, config, chip) is None else bsp(shape)
+        return (
+            config
+            if config is not None and space.why_invalid(shape, config, chip) is None
+            else bsp(shape)
+        )
 
     return possible
 
@@ -59,7 +65,9 @@ def _default(op: str, chip: Chip, variant: str) -> DefaultRule:
     return lambda shape: operation(op).space.concrete(shape, recipe, chip)
 
 
-def _from(op: str, feature: str, least: float, below: DefaultRule, above: DefaultRule) -> DefaultRule:
+def _from(
+    op: str, feature: str, least: float, below: DefaultRule, above: DefaultRule
+) -> DefaultRule:
     """One rule where a feature is below `least`, another from there on."""
     place = names(op).index(feature)
     return lambda shape: (below if vector(op, shape)[place] < least else above)(shape)

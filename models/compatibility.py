@@ -24,7 +24,12 @@ def why_elsewhere(document: Mapping[str, Any], machine: Machine | None) -> str |
     Without a GPU nothing differs."""
     if machine is None or not document:
         return None
-    target, arch, stamped, installed = document["target"], document["arch"], stamp(document).get("triton"), machine.build.get("triton")
+    target, arch, stamped, installed = (
+        document["target"],
+        document["arch"],
+        stamp(document).get("triton"),
+        machine.build.get("triton"),
+    )
     if machine.target != target:
         return f"the artifact is for {target}, and this machine is {machine.target}; measure here with `tftune search {document['op']}`"
     if machine.arch != arch:
@@ -45,5 +50,9 @@ def warnings(document: Mapping[str, Any], machine: Machine | None) -> Iterator[s
     stamped = stamp(document)
     if machine is not None and why_elsewhere(document, machine) is None:
         pairs = [(name, stamped.get(name), machine.build.get(name)) for name in WARNED]
-        if told := [f"{name} {installed or 'none'} (timed with {was})" for name, was, installed in pairs if was and was != installed]:
+        if told := [
+            f"{name} {installed or 'none'} (timed with {was})"
+            for name, was, installed in pairs
+            if was and was != installed
+        ]:
             yield f"{document['op']} on {document['target']} is served, but here are {', '.join(told)}; check with `tftune verify`"

@@ -69,7 +69,9 @@ class Dataset:
     def measurement(self, shape: Shape, config: Config) -> Measurement | None:
         """None where the pair failed or was never measured."""
         trial = self.outcomes[shape].get(self.concrete(shape, config))
-        return trial.outcome if trial is not None and isinstance(trial.outcome, Measurement) else None
+        return (
+            trial.outcome if trial is not None and isinstance(trial.outcome, Measurement) else None
+        )
 
     def concrete(self, shape: Shape, config: Config) -> Config:
         """The config that a recipe names for a shape (see `Space.concrete`); the recipe itself
@@ -84,7 +86,9 @@ class Dataset:
     def bsp(self, shape: Shape) -> Config:
         """The fastest BSP form."""
         if shape not in self._memo:
-            forms = {config: us for config, us in self.times_us[shape].items() if config.variant == BSP}
+            forms = {
+                config: us for config, us in self.times_us[shape].items() if config.variant == BSP
+            }
             self._memo[shape] = min(forms, key=forms.__getitem__)
         found: Config = self._memo[shape]
         return found
@@ -113,28 +117,48 @@ class Dataset:
         if found is None:
             return Speedup(0.0, 0.0, 0.0)
         middle = self.bsp_us(shape) / self.times_us[shape][self.concrete(shape, config)]
-        if self.bench != "model" and found.speedup_interval is not None and found.speedup is not None:
-            low, high = (bound * min(1.0, middle / found.speedup) for bound in found.speedup_interval)
+        if (
+            self.bench != "model"
+            and found.speedup_interval is not None
+            and found.speedup is not None
+        ):
+            low, high = (
+                bound * min(1.0, middle / found.speedup) for bound in found.speedup_interval
+            )
             return Speedup(middle, low, max(high, low))
         bsp = self.measurement(shape, self.bsp(shape)) or found
         (bsp_low, bsp_high), (low, high) = bsp.interval_us, found.interval_us
-        return Speedup(middle, bsp_low / high / (MODEL_ERROR if self.bench == "model" else 1.0), bsp_high / low)
+        return Speedup(
+            middle, bsp_low / high / (MODEL_ERROR if self.bench == "model" else 1.0), bsp_high / low
+        )
 
     def allowed(self, shape: Shape, config: Config) -> bool:
         """Whether an answer for this shape may name the config: measured, valid, and BSP or faster
         with confidence."""
         if (shape, config) not in self._memo:
-            possible = self.measurement(shape, config) is not None and self.why_invalid(shape, config) is None
-            self._memo[shape, config] = possible and (config.variant == BSP or self.speedup(shape, config).low >= 1)
+            possible = (
+                self.measurement(shape, config) is not None
+                and self.why_invalid(shape, config) is None
+            )
+            self._memo[shape, config] = possible and (
+                config.variant == BSP or self.speedup(shape, config).low >= 1
+            )
         return bool(self._memo[shape, config])
 
     def best(self, shape: Shape) -> Config:
         """What answers for this very shape: the fastest allowed config, of final rows where there
         are any."""
         if (shape, "best") not in self._memo:
-            fused = [config for config in self.times_us[shape] if config.variant != BSP and self.allowed(shape, config)]
+            fused = [
+                config
+                for config in self.times_us[shape]
+                if config.variant != BSP and self.allowed(shape, config)
+            ]
             final = [config for config in fused if self.is_final(shape, config)]
-            ranked = sorted([*(final or fused), self.bsp(shape)], key=lambda config: (self.times_us[shape][config], config))
+            ranked = sorted(
+                [*(final or fused), self.bsp(shape)],
+                key=lambda config: (self.times_us[shape][config], config),
+            )
             self._memo[shape, "best"] = ranked[0]
         found: Config = self._memo[shape, "best"]
         return found
@@ -168,7 +192,10 @@ class Dataset:
     def _in_matrix(self) -> Mapping[Shape, bool]:
         """Whether something was measured at a shape as one of the configs that are measured
         everywhere."""
-        return {shape: any(trial.stage == "matrix" for trial in self.outcomes[shape].values()) for shape in self.shapes}
+        return {
+            shape: any(trial.stage == "matrix" for trial in self.outcomes[shape].values())
+            for shape in self.shapes
+        }
 
 
 class _Possible:
@@ -205,7 +232,9 @@ def _possible_on(op: str, chip: Chip) -> _Possible:
     return _Possible(op, chip)
 
 
-def _times_us(found: Mapping[Config, Trial], rows: Iterable[tuple[Config, Trial]], mode: str) -> dict[Config, float]:
+def _times_us(
+    found: Mapping[Config, Trial], rows: Iterable[tuple[Config, Trial]], mode: str
+) -> dict[Config, float]:
     """Comparable time of each config of one shape that was measured.
 
     Eager: the median. There BSP drifts most, by its host: the same final configs in two sessions
@@ -215,19 +244,30 @@ def _times_us(found: Mapping[Config, Trial], rows: Iterable[tuple[Config, Trial]
     scale: by its fastest median of any stage, since beside many other configs a collective is
     slower. Other forms have their ratio to it.
     """
-    measured = {config: trial.outcome for config, trial in found.items() if isinstance(trial.outcome, Measurement)}
+    measured = {
+        config: trial.outcome
+        for config, trial in found.items()
+        if isinstance(trial.outcome, Measurement)
+    }
     medians = {config: outcome.median_us for config, outcome in measured.items()}
     forms = BspForms(rows)
     fastest = forms.fastest_us
     if mode == "eager" or not fastest:
-        return medians | {form: us for form, us in fastest.items() if mode == "eager" and form in medians}
+        return medians | {
+            form: us for form, us in fastest.items() if mode == "eager" and form in medians
+        }
     beside = {config: forms.beside(found[config]) for config in measured}
     common = Counter(form for form in beside.values() if form in fastest).most_common(1)
     if not common:
         return medians
     scale = {common[0][0]: fastest[common[0][0]]}
     for config, form in beside.items():  # other forms, by their ratio to the common one
-        if config.variant == BSP and config not in scale and form in scale and measured[config].speedup:
+        if (
+            config.variant == BSP
+            and config not in scale
+            and form in scale
+            and measured[config].speedup
+        ):
             scale[config] = scale[form] / (measured[config].speedup or 1.0)
     times = {
         config: scale[form] / (measured[config].speedup or 1.0)
@@ -237,8 +277,18 @@ def _times_us(found: Mapping[Config, Trial], rows: Iterable[tuple[Config, Trial]
     return medians | times | {form: us for form, us in scale.items() if form in medians}
 
 
-def _oracle(op: str, target: str, shape: Shape, found: Mapping[Config, Trial], times_us: Mapping[Config, float]) -> Oracle:
-    final = {config: us for config, us in times_us.items() if found[config].stage != "search" or config.variant == BSP}
+def _oracle(
+    op: str,
+    target: str,
+    shape: Shape,
+    found: Mapping[Config, Trial],
+    times_us: Mapping[Config, float],
+) -> Oracle:
+    final = {
+        config: us
+        for config, us in times_us.items()
+        if found[config].stage != "search" or config.variant == BSP
+    }
     times = final if any(trial.stage != "search" for trial in found.values()) else times_us
     config, count = min(times, key=times.__getitem__), len(found)
     feasible = operation(op).space.configs(shape, Target.parse(target).chip)
@@ -261,7 +311,9 @@ def load(
     for name, value, known in (("mode", mode, MODES), ("bench", bench, BENCHES)):
         check_word(name, value, known)
     if bench == "drill":
-        raise ValueError(f"rows of a drill are not trained on, since faults were injected; run `tftune search {op}` without --inject")
+        raise ValueError(
+            f"rows of a drill are not trained on, since faults were injected; run `tftune search {op}` without --inject"
+        )
     key = op, target, mode, bench
     wanted = [t for t in trials if (t.op, t.target, t.mode, t.bench) == key and t.stage in stages]
     rows = _current(op, wanted)
@@ -296,7 +348,10 @@ def rows_digest(trials: Iterable[Trial]) -> str:
 
 
 def _has_bsp(found: Mapping[Config, Trial]) -> bool:
-    return any(config.variant == BSP and not isinstance(trial.outcome, Failure) for config, trial in found.items())
+    return any(
+        config.variant == BSP and not isinstance(trial.outcome, Failure)
+        for config, trial in found.items()
+    )
 
 
 def _current(op: str, trials: Iterable[Trial]) -> list[tuple[Config, Trial]]:

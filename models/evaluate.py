@@ -80,8 +80,16 @@ class Evaluation:
     def best_rule(self) -> str | None:
         """The constant rule that loses less than the selector, and least of all; None where none
         does. Rules with as many known answers as the selector are compared."""
-        known = {name: score for name, score in self.rules.items() if score.unknown <= self.selector.unknown}
-        better = {name: score.geomean_regret for name, score in known.items() if score.geomean_regret < self.selector.geomean_regret}
+        known = {
+            name: score
+            for name, score in self.rules.items()
+            if score.unknown <= self.selector.unknown
+        }
+        better = {
+            name: score.geomean_regret
+            for name, score in known.items()
+            if score.geomean_regret < self.selector.geomean_regret
+        }
         return min(better, key=better.__getitem__, default=None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,11 +111,20 @@ Train = Callable[[Dataset], LayoutModel]
 def splits(dataset: Dataset) -> dict[str, tuple[str, list[Fold]]]:
     """What may be held out of the rows of one layout: for each name a sentence, and its folds."""
     size, shapes = dataset.shapes[0].SIZE, dataset.shapes
-    both: list[Fold] = [([shapes[row] for row in learned], [shapes[row] for row in judged]) for learned, judged in held_out(dataset)]
+    both: list[Fold] = [
+        ([shapes[row] for row in learned], [shapes[row] for row in judged])
+        for learned, judged in held_out(dataset)
+    ]
     return {
         "any": (f"family and {size} held out at once", both),
-        "family": ("one family of shapes held out at a time", _folds(shapes, lambda shape: shape.layer)),
-        size: (f"one {size} held out at a time, but for the least and the greatest", _folds(_inner(shapes), _size, shapes)),
+        "family": (
+            "one family of shapes held out at a time",
+            _folds(shapes, lambda shape: shape.layer),
+        ),
+        size: (
+            f"one {size} held out at a time, but for the least and the greatest",
+            _folds(_inner(shapes), _size, shapes),
+        ),
     }
 
 
@@ -120,18 +137,29 @@ def _inner(shapes: Sequence[Shape]) -> list[Shape]:
     sizes: dict[str, list[int]] = defaultdict(list)
     for shape in shapes:
         sizes[shape.layer].append(getattr(shape, shape.SIZE))
-    return [shape for shape in shapes if min(sizes[shape.layer]) < getattr(shape, shape.SIZE) < max(sizes[shape.layer])]
+    return [
+        shape
+        for shape in shapes
+        if min(sizes[shape.layer]) < getattr(shape, shape.SIZE) < max(sizes[shape.layer])
+    ]
 
 
-def _folds(shapes: Sequence[Shape], key: Callable[[Shape], object], among: Sequence[Shape] | None = None) -> list[Fold]:
+def _folds(
+    shapes: Sequence[Shape], key: Callable[[Shape], object], among: Sequence[Shape] | None = None
+) -> list[Fold]:
     groups: dict[object, list[Shape]] = defaultdict(list)
     for shape in shapes:
         groups[key(shape)].append(shape)
-    found = [([shape for shape in among or shapes if shape not in set(group)], group) for group in groups.values()]
+    found = [
+        ([shape for shape in among or shapes if shape not in set(group)], group)
+        for group in groups.values()
+    ]
     return [(learned, judged) for learned, judged in found if learned]
 
 
-def evaluate(dataset: Dataset, train: Train = train_layout, split: str = "any", each: Each = map) -> Evaluation | None:
+def evaluate(
+    dataset: Dataset, train: Train = train_layout, split: str = "any", each: Each = map
+) -> Evaluation | None:
     """Judge what is trained on the rows of one layout. Where there is a matrix, its shapes are
     judged, since regret is defined there; the others only train. None where there are too few
     shapes to hold any out. `each`: as `map`, and may work on several folds at once. Raises
@@ -141,7 +169,11 @@ def evaluate(dataset: Dataset, train: Train = train_layout, split: str = "any", 
         raise ValueError(f"there is no split {split!r}; there are {', '.join(known)}")
     sentence, folds = known[split]
     matrix = set(dataset.matrix or dataset.shapes)
-    folds = [(learned, asked) for learned, judged in folds if (asked := [shape for shape in judged if shape in matrix])]
+    folds = [
+        (learned, asked)
+        for learned, judged in folds
+        if (asked := [shape for shape in judged if shape in matrix])
+    ]
     if not folds:
         return None
     chosen: dict[str, dict[Shape, Config]] = defaultdict(dict)
@@ -150,10 +182,16 @@ def evaluate(dataset: Dataset, train: Train = train_layout, split: str = "any", 
             chosen[name].update(picks)
     judged = [shape for _, asked in folds for shape in asked]
     families = _families(judged)
-    scores = {name: score_of(dataset, picks, list(families.values())) for name, picks in chosen.items()}
+    scores = {
+        name: score_of(dataset, picks, list(families.values())) for name, picks in chosen.items()
+    }
     oracles = [dataset.oracle(shape) for shape in judged]
     counts = [oracle.evaluations for oracle in oracles]
-    by_family = {name: found for name, asked in families.items() if (found := _regret(dataset, chosen["selector"], asked))}
+    by_family = {
+        name: found
+        for name, asked in families.items()
+        if (found := _regret(dataset, chosen["selector"], asked))
+    }
     return Evaluation(
         sentence, len(folds), len(judged), sum(oracle.complete for oracle in oracles), (min(counts), max(counts)),
         scores.pop("selector"), by_family, scores,
@@ -167,10 +205,16 @@ def _families(shapes: Iterable[Shape]) -> dict[str, list[Shape]]:
     return dict(found)
 
 
-def _regret(dataset: Dataset, picks: Mapping[Shape, Config], shapes: Sequence[Shape]) -> tuple[float, float] | None:
+def _regret(
+    dataset: Dataset, picks: Mapping[Shape, Config], shapes: Sequence[Shape]
+) -> tuple[float, float] | None:
     """Geometric mean and worst of these choices at these shapes; None where none has a time."""
-    lost = [found for shape in shapes if (found := dataset.log_regret(shape, picks[shape])) is not None]
-    return (_rounded(math.exp(sum(lost) / len(lost))), _rounded(math.exp(max(lost)))) if lost else None
+    lost = [
+        found for shape in shapes if (found := dataset.log_regret(shape, picks[shape])) is not None
+    ]
+    return (
+        (_rounded(math.exp(sum(lost) / len(lost))), _rounded(math.exp(max(lost)))) if lost else None
+    )
 
 
 def _asked(dataset: Dataset, train: Train, fold: Fold) -> dict[str, dict[Shape, Config]]:
@@ -201,7 +245,9 @@ def strongest_form(seen: Dataset, selector: Selector) -> Rule:
         answerer = selector.answerer(shape, seen.mode)
         listed = () if isinstance(answerer, str) else answerer.shortlist(shape)
         form = next((config for config in listed if config.variant == "bsp"), None)
-        return form or seen.bsp(min(seen.shapes, key=lambda other: abs(math.log(_volume(shape) / _volume(other)))))
+        return form or seen.bsp(
+            min(seen.shapes, key=lambda other: abs(math.log(_volume(shape) / _volume(other))))
+        )
 
     return rule
 
@@ -210,15 +256,26 @@ def _volume(shape: Shape) -> float:
     return math.prod(float(size) for size in shape.sizes_key)
 
 
-def score_of(dataset: Dataset, picks: Mapping[Shape, Config], groups: Sequence[Sequence[Shape]]) -> Score:
+def score_of(
+    dataset: Dataset, picks: Mapping[Shape, Config], groups: Sequence[Sequence[Shape]]
+) -> Score:
     """The figures of these choices; `groups`: what the bootstrap draws."""
-    times = {shape: us for shape, config in picks.items() if (us := dataset.time_us(shape, config)) is not None}
+    times = {
+        shape: us
+        for shape, config in picks.items()
+        if (us := dataset.time_us(shape, config)) is not None
+    }
     lost = {shape: dataset.log_regret(shape, picks[shape]) or 0.0 for shape in times}
     gained = {shape: math.log(dataset.bsp_us(shape) / us) for shape, us in times.items()}
-    possible = {shape: math.log(dataset.bsp_us(shape) / dataset.oracle(shape).us) for shape in times}
+    possible = {
+        shape: math.log(dataset.bsp_us(shape) / dataset.oracle(shape).us) for shape in times
+    }
     worst = max(lost, key=lost.__getitem__, default=None)
     known = [[(lost[s], gained[s], possible[s]) for s in group if s in times] for group in groups]
-    figures, drawn = _figures(np.array([row for group in known for row in group]).reshape(-1, 3)), _bootstrap(known)
+    figures, drawn = (
+        _figures(np.array([row for group in known for row in group]).reshape(-1, 3)),
+        _bootstrap(known),
+    )
     return Score(
         geomean_regret=_rounded(figures[0]),
         geomean_interval=_middle(drawn[:, 0]),
@@ -240,7 +297,11 @@ def _figures(rows: np.ndarray) -> tuple[float, float, float]:
         return 1.0, 1.0, math.nan
     possible = float(rows[:, 2].sum())
     captured = float(rows[:, 1].sum()) / possible if possible > 1e-9 else math.nan
-    return math.exp(float(rows[:, 0].mean())), math.exp(percentile(rows[:, 0].tolist(), 0.95)), captured
+    return (
+        math.exp(float(rows[:, 0].mean())),
+        math.exp(percentile(rows[:, 0].tolist(), 0.95)),
+        captured,
+    )
 
 
 def _bootstrap(groups: Sequence[Sequence[tuple[float, float, float]]]) -> np.ndarray:
@@ -248,12 +309,18 @@ def _bootstrap(groups: Sequence[Sequence[tuple[float, float, float]]]) -> np.nda
     (Efron 1979; a fixed seed)."""
     parts, random = [np.array(group).reshape(-1, 3) for group in groups], np.random.default_rng(0)
     draws = random.integers(len(parts), size=(RESAMPLES, len(parts)))
-    return np.array([_figures(np.concatenate([parts[number] for number in draw])) for draw in draws])
+    return np.array(
+        [_figures(np.concatenate([parts[number] for number in draw])) for draw in draws]
+    )
 
 
 def _middle(values: np.ndarray) -> Interval:
     found = values[np.isfinite(values)]
-    return (_rounded(float(np.quantile(found, 0.025))), _rounded(float(np.quantile(found, 0.975)))) if len(found) else (0.0, 0.0)
+    return (
+        (_rounded(float(np.quantile(found, 0.025))), _rounded(float(np.quantile(found, 0.975))))
+        if len(found)
+        else (0.0, 0.0)
+    )
 
 
 def _rounded(value: float) -> float:

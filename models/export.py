@@ -45,7 +45,9 @@ class Provenance:
 
 
 def provenance(
-    datasets: Mapping[str, Dataset], reports: Mapping[str, Mapping[str, Mapping[str, Any]]], build: Mapping[str, str]
+    datasets: Mapping[str, Dataset],
+    reports: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    build: Mapping[str, str],
 ) -> Provenance:
     """Where answers of these datasets (by mode) come from; raises ValueError where the modes were
     measured with different things."""
@@ -66,7 +68,16 @@ def provenance(
                     f"run `tftune search {part.op} --mode both` again"
                 )
     joined = sha256(" ".join(part.rows_digest for part in parts).encode()).hexdigest()[:16]
-    return Provenance(first.op, first.target, first.bench, dict(build), kernels, sum(part.rows for part in parts), joined, reports)
+    return Provenance(
+        first.op,
+        first.target,
+        first.bench,
+        dict(build),
+        kernels,
+        sum(part.rows for part in parts),
+        joined,
+        reports,
+    )
 
 
 def artifact_path(op: str, target: str) -> Path:
@@ -76,7 +87,9 @@ def artifact_path(op: str, target: str) -> Path:
 
 def document(modes: Mapping[str, Mode], origin: Provenance) -> dict[str, Any]:
     """The artifact as plain data, with its digest."""
-    fields = asdict(origin) | {"created": origin.created or datetime.now(UTC).isoformat(timespec="seconds")}
+    fields = asdict(origin) | {
+        "created": origin.created or datetime.now(UTC).isoformat(timespec="seconds")
+    }
     chip = Target.parse(origin.target).chip
     content = {
         "schema": SCHEMA,
@@ -93,7 +106,10 @@ def document(modes: Mapping[str, Mode], origin: Provenance) -> dict[str, Any]:
 
 def pack_mode(mode: Mode) -> dict[str, Any]:
     """What an artifact says in one mode, as plain data."""
-    lent = [{"layout": list(one.layout), "of": list(one.of), "error": one.error, "pairs": one.pairs} for one in mode.lent.values()]
+    lent = [
+        {"layout": list(one.layout), "of": list(one.of), "error": one.error, "pairs": one.pairs}
+        for one in mode.lent.values()
+    ]
     return {"layouts": [pack_layout(model) for model in mode.layouts.values()], "lent": lent}
 
 
@@ -106,14 +122,24 @@ def export(modes: Mapping[str, Mode], path: Path | None, origin: Provenance) -> 
 def stamped(content: Mapping[str, Any], build: Mapping[str, str], leaves: int) -> dict[str, Any]:
     """The document after so many of its answers were found to hold with this build; what the rows
     were measured with stays."""
-    verified = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "build": dict(build), "leaves": leaves}
+    verified = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "build": dict(build),
+        "leaves": leaves,
+    }
     found: dict[str, Any] = {**content, "verified": verified}
     return found | {"sha256": digest(found)}
 
 
 def write(content: Mapping[str, Any], path: Path) -> Path:
     """Write a document, at once or not at all."""
-    replace_file(path, _text(content) + "\n", what="the artifact ", otherwise="name another place with --out", make_folder=True)
+    replace_file(
+        path,
+        _text(content) + "\n",
+        what="the artifact ",
+        otherwise="name another place with --out",
+        make_folder=True,
+    )
     return path
 
 
@@ -127,11 +153,15 @@ def _text(value: Any, indent: str = "") -> str:
     }
     """
     line = json.dumps(value, separators=(",", ":"))
-    nested = isinstance(value, dict) or (isinstance(value, list) and any(isinstance(part, dict | list) for part in value))
+    nested = isinstance(value, dict) or (
+        isinstance(value, list) and any(isinstance(part, dict | list) for part in value)
+    )
     if not nested or not value or (indent and len(line) <= LINE):
         return line
     deeper = indent + " " if len(indent) < DEEPEST else indent
     if isinstance(value, list):
         return "[\n" + ",\n".join(deeper + _text(part, deeper) for part in value) + f"\n{indent}]"
-    inner = ",\n".join(f"{deeper}{json.dumps(name)}: {_text(part, deeper)}" for name, part in value.items())
+    inner = ",\n".join(
+        f"{deeper}{json.dumps(name)}: {_text(part, deeper)}" for name, part in value.items()
+    )
     return f"{{\n{inner}\n{indent}}}"

@@ -15,7 +15,9 @@ from tftune.kernels.core.space import Config
 
 @lru_cache
 def _features(op: str) -> Mapping[str, tuple[str, Callable[[Any], float]]]:
-    declared: Mapping[str, tuple[str, Callable[[Any], float]]] = operation(op).module("features").FEATURES
+    declared: Mapping[str, tuple[str, Callable[[Any], float]]] = (
+        operation(op).module("features").FEATURES
+    )
     return declared
 
 
@@ -46,13 +48,22 @@ def pair_vector(shape: Shape, config: Config, chip: Chip) -> tuple[float, ...]:
     its variant, and its knobs, words by their place among the values; -1 where the variant lacks a
     knob."""
     op = operation(shape.op)
-    declared: Mapping[str, tuple[str, Callable[[Any, Config, Chip], float]]] = getattr(op.module("features"), "PAIR_FEATURES", {})
+    declared: Mapping[str, tuple[str, Callable[[Any, Config, Chip], float]]] = getattr(
+        op.module("features"), "PAIR_FEATURES", {}
+    )
     knobs = dict(op.space.complete(config).knobs)
     own = {choice.name: choice.values for choice in op.space.choices(config.variant)}
-    every = dict.fromkeys(choice.name for choices in op.space.variants.values() for choice in choices)
+    every = dict.fromkeys(
+        choice.name for choices in op.space.variants.values() for choice in choices
+    )
     values = [-1 if name not in knobs else _number(knobs[name], own[name]) for name in every]
     variant = list(op.space.variants).index(config.variant)
-    return (*vector(shape.op, shape), *(float(value(shape, config, chip)) for _, value in declared.values()), variant, *values)
+    return (
+        *vector(shape.op, shape),
+        *(float(value(shape, config, chip)) for _, value in declared.values()),
+        variant,
+        *values,
+    )
 
 
 def _number(value: int | str, values: Sequence[int | str]) -> int:

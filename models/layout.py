@@ -105,7 +105,9 @@ class LayoutModel:
 
 def layout_text(op: str, layout: Sequence[int | str]) -> str:
     """A layout's fields with their values."""
-    return ",".join(f"{name}={value}" for name, value in zip(operation(op).shape.LAYOUT, layout, strict=True))
+    return ",".join(
+        f"{name}={value}" for name, value in zip(operation(op).shape.LAYOUT, layout, strict=True)
+    )
 
 
 @dataclass(frozen=True)
@@ -161,12 +163,22 @@ class Answerer:
         from which it was seen to differ by `lent_error`, of the logarithm of a speed-up."""
         op = operation(model.op)
         features = op.module("features")
-        self.model, self._given, self._find, self._rule, self._lent, self._lent_error = model, terms, find, rule, lent, lent_error
+        self.model, self._given, self._find, self._rule, self._lent, self._lent_error = (
+            model,
+            terms,
+            find,
+            rule,
+            lent,
+            lent_error,
+        )
         self._leaves = list(leaves_of(model.root)) if model.root is not None else []
         self._space, self._timing, self._scales = op.space, features.timing, features.scales
         self._shape, self._fixed = op.shape, dict(zip(op.shape.LAYOUT, model.layout, strict=True))
         self._recipes: dict[Sizes, dict[str, Config]] = {}
-        self._names, self._place = op.shape.coordinates(), op.shape.coordinates().index(op.shape.SIZE)
+        self._names, self._place = (
+            op.shape.coordinates(),
+            op.shape.coordinates().index(op.shape.SIZE),
+        )
         self._is_bsp = [config.variant == "bsp" for config in model.configs]
         self._timings: dict[int, Callable[..., tuple[float, ...]]] = {}
         self._judges: dict[int, Callable[[Shape], str | None]] = {}
@@ -190,7 +202,9 @@ class Answerer:
         """Of each size, from where to where the tree answers."""
         columns = list(zip(*(known.sizes for known in self.model.known), strict=True))
         wide = [1.0 if place == self._place else NEAR for place in range(len(columns))]
-        return [(min(column) / by, max(column) * by) for column, by in zip(columns, wide, strict=True)]
+        return [
+            (min(column) / by, max(column) * by) for column, by in zip(columns, wide, strict=True)
+        ]
 
     def _family(self, sizes: Sizes) -> Sizes:
         return sizes[: self._place] + sizes[self._place + 1 :]
@@ -216,9 +230,14 @@ class Answerer:
         between = self._neighbours(sizes) is not None
         return not between and self._why_outside(sizes) is None if self.model.spans else between
 
-    def _ruled(self, shape: Shape, rule: Callable[[Shape], Config], default: Callable[[Shape], Config]) -> Answer:
+    def _ruled(
+        self, shape: Shape, rule: Callable[[Shape], Config], default: Callable[[Shape], Config]
+    ) -> Answer:
         """What a constant rule says; BSP where that is not possible."""
-        config, said = rule(shape), f"the rule {self.model.rule!r}, which lost less on shapes held out than a tree"
+        config, said = (
+            rule(shape),
+            f"the rule {self.model.rule!r}, which lost less on shapes held out than a tree",
+        )
         stale = None if config.variant == "bsp" else self._given.why_stale(config, "")
         why = stale or self._space.why_invalid(shape, config, self._given.chip)
         if why is not None:
@@ -227,12 +246,18 @@ class Answerer:
 
     def shortlist(self, shape: Shape) -> Iterator[Config]:
         """The configs that may answer for a shape, BSP's forms among them, the fastest first."""
-        known, estimate = self._by_sizes.get(shape.sizes_key), self._estimate(shape, shape.sizes_key)
+        known, estimate = (
+            self._by_sizes.get(shape.sizes_key),
+            self._estimate(shape, shape.sizes_key),
+        )
         times = [(us, number) for number, us in known.times_us] if known else []
         listed = [*sorted(times), *([] if isinstance(estimate, str) else sorted(estimate.times_us))]
         seen = set()
         for number in dict.fromkeys(number for _, number in listed):
-            if self._why_not(shape, number) is None and (config := self._concrete(shape, number)) not in seen:
+            if (
+                self._why_not(shape, number) is None
+                and (config := self._concrete(shape, number)) not in seen
+            ):
                 seen.add(config)  # a recipe may name what is listed with its knobs, too
                 yield config
 
@@ -240,17 +265,24 @@ class Answerer:
         """The leaf that answers for a shape; None where rows of its own family do, or a rule, or
         nothing does."""
         sizes = shape.sizes_key
-        known = self._rule is not None or sizes in self._by_sizes or self._neighbours(sizes) is not None
+        known = (
+            self._rule is not None or sizes in self._by_sizes or self._neighbours(sizes) is not None
+        )
         return None if known or self._why_outside(sizes) else self._leaves[self._find(shape)]
 
     def _measured(self, shape: Shape, known: Known) -> Answer:
         """The answer of rows of this very shape."""
         config, times = self._concrete(shape, known.best), dict(known.times_us)
         bsp_us = min(us for number, us in known.times_us if self._is_bsp[number])
-        us, source = times[known.best], "measured" if self._source == "interpolated" else self._source
+        us, source = (
+            times[known.best],
+            "measured" if self._source == "interpolated" else self._source,
+        )
         how = "measured" if source == "measured" else "predicted"
         if known.interval is None:
-            reason = f"no fused config was {how} to be faster than BSP on this shape with confidence"
+            reason = (
+                f"no fused config was {how} to be faster than BSP on this shape with confidence"
+            )
         else:
             (low, high), ratio = known.interval, bsp_us / us
             if low / ROUNDED <= ratio <= high * ROUNDED:
@@ -271,9 +303,21 @@ class Answerer:
         curve = curves(self._scales(*sizes))
         sure = self._between(sizes, curve, *neighbours) if neighbours else {}
         size, formulas = sizes[self._place], self.model.formulas
-        others = [number for number in leaf.candidates if number not in sure and formulas[number].holds(size)] if leaf else []
-        times = [(us, number) for number, us in sure.items()] + [(self._formula(number, sizes, curve), number) for number in others]
-        near = tuple(known.sizes for known in neighbours) if neighbours else leaf.near if leaf else ()
+        others = (
+            [
+                number
+                for number in leaf.candidates
+                if number not in sure and formulas[number].holds(size)
+            ]
+            if leaf
+            else []
+        )
+        times = [(us, number) for number, us in sure.items()] + [
+            (self._formula(number, sizes, curve), number) for number in others
+        ]
+        near = (
+            tuple(known.sizes for known in neighbours) if neighbours else leaf.near if leaf else ()
+        )
         return _Estimate(times, frozenset(sure), leaf.error if leaf else self.model.error, near)
 
     def _why_outside(self, sizes: Sizes) -> str | None:
@@ -293,17 +337,23 @@ class Answerer:
             return None
         place = bisect_left(family, sizes[self._place], key=lambda known: known.sizes[self._place])
         if place < len(family) and family[place].sizes == sizes and 0 < place < len(family) - 1:
-            return family[place - 1], family[place + 1]  # its own rows name a config that may not answer
+            return family[place - 1], family[
+                place + 1
+            ]  # its own rows name a config that may not answer
         return (family[place - 1], family[place]) if 0 < place < len(family) else None
 
-    def _between(self, sizes: Sizes, curve: Sequence[float], below: Known, above: Known) -> dict[int, float]:
+    def _between(
+        self, sizes: Sizes, curve: Sequence[float], below: Known, above: Known
+    ) -> dict[int, float]:
         """Times of the configs kept at both ends, by number: each one's formula, corrected by what
         it missed there; where times grow with the size, never below the time at the smaller one or
         above that at the larger one."""
         least, most, size = below.sizes[self._place], above.sizes[self._place], sizes[self._place]
         share, times = math.log(size / least) / math.log(most / least), {}
         for number, us_below, us_above, log_below, log_above in self._gap(below, above):
-            us = self._formula(number, sizes, curve) * math.exp((1 - share) * log_below + share * log_above)
+            us = self._formula(number, sizes, curve) * math.exp(
+                (1 - share) * log_below + share * log_above
+            )
             if least >= MONOTONE_FROM and us_below <= us_above:
                 us = min(max(us, us_below), us_above)
             times[number] = us
@@ -313,7 +363,10 @@ class Answerer:
         """Of each config kept at both ends: number, times, and logarithms of time over formula."""
         key = below.sizes, above.sizes
         if key not in self._gaps:
-            there, ends = dict(above.times_us), [(sizes, curves(self._scales(*sizes))) for sizes in key]
+            there, ends = (
+                dict(above.times_us),
+                [(sizes, curves(self._scales(*sizes))) for sizes in key],
+            )
             both = [(number, us, there[number]) for number, us in below.times_us if number in there]
             self._gaps[key] = [
                 (number, one, other, math.log(one / first), math.log(other / last))
@@ -329,7 +382,9 @@ class Answerer:
             timing = self._timings[number] = self._timing_of(self.model.configs[number])
         formula, size = self.model.formulas[number], sizes[self._place]
         if size < formula.least:
-            curve = curves(self._scales(*sizes[: self._place], formula.least, *sizes[self._place + 1 :]))
+            curve = curves(
+                self._scales(*sizes[: self._place], formula.least, *sizes[self._place + 1 :])
+            )
         terms = timing(*sizes)
         return formula.us(terms, curve) if terms else math.inf
 
@@ -353,7 +408,9 @@ class Answerer:
         found = self._recipes.get(sizes)
         if found is None:
             shape = self._shape.from_dict(self._fixed | dict(zip(self._names, sizes, strict=True)))
-            wanted = {config.variant for config in self.model.configs if self._space.is_recipe(config)}
+            wanted = {
+                config.variant for config in self.model.configs if self._space.is_recipe(config)
+            }
             found = self._space.recipes(shape, wanted, self._given.chip)
             if len(self._recipes) >= RECIPES_KEPT:
                 self._recipes.clear()
@@ -363,7 +420,11 @@ class Answerer:
     def _concrete(self, shape: Shape, number: int) -> Config:
         """The config of this number, or what a recipe names for the shape."""
         config = self.model.configs[number]
-        return self._defaults(shape.sizes_key).get(config.variant, config) if self._space.is_recipe(config) else config
+        return (
+            self._defaults(shape.sizes_key).get(config.variant, config)
+            if self._space.is_recipe(config)
+            else config
+        )
 
     def _why_not(self, shape: Shape, number: int) -> str | None:
         """Why a config may not answer for a shape: its times do not hold here, or it breaks a
@@ -375,7 +436,11 @@ class Answerer:
 
     def _judge(self, number: int) -> Callable[[Shape], str | None]:
         config = self.model.configs[number]
-        stale = None if self._is_bsp[number] else self._given.why_stale(config, self.model.kernels[number])
+        stale = (
+            None
+            if self._is_bsp[number]
+            else self._given.why_stale(config, self.model.kernels[number])
+        )
         if stale is None:
             try:
                 if self._space.is_recipe(config):
@@ -393,28 +458,44 @@ class Answerer:
 
     def _first(self, shape: Shape, times: Iterable[tuple[float, int]]) -> tuple[float, int] | None:
         """The fastest that may run."""
-        return next((found for found in sorted(times) if self._why_not(shape, found[1]) is None), None)
+        return next(
+            (found for found in sorted(times) if self._why_not(shape, found[1]) is None), None
+        )
 
-    def _decided(self, shape: Shape, estimate: _Estimate, default: Callable[[Shape], Config]) -> Answer:
+    def _decided(
+        self, shape: Shape, estimate: _Estimate, default: Callable[[Shape], Config]
+    ) -> Answer:
         """The fastest fused config where it is surely faster than BSP, else BSP's fastest form."""
         bsp = self._first(shape, (found for found in estimate.times_us if self._is_bsp[found[1]]))
-        fused = self._first(shape, (found for found in estimate.times_us if not self._is_bsp[found[1]]))
+        fused = self._first(
+            shape, (found for found in estimate.times_us if not self._is_bsp[found[1]])
+        )
         form, bsp_us = (self._concrete(shape, bsp[1]), bsp[0]) if bsp else (default(shape), None)
         if fused is None or bsp_us is None:
-            why = self._why_none(shape, estimate) if fused is None else "no form of BSP was measured nearby"
-            return Answer(form, self._source if bsp else "fallback", why, bsp_us, bsp_us, None, estimate.near)
+            why = (
+                self._why_none(shape, estimate)
+                if fused is None
+                else "no form of BSP was measured nearby"
+            )
+            return Answer(
+                form, self._source if bsp else "fallback", why, bsp_us, bsp_us, None, estimate.near
+            )
         us, number = fused
         sure = bsp is not None and {number, bsp[1]} <= estimate.sure
         error = (self.model.error if sure else estimate.error) + self._lent_error
         ratio, config = bsp_us / us, self._concrete(shape, number)
         interval = ratio * math.exp(-WIDE * error), ratio * math.exp(WIDE * error)
         lent = f" with {self._lent}" * bool(self._lent)
-        where = "the sizes measured below and above" if sure else "measured shapes of other families"
+        where = (
+            "the sizes measured below and above" if sure else "measured shapes of other families"
+        )
         reason = f"{config.variant} is estimated to be {ratio:.2f} times as fast as BSP ({_text(interval, 90)}), from {where}{lent}"
         if ratio > math.exp(SURE * error) * self._given.modelled_error:
             return Answer(config, self._source, reason, us, bsp_us, interval, estimate.near)
         if self._given.modelled_error > 1:
-            reason += f"; modelled speed-ups may be overstated {self._given.modelled_error:.2f} times"
+            reason += (
+                f"; modelled speed-ups may be overstated {self._given.modelled_error:.2f} times"
+            )
         return Answer(form, self._source, f"{reason}: BSP", bsp_us, bsp_us, None, estimate.near)
 
     def _why_none(self, shape: Shape, estimate: _Estimate) -> str:
@@ -442,7 +523,16 @@ def size_text(name: str, value: int | str) -> str:
 def known_from(values: Any) -> Known:
     """A measured shape from its list; raises TypeError where it is none."""
     match values:
-        case [[*sizes], int() as best, interval, [*times]] if len(times) % 2 == 0 and all(type(size) is int for size in sizes):
-            pairs = tuple((int(number), float(us)) for number, us in zip(times[::2], times[1::2], strict=True))
-            return Known(tuple(sizes), best, None if interval is None else (float(interval[0]), float(interval[1])), pairs)
+        case [[*sizes], int() as best, interval, [*times]] if len(times) % 2 == 0 and all(
+            type(size) is int for size in sizes
+        ):
+            pairs = tuple(
+                (int(number), float(us)) for number, us in zip(times[::2], times[1::2], strict=True)
+            )
+            return Known(
+                tuple(sizes),
+                best,
+                None if interval is None else (float(interval[0]), float(interval[1])),
+                pairs,
+            )
     raise TypeError(f"a measured shape is {values!r:.80}")

@@ -21,13 +21,19 @@ MOST_ERROR = 0.08
 """Log speed-up by which 95 % of these pairs may differ at most."""
 
 
-def lent(parts: Mapping[Layout, Dataset], models: Mapping[Layout, LayoutModel]) -> dict[Layout, Lent]:
+def lent(
+    parts: Mapping[Layout, Dataset], models: Mapping[Layout, LayoutModel]
+) -> dict[Layout, Lent]:
     """The layouts without a tree of their own that some layout with one answers for."""
     found = {}
     for layout, part in parts.items():
         if layout in models and models[layout].spans:
             continue
-        donors = [other for other, model in models.items() if model.spans and _same_code(part.op, layout, other)]
+        donors = [
+            other
+            for other, model in models.items()
+            if model.spans and _same_code(part.op, layout, other)
+        ]
         agreed = [one for other in donors if (one := _agreement(part, parts[other])) is not None]
         if agreed:
             found[layout] = min(agreed, key=lambda one: one.error)
@@ -37,7 +43,10 @@ def lent(parts: Mapping[Layout, Dataset], models: Mapping[Layout, LayoutModel]) 
 def _same_code(op: str, one: Layout, other: Layout) -> bool:
     """Whether two layouts differ in nothing that changes the code path."""
     shape = operation(op).shape
-    return all(a == b or name in shape.SAME_CODE for name, a, b in zip(shape.LAYOUT, one, other, strict=True))
+    return all(
+        a == b or name in shape.SAME_CODE
+        for name, a, b in zip(shape.LAYOUT, one, other, strict=True)
+    )
 
 
 def _agreement(one: Dataset, other: Dataset) -> Lent | None:
@@ -50,7 +59,11 @@ def _agreement(one: Dataset, other: Dataset) -> Lent | None:
         for config in _shared(one, shape, other, twins[shape.sizes_key])
     ]  # fmt: skip
     shapes = sum(shape.sizes_key in twins for shape in one.shapes)
-    if len(errors) < LEAST_PAIRS or shapes < LEAST_SHAPES or (error := percentile(errors, 0.95)) > MOST_ERROR:
+    if (
+        len(errors) < LEAST_PAIRS
+        or shapes < LEAST_SHAPES
+        or (error := percentile(errors, 0.95)) > MOST_ERROR
+    ):
         return None
     return Lent(one.shapes[0].layout, other.shapes[0].layout, round(error, 4), len(errors))
 
@@ -58,7 +71,9 @@ def _agreement(one: Dataset, other: Dataset) -> Lent | None:
 def _shared(one: Dataset, shape: Shape, other: Dataset, twin: Shape) -> Iterable[Config]:
     """Fused configs measured in rounds of the final stage or of a matrix at both shapes."""
     both = one.times_us[shape].keys() & other.times_us[twin].keys()
-    return sorted(c for c in both if c.variant != "bsp" and one.is_final(shape, c) and other.is_final(twin, c))
+    return sorted(
+        c for c in both if c.variant != "bsp" and one.is_final(shape, c) and other.is_final(twin, c)
+    )
 
 
 def _log_speedup(data: Dataset, shape: Shape, config: Config) -> float:

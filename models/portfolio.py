@@ -44,7 +44,11 @@ def portfolio(dataset: Dataset, candidates: Iterable[Config], size: int) -> tupl
     """
     chosen = forms(dataset, min(FORMS, max(2, size // 3)))
     lost, numbers = loss(dataset), range(len(dataset.shapes))
-    losses = {config: [lost(number, config) for number in numbers] for config in candidates if config.variant != "bsp"}
+    losses = {
+        config: [lost(number, config) for number in numbers]
+        for config in candidates
+        if config.variant != "bsp"
+    }
     best = [_least(dataset, shape, chosen) for shape in dataset.shapes]
     return tuple(sorted([*chosen, *greedy(losses, best, max(size - len(chosen), 0))]))
 
@@ -56,7 +60,9 @@ def _least(dataset: Dataset, shape: Shape, chosen: Sequence[Config]) -> float:
     return min(lost) if lost else dataset.log_regret(shape, dataset.bsp(shape)) or 0.0
 
 
-def cover(trials: Iterable[Trial], op: str, target: str, mode: str, bench: str, size: int = MATRIX_SIZE) -> tuple[Config, ...]:
+def cover(
+    trials: Iterable[Trial], op: str, target: str, mode: str, bench: str, size: int = MATRIX_SIZE
+) -> tuple[Config, ...]:
     """What to measure on every shape of one layout: the portfolio of all configs in these rows."""
     dataset = load(trials, op, target, mode, bench)
     return portfolio(dataset, configs_of(dataset), size)
@@ -68,16 +74,24 @@ def forms(dataset: Dataset, most: int) -> list[Config]:
     measured at a shape is taken to lose UNTRIED there."""
     found = sorted({dataset.bsp(shape) for shape in dataset.shapes})
     best = {shape: dataset.bsp_us(shape) for shape in dataset.shapes}
-    lost = {form: [math.log(dataset.times_us[s].get(form, UNTRIED * us) / us) for s, us in best.items()] for form in found}
+    lost = {
+        form: [math.log(dataset.times_us[s].get(form, UNTRIED * us) / us) for s, us in best.items()]
+        for form in found
+    }
     chosen = found if len(found) <= most else []
     while len(chosen) < min(most, len(found)):
-        least = [min((lost[form][place] for form in chosen), default=math.inf) for place in range(len(dataset.shapes))]
+        least = [
+            min((lost[form][place] for form in chosen), default=math.inf)
+            for place in range(len(dataset.shapes))
+        ]
         rest = (form for form in found if form not in chosen)
         chosen = [*chosen, min(rest, key=lambda form: (sum(map(min, least, lost[form])), form))]
     return sorted(chosen)
 
 
-def greedy(losses: Mapping[Config, Sequence[float]], best: Sequence[float], most: int) -> list[Config]:
+def greedy(
+    losses: Mapping[Config, Sequence[float]], best: Sequence[float], most: int
+) -> list[Config]:
     """At most so many configs, each the one that lowers the mean over shapes of what is lost the
     most.
 
@@ -86,7 +100,10 @@ def greedy(losses: Mapping[Config, Sequence[float]], best: Sequence[float], most
     """
     chosen: list[Config] = []
     while losses and len(chosen) < most:
-        gains = {config: sum(max(had - lost, 0.0) for had, lost in zip(best, row, strict=True)) for config, row in losses.items()}
+        gains = {
+            config: sum(max(had - lost, 0.0) for had, lost in zip(best, row, strict=True))
+            for config, row in losses.items()
+        }
         config = max(gains, key=gains.__getitem__)
         if gains[config] < SMALLEST_GAIN * len(best):
             break

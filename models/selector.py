@@ -24,7 +24,16 @@ from tftune.kernels.core.space import Config
 from tftune.models import compatibility as validity
 from tftune.models.artifact import Artifact, read_artifact
 from tftune.models.baselines import rules
-from tftune.models.layout import MODEL_ERROR, Answer, Answerer, LayoutModel, Source, Terms, layout_text, size_text
+from tftune.models.layout import (
+    MODEL_ERROR,
+    Answer,
+    Answerer,
+    LayoutModel,
+    Source,
+    Terms,
+    layout_text,
+    size_text,
+)
 from tftune.models.tree.codegen import compiled
 from tftune.models.tree.tree import Leaf, Sizes, features_of, walk
 
@@ -99,7 +108,9 @@ class Selector:
         unknown mode, TypeError for what is no shape."""
         key = getattr(shape, "key", None)
         if key is None:
-            raise TypeError(f"select takes a shape, such as AllGatherGemm(m=64, n=3584, k=8192, world=8), and was given {shape!r:.80}")
+            raise TypeError(
+                f"select takes a shape, such as AllGatherGemm(m=64, n=3584, k=8192, world=8), and was given {shape!r:.80}"
+            )
         return self._answers[mode].get(key) or self._first(shape, mode)
 
     def _first(self, shape: Shape, mode: str) -> Selection:
@@ -115,10 +126,22 @@ class Selector:
         answerer = self.answerer(shape, mode)
         if isinstance(answerer, str):
             artifact = self.artifacts.get(shape.op)
-            return Selection(fallback(shape, artifact.target if artifact and not self.bsp_only else None), "fallback", answerer)
+            return Selection(
+                fallback(shape, artifact.target if artifact and not self.bsp_only else None),
+                "fallback",
+                answerer,
+            )
         target = self.artifacts[shape.op].target
         found: Answer = answerer.answer(shape, lambda asked: fallback(asked, target))
-        return Selection(found.config, found.source, found.reason, found.us, found.bsp_us, found.interval, found.near)
+        return Selection(
+            found.config,
+            found.source,
+            found.reason,
+            found.us,
+            found.bsp_us,
+            found.interval,
+            found.near,
+        )
 
     def answerer(self, shape: Shape, mode: str) -> Answerer | str:
         """What answers for shapes of this layout, or the sentence for which nothing does. Raises
@@ -132,24 +155,47 @@ class Selector:
     def _made(self, shape: Shape, mode: str) -> Answerer | str:
         artifact = self.artifacts.get(shape.op)
         if artifact is None:
-            known = f"only for {', '.join(self.artifacts)}" if self.artifacts else f"run `tftune search {shape.op}`"
+            known = (
+                f"only for {', '.join(self.artifacts)}"
+                if self.artifacts
+                else f"run `tftune search {shape.op}`"
+            )
             return self.bsp_only or f"there is no artifact for {shape.op}; {known}"
         if why := self._why_closed(artifact, mode):
             return why
         found, lent = artifact.modes[mode], artifact.modes[mode].lent.get(shape.layout)
         layout = shape.layout if lent is None else lent.of
         if layout not in found.layouts:
-            measured = "; ".join(layout_text(shape.op, one) for one in [*found.layouts, *found.lent])
+            measured = "; ".join(
+                layout_text(shape.op, one) for one in [*found.layouts, *found.lent]
+            )
             asked = ",".join(map(size_text, shape.LAYOUT, shape.layout))
-            return f"{asked} was never measured for {shape.op} on {artifact.target}; only {measured}"
+            return (
+                f"{asked} was never measured for {shape.op} on {artifact.target}; only {measured}"
+            )
         model = found.layouts[layout]
         find = compiled(shape.op, model.root) if model.root is not None else lambda shape: 0
-        said = "" if lent is None else f"{model.title}, which agrees within {lent.error:.1%} ({lent.pairs} pairs)"
-        return Answerer(model, self._terms(artifact), find, self._rule(artifact, model), said, lent.error / 1.96 if lent else 0.0)
+        said = (
+            ""
+            if lent is None
+            else f"{model.title}, which agrees within {lent.error:.1%} ({lent.pairs} pairs)"
+        )
+        return Answerer(
+            model,
+            self._terms(artifact),
+            find,
+            self._rule(artifact, model),
+            said,
+            lent.error / 1.96 if lent else 0.0,
+        )
 
     def _terms(self, artifact: Artifact) -> Terms:
         error = MODEL_ERROR if artifact.modelled else 1.0
-        return Terms(artifact.target.chip, lambda config, kernel: self._why_stale(artifact, config, kernel), error)
+        return Terms(
+            artifact.target.chip,
+            lambda config, kernel: self._why_stale(artifact, config, kernel),
+            error,
+        )
 
     def _rule(self, artifact: Artifact, model: LayoutModel) -> Callable[[Shape], Config] | None:
         """The constant rule that answers for unmeasured shapes of this layout instead of the tree,
@@ -158,11 +204,21 @@ class Selector:
             return None
         shape, target = operation(model.op).shape, artifact.target
         fixed = dict(zip(shape.LAYOUT, model.layout, strict=True))
-        best = {shape.from_dict(fixed | dict(zip(shape.coordinates(), k.sizes, strict=True))): model.configs[k.best] for k in model.known}
-        best = {place: config if _exists(model.op, config) else fallback(place, target) for place, config in best.items()}
+        best = {
+            shape.from_dict(
+                fixed | dict(zip(shape.coordinates(), k.sizes, strict=True))
+            ): model.configs[k.best]
+            for k in model.known
+        }
+        best = {
+            place: config if _exists(model.op, config) else fallback(place, target)
+            for place, config in best.items()
+        }
         known = rules(model.op, target.chip, best, lambda asked: fallback(asked, target))
         if model.rule not in known:
-            raise ValueError(f"the artifact names the rule {model.rule!r}; there are {', '.join(known)}")
+            raise ValueError(
+                f"the artifact names the rule {model.rule!r}; there are {', '.join(known)}"
+            )
         return known[model.rule]
 
     def path(self, shape: Shape, mode: str = "graph") -> tuple[str, ...]:
@@ -174,7 +230,11 @@ class Selector:
         from tftune.models.features import names, vector
 
         asked = features_of(answerer.model.root)
-        features = {name: value for name, value in zip(names(shape.op), vector(shape.op, shape), strict=True) if name in asked}
+        features = {
+            name: value
+            for name, value in zip(names(shape.op), vector(shape.op, shape), strict=True)
+            if name in asked
+        }
         return walk(answerer.model.root, features)[1]
 
     def leaf(self, shape: Shape, mode: str = "graph") -> Leaf | None:
@@ -189,7 +249,9 @@ class Selector:
         answerer = self.answerer(shape, mode)
         if isinstance(answerer, str) or self.artifacts[shape.op].modelled:
             return ()
-        return tuple(islice((config for config in answerer.shortlist(shape) if config.variant != "bsp"), top))
+        return tuple(
+            islice((config for config in answerer.shortlist(shape) if config.variant != "bsp"), top)
+        )
 
     def confirm(self, shape: Shape, mode: str, selection: Selection) -> None:
         """From now on this is the answer for the shape: it was measured beside BSP here. Raises
@@ -200,7 +262,12 @@ class Selector:
     def restricted(self, reason: str) -> Selector:
         """A selector that answers BSP for everything, with this reason: what all ranks take when
         they do not agree."""
-        return Selector(*self.artifacts.values(), allow_modelled=self.allow_modelled, bsp_only=reason, machine=self.machine)
+        return Selector(
+            *self.artifacts.values(),
+            allow_modelled=self.allow_modelled,
+            bsp_only=reason,
+            machine=self.machine,
+        )
 
     def warnings(self) -> Iterator[str]:
         """What differs here from the artifacts' builds and is served all the same, a sentence for
@@ -215,7 +282,9 @@ class Selector:
         for artifact in self.artifacts.values():
             for model in artifact.models():
                 for config, kernel in zip(model.configs, model.kernels, strict=True):
-                    if config.variant != "bsp" and (why := self._why_stale(artifact, config, kernel)):
+                    if config.variant != "bsp" and (
+                        why := self._why_stale(artifact, config, kernel)
+                    ):
                         found[f"{artifact.op}/{config.variant}"] = why
         return found
 
@@ -264,7 +333,11 @@ def fallback(shape: Shape, target: Target | None = None) -> Config:
     refused is the launcher's to say."""
     space, chip = operation(shape.op).space, target.chip if target else None
     try:
-        forms = (config for config in space.fallbacks(shape, chip) if space.why_invalid(shape, config, chip) is None)
+        forms = (
+            config
+            for config in space.fallbacks(shape, chip)
+            if space.why_invalid(shape, config, chip) is None
+        )
         return next(forms)
     except (ArithmeticError, LookupError, ValueError, StopIteration):
         return next(space.configs(shape, chip, ("bsp",)), space.complete(Config("bsp")))

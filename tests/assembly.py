@@ -10,7 +10,10 @@ from pathlib import Path
 from tftune import kernels
 from tftune.kernels.runtime.compile import KernelSource, gpu_target
 
-SYMMETRIC, GEMM, ATTENTION = (Path(kernels.__path__[0]) / f"{name}.py" for name in ("comm/symmetric", "device/gemm", "device/attention"))
+SYMMETRIC, GEMM, ATTENTION = (
+    Path(kernels.__path__[0]) / f"{name}.py"
+    for name in ("comm/symmetric", "device/gemm", "device/attention")
+)
 LOADS_OF_A = "a = tl.load(a_ptrs)", "a = a_desc.load("
 
 
@@ -26,7 +29,9 @@ class Instruction:
         return set(re.sub(r"^@\S+\s+", "", self.text).split()[0].split("."))
 
 
-ACCESS = re.compile(r"\b(ld|st)\.\S*global|\b(ld|st)\.global|cp\.async\.c[ag]|(global|buffer|flat)_(load|store)")
+ACCESS = re.compile(
+    r"\b(ld|st)\.\S*global|\b(ld|st)\.global|cp\.async\.c[ag]|(global|buffer|flat)_(load|store)"
+)
 TOUCHES_DATA = re.compile(r"mma|mfma|st\.\S*global|global_store|cp\.async|\.v4\.|dwordx4")
 
 
@@ -38,7 +43,10 @@ class Assembly:
 
     @classmethod
     def parse(cls, text: str) -> Assembly:
-        files = {found[1]: found[2] for found in re.finditer(r'\.file\s+(\d+) .*"([^"\n]*)"$', text, re.M)}
+        files = {
+            found[1]: found[2]
+            for found in re.finditer(r'\.file\s+(\d+) .*"([^"\n]*)"$', text, re.M)
+        }
         comment = r"//.*" if ".target sm_" in text else r";.*"
         instructions: list[Instruction] = []
         labels, where = {}, ""
@@ -53,7 +61,11 @@ class Assembly:
         return cls(tuple(instructions), labels)
 
     def find(self, pattern: str) -> list[int]:
-        return [index for index, instruction in enumerate(self.instructions) if re.search(pattern, instruction.text)]
+        return [
+            index
+            for index, instruction in enumerate(self.instructions)
+            if re.search(pattern, instruction.text)
+        ]
 
     def accesses(self, line: str) -> list[Instruction]:
         """The accesses to global memory that come from one line of the sources."""
@@ -68,7 +80,9 @@ class Assembly:
     def successors(self, index: int) -> list[int]:
         text = self.instructions[index].text
         target = re.search(r"(?:\bbra\S*|s_c?branch\S*)\s+([.$\w]+)", text)
-        falls = not re.match(r"bra|s_branch|s_endpgm|ret\b", text) and index + 1 < len(self.instructions)
+        falls = not re.match(r"bra|s_branch|s_endpgm|ret\b", text) and index + 1 < len(
+            self.instructions
+        )
         return ([self.labels[target[1]]] if target else []) + [index + 1] * falls
 
     def polled(self, index: int) -> bool:
@@ -78,7 +92,11 @@ class Assembly:
             at = todo.pop()
             if at == index:
                 return True
-            if at < len(self.instructions) and at not in seen and not TOUCHES_DATA.search(self.instructions[at].text):
+            if (
+                at < len(self.instructions)
+                and at not in seen
+                and not TOUCHES_DATA.search(self.instructions[at].text)
+            ):
                 seen.add(at)
                 todo += self.successors(at)
         return False
@@ -96,12 +114,20 @@ def signal_faults(code: Assembly, hip: bool) -> list[str]:
     exchanges = code.find(r"atomic_swap" if hip else r"\batom\.\S*exch")
     if not exchanges:
         return ["no exchange"]
-    return [fault for index in exchanges for fault in (_hip_release if hip else _cuda_release)(code, index)]
+    return [
+        fault
+        for index in exchanges
+        for fault in (_hip_release if hip else _cuda_release)(code, index)
+    ]
 
 
 def _cuda_release(code: Assembly, index: int) -> list[str]:
     since_barrier = code.before(index, r"^bar\.sync|^barrier\.sync")
-    faults = [] if {"release", "sys"} <= code.instructions[index].words else ["the flag is not released at system scope"]
+    faults = (
+        []
+        if {"release", "sys"} <= code.instructions[index].words
+        else ["the flag is not released at system scope"]
+    )
     if since_barrier is None or any(re.search(r"st\.\S*global", i.text) for i in since_barrier):
         faults.append("no barrier between the block's stores and the flag")
     return faults
@@ -111,28 +137,49 @@ def _hip_release(code: Assembly, index: int) -> list[str]:
     """The gfx942 sequence of LLVM's AMDGPU memory model, "store atomic release, system", for the
     work-group's every wave."""
     since_barrier = code.before(index, r"^s_barrier")
-    faults = [] if "sc1" in code.instructions[index].text.split() else ["the flag is not at system scope"]
+    faults = (
+        []
+        if "sc1" in code.instructions[index].text.split()
+        else ["the flag is not at system scope"]
+    )
     if since_barrier is None or any("_store" in i.text for i in since_barrier):
         return [*faults, "no barrier between the block's stores and the flag"]
     if not any(i.text == "buffer_wbl2 sc0 sc1" for i in since_barrier):
         faults.append("no write-back at system scope before the flag")
     barrier = index - len(since_barrier) - 1
-    since_store = code.before(barrier, r"_store|^s_barrier|atomic")  # None: the stores' block comes later in the text
-    drained = [i.text for i in (code.instructions[:barrier] if since_store is None else since_store)]
+    since_store = code.before(
+        barrier, r"_store|^s_barrier|atomic"
+    )  # None: the stores' block comes later in the text
+    drained = [
+        i.text for i in (code.instructions[:barrier] if since_store is None else since_store)
+    ]
     wanted = iter(drained)
-    if not all(text in wanted for text in ("s_waitcnt vmcnt(0)", "buffer_wbl2 sc0 sc1", "s_waitcnt vmcnt(0)")):
+    if not all(
+        text in wanted
+        for text in ("s_waitcnt vmcnt(0)", "buffer_wbl2 sc0 sc1", "s_waitcnt vmcnt(0)")
+    ):
         faults.append("waves reach the barrier before their stores have left")
     return faults
 
 
 def wait_faults(code: Assembly, hip: bool) -> list[str]:
     """What is wrong with the acquire of flags; [] if nothing."""
-    polls = _hip_polls(code) if hip else [i for i, found in enumerate(code.instructions) if {"acquire", "sys"} <= found.words]
+    polls = (
+        _hip_polls(code)
+        if hip
+        else [i for i, found in enumerate(code.instructions) if {"acquire", "sys"} <= found.words]
+    )
     faults = [] if polls else ["no acquire at system scope"]
     faults += ["the flag is read once, not polled" for index in polls if not code.polled(index)]
-    polls_of = (SYMMETRIC, "while ((tl.atomic_add"), (SYMMETRIC, "tl.pointer_type(tl.int32)"), (GEMM, "seen = tl.atomic_add(flags")
+    polls_of = (
+        (SYMMETRIC, "while ((tl.atomic_add"),
+        (SYMMETRIC, "tl.pointer_type(tl.int32)"),
+        (GEMM, "seen = tl.atomic_add(flags"),
+    )
     lines = {line_of(*poll) for poll in polls_of}
-    flag_loads = [i for line in lines for i in code.accesses(line) if "load" in i.text or "ld" in i.words]
+    flag_loads = [
+        i for line in lines for i in code.accesses(line) if "load" in i.text or "ld" in i.words
+    ]
     if len(flag_loads) > len(polls):
         faults.append("a flag is read without acquire")
     return faults
@@ -143,32 +190,51 @@ def _hip_polls(code: Assembly) -> list[int]:
     before anything else."""
     found = code.find(r"_(load_dword|atomic_add|atomic_or) .*\bsc0 sc1$")
     after = [[i.text for i in code.instructions[index + 1 : index + 3]] for index in found]
-    return [index for index, texts in zip(found, after, strict=True) if texts == ["s_waitcnt vmcnt(0)", "buffer_inv sc0 sc1"]]
+    return [
+        index
+        for index, texts in zip(found, after, strict=True)
+        if texts == ["s_waitcnt vmcnt(0)", "buffer_inv sc0 sc1"]
+    ]
 
 
 def narrow(code: Assembly, hip: bool, *lines: str) -> list[str]:
     """Accesses from these lines that are not 16 bytes wide, and lines without any."""
     wide = r"dwordx4" if hip else r"\.v4\.b32|cp\.async\.cg.*, 0x10,"
     none = [f"nothing from {line}" for line in lines if not code.accesses(line)]
-    return none + [i.text for line in lines for i in code.accesses(line) if not re.search(wide, i.text)]
+    return none + [
+        i.text for line in lines for i in code.accesses(line) if not re.search(wide, i.text)
+    ]
 
 
-def early_loads(ttgir: str, file: Path = GEMM, loads_of_data: tuple[str, ...] = LOADS_OF_A) -> list[str]:
+def early_loads(
+    ttgir: str, file: Path = GEMM, loads_of_data: tuple[str, ...] = LOADS_OF_A
+) -> list[str]:
     """Loads of A, or of other data, that Triton placed above the first wait of the kernel: its
     pipeliner does so where it takes the wrong loop."""
     numbers = "|".join(line_of(file, load).partition(":")[2] for load in loads_of_data)
-    from_there = set(re.findall(rf'^(#loc\d*) = loc\("[^"]*{file.stem}\.py":(?:{numbers}):', ttgir, re.M))
+    from_there = set(
+        re.findall(rf'^(#loc\d*) = loc\("[^"]*{file.stem}\.py":(?:{numbers}):', ttgir, re.M)
+    )
     aliases = re.findall(r'^(#loc\d*) = loc\((?:callsite|"[^"]*")\((#loc\d*)', ttgir, re.M)
     for _ in aliases:  # the inlined copies, and copies of those
         from_there |= {name for name, of in aliases if of in from_there}
     lines = ttgir.splitlines()
-    wait_at = next(at for at, text in enumerate(lines) if "atomic_rmw" in text and "acquire" in text)
+    wait_at = next(
+        at for at, text in enumerate(lines) if "atomic_rmw" in text and "acquire" in text
+    )
     loads = [
         at
         for at, text in enumerate(lines)
-        if re.search(r"tt\.load |async_copy_global_to_local |async_tma_copy_global_to_local |buffer_load", text)
+        if re.search(
+            r"tt\.load |async_copy_global_to_local |async_tma_copy_global_to_local |buffer_load",
+            text,
+        )
     ]
-    found = [at for at in loads if (where := re.search(r"loc\((#loc\d*)\)$", lines[at])) and where[1] in from_there]
+    found = [
+        at
+        for at in loads
+        if (where := re.search(r"loc\((#loc\d*)\)$", lines[at])) and where[1] in from_there
+    ]
     return [lines[at].strip() for at in found if at < wait_at] if found else ["no load of the data"]
 
 
@@ -184,6 +250,10 @@ def proxy_faults(code: Assembly, hip: bool) -> list[str]:
     """A descriptor reads through another proxy: between the poll of a flag and its loads must stand
     a fence for both."""
     first = code.find(r"cp\.async\.bulk\.tensor")[0]
-    poll = max(i for i, found in enumerate(code.instructions) if i < first and {"acquire", "sys"} <= found.words)
+    poll = max(
+        i
+        for i, found in enumerate(code.instructions)
+        if i < first and {"acquire", "sys"} <= found.words
+    )
     fences = [fence for fence in code.find(r"fence\.proxy\.async\.global") if poll < fence < first]
     return [] if fences else ["descriptors may read what was there before the wait"]

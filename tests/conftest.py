@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from tftune.kernels.core.shape import Shape
 
 os.environ.setdefault("MPLBACKEND", "Agg")
-if "PYTEST_XDIST_WORKER" in os.environ:  # workers have all cores busy: threads of BLAS would only wait for each other
+if (
+    "PYTEST_XDIST_WORKER" in os.environ
+):  # workers have all cores busy: threads of BLAS would only wait for each other
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A shared 2-core machine is slow at times, and a slow example is no counterexample.
 settings.register_profile("tftune", deadline=None)
@@ -81,7 +83,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item, marker in wanted:
         count = marker.args[0] if marker.args else 1
         if here < count:
-            item.add_marker(pytest.mark.skip(reason=f"needs {count} GPUs and this machine has {here}"))
+            item.add_marker(
+                pytest.mark.skip(reason=f"needs {count} GPUs and this machine has {here}")
+            )
 
 
 @pytest.fixture(scope="session")
@@ -95,23 +99,57 @@ def make_rows() -> Callable[..., list[Trial]]:
     from tftune.kernels.core.space import Config
     from tftune.models.timeline.simulator import predict
 
-    small = dict(block_m=16, block_n=32, block_k=128, group_m=1, split_k=1, num_warps=4, num_stages=4, comm_programs=8, rows_per_flag=16)
+    small = dict(
+        block_m=16,
+        block_n=32,
+        block_k=128,
+        group_m=1,
+        split_k=1,
+        num_warps=4,
+        num_stages=4,
+        comm_programs=8,
+        rows_per_flag=16,
+    )
 
-    def build(shapes: tuple[Shape, ...], mode: str = "graph", target: str = "h200x8", bench: str = "model") -> list[Trial]:
+    def build(
+        shapes: tuple[Shape, ...], mode: str = "graph", target: str = "h200x8", bench: str = "model"
+    ) -> list[Trial]:
         chip = Target.parse(target).chip
         configs = {config for shape in shapes for config in SPACE.defaults(shape, chip)} | {
-            SPACE.complete(Config(variant, **small, k_per_flag=1024)) for variant in ("pull", "push")
+            SPACE.complete(Config(variant, **small, k_per_flag=1024))
+            for variant in ("pull", "push")
         }
         noise = [1 + 0.001 * (i % 5) for i in range(9 if bench == "node" else 1)]
         rows = []
         for shape in shapes:
-            valid = [config for config in sorted(configs) if SPACE.why_invalid(shape, config, chip) is None]
+            valid = [
+                config
+                for config in sorted(configs)
+                if SPACE.why_invalid(shape, config, chip) is None
+            ]
             times = {config: predict(shape, config, mode, chip) for config in valid}
             bsp = min(us for config, us in times.items() if config.variant == "bsp")
             for config, us in times.items():
-                found = Measurement(tuple(us * part for part in noise), tuple(bsp * part for part in reversed(noise)), 1e-4)
+                found = Measurement(
+                    tuple(us * part for part in noise),
+                    tuple(bsp * part for part in reversed(noise)),
+                    1e-4,
+                )
                 code = installed(shape.op, config.variant)
-                rows.append(Trial(shape, config, mode, target, bench, "run", code, found, "final", "2026-11-21"))
+                rows.append(
+                    Trial(
+                        shape,
+                        config,
+                        mode,
+                        target,
+                        bench,
+                        "run",
+                        code,
+                        found,
+                        "final",
+                        "2026-11-21",
+                    )
+                )
         return rows
 
     return build

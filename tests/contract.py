@@ -78,27 +78,49 @@ def scenario(
     calls, meeting = list(calls), next(MEETINGS)
     if not calls:
         return []
-    shapes, seeds = sorted({shape for shape, _ in calls}, key=str), [cycle[number % len(cycle)] for number in range(len(calls))]
+    shapes, seeds = (
+        sorted({shape for shape, _ in calls}, key=str),
+        [cycle[number % len(cycle)] for number in range(len(calls))],
+    )
     rooms = {shape: operation(shape.op) for shape in shapes}
     references = {shape: room.module("reference") for shape, room in rooms.items()}
-    inputs = {(shape, seed): references[shape].make_inputs(shape, workspace.rank, seed) for shape in shapes for seed in sorted({*seeds})}
-    exact = {(shape, seed): references[shape].reference(shape, *given, workspace.group) for (shape, seed), given in inputs.items()}
+    inputs = {
+        (shape, seed): references[shape].make_inputs(shape, workspace.rank, seed)
+        for shape in shapes
+        for seed in sorted({*seeds})
+    }
+    exact = {
+        (shape, seed): references[shape].reference(shape, *given, workspace.group)
+        for (shape, seed), given in inputs.items()
+    }
     _reset(workspace, last_epoch)
     outs = []
     for (shape, config), seed in zip(calls, seeds, strict=True):
         time.sleep(pause_s)
         outs.append(references[shape].make_output(shape).fill_(float("nan")))
         if (shape, config) not in workspace.plans:
-            workspace.plans[shape, config] = rooms[shape].module("host").prepare(shape, config, workspace)
+            workspace.plans[shape, config] = (
+                rooms[shape].module("host").prepare(shape, config, workspace)
+            )
         workspace.plans[shape, config](*inputs[shape, seed], outs[-1])
     _meet(f"meeting {meeting}")
     done = []
     for (shape, config), seed, out in zip(calls, seeds, outs, strict=True):
         expected = exact[shape, seed]
-        error = float(((out.float() - expected).norm() / expected.norm().clamp(min=2**-126)).nan_to_num(nan=float("inf"))) / references[
-            shape
-        ].tolerance(shape)
-        done.append(Call(shape, config, seed, error, sha256(out.view(torch.int16).numpy().tobytes()).hexdigest()))
+        error = float(
+            ((out.float() - expected).norm() / expected.norm().clamp(min=2**-126)).nan_to_num(
+                nan=float("inf")
+            )
+        ) / references[shape].tolerance(shape)
+        done.append(
+            Call(
+                shape,
+                config,
+                seed,
+                error,
+                sha256(out.view(torch.int16).numpy().tobytes()).hexdigest(),
+            )
+        )
     return done
 
 
@@ -127,7 +149,15 @@ def _rest_between_polls() -> None:
             rest(ptr)
         return add(self, op, ptr, val, *more)
 
-    def create_masked_load(self: Any, ptrs: Any, mask: Any, other: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any) -> Any:
+    def create_masked_load(
+        self: Any,
+        ptrs: Any,
+        mask: Any,
+        other: Any,
+        cache_modifier: Any,
+        eviction_policy: Any,
+        is_volatile: Any,
+    ) -> Any:
         if is_volatile:
             rest(ptrs)
         return load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
@@ -141,14 +171,25 @@ def _reset(workspace: Workspace, epoch: int | None) -> None:
     import torch
     import torch.distributed as dist
 
-    from tftune.kernels.comm.symmetric import BARRIER_OFFSET, CONTROL_BYTES, EXITS_OFFSET, FLAGS_OFFSET, MAILBOX_OFFSET
+    from tftune.kernels.comm.symmetric import (
+        BARRIER_OFFSET,
+        CONTROL_BYTES,
+        EXITS_OFFSET,
+        FLAGS_OFFSET,
+        MAILBOX_OFFSET,
+    )
 
     dist.barrier()
     if epoch is not None:
         workspace.set_epoch(epoch)
-        for left in (slice(EXITS_OFFSET.value, EXITS_OFFSET.value + 4), slice(BARRIER_OFFSET.value, FLAGS_OFFSET.value)):
+        for left in (
+            slice(EXITS_OFFSET.value, EXITS_OFFSET.value + 4),
+            slice(BARRIER_OFFSET.value, FLAGS_OFFSET.value),
+        ):
             workspace.owner[workspace.rank][left] = 0  # by a call that was broken off
-        object.__setattr__(workspace, "turns", itertools.count())  # ranks were broken off at different calls
+        object.__setattr__(
+            workspace, "turns", itertools.count()
+        )  # ranks were broken off at different calls
     workspace.owner[workspace.rank][MAILBOX_OFFSET.value : CONTROL_BYTES] = 0
     workspace.payload_tensor.view(torch.int16).fill_(-1)  # a NaN in fp16, in bf16 and in fp32
     dist.barrier()
@@ -176,15 +217,27 @@ def hold(control: Any, rank: Any, epoch: Any, flags: Any) -> None:
 
     from tftune.kernels.comm.symmetric import FLAGS_OFFSET, FLAGS_PER_SOURCE
 
-    words = (ctypes.c_int32 * (3 * FLAGS_PER_SOURCE.value)).from_address(int(control) + FLAGS_OFFSET.value)
+    words = (ctypes.c_int32 * (3 * FLAGS_PER_SOURCE.value)).from_address(
+        int(control) + FLAGS_OFFSET.value
+    )
     seen = numpy.frombuffer(words, dtype=numpy.int32)
-    while int(rank) == 2 and int(epoch) % 2 == 1 and numpy.count_nonzero(seen == int(epoch) + 1) < int(flags):
+    while (
+        int(rank) == 2
+        and int(epoch) % 2 == 1
+        and numpy.count_nonzero(seen == int(epoch) + 1) < int(flags)
+    ):
         time.sleep(0.001)
 
 
 def wrong_calls(ran: list[dict[str, list[Call]]]) -> list[Any]:
     """The calls that no rank may have made; `ran`: what each rank returned, by scenario."""
-    return [(rank, name, call) for rank, found in enumerate(ran) for name, calls in found.items() for call in calls if not call.error <= 1]
+    return [
+        (rank, name, call)
+        for rank, found in enumerate(ran)
+        for name, calls in found.items()
+        for call in calls
+        if not call.error <= 1
+    ]
 
 
 def differing(found: dict[str, list[Call]]) -> list[Any]:
@@ -236,9 +289,14 @@ def judge(
     def tried(changes: tuple[Change, ...], name: str, deadline_s: float) -> str:
         workspace.plans.clear()
         epochs.append(epochs[-1] + 1000)  # flags keep what a mutant left in them
-        pause_s, started = late_s * (name not in together and workspace.rank == workspace.world - 1), time.monotonic()
+        pause_s, started = (
+            late_s * (name not in together and workspace.rank == workspace.world - 1),
+            time.monotonic(),
+        )
         with in_place(folder, variant, changes, op) if changes else nullcontext():
-            verdict = _verdict(lambda: scenario(workspace, calls[name], pause_s, epochs[-1]), deadline_s)
+            verdict = _verdict(
+                lambda: scenario(workspace, calls[name], pause_s, epochs[-1]), deadline_s
+            )
         took_s[changes, name] = time.monotonic() - started
         return verdict
 
@@ -247,7 +305,9 @@ def judge(
         if found.control:
             verdicts[f"{name}, control"] = tried(found.control, found.calls, 60)
         longer_s = 6 + 2 * took_s[(), found.calls] + took_s[found.control, found.calls]
-        verdicts[name] = tried(found.changes, found.calls, 60 if found.shows == "wrong" else longer_s)
+        verdicts[name] = tried(
+            found.changes, found.calls, 60 if found.shows == "wrong" else longer_s
+        )
     return verdicts
 
 

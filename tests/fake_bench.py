@@ -21,11 +21,19 @@ from tftune.tuner.bench.benches import Bench, Compare
 from tftune.tuner.search.search import Best, search
 
 TARGET = Target.parse("mi300x8")
-KEPT = {"block_m": (16,), "block_n": (32, 64, 128), "rows_per_flag": (16, 128), "k_per_flag": (256, 1024)}
+KEPT = {
+    "block_m": (16,),
+    "block_n": (32, 64, 128),
+    "rows_per_flag": (16, 128),
+    "k_per_flag": (256, 1024),
+}
 SPACE = replace(
     WHOLE,
     variants={
-        variant: tuple(replace(c, values=KEPT.get(c.name, c.values), default=KEPT.get(c.name, c.values)[0]) for c in choices)
+        variant: tuple(
+            replace(c, values=KEPT.get(c.name, c.values), default=KEPT.get(c.name, c.values)[0])
+            for c in choices
+        )
         for variant, choices in WHOLE.variants.items()
     },
 )
@@ -42,7 +50,13 @@ def time_us(shape: Shape, config: Config, mode: str, chip: Chip | None = None) -
     if config.variant == "bsp":
         return 16.0 if config["form"] == "gather_copy" else 17.0
     best = "push" if mode == "graph" else "pull"
-    return 7.0 + 2 * (config.variant != best) + config["comm_programs"] / 16 + 4 / config["num_stages"] + 0.001 * config["block_n"]
+    return (
+        7.0
+        + 2 * (config.variant != best)
+        + config["comm_programs"] / 16
+        + 4 / config["num_stages"]
+        + 0.001 * config["block_n"]
+    )
 
 
 def plain(shape: Shape, config: Config, mode: str, baseline: Config | None, stage: str) -> Outcome:
@@ -80,7 +94,15 @@ class FakeBench:
     def settle(self, timeout_s: float) -> None:
         assert timeout_s > 0 and not self.asked
 
-    def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
+    def measure(
+        self,
+        shape: Shape,
+        config: Config,
+        mode: str,
+        baseline: Config | None,
+        *,
+        stage: str = "search",
+    ) -> Outcome:
         self.asked.append((shape, config, mode, stage))
         self.baselines.append(baseline)
         return self.answer(shape, config, mode, baseline, stage)
@@ -95,16 +117,36 @@ class FakeBench:
 
 
 def use(monkeypatch: pytest.MonkeyPatch, space: Space) -> None:
-    monkeypatch.setattr("tftune.tuner.search.search.operation", lambda name: replace(OPERATION, space=space))
+    monkeypatch.setattr(
+        "tftune.tuner.search.search.operation", lambda name: replace(OPERATION, space=space)
+    )
 
 
-def run(store: Store, bench: Bench, shapes: tuple[Shape, ...] = (SMALL,), modes: tuple[str, ...] = BOTH, **more: object) -> list[Best]:
-    return search("all_gather_gemm", shapes, modes, bench, store, **{"effort": "tiny", "sampler": "random"} | more)  # type: ignore[arg-type]
+def run(
+    store: Store,
+    bench: Bench,
+    shapes: tuple[Shape, ...] = (SMALL,),
+    modes: tuple[str, ...] = BOTH,
+    **more: object,
+) -> list[Best]:
+    return search(
+        "all_gather_gemm",
+        shapes,
+        modes,
+        bench,
+        store,
+        **{"effort": "tiny", "sampler": "random"} | more,
+    )  # type: ignore[arg-type]
 
 
-def failing(shape: Shape, config: Config, mode: str, baseline: Config | None, stage: str) -> Outcome:
+def failing(
+    shape: Shape, config: Config, mode: str, baseline: Config | None, stage: str
+) -> Outcome:
     """Three of ten configs fail, one of them by an exception that a bench should not raise."""
-    digit = config.variant != "bsp" and sum(value for _, value in config.knobs if isinstance(value, int)) // 16 % 10
+    digit = (
+        config.variant != "bsp"
+        and sum(value for _, value in config.knobs if isinstance(value, int)) // 16 % 10
+    )
     if digit and digit < 3:
         return Failure("compile", "it did not compile")
     if digit == 3:

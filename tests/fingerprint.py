@@ -47,9 +47,16 @@ def lowered(source: KernelSource, arch: str) -> str:
     text = re.split(r"^\s*\.section\s+\.?\"?\.debug", text, maxsplit=1, flags=re.M)[0]
     text = text.replace(source.kernel.fn.__name__, "kernel")
     lines = (re.sub(r"\s*(//|;).*", "", line).strip() for line in text.splitlines())
-    code = [line for line in lines if line and not re.match(r"\.(loc|file|ident|target|version)\b|(\.L|\$L__)(tmp|func_|Ltmp)", line)]
+    code = [
+        line
+        for line in lines
+        if line
+        and not re.match(r"\.(loc|file|ident|target|version)\b|(\.L|\$L__)(tmp|func_|Ltmp)", line)
+    ]
     options = sorted((name, str(value)) for name, value in source.options.items())
-    return "\n".join([*code, repr(options), repr(list(source.types.values())), repr(compiled.metadata.shared)])
+    return "\n".join(
+        [*code, repr(options), repr(list(source.types.values())), repr(compiled.metadata.shared)]
+    )
 
 
 def device(shape: Shape, config: Config, arch: str) -> str:
@@ -77,7 +84,11 @@ class Trace:
 
         if isinstance(value, torch.Tensor):
             name = self.names.get(value.data_ptr(), "")
-            return f"{name}{list(value.shape)}/{list(value.stride())}" if value.is_floating_point() else name or "integers"
+            return (
+                f"{name}{list(value.shape)}/{list(value.stride())}"
+                if value.is_floating_point()
+                else name or "integers"
+            )
         if hasattr(value, "block_shape"):  # a tensor descriptor
             return f"desc({self.word(value.base.data_ptr())} {value.shape} {value.strides} {value.block_shape})"
         if type(value) is int and value >= 1 << 20:
@@ -99,7 +110,11 @@ class Launched:
     def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
         def launch(*values: Any) -> None:
             source = self._source
-            given = [value for name, value in zip(source.kernel.arg_names, values, strict=True) if name in source.types]
+            given = [
+                value
+                for name, value in zip(source.kernel.arg_names, values, strict=True)
+                if name in source.types
+            ]
             self._trace.note("launch", grid, sorted(map(str, source.options.items())), *given)
 
         return launch
@@ -114,7 +129,9 @@ class Copies:
     def stream(self) -> Any:
         self._streams += 1
         name, note = f"stream{self._streams}", self._trace.note
-        return SimpleNamespace(name=name, wait_stream=lambda other: note(name, "waits for", other.name))
+        return SimpleNamespace(
+            name=name, wait_stream=lambda other: note(name, "waits for", other.name)
+        )
 
     def copy(self, piece: Any, target: int, source: int, stream: Any) -> None:
         self._trace.note("copy", piece, target, source, stream.name)
@@ -131,7 +148,9 @@ def tracing(trace: Trace) -> Iterator[None]:
     from tftune.kernels.comm.workspace import Workspace
 
     class Library(TorchDispatchMode):
-        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(
+            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             made = [returned.alias_info for returned in function._schema.returns]
             if trace.calling and any(alias is not None and alias.is_write for alias in made):
                 outputs = [kwargs["out"]] if kwargs and "out" in kwargs else []
@@ -146,7 +165,9 @@ def tracing(trace: Trace) -> Iterator[None]:
         trace.note("registered buffers")
         return nullcontext()
 
-    main = SimpleNamespace(name="main", wait_stream=lambda other: trace.note("main waits for", other.name))
+    main = SimpleNamespace(
+        name="main", wait_stream=lambda other: trace.note("main waits for", other.name)
+    )
     with ExitStack() as stack:
         for target, name, value in (
             (KernelSource, "compile", lambda source, target=None: Launched(trace, source)),
@@ -155,7 +176,11 @@ def tracing(trace: Trace) -> Iterator[None]:
             (Workspace, "registered", registered),
             (dist, "all_gather_into_tensor", collective("all_gather")),
             (dist, "all_to_all_single", collective("all_to_all")),
-            (torch.cuda, "get_device_properties", lambda device: SimpleNamespace(shared_memory_per_multiprocessor=233_472)),
+            (
+                torch.cuda,
+                "get_device_properties",
+                lambda device: SimpleNamespace(shared_memory_per_multiprocessor=233_472),
+            ),
         ):
             stack.enter_context(mock.patch.object(target, name, value))
         stack.enter_context(Library())
@@ -200,7 +225,11 @@ def _operands(shape: Any) -> dict[str, Any]:
 
     if shape.op == "all_gather_gemm":
         b = (shape.n, shape.k) if shape.b_layout == "nk" else (shape.k, shape.n)
-        return {"a": empty(shape.shard_rows, shape.shard_columns), "b": empty(*b), "c": empty(shape.m, shape.n)}
+        return {
+            "a": empty(shape.shard_rows, shape.shard_columns),
+            "b": empty(*b),
+            "c": empty(shape.m, shape.n),
+        }
     words = torch.zeros(64, dtype=torch.int32)
     names = {name: empty(64) for name in ("q", "k", "v")}
     return names | {"lengths": words, "table": words.clone(), "out": empty(64)}
@@ -231,7 +260,10 @@ def samples(op: str) -> dict[str, tuple[int, list[Sample]]]:
     parse = operation(op).shape.parse
     found = {}
     for variant, pinned in text.items():
-        calls = [Sample(parse(one["shape"]), Config.from_dict(one["config"]), one["digests"]) for one in pinned["calls"]]
+        calls = [
+            Sample(parse(one["shape"]), Config.from_dict(one["config"]), one["digests"])
+            for one in pinned["calls"]
+        ]
         found[variant] = pinned["revision"], calls
     return found
 
@@ -249,7 +281,11 @@ def differences(variant: str, revision: int, sample: Sample) -> Iterator[str]:
         pinned = sample.digests.get(arch, {})
         for part, here in sample.measured(arch).items():
             if pinned.get(part) not in (None, here):
-                what = "what the host does" if part == "host" else f"the code that Triton {part} lowers"
+                what = (
+                    "what the host does"
+                    if part == "host"
+                    else f"the code that Triton {part} lowers"
+                )
                 yield (
                     f"{what} for {sample.config} of {sample.shape} on {arch} has changed ({pinned[part]} -> {here}) under the same "
                     f"revision {revision} of {op}/{variant}: raise it in kernels/{op}/space.py and measure again; or, where paired "
@@ -269,13 +305,19 @@ def renew(op: str) -> None:
                 kept = sample.digests.get(arch, {}) if now == revision else {}
                 if found := {**kept, **sample.measured(arch)}:
                     digests[arch] = dict(sorted(found.items()))
-            content[variant]["calls"].append({"shape": str(sample.shape), "config": sample.config.to_dict(), "digests": digests})
+            content[variant]["calls"].append(
+                {"shape": str(sample.shape), "config": sample.config.to_dict(), "digests": digests}
+            )
     (PINS / f"{op}.json").write_text(json.dumps(content, indent=1) + "\n")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--renew", action="store_true", help="write the pins of the installed Triton")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--renew", action="store_true", help="write the pins of the installed Triton"
+    )
     if parser.parse_args().renew:
         for op in OPS:
             renew(op)

@@ -38,8 +38,12 @@ FAULTS = Drill.parse("crash=0.1,wrong=0.1")
 
 
 def predicted(shape: Shape, config: Config, mode: str, chip: Chip) -> float:
-    knobs = sum(value * place for place, (_, value) in enumerate(config.knobs) if isinstance(value, int))
-    return (20.0 if config.variant == "bsp" else 10 + knobs % 97 / 5) * (2 if mode == "eager" else 1)
+    knobs = sum(
+        value * place for place, (_, value) in enumerate(config.knobs) if isinstance(value, int)
+    )
+    return (20.0 if config.variant == "bsp" else 10 + knobs % 97 / 5) * (
+        2 if mode == "eager" else 1
+    )
 
 
 class Notes:
@@ -63,7 +67,15 @@ class Notes:
 class SlowBench(ModelBench):
     """Long enough on each trial to be killed in it."""
 
-    def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
+    def measure(
+        self,
+        shape: Shape,
+        config: Config,
+        mode: str,
+        baseline: Config | None,
+        *,
+        stage: str = "search",
+    ) -> Outcome:
         time.sleep(0.01)
         return super().measure(shape, config, mode, baseline, stage=stage)
 
@@ -88,13 +100,17 @@ def resumable(kind: str, folder: Path) -> list[Best]:
     bench, notes = bench_of(kind), Notes(folder)
     measure, compare = bench.measure, bench.compare
 
-    def noted(shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
+    def noted(
+        shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search"
+    ) -> Outcome:
         outcome = measure(shape, config, mode, baseline, stage=stage)
         if compare is None or stage == "search":  # else it is a part of a comparison
             notes.note("measured", (str(shape), str(config), mode, stage))
         return outcome
 
-    def noted_together(shape: Shape, configs: Sequence[Config], mode: str, baseline: Config) -> list[Outcome]:
+    def noted_together(
+        shape: Shape, configs: Sequence[Config], mode: str, baseline: Config
+    ) -> list[Outcome]:
         assert compare is not None
         outcomes = compare(shape, configs, mode, baseline)
         for config in (baseline, *configs):
@@ -106,7 +122,9 @@ def resumable(kind: str, folder: Path) -> list[Best]:
         bench.compare = noted_together  # type: ignore[method-assign]
     with Store.open(folder / "a.db") as store:
         try:
-            return search("all_gather_gemm", SHAPES[kind], MODES, bench, store, effort="quick", progress=notes)
+            return search(
+                "all_gather_gemm", SHAPES[kind], MODES, bench, store, effort="quick", progress=notes
+            )
         finally:
             bench.close()
 

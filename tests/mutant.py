@@ -33,36 +33,58 @@ HOME = {
 `variants`."""
 SHARED = {
     "all_gather_gemm": ("symmetric", "copy_engine", "gemm"),
-    "flash_decode": ("symmetric", "words", "gemm", "attention", "flash_decode.launches", "flash_decode.fused", "flash_decode.persistent"),
+    "flash_decode": (
+        "symmetric",
+        "words",
+        "gemm",
+        "attention",
+        "flash_decode.launches",
+        "flash_decode.fused",
+        "flash_decode.persistent",
+    ),
 }
 """Modules of device code that the variants of an operation share, each before those that use it."""
 
 
-def mutant(folder: Path, variant: str, changes: tuple[Change, ...], op: str = "all_gather_gemm") -> Any:
+def mutant(
+    folder: Path, variant: str, changes: tuple[Change, ...], op: str = "all_gather_gemm"
+) -> Any:
     """What a variant's rebuilt module defines under its name."""
     return getattr(rebuilt(folder, variant, changes, op), variant)
 
 
 @contextmanager
-def in_place(folder: Path, variant: str, changes: tuple[Change, ...], op: str = "all_gather_gemm") -> Iterator[None]:
+def in_place(
+    folder: Path, variant: str, changes: tuple[Change, ...], op: str = "all_gather_gemm"
+) -> Iterator[None]:
     """Meanwhile all that a variant's own module defines and imports, its host code too, is the
     mutant's."""
     own = vars(import_module(f"tftune.kernels.{op}.variants.{variant}"))
     kept = dict(own)
-    own.update({name: value for name, value in vars(rebuilt(folder, variant, changes, op)).items() if not name.startswith("__")})
+    own.update(
+        {
+            name: value
+            for name, value in vars(rebuilt(folder, variant, changes, op)).items()
+            if not name.startswith("__")
+        }
+    )
     try:
         yield
     finally:
         own.update(kept)
 
 
-def rebuilt(folder: Path, variant: str, changes: tuple[Change, ...], op: str = "all_gather_gemm") -> ModuleType:
+def rebuilt(
+    folder: Path, variant: str, changes: tuple[Change, ...], op: str = "all_gather_gemm"
+) -> ModuleType:
     """The module of a variant, and the device code that it shares with others, from sources in a
     new folder."""
     home, here = Path(kernels.__path__[0]), Path(tempfile.mkdtemp(dir=folder))
     names = (*SHARED[op], f"{op}.{variant}")
     assert {place.partition(":")[0] for place, _, _ in changes} <= set(names)
-    with mock.patch.dict(sys.modules):  # so that the rebuilt modules find each other, and nobody else finds them
+    with mock.patch.dict(
+        sys.modules
+    ):  # so that the rebuilt modules find each other, and nobody else finds them
         for name in names:
             below = HOME.get(name) or name.replace(".", ".variants.")
             text = (home / below.replace(".", "/")).with_suffix(".py").read_text()
@@ -81,7 +103,11 @@ def rebuilt(folder: Path, variant: str, changes: tuple[Change, ...], op: str = "
 def _changed(text: str, place: str, old: str, new: str) -> str:
     """The text of a module with one change made."""
     function = place.partition(":")[2]
-    found = re.search(rf"^def {function}\(.*?(?=\n\n\n|\Z)", text, re.DOTALL | re.MULTILINE) if function else None
+    found = (
+        re.search(rf"^def {function}\(.*?(?=\n\n\n|\Z)", text, re.DOTALL | re.MULTILINE)
+        if function
+        else None
+    )
     assert found or not function, f"no function {place}"
     part = found[0] if found else text
     assert part.count(old) == 1, f"{old!r} occurs {part.count(old)} times in {place}"

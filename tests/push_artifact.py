@@ -23,11 +23,21 @@ def push_everywhere(artifact: Path, path: Path, shape: Shape) -> Path:
     graph alone."""
     found = read_artifact(artifact)
     mode, space = found.modes["graph"], operation(shape.op).space
-    push = next(config for config in space.defaults(shape, found.target.chip) if config.variant == "push")
+    push = next(
+        config for config in space.defaults(shape, found.target.chip) if config.variant == "push"
+    )
     model = mode.layouts[shape.layout]
     number = len(model.configs)
     known = tuple(
-        Known(one.sizes, number, PROMISED, ((number, one.times_us[0][1]), *(pair for pair in one.times_us if _is_bsp(model, pair[0]))))
+        Known(
+            one.sizes,
+            number,
+            PROMISED,
+            (
+                (number, one.times_us[0][1]),
+                *(pair for pair in one.times_us if _is_bsp(model, pair[0])),
+            ),
+        )
         for one in model.known
         if one.sizes == shape.sizes_key
     )
@@ -40,7 +50,10 @@ def push_everywhere(artifact: Path, path: Path, shape: Shape) -> Path:
         root=None,
         spans=False,
     )
-    document = {**found.document, "modes": {"graph": pack_mode(replace(mode, layouts={shape.layout: changed}, lent={}))}}
+    document = {
+        **found.document,
+        "modes": {"graph": pack_mode(replace(mode, layouts={shape.layout: changed}, lent={}))},
+    }
     path.write_text(json.dumps(document | {"sha256": digest(document)}))
     return path
 

@@ -30,7 +30,17 @@ def shape(reader: int) -> AllGatherGemm:
 def trial(number: int) -> Trial:
     outcome = Measurement((10.0 + number,) * 15, (20.0 + number,) * 15, 1e-4)
     config = Config("push", block_m=number // READERS)
-    return Trial(shape(number % READERS), config, "graph", "h200x8", "node", "run", "code", outcome, created=str(number))
+    return Trial(
+        shape(number % READERS),
+        config,
+        "graph",
+        "h200x8",
+        "node",
+        "run",
+        "code",
+        outcome,
+        created=str(number),
+    )
 
 
 def read(path: Path, reader: int, going: Event, results: Any) -> None:

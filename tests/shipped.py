@@ -21,7 +21,10 @@ def document(path: Path) -> dict[str, Any]:
 
 def _old(path: Path) -> pytest.MarkDecorator:
     found = document(path)["schema"] if path.exists() else None
-    return pytest.mark.skipif(found != SCHEMA, reason=f"{path.name} is of schema {found}, and this tftune reads {SCHEMA}: export it again")
+    return pytest.mark.skipif(
+        found != SCHEMA,
+        reason=f"{path.name} is of schema {found}, and this tftune reads {SCHEMA}: export it again",
+    )
 
 
 def each(modelled: bool | None = None) -> list[Any]:

@@ -24,7 +24,9 @@ def serve_rivals(connection: Any, spec: Any, rank: int) -> None:
     slow to end."""
     import rival_calls
 
-    rival_calls.RIVALS |= {name: _rival(name) for name in ("right", "wrong", "stale", "hang", "tired")}
+    rival_calls.RIVALS |= {
+        name: _rival(name) for name in ("right", "wrong", "stale", "hang", "tired")
+    }
     rival_calls.serve(connection, spec, rank)
 
 
@@ -83,7 +85,9 @@ def asked(rank: int, world: int, folder: Path, broken: int) -> dict[str, Any]:
 
     import tftune
 
-    dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=world)
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=world
+    )
 
     def bound(file: str, verdict: str = "ok") -> Any:
         tftune._default = None
@@ -96,7 +100,9 @@ def asked(rank: int, world: int, folder: Path, broken: int) -> dict[str, Any]:
     return {
         "variant": first.config.variant,
         "variants": sorted({answer.config.variant for answer in answers}),
-        "answers": sha256(repr([(str(answer.config), answer.reason) for answer in answers]).encode()).hexdigest(),
+        "answers": sha256(
+            repr([(str(answer.config), answer.reason) for answer in answers]).encode()
+        ).hexdigest(),
         "edited": bound("edited"),
         "cut": bound("cut"),
         "failed": bound("sound", "link 3 is slow"),

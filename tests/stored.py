@@ -14,7 +14,9 @@ from tftune.db.trial import Failure, Measurement, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.space import Config
 
-RUN = Run("r1", "h200x8", "node", {"torch": "2.13.0"}, "2026-11-21T01:00:00Z", {"0": {"sm_mhz": 1980.0}})
+RUN = Run(
+    "r1", "h200x8", "node", {"torch": "2.13.0"}, "2026-11-21T01:00:00Z", {"0": {"sm_mhz": 1980.0}}
+)
 ENDED = replace(RUN, ended={"0": {"sm_mhz": 1965.0}, "copy_gb_s": {"cold": 3350.0, "warm": 4100.0}})
 SHAPE = AllGatherGemm(m=64, n=3584, k=8192, world=8)
 MEASURED = Measurement((10.0, 12.5), (20.0, 25.0), check_error=0.0004)
@@ -23,7 +25,18 @@ MEASURED = Measurement((10.0, 12.5), (20.0, 25.0), check_error=0.0004)
 def trial(number: int = 0, **changes: Any) -> Trial:
     """A trial; another number makes it another trial."""
     config = Config("push", block_m=16 + number, k_per_flag=256)
-    base = Trial(SHAPE, config, "graph", "h200x8", "node", RUN.id, "0123456789ab", MEASURED, "search", "2026-11-21T01:00:01Z")
+    base = Trial(
+        SHAPE,
+        config,
+        "graph",
+        "h200x8",
+        "node",
+        RUN.id,
+        "0123456789ab",
+        MEASURED,
+        "search",
+        "2026-11-21T01:00:01Z",
+    )
     return replace(base, **changes)
 
 

@@ -49,7 +49,9 @@ LAYERS = ((2048, 2048), (4096, 4096), (8192, 4096), (4096, 8192), (8192, 8192))
 Law = Callable[[Shape], float]
 
 
-def shape(m: int, n: int = 4096, k: int = 4096, layout: Sequence[int | str] = ENGINE) -> AllGatherGemm:
+def shape(
+    m: int, n: int = 4096, k: int = 4096, layout: Sequence[int | str] = ENGINE
+) -> AllGatherGemm:
     dtype, shard, b_layout, world = layout
     return AllGatherGemm(m, n, k, int(world), str(dtype), str(shard), str(b_layout))
 
@@ -88,7 +90,9 @@ def rows(
         bsp_us = next(iter(laws.values()))(place)
         for config in possible(place, laws):
             found, code = measured(laws[config](place), bsp_us), installed(place.op, config.variant)
-            made.append(Trial(place, config, mode, TARGET, bench, "run", code, found, stage, "2026-11-22"))
+            made.append(
+                Trial(place, config, mode, TARGET, bench, "run", code, found, stage, "2026-11-22")
+            )
     return made
 
 
@@ -96,17 +100,43 @@ def decodes(count: int = 40, mode: str = "graph") -> list[Trial]:
     """Rows of flash_decode at so many shapes: persistent_ll takes 0.6 times BSP's time below 16K
     tokens, and 1.2 times from there on."""
     space, made = operation("flash_decode").space, []
-    shapes = [FlashDecode(batch, 8 * group, 8, 128, 1500 << n, WORLD) for group in (4, 8) for batch in (1, 3, 8, 24) for n in range(6)]
+    shapes = [
+        FlashDecode(batch, 8 * group, 8, 128, 1500 << n, WORLD)
+        for group in (4, 8)
+        for batch in (1, 3, 8, 24)
+        for n in range(6)
+    ]
     for place in shapes[:count]:
-        found = {config.variant: space.complete(config) for config in reversed(space.defaults(place, CHIP))}
+        found = {
+            config.variant: space.complete(config)
+            for config in reversed(space.defaults(place, CHIP))
+        }
         bsp_us = 20 + place.cache_bytes / 4e6
-        for variant, us in (("bsp", bsp_us), ("persistent_ll", bsp_us * (0.6 if place.kv_len < 16384 else 1.2))):
+        for variant, us in (
+            ("bsp", bsp_us),
+            ("persistent_ll", bsp_us * (0.6 if place.kv_len < 16384 else 1.2)),
+        ):
             code, trial = installed("flash_decode", variant), measured(us, bsp_us)
-            made.append(Trial(place, found[variant], mode, TARGET, "node", "run", code, trial, "matrix", "2026-11-22"))
+            made.append(
+                Trial(
+                    place,
+                    found[variant],
+                    mode,
+                    TARGET,
+                    "node",
+                    "run",
+                    code,
+                    trial,
+                    "matrix",
+                    "2026-11-22",
+                )
+            )
     return made
 
 
-def dataset(trials: Sequence[Trial] | None = None, mode: str = "graph", bench: str = "node") -> Dataset:
+def dataset(
+    trials: Sequence[Trial] | None = None, mode: str = "graph", bench: str = "node"
+) -> Dataset:
     return load(rows() if trials is None else trials, OP, TARGET, mode, bench)
 
 
@@ -117,19 +147,35 @@ def learned(data: Dataset) -> Mode:
     return Mode(models, lending.lent(parts, models))
 
 
-def content(trials: Sequence[Trial], build: Mapping[str, str] | None = None, bench: str = "node") -> dict[str, Any]:
+def content(
+    trials: Sequence[Trial], build: Mapping[str, str] | None = None, bench: str = "node"
+) -> dict[str, Any]:
     """The document of an artifact of these rows, of every mode that they have."""
     modes = sorted({trial.mode for trial in trials}, reverse=True)
     datasets = {mode: load(trials, trials[0].op, trials[0].target, mode, bench) for mode in modes}
-    return document({mode: learned(data) for mode, data in datasets.items()}, provenance(datasets, {}, build or {}))
+    return document(
+        {mode: learned(data) for mode, data in datasets.items()},
+        provenance(datasets, {}, build or {}),
+    )
 
 
 def known(place: Shape, configs: Sequence[Config], laws: Mapping[Config, Law] = LAWS) -> Known:
     """A measured shape as an artifact has it; its fastest config answers."""
-    times = {number: laws[config](place) for number, config in enumerate(configs) if config in possible(place, configs)}
+    times = {
+        number: laws[config](place)
+        for number, config in enumerate(configs)
+        if config in possible(place, configs)
+    }
     best = min(times, key=times.__getitem__)
-    ratio = min(us for number, us in times.items() if configs[number].variant == "bsp") / times[best]
-    return Known(place.sizes_key, best, None if configs[best].variant == "bsp" else (ratio, ratio), tuple(times.items()))
+    ratio = (
+        min(us for number, us in times.items() if configs[number].variant == "bsp") / times[best]
+    )
+    return Known(
+        place.sizes_key,
+        best,
+        None if configs[best].variant == "bsp" else (ratio, ratio),
+        tuple(times.items()),
+    )
 
 
 def model(
@@ -156,10 +202,15 @@ def _formula(shapes: Sequence[Shape], config: Config, weights: Sequence[float]) 
     return Formula(tuple(weights), (), min(sizes), max(sizes))
 
 
-def selector(*models: LayoutModel, bench: str = "node", lent: Sequence[Lent] = (), **more: Any) -> Selector:
+def selector(
+    *models: LayoutModel, bench: str = "node", lent: Sequence[Lent] = (), **more: Any
+) -> Selector:
     """The production path over such models, of one mode or of two; kernels as installed."""
     modes = {
-        mode: Mode({each.layout: each for each in models if each.mode == mode}, {one.layout: one for one in lent})
+        mode: Mode(
+            {each.layout: each for each in models if each.mode == mode},
+            {one.layout: one for one in lent},
+        )
         for mode in dict.fromkeys(each.mode for each in models)
     }
     kernels = {variant: installed(OP, variant) for variant in SPACE.variants}

@@ -35,20 +35,39 @@ def agree() -> ModuleType:
     return module
 
 
-def row(config: Config, speedup: float, *, bsp_us: float = 20.0, noise: tuple[float, ...] = STEADY, **changes: object) -> Trial:
+def row(
+    config: Config,
+    speedup: float,
+    *,
+    bsp_us: float = 20.0,
+    noise: tuple[float, ...] = STEADY,
+    **changes: object,
+) -> Trial:
     """Rounds in which BSP takes `bsp_us`; those with the same `bsp_us` are the same rounds."""
-    times = Measurement(tuple(bsp_us / speedup * part for part in noise), (bsp_us,) * len(noise), 1e-4)
-    made = Trial(SMALL, config, "graph", "h200x4", "node", "r1", "k1", times, "final", "2026-11-21T02:00:00Z")
+    times = Measurement(
+        tuple(bsp_us / speedup * part for part in noise), (bsp_us,) * len(noise), 1e-4
+    )
+    made = Trial(
+        SMALL, config, "graph", "h200x4", "node", "r1", "k1", times, "final", "2026-11-21T02:00:00Z"
+    )
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
 def group(bsp_us: float, **speedups: float) -> list[Trial]:
     """Final rows of one group: BSP and the named configs."""
-    return [row(BSP, 1.0, bsp_us=bsp_us), *(row({"a": A, "b": B, "c": C}[name], ratio, bsp_us=bsp_us) for name, ratio in speedups.items())]
+    return [
+        row(BSP, 1.0, bsp_us=bsp_us),
+        *(
+            row({"a": A, "b": B, "c": C}[name], ratio, bsp_us=bsp_us)
+            for name, ratio in speedups.items()
+        ),
+    ]
 
 
 def test_searches_agree_where_their_tie_sets_meet(agree: ModuleType) -> None:
-    (found,) = agree.compare(group(20.0, a=1.500, b=1.495, c=1.3), group(25.0, a=1.2, b=1.5, c=1.495))
+    (found,) = agree.compare(
+        group(20.0, a=1.500, b=1.495, c=1.3), group(25.0, a=1.2, b=1.5, c=1.495)
+    )
     assert (found.one.trial.config, found.other.trial.config) == (A, B)
     assert found.one.ties == {A, B} and found.other.ties == {B, C}
     assert found.agreed and (found.configs, found.within) == (3, 1)
@@ -60,8 +79,13 @@ def test_searches_that_find_different_winners_disagree(agree: ModuleType) -> Non
     assert agree.result([found]) == "RESULT agree places=1 agreed=0 configs=2 within=0"
 
 
-@pytest.mark.parametrize(("other", "within"), [(1.5 * 1.029, True), (1.5 / 1.029, True), (1.5 * 1.031, False), (1.5 / 1.031, False)])
-def test_steady_ratios_agree_within_three_percent(agree: ModuleType, other: float, within: bool) -> None:
+@pytest.mark.parametrize(
+    ("other", "within"),
+    [(1.5 * 1.029, True), (1.5 / 1.029, True), (1.5 * 1.031, False), (1.5 / 1.031, False)],
+)
+def test_steady_ratios_agree_within_three_percent(
+    agree: ModuleType, other: float, within: bool
+) -> None:
     assert agree.agree(row(A, 1.5), row(A, other)) is within
 
 
@@ -95,7 +119,14 @@ def test_a_place_that_one_search_did_not_end_is_left_out(agree: ModuleType) -> N
     late = row(B, 1.2, stage="search", created="2026-11-21T03:00:00Z")
     assert list(agree.compare([*group(20.0, a=1.5), late], group(25.0, a=1.5))) == []
     assert list(agree.compare([row(A, 1.5)], group(25.0, a=1.5))) == []
-    assert list(agree.compare(group(20.0, a=1.5), [replace(trial, mode="eager") for trial in group(25.0, a=1.5)])) == []
+    assert (
+        list(
+            agree.compare(
+                group(20.0, a=1.5), [replace(trial, mode="eager") for trial in group(25.0, a=1.5)]
+            )
+        )
+        == []
+    )
 
 
 def test_of_a_config_measured_twice_the_newer_row_counts(agree: ModuleType) -> None:
@@ -105,8 +136,14 @@ def test_of_a_config_measured_twice_the_newer_row_counts(agree: ModuleType) -> N
 
 
 def test_the_script_reads_databases_and_exported_rows(tmp_path: Path) -> None:
-    one = [*group(20.0, a=1.5, b=1.2), *(replace(trial, shape=LARGE) for trial in group(21.0, a=1.2))]
-    other = [*group(25.0, a=1.5, b=1.4), *(replace(trial, shape=LARGE) for trial in group(26.0, b=1.2))]
+    one = [
+        *group(20.0, a=1.5, b=1.2),
+        *(replace(trial, shape=LARGE) for trial in group(21.0, a=1.2)),
+    ]
+    other = [
+        *group(25.0, a=1.5, b=1.4),
+        *(replace(trial, shape=LARGE) for trial in group(26.0, b=1.2)),
+    ]
     with Store.open(tmp_path / "one.db") as store:
         store.add_run(RUN)
         for trial in one:
@@ -114,7 +151,12 @@ def test_the_script_reads_databases_and_exported_rows(tmp_path: Path) -> None:
     write_rows(tmp_path / "other.jsonl", [RUN], other)
     command = [sys.executable, SCRIPT, tmp_path / "one.db", tmp_path / "other.jsonl"]
     lines = subprocess.run(command, text=True, capture_output=True, check=True).stdout.splitlines()
-    assert lines[2] == f"| {SMALL} | graph | push 1.500 (tie of 1) | push 1.500 (tie of 1) | yes | 2 | 1 |"
+    assert (
+        lines[2]
+        == f"| {SMALL} | graph | push 1.500 (tie of 1) | push 1.500 (tie of 1) | yes | 2 | 1 |"
+    )
     assert lines[-1] == "RESULT agree places=2 agreed=1 configs=2 within=1"
-    elsewhere = subprocess.run([*command, "--target", "h200x8"], text=True, capture_output=True, check=True).stdout
+    elsewhere = subprocess.run(
+        [*command, "--target", "h200x8"], text=True, capture_output=True, check=True
+    ).stdout
     assert elsewhere.splitlines()[-1] == "RESULT agree places=0 agreed=0 configs=0 within=0"

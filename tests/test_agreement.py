@@ -19,27 +19,46 @@ OP = "all_gather_gemm"
 WORLD, BROKEN = 8, 5
 
 
-def test_all_ranks_agree_or_all_refuse_alike(make_rows: Callable[..., list[Trial]], tmp_path: Path) -> None:
+def test_all_ranks_agree_or_all_refuse_alike(
+    make_rows: Callable[..., list[Trial]], tmp_path: Path
+) -> None:
     from tftune.db.target import build
     from tftune.models.artifact import digest
     from tftune.models.dataset import load
     from tftune.models.export import export, provenance
 
     dataset = load(make_rows(paper(), bench="node"), OP, "h200x8", "graph", "node")
-    sound = export({"graph": learned(dataset)}, tmp_path / "sound.json", provenance({"graph": dataset}, {}, build()))
+    sound = export(
+        {"graph": learned(dataset)},
+        tmp_path / "sound.json",
+        provenance({"graph": dataset}, {}, build()),
+    )
     content = json.loads(sound.read_text())
     (tmp_path / "edited.json").write_text(json.dumps(content | {"rows": 7}))
     (tmp_path / "cut.json").write_text(sound.read_text()[:-100])
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["torch.distributed"])  # imported once, not by each of the eight
     with ProcessPoolExecutor(WORLD, mp_context=context) as pool:
-        ranks = [pool.submit(stand_ins.asked, rank, WORLD, tmp_path, BROKEN) for rank in range(WORLD)]
+        ranks = [
+            pool.submit(stand_ins.asked, rank, WORLD, tmp_path, BROKEN) for rank in range(WORLD)
+        ]
         first, *others = (rank.result(timeout=100) for rank in ranks)
     assert first["variant"] != "bsp" and {"bsp", first["variant"]} <= {*first["variants"]}
     assert [other == first for other in others] == [True] * (WORLD - 1)
     for name in ("edited", "cut", "failed"):
-        assert first[name].config.variant == "bsp" and first[name].reason.endswith("every rank selects BSP")
+        assert first[name].config.variant == "bsp" and first[name].reason.endswith(
+            "every rank selects BSP"
+        )
     mine, changed = content["sha256"][:12], digest(content | {"rows": 7})[:12]
-    assert f"rank {BROKEN} has not loaded: " in first["edited"].reason and f"the digest {changed}, not {mine}" in first["edited"].reason
-    assert f"rank 0 has {{'{OP}': '{mine}'}}" in first["edited"].reason and f"rank 0 has {{'{OP}': '{mine}'}}" in first["cut"].reason
-    assert "cut off" in first["cut"].reason and f"machine check of rank {BROKEN} says 'link 3 is slow'" in first["failed"].reason
+    assert (
+        f"rank {BROKEN} has not loaded: " in first["edited"].reason
+        and f"the digest {changed}, not {mine}" in first["edited"].reason
+    )
+    assert (
+        f"rank 0 has {{'{OP}': '{mine}'}}" in first["edited"].reason
+        and f"rank 0 has {{'{OP}': '{mine}'}}" in first["cut"].reason
+    )
+    assert (
+        "cut off" in first["cut"].reason
+        and f"machine check of rank {BROKEN} says 'link 3 is slow'" in first["failed"].reason
+    )

@@ -33,7 +33,11 @@ def sound() -> dict[str, Any]:
 def edited(document: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """The document with these changes, and with the digest that fits; a field that is `...` is left
     out."""
-    found = {name: value for name, value in {**json.loads(json.dumps(document)), **changes}.items() if value is not ...}
+    found = {
+        name: value
+        for name, value in {**json.loads(json.dumps(document)), **changes}.items()
+        if value is not ...
+    }
     return found | {"sha256": digest(found)}
 
 
@@ -51,8 +55,17 @@ def test_a_sound_file_says_what_was_written(tmp_path: Path, sound: dict[str, Any
     path = tmp_path / "artifact.json"
     path.write_text(json.dumps(sound))
     found = read_artifact(path)
-    assert (found.digest, found.path, found.op, str(found.target), found.bench) == (sound["sha256"], path, OP, "h200x2", "node")
-    assert {mode: set(each.layouts) for mode, each in found.modes.items()} == {"graph": {ENGINE, HALF}, "eager": {ENGINE}}
+    assert (found.digest, found.path, found.op, str(found.target), found.bench) == (
+        sound["sha256"],
+        path,
+        OP,
+        "h200x2",
+        "node",
+    )
+    assert {mode: set(each.layouts) for mode, each in found.modes.items()} == {
+        "graph": {ENGINE, HALF},
+        "eager": {ENGINE},
+    }
     assert set(found.modes["graph"].lent) == {HALF} and len(list(found.models())) == 3
     assert load_artifact(str(path)).select(SHAPES[1]).config == SMALL
     with pytest.raises(ValueError, match="was not read from a file"):
@@ -68,14 +81,25 @@ def test_a_packed_layout_answers_as_the_one_that_was_trained(sound: dict[str, An
         exact.configs, exact.kernels, exact.root, exact.layout, exact.error,
     )  # fmt: skip
     one, other = selector(exact), selector(again)
-    for asked in (*SHAPES, shape(20), shape(700, 8192, 4096), shape(64, 3072, 3072), shape(6000, 3072, 8192), shape(9000)):
+    for asked in (
+        *SHAPES,
+        shape(20),
+        shape(700, 8192, 4096),
+        shape(64, 3072, 3072),
+        shape(6000, 3072, 8192),
+        shape(9000),
+    ):
         found, told = one.select(asked), other.select(asked)
         assert (found.config, found.source, found.near) == (told.config, told.source, told.near)
-        assert told.expected_us == (found.expected_us and pytest.approx(found.expected_us, rel=1e-3))
+        assert told.expected_us == (
+            found.expected_us and pytest.approx(found.expected_us, rel=1e-3)
+        )
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"cannot read the artifact .*none.json: No such file.*run `tftune export`"):
+    with pytest.raises(
+        ValueError, match=r"cannot read the artifact .*none.json: No such file.*run `tftune export`"
+    ):
         load_artifact(tmp_path / "none.json")
 
 
@@ -99,25 +123,37 @@ def test_json_of_something_else(tmp_path: Path, text: str) -> None:
     assert "is no artifact of tftune" in broken(tmp_path, text)
 
 
-@pytest.mark.parametrize("change", [{"rows": 1}, {"created": "tomorrow"}, {"sha256": "0" * 64}, {"sha256": None}])
+@pytest.mark.parametrize(
+    "change", [{"rows": 1}, {"created": "tomorrow"}, {"sha256": "0" * 64}, {"sha256": None}]
+)
 def test_an_edited_file(tmp_path: Path, sound: dict[str, Any], change: dict[str, Any]) -> None:
     assert "was edited: its content has the digest" in broken(tmp_path, json.dumps(sound | change))
 
 
 def test_a_newer_and_an_older_schema(tmp_path: Path, sound: dict[str, Any]) -> None:
-    assert "has schema 99, and this tftune reads schema 4; upgrade tftune" in broken(tmp_path, json.dumps(edited(sound, schema=99)))
+    assert "has schema 99, and this tftune reads schema 4; upgrade tftune" in broken(
+        tmp_path, json.dumps(edited(sound, schema=99))
+    )
     assert "has schema 3, and this tftune reads schema 4; run `tftune export` again" in broken(
         tmp_path, json.dumps(edited(sound, schema=3))
     )
 
 
 @pytest.mark.parametrize("field", sorted(FIELDS.keys() - {"schema", "sha256"}))
-def test_every_field_must_be_there_and_of_its_kind(tmp_path: Path, sound: dict[str, Any], field: str) -> None:
+def test_every_field_must_be_there_and_of_its_kind(
+    tmp_path: Path, sound: dict[str, Any], field: str
+) -> None:
     assert f"lacks '{field}'" in broken(tmp_path, json.dumps(edited(sound, **{field: ...})))
-    assert f"unexpected form ({field} is None)" in broken(tmp_path, json.dumps(edited(sound, **{field: None})))
+    assert f"unexpected form ({field} is None)" in broken(
+        tmp_path, json.dumps(edited(sound, **{field: None}))
+    )
 
 
-REPORT = {"shapes": 9, "selector": {"geomean_regret": 1.1, "unknown": 2}, "groups": {"n=1,k=2": [1.1, 1.2]}}
+REPORT = {
+    "shapes": 9,
+    "selector": {"geomean_regret": 1.1, "unknown": 2},
+    "groups": {"n=1,k=2": [1.1, 1.2]},
+}
 STAMP = {"at": "2026-11-22", "build": {"triton": "3.6.0"}, "leaves": 4}
 
 
@@ -132,18 +168,34 @@ STAMP = {"at": "2026-11-22", "build": {"triton": "3.6.0"}, "leaves": 4}
         ("build", {"triton": 3.6}), ("kernels", {"push": None}), ("bench", "moon"), ("modelled", True),
     ],
 )  # fmt: skip
-def test_a_field_that_commands_read_later_has_its_form(sound: dict[str, Any], field: str, value: Any) -> None:
+def test_a_field_that_commands_read_later_has_its_form(
+    sound: dict[str, Any], field: str, value: Any
+) -> None:
     parse_artifact(edited(sound, held_out={"graph": {"x": REPORT}}, verified=STAMP))
-    with pytest.raises(ValueError, match=rf"the artifact has an unexpected form \({field} is .*run `tftune export` to write it again"):
+    with pytest.raises(
+        ValueError,
+        match=rf"the artifact has an unexpected form \({field} is .*run `tftune export` to write it again",
+    ):
         parse_artifact(edited(sound, **{field: value}))
 
 
-def test_an_artifact_of_an_unknown_operation_target_mode_or_feature(tmp_path: Path, sound: dict[str, Any]) -> None:
+def test_an_artifact_of_an_unknown_operation_target_mode_or_feature(
+    tmp_path: Path, sound: dict[str, Any]
+) -> None:
     for change, said in (
-        ({"op": "softmax"}, "no operation 'softmax'; the operations are all_gather_gemm, flash_decode"),
+        (
+            {"op": "softmax"},
+            "no operation 'softmax'; the operations are all_gather_gemm, flash_decode",
+        ),
         ({"target": "abacus"}, "'abacus' is no target"),
-        ({"modes": {"jit": sound["modes"]["graph"]}}, "it answers in mode 'jit'; the modes are graph, eager"),
-        ({"op": "flash_decode"}, "a layout says dtype, shard, b_layout, world where one of flash_decode has dtype, output"),
+        (
+            {"modes": {"jit": sound["modes"]["graph"]}},
+            "it answers in mode 'jit'; the modes are graph, eager",
+        ),
+        (
+            {"op": "flash_decode"},
+            "a layout says dtype, shard, b_layout, world where one of flash_decode has dtype, output",
+        ),
     ):
         assert said in broken(tmp_path, json.dumps(edited(sound, **change)))
 
@@ -169,44 +221,86 @@ def put(*path: Any) -> Change:
     return change
 
 
-@pytest.mark.parametrize("part", ["layout", "configs", "formulas", "known", "tree", "spans", "error", "rule"])
-def test_every_part_of_a_layout_must_be_there(tmp_path: Path, sound: dict[str, Any], part: str) -> None:
-    assert f"lacks '{part}'" in broken(tmp_path, json.dumps(layout_with(sound, lambda layout: layout.pop(part))))
+@pytest.mark.parametrize(
+    "part", ["layout", "configs", "formulas", "known", "tree", "spans", "error", "rule"]
+)
+def test_every_part_of_a_layout_must_be_there(
+    tmp_path: Path, sound: dict[str, Any], part: str
+) -> None:
+    assert f"lacks '{part}'" in broken(
+        tmp_path, json.dumps(layout_with(sound, lambda layout: layout.pop(part)))
+    )
 
 
 LEAF: list[Any] = [[0, 1], 3, 0.1, [[8, 2048, 2048]]]
 BAD: dict[str, tuple[Change, str]] = {
     "a word that is none": (put("layout", "dtype", "fp8"), "its layout has dtype='fp8'"),
     "a word for a number": (put("layout", "world", "2"), "its layout has world='2'"),
-    "another field": (put("layout", "page_size", 2), "a layout says dtype, shard, b_layout, world, page_size where"),
+    "another field": (
+        put("layout", "page_size", 2),
+        "a layout says dtype, shard, b_layout, world, page_size where",
+    ),
     "a size too many": (put("known", 0, 0, [8, 2048, 2048, 1]), "has 4 sizes of 3"),
-    "a size that is none": (put("known", 0, 0, [8, 2048, "2048"]), "a measured shape is [[8, 2048, '2048']"),
+    "a size that is none": (
+        put("known", 0, 0, [8, 2048, "2048"]),
+        "a measured shape is [[8, 2048, '2048']",
+    ),
     "the best of no config": (put("known", 0, 1, 99), "names configs beyond"),
     "the best without a time": (put("known", 0, 1, 2), "names configs beyond"),
     "a best that is no number": (put("known", 0, 1, "0"), "a measured shape is"),
     "a time without a config": (put("known", 0, 3, [0, 9.0, 1]), "a measured shape is"),
     "a time of no config": (put("known", 0, 3, [0, 9.0, 1, 8.0, 99, 1.0]), "names configs beyond"),
-    "a time that is not positive": (put("known", 0, 3, [0, 0.0, 1, 8.0]), "has a time that is not positive"),
-    "a time that is no number": (put("known", 0, 3, [0, math.nan, 1, 8.0]), "has a time that is not positive"),
+    "a time that is not positive": (
+        put("known", 0, 3, [0, 0.0, 1, 8.0]),
+        "has a time that is not positive",
+    ),
+    "a time that is no number": (
+        put("known", 0, 3, [0, math.nan, 1, 8.0]),
+        "has a time that is not positive",
+    ),
     "no time of BSP": (put("known", 0, 3, [1, 8.0]), "names configs beyond"),
-    "no shape": (put("known", []), "no shape of dtype=bf16,shard=m,b_layout=nk,world=2 was measured"),
+    "no shape": (
+        put("known", []),
+        "no shape of dtype=bf16,shard=m,b_layout=nk,world=2 was measured",
+    ),
     "an interval of one": (put("known", 0, 2, [1.0]), "unexpected form"),
-    "a formula too few": (lambda layout: layout["formulas"].pop(), "formulas of 3 configs must each have 7 weights"),
-    "a weight too few": (lambda layout: layout["formulas"][0][0].pop(), "formulas of 3 configs must each have 7 weights"),
+    "a formula too few": (
+        lambda layout: layout["formulas"].pop(),
+        "formulas of 3 configs must each have 7 weights",
+    ),
+    "a weight too few": (
+        lambda layout: layout["formulas"][0][0].pop(),
+        "formulas of 3 configs must each have 7 weights",
+    ),
     "no formula": (put("formulas", 0, 3), "a formula is 3"),
     "no variant": (put("configs", 0, "variant", 7), "variant=7 must be printable text"),
     "no knobs": (put("configs", 0, "values", [[]]), "does not fit"),
     "no kernel": (put("configs", 0, "kernel", None), "bsp has the kernel None"),
-    "a candidate that is none": (put("tree", [[0, 99], *LEAF[1:]]), "a leaf names configs (0, 99) of 3"),
+    "a candidate that is none": (
+        put("tree", [[0, 99], *LEAF[1:]]),
+        "a leaf names configs (0, 99) of 3",
+    ),
     "a candidate below": (put("tree", [[-1], *LEAF[1:]]), "a branch of the tree is"),
     "a candidate that is no number": (put("tree", [["0"], *LEAF[1:]]), "a branch of the tree is"),
     "no leaf": (put("tree", ["m", 1.0, LEAF, {}]), "a branch of the tree is {}"),
     "no threshold": (put("tree", ["m", "1", LEAF, LEAF]), "a branch of the tree is"),
-    "a threshold without end": (put("tree", ["m", math.inf, LEAF, LEAF]), "the threshold of 'm' is inf"),
-    "an unknown feature": (put("tree", ["moon", 1.0, LEAF, LEAF]), "its tree asks for the feature 'moon'; there are m, n, k"),
-    "an expression": (put("tree", ["m) or print(1", 1.0, LEAF, LEAF]), "its tree asks for the feature"),
+    "a threshold without end": (
+        put("tree", ["m", math.inf, LEAF, LEAF]),
+        "the threshold of 'm' is inf",
+    ),
+    "an unknown feature": (
+        put("tree", ["moon", 1.0, LEAF, LEAF]),
+        "its tree asks for the feature 'moon'; there are m, n, k",
+    ),
+    "an expression": (
+        put("tree", ["m) or print(1", 1.0, LEAF, LEAF]),
+        "its tree asks for the feature",
+    ),
     "no list": (put("known", 3), "unexpected form"),
-    "a size beyond 63 bits": (put("known", 0, 0, [1 << 63, 1, 1]), "it holds an integer of 64 bits, and sizes have 63 at most"),
+    "a size beyond 63 bits": (
+        put("known", 0, 0, [1 << 63, 1, 1]),
+        "it holds an integer of 64 bits, and sizes have 63 at most",
+    ),
     "a size beyond floats": (put("formulas", 0, 2, 10**400), "it holds an integer of 1329 bits"),
 }
 
@@ -229,7 +323,9 @@ def lent_with(document: dict[str, Any], **changes: Any) -> dict[str, Any]:
     [({"of": ["fp16", "k", "kn", 8]}, "is answered by ('fp16', 'k', 'kn', 8), which it does not have"), ({"of": 3}, "unexpected form"),
      ({"error": "wide"}, "does not fit this tftune"), ({"pairs": None}, "unexpected form")],
 )  # fmt: skip
-def test_a_damaged_loan_is_refused(tmp_path: Path, sound: dict[str, Any], changes: dict[str, Any], said: str) -> None:
+def test_a_damaged_loan_is_refused(
+    tmp_path: Path, sound: dict[str, Any], changes: dict[str, Any], said: str
+) -> None:
     assert said in broken(tmp_path, json.dumps(lent_with(sound, **changes)))
 
 
@@ -243,13 +339,20 @@ def chain(splits: int, below: bool) -> Node:
 
 
 @pytest.mark.parametrize("below", [True, False])
-def test_a_tree_may_be_so_deep_and_no_deeper(tmp_path: Path, sound: dict[str, Any], below: bool) -> None:
+def test_a_tree_may_be_so_deep_and_no_deeper(
+    tmp_path: Path, sound: dict[str, Any], below: bool
+) -> None:
     deepest = Selector(parse_artifact(layout_with(sound, put("tree", pack(chain(DEEPEST, below))))))
     asked = shape(4096, 3072, 3072)
     assert deepest.select(asked).reason and len(deepest.path(asked)) == (1 if below else DEEPEST)
     for splits in (DEEPEST + 1, 101, 200):
-        said = broken(tmp_path, json.dumps(layout_with(sound, put("tree", pack(chain(splits, below))))))
-        assert f"does not fit this tftune: its tree has more than {DEEPEST} splits on the way to a leaf" in said
+        said = broken(
+            tmp_path, json.dumps(layout_with(sound, put("tree", pack(chain(splits, below)))))
+        )
+        assert (
+            f"does not fit this tftune: its tree has more than {DEEPEST} splits on the way to a leaf"
+            in said
+        )
 
 
 def test_a_config_of_a_knob_that_is_no_more_never_answers(sound: dict[str, Any]) -> None:
@@ -262,7 +365,9 @@ def test_a_config_of_a_knob_that_is_no_more_never_answers(sound: dict[str, Any])
 
 
 def test_a_variant_whose_name_no_file_can_have_is_bsp() -> None:
-    odd = replace(model(), configs=(BSP, SMALL.from_dict(SMALL.to_dict() | {"variant": "x" * 300}), LARGE))
+    odd = replace(
+        model(), configs=(BSP, SMALL.from_dict(SMALL.to_dict() | {"variant": "x" * 300}), LARGE)
+    )
     assert selector(odd).select(SHAPES[1]).config in (BSP, LARGE)
 
 
@@ -277,4 +382,8 @@ def test_every_shipped_artifact_loads_and_names_what_exists(path: Path) -> None:
 def leaves_are_sound(model: LayoutModel) -> bool:
     """Whether each leaf chooses among configs, one form of BSP at least among them."""
     bsp = {number for number, config in enumerate(model.configs) if config.variant == "bsp"}
-    return model.root is None or all(bsp & set(leaf.candidates) for leaf in leaves_of(model.root)) or not model.spans
+    return (
+        model.root is None
+        or all(bsp & set(leaf.candidates) for leaf in leaves_of(model.root))
+        or not model.spans
+    )

@@ -20,7 +20,15 @@ from tftune.tuner import audit
 ROOT = Path(__file__).resolve().parent.parent
 OP, TARGET = operation("all_gather_gemm"), Target.parse("mi300x8")
 SHAPE = AllGatherGemm(8192, 3584, 8192, 8)
-NEEDS = Resources(vgprs=128, sgprs=60, shared_bytes=32_768, spilled_bytes=0, waves_per_simd=4, mfmas=64, remote_bytes=16)
+NEEDS = Resources(
+    vgprs=128,
+    sgprs=60,
+    shared_bytes=32_768,
+    spilled_bytes=0,
+    waves_per_simd=4,
+    mfmas=64,
+    remote_bytes=16,
+)
 ASSEMBLY = """
 \tglobal_store_dword v0, v1, s[0:1]
 \tglobal_store_dwordx4 v[0:1], v[2:5], off
@@ -38,28 +46,50 @@ ASSEMBLY = """
 
 
 def row(config: Config, resources: Resources | None = NEEDS, **changes: str) -> Audit:
-    return replace(Audit("all_gather_gemm", "n=3584,k=8192,world=8", config, "gfx942", "3.7.1", "abc", resources), **changes)
+    return replace(
+        Audit(
+            "all_gather_gemm", "n=3584,k=8192,world=8", config, "gfx942", "3.7.1", "abc", resources
+        ),
+        **changes,
+    )
 
 
 def test_what_assembly_states() -> None:
-    expected = Resources(256, 73, 49_152, spilled_bytes=60, waves_per_simd=2, mfmas=1, remote_bytes=16)
-    assert audit.resources(ASSEMBLY, 49_152, "push") == audit.resources(ASSEMBLY, 49_152, "pull") == expected
+    expected = Resources(
+        256, 73, 49_152, spilled_bytes=60, waves_per_simd=2, mfmas=1, remote_bytes=16
+    )
+    assert (
+        audit.resources(ASSEMBLY, 49_152, "push")
+        == audit.resources(ASSEMBLY, 49_152, "pull")
+        == expected
+    )
     with pytest.raises(ValueError, match="does not state its vgprs: is it of an AMD target"):
         audit.resources(".visible .entry push()", 0, "push")
 
 
 def test_why_a_kernel_is_refused() -> None:
     assert NEEDS.why_refused(65_536) is None
-    assert replace(NEEDS, spilled_bytes=60).why_refused(65_536) == "it spills: each thread keeps 60 bytes of registers in scratch memory"
-    assert replace(NEEDS, shared_bytes=65_537).why_refused(65_536) == "it needs 65537 bytes of LDS and there are 65536"
+    assert (
+        replace(NEEDS, spilled_bytes=60).why_refused(65_536)
+        == "it spills: each thread keeps 60 bytes of registers in scratch memory"
+    )
+    assert (
+        replace(NEEDS, shared_bytes=65_537).why_refused(65_536)
+        == "it needs 65537 bytes of LDS and there are 65536"
+    )
 
 
 def test_rows_come_back_from_their_file_sorted_and_a_cut_line_is_left_out(tmp_path: Path) -> None:
-    rows = [row(Config("push", block_m=64)), row(Config("pull"), None, failure="CompilationError: no")]
+    rows = [
+        row(Config("push", block_m=64)),
+        row(Config("pull"), None, failure="CompilationError: no"),
+    ]
     path = tmp_path / "a" / "rows.jsonl"
     assert read_audits(path) == []
     write_audits(path, rows)
-    assert set(read_audits(path)) == set(rows) and path.read_text() == "".join(sorted(path.read_text().splitlines(keepends=True)))
+    assert set(read_audits(path)) == set(rows) and path.read_text() == "".join(
+        sorted(path.read_text().splitlines(keepends=True))
+    )
     path.write_text(path.read_text() + '{"op": "all')
     assert len(read_audits(path)) == 2
     path.write_text('{"op": 1}\n' + rows[0].to_json() + "\n")
@@ -69,7 +99,10 @@ def test_rows_come_back_from_their_file_sorted_and_a_cut_line_is_left_out(tmp_pa
 
 def test_each_distinct_kernel_is_compiled_once_also_what_a_learned_rule_refuses() -> None:
     wanted = audit.worth_auditing(OP, TARGET, 2)
-    sources = [tuple(source.key for source in OP.module("host").kernel_sources(*pair, TARGET.chip)) for pair in wanted]
+    sources = [
+        tuple(source.key for source in OP.module("host").kernel_sources(*pair, TARGET.chip))
+        for pair in wanted
+    ]
     assert len(sources) == len(set(sources)) > 300
     spilling = Config("push", block_m=256, block_n=256, block_k=64, num_warps=8, num_stages=2)
     assert "would spill" in (OP.space.why_invalid(SHAPE, spilling, TARGET.chip) or "")
@@ -78,18 +111,30 @@ def test_each_distinct_kernel_is_compiled_once_also_what_a_learned_rule_refuses(
 
 def test_a_kernel_is_compiled_and_read_here() -> None:
     small = AllGatherGemm(16, 64, 512, 2)
-    found = audit.compile_and_read(small, Config("push", block_m=16, block_n=32, rows_per_flag=16, group_m=1), TARGET, "gfx942")
+    found = audit.compile_and_read(
+        small, Config("push", block_m=16, block_n=32, rows_per_flag=16, group_m=1), TARGET, "gfx942"
+    )
     assert found.resources is not None and not found.failure
-    assert found.resources.mfmas > 0 and found.resources.remote_bytes == 16 and found.resources.why_refused(65_536) is None
-    assert found.shape == "n=64,k=512,world=2" and dict(found.config.knobs) == dict(block_m=16, block_n=32, group_m=1, rows_per_flag=16)
+    assert (
+        found.resources.mfmas > 0
+        and found.resources.remote_bytes == 16
+        and found.resources.why_refused(65_536) is None
+    )
+    assert found.shape == "n=64,k=512,world=2" and dict(found.config.knobs) == dict(
+        block_m=16, block_n=32, group_m=1, rows_per_flag=16
+    )
 
 
-def test_a_command_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_that_was_stopped_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What has a row is not compiled again."""
     pairs = [(SHAPE, Config("push", block_m=rows)) for rows in (64, 128)]
     compiled: list[Config] = []
 
-    def compile_all(missing: list[tuple[AllGatherGemm, Config]], target: Target, arch: str, workers: int) -> list[Audit]:
+    def compile_all(
+        missing: list[tuple[AllGatherGemm, Config]], target: Target, arch: str, workers: int
+    ) -> list[Audit]:
         compiled.extend(config for _, config in missing)
         return [audit.row(OP, shape, config, arch, NEEDS) for shape, config in missing]
 
@@ -99,13 +144,20 @@ def test_a_command_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setattr(auditing, "worth_auditing", lambda *_, number=number: pairs[:number])
         assert len(auditing.run_audit(OP, TARGET, "gfx942", 1, path, 1, ())) == number
     assert compiled == [config for _, config in pairs] and len(read_audits(path)) == 2
-    with pytest.raises(ValueError, match="reads the AMD assembly of gfx942 or gfx950, and sm_90 is another"):
+    with pytest.raises(
+        ValueError, match="reads the AMD assembly of gfx942 or gfx950, and sm_90 is another"
+    ):
         auditing.run_audit(OP, TARGET, "sm_90", 1, path, 1, ())
 
 
 def test_another_compilers_rows_are_held_beside() -> None:
-    mine = [audit.row(OP, SHAPE, Config("push", block_m=rows), "gfx942", NEEDS) for rows in (64, 128)]
-    theirs = [replace(mine[0], triton="3.6.0", resources=replace(NEEDS, vgprs=NEEDS.vgprs * 2)), replace(mine[1], triton="3.6.0")]
+    mine = [
+        audit.row(OP, SHAPE, Config("push", block_m=rows), "gfx942", NEEDS) for rows in (64, 128)
+    ]
+    theirs = [
+        replace(mine[0], triton="3.6.0", resources=replace(NEEDS, vgprs=NEEDS.vgprs * 2)),
+        replace(mine[1], triton="3.6.0"),
+    ]
     head, *lines = auditing.compare(mine, theirs)
     assert head.endswith("beside 3.6.0: 2 kernels in both")
     assert lines[0] == "  vgprs differs in 1 by +100% to +100%, 1 of them more" and lines[1:] == [
@@ -120,18 +172,32 @@ def committed(op: str, arch: str, folder: str = ".") -> list[Audit]:
 
 
 @pytest.mark.parametrize("folder", [".", "triton-3.6"])
-@pytest.mark.parametrize(("name", "tokens", "least"), [("all_gather_gemm", "m=8192", 900), ("flash_decode", "", 400)])
-def test_committed_rows_the_rules_refuse_what_spills_and_hardly_more(name: str, tokens: str, least: int, folder: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "tokens", "least"), [("all_gather_gemm", "m=8192", 900), ("flash_decode", "", 400)]
+)
+def test_committed_rows_the_rules_refuse_what_spills_and_hardly_more(
+    name: str, tokens: str, least: int, folder: str
+) -> None:
     """Of each kernel that was compiled for gfx942, by either Triton, whatever its source was: the
     tile decides."""
     op, rows = operation(name), [one for one in committed(name, "gfx942", folder) if one.resources]
-    assert len(rows) > least and not [one for one in committed(name, "gfx942", folder) if one.failure]
+    assert len(rows) > least and not [
+        one for one in committed(name, "gfx942", folder) if one.failure
+    ]
     wrongly = []
     for one in rows:
         shape = op.shape.parse(",".join(filter(None, (tokens, one.shape))))
-        learned = [rule for rule in op.space.rules if rule.learned and rule.applies(one.config.variant)]
-        refused = any(not rule.holds(shape, op.space.complete(one.config), TARGET.chip) for rule in learned)
-        assert refused or one.resources is None or one.resources.why_refused(TARGET.chip.shared_bytes) is None, one
+        learned = [
+            rule for rule in op.space.rules if rule.learned and rule.applies(one.config.variant)
+        ]
+        refused = any(
+            not rule.holds(shape, op.space.complete(one.config), TARGET.chip) for rule in learned
+        )
+        assert (
+            refused
+            or one.resources is None
+            or one.resources.why_refused(TARGET.chip.shared_bytes) is None
+        ), one
         if refused and one.resources and not one.resources.spilled_bytes:
             wrongly.append(one)
     assert len(wrongly) <= 0.02 * len(rows), wrongly
@@ -145,13 +211,24 @@ def test_committed_rows_what_is_shipped_spills_nothing(name: str, folder: str) -
     op = operation(name)
 
     def kernels(shape: Any, config: Config) -> tuple[Any, ...]:
-        return tuple(source.key for source in op.module("host").kernel_sources(shape, config, TARGET.chip))
+        return tuple(
+            source.key for source in op.module("host").kernel_sources(shape, config, TARGET.chip)
+        )
 
-    found = {kernels(_shape(name, one.shape), op.space.complete(one.config)): one.resources for one in committed(name, "gfx942", folder)}
+    found = {
+        kernels(_shape(name, one.shape), op.space.complete(one.config)): one.resources
+        for one in committed(name, "gfx942", folder)
+    }
     shapes = [shape for make in op.shape_sets.values() for shape in make(world=8)]
-    asked = [(shape, config) for shape in shapes for config in op.space.defaults(shape, TARGET.chip)] + auditing.shipped(op, TARGET)
-    needs = [found[key] for key in {kernels(*pair) for pair in asked} if key]  # a library's call has no kernel
-    assert len(needs) > 150 and all(one and one.why_refused(TARGET.chip.shared_bytes) is None for one in needs)
+    asked = [
+        (shape, config) for shape in shapes for config in op.space.defaults(shape, TARGET.chip)
+    ] + auditing.shipped(op, TARGET)
+    needs = [
+        found[key] for key in {kernels(*pair) for pair in asked} if key
+    ]  # a library's call has no kernel
+    assert len(needs) > 150 and all(
+        one and one.why_refused(TARGET.chip.shared_bytes) is None for one in needs
+    )
 
 
 def _shape(op: str, family: str) -> Any:
@@ -172,13 +249,27 @@ def test_the_page_counts_the_committed_rows() -> None:
     counts, differing = [], []
     for name in ("all_gather_gemm", "flash_decode"):
         new, old = (
-            {(row.shape, row.config): row.resources for row in read_audits(place / f"{name}-gfx942.jsonl")}
+            {
+                (row.shape, row.config): row.resources
+                for row in read_audits(place / f"{name}-gfx942.jsonl")
+            }
             for place in (folder, folder / "triton-3.6")
         )
         assert new.keys() == old.keys()
         counts.append(len(new))
-        differing.append(sum(needs is None or old[key] is None or needs.vgprs != old[key].vgprs for key, needs in new.items()))  # type: ignore[union-attr]
+        differing.append(
+            sum(
+                needs is None or old[key] is None or needs.vgprs != old[key].vgprs
+                for key, needs in new.items()
+            )
+        )  # type: ignore[union-attr]
     ours, theirs = counts
     assert f"{ours:,} kernels of all_gather_gemm and {theirs:,} of flash_decode for gfx942" in text
-    assert f"all {ours + theirs:,} kernels for gfx942" in text and f"all_gather_gemm, of {ours:,} | flash_decode, of {theirs:,} |" in text
-    assert f"| vector registers | {differing[0]:,}, by" in text and f"| {differing[1]:,}, by -4 % to +71 %" in text
+    assert (
+        f"all {ours + theirs:,} kernels for gfx942" in text
+        and f"all_gather_gemm, of {ours:,} | flash_decode, of {theirs:,} |" in text
+    )
+    assert (
+        f"| vector registers | {differing[0]:,}, by" in text
+        and f"| {differing[1]:,}, by -4 % to +71 %" in text
+    )

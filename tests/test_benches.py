@@ -22,7 +22,9 @@ def predicted(shape: Shape, config: Config, mode: str, chip: Chip) -> float:
 
 
 def row(outcome: Outcome, config: Config = PUSH, stage: str = "search") -> Trial:
-    return Trial(SHAPE, config, "graph", "mi300x8", "node", "run", "hash", outcome, stage, "2026-01-01")
+    return Trial(
+        SHAPE, config, "graph", "mi300x8", "node", "run", "hash", outcome, stage, "2026-01-01"
+    )
 
 
 def test_the_model_bench_gives_one_sample_and_bsp_beside_it() -> None:
@@ -38,7 +40,10 @@ def test_the_model_bench_checks_nothing() -> None:
 
 
 def test_replay_answers_the_row_as_it_is() -> None:
-    measured, failed = Measurement((3.0, 4.0), (6.0, 6.0), 1e-3), Failure("hang", "it passed its deadline")
+    measured, failed = (
+        Measurement((3.0, 4.0), (6.0, 6.0), 1e-3),
+        Failure("hang", "it passed its deadline"),
+    )
     bench: Bench = ReplayBench(TARGET, [row(measured), row(failed, BSP)])
     assert bench.measure(SHAPE, PUSH, "graph", BSP) is measured
     assert bench.measure(SHAPE, BSP, "graph", None) is failed
@@ -49,11 +54,16 @@ def test_replay_prefers_the_stage_then_the_newest_row() -> None:
     bench = ReplayBench(TARGET, [row(final, stage="final"), row(first), row(second)])
     assert bench.measure(SHAPE, PUSH, "graph", None) is second
     assert bench.measure(SHAPE, PUSH, "graph", None, stage="final") is final
-    assert ReplayBench(TARGET, [row(first)]).measure(SHAPE, PUSH, "graph", None, stage="final") is first
+    assert (
+        ReplayBench(TARGET, [row(first)]).measure(SHAPE, PUSH, "graph", None, stage="final")
+        is first
+    )
 
 
 def test_replay_knows_what_has_a_row_and_the_model_any_config() -> None:
-    bench = ReplayBench(TARGET, [row(Measurement((1.0,))), row(Failure("hang", "late"), BSP, stage="final")])
+    bench = ReplayBench(
+        TARGET, [row(Measurement((1.0,))), row(Failure("hang", "late"), BSP, stage="final")]
+    )
     assert bench.known(SHAPE, "graph") == {PUSH, BSP} and bench.known(SHAPE, "eager") == set()
     model: Bench = ModelBench(TARGET, predicted)
     assert model.known(SHAPE, "graph") is None
@@ -62,4 +72,6 @@ def test_replay_knows_what_has_a_row_and_the_model_any_config() -> None:
 def test_replay_of_what_was_never_measured_says_so() -> None:
     outcome = ReplayBench(TARGET, [row(Measurement((1.0,)))]).measure(SHAPE, PUSH, "eager", None)
     assert isinstance(outcome, Failure) and outcome.kind == "invalid"
-    assert "never measured" in outcome.text and "eager" in outcome.text and str(SHAPE) in outcome.text
+    assert (
+        "never measured" in outcome.text and "eager" in outcome.text and str(SHAPE) in outcome.text
+    )

@@ -23,7 +23,9 @@ def truth(seed: int) -> dict[Config, float]:
     random = np.random.default_rng(seed)
     slopes = random.normal(0, 0.2, FEASIBLE.units.shape[1])
     logs = FEASIBLE.units @ slopes + 0.05 * random.standard_normal(len(FEASIBLE))
-    return {config: float(value) for config, value in zip(FEASIBLE.configs, np.exp(logs), strict=True)}
+    return {
+        config: float(value) for config, value in zip(FEASIBLE.configs, np.exp(logs), strict=True)
+    }
 
 
 def test_the_best_is_within_the_bound_nearly_always() -> None:
@@ -46,7 +48,10 @@ def test_a_hint_that_is_right_says_that_nothing_better_is_left() -> None:
     def hint(configs: list[Config]) -> list[float]:
         return [float(np.log(times[config])) for config in configs]
 
-    said, unsaid = may_be_off_by(FEASIBLE, tried, hint), may_be_off_by(FEASIBLE, dict(list(tried.items())[15:]), hint)  # type: ignore[arg-type]
+    said, unsaid = (
+        may_be_off_by(FEASIBLE, tried, hint),
+        may_be_off_by(FEASIBLE, dict(list(tried.items())[15:]), hint),
+    )  # type: ignore[arg-type]
     assert said is not None and unsaid is not None and said < unsaid and said < 1.1
 
 
@@ -54,7 +59,9 @@ def test_nothing_is_said_of_few_and_everything_known_of_all() -> None:
     times = truth(1)
     few = dict(list(times.items())[: LEAST - 1])
     assert may_be_off_by(FEASIBLE, few, None) is None
-    assert may_be_off_by(FEASIBLE, dict.fromkeys(FEASIBLE.configs[:50]), None) is None, "all of them failed"
+    assert may_be_off_by(FEASIBLE, dict.fromkeys(FEASIBLE.configs[:50]), None) is None, (
+        "all of them failed"
+    )
     assert may_be_off_by(FEASIBLE, times, None) == 1.0
 
 
@@ -63,4 +70,8 @@ def test_failures_and_configs_beyond_the_set_do_not_count() -> None:
     tried: dict[Config, float | None] = {config: times[config] for config in FEASIBLE.configs[:30]}
     more = tried | {Config("bsp", form="gather"): 0.01} | dict.fromkeys(FEASIBLE.configs[30:33])
     plain, failed = may_be_off_by(FEASIBLE, tried, None), may_be_off_by(FEASIBLE, more, None)
-    assert plain is not None and failed is not None and abs(plain - failed) < 0.2 * (plain - 1) + exp(-4)
+    assert (
+        plain is not None
+        and failed is not None
+        and abs(plain - failed) < 0.2 * (plain - 1) + exp(-4)
+    )

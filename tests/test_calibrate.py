@@ -40,7 +40,9 @@ def answers(method: str, *arguments: Any) -> list[Any]:
     }
     if method == "stored":
         programs, _, blocks = arguments
-        us = max(blocks * chip.rates.block_us, programs * blocks * 16_384 / chip.links.links_bytes_per_us)
+        us = max(
+            blocks * chip.rates.block_us, programs * blocks * 16_384 / chip.links.links_bytes_per_us
+        )
         return [(us, 16_384), (1.01 * us, 16_384)]
     if method == "launched":
         return [(1.5, 12.0 + 22.0 * (arguments[0] - 1))] * 2
@@ -54,7 +56,9 @@ def answers(method: str, *arguments: Any) -> list[Any]:
     return [us, 1.01 * us]
 
 
-@pytest.mark.parametrize("question", (*calibrate.QUESTIONS, *calibrate.FURTHER), ids=lambda question: question.__name__)
+@pytest.mark.parametrize(
+    "question", (*calibrate.QUESTIONS, *calibrate.FURTHER), ids=lambda question: question.__name__
+)
 def test_what_a_machine_reaches_becomes_its_constants(question: calibrate.Question) -> None:
     found = question(answers, H200, 4, SIZES)
     assert found
@@ -66,8 +70,13 @@ def test_a_question_that_ends_the_world_or_makes_no_sense_keeps_the_constants() 
     def broken(method: str, *arguments: Any) -> list[Any]:
         raise Broken("hang", "ranks [1] of 2 had not ended copied after 20.0 s")
 
-    assert calibrate._answered(calibrate.memory, broken, H200, 2, SIZES) == "ranks [1] of 2 had not ended copied after 20.0 s"
-    nearer = calibrate._answered(calibrate.loads, lambda method, size, remote: [1.0 - remote / 2], H200, 2, SIZES)
+    assert (
+        calibrate._answered(calibrate.memory, broken, H200, 2, SIZES)
+        == "ranks [1] of 2 had not ended copied after 20.0 s"
+    )
+    nearer = calibrate._answered(
+        calibrate.loads, lambda method, size, remote: [1.0 - remote / 2], H200, 2, SIZES
+    )
     assert nearer == "its answer is no time or rate: remote_load_us=-0.5"
 
 
@@ -84,18 +93,46 @@ def test_every_question_is_answered_by_ranks() -> None:
 
 @pytest.mark.parametrize("arch", ["sm_90", "gfx942"])
 def test_a_block_is_stored_in_words_of_16_bytes(arch: str) -> None:
-    types = {"source": "i64", "payload": "i64", "payload_bases": "*i64", "rank": "i32", "blocks": "i32", "slots": "i32"}
-    source = KernelSource(probe.store_blocks, types, dict(WORLD=8, PEERS=7, ROWS=8, COLUMNS=COLUMNS), (), {"num_warps": 8})
+    types = {
+        "source": "i64",
+        "payload": "i64",
+        "payload_bases": "*i64",
+        "rank": "i32",
+        "blocks": "i32",
+        "slots": "i32",
+    }
+    source = KernelSource(
+        probe.store_blocks,
+        types,
+        dict(WORLD=8, PEERS=7, ROWS=8, COLUMNS=COLUMNS),
+        (),
+        {"num_warps": 8},
+    )
     assembly = source.compile(gpu_target(arch)).asm
-    assert "st.global.v4.b32" in assembly.get("ptx", "") or "global_store_dwordx4" in assembly.get("amdgcn", "")
+    assert "st.global.v4.b32" in assembly.get("ptx", "") or "global_store_dwordx4" in assembly.get(
+        "amdgcn", ""
+    )
 
 
 def test_a_search_reads_what_a_calibration_wrote(tmp_path: Path) -> None:
     path = tmp_path / default_path(TARGET)
-    write_chip(path, TARGET, {"hbm_bytes_per_us": 4.1234e6, "flag_us": 1.4}, {"links": "late"}, {"triton": "3.6.0"}, "2026-11-21T08:00:00Z")
+    write_chip(
+        path,
+        TARGET,
+        {"hbm_bytes_per_us": 4.1234e6, "flag_us": 1.4},
+        {"links": "late"},
+        {"triton": "3.6.0"},
+        "2026-11-21T08:00:00Z",
+    )
     found = find_target("model", "h200x4", path)
-    assert found.name == "h200x4" and found.chip.rates.hbm_bytes_per_us == 4.123e6 and found.chip.links.flag_us == 1.4
-    assert found.chip.rates.poll_us == H200.rates.poll_us and json.loads(path.read_text())["kept"] == {"links": "late"}
+    assert (
+        found.name == "h200x4"
+        and found.chip.rates.hbm_bytes_per_us == 4.123e6
+        and found.chip.links.flag_us == 1.4
+    )
+    assert found.chip.rates.poll_us == H200.rates.poll_us and json.loads(path.read_text())[
+        "kept"
+    ] == {"links": "late"}
     assert find_target("model", "h200x4").chip == H200
 
 
@@ -103,9 +140,21 @@ def test_a_search_reads_what_a_calibration_wrote(tmp_path: Path) -> None:
     ("text", "target", "sentence"),
     [
         ("{", "h200x4", r"is no file of a calibration \(JSONDecodeError.*run `tftune calibrate`"),
-        ('{"target": "h200x8", "constants": {}}', "h200x4", "was measured on h200x8, and this is h200x4"),
-        ('{"target": "h200x4", "constants": {"units": 3}}', "h200x4", "has units=3, which is no constant"),
-        ('{"target": "h200x4", "constants": {"flag_us": 0}}', "h200x4", "has flag_us=0, which is no constant"),
+        (
+            '{"target": "h200x8", "constants": {}}',
+            "h200x4",
+            "was measured on h200x8, and this is h200x4",
+        ),
+        (
+            '{"target": "h200x4", "constants": {"units": 3}}',
+            "h200x4",
+            "has units=3, which is no constant",
+        ),
+        (
+            '{"target": "h200x4", "constants": {"flag_us": 0}}',
+            "h200x4",
+            "has flag_us=0, which is no constant",
+        ),
     ],
 )
 def test_a_wrong_file_is_a_sentence(tmp_path: Path, text: str, target: str, sentence: str) -> None:

@@ -71,7 +71,10 @@ def accumulated_in_fp16(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 def test_sums_kept_in_fp16_are_refused() -> None:
     generator = torch.Generator().manual_seed(1)
-    a, b = torch.randn(32, 2048, generator=generator).half(), (torch.randn(2048, 64, generator=generator) / 2048**0.5).half()
+    a, b = (
+        torch.randn(32, 2048, generator=generator).half(),
+        (torch.randn(2048, 64, generator=generator) / 2048**0.5).half(),
+    )
     exact = (a.double() @ b.double()).float()
     shape = AllGatherGemm(32, 64, 2048, 2)
     assert relative_error((a.float() @ b.float()).half(), exact) < tolerance(shape)
@@ -98,7 +101,11 @@ def test_each_rank_is_late_in_two_calls_in_a_row(
 
     workspace: Any = SimpleNamespace(world=2, rank=rank)
     assert references.error(plan, workspace) == 0
-    behind = [len([word for word in calls[:at] if word == "call"]) for at, word in enumerate(calls) if word == "late"]
+    behind = [
+        len([word for word in calls[:at] if word == "call"])
+        for at, word in enumerate(calls)
+        if word == "late"
+    ]
     assert tuple(behind) == late and calls.count("call") == len(check.ORDER)
 
 
@@ -109,15 +116,32 @@ def judged(workspace: Workspace, folder: Path) -> list[float]:
     from tftune.kernels.all_gather_gemm.variants import push as module
 
     shape = AllGatherGemm(7, 40, 66, 2)
-    config = Config("push", block_m=16, block_n=32, block_k=64, group_m=1, num_warps=4, comm_programs=8, rows_per_flag=16, k_per_flag=256)
+    config = Config(
+        "push",
+        block_m=16,
+        block_n=32,
+        block_k=64,
+        group_m=1,
+        num_warps=4,
+        comm_programs=8,
+        rows_per_flag=16,
+        k_per_flag=256,
+    )
     references = References(shape, workspace)
     change = ("gemm", "(epoch & 1) * generation_rows, tl", "0 * generation_rows, tl")
     text = "    dtype = b_ptr.dtype.element_ty\n"
-    slow: Any = ("gemm", text, text + "    __import__('time').sleep(0.1 * (begin == 33))\n")  # rank 0 has waited for rank 1, and dawdles
+    slow: Any = (
+        "gemm",
+        text,
+        text + "    __import__('time').sleep(0.1 * (begin == 33))\n",
+    )  # rank 0 has waited for rank 1, and dawdles
     errors = []
     for changes in ((slow,), (slow, change)):
         module.push = mutant(folder, "push", changes)
-        errors.append(references.error(host.prepare(shape, config, workspace), workspace) / references.tolerance)
+        errors.append(
+            references.error(host.prepare(shape, config, workspace), workspace)
+            / references.tolerance
+        )
     return errors
 
 

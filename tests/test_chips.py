@@ -153,7 +153,10 @@ def test_knobs_follow_capabilities_and_not_names() -> None:
     die = devices.Seen.of(torch_with(cdna3("AMD Instinct MI300X", 38)), 0).as_chip()
     choices = {c.name: c for c in operation("all_gather_gemm").space.variants["push"]}
     left = {
-        chip.name: [len(choices[name].on(chip).values) for name in ("loads", "xcds", "waves_per_eu")] for chip in (b200, l40s, die, MI300X)
+        chip.name: [
+            len(choices[name].on(chip).values) for name in ("loads", "xcds", "waves_per_eu")
+        ]
+        for chip in (b200, l40s, die, MI300X)
     }
     assert list(left.values()) == [[2, 1, 1], [1, 1, 1], [1, 1, 2], [1, 2, 2]]
 

@@ -48,7 +48,9 @@ Tftune = Callable[[str], Ran]
 
 
 @pytest.fixture
-def tftune(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tftune:
+def tftune(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Tftune:
     """Run a command line inside this process, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     for name in ("TFTUNE_DB", "TFTUNE_DEBUG"):
@@ -94,37 +96,76 @@ def test_a_search_says_modelled_and_prints_plain_lines_outside_a_terminal(tftune
     assert "trial " in ran.err and " left: " in ran.err and "us modelled" in ran.err
     title, head, *rows = ran.out.splitlines()
     assert title.split() == [OP, "on", "mi300x8,", "modelled"]
-    assert head.split() == ["shape", "mode", "times", "BSP", "us", "push", "us", "winner", "over", "BSP", "evaluations", "off", "by"]
-    assert [row.split()[:3] for row in rows[:2]] == [[SMALL, "graph", "modelled"], [LARGE, "graph", "modelled"]]
+    assert head.split() == [
+        "shape",
+        "mode",
+        "times",
+        "BSP",
+        "us",
+        "push",
+        "us",
+        "winner",
+        "over",
+        "BSP",
+        "evaluations",
+        "off",
+        "by",
+    ]
+    assert [row.split()[:3] for row in rows[:2]] == [
+        [SMALL, "graph", "modelled"],
+        [LARGE, "graph", "modelled"],
+    ]
     assert "measured" not in ran.out and rows[2].startswith("graph: a fused variant beats BSP on ")
 
 
 def test_a_portfolio_is_measured_on_every_shape_that_was_searched(tftune: Tftune, db: Path) -> None:
     matrix = f"search {OP} --shapes {SMALL};{LARGE} --on model --target mi300x8 --mode graph --portfolio --db {db}"
     ran = tftune(matrix)
-    assert ran.code == 0 and "\n6 configs: 8 pairs measured, 0 failed\n" in ran.err and "missing" not in ran.err
+    assert (
+        ran.code == 0
+        and "\n6 configs: 8 pairs measured, 0 failed\n" in ran.err
+        and "missing" not in ran.err
+    )
     with Store.open(db, write=False) as store:
         before = len(store.trials())
     assert "0 trials to come" in tftune(matrix).err
     with Store.open(db, write=False) as store:
         assert len(store.trials()) == before
     unsearched = tftune(matrix.replace(SMALL, "m=32,n=512,k=1024,world=2"))
-    assert unsearched.code == 0 and "\n3 trials to come\n" in unsearched.err and "m=32,n=512,k=1024,world=2" in unsearched.out
+    assert (
+        unsearched.code == 0
+        and "\n3 trials to come\n" in unsearched.err
+        and "m=32,n=512,k=1024,world=2" in unsearched.out
+    )
     other = matrix.replace(SMALL, f"{SMALL},shard=m")
-    assert refused(tftune(other), f"no shape of the layout of {SMALL},shard=m was searched in mode graph", f"run `tftune search {OP}`")
+    assert refused(
+        tftune(other),
+        f"no shape of the layout of {SMALL},shard=m was searched in mode graph",
+        f"run `tftune search {OP}`",
+    )
 
 
 @pytest.mark.parametrize("form", ["", "--json"])
-def test_a_matrix_with_gaps_is_an_error_in_either_form(form: str, tftune: Tftune, tmp_path: Path) -> None:
+def test_a_matrix_with_gaps_is_an_error_in_either_form(
+    form: str, tftune: Tftune, tmp_path: Path
+) -> None:
     search = f"search {OP} --shapes {SMALL} --on model --target mi300x8 --mode graph --db {tmp_path / 'a.db'}"
     assert tftune(f"{search} --effort scout").code == 0
     ran = tftune(f"{search} --portfolio --budget 0.001s {form}")
-    assert ran.code == 2 and "pairs of a shape and a config are missing: the budget was too small" in ran.err
+    assert (
+        ran.code == 2
+        and "pairs of a shape and a config are missing: the budget was too small" in ran.err
+    )
     whole = tftune(f"{search} --portfolio --json")
     (line,) = json.loads(whole.out)
     assert whole.code == 0 and line["evaluations"] == line["feasible"] == 5
-    assert set(line["us"]) == {"bsp", "pull", "push"}, "staged took more than 1.5 times as long as the fastest"
-    assert refused(tftune(f"{search} --portfolio --effort scout --pool 8"), "--effort, --pool says how to search")
+    assert set(line["us"]) == {"bsp", "pull", "push"}, (
+        "staged took more than 1.5 times as long as the fastest"
+    )
+    assert refused(
+        tftune(f"{search} --portfolio --effort scout --pool 8"),
+        "--effort, --pool says how to search",
+    )
 
 
 def test_the_same_search_again_measures_nothing(tftune: Tftune, db: Path) -> None:
@@ -134,11 +175,17 @@ def test_the_same_search_again_measures_nothing(tftune: Tftune, db: Path) -> Non
     with Store.open(db, write=False) as store:
         assert len(store.trials()) == before
     lines = json.loads(ran.out)
-    assert [(line["shape"], line["times"], line["bench"]) for line in lines] == [(shape, "modelled", "model") for shape in (SMALL, LARGE)]
-    assert all(line["us"]["bsp"] > 0 and line["evaluations"] == 24 <= line["feasible"] for line in lines)
+    assert [(line["shape"], line["times"], line["bench"]) for line in lines] == [
+        (shape, "modelled", "model") for shape in (SMALL, LARGE)
+    ]
+    assert all(
+        line["us"]["bsp"] > 0 and line["evaluations"] == 24 <= line["feasible"] for line in lines
+    )
 
 
-def test_the_database_may_come_from_the_environment(tftune: Tftune, db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_database_may_come_from_the_environment(
+    tftune: Tftune, db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TFTUNE_DB", str(db))
     assert tftune("db check").out == f"{db} is sound\n"
 
@@ -150,7 +197,9 @@ def layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("layers")
     half = [replace(place, dtype="fp16") for place in synthetic.SHAPES[:12]]
     rows = synthetic.rows([*synthetic.SHAPES, *half], bench="model")
-    write_rows(folder / "rows.jsonl", [Run("run", synthetic.TARGET, "model", {}, "2026-11-22", {})], rows)
+    write_rows(
+        folder / "rows.jsonl", [Run("run", synthetic.TARGET, "model", {}, "2026-11-22", {})], rows
+    )
     with Store.open(folder / "t.db") as store:
         store.import_rows(folder / "rows.jsonl")
     return folder / "t.db"
@@ -158,67 +207,146 @@ def layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_train_prints_the_tree_and_the_held_out_regret(tftune: Tftune, layers: Path) -> None:
     ran = tftune(f"train {OP} --db {layers}")
-    assert ran.code == 0 and ran.out.startswith(f"{OP} on h200x2, mode graph: 42 shapes, 112 rows, modelled\n")
+    assert ran.code == 0 and ran.out.startswith(
+        f"{OP} on h200x2, mode graph: 42 shapes, 112 rows, modelled\n"
+    )
     engine, half = (f"dtype={dtype},shard=m,b_layout=nk,world=2" for dtype in ("bf16", "fp16"))
-    assert f"\n{engine}: 30 modelled shapes, each answered by what was the fastest there\n" in ran.out
+    assert (
+        f"\n{engine}: 30 modelled shapes, each answered by what was the fastest there\n" in ran.out
+    )
     assert "\ntree for other shapes, formulas choose among the configs of a leaf:\n" in ran.out
-    assert "\nheld out (modelled): family and m held out at once, 30 shapes in 25 folds: regret 1." in ran.out
-    assert "\nconstant rules there: regret always BSP 1." in ran.out and ", always pull - (no time), " in ran.out
-    assert re.search(r", vLLM: BSP below 4096 tokens, push above 1\.\d{3} \(25 of 30 shapes\), ", ran.out), "the default push has no time"
-    assert f"\n{half}: 12 modelled shapes, " in ran.out and f"\n{half} is answered by {engine}: the same code, and " in ran.out
+    assert (
+        "\nheld out (modelled): family and m held out at once, 30 shapes in 25 folds: regret 1."
+        in ran.out
+    )
+    assert (
+        "\nconstant rules there: regret always BSP 1." in ran.out
+        and ", always pull - (no time), " in ran.out
+    )
+    assert re.search(
+        r", vLLM: BSP below 4096 tokens, push above 1\.\d{3} \(25 of 30 shapes\), ", ran.out
+    ), "the default push has no time"
+    assert (
+        f"\n{half}: 12 modelled shapes, " in ran.out
+        and f"\n{half} is answered by {engine}: the same code, and " in ran.out
+    )
     assert ran.out.splitlines()[-1].startswith("modelled: ") and "measured times" not in ran.out
     found = json.loads(tftune(f"train {OP} --db {layers} --json").out)
     assert found["times"] == "modelled" and set(found["modes"]) == {"graph"}
     graph = found["modes"]["graph"]
     held_out = graph["held_out"][engine]
-    assert held_out["selector"]["geomean_regret"] > held_out["rules"]["nearest measured shape"]["geomean_regret"] >= 1
-    assert {layout["rule"] for layout in graph["layouts"]} == {""} and "answers for other shapes instead" not in ran.out, (
-        "the rule minds no error of the model"
+    assert (
+        held_out["selector"]["geomean_regret"]
+        > held_out["rules"]["nearest measured shape"]["geomean_regret"]
+        >= 1
     )
-    assert [layout["layout"]["dtype"] for layout in graph["layouts"]] == ["bf16", "fp16"] and len(graph["lent"]) == 1
+    assert {layout["rule"] for layout in graph["layouts"]} == {
+        ""
+    } and "answers for other shapes instead" not in ran.out, "the rule minds no error of the model"
+    assert [layout["layout"]["dtype"] for layout in graph["layouts"]] == ["bf16", "fp16"] and len(
+        graph["lent"]
+    ) == 1
 
 
 def test_train_on_two_shapes_has_nothing_to_hold_out(tftune: Tftune, db: Path) -> None:
     ran = tftune(f"train {OP} --db {db}")
-    assert ran.code == 0 and "2 shapes" in ran.out and ": 2 modelled shapes, " in ran.out and "held out" not in ran.out
+    assert (
+        ran.code == 0
+        and "2 shapes" in ran.out
+        and ": 2 modelled shapes, " in ran.out
+        and "held out" not in ran.out
+    )
     found = json.loads(tftune(f"train {OP} --db {db} --json").out)
-    assert found["times"] == "modelled" and found["modes"]["graph"]["held_out"] == {} and set(found["modes"]) == {"graph"}
+    assert (
+        found["times"] == "modelled"
+        and found["modes"]["graph"]["held_out"] == {}
+        and set(found["modes"]) == {"graph"}
+    )
 
 
 def test_export_select_and_explain(tftune: Tftune, db: Path) -> None:
     ran = tftune(f"export {OP} --db {db} --target mi300x8 --out a.json")
     assert ran.code == 0 and ran.out.startswith("a.json: all_gather_gemm on mi300x8, modelled")
     refusing = json.loads(tftune(f"select {OP} {LARGE} --artifact a.json --json").out)
-    assert refusing["source"] == "fallback" and refusing["config"]["variant"] == "bsp" and "modelled" in refusing["reason"]
-    answer = json.loads(tftune(f"select {OP} {LARGE} --artifact a.json --allow-modelled --json").out)
-    assert answer["source"] == "modelled" and answer["target"] == "mi300x8" and answer["near"] == [[512, 512, 1024]]
-    assert answer["expected_us"] > 0 and answer["speedup"] == answer["bsp_us"] / answer["expected_us"] >= 1
+    assert (
+        refusing["source"] == "fallback"
+        and refusing["config"]["variant"] == "bsp"
+        and "modelled" in refusing["reason"]
+    )
+    answer = json.loads(
+        tftune(f"select {OP} {LARGE} --artifact a.json --allow-modelled --json").out
+    )
+    assert (
+        answer["source"] == "modelled"
+        and answer["target"] == "mi300x8"
+        and answer["near"] == [[512, 512, 1024]]
+    )
+    assert (
+        answer["expected_us"] > 0
+        and answer["speedup"] == answer["bsp_us"] / answer["expected_us"] >= 1
+    )
     text = tftune(f"select {OP} {LARGE} --artifact a.json --allow-modelled").out
     first, *rest = text.splitlines()
-    assert first == str(Config.from_dict(answer["config"])) and rest[0] == f"  modelled, not measured: {LARGE} in mode graph on mi300x8"
-    assert rest[1] == f"  why: {answer['reason']}" and rest[2].startswith("  expected: ") and rest[3].startswith("  modelled: ")
-    why = json.loads(tftune(f"explain {OP} {LARGE} --artifact a.json --allow-modelled --db {db} --json").out)
-    assert why["config"] == answer["config"] and (why["leaf"], why["path"]) == (None, []), "its own rows answer"
-    assert [line["shape"] for line in why["nearest"]] == [LARGE, SMALL] and why["nearest"][0]["times"] == "modelled"
+    assert (
+        first == str(Config.from_dict(answer["config"]))
+        and rest[0] == f"  modelled, not measured: {LARGE} in mode graph on mi300x8"
+    )
+    assert (
+        rest[1] == f"  why: {answer['reason']}"
+        and rest[2].startswith("  expected: ")
+        and rest[3].startswith("  modelled: ")
+    )
+    why = json.loads(
+        tftune(f"explain {OP} {LARGE} --artifact a.json --allow-modelled --db {db} --json").out
+    )
+    assert why["config"] == answer["config"] and (why["leaf"], why["path"]) == (None, []), (
+        "its own rows answer"
+    )
+    assert [line["shape"] for line in why["nearest"]] == [LARGE, SMALL] and why["nearest"][0][
+        "times"
+    ] == "modelled"
     spoken = tftune(f"explain {OP} {SMALL} --artifact a.json --allow-modelled --db {db}").out
-    assert "  path: " not in spoken and "  leaf: " not in spoken and "nearest shapes, modelled" in spoken
+    assert (
+        "  path: " not in spoken
+        and "  leaf: " not in spoken
+        and "nearest shapes, modelled" in spoken
+    )
 
 
-def test_explain_names_the_leaf_of_a_shape_between_the_measured_ones(tftune: Tftune, layers: Path) -> None:
+def test_explain_names_the_leaf_of_a_shape_between_the_measured_ones(
+    tftune: Tftune, layers: Path
+) -> None:
     assert tftune(f"export {OP} --db {layers} --out a.json").code == 0
     asked = "m=100,n=3072,k=4096,world=2,dtype=bf16,shard=m,b_layout=nk"
     line = f"explain {OP} {asked} --artifact a.json --allow-modelled --db {layers}"
     why, spoken = json.loads(tftune(f"{line} --json").out), tftune(line).out
-    (model,) = [each for each in read_artifact(Path("a.json")).modes["graph"].layouts.values() if each.spans]
+    (model,) = [
+        each for each in read_artifact(Path("a.json")).modes["graph"].layouts.values() if each.spans
+    ]
     leaf = why["leaf"]
-    assert why["source"] == "modelled" and why["config"] in leaf["candidates"] and leaf["rows"] > 0 < leaf["error"]
-    space, shape, chip = operation(OP).space, AllGatherGemm.parse(asked), Target.parse(synthetic.TARGET).chip
+    assert (
+        why["source"] == "modelled"
+        and why["config"] in leaf["candidates"]
+        and leaf["rows"] > 0 < leaf["error"]
+    )
+    space, shape, chip = (
+        operation(OP).space,
+        AllGatherGemm.parse(asked),
+        Target.parse(synthetic.TARGET).chip,
+    )
     possible = {space.concrete(shape, config, chip) for config in model.configs}
-    assert {Config.from_dict(candidate) for candidate in leaf["candidates"]} <= possible and len(leaf["candidates"]) > 1
+    assert {Config.from_dict(candidate) for candidate in leaf["candidates"]} <= possible and len(
+        leaf["candidates"]
+    ) > 1
     assert bool(why["path"]) == isinstance(model.root, Split)
     assert f"\n  path: {', then '.join(why['path']) or 'the tree is a single leaf'}\n" in spoken
-    assert "\n  leaf: " in spoken and all(str(Config.from_dict(candidate)) in spoken for candidate in leaf["candidates"])
-    assert "held out in mode graph: regret " in spoken and "both as modelled" not in spoken.partition("held out in mode")[0]
+    assert "\n  leaf: " in spoken and all(
+        str(Config.from_dict(candidate)) in spoken for candidate in leaf["candidates"]
+    )
+    assert (
+        "held out in mode graph: regret " in spoken
+        and "both as modelled" not in spoken.partition("held out in mode")[0]
+    )
     assert why["near"] == leaf["near"] and len(why["nearest"]) == 3
 
 
@@ -231,39 +359,70 @@ def test_explain_says_what_shapes_like_this_one_lost_unseen(tftune: Tftune) -> N
     assert f"held out with all of n=1792,k=5120: {mean:.3f}, at worst {worst:.3f}\n" in spoken
 
 
-def test_explain_without_a_database_uses_the_rows_of_the_checkout(tftune: Tftune, db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explain_without_a_database_uses_the_rows_of_the_checkout(
+    tftune: Tftune, db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tftune(f"export {OP} --db {db} --out a.json")
     folder = db.parent / "checkout/db"
     (folder / "trials/mi300x8").mkdir(parents=True)
     tftune(f"trials export {folder}/trials/mi300x8/{OP}-2026-01-01.jsonl --db {db}")
     monkeypatch.setattr("tftune.db.__file__", str(folder / "__init__.py"))
-    why = json.loads(tftune(f"explain {OP} {LARGE} --artifact a.json --allow-modelled --db none.db --json").out)
+    why = json.loads(
+        tftune(f"explain {OP} {LARGE} --artifact a.json --allow-modelled --db none.db --json").out
+    )
     assert len(why["nearest"]) == 2 and not Path("none.db").exists()
 
 
 def test_report_writes_a_page_for_what_the_database_holds(tftune: Tftune, db: Path) -> None:
     ran = tftune(f"report --db {db} --out page --op {OP}")
     paths = [Path(line) for line in ran.out.splitlines()]
-    assert ran.code == 0 and paths[0] == Path(f"page/{OP}__mi300x8__model.html") and all(path.exists() for path in paths)
+    assert (
+        ran.code == 0
+        and paths[0] == Path(f"page/{OP}__mi300x8__model.html")
+        and all(path.exists() for path in paths)
+    )
     assert {path.suffix for path in paths[1:]} == {".png"} and "modelled" in paths[0].read_text()
-    assert refused(tftune(f"report --db {db} --target h200x8"), "no rows to report", "all_gather_gemm on mi300x8 (model)")
+    assert refused(
+        tftune(f"report --db {db} --target h200x8"),
+        "no rows to report",
+        "all_gather_gemm on mi300x8 (model)",
+    )
 
 
 def test_trials_travel_as_rows(tftune: Tftune, db: Path) -> None:
     with Store.open(db, write=False) as store:
         count = len(store.trials())
-    assert tftune(f"trials export rows.jsonl --db {db} --op {OP}").out == f"{count} trials written to rows.jsonl\n"
-    assert tftune("trials import rows.jsonl --db other.db").out == f"rows.jsonl: {count} trials added to other.db, 0 already there\n"
-    assert f"0 trials added to other.db, {count} already there" in tftune("trials import rows.jsonl --db other.db").out
+    assert (
+        tftune(f"trials export rows.jsonl --db {db} --op {OP}").out
+        == f"{count} trials written to rows.jsonl\n"
+    )
+    assert (
+        tftune("trials import rows.jsonl --db other.db").out
+        == f"rows.jsonl: {count} trials added to other.db, 0 already there\n"
+    )
+    assert (
+        f"0 trials added to other.db, {count} already there"
+        in tftune("trials import rows.jsonl --db other.db").out
+    )
     assert tftune(f"trials export none.jsonl --db {db} --target h200x8").out.startswith("0 trials")
     before = Path("rows.jsonl").read_bytes()
     ran = tftune(f"trials export rows.jsonl --db {db} --op flash_decode")
-    assert refused(ran, "rows.jsonl keeps its", "of op flash_decode", f"of {OP} on mi300x8 (model, graph)", "or a new file")
+    assert refused(
+        ran,
+        "rows.jsonl keeps its",
+        "of op flash_decode",
+        f"of {OP} on mi300x8 (model, graph)",
+        "or a new file",
+    )
     assert Path("rows.jsonl").read_bytes() == before
 
 
 def test_db_check_tells_a_sound_database_from_a_changed_one(tftune: Tftune, db: Path) -> None:
-    assert json.loads(tftune(f"db check --db {db} --json").out) == {"db": str(db), "sound": True, "problems": []}
+    assert json.loads(tftune(f"db check --db {db} --json").out) == {
+        "db": str(db),
+        "sound": True,
+        "problems": [],
+    }
     with sqlite3.connect(db) as connection:
         connection.execute("UPDATE tft_trials SET mode = 'eager' WHERE number = 1")
     connection.close()
@@ -273,19 +432,33 @@ def test_db_check_tells_a_sound_database_from_a_changed_one(tftune: Tftune, db: 
 
 
 @pytest.mark.parametrize(
-    "damage", [lambda content: b"\x96\xff" * 9000, lambda content: content[: len(content) // 2]], ids=["garbage", "cut"]
+    "damage",
+    [lambda content: b"\x96\xff" * 9000, lambda content: content[: len(content) // 2]],
+    ids=["garbage", "cut"],
 )
-def test_db_check_counts_a_damaged_file_as_found(tftune: Tftune, db: Path, damage: Callable[[bytes], bytes]) -> None:
+def test_db_check_counts_a_damaged_file_as_found(
+    tftune: Tftune, db: Path, damage: Callable[[bytes], bytes]
+) -> None:
     db.write_bytes(damage(db.read_bytes()))
     ran = tftune(f"db check --db {db}")
-    assert (ran.code, ran.err) == (1, "") and str(db) in ran.out and "bring back a backup" in ran.out
+    assert (
+        (ran.code, ran.err) == (1, "") and str(db) in ran.out and "bring back a backup" in ran.out
+    )
     assert json.loads(tftune(f"db check --db {db} --json").out)["sound"] is False
     assert refused(tftune(f"train {OP} --db {db}"), str(db), "bring back a backup")
     assert refused(tftune("db check --db none.db"), "there is no database")
 
 
-def test_a_database_in_a_folder_that_cannot_be_written_is_read(tftune: Tftune, db: Path, tmp_path: Path) -> None:
-    Path(shutil.copytree(db.parent, tmp_path / "folder", ignore=lambda folder, names: [n for n in names if n != db.name]))
+def test_a_database_in_a_folder_that_cannot_be_written_is_read(
+    tftune: Tftune, db: Path, tmp_path: Path
+) -> None:
+    Path(
+        shutil.copytree(
+            db.parent,
+            tmp_path / "folder",
+            ignore=lambda folder, names: [n for n in names if n != db.name],
+        )
+    )
     with read_only(tmp_path / "folder"):
         for line in (
             f"train {OP}",
@@ -318,11 +491,24 @@ def test_a_binary_file_is_named_whatever_it_is_given_as(tftune: Tftune) -> None:
 def test_a_search_replays_measured_rows(tftune: Tftune) -> None:
     shape = AllGatherGemm.parse(LARGE)
     forms = [Config("bsp", form=form) for form in ("gather_copy", "local_transpose")]
-    rows = [Trial(shape, form, "graph", "h200x8", "node", "r1", "k1", Measurement((50.0,) * 9, (), 1e-4)) for form in forms]
-    write_rows(Path("rows.jsonl"), [Run("r1", "h200x8", "node", {}, "2026-11-20T10:00:00+00:00", {})], rows)
+    rows = [
+        Trial(
+            shape, form, "graph", "h200x8", "node", "r1", "k1", Measurement((50.0,) * 9, (), 1e-4)
+        )
+        for form in forms
+    ]
+    write_rows(
+        Path("rows.jsonl"), [Run("r1", "h200x8", "node", {}, "2026-11-20T10:00:00+00:00", {})], rows
+    )
     tftune("trials import rows.jsonl")
-    ran = tftune(f"search {OP} --shapes {LARGE} --on replay --target h200x8 --mode graph --effort quick --variant bsp --json")
-    assert ran.code == 0 and json.loads(ran.out)[0]["us"] == {"bsp": 50.0} and json.loads(ran.out)[0]["times"] == "replayed"
+    ran = tftune(
+        f"search {OP} --shapes {LARGE} --on replay --target h200x8 --mode graph --effort quick --variant bsp --json"
+    )
+    assert (
+        ran.code == 0
+        and json.loads(ran.out)[0]["us"] == {"bsp": 50.0}
+        and json.loads(ran.out)[0]["times"] == "replayed"
+    )
 
 
 def test_replay_takes_rows_of_a_space_with_fewer_knobs_or_more_values(tftune: Tftune) -> None:
@@ -331,24 +517,48 @@ def test_replay_takes_rows_of_a_space_with_fewer_knobs_or_more_values(tftune: Tf
     less = Config("push", **{name: value for name, value in full.knobs if name != "block_n"})
     gone = Config("push", **dict(full.knobs) | {"block_m": 48})
     times = {Config("bsp", form="gather_copy"): 50.0, less: 40.0, gone: 30.0}
-    rows = [Trial(shape, c, "graph", "h200x8", "node", "r1", "k1", Measurement((us,) * 9, (50.0,) * 9, 1e-4)) for c, us in times.items()]
-    write_rows(Path("rows.jsonl"), [Run("r1", "h200x8", "node", {}, "2026-11-20T10:00:00+00:00", {})], rows)
+    rows = [
+        Trial(
+            shape,
+            c,
+            "graph",
+            "h200x8",
+            "node",
+            "r1",
+            "k1",
+            Measurement((us,) * 9, (50.0,) * 9, 1e-4),
+        )
+        for c, us in times.items()
+    ]
+    write_rows(
+        Path("rows.jsonl"), [Run("r1", "h200x8", "node", {}, "2026-11-20T10:00:00+00:00", {})], rows
+    )
     tftune("trials import rows.jsonl")
     ran = tftune(f"search {OP} --shapes {LARGE} --on replay --target h200x8 --mode graph --json")
     assert ran.code == 0 and json.loads(ran.out)[0]["us"] == {"bsp": 50.0, "push": 40.0}
     with Store.open(Path("tftune.db"), write=False) as store:
-        assert {trial.config for trial in store.trials(bench="replay")} == {Config("bsp", form="gather_copy"), full}
+        assert {trial.config for trial in store.trials(bench="replay")} == {
+            Config("bsp", form="gather_copy"),
+            full,
+        }
 
 
 def test_doctor_always_answers(tftune: Tftune) -> None:
     ran = tftune("doctor")
-    assert ran.code == 0 and ran.out.startswith("python 3.") and "optuna" in ran.out and "import iris: " in ran.out
+    assert (
+        ran.code == 0
+        and ran.out.startswith("python 3.")
+        and "optuna" in ran.out
+        and "import iris: " in ran.out
+    )
     found = json.loads(tftune("doctor --json").out)
     assert set(found["packages"]) == {"tune", "cuda"} and all(found["packages"]["tune"].values())
     assert bool(found["target"]) != bool(found["why_no_target"])
 
 
-def test_doctor_says_why_an_artifact_does_not_apply(tftune: Tftune, db: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_says_why_an_artifact_does_not_apply(
+    tftune: Tftune, db: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tftune(f"export {OP} --db {db} --out shipped/good.json")
     (tmp_path / "shipped/broken.json").write_text('{"schema": 1')
     monkeypatch.setattr("tftune.models.artifact.SHIPPED", tmp_path / "shipped")
@@ -399,14 +609,24 @@ def test_wrong_input_is_one_sentence(tftune: Tftune, line: str, parts: list[str]
     assert refused(tftune(line), *parts)
 
 
-def test_a_node_search_without_a_gpu_names_the_model(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_search_without_a_gpu_names_the_model(
+    tftune: Tftune, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tftune.db.target.find_spec", lambda name: None)
-    assert refused(tftune(f"search {OP}"), "no GPU", "--on model") and not Path("tftune.db").exists()
+    assert (
+        refused(tftune(f"search {OP}"), "no GPU", "--on model") and not Path("tftune.db").exists()
+    )
 
 
-def test_a_rehearsal_without_torch_says_what_it_needs(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rehearsal_without_torch_says_what_it_needs(
+    tftune: Tftune, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tftune.db.target.find_spec", lambda name: None)
-    assert refused(tftune("calibrate --emulated h200x2"), "tftune calibrate --emulated needs torch and triton", "`tftune doctor`")
+    assert refused(
+        tftune("calibrate --emulated h200x2"),
+        "tftune calibrate --emulated needs torch and triton",
+        "`tftune doctor`",
+    )
 
 
 def test_a_target_that_is_not_this_machine(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -421,33 +641,59 @@ def test_a_node_bench_is_sized_for_the_largest_shape(monkeypatch: pytest.MonkeyP
     from tftune.tuner.bench.node import MATRIX, Rounds
 
     made: list[tuple[Any, ...]] = []
-    monkeypatch.setattr("tftune.tuner.bench.node.NodeBench", lambda *arguments, rounds: made.append((*arguments, rounds)))
+    monkeypatch.setattr(
+        "tftune.tuner.bench.node.NodeBench",
+        lambda *arguments, rounds: made.append((*arguments, rounds)),
+    )
     target, shapes = Target.parse("h200x8"), paper()
     make_bench("node", operation(OP), target, shapes, store=None)
     make_bench("node", operation(OP), target, shapes, store=None, matrix=True)
     size = payload_bytes(shapes[-1])
-    assert made == [(target, size, Rounds()), (target, size, MATRIX)] and size >= shapes[-1].gathered_bytes
+    assert (
+        made == [(target, size, Rounds()), (target, size, MATRIX)]
+        and size >= shapes[-1].gathered_bytes
+    )
 
 
-def test_rows_of_a_drill_are_not_trained_on(tftune: Tftune, tmp_path: Path, make_rows: Callable[..., list[Trial]]) -> None:
+def test_rows_of_a_drill_are_not_trained_on(
+    tftune: Tftune, tmp_path: Path, make_rows: Callable[..., list[Trial]]
+) -> None:
     drilled = [replace(row, bench="drill") for row in make_rows(paper()[:2], bench="node")]
     run = Run("run", "h200x8", "drill", {}, "2026-11-20", {})
     write_rows(tmp_path / "drill.jsonl", [run], drilled)
     tftune("trials import drill.jsonl --db d.db")
     for command in (f"train {OP}", f"export {OP} --out a.json"):
-        assert refused(tftune(f"{command} --db d.db"), "rows of a drill are not trained on", "without --inject")
-    write_rows(tmp_path / "clean.jsonl", [replace(run, id="clean", bench="node")], [replace(r, bench="node", run="clean") for r in drilled])
+        assert refused(
+            tftune(f"{command} --db d.db"), "rows of a drill are not trained on", "without --inject"
+        )
+    write_rows(
+        tmp_path / "clean.jsonl",
+        [replace(run, id="clean", bench="node")],
+        [replace(r, bench="node", run="clean") for r in drilled],
+    )
     tftune("trials import clean.jsonl --db d.db")
     found = json.loads(tftune(f"train {OP} --db d.db --json").out)
     assert found["bench"] == "node"
-    pages = [Path(line) for line in tftune("report --db d.db").out.splitlines() if line.endswith(".html")]
-    assert ["measured in a drill" in page.read_text() for page in pages] == ["drill" in page.name for page in pages] == [True, False]
+    pages = [
+        Path(line) for line in tftune("report --db d.db").out.splitlines() if line.endswith(".html")
+    ]
+    assert (
+        ["measured in a drill" in page.read_text() for page in pages]
+        == ["drill" in page.name for page in pages]
+        == [True, False]
+    )
 
 
 def test_rows_of_several_targets_must_be_told_apart(tftune: Tftune, db: Path) -> None:
-    tftune(f"search {OP} --shapes {SMALL} --on model --target h200x8 --mode graph --effort quick --variant bsp --db {db}")
+    tftune(
+        f"search {OP} --shapes {SMALL} --on model --target h200x8 --mode graph --effort quick --variant bsp --db {db}"
+    )
     assert refused(tftune(f"train {OP} --db {db}"), "h200x8, mi300x8", "--target")
-    assert refused(tftune(f"train {OP} --db {db} --target h200x4"), "no rows of all_gather_gemm on h200x4", "mi300x8 (model)")
+    assert refused(
+        tftune(f"train {OP} --db {db} --target h200x4"),
+        "no rows of all_gather_gemm on h200x4",
+        "mi300x8 (model)",
+    )
     assert refused(tftune(f"train {OP} --db {db} --bench node"), "from the node bench")
 
 
@@ -460,14 +706,19 @@ def unchanged(db: Path, act: Callable[[], Any]) -> bool:
 
 def test_a_second_search_on_the_same_database_waits_for_nobody(tftune: Tftune, db: Path) -> None:
     with Store.open(db):
-        assert unchanged(db, lambda: refused(tftune(f"{SEARCH} --db {db}"), str(db), "is being written by process"))
+        assert unchanged(
+            db,
+            lambda: refused(tftune(f"{SEARCH} --db {db}"), str(db), "is being written by process"),
+        )
 
 
 def test_a_database_of_a_newer_schema_is_left_alone(tftune: Tftune, db: Path) -> None:
     with sqlite3.connect(db) as connection:
         connection.execute("UPDATE tft_meta SET value = '99' WHERE name = 'schema'")
     connection.close()
-    assert unchanged(db, lambda: refused(tftune(f"{SEARCH} --db {db}"), "schema 99", "upgrade tftune"))
+    assert unchanged(
+        db, lambda: refused(tftune(f"{SEARCH} --db {db}"), "schema 99", "upgrade tftune")
+    )
     assert refused(tftune(f"train {OP} --db {db}"), "schema 99")
 
 
@@ -476,7 +727,10 @@ def test_a_half_written_line_adds_nothing(tftune: Tftune, db: Path) -> None:
     Path("half.jsonl").write_text(Path("rows.jsonl").read_text()[:-40])
     with Store.open(db, write=False) as store:
         count = len(store.trials()) + len(store.runs())
-    assert refused(tftune("trials import half.jsonl --db empty.db"), f"line {count} of half.jsonl is no whole row")
+    assert refused(
+        tftune("trials import half.jsonl --db empty.db"),
+        f"line {count} of half.jsonl is no whole row",
+    )
     with Store.open(Path("empty.db"), write=False) as store:
         assert store.trials() == []
 
@@ -505,13 +759,30 @@ def hear_interrupts() -> None:
 
 
 def test_ctrl_c_says_that_the_same_command_resumes(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tftune", "search", OP, "--on", "model", "--target", "mi300x8", "--effort", "quick"]
-    searching = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=hear_interrupts)
+    command = [
+        sys.executable,
+        "-m",
+        "tftune",
+        "search",
+        OP,
+        "--on",
+        "model",
+        "--target",
+        "mi300x8",
+        "--effort",
+        "quick",
+    ]
+    searching = subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=hear_interrupts
+    )
     assert searching.stderr is not None
     while "trial " not in searching.stderr.readline():
         assert searching.poll() is None
     searching.send_signal(signal.SIGINT)
-    assert searching.stderr.read().splitlines()[-1] == "stopped; what finished is stored, and the same command resumes"
+    assert (
+        searching.stderr.read().splitlines()[-1]
+        == "stopped; what finished is stored, and the same command resumes"
+    )
     assert searching.wait(timeout=30) == 130
     with Store.open(tmp_path / "tftune.db") as store:
         assert len(store.trials()) >= 50 and store.check() == []

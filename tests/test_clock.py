@@ -50,13 +50,26 @@ class Graph:
 def test_a_graph_runs_untimed_before_it_counts_after_the_barrier(log: list[str]) -> None:
     graphs: Any = [Graph("bsp"), Graph("push")]
     asked: list[list[float]] = []
-    assert clock.graph_rounds(graphs, 2, lambda: log.append("barrier"), lambda us: asked.append(us) or us) == [[250.0, 250.0]] * 2
+    assert (
+        clock.graph_rounds(
+            graphs, 2, lambda: log.append("barrier"), lambda us: asked.append(us) or us
+        )
+        == [[250.0, 250.0]] * 2
+    )
     assert asked == [[1000.0, 1000.0]], "all ranks agree once on how long a replay takes"
     first = [["sleep", name, "barrier", "event", name, "event"] for name in ("bsp", "push")]
     assert log[:12] == [*first[0], *first[1]]
     leads = clock.lead(1000.0)
-    later = {name: ["sleep", *[name] * leads, "barrier", "event", name, "event"] for name in ("bsp", "push")}
-    expected = [entry for number in (1, 2) for place in clock.turns(2, number) for entry in later[("bsp", "push")[place]]]
+    later = {
+        name: ["sleep", *[name] * leads, "barrier", "event", name, "event"]
+        for name in ("bsp", "push")
+    }
+    expected = [
+        entry
+        for number in (1, 2)
+        for place in clock.turns(2, number)
+        for entry in later[("bsp", "push")[place]]
+    ]
     assert leads > 1 and log[12:] == expected
 
 
@@ -68,7 +81,9 @@ def test_ranks_run_a_graph_as_often_as_the_slowest_of_them_needs(log: list[str])
 
 def test_turns_differ_from_round_to_round_and_are_the_same_on_every_rank() -> None:
     orders = [clock.turns(8, number) for number in range(30)]
-    assert all(sorted(order) == list(range(8)) for order in orders) and orders == [clock.turns(8, number) for number in range(30)]
+    assert all(sorted(order) == list(range(8)) for order in orders) and orders == [
+        clock.turns(8, number) for number in range(30)
+    ]
     before = {order[order.index(3) - 1] for order in orders if order.index(3)}
     assert len(before) >= 6, "no config always follows the same neighbour"
 
@@ -77,7 +92,10 @@ def test_an_eager_call_runs_untimed_three_times(log: list[str], tmp_path: Path) 
     file = tmp_path / "counters"
     file.write_bytes(bytes(8))
     calls = [lambda operand, name=name: log.append(f"{name}{operand}") for name in ("bsp", "push")]
-    assert clock.eager_rounds(calls, [(0,), (1,), (2,)], 2, clock.HostBarrier(file, 0, 1)) == [[1000.0, 1000.0]] * 2
+    assert (
+        clock.eager_rounds(calls, [(0,), (1,), (2,)], 2, clock.HostBarrier(file, 0, 1))
+        == [[1000.0, 1000.0]] * 2
+    )
     asked = [entry for entry in log if entry != "event"]
     assert [entry[:-1] for entry in asked] == (["bsp"] * 4 + ["push"] * 4) * 3
     assert [int(entry[-1]) for entry in asked] == [turn % 3 for turn in range(1, 25)]

@@ -59,11 +59,17 @@ def test_there_are_rows_and_an_artifact() -> None:
     assert FILES and ARTIFACTS
 
 
-def test_a_file_has_rows_of_the_operation_and_target_of_its_name(file: Path, rows: list[Trial]) -> None:
-    assert {(file.name.partition("-")[0], file.parent.name)} == {(row.op, row.target) for row in rows}
+def test_a_file_has_rows_of_the_operation_and_target_of_its_name(
+    file: Path, rows: list[Trial]
+) -> None:
+    assert {(file.name.partition("-")[0], file.parent.name)} == {
+        (row.op, row.target) for row in rows
+    }
 
 
-def test_every_row_is_found_by_its_shape_without_its_line_being_taken_apart(file: Path, rows: list[Trial]) -> None:
+def test_every_row_is_found_by_its_shape_without_its_line_being_taken_apart(
+    file: Path, rows: list[Trial]
+) -> None:
     told = list[Mapping[Shape, int]]()
     assert read_trials_of([file], lambda counts: told.append(counts) or set()) == []  # type: ignore[func-returns-value]
     assert told == [Counter(row.shape for row in rows)]
@@ -75,7 +81,9 @@ def test_every_measured_row_was_checked_first(rows: list[Trial]) -> None:
     for row in measured:
         assert isinstance(row.outcome, Measurement)
         assert row.outcome.check_error is not None, row
-        assert row.outcome.check_error <= operation(row.op).module("reference").tolerance(row.shape), row  # type: ignore[arg-type]
+        assert row.outcome.check_error <= operation(row.op).module("reference").tolerance(
+            row.shape
+        ), row  # type: ignore[arg-type]
 
 
 def test_every_row_is_beside_bsp(rows: list[Trial]) -> None:
@@ -101,14 +109,22 @@ def test_every_row_is_of_its_own_machine(content: tuple[list[Run], list[Trial]])
     runs = {run.id: run for run in content[0]}
     assert {reason for row in content[1] if (reason := why_foreign(row, runs))} == set()
     row, run = content[1][0], runs[content[1][0].run]
-    for other in (replace(run, target="h200x3"), replace(run, bench="drill"), replace(run, clocks={})):
+    for other in (
+        replace(run, target="h200x3"),
+        replace(run, bench="drill"),
+        replace(run, clocks={}),
+    ):
         assert why_foreign(row, {run.id: other}) is not None
     assert why_foreign(row, {}) is not None
     assert why_foreign(replace(row, shape=replace(row.shape, world=16)), runs) is not None  # type: ignore[call-arg]
 
 
 def test_final_rows_are_of_the_installed_kernels(rows: list[Trial]) -> None:
-    stale = {row.config.variant for row in rows if row.stage == "final" and row.revision != installed(row.op, row.config.variant)}
+    stale = {
+        row.config.variant
+        for row in rows
+        if row.stage == "final" and row.revision != installed(row.op, row.config.variant)
+    }
     assert stale == set(), "measure again, or say in docs/measured.md why older rows stay"
 
 
@@ -120,7 +136,10 @@ def source_of(path: Path) -> Source:
     """The committed rows that a shipped artifact is trained from."""
     artifact = read_artifact(path)
     files = [read_rows(file) for file in FILES if file.parent.name == artifact.target.name]
-    runs, trials = [run for found, _ in files for run in found], [trial for _, found in files for trial in found]
+    runs, trials = (
+        [run for found, _ in files for run in found],
+        [trial for _, found in files for trial in found],
+    )
     return choose(sources(trials, runs), artifact.op, artifact.target.name, "node", "db/trials")
 
 
@@ -137,15 +156,27 @@ def test_a_shipped_artifact_is_measured_current_and_of_these_rows(path: Path) ->
     assert artifact.bench == "node" and Selector(artifact).disabled() == {}
     found = fit(source_of(path), judged=False)
     again = provenance(found.datasets, {}, document["build"])
-    assert (again.rows, again.rows_digest, again.kernels) == (document["rows"], document["rows_digest"], document["kernels"])
-    assert {name: plain(pack_mode(judged(mode, document["held_out"][name]))) for name, mode in found.modes.items()} == document["modes"]
-    assert path.stat().st_size < 200_000  # of schema 3 the file and its generated module were up to 163 KB
+    assert (again.rows, again.rows_digest, again.kernels) == (
+        document["rows"],
+        document["rows_digest"],
+        document["kernels"],
+    )
+    assert {
+        name: plain(pack_mode(judged(mode, document["held_out"][name])))
+        for name, mode in found.modes.items()
+    } == document["modes"]
+    assert (
+        path.stat().st_size < 200_000
+    )  # of schema 3 the file and its generated module were up to 163 KB
 
 
 def judged(mode: Mode, reports: Mapping[str, Mapping[str, Any]]) -> Mode:
     """The mode with the rules that its evaluations, as a file has them, ask for."""
     rules = {title: best_rule(report) for title, report in reports.items()}
-    layouts = {layout: replace(model, rule=rules.get(model.title) or model.rule) for layout, model in mode.layouts.items()}
+    layouts = {
+        layout: replace(model, rule=rules.get(model.title) or model.rule)
+        for layout, model in mode.layouts.items()
+    }
     return replace(mode, layouts=layouts)
 
 
@@ -159,7 +190,10 @@ def best_rule(report: Mapping[str, Any]) -> str | None:
 def test_the_smallest_layout_s_evaluation_is_of_these_rows() -> None:
     """Of the fewest folds; `make thorough` repeats the evaluations of every layout of every
     artifact."""
-    documents = {path: json.loads(path.read_text()) for path in (parameter.values[0] for parameter in ARTIFACTS)}
+    documents = {
+        path: json.loads(path.read_text())
+        for path in (parameter.values[0] for parameter in ARTIFACTS)
+    }
     reports = {
         (path, mode, title): report
         for path, document in documents.items()
@@ -168,8 +202,12 @@ def test_the_smallest_layout_s_evaluation_is_of_these_rows() -> None:
     }
     path, mode, title = min(reports, key=lambda key: (reports[key]["folds"], *key))
     artifact, source = read_artifact(path), source_of(path)
-    layout = next(layout for layout, model in artifact.modes[mode].layouts.items() if model.title == title)
-    found = evaluate(load(source.current, source.op, source.target, mode, source.bench).by_layout()[layout])
+    layout = next(
+        layout for layout, model in artifact.modes[mode].layouts.items() if model.title == title
+    )
+    found = evaluate(
+        load(source.current, source.op, source.target, mode, source.bench).by_layout()[layout]
+    )
     assert found is not None and plain(found.to_dict()) == reports[path, mode, title]
 
 
@@ -187,15 +225,22 @@ def test_a_modelled_artifact_says_so_and_answers_only_where_that_is_allowed(path
     shapes = operation(artifact.op).shape_sets["paper"](world=artifact.target.gpus)
     refused, served = Selector(artifact), Selector(artifact, allow_modelled=True)
     for shape in shapes:
-        assert "modelled, not measured" in refused.select(shape).reason and refused.select(shape).config.variant == "bsp"
+        assert (
+            "modelled, not measured" in refused.select(shape).reason
+            and refused.select(shape).config.variant == "bsp"
+        )
         assert served.select(shape).source in ("modelled", "fallback")
-    assert {served.select(shape).config.variant == "bsp" for shape in shapes} == {True, False}, "it keeps BSP where its error could decide"
+    assert {served.select(shape).config.variant == "bsp" for shape in shapes} == {True, False}, (
+        "it keeps BSP where its error could decide"
+    )
 
 
 def test_the_page_of_results_shows_these_rows() -> None:
     text = (ROOT / "docs/results.md").read_text()
     shown = text.partition("--page` -->\n")[2].partition("\n<!-- end of speedup -->")[0]
-    assert shown == speedup.page(), "run `python benchmarks/speedup.py --page` and put what it prints between the markers"
+    assert shown == speedup.page(), (
+        "run `python benchmarks/speedup.py --page` and put what it prints between the markers"
+    )
 
 
 def test_the_readme_shows_some_of_the_results() -> None:
@@ -205,30 +250,54 @@ def test_the_readme_shows_some_of_the_results() -> None:
     for line in captured.splitlines():
         m, *cells = [cell.strip() for cell in line.strip("|").split("|")]
         if m.isdigit():
-            times = dict(zip(("bsp", "pull", "staged", "push", "push_ce", "bsp_chunked"), cells, strict=False))
+            times = dict(
+                zip(
+                    ("bsp", "pull", "staged", "push", "push_ce", "bsp_chunked"), cells, strict=False
+                )
+            )
             known[m] = (m, times["bsp"], times[cells[-2]], cells[-1].split()[0])
-    rows = re.findall(r"^\| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$",
+        (ROOT / "README.md").read_text(),
+        re.MULTILINE,
+    )
     assert len(rows) == 5 and rows == [known[m] for m, *_ in rows]
 
 
 def test_the_figure_is_drawn_from_these_rows() -> None:
     text = (ROOT / "docs/speedup.svg").read_text()
-    drawn = json.loads(html.unescape(text.partition("<dc:description>")[2].partition("</dc:description>")[0]))
-    printed = subprocess.run(
-        [sys.executable, "-c", "import figure, json; print(json.dumps(figure.points()))"], cwd=ROOT / "docs", capture_output=True, text=True
+    drawn = json.loads(
+        html.unescape(text.partition("<dc:description>")[2].partition("</dc:description>")[0])
     )
-    assert printed.returncode == 0 and json.loads(printed.stdout) == drawn, f"run `python docs/figure.py` {printed.stderr}"
+    printed = subprocess.run(
+        [sys.executable, "-c", "import figure, json; print(json.dumps(figure.points()))"],
+        cwd=ROOT / "docs",
+        capture_output=True,
+        text=True,
+    )
+    assert printed.returncode == 0 and json.loads(printed.stdout) == drawn, (
+        f"run `python docs/figure.py` {printed.stderr}"
+    )
 
 
 def test_the_readme_is_short() -> None:
     """150 lines of 100 columns, tables and code apart."""
     lines = (ROOT / "README.md").read_text().splitlines()
-    assert len(lines) <= 150 and [line for line in lines if len(line) > 100 and not line.startswith("|")] == []
+    assert (
+        len(lines) <= 150
+        and [line for line in lines if len(line) > 100 and not line.startswith("|")] == []
+    )
 
 
-@pytest.mark.parametrize(("asked", "heard"), [("mi300x4", {"mi300x8"}), ("mi300x8", {"mi300x8"}), ("h200x8", {"h200x2"})])
+@pytest.mark.parametrize(
+    ("asked", "heard"), [("mi300x4", {"mi300x8"}), ("mi300x8", {"mi300x8"}), ("h200x8", {"h200x2"})]
+)
 def test_a_scout_hears_of_winners_on_more_and_fewer_of_these_gpus(
-    asked: str, heard: set[str], tmp_path: Path, make_rows: Callable[..., list[Trial]], monkeypatch: pytest.MonkeyPatch
+    asked: str,
+    heard: set[str],
+    tmp_path: Path,
+    make_rows: Callable[..., list[Trial]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shape = AllGatherGemm(16, 3584, 8192, 2)
     for target in ("mi300x8", "h200x2"):
@@ -236,4 +305,6 @@ def test_a_scout_hears_of_winners_on_more_and_fewer_of_these_gpus(
         rows = make_rows((shape,), target=target)
         write_rows(tmp_path / "trials" / target / "earlier" / "all_gather_gemm-1.jsonl", [], rows)
     monkeypatch.setattr("tftune.db.__file__", str(tmp_path / "__init__.py"))
-    assert {trial.target for trial in former_rows("all_gather_gemm", Target.parse(asked), [shape])} == heard
+    assert {
+        trial.target for trial in former_rows("all_gather_gemm", Target.parse(asked), [shape])
+    } == heard

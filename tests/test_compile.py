@@ -55,9 +55,14 @@ def spilled_bytes(compiled: Any, arch: str, folder: Path) -> int:
 
 
 # Small shapes are no work for copy engines, and have no such default.
-@pytest.mark.parametrize(("variant", "size"), [(v, s) for v in FUSED for s in SHAPES if v != "push_ce" or s.startswith("large")])
+@pytest.mark.parametrize(
+    ("variant", "size"),
+    [(v, s) for v in FUSED for s in SHAPES if v != "push_ce" or s.startswith("large")],
+)
 @pytest.mark.parametrize("arch", ARCHES)
-def test_defaults_compile_without_spills(tmp_path: Path, arch: str, variant: str, size: str) -> None:
+def test_defaults_compile_without_spills(
+    tmp_path: Path, arch: str, variant: str, size: str
+) -> None:
     _, kernel = default(variant, SHAPES[size], arch)
     compiled = kernel.compile(gpu_target(arch))
     assert 0 < compiled.metadata.shared <= (MI300X if arch.startswith("gfx") else H200).shared_bytes
@@ -66,7 +71,10 @@ def test_defaults_compile_without_spills(tmp_path: Path, arch: str, variant: str
 
 
 DECODES = {
-    "small": (FlashDecode(1, 64, 8, 128, 8192, 8), ("bsp", "gather", "fused", "fused_heads", "persistent", "persistent_ll")),
+    "small": (
+        FlashDecode(1, 64, 8, 128, 8192, 8),
+        ("bsp", "gather", "fused", "fused_heads", "persistent", "persistent_ll"),
+    ),
     "large": (FlashDecode(16, 96, 12, 128, 4096, 8, "bf16", "heads", 16), ("persistent",)),
     "wide": (FlashDecode(1, 16, 16, 256, 1024, 4), ("persistent",)),
 }
@@ -81,12 +89,18 @@ stack: read in the assembly of sm_90."""
 def test_decodes_compile_without_spills(tmp_path: Path, arch: str, size: str) -> None:
     op, chip = operation("flash_decode"), MI300X if arch.startswith("gfx") else H200
     shape, variants = DECODES[size]
-    for config in (config for config in op.space.defaults(shape, chip) if config.variant in variants):
+    for config in (
+        config for config in op.space.defaults(shape, chip) if config.variant in variants
+    ):
         for kernel in op.module("host").kernel_sources(shape, config, chip):
             compiled = kernel.compile(gpu_target(arch))
             assert compiled.metadata.shared <= chip.shared_bytes
-            assert spilled_bytes(compiled, arch, tmp_path) <= (0 if arch.startswith("gfx") else ADDRESS_BYTES), (config, kernel.kernel)
-            assert compiled.metadata.launch_cooperative_grid == (config.variant in ("persistent", "persistent_ll"))
+            assert spilled_bytes(compiled, arch, tmp_path) <= (
+                0 if arch.startswith("gfx") else ADDRESS_BYTES
+            ), (config, kernel.kernel)
+            assert compiled.metadata.launch_cooperative_grid == (
+                config.variant in ("persistent", "persistent_ll")
+            )
 
 
 def test_spills_are_seen(tmp_path: Path) -> None:
@@ -112,7 +126,10 @@ def test_the_pipeline_is_as_deep_as_its_stages(variant: str, stages: int) -> Non
 
 def test_one_binary_serves_every_rank_and_every_m() -> None:
     config, _ = default("push", SHAPES["large-k"], "sm_90")
-    kernels = [source(AllGatherGemm(m, 3584, 8192, 8), config, "cuda").compile(gpu_target("sm_90")) for m in (1000, 8192)]
+    kernels = [
+        source(AllGatherGemm(m, 3584, 8192, 8), config, "cuda").compile(gpu_target("sm_90"))
+        for m in (1000, 8192)
+    ]
     assert kernels[0].hash == kernels[1].hash
 
 
@@ -147,7 +164,13 @@ for name in sys.argv[1:]:
     environment = os.environ | {"TRITON_CACHE_DIR": str(tmp_path)}
 
     def keys(*order: str) -> set[str]:
-        done = subprocess.run([sys.executable, "-c", script, *order], env=environment, text=True, capture_output=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", script, *order],
+            env=environment,
+            text=True,
+            capture_output=True,
+            check=True,
+        )
         return set(done.stdout.splitlines())
 
     printed = [keys("push", "pull"), keys("pull", "push"), keys("push")]

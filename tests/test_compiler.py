@@ -58,9 +58,15 @@ def test_on_amd_a_kernel_that_spills_is_refused_and_one_that_does_not_is_none() 
     first."""
     large = AllGatherGemm(8192, 3584, 8192, 8)
     push = next(config for config in SPACE.defaults(large, MI300X) if config.variant == "push")
-    wide, half = (variant_of(push, block_m=256, block_n=columns, block_k=64, num_warps=8, num_stages=2) for columns in (256, 128))
+    wide, half = (
+        variant_of(push, block_m=256, block_n=columns, block_k=64, num_warps=8, num_stages=2)
+        for columns in (256, 128)
+    )
     assert "would spill" in (SPACE.why_invalid(large, wide, MI300X) or "")
-    with pytest.raises(compiler.ResourcesError, match=r"it spills: each thread keeps \d+ bytes of registers in scratch memory"):
+    with pytest.raises(
+        compiler.ResourcesError,
+        match=r"it spills: each thread keeps \d+ bytes of registers in scratch memory",
+    ):
         compiler.compile_one(large, wide, MI300X)
     compiler.compile_one(large, half, MI300X)
 
@@ -76,10 +82,14 @@ def test_a_compiler_that_hangs_is_killed_at_its_deadline(monkeypatch: pytest.Mon
     pool.close()
 
 
-def test_no_compiler_outlives_a_killed_supervisor(script: Callable[[str], ModuleType], tmp_path: Path) -> None:
+def test_no_compiler_outlives_a_killed_supervisor(
+    script: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
     drill, mark = script("drill"), f"{tmp_path}"
     command = [sys.executable, stand_ins.__file__]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ | {drill.MARK: mark}) as supervisor:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, env=os.environ | {drill.MARK: mark}
+    ) as supervisor:
         assert supervisor.stdout is not None and supervisor.stdout.readline() == b"compiling\n"
         assert len(list(drill.processes(mark))) >= 2, "the supervisor and its compiler"
         supervisor.kill()
@@ -89,7 +99,9 @@ def test_no_compiler_outlives_a_killed_supervisor(script: Callable[[str], Module
     assert orphans == []
 
 
-def test_a_compiler_that_dies_is_blamed_on_the_config_that_kills_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiler_that_dies_is_blamed_on_the_config_that_kills_it_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(compiler, "compile_one", stand_ins.compiler)
     pool = CompilePool(H200, 30.0, workers=1)
     fatal, harmless = variant_of(PUSH, num_stages=3), variant_of(PUSH, num_stages=4)
@@ -100,10 +112,16 @@ def test_a_compiler_that_dies_is_blamed_on_the_config_that_kills_it_alone(monkey
     pool.close()
 
 
-def test_a_compiler_that_died_unasked_leaves_the_next_configs_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiler_that_died_unasked_leaves_the_next_configs_theirs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(compiler, "compile_one", stand_ins.compiler)
     pool = CompilePool(H200, 30.0, workers=1)
-    fatal, harmless, other = variant_of(PUSH, num_stages=3), variant_of(PUSH, num_stages=4), variant_of(PUSH, num_stages=5)
+    fatal, harmless, other = (
+        variant_of(PUSH, num_stages=3),
+        variant_of(PUSH, num_stages=4),
+        variant_of(PUSH, num_stages=5),
+    )
     pool.ahead(SHAPE, [fatal])
     pool.settle(30.0)
     pool.ahead(SHAPE, [other])
@@ -115,7 +133,9 @@ def test_a_compiler_that_died_unasked_leaves_the_next_configs_theirs(monkeypatch
     pool.close()
 
 
-def test_who_waits_behind_a_compiler_that_hangs_is_not_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_waits_behind_a_compiler_that_hangs_is_not_blamed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """One worker, and a pool that calls the next job running before anybody has taken it."""
     monkeypatch.setattr(compiler, "compile_one", stand_ins.compiler)
     pool = CompilePool(H200, 1.0, workers=1)

@@ -11,13 +11,31 @@ from tftune.cli import run_health as conditions
 from tftune.db.trial import Run
 
 
-def gpu(sm_mhz: float | None = 1980.0, celsius: float = 31.0, watts: float | None = 120.0) -> dict[str, Any]:
-    return {"sm_mhz": sm_mhz, "memory_mhz": 3201.0, "max_sm_mhz": 1980.0, "celsius": celsius, "watts": watts, "limit_watts": 700.0}
+def gpu(
+    sm_mhz: float | None = 1980.0, celsius: float = 31.0, watts: float | None = 120.0
+) -> dict[str, Any]:
+    return {
+        "sm_mhz": sm_mhz,
+        "memory_mhz": 3201.0,
+        "max_sm_mhz": 1980.0,
+        "celsius": celsius,
+        "watts": watts,
+        "limit_watts": 700.0,
+    }
 
 
 COLD = {"cold": 3350.0, "warm": 4400.0}
-RUN = Run("r1", "h200x2", "node", {}, "2026-11-21T01:00:00Z", {"0": gpu(), "1": gpu(celsius=35.0), "copy_gb_s": COLD})
-ENDED = replace(RUN, ended={"0": gpu(1965.0, 61.0, 310.5), "1": gpu(1905.0, 58.0), "copy_gb_s": COLD})
+RUN = Run(
+    "r1",
+    "h200x2",
+    "node",
+    {},
+    "2026-11-21T01:00:00Z",
+    {"0": gpu(), "1": gpu(celsius=35.0), "copy_gb_s": COLD},
+)
+ENDED = replace(
+    RUN, ended={"0": gpu(1965.0, 61.0, 310.5), "1": gpu(1905.0, 58.0), "copy_gb_s": COLD}
+)
 
 
 def test_the_slowest_clock_and_the_hottest_gpu_at_both_ends() -> None:
@@ -29,7 +47,9 @@ def test_the_slowest_clock_and_the_hottest_gpu_at_both_ends() -> None:
 
 
 def test_a_search_that_was_stopped_has_one_end() -> None:
-    assert conditions.sentence(RUN).startswith("at the first trial SM 1980 MHz") and "after" not in conditions.sentence(RUN)
+    assert conditions.sentence(RUN).startswith(
+        "at the first trial SM 1980 MHz"
+    ) and "after" not in conditions.sentence(RUN)
 
 
 @pytest.mark.parametrize(("mhz", "said"), [(1783.0, False), (1781.0, True)])
@@ -45,7 +65,9 @@ def test_a_clock_that_fell_by_more_than_a_tenth_is_named(mhz: float, said: bool)
 def test_caches_that_were_not_cold_are_doubted() -> None:
     warm = replace(ENDED, ended=ENDED.ended | {"copy_gb_s": {"cold": 5500.0, "warm": 6000.0}})
     (doubt,) = conditions.doubts(warm)
-    assert doubt.startswith("caches are not cold: a rotated copy reached 5500 GB/s") and doubt in conditions.sentence(warm)
+    assert doubt.startswith(
+        "caches are not cold: a rotated copy reached 5500 GB/s"
+    ) and doubt in conditions.sentence(warm)
 
 
 @pytest.mark.parametrize("clocks", [{}, {"0": {}}, {"0": {"sm_mhz": None, "power": "N/A"}}])
@@ -65,8 +87,15 @@ def test_amd_numbers_are_found_where_its_tool_has_them() -> None:
         def value(number: float) -> dict[str, Any]:
             return {"value": number, "unit": "x"}
 
-        clock = {"gfx_0": {"clk": value(mhz), "max_clk": value(2100)}, "mem_0": {"clk": value(1300)}}
-        return {"clock": clock, "temperature": {"edge": "N/A", "hotspot": value(48)}, "power": {"socket_power": value(260)}}
+        clock = {
+            "gfx_0": {"clk": value(mhz), "max_clk": value(2100)},
+            "mem_0": {"clk": value(1300)},
+        }
+        return {
+            "clock": clock,
+            "temperature": {"edge": "N/A", "hotspot": value(48)},
+            "power": {"socket_power": value(260)},
+        }
 
     run = Run("r", "mi300x1", "node", {}, "", {"0": amd(2100)}, {"0": amd(1500)})
     assert conditions.sentence(run) == (

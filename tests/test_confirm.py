@@ -30,7 +30,9 @@ from tftune.tuner.warm_up.world import limit_s, patience_s
 GATHER, PUSH = Config("bsp", form="gather"), Config("push", block_m=64)
 SHAPE = AllGatherGemm(64, 3584, 8192, 8, "bf16", "m", "nk")
 ORDER = Order(SHAPE, "graph", (GATHER,), (PUSH,), 1.0, 30.0, "h200x8", "run")
-BEFORE = Selection(PUSH, "interpolated", "push was faster on 3 shapes", 10.0, 13.0, (1.1, 1.5), ((32, 3584, 8192),))
+BEFORE = Selection(
+    PUSH, "interpolated", "push was faster on 3 shapes", 10.0, 13.0, (1.1, 1.5), ((32, 3584, 8192),)
+)
 FULL = Failure("resources", "rank 1: OutOfMemoryError: out of memory")
 
 
@@ -59,7 +61,9 @@ class TestDecided:
         """Clocks drift, and BSP with them: its time over push's in each round, not of two
         medians."""
         bsp_us, us = (12.0, 13.2, 14.4, 15.6, 26.4, 9.6), (10.0, 10.0, 12.0, 12.0, 20.0, 8.0)
-        found = decided(ORDER, {GATHER: Measurement(bsp_us, bsp_us), PUSH: Measurement(us, bsp_us)}, BEFORE)
+        found = decided(
+            ORDER, {GATHER: Measurement(bsp_us, bsp_us), PUSH: Measurement(us, bsp_us)}, BEFORE
+        )
         assert (found.config, found.source, found.expected_us) == (PUSH, "measured", 11.0)
         assert found.speedup == pytest.approx(1.25) and found.bsp_us == pytest.approx(11.0 * 1.25)
         assert found.interval == pytest.approx((1.2, 1.32))
@@ -77,7 +81,12 @@ class TestDecided:
         found = decided(ORDER, {GATHER: timed(12.0, 12.0), **other}, BEFORE)
         assert found.config == GATHER and found.source == "measured" and why in found.reason
         assert "BSP takes 12.0 us over 12 rounds" in found.reason
-        assert (found.expected_us, found.bsp_us, found.speedup, found.interval) == (12.0, 12.0, 1.0, None)
+        assert (found.expected_us, found.bsp_us, found.speedup, found.interval) == (
+            12.0,
+            12.0,
+            1.0,
+            None,
+        )
         assert found.near == (SHAPE.sizes_key,)
 
     def test_without_bsp_the_answer_stays_and_says_so(self) -> None:
@@ -88,7 +97,9 @@ class TestDecided:
 
     def test_what_failed_here_does_not_stay(self) -> None:
         found = decided(ORDER, {GATHER: FULL, PUSH: Failure("hang", "late")}, BEFORE)
-        assert found == Selection(GATHER, "fallback", found.reason), "figures of push are not those of BSP"
+        assert found == Selection(GATHER, "fallback", found.reason), (
+            "figures of push are not those of BSP"
+        )
         assert "push(block_m=64) failed" in found.reason
 
 
@@ -173,4 +184,9 @@ def test_the_page_s_example_is_python_of_a_few_lines(root: Path) -> None:
     tree = ast.parse(code)
     assert len(tree.body) <= 10
     calls = {ast.unparse(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
-    assert {"tftune.bind", "tftune.warm_up", "tftune.AllGatherGemm", "tftune.Workspace.create"} <= calls
+    assert {
+        "tftune.bind",
+        "tftune.warm_up",
+        "tftune.AllGatherGemm",
+        "tftune.Workspace.create",
+    } <= calls

@@ -24,7 +24,9 @@ def some_trial() -> Trial:
     return Trial(shape, Config("push"), "graph", "mi300x8", "model", "r", "k", Measurement((12.5,)))
 
 
-def test_the_time_left_is_the_mean_so_far_times_what_is_to_come(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_time_left_is_the_mean_so_far_times_what_is_to_come(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     now = [0.0]
     progress = Progress(every=2, clock=lambda: now[0])
     progress.start(6)
@@ -45,7 +47,9 @@ def test_the_time_left_is_the_mean_so_far_times_what_is_to_come(capsys: pytest.C
     assert budgeted.left() == "20 s"
 
 
-def test_a_terminal_gets_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_gets_a_bar(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     progress = Progress()
     progress.start(2)
@@ -56,7 +60,12 @@ def test_a_terminal_gets_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: 
 
 
 def test_durations_in_words() -> None:
-    assert [duration(seconds) for seconds in (0, 59.4, 61, 3600)] == ["0 s", "59 s", "1 min 1 s", "1 h 0 min"]
+    assert [duration(seconds) for seconds in (0, 59.4, 61, 3600)] == [
+        "0 s",
+        "59 s",
+        "1 min 1 s",
+        "1 h 0 min",
+    ]
 
 
 def test_a_node_search_says_its_speed_and_what_its_machine_was_like(tmp_path: Path) -> None:
@@ -66,7 +75,19 @@ def test_a_node_search_says_its_speed_and_what_its_machine_was_like(tmp_path: Pa
     with Store.open(tmp_path / "a.db") as store:
         for name, kind in (("r0", "node"), ("r1", "node"), ("r2", "model")):
             store.add_run(Run(name, "h200x2", kind, {}, "2026-11-21", {"0": {"sm_mhz": 1980.0}}))
-            store.add_trial(Trial(shape, bsp, "graph", "h200x2", kind, name, "k", Measurement((1.0,)), created=name))
+            store.add_trial(
+                Trial(
+                    shape,
+                    bsp,
+                    "graph",
+                    "h200x2",
+                    kind,
+                    name,
+                    "k",
+                    Measurement((1.0,)),
+                    created=name,
+                )
+            )
         said = list(how_it_went(bench, store, 1, 4.0))
     assert said == [
         "wall time 4 s: 50 % compile, 25 % time, 25 % tuner",

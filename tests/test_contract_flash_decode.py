@@ -11,7 +11,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from contract import WRAPS, Call, Case, Mutant, differing, judge, misjudged, sampled, scenario, wrong_calls
+from contract import (
+    WRAPS,
+    Call,
+    Case,
+    Mutant,
+    differing,
+    judge,
+    misjudged,
+    sampled,
+    scenario,
+    wrong_calls,
+)
 from mutant import Change
 
 from tftune.kernels.comm import emulated
@@ -39,34 +50,62 @@ def cases(world: int) -> list[Case]:
     Larger worlds take fewer shapes: what is emulated of a rank is slow.
     """
     shapes = {
-        FlashDecode(2, 12, 1, 64, 40, world): dict(kv_splits=2, heads_per_program=8, heads_per_flag=8),
-        FlashDecode(3, world, world, 64, 32, world, output="heads", page_size=16): dict(kv_splits=1, heads_per_flag=2, xcds=8),
-        FlashDecode(1, 24, 2, 128, 48, world, "bf16", "heads", 1): dict(kv_splits=2, heads_per_program=4, heads_per_flag=0),
-        FlashDecode(1, 4, 2, 256, 64, world, page_size=64): dict(kv_splits=4, heads_per_program=2, heads_per_flag=2),
+        FlashDecode(2, 12, 1, 64, 40, world): dict(
+            kv_splits=2, heads_per_program=8, heads_per_flag=8
+        ),
+        FlashDecode(3, world, world, 64, 32, world, output="heads", page_size=16): dict(
+            kv_splits=1, heads_per_flag=2, xcds=8
+        ),
+        FlashDecode(1, 24, 2, 128, 48, world, "bf16", "heads", 1): dict(
+            kv_splits=2, heads_per_program=4, heads_per_flag=0
+        ),
+        FlashDecode(1, 4, 2, 256, 64, world, page_size=64): dict(
+            kv_splits=4, heads_per_program=2, heads_per_flag=2
+        ),
     }
     chosen = {1: (0, 1, 2, 3), 2: (0, 1, 2, 3), 3: (0, 1), 4: (0, 1, 2)}[world]
-    return [(shape, configured(variant, **shapes[shape])) for shape in [list(shapes)[n] for n in chosen] for variant in SPACE.variants]
+    return [
+        (shape, configured(variant, **shapes[shape]))
+        for shape in [list(shapes)[n] for n in chosen]
+        for variant in SPACE.variants
+    ]
 
 
 def configured(variant: str, **knobs: int) -> Config:
     """A config with those of the knobs that the variant has, heads_per_program being 1 unless
     given."""
     has = {choice.name for choice in SPACE.choices(variant)}
-    return Config(variant, **{name: value for name, value in (dict(block_n=32, heads_per_program=1) | knobs).items() if name in has})
+    return Config(
+        variant,
+        **{
+            name: value
+            for name, value in (dict(block_n=32, heads_per_program=1) | knobs).items()
+            if name in has
+        },
+    )
 
 
 def alternating(world: int) -> list[Case]:
     """Without the library, whose collective would hold the ranks together; each next call has
     another shape, config or variant."""
-    shapes = FlashDecode(1, world, 1, 64, 20, world, output="heads"), FlashDecode(2, 2, 2, 64, 40, world)
-    return [(shape, configured(v, kv_splits=1 + flag, heads_per_flag=flag)) for v in LADDER for flag, shape in enumerate(shapes)]
+    shapes = (
+        FlashDecode(1, world, 1, 64, 20, world, output="heads"),
+        FlashDecode(2, 2, 2, 64, 40, world),
+    )
+    return [
+        (shape, configured(v, kv_splits=1 + flag, heads_per_flag=flag))
+        for v in LADDER
+        for flag, shape in enumerate(shapes)
+    ]
 
 
 def contract(workspace: Workspace) -> dict[str, list[Call]]:
     """Every scenario of this world, on one workspace."""
     world, last = workspace.world, workspace.rank == workspace.world - 1
     return {
-        "back to back": scenario(workspace, [case for case in cases(world) for _ in range(CALLS)], cycle=RAGGED_AND_FULL),
+        "back to back": scenario(
+            workspace, [case for case in cases(world) for _ in range(CALLS)], cycle=RAGGED_AND_FULL
+        ),
         "one rank late": scenario(workspace, alternating(world), pause_s=0.03 * last),
         "one rank ahead": scenario(workspace, alternating(world), pause_s=0.03 * (not last)),
         "the epoch wraps": scenario(workspace, alternating(world)[::2], last_epoch=WRAPS),
@@ -87,9 +126,12 @@ def test_every_variant_ran_on_every_shape(ran: list[dict[str, list[Call]]]) -> N
     world = len(ran)
     for found in ran:
         calls = found["back to back"]
-        assert [(call.shape, call.config) for call in calls] == [case for case in cases(world) for _ in range(CALLS)]
+        assert [(call.shape, call.config) for call in calls] == [
+            case for case in cases(world) for _ in range(CALLS)
+        ]
         assert all(
-            (first.seed == RAGGED_SEED) != (second.seed == RAGGED_SEED) for first, second in zip(calls[::2], calls[1::2], strict=True)
+            (first.seed == RAGGED_SEED) != (second.seed == RAGGED_SEED)
+            for first, second in zip(calls[::2], calls[1::2], strict=True)
         )
         assert all(call.seed != sooner.seed for sooner, call in zip(calls, calls[2:], strict=False))
         assert {name: len(calls) for name, calls in found.items() if name != "back to back"} == {
@@ -134,11 +176,23 @@ LATE_FOR_0 = (
 )
 """In the first call rank 2 reaches all but rank 0 with its last piece, and rank 0 when rank 1 is in
 its next call."""
-GROWS: Change = ("attention", "tl.atomic_xchg(word(address + away), values,", "tl.atomic_max(word(address + away), values,")
+GROWS: Change = (
+    "attention",
+    "tl.atomic_xchg(word(address + away), values,",
+    "tl.atomic_max(word(address + away), values,",
+)
 """What comes late does not set a flag back."""
 PACKED: tuple[Change, ...] = (
-    ("attention", "signal_all(flag(control, rank, piece)", "signal_all(flag(control, 0, rank * pieces + piece)"),
-    ("attention", "signal_all(flag(control, rank, slot)", "signal_all(flag(control, 0, rank * pieces)"),
+    (
+        "attention",
+        "signal_all(flag(control, rank, piece)",
+        "signal_all(flag(control, 0, rank * pieces + piece)",
+    ),
+    (
+        "attention",
+        "signal_all(flag(control, rank, slot)",
+        "signal_all(flag(control, 0, rank * pieces)",
+    ),
     (
         "attention",
         "flag(control, sources[None, :], slots[:, None])",
@@ -156,7 +210,9 @@ ONLY_ON_GPUS = {
         "splits not waited for": Mutant((SPLITS_ANY,), "right", calls="once"),
         "rows lost": Mutant((("flash_decode.persistent", *ROWS_LOST),), "right", calls="once"),
     },
-    "persistent_ll": {"rows lost": Mutant((("flash_decode.persistent_ll", *ROWS_LOST),), "right", calls="once")},
+    "persistent_ll": {
+        "rows lost": Mutant((("flash_decode.persistent_ll", *ROWS_LOST),), "right", calls="once")
+    },
 }
 """Accepted here, where programs run one after another, and the last does what needs the others'
 work. tests/test_gpu.py is for these."""
@@ -168,15 +224,27 @@ def mutants(variant: str) -> dict[str, Mutant]:
     file, row = ("flash_decode.persistent_ll", ROW_OF_WORDS) if ll else ("attention", ROW)
     row_before = row.replace("= ", "= tl.maximum(").replace("\n", " - 1, 0)\n")
     found = {
-        "units lost": Mutant((("gemm", WITHIN, f"{WITHIN} // 2 * 2"),), "end" if ll else "wrong", calls="once"),
-        "tail not masked": Mutant((("attention", "inside = start + steps < end", "inside = start + steps <= end"),), "wrong", calls="once"),
-        "sums in fp16": Mutant((("attention", DOT, f"tl.cast(tl.cast({DOT}, tl.float16), tl.float32)"),), "wrong", calls="deep"),
+        "units lost": Mutant(
+            (("gemm", WITHIN, f"{WITHIN} // 2 * 2"),), "end" if ll else "wrong", calls="once"
+        ),
+        "tail not masked": Mutant(
+            (("attention", "inside = start + steps < end", "inside = start + steps <= end"),),
+            "wrong",
+            calls="once",
+        ),
+        "sums in fp16": Mutant(
+            (("attention", DOT, f"tl.cast(tl.cast({DOT}, tl.float16), tl.float32)"),),
+            "wrong",
+            calls="deep",
+        ),
         "row off by one": Mutant(((file, row, row_before),), "wrong", calls="once"),
     }
     found |= ONLY_ON_GPUS.get(variant, {})
     if variant == "persistent":
         found |= mutants_of_counters()
-    return found | (words_mutants() if ll else mutants_of_flags(variant) if variant in SENDERS else {})
+    return found | (
+        words_mutants() if ll else mutants_of_flags(variant) if variant in SENDERS else {}
+    )
 
 
 def mutants_of_flags(variant: str) -> dict[str, Mutant]:
@@ -185,33 +253,64 @@ def mutants_of_flags(variant: str) -> dict[str, Mutant]:
     A sender that is held has no control: by itself it waits for peers that wait for it.
     """
     sender, flags = SENDERS[variant], 2 * FLAGS.get(variant, 1)
-    where, wait = (sender, AWAIT_ALL) if variant == "gather" else ("attention:await_rows", AWAIT_ROWS)
+    where, wait = (
+        (sender, AWAIT_ALL) if variant == "gather" else ("attention:await_rows", AWAIT_ROWS)
+    )
     source = "sources, 0" if variant == "gather" else "sources[None, :],"
     first_row = "" if variant == "gather" else " * (number == 0)"
     held = HOLD.format(f"{flags} * (piece == pieces - 1)")
     slow_sender: Change = (sender, SEND, f"{held}; {SEND}")
     slow_reader: Change = (where, wait, f"{wait}; {HOLD.format(f'{flags}{first_row}')}")
-    readers = () if variant == "persistent" else ((f"{LAUNCHES}:merge", GENERATION, "0 * generation_bytes"),)
+    readers = (
+        ()
+        if variant == "persistent"
+        else ((f"{LAUNCHES}:merge", GENERATION, "0 * generation_bytes"),)
+    )
     late = ((sender, SEND, LATE_FOR_0), GROWS)
     found = {
         "no wait": Mutant(((where, wait, "pass"),), "wrong"),
-        "waits for the wrong source": Mutant(((where, source, source.replace("sources", "rank + 0 * sources")),), "wrong"),
-        "flag before data": Mutant(((sender, ANNOUNCE, "pass"), (sender, SEND, f"{ANNOUNCE}; {held}; {SEND}")), "wrong", calls="together"),
-        "takes the last call's flag": Mutant((("attention", "((seen - epoch) & -2)", "((seen - epoch + 1) & -4)"),), "wrong"),
-        "signals the next epoch": Mutant(((sender, "flags_away, epoch,", "flags_away, epoch + (rank == 2),"),), "wrong"),
-        "one generation": Mutant(
-            ((sender, GENERATION, "0 * generation_bytes"), *readers, slow_reader), "wrong", control=(slow_reader,), calls="together"
+        "waits for the wrong source": Mutant(
+            ((where, source, source.replace("sources", "rank + 0 * sources")),), "wrong"
         ),
-        "flags packed by shape": Mutant((*late, *PACKED), "wrong", control=late, calls="two shapes"),
+        "flag before data": Mutant(
+            ((sender, ANNOUNCE, "pass"), (sender, SEND, f"{ANNOUNCE}; {held}; {SEND}")),
+            "wrong",
+            calls="together",
+        ),
+        "takes the last call's flag": Mutant(
+            (("attention", "((seen - epoch) & -2)", "((seen - epoch + 1) & -4)"),), "wrong"
+        ),
+        "signals the next epoch": Mutant(
+            ((sender, "flags_away, epoch,", "flags_away, epoch + (rank == 2),"),), "wrong"
+        ),
+        "one generation": Mutant(
+            ((sender, GENERATION, "0 * generation_bytes"), *readers, slow_reader),
+            "wrong",
+            control=(slow_reader,),
+            calls="together",
+        ),
+        "flags packed by shape": Mutant(
+            (*late, *PACKED), "wrong", control=late, calls="two shapes"
+        ),
     }
     if variant != "persistent":
         sooner: Change = ("attention", "before + 1 == covered", "before == 0")
-        found["the first to send sets the flag of all"] = Mutant((slow_sender, sooner), "wrong", calls="together")
+        found["the first to send sets the flag of all"] = Mutant(
+            (slow_sender, sooner), "wrong", calls="together"
+        )
     if variant in FLAGS:
-        slot: Change = ("attention", "slots = pieces // PIECES_PER_FLAG if", "slots = tl.maximum(pieces // PIECES_PER_FLAG - 1, 0) if")
-        found["waits for the flag before its own"] = Mutant((slot, slow_sender), "wrong", calls="together")
+        slot: Change = (
+            "attention",
+            "slots = pieces // PIECES_PER_FLAG if",
+            "slots = tl.maximum(pieces // PIECES_PER_FLAG - 1, 0) if",
+        )
+        found["waits for the flag before its own"] = Mutant(
+            (slot, slow_sender), "wrong", calls="together"
+        )
     if sender.endswith("exchange"):
-        found["sends the next head"] = Mutant(((sender, "+ heads % OWN", "+ (heads + 1) % OWN"),), "wrong", calls="once")
+        found["sends the next head"] = Mutant(
+            ((sender, "+ heads % OWN", "+ (heads + 1) % OWN"),), "wrong", calls="once"
+        )
     return found
 
 
@@ -220,17 +319,47 @@ def mutants_of_counters() -> dict[str, Mutant]:
     mutants leave out."""
     return {
         "counters not set back": Mutant(
-            (("attention", "(arrived + numbers * 4), 0", "(arrived + numbers * 4), -1"),), "end", calls="together"
+            (("attention", "(arrived + numbers * 4), 0", "(arrived + numbers * 4), -1"),),
+            "end",
+            calls="together",
         ),
         "signals the last epoch": Mutant(
-            (("attention", "(WORLD_P,), 0, tl.int32) + epoch", "(WORLD_P,), -1, tl.int32) + epoch"),), "end", calls="once"
+            (
+                (
+                    "attention",
+                    "(WORLD_P,), 0, tl.int32) + epoch",
+                    "(WORLD_P,), -1, tl.int32) + epoch",
+                ),
+            ),
+            "end",
+            calls="once",
         ),
-        "split dropped": Mutant((("attention", "valid, R, SPLITS, D", "valid, R, SPLITS - 1, D"),), "wrong", calls="once"),
+        "split dropped": Mutant(
+            (("attention", "valid, R, SPLITS, D", "valid, R, SPLITS - 1, D"),),
+            "wrong",
+            calls="once",
+        ),
         "lse ignored": Mutant(
-            (("attention", "shares, shrink = tl.exp2(lse - base[None, :])", "shares, shrink = tl.exp2(lse * 0)"),), "wrong", calls="once"
+            (
+                (
+                    "attention",
+                    "shares, shrink = tl.exp2(lse - base[None, :])",
+                    "shares, shrink = tl.exp2(lse * 0)",
+                ),
+            ),
+            "wrong",
+            calls="once",
         ),
         "heads of the next group": Mutant(
-            (("attention", "group % KV_HEADS * GROUP + within", "(group + 1) % KV_HEADS * GROUP + within"),), "wrong", calls="once"
+            (
+                (
+                    "attention",
+                    "group % KV_HEADS * GROUP + within",
+                    "(group + 1) % KV_HEADS * GROUP + within",
+                ),
+            ),
+            "wrong",
+            calls="once",
         ),
     }
 
@@ -244,22 +373,42 @@ def words_mutants() -> dict[str, Mutant]:
         f"        {SLEEP}(3.0 * bool((rank == 2) & (number == 0) & (epoch % 2 == 1)))\n        o, _ = receive(o_at, lse_at, stride",
     )
     stores = "    lse_ptrs = tl.cast(away[:, None]"
-    slow_sender: Change = (kernel, stores, f"    {SLEEP}(0.5 * bool((rank == 1) & (tl.max(row, 0) == 0)))\n{stores}")
+    slow_sender: Change = (
+        kernel,
+        stores,
+        f"    {SLEEP}(0.5 * bool((rank == 1) & (tl.max(row, 0) == 0)))\n{stores}",
+    )
     return {
         "no wait": Mutant((("words", "(words >> 32) != epoch", "(words >> 32) > epoch"),), "wrong"),
-        "takes words of the call before the last": Mutant((("words", late, "< epoch - 2), tl.int32)"),), "wrong", calls="three"),
+        "takes words of the call before the last": Mutant(
+            (("words", late, "< epoch - 2), tl.int32)"),), "wrong", calls="three"
+        ),
         "one generation": Mutant(
-            ((kernel, "(epoch & 1) * MAILBOX", "0 * MAILBOX"), slow_reader), "end", control=(slow_reader,), calls="together"
+            ((kernel, "(epoch & 1) * MAILBOX", "0 * MAILBOX"), slow_reader),
+            "end",
+            control=(slow_reader,),
+            calls="together",
         ),
         "stamps the last epoch": Mutant(
-            (("words", "tl.cast(epoch, tl.int64) << 32", "tl.cast(epoch - 1, tl.int64) << 32"),), "end", calls="once"
+            (("words", "tl.cast(epoch, tl.int64) << 32", "tl.cast(epoch - 1, tl.int64) << 32"),),
+            "end",
+            calls="once",
         ),
         "sent to itself only": Mutant(
-            ((kernel, "(ranks < WORLD)[:, None] & valid", "(ranks == rank)[:, None] & valid"),), "end", calls="once"
+            ((kernel, "(ranks < WORLD)[:, None] & valid", "(ranks == rank)[:, None] & valid"),),
+            "end",
+            calls="once",
         ),
-        "split dropped": Mutant(((kernel, "epoch, R, SPLITS, SPLITS_P", "epoch, R, SPLITS - 1, SPLITS_P"),), "wrong", calls="once"),
+        "split dropped": Mutant(
+            ((kernel, "epoch, R, SPLITS, SPLITS_P", "epoch, R, SPLITS - 1, SPLITS_P"),),
+            "wrong",
+            calls="once",
+        ),
         "log-sum-exp not waited for": Mutant(
-            (slow_sender, (kernel, " | absent(lse_words, wanted, epoch)", "")), "wrong", control=(slow_sender,), calls="once"
+            (slow_sender, (kernel, " | absent(lse_words, wanted, epoch)", "")),
+            "wrong",
+            control=(slow_sender,),
+            calls="once",
         ),
     }
 
@@ -273,14 +422,23 @@ def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
     def case(shape: FlashDecode, **knobs: int) -> Case:
         return shape, configured(variant, **knobs)
 
-    small = case(FlashDecode(2, 4, 2, 64, 40, world), kv_splits=2, heads_per_flag=2 if variant == "fused_heads" else 1)
+    small = case(
+        FlashDecode(2, 4, 2, 64, 40, world),
+        kv_splits=2,
+        heads_per_flag=2 if variant == "fused_heads" else 1,
+    )
     found = {
         "small": [small] * 2,
         "together": [small] * 2,
         "once": [small],
         "deep": [case(FlashDecode(1, 2, 1, 64, 4096, world), kv_splits=1, heads_per_flag=1)],
         "two shapes": [
-            case(FlashDecode(1, heads, 1, 64, 20, world), kv_splits=1, heads_per_program=1 if several else 2, heads_per_flag=1)
+            case(
+                FlashDecode(1, heads, 1, 64, 20, world),
+                kv_splits=1,
+                heads_per_program=1 if several else 2,
+                heads_per_flag=1,
+            )
             for heads in (2, 4)
         ],
         "three": [small] * 3,
@@ -291,18 +449,38 @@ def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
 MUTANTS = {variant: mutants(variant) for variant in SPACE.variants}
 
 
-def judge_all(workspace: Workspace, folder: Path, chosen: dict[str, dict[str, Mutant]]) -> dict[str, dict[str, str]]:
-    return {variant: _judge(workspace, folder, variant, chosen[variant], 1_000_000 * number) for number, variant in enumerate(chosen)}
+def judge_all(
+    workspace: Workspace, folder: Path, chosen: dict[str, dict[str, Mutant]]
+) -> dict[str, dict[str, str]]:
+    return {
+        variant: _judge(workspace, folder, variant, chosen[variant], 1_000_000 * number)
+        for number, variant in enumerate(chosen)
+    }
 
 
-def _judge(workspace: Workspace, folder: Path, variant: str, chosen: dict[str, Mutant], epoch: int) -> dict[str, str]:
-    used, together = {"small", *(mutant.calls for mutant in chosen.values())}, ("together", "once", "deep", "two shapes")
-    calls = {name: calls for name, calls in calls_of_a_trial(variant, workspace.world).items() if name in used}
+def _judge(
+    workspace: Workspace, folder: Path, variant: str, chosen: dict[str, Mutant], epoch: int
+) -> dict[str, str]:
+    used, together = (
+        {"small", *(mutant.calls for mutant in chosen.values())},
+        ("together", "once", "deep", "two shapes"),
+    )
+    calls = {
+        name: calls
+        for name, calls in calls_of_a_trial(variant, workspace.world).items()
+        if name in used
+    }
     return judge(workspace, folder, OP, variant, calls, chosen, epoch, together, late_s=0.6)
 
 
-@pytest.mark.parametrize("chosen", [sampled(MUTANTS), pytest.param(MUTANTS, marks=pytest.mark.thorough)], ids=["a sample", "all"])
+@pytest.mark.parametrize(
+    "chosen",
+    [sampled(MUTANTS), pytest.param(MUTANTS, marks=pytest.mark.thorough)],
+    ids=["a sample", "all"],
+)
 def test_mutants_are_refused(tmp_path: Path, chosen: dict[str, dict[str, Mutant]]) -> None:
     by_rank = emulated.run(3, judge_all, tmp_path, chosen, timeout_s=900)
     for variant in chosen:
-        assert misjudged([verdicts[variant] for verdicts in by_rank], chosen[variant]) == [], variant
+        assert misjudged([verdicts[variant] for verdicts in by_rank], chosen[variant]) == [], (
+            variant
+        )

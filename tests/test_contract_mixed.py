@@ -27,14 +27,20 @@ def cases(world: int) -> list[Case]:
 
 def small(shape: AllGatherGemm | FlashDecode) -> list[Config]:
     space = operation(shape.op).space
-    return [config for name in space.variants if name != "bsp" and (config := next(space.configs(shape, None, (name,)), None))]
+    return [
+        config
+        for name in space.variants
+        if name != "bsp" and (config := next(space.configs(shape, None, (name,)), None))
+    ]
 
 
 def alternating(workspace: Workspace, rounds: int) -> dict[str, list[Call]]:
     calls, last = cases(workspace.world) * rounds, workspace.rank == workspace.world - 1
     late = scenario(workspace, calls, pause_s=0.05 * last)
     ahead = scenario(workspace, calls, pause_s=0.05 * (not last))
-    return {"one rank late": late, "one rank ahead": ahead} | ({} if rounds == 1 else {"in turn": scenario(workspace, calls)})
+    return {"one rank late": late, "one rank ahead": ahead} | (
+        {} if rounds == 1 else {"in turn": scenario(workspace, calls)}
+    )
 
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(ROUNDS, marks=pytest.mark.thorough)])
@@ -43,5 +49,8 @@ def test_operations_alternate_on_one_workspace(rounds: int) -> None:
     assert wrong_calls(ran) == []
     assert all(len(calls) == rounds * len(cases(3)) for found in ran for calls in found.values())
     kinds = {(call.shape.op, call.config.variant) for calls in ran[0].values() for call in calls}
-    assert {("flash_decode", name) for name in ("gather", "no_wait", "fused", "fused_heads", "persistent")} <= kinds
+    assert {
+        ("flash_decode", name)
+        for name in ("gather", "no_wait", "fused", "fused_heads", "persistent")
+    } <= kinds
     assert {("all_gather_gemm", name) for name in ("pull", "staged", "push")} <= kinds

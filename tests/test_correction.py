@@ -54,31 +54,41 @@ TRUTH = np.log([really(config) for config in CONFIGS])
 
 def test_what_the_model_gets_wrong_at_other_shapes_is_put_right() -> None:
     alone = made([]).hints(HERE, CONFIGS)
-    assert alone == pytest.approx([log(modelled(HERE, config, "graph", H200)) for config in CONFIGS], abs=1e-5)
+    assert alone == pytest.approx(
+        [log(modelled(HERE, config, "graph", H200)) for config in CONFIGS], abs=1e-5
+    )
     corrected = made(rows(SHAPES)).hints(HERE, CONFIGS)
     assert np.std(corrected - TRUTH) < 0.1 < 0.25 < np.std(alone - TRUTH)
 
 
 def test_rows_of_the_shape_itself_are_for_the_search_to_learn_from() -> None:
-    assert list(made(rows([HERE] * 1, times=7.0)).hints(HERE, CONFIGS)) == list(made([]).hints(HERE, CONFIGS))
+    assert list(made(rows([HERE] * 1, times=7.0)).hints(HERE, CONFIGS)) == list(
+        made([]).hints(HERE, CONFIGS)
+    )
 
 
 def test_a_row_of_the_present_kernel_counts_before_one_of_another() -> None:
     both = [*rows(SHAPES), *rows(SHAPES, kernel="earlier", times=3.0)]
     for trials in (both, both[::-1]):
-        assert list(made(trials).hints(HERE, CONFIGS)) == pytest.approx(list(made(rows(SHAPES)).hints(HERE, CONFIGS)))
+        assert list(made(trials).hints(HERE, CONFIGS)) == pytest.approx(
+            list(made(rows(SHAPES)).hints(HERE, CONFIGS))
+        )
 
 
 def test_the_nearest_shapes_are_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
     far = [replace(shape, n=512, k=1024, dtype="bf16") for shape in SHAPES]
     monkeypatch.setattr(correction, "ROWS", 240)
     mixed = made([*rows(far, times=5.0), *rows(SHAPES)])
-    assert list(mixed.hints(HERE, CONFIGS)) == pytest.approx(list(made(rows(SHAPES)).hints(HERE, CONFIGS)))
+    assert list(mixed.hints(HERE, CONFIGS)) == pytest.approx(
+        list(made(rows(SHAPES)).hints(HERE, CONFIGS))
+    )
 
 
 def test_few_rows_other_modes_and_failures_correct_nothing() -> None:
     few = rows(SHAPES)[: correction.LEAST - 1]
-    others = [replace(row, mode="eager") for row in rows(SHAPES)] + [replace(row, outcome=Failure("hang", "x")) for row in rows(SHAPES)]
+    others = [replace(row, mode="eager") for row in rows(SHAPES)] + [
+        replace(row, outcome=Failure("hang", "x")) for row in rows(SHAPES)
+    ]
     for trials in (few, others):
         assert list(made(trials).hints(HERE, CONFIGS)) == list(made([]).hints(HERE, CONFIGS))
 
@@ -86,5 +96,7 @@ def test_few_rows_other_modes_and_failures_correct_nothing() -> None:
 def test_without_numbers_of_a_pair_the_model_stays_as_it_is() -> None:
     plain = Correction(SPACE, H200, "graph", modelled, None)
     plain.learn(rows(SHAPES))
-    assert exp(plain.hints(HERE, CONFIGS[:1])[0]) == pytest.approx(modelled(HERE, CONFIGS[0], "graph", H200))
+    assert exp(plain.hints(HERE, CONFIGS[:1])[0]) == pytest.approx(
+        modelled(HERE, CONFIGS[0], "graph", H200)
+    )
     assert len(plain.hints(HERE, [])) == 0

@@ -29,7 +29,9 @@ Get = Callable[[str], Any]
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("dashboard") / "tftune.db"
     with Store.open(path) as store:
-        search("all_gather_gemm", (SHAPE,), ("graph", "eager"), BENCH, store, effort="quick", pool=20)
+        search(
+            "all_gather_gemm", (SHAPE,), ("graph", "eager"), BENCH, store, effort="quick", pool=20
+        )
     return path
 
 
@@ -51,7 +53,9 @@ def get(database: Path) -> Get:
 
 def test_the_dashboard_lists_the_study_of_each_shape_and_mode(get: Get) -> None:
     names = {summary["study_name"] for summary in get("/api/studies")["study_summaries"]}
-    assert names == {study_name(operation("all_gather_gemm"), SHAPE, mode, BENCH) for mode in ("graph", "eager")}
+    assert names == {
+        study_name(operation("all_gather_gemm"), SHAPE, mode, BENCH) for mode in ("graph", "eager")
+    }
 
 
 def test_the_dashboard_gives_the_trials_of_a_study(get: Get, database: Path) -> None:
@@ -64,5 +68,10 @@ def test_the_dashboard_gives_the_trials_of_a_study(get: Get, database: Path) -> 
         for trial, row in zip(trials, rows[mode], strict=True):
             shown = {param["name"]: param["param_external_value"] for param in trial["params"]}
             variant = row.config.variant
-            assert shown == {"variant": variant} | {f"{variant}.{name}": str(value) for name, value in row.config.knobs}
-            assert trial["state"] == "Complete" and {"key": "trial", "value": row.id} in trial["user_attrs"]
+            assert shown == {"variant": variant} | {
+                f"{variant}.{name}": str(value) for name, value in row.config.knobs
+            }
+            assert (
+                trial["state"] == "Complete"
+                and {"key": "trial", "value": row.id} in trial["user_attrs"]
+            )

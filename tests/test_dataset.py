@@ -29,9 +29,26 @@ Rows = Callable[..., list[Trial]]
 
 
 def row(
-    config: Config, *us: float, bsp: tuple[float, ...] = (), stage: str = "final", code: str = "a", created: str = "1", **changed: object
+    config: Config,
+    *us: float,
+    bsp: tuple[float, ...] = (),
+    stage: str = "final",
+    code: str = "a",
+    created: str = "1",
+    **changed: object,
 ) -> Trial:
-    trial = Trial(SHAPE, config, "graph", TARGET, "node", "run", code, Measurement(us, bsp, 1e-4), stage, created)
+    trial = Trial(
+        SHAPE,
+        config,
+        "graph",
+        TARGET,
+        "node",
+        "run",
+        code,
+        Measurement(us, bsp, 1e-4),
+        stage,
+        created,
+    )
     return replace(trial, **changed)  # type: ignore[arg-type]
 
 
@@ -44,13 +61,20 @@ def of(*trials: Trial) -> Dataset:
 
 
 def test_only_the_rows_asked_for() -> None:
-    others = [row(PUSH, 1.0, mode="eager"), row(PUSH, 1.0, target="mi300x8"), row(PUSH, 1.0, bench="model")]
+    others = [
+        row(PUSH, 1.0, mode="eager"),
+        row(PUSH, 1.0, target="mi300x8"),
+        row(PUSH, 1.0, bench="model"),
+    ]
     assert of(row(BSP, 70.0), *others).rows == 1
 
 
 def test_final_counts_before_search_and_newer_before_older() -> None:
     found = of(
-        row(BSP, 70.0, created="1"), row(BSP, 60.0, created="3"), row(BSP, 65.0, created="2"), row(BSP, 50.0, stage="search", created="9")
+        row(BSP, 70.0, created="1"),
+        row(BSP, 60.0, created="3"),
+        row(BSP, 65.0, created="2"),
+        row(BSP, 50.0, stage="search", created="9"),
     )
     assert found.time_us(SHAPE, BSP) == 60.0
 
@@ -67,7 +91,11 @@ def test_rows_of_an_older_kernel_are_left_out() -> None:
 
 
 def test_an_absent_knob_is_its_default_and_a_knob_that_is_gone_is_left_out() -> None:
-    found = of(row(BSP, 70.0), row(Config("push", block_m=128), 50.0), row(Config("push", warp_speed=9), 40.0))
+    found = of(
+        row(BSP, 70.0),
+        row(Config("push", block_m=128), 50.0),
+        row(Config("push", warp_speed=9), 40.0),
+    )
     assert found.time_us(SHAPE, PUSH) == 50.0 and found.rows == 2
 
 
@@ -100,7 +128,9 @@ def test_a_row_of_a_search_stood_beside_the_form_that_led_when_it_was_measured()
         row(pull, 50.0, bsp=(100.0,), stage="search", created="4"),
         row(other, 90.0, bsp=(120.0,), stage="search", created="5"),
     )
-    assert found.time_us(SHAPE, pull) == pytest.approx(30.0) and found.time_us(SHAPE, other) == pytest.approx(45.0)
+    assert found.time_us(SHAPE, pull) == pytest.approx(30.0) and found.time_us(
+        SHAPE, other
+    ) == pytest.approx(45.0)
     assert found.time_us(SHAPE, PUSH) == 41.0, "its form has no ratio to the other one's"
     assert found.bsp(SHAPE) == COPY and found.bsp_us(SHAPE) == 60.0
 
@@ -108,40 +138,78 @@ def test_a_row_of_a_search_stood_beside_the_form_that_led_when_it_was_measured()
 def test_another_form_has_its_ratio_to_the_form_of_most_rows() -> None:
     """Both were measured again on a slow day, beside the gather, whose fastest time sets the
     scale."""
-    found = of(row(BSP, 70.0, stage="search"), row(BSP, 140.0), row(COPY, 160.0, bsp=(140.0,)), row(PUSH, 100.0, bsp=(140.0,)))
+    found = of(
+        row(BSP, 70.0, stage="search"),
+        row(BSP, 140.0),
+        row(COPY, 160.0, bsp=(140.0,)),
+        row(PUSH, 100.0, bsp=(140.0,)),
+    )
     times = {BSP: 70.0, COPY: pytest.approx(80.0), PUSH: pytest.approx(50.0)}
     assert found.times_us[SHAPE] == times
 
 
 def test_an_eager_time_is_the_median_since_there_bsp_drifts_most() -> None:
-    rows = [row(BSP, 140.0, mode="eager", created="0"), row(BSP, 70.0, mode="eager"), row(PUSH, 60.0, bsp=(140.0,), mode="eager")]
+    rows = [
+        row(BSP, 140.0, mode="eager", created="0"),
+        row(BSP, 70.0, mode="eager"),
+        row(PUSH, 60.0, bsp=(140.0,), mode="eager"),
+    ]
     eager = load(rows, OP, TARGET, "eager", "node")
     captured = of(*(replace(trial, mode="graph") for trial in rows))
-    assert (eager.time_us(SHAPE, PUSH), captured.time_us(SHAPE, PUSH)) == (60.0, pytest.approx(30.0))
+    assert (eager.time_us(SHAPE, PUSH), captured.time_us(SHAPE, PUSH)) == (
+        60.0,
+        pytest.approx(30.0),
+    )
     again = load([row(BSP, 65.0, mode="eager", stage="search"), *rows], OP, TARGET, "eager", "node")
-    assert (eager.bsp_us(SHAPE), again.bsp_us(SHAPE)) == (70.0, 65.0), "of BSP the least median of any stage"
+    assert (eager.bsp_us(SHAPE), again.bsp_us(SHAPE)) == (70.0, 65.0), (
+        "of BSP the least median of any stage"
+    )
 
 
 def test_bsp_beside_many_configs_counts_as_fast_as_it_was_alone() -> None:
     """In the matrix BSP took 88 us and the push 80; alone BSP had taken 77. The ratio of their
     shared rounds is what holds: the push takes 70 us where BSP takes 77."""
-    found = of(row(BSP, 77.0, stage="search"), row(BSP, 88.0, stage="matrix"), row(PUSH, 80.0, stage="matrix", bsp=(88.0,)))
-    assert found.time_us(SHAPE, BSP) == found.bsp_us(SHAPE) == 77.0 and found.time_us(SHAPE, PUSH) == pytest.approx(70.0)
-    assert found.speedup(SHAPE, PUSH)[:2] == (pytest.approx(1.1), pytest.approx(1.1)) and found.allowed(SHAPE, PUSH)
-    slower = of(row(BSP, 77.0, stage="search"), row(BSP, 88.0, stage="matrix"), row(PUSH, 90.0, stage="matrix", bsp=(88.0,)))
-    assert slower.speedup(SHAPE, PUSH)[1] == pytest.approx(88 / 90) and not slower.allowed(SHAPE, PUSH)
+    found = of(
+        row(BSP, 77.0, stage="search"),
+        row(BSP, 88.0, stage="matrix"),
+        row(PUSH, 80.0, stage="matrix", bsp=(88.0,)),
+    )
+    assert found.time_us(SHAPE, BSP) == found.bsp_us(SHAPE) == 77.0 and found.time_us(
+        SHAPE, PUSH
+    ) == pytest.approx(70.0)
+    assert found.speedup(SHAPE, PUSH)[:2] == (
+        pytest.approx(1.1),
+        pytest.approx(1.1),
+    ) and found.allowed(SHAPE, PUSH)
+    slower = of(
+        row(BSP, 77.0, stage="search"),
+        row(BSP, 88.0, stage="matrix"),
+        row(PUSH, 90.0, stage="matrix", bsp=(88.0,)),
+    )
+    assert slower.speedup(SHAPE, PUSH)[1] == pytest.approx(88 / 90) and not slower.allowed(
+        SHAPE, PUSH
+    )
     assert slower.bsp_us(SHAPE) == slower.oracle(SHAPE).us == 77.0
 
 
 def test_the_oracle_is_of_final_rows_and_says_if_it_is_complete() -> None:
     lucky = SPACE.complete(Config("push", block_m=64))
-    found = of(row(BSP, 70.0), row(PUSH, 50.0, bsp=(70.0,)), row(lucky, 45.0, bsp=(70.0,), stage="search"))
-    assert found.oracle(SHAPE).config == PUSH and found.oracle(SHAPE).evaluations == 3 and not found.oracle(SHAPE).complete
+    found = of(
+        row(BSP, 70.0), row(PUSH, 50.0, bsp=(70.0,)), row(lucky, 45.0, bsp=(70.0,), stage="search")
+    )
+    assert (
+        found.oracle(SHAPE).config == PUSH
+        and found.oracle(SHAPE).evaluations == 3
+        and not found.oracle(SHAPE).complete
+    )
     assert found.log_regret(SHAPE, lucky) == 0.0
 
 
 def test_160_evaluations_make_an_oracle_complete() -> None:
-    configs = [config for _, config in zip(range(159), SPACE.configs(SHAPE, variants=("push",)), strict=False)]
+    configs = [
+        config
+        for _, config in zip(range(159), SPACE.configs(SHAPE, variants=("push",)), strict=False)
+    ]
     assert of(row(BSP, 70.0), *(row(config, 80.0) for config in configs)).oracle(SHAPE).complete
 
 
@@ -150,7 +218,9 @@ def test_loss_is_bsps_where_the_speedup_is_not_sure() -> None:
     found = of(row(BSP, 40.0, 70.0, 70.0), unsure)
     assert found.speedup(SHAPE, PUSH)[1] < 1 and not found.allowed(SHAPE, PUSH)
     assert loss(found)(0, PUSH) == pytest.approx(math.log(70 / 50))
-    sure = of(row(BSP, 70.0, 70.0, 70.0), replace(unsure, outcome=Measurement((50.0,) * 3, (70.0,) * 3)))
+    sure = of(
+        row(BSP, 70.0, 70.0, 70.0), replace(unsure, outcome=Measurement((50.0,) * 3, (70.0,) * 3))
+    )
     assert sure.allowed(SHAPE, PUSH) and loss(sure)(0, PUSH) == 0.0
 
 
@@ -164,8 +234,14 @@ def test_the_interval_of_a_ratio_to_another_form_is_moved_to_the_fastest_and_nev
     """Beside the gather the push was 1.4 times as fast, and the copy 1.25 times: beside the copy
     the push is 1.12 times as fast."""
     rounds = Measurement((50.0,) * 3, (65.0, 70.0, 75.0))
-    rows = [row(BSP, 65.0, 70.0, 75.0), replace(row(PUSH, 1.0), outcome=rounds), row(COPY, *(us / 1.25 for us in rounds.bsp_samples_us))]
-    copied = replace(rows[2], outcome=replace(rows[2].outcome, bsp_samples_us=rounds.bsp_samples_us))  # type: ignore[type-var]
+    rows = [
+        row(BSP, 65.0, 70.0, 75.0),
+        replace(row(PUSH, 1.0), outcome=rounds),
+        row(COPY, *(us / 1.25 for us in rounds.bsp_samples_us)),
+    ]
+    copied = replace(
+        rows[2], outcome=replace(rows[2].outcome, bsp_samples_us=rounds.bsp_samples_us)
+    )  # type: ignore[type-var]
     one, two = of(*rows[:2]), of(*rows[:2], copied)
     assert one.speedup(SHAPE, PUSH) == pytest.approx((1.4, 1.3, 1.5))
     assert two.bsp(SHAPE) == COPY and two.speedup(SHAPE, PUSH) == pytest.approx((1.12, 1.04, 1.2))
@@ -178,7 +254,10 @@ def test_a_config_no_longer_valid_is_not_allowed() -> None:
 
 
 def test_the_best_is_what_is_faster_than_bsp_for_sure_of_final_rows_where_there_are_any() -> None:
-    lucky, unsure = SPACE.complete(Config("push", block_m=64)), SPACE.complete(Config("push", block_m=32))
+    lucky, unsure = (
+        SPACE.complete(Config("push", block_m=64)),
+        SPACE.complete(Config("push", block_m=32)),
+    )
     searched = row(lucky, 45.0, bsp=(70.0,), stage="search")
     doubted = row(unsure, 30.0, 30.0, 30.0, bsp=(20.0, 70.0, 70.0))
     assert of(row(BSP, 70.0), searched).best(SHAPE) == lucky
@@ -188,7 +267,11 @@ def test_the_best_is_what_is_faster_than_bsp_for_sure_of_final_rows_where_there_
 
 def test_the_portfolio_holds_bsp_and_few_configs(make_rows: Rows) -> None:
     dataset = load(make_rows(paper()), OP, TARGET, "graph", "model")
-    chosen, lost, numbers = portfolio(dataset, configs_of(dataset), 4), loss(dataset), range(len(dataset.shapes))
+    chosen, lost, numbers = (
+        portfolio(dataset, configs_of(dataset), 4),
+        loss(dataset),
+        range(len(dataset.shapes)),
+    )
     assert {dataset.bsp(shape) for shape in dataset.shapes} <= set(chosen) and len(chosen) <= 4
     larger = portfolio(dataset, configs_of(dataset), MATRIX_SIZE)
     assert set(chosen) < set(larger) and len(larger) <= MATRIX_SIZE
@@ -201,7 +284,9 @@ def test_a_portfolio_is_of_the_candidates_and_of_forms_of_bsp(make_rows: Rows) -
     dataset = load(make_rows(paper()), OP, TARGET, "graph", "model")
     pulls = [config for config in configs_of(dataset) if config.variant == "pull"]
     found = portfolio(dataset, pulls, 9)
-    assert {config for config in found if config.variant != "bsp"} <= set(pulls) and len({c for c in found if c.variant == "bsp"}) <= FORMS
+    assert {config for config in found if config.variant != "bsp"} <= set(pulls) and len(
+        {c for c in found if c.variant == "bsp"}
+    ) <= FORMS
 
 
 def test_a_config_joins_where_it_saves_a_thousandth_of_the_time() -> None:
@@ -209,23 +294,32 @@ def test_a_config_joins_where_it_saves_a_thousandth_of_the_time() -> None:
     losses = {small: [0.1, 0.0998], large: [0.0, 0.1]}
     assert greedy(losses, [0.1, 0.1], 9) == [large], "the other one saves half as much"
     assert greedy(losses | {small: [0.1, 0.09]}, [0.1, 0.1], 9) == [large, small]
-    assert greedy(losses | {small: [0.1, 0.09]}, [0.1, 0.1], 1) == [large] and greedy({}, [0.1], 9) == []
+    assert (
+        greedy(losses | {small: [0.1, 0.09]}, [0.1, 0.1], 1) == [large]
+        and greedy({}, [0.1], 9) == []
+    )
 
 
 def test_each_layout_has_its_own_candidates(make_rows: Rows) -> None:
     own = AllGatherGemm(m=1024, n=3584, k=8192, world=8, dtype="bf16")
     rows = make_rows(paper()) + make_rows((own,))
     only_there = SPACE.complete(Config("push", block_m=64, block_n=64))
-    rows.append(replace(rows[-1], shape=own, config=only_there, outcome=Measurement((1.0,), (100.0,))))
+    rows.append(
+        replace(rows[-1], shape=own, config=only_there, outcome=Measurement((1.0,), (100.0,)))
+    )
     parts = load(rows, OP, TARGET, "graph", "model").by_layout()
-    assert [len(part.shapes) for part in parts.values()] == [14, 1] and parts[own.layout].shapes == (own,)
+    assert [len(part.shapes) for part in parts.values()] == [14, 1] and parts[
+        own.layout
+    ].shapes == (own,)
     large, small = (train_layout(part) for part in parts.values())
     assert only_there in small.configs and only_there not in large.configs
 
 
 def test_a_portfolio_without_room_is_the_best_form_of_bsp() -> None:
     found = of(row(BSP, 70.0), row(COPY, 75.0), row(PUSH, 50.0, bsp=(70.0,)))
-    assert portfolio(found, configs_of(found), 0) == (BSP,) and portfolio(found, configs_of(found), 2) == (BSP, PUSH)
+    assert portfolio(found, configs_of(found), 0) == (BSP,) and portfolio(
+        found, configs_of(found), 2
+    ) == (BSP, PUSH)
 
 
 def test_a_form_of_bsp_loses_much_where_it_was_never_measured() -> None:
@@ -264,7 +358,10 @@ def test_shapes_without_bsp_are_skipped() -> None:
 
 
 def test_nothing_to_learn_from_says_what_to_do() -> None:
-    with pytest.raises(ValueError, match=r"no row of all_gather_gemm on h200x8 in mode graph from the node bench.*run `tftune search"):
+    with pytest.raises(
+        ValueError,
+        match=r"no row of all_gather_gemm on h200x8 in mode graph from the node bench.*run `tftune search",
+    ):
         of(row(PUSH, 50.0))
     with pytest.raises(ValueError, match="mode='fast' is not one of graph, eager"):
         load([], OP, TARGET, "fast", "node")
@@ -282,21 +379,34 @@ LISTED = SPACE.complete(Config("push", block_m=64, block_n=64, k_per_flag=256))
 def test_the_matrix_is_of_the_shapes_with_such_a_row_and_its_rows_are_final() -> None:
     searched, third = replace(row(PUSH, 50.0, stage="search"), shape=OTHER), replace(SHAPE, m=512)
     hung = replace(failure(LISTED, "hang", "2"), stage="matrix", shape=third)
-    shapes = [replace(row(BSP, 70.0, stage="search"), shape=shape) for shape in (SHAPE, OTHER, third)]
+    shapes = [
+        replace(row(BSP, 70.0, stage="search"), shape=shape) for shape in (SHAPE, OTHER, third)
+    ]
     found = of(*shapes, row(LISTED, 50.0, stage="matrix"), row(PUSH, 40.0), searched, hung)
     assert found.matrix == (SHAPE, third) and found.only([OTHER]).matrix == ()
     final = [(SHAPE, LISTED), (SHAPE, PUSH), (third, LISTED)]
-    asked = [(shape, config) for shape in found.shapes for config in (BSP, PUSH, LISTED) if found.is_final(shape, config)]
+    asked = [
+        (shape, config)
+        for shape in found.shapes
+        for config in (BSP, PUSH, LISTED)
+        if found.is_final(shape, config)
+    ]
     assert sorted(asked) == sorted(final)
 
 
 def test_the_cover_is_of_all_rows_however_few_shapes_have_them() -> None:
     there = [row(BSP, 90.0, stage="search"), row(LISTED, 60.0, bsp=(90.0,), stage="search")]
-    rows = [row(BSP, 70.0, stage="search"), row(PUSH, 50.0, bsp=(70.0,), stage="search"), *(replace(one, shape=OTHER) for one in there)]
+    rows = [
+        row(BSP, 70.0, stage="search"),
+        row(PUSH, 50.0, bsp=(70.0,), stage="search"),
+        *(replace(one, shape=OTHER) for one in there),
+    ]
     assert set(cover(rows, OP, TARGET, "graph", "node")) == {BSP, PUSH, LISTED}
 
 
-def test_what_is_possible_follows_the_chip_rather_than_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_possible_follows_the_chip_rather_than_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A target whose chip was described again is another machine."""
     rows, target = (row(BSP, 70.0), row(PUSH, 50.0)), Target.parse(TARGET)
     assert of(*rows).why_invalid(SHAPE, PUSH) is None

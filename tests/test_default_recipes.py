@@ -23,7 +23,10 @@ from tftune.models.tree.codec import pack_layout, unpack_layout
 from tftune.models.tree.trainer import train_layout
 
 DECODE = FlashDecode(6, 64, 8, 128, 5000, WORLD)
-SHAPES = {"all_gather_gemm": AllGatherGemm(3000, 3584, 8192, 2, "bf16", "m", "nk"), "flash_decode": DECODE}
+SHAPES = {
+    "all_gather_gemm": AllGatherGemm(3000, 3584, 8192, 2, "bf16", "m", "nk"),
+    "flash_decode": DECODE,
+}
 
 
 @pytest.mark.parametrize("op", OPS)
@@ -34,7 +37,9 @@ def test_a_recipe_names_the_default_of_its_variant(op: str) -> None:
         named = space.concrete(shape, Config(variant), CHIP)
         assert named == next(config for config in listed if config.variant == variant)
         assert named is not None and space.concrete(shape, named, CHIP) is named
-    assert space.concrete(shape, Config("bsp"), CHIP) == space.complete(space.fallbacks(shape, CHIP)[0])
+    assert space.concrete(shape, Config("bsp"), CHIP) == space.complete(
+        space.fallbacks(shape, CHIP)[0]
+    )
 
 
 def test_a_variant_without_a_default_has_no_recipe() -> None:
@@ -54,19 +59,34 @@ def test_a_layout_answers_with_the_default_of_the_shape_that_is_asked() -> None:
     space = operation("flash_decode").space
     for again in (model, unpack_layout("flash_decode", "graph", pack_layout(model))):
         selector = selector_of(data, again)
-        short, long = (selector.select(shape, "graph") for shape in (DECODE, replace(DECODE, kv_len=40_000)))
-        assert short.config == space.concrete(DECODE, Config("persistent_ll"), CHIP) and short.source == "interpolated"
+        short, long = (
+            selector.select(shape, "graph") for shape in (DECODE, replace(DECODE, kv_len=40_000))
+        )
+        assert (
+            short.config == space.concrete(DECODE, Config("persistent_ll"), CHIP)
+            and short.source == "interpolated"
+        )
         assert short.speedup == pytest.approx(1 / 0.6, rel=0.1)
         assert long.config == space.concrete(replace(DECODE, kv_len=40_000), Config("bsp"), CHIP)
         assert selector.shortlist(DECODE)[0] == short.config
 
 
 @pytest.mark.parametrize("target", ["h200x1", "h200x2", "h200x4", "h200x8"])
-def test_decoding_by_bsp_takes_the_form_that_was_the_fastest_or_nearly(root: Path, target: str) -> None:
+def test_decoding_by_bsp_takes_the_form_that_was_the_fastest_or_nearly(
+    root: Path, target: str
+) -> None:
     """Of the forms of BSP that were measured beside each other; the deep default alone was up to
     1.34 times as slow."""
-    rows = [trial for path in sorted((root / "db/trials" / target).glob("flash_decode-*.jsonl*")) for trial in read_rows(path)[1]]
-    data, space, chip = load(rows, "flash_decode", target, "graph", "node"), operation("flash_decode").space, Target.parse(target).chip
+    rows = [
+        trial
+        for path in sorted((root / "db/trials" / target).glob("flash_decode-*.jsonl*"))
+        for trial in read_rows(path)[1]
+    ]
+    data, space, chip = (
+        load(rows, "flash_decode", target, "graph", "node"),
+        operation("flash_decode").space,
+        Target.parse(target).chip,
+    )
     lost = []
     for shape in data.shapes:
         us = data.time_us(shape, Config("bsp"))

@@ -37,16 +37,32 @@ def test_dispatch_is_within_ten_times_its_bars(
 
 
 @pytest.mark.parametrize("path", shipped.each())
-def test_first_answers_are_estimates_of_shapes_never_measured(script: Callable[[str], ModuleType], path: Path) -> None:
+def test_first_answers_are_estimates_of_shapes_never_measured(
+    script: Callable[[str], ModuleType], path: Path
+) -> None:
     """What is timed as such: between measured sizes of a family, and in a family of which there are
     no rows."""
     dispatch, artifact = script("dispatch"), read_artifact(path)
     model = dispatch.measured_most(artifact)
-    selector, family = Selector(artifact, allow_modelled=True, check_source=False), dispatch.longest(model)
-    known, estimated = {each.sizes for each in model.known}, "modelled" if artifact.modelled else "interpolated"
+    selector, family = (
+        Selector(artifact, allow_modelled=True, check_source=False),
+        dispatch.longest(model),
+    )
+    known, estimated = (
+        {each.sizes for each in model.known},
+        "modelled" if artifact.modelled else "interpolated",
+    )
     other = dispatch.unmeasured(model, family)
     assert family in dispatch.families(model) and other not in dispatch.families(model)
     for asked, source in ((family, estimated), (other, estimated if model.spans else "fallback")):
-        shapes = [operation(model.op).shape(**fields) for fields in dispatch.shapes_of(model, asked, 300)]
-        sources = [selector.select(shape).source for shape in shapes if shape.sizes_key not in known]
-        assert len({*shapes}) == len(shapes) > 100 and len(sources) >= 0.9 * len(shapes) and {*sources} == {source}
+        shapes = [
+            operation(model.op).shape(**fields) for fields in dispatch.shapes_of(model, asked, 300)
+        ]
+        sources = [
+            selector.select(shape).source for shape in shapes if shape.sizes_key not in known
+        ]
+        assert (
+            len({*shapes}) == len(shapes) > 100
+            and len(sources) >= 0.9 * len(shapes)
+            and {*sources} == {source}
+        )

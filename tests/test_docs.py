@@ -27,14 +27,33 @@ PAGES = (
     *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md")),
 )
 
-DESIGNED = ("search", "train", "export", "select", "explain", "report", "doctor", "trials import", "trials export", "db check")
+DESIGNED = (
+    "search",
+    "train",
+    "export",
+    "select",
+    "explain",
+    "report",
+    "doctor",
+    "trials import",
+    "trials export",
+    "db check",
+)
 
 
 def modules() -> list[str]:
     """The imported name of every source file, but `__main__`, which would run the command."""
     rooms = ("tftune", "kernels", "tuner", "db", "models")
-    files = [path.relative_to(ROOT).with_suffix("").parts for room in rooms for path in (ROOT / room).rglob("*.py")]
-    names = (".".join(parts if parts[0] == "tftune" else ("tftune", *parts)) for parts in sorted(files) if parts[-1] != "__main__")
+    files = [
+        path.relative_to(ROOT).with_suffix("").parts
+        for room in rooms
+        for path in (ROOT / room).rglob("*.py")
+    ]
+    names = (
+        ".".join(parts if parts[0] == "tftune" else ("tftune", *parts))
+        for parts in sorted(files)
+        if parts[-1] != "__main__"
+    )
     return [name.removesuffix(".__init__") for name in names]
 
 
@@ -61,13 +80,21 @@ def test_every_choice_rule_and_feature_says_what_it_is(name: str) -> None:
     assert choices and rules and OPS[name].strip()
     assert [choice.name for choice in choices if len(choice.meaning.split()) < 3] == []
     assert [rule for rule in rules if len(rule.sentence.split()) < 4] == []
-    assert [feature for feature, (meaning, _) in op.module("features").FEATURES.items() if not meaning.strip()] == []
+    assert [
+        feature
+        for feature, (meaning, _) in op.module("features").FEATURES.items()
+        if not meaning.strip()
+    ] == []
     assert set().union(*(rule.variants for rule in rules)) <= set(op.space.variants)
 
 
 def test_the_page_of_knobs_is_fresh() -> None:
-    printed = subprocess.run([sys.executable, ROOT / "docs/generate.py"], text=True, capture_output=True, check=True).stdout
-    assert (ROOT / "docs/knobs.md").read_text() == printed, "run `python docs/generate.py > docs/knobs.md`"
+    printed = subprocess.run(
+        [sys.executable, ROOT / "docs/generate.py"], text=True, capture_output=True, check=True
+    ).stdout
+    assert (ROOT / "docs/knobs.md").read_text() == printed, (
+        "run `python docs/generate.py > docs/knobs.md`"
+    )
 
 
 def commands() -> dict[str, str]:
@@ -89,9 +116,18 @@ def described(command: Any, prefix: str) -> Iterator[tuple[str, str]]:
 
 def test_every_command_has_help_and_a_place_in_the_readme() -> None:
     known = commands()
-    assert {"search", "train", "export", "select", "explain", "report", "doctor", "trials import", "trials export", "db check"} <= set(
-        known
-    )
+    assert {
+        "search",
+        "train",
+        "export",
+        "select",
+        "explain",
+        "report",
+        "doctor",
+        "trials import",
+        "trials export",
+        "db check",
+    } <= set(known)
     assert [name for name, text in known.items() if not text.strip()] == []
     readme = (ROOT / "README.md").read_text()
     assert [name for name in known if f"tftune {name}" not in readme] == []
@@ -100,7 +136,11 @@ def test_every_command_has_help_and_a_place_in_the_readme() -> None:
 def named_commands(page: str) -> set[str]:
     """First words after `tftune` in a page's code: what a reader would type."""
     code = re.findall(r"```.*?```|`[^`\n]+`", page, re.DOTALL)
-    return {word for part in code for word in re.findall(r"(?:^|[\s`/])tftune ([a-z]+)", part, re.MULTILINE)}
+    return {
+        word
+        for part in code
+        for word in re.findall(r"(?:^|[\s`/])tftune ([a-z]+)", part, re.MULTILINE)
+    }
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -109,7 +149,9 @@ def test_a_page_names_only_commands_that_exist(page: str) -> None:
 
 
 def test_an_unknown_command_on_a_page_is_found() -> None:
-    assert named_commands("Run `tftune serach x`.\n```sh\n.venv/bin/tftune train y\n```\ntftune is good") == {"serach", "train"}
+    assert named_commands(
+        "Run `tftune serach x`.\n```sh\n.venv/bin/tftune train y\n```\ntftune is good"
+    ) == {"serach", "train"}
 
 
 def links(text: str) -> list[str]:
@@ -122,7 +164,9 @@ def links(text: str) -> list[str]:
 def test_relative_links_lead_somewhere(page: str) -> None:
     file = ROOT / page
     assert file.read_text().strip()
-    assert [target for target in links(file.read_text()) if not (file.parent / target).exists()] == []
+    assert [
+        target for target in links(file.read_text()) if not (file.parent / target).exists()
+    ] == []
 
 
 def test_links_are_found() -> None:
@@ -130,18 +174,36 @@ def test_links_are_found() -> None:
 
 
 def test_the_makefile_lists_its_targets() -> None:
-    printed = subprocess.run(["make", "--no-print-directory"], cwd=ROOT, text=True, capture_output=True, check=True).stdout
-    assert {line.split()[1] for line in printed.splitlines()} == {"help", "search", "test", "drill", "thorough", "mutants", "clean"}
+    printed = subprocess.run(
+        ["make", "--no-print-directory"], cwd=ROOT, text=True, capture_output=True, check=True
+    ).stdout
+    assert {line.split()[1] for line in printed.splitlines()} == {
+        "help",
+        "search",
+        "test",
+        "drill",
+        "thorough",
+        "mutants",
+        "clean",
+    }
 
 
 def test_the_makefile_refuses_an_old_python(tmp_path: Path) -> None:
     old = tmp_path / "python3.9"
-    old.write_text("#!/bin/sh\nexec " + sys.executable + ' -c "import sys; sys.version_info = (3, 9); exec(sys.argv[1])" "$2"\n')
+    old.write_text(
+        "#!/bin/sh\nexec "
+        + sys.executable
+        + ' -c "import sys; sys.version_info = (3, 9); exec(sys.argv[1])" "$2"\n'
+    )
     old.chmod(0o755)
     (tmp_path / "pyproject.toml").touch()
     command = ["make", "-f", str(ROOT / "Makefile"), f"PYTHON={old}", "search"]
     done = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True)
-    assert done.returncode != 0 and "needs Python 3.11 or newer" in done.stderr and "3.9" in done.stderr
+    assert (
+        done.returncode != 0
+        and "needs Python 3.11 or newer" in done.stderr
+        and "3.9" in done.stderr
+    )
     assert not (tmp_path / ".venv").exists()
 
 

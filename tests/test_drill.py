@@ -55,15 +55,21 @@ def rows(drill: ModuleType, faults: Drill | None) -> list[Trial]:
     ]
 
 
-def test_each_fault_befalls_some_and_all_together_the_share(drill: ModuleType, faults: Drill) -> None:
-    counts = Counter(fault for trial in rows(drill, None) if (fault := faults.fault(trial.shape, trial.config)))
+def test_each_fault_befalls_some_and_all_together_the_share(
+    drill: ModuleType, faults: Drill
+) -> None:
+    counts = Counter(
+        fault for trial in rows(drill, None) if (fault := faults.fault(trial.shape, trial.config))
+    )
     assert set(counts) == set(FAULTS) and min(counts.values()) >= 4 and counts.total() == 32
 
 
 def test_a_drill_has_the_trials_that_were_asked_for_or_few_more(drill: ModuleType) -> None:
     fused = [config for config in drill.emulated(2).configs(POOL) if config.variant != "bsp"]
     assert drill.pool_of(100) == POOL and len(MODES) * len(fused) == 108
-    assert Counter(config.variant for config in fused) == dict.fromkeys(drill.FUSED, POOL + 1), "the pool's, and the default beside them"
+    assert Counter(config.variant for config in fused) == dict.fromkeys(drill.FUSED, POOL + 1), (
+        "the pool's, and the default beside them"
+    )
 
 
 def test_too_few_configs_for_a_drill_are_refused(drill: ModuleType) -> None:
@@ -74,16 +80,32 @@ def test_too_few_configs_for_a_drill_are_refused(drill: ModuleType) -> None:
 
 def test_a_search_as_it_should_be_is_sound(drill: ModuleType, faults: Drill) -> None:
     found = drill.compare(rows(drill, None), rows(drill, faults), faults)
-    assert found.sound and found.agree == 1.0 and found.injected.total() == 32 and len(found.gaps) == 76
+    assert (
+        found.sound
+        and found.agree == 1.0
+        and found.injected.total() == 32
+        and len(found.gaps) == 76
+    )
 
 
 def test_what_went_wrong_is_named(drill: ModuleType, faults: Drill) -> None:
     stored = rows(drill, faults)
-    good = [number for number, trial in enumerate(stored) if trial.outcome == GOOD and trial.config.variant != "bsp"]
-    hangs = [number for number, trial in enumerate(stored) if faults.fault(trial.shape, trial.config) == "hang"]
+    good = [
+        number
+        for number, trial in enumerate(stored)
+        if trial.outcome == GOOD and trial.config.variant != "bsp"
+    ]
+    hangs = [
+        number
+        for number, trial in enumerate(stored)
+        if faults.fault(trial.shape, trial.config) == "hang"
+    ]
 
     def with_outcome(number: int, outcome: Outcome) -> Any:
-        changed = [replace(trial, outcome=outcome) if index == number else trial for index, trial in enumerate(stored)]
+        changed = [
+            replace(trial, outcome=outcome) if index == number else trial
+            for index, trial in enumerate(stored)
+        ]
         return drill.compare(rows(drill, None), changed, faults)
 
     lost = drill.compare(rows(drill, None), stored[:-1], faults)
@@ -97,10 +119,16 @@ def test_what_went_wrong_is_named(drill: ModuleType, faults: Drill) -> None:
     assert off.agreeing == 75 and min(off.gaps) == pytest.approx(-2 / 3) and off.sound
 
 
-def test_a_ratio_outside_its_interval_is_near_up_to_3_percent(drill: ModuleType, faults: Drill) -> None:
+def test_a_ratio_outside_its_interval_is_near_up_to_3_percent(
+    drill: ModuleType, faults: Drill
+) -> None:
     """Times without noise, whose intervals are points: 0, 2 and 5 % slower than in the clean
     search."""
-    good = next(trial for trial in rows(drill, faults) if trial.outcome == GOOD and trial.config.variant != "bsp")
+    good = next(
+        trial
+        for trial in rows(drill, faults)
+        if trial.outcome == GOOD and trial.config.variant != "bsp"
+    )
 
     def timed(us: float) -> Trial:
         return replace(good, outcome=Measurement((us,) * 4, (10.0,) * 4, 1e-4))
@@ -110,7 +138,10 @@ def test_a_ratio_outside_its_interval_is_near_up_to_3_percent(drill: ModuleType,
 
 
 def test_a_config_that_fails_cleanly_is_left_out(drill: ModuleType, faults: Drill) -> None:
-    clean = [replace(trial, outcome=Failure("compile", "x")) if trial.config.variant == "push" else trial for trial in rows(drill, None)]
+    clean = [
+        replace(trial, outcome=Failure("compile", "x")) if trial.config.variant == "push" else trial
+        for trial in rows(drill, None)
+    ]
     found = drill.compare(clean, rows(drill, faults), faults)
     assert found.sound and found.injected.total() < 32
 
@@ -120,11 +151,15 @@ def mark() -> Iterator[str]:
     yield f"test-{time.time_ns()}"
 
 
-def test_what_is_left_is_named(drill: ModuleType, mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_left_is_named(
+    drill: ModuleType, mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
     before = drill.traces(mark, 7, 0)
     (tmp_path / "tftune-7-abc").mkdir()
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], env=os.environ | {drill.MARK: mark}) as child:
+    with subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(60)"], env=os.environ | {drill.MARK: mark}
+    ) as child:
         try:
             process, folder = drill.traces(mark, 7, 0).left_since(before)
         finally:
@@ -140,7 +175,9 @@ def test_memory_that_a_gpu_does_not_get_back_is_named(drill: ModuleType) -> None
     assert after.left_since(before) == ["a compute process", "700 MiB on GPU 1"]
 
 
-def play(drill: ModuleType, monkeypatch: pytest.MonkeyPatch, faulty: list[Trial], *arguments: str) -> Any:
+def play(
+    drill: ModuleType, monkeypatch: pytest.MonkeyPatch, faulty: list[Trial], *arguments: str
+) -> Any:
     monkeypatch.setenv(drill.MARK, "")  # so that it is put back
     searched = iter((rows(drill, None), faulty))
     bench = SimpleNamespace(recoveries_s=[1.0, 2.0, 6.0])
@@ -148,7 +185,9 @@ def play(drill: ModuleType, monkeypatch: pytest.MonkeyPatch, faulty: list[Trial]
     return drill.main(["--emulated", *arguments])
 
 
-def test_the_result_is_one_line(drill: ModuleType, faults: Drill, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_the_result_is_one_line(
+    drill: ModuleType, faults: Drill, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
     assert play(drill, monkeypatch, rows(drill, faults)) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[-1] == (
@@ -158,12 +197,16 @@ def test_the_result_is_one_line(drill: ModuleType, faults: Drill, monkeypatch: p
     assert [line for line in out if re.fullmatch(r"\| hang \| \d+ \| \d+ \| hang \|", line)]
 
 
-def test_a_drill_that_went_wrong_ends_with_1(drill: ModuleType, faults: Drill, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_a_drill_that_went_wrong_ends_with_1(
+    drill: ModuleType, faults: Drill, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
     assert play(drill, monkeypatch, rows(drill, faults)[:-1]) == 1
     assert "lost: 1\n  pull(" in capsys.readouterr().out
 
 
-def test_the_deadline_stops_even_a_search_that_keeps_every_error(drill: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_deadline_stops_even_a_search_that_keeps_every_error(
+    drill: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def stuck(*given: object) -> None:
         while True:
             try:
@@ -181,4 +224,7 @@ def test_the_deadline_stops_even_a_search_that_keeps_every_error(drill: ModuleTy
 def test_too_little_time_is_refused(drill: ModuleType, capsys: Any) -> None:
     with pytest.raises(SystemExit):
         drill.main(["--emulated", "--seconds", "30"])
-    assert "--seconds 30 is too little: 40 s of it are for ending and comparing" in capsys.readouterr().err
+    assert (
+        "--seconds 30 is too little: 40 s of it are for ending and comparing"
+        in capsys.readouterr().err
+    )

@@ -29,7 +29,12 @@ def meet(workspace: Workspace, word: str) -> tuple[str, int, int, list[int]]:
     heard = [torch.zeros(1, dtype=torch.int64) for _ in range(workspace.world)]
     dist.all_gather(heard, torch.tensor([workspace.rank]), group=workspace.group)
     assert os.environ["TRITON_INTERPRET"] == "1" and workspace.arch == "interpreter"
-    return word, int(workspace.payload_tensor[0]), workspace.generation_bytes, [int(rank) for rank in heard]
+    return (
+        word,
+        int(workspace.payload_tensor[0]),
+        workspace.generation_bytes,
+        [int(rank) for rank in heard],
+    )
 
 
 def look(workspace: Workspace) -> tuple[str, list[str]]:
@@ -78,7 +83,9 @@ def test_a_hang_is_a_timeout(tmp_path: Path) -> None:
 
 
 def test_an_error_shows_the_rank_s_output(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match=r"(?s)rank 0 ended with 1:.*ValueError: rank 0 cannot go on"):
+    with pytest.raises(
+        RuntimeError, match=r"(?s)rank 0 ended with 1:.*ValueError: rank 0 cannot go on"
+    ):
         emulated.run(2, fail, tmp_path, timeout_s=60)
     assert nobody_left(tmp_path)
 
@@ -92,8 +99,18 @@ def test_a_crash_is_an_error(tmp_path: Path) -> None:
 def test_a_killed_pytest_leaves_no_rank(tmp_path: Path) -> None:
     """Of a job that hangs: orphans would poll their flags until the machine is started again."""
     job = Path(__file__).with_name("orphans.py")
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'job'}", str(job)]
-    process = subprocess.Popen(command, cwd=job.parent.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        f"--basetemp={tmp_path / 'job'}",
+        str(job),
+    ]
+    process = subprocess.Popen(
+        command, cwd=job.parent.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     pids, until = list[int](), time.monotonic() + 90
     while len(pids) < 2 and time.monotonic() < until and process.poll() is None:
         time.sleep(0.05)
@@ -103,7 +120,9 @@ def test_a_killed_pytest_leaves_no_rank(tmp_path: Path) -> None:
     process.kill()
     process.wait()
     until = time.monotonic() + 20
-    while (left := [pid for pid in pids if Path(f"/proc/{pid}").exists()]) and time.monotonic() < until:
+    while (
+        left := [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+    ) and time.monotonic() < until:
         time.sleep(0.05)
     for pid in left:
         os.kill(pid, signal.SIGKILL)

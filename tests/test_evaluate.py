@@ -48,7 +48,15 @@ def measured(make_rows: Rows) -> Dataset:
 
 @pytest.fixture(scope="module")
 def families(make_rows: Rows) -> Dataset:
-    return of(make_rows(tuple(AllGatherGemm(m=m, n=n, k=8192, world=8) for n in (1024, 3584, 7168) for m in (16, 1024))))
+    return of(
+        make_rows(
+            tuple(
+                AllGatherGemm(m=m, n=n, k=8192, world=8)
+                for n in (1024, 3584, 7168)
+                for m in (16, 1024)
+            )
+        )
+    )
 
 
 def constant(part: Dataset, config: Config) -> LayoutModel:
@@ -56,15 +64,31 @@ def constant(part: Dataset, config: Config) -> LayoutModel:
     configs, place = (part.bsp(part.shapes[0]), config), part.shapes[0]
     count = len(operation(part.op).module("features").TERMS)
     formulas = tuple(Formula((us, *[0.0] * (count - 1)), (), 1, 1 << 40) for us in (100.0, 1.0))
-    known = tuple(Known(shape.sizes_key, 1, (100.0, 100.0), ((0, 100.0), (1, 1.0))) for shape in part.shapes)
+    known = tuple(
+        Known(shape.sizes_key, 1, (100.0, 100.0), ((0, 100.0), (1, 1.0))) for shape in part.shapes
+    )
     leaf = Leaf((0, 1), len(known), 0.01, ())
-    return LayoutModel(part.op, part.mode, place.layout, configs, ("", part.kernels[config.variant]), formulas, known, leaf, True, 0.01)
+    return LayoutModel(
+        part.op,
+        part.mode,
+        place.layout,
+        configs,
+        ("", part.kernels[config.variant]),
+        formulas,
+        known,
+        leaf,
+        True,
+        0.01,
+    )
 
 
 class Recorded:
     """Trains, or answers as it is told, and keeps what it was given to learn from."""
 
-    def __init__(self, train: Callable[[Dataset], LayoutModel] = lambda part: synthetic.model(list(part.shapes))) -> None:
+    def __init__(
+        self,
+        train: Callable[[Dataset], LayoutModel] = lambda part: synthetic.model(list(part.shapes)),
+    ) -> None:
         self.train = train
         self.seen: list[tuple[Shape, ...]] = []
 
@@ -85,13 +109,19 @@ def test_neither_the_family_nor_the_size_of_what_is_judged_was_seen_in_training(
     def each(work: Callable[[Any], Any], folds: Iterable[Any]) -> Iterable[Any]:
         for learned, asked in folds:
             layers, sizes = {place.layer for place in learned}, {place.m for place in learned}
-            assert all(place.layer not in layers and (place.m not in sizes or place.m in ENDS) for place in asked)
+            assert all(
+                place.layer not in layers and (place.m not in sizes or place.m in ENDS)
+                for place in asked
+            )
             judged.extend(asked)
             yield work((learned, asked))
 
     report = evaluate(data, train, each=each)
     assert report is not None and report.split == "family and m held out at once"
-    assert sorted(judged) == sorted(SHAPES) and (report.shapes, report.folds) == (len(SHAPES), len(train.seen))
+    assert sorted(judged) == sorted(SHAPES) and (report.shapes, report.folds) == (
+        len(SHAPES),
+        len(train.seen),
+    )
     for seen in train.seen:
         assert len({place.layer for place in seen}) == len(LAYERS) - 1
     assert evaluate(data, train) == evaluate(data, train, "any") == report
@@ -108,47 +138,82 @@ def test_of_one_family_sizes_alone_are_held_out(dataset: Dataset) -> None:
 def test_one_size_is_never_seen_in_training(dataset: Dataset) -> None:
     train = Recorded(train_layout)
     report = evaluate(dataset, train, "m")
-    assert report is not None and report.split == "one m held out at a time, but for the least and the greatest"
+    assert (
+        report is not None
+        and report.split == "one m held out at a time, but for the least and the greatest"
+    )
     assert report.folds == report.shapes == len(train.seen) == 12
-    assert [[place.m for place in paper() if place not in seen] for seen in train.seen] == [[place.m] for place in paper()[1:-1]]
+    assert [[place.m for place in paper() if place not in seen] for seen in train.seen] == [
+        [place.m] for place in paper()[1:-1]
+    ]
 
 
 def test_a_size_is_held_out_of_every_family_where_it_lies_between_two_others() -> None:
     shapes = [*SHAPES, shape(16384, *LAYERS[0])]
     train = Recorded()
     report = evaluate(synthetic.dataset(rows(shapes)), train, "m")
-    assert report is not None and report.folds == len(ROWS) - 1 and report.shapes == len(LAYERS) * (len(ROWS) - 2) + 1
-    ends = {(m, shape(m, *layer).layer) for layer in LAYERS for m in ENDS} - {(8192, shape(8, *LAYERS[0]).layer)}
+    assert (
+        report is not None
+        and report.folds == len(ROWS) - 1
+        and report.shapes == len(LAYERS) * (len(ROWS) - 2) + 1
+    )
+    ends = {(m, shape(m, *layer).layer) for layer in LAYERS for m in ENDS} - {
+        (8192, shape(8, *LAYERS[0]).layer)
+    }
     for m, seen in zip(ROWS[1:], train.seen, strict=True):
         left = {place for place in shapes if place not in seen}
-        assert left == {place for place in shapes if place.m == m and (m, place.layer) not in ends} != set()
+        assert (
+            left
+            == {place for place in shapes if place.m == m and (m, place.layer) not in ends}
+            != set()
+        )
 
 
 def test_three_families_are_held_out_whole(families: Dataset) -> None:
     train = Recorded(train_layout)
     report = evaluate(families, train, "family")
     assert report is not None
-    assert report.split == "one family of shapes held out at a time" and report.folds == 3 and report.shapes == 6
-    assert sorted(sorted({place.n for place in seen}) for seen in train.seen) == [[1024, 3584], [1024, 7168], [3584, 7168]]  # type: ignore[attr-defined]
+    assert (
+        report.split == "one family of shapes held out at a time"
+        and report.folds == 3
+        and report.shapes == 6
+    )
+    assert sorted(sorted({place.n for place in seen}) for seen in train.seen) == [
+        [1024, 3584],
+        [1024, 7168],
+        [3584, 7168],
+    ]  # type: ignore[attr-defined]
     assert [len(seen) for seen in train.seen] == [4, 4, 4]
 
 
 def test_the_regret_of_each_family_is_told(families: Dataset) -> None:
     report = evaluate(families, split="family")
-    assert report is not None and list(report.groups) == ["n=1024,k=8192", "n=3584,k=8192", "n=7168,k=8192"]
-    assert math.prod(mean for mean, _ in report.groups.values()) ** (1 / 3) == pytest.approx(report.selector.geomean_regret, abs=1e-3)
+    assert report is not None and list(report.groups) == [
+        "n=1024,k=8192",
+        "n=3584,k=8192",
+        "n=7168,k=8192",
+    ]
+    assert math.prod(mean for mean, _ in report.groups.values()) ** (1 / 3) == pytest.approx(
+        report.selector.geomean_regret, abs=1e-3
+    )
     assert max(worst for _, worst in report.groups.values()) == report.selector.worst_regret > 1
     both = evaluate(synthetic.dataset(), Recorded())
-    assert both is not None and set(both.groups) == {place.layer for place in SHAPES}, "whatever was held out"
+    assert both is not None and set(both.groups) == {place.layer for place in SHAPES}, (
+        "whatever was held out"
+    )
 
 
 def test_rules_and_figures(dataset: Dataset) -> None:
     report = evaluate(dataset, split="m")
     assert report is not None
     always = report.rules["always BSP"]
-    assert {"always BSP", "always pull", "always staged", "always push", NEAREST} < set(report.rules)
+    assert {"always BSP", "always pull", "always staged", "always push", NEAREST} < set(
+        report.rules
+    )
     assert always.oracle_gain_captured == 0 and always.slower_than_bsp == 0 and always.unknown == 0
-    assert report.rules["always pull"].slower_than_bsp > 5, "pull reads A again for each column tile"
+    assert report.rules["always pull"].slower_than_bsp > 5, (
+        "pull reads A again for each column tile"
+    )
     for found in (report.selector, *report.rules.values()):
         assert found.geomean_interval[0] <= found.geomean_regret <= found.geomean_interval[1]
         assert 1 <= found.geomean_regret <= found.p95_regret <= found.worst_regret
@@ -158,7 +223,11 @@ def test_rules_and_figures(dataset: Dataset) -> None:
 
 
 def slow_pull(dataset: Dataset) -> Config:
-    return next(c for c in configs_of(dataset) if c.variant == "pull" and c["block_m"] == 16 and c["split_k"] == 1)
+    return next(
+        c
+        for c in configs_of(dataset)
+        if c.variant == "pull" and c["block_m"] == 16 and c["split_k"] == 1
+    )
 
 
 @pytest.mark.parametrize("split", ["any", "m"])
@@ -172,10 +241,17 @@ def test_a_perfect_and_a_bad_model(dataset: Dataset, split: str) -> None:
     assert report.selector.oracle_gain_captured < 0 and report.selector.worst_regret > 3
     inner = dataset.shapes[1:-1]
     lost = [dataset.log_regret(place, pull) or 0.0 for place in inner]
-    assert report.selector.geomean_regret == pytest.approx(math.exp(sum(lost) / len(lost)), abs=1e-4)
+    assert report.selector.geomean_regret == pytest.approx(
+        math.exp(sum(lost) / len(lost)), abs=1e-4
+    )
     assert report.selector.worst_shape == str(inner[lost.index(max(lost))])
     perfect = score_of(dataset, {place: dataset.oracle(place).config for place in inner}, [inner])
-    assert (perfect.geomean_regret, perfect.worst_regret, perfect.slower_than_bsp, perfect.oracle_gain_captured) == (1, 1, 0, 1)
+    assert (
+        perfect.geomean_regret,
+        perfect.worst_regret,
+        perfect.slower_than_bsp,
+        perfect.oracle_gain_captured,
+    ) == (1, 1, 0, 1)
 
 
 def test_exact_rows_lose_almost_nothing_on_shapes_of_no_family_and_size_that_was_seen() -> None:
@@ -183,38 +259,76 @@ def test_exact_rows_lose_almost_nothing_on_shapes_of_no_family_and_size_that_was
     them."""
     shapes = [shape(m, n, k) for n in (2048, 4096, 8192) for k in (2048, 8192) for m in ROWS]
     report = evaluate(synthetic.dataset(rows(shapes)))
-    assert report is not None and report.selector.geomean_regret < 1.003 and report.selector.worst_regret < 1.05
-    assert report.selector.slower_than_bsp == 0 == report.selector.unknown and (report.selector.oracle_gain_captured or 0) > 0.98
+    assert (
+        report is not None
+        and report.selector.geomean_regret < 1.003
+        and report.selector.worst_regret < 1.05
+    )
+    assert (
+        report.selector.slower_than_bsp == 0 == report.selector.unknown
+        and (report.selector.oracle_gain_captured or 0) > 0.98
+    )
     known = [score.geomean_regret for score in report.rules.values() if not score.unknown]
-    assert len(known) >= 2 and report.selector.geomean_regret < min(known) and report.best_rule is None
+    assert (
+        len(known) >= 2 and report.selector.geomean_regret < min(known) and report.best_rule is None
+    )
 
 
 def test_the_rule_that_loses_the_least_is_named_where_it_loses_less_than_the_selector() -> None:
     data = synthetic.dataset()
     report = evaluate(data, lambda part: constant(part, LARGE))
     assert report is not None
-    known = {name: score.geomean_regret for name, score in report.rules.items() if not score.unknown}
-    assert report.best_rule == min(known, key=known.__getitem__) and known[report.best_rule] < report.selector.geomean_regret
+    known = {
+        name: score.geomean_regret for name, score in report.rules.items() if not score.unknown
+    }
+    assert (
+        report.best_rule == min(known, key=known.__getitem__)
+        and known[report.best_rule] < report.selector.geomean_regret
+    )
     good = replace(report, selector=replace(report.selector, geomean_regret=min(known.values())))
     assert good.best_rule is None, "a tie is no reason for a rule"
-    less_known = replace(report.rules[report.best_rule], geomean_regret=1.0, unknown=report.selector.unknown + 1)
-    assert replace(report, rules={"lucky": less_known}).best_rule is None, "what has no time is in no figure"
+    less_known = replace(
+        report.rules[report.best_rule], geomean_regret=1.0, unknown=report.selector.unknown + 1
+    )
+    assert replace(report, rules={"lucky": less_known}).best_rule is None, (
+        "what has no time is in no figure"
+    )
 
 
 def test_a_choice_that_failed_there_is_counted_as_unknown(make_rows: Rows) -> None:
     trials = make_rows(paper())
-    pull = next(row.config for row in trials if row.config.variant == "pull" and row.config["block_n"] == 32)
-    failing = [replace(r, outcome=Failure("crash", "gone")) if (r.config, r.shape.m) == (pull, 4096) else r for r in trials]  # type: ignore[attr-defined]
-    broken, sound = (evaluate(of(each), lambda part: constant(part, pull), "m") for each in (failing, trials))
-    assert broken is not None and sound is not None and (broken.selector.unknown, sound.selector.unknown) == (1, 0)
-    assert broken.shapes == sound.shapes == 12 and broken.selector.geomean_regret < sound.selector.geomean_regret
+    pull = next(
+        row.config for row in trials if row.config.variant == "pull" and row.config["block_n"] == 32
+    )
+    failing = [
+        replace(r, outcome=Failure("crash", "gone")) if (r.config, r.shape.m) == (pull, 4096) else r
+        for r in trials
+    ]  # type: ignore[attr-defined]
+    broken, sound = (
+        evaluate(of(each), lambda part: constant(part, pull), "m") for each in (failing, trials)
+    )
+    assert (
+        broken is not None
+        and sound is not None
+        and (broken.selector.unknown, sound.selector.unknown) == (1, 0)
+    )
+    assert (
+        broken.shapes == sound.shapes == 12
+        and broken.selector.geomean_regret < sound.selector.geomean_regret
+    )
 
 
 def test_where_there_is_a_matrix_its_shapes_are_judged_and_the_others_only_train() -> None:
-    searched = [replace(trial, stage="search") if trial.shape.n == 2048 else trial for trial in rows()]  # type: ignore[attr-defined]
+    searched = [
+        replace(trial, stage="search") if trial.shape.n == 2048 else trial for trial in rows()
+    ]  # type: ignore[attr-defined]
     train = Recorded()
     report = evaluate(synthetic.dataset(searched), train, "family")
-    assert report is not None and (report.folds, report.shapes) == (4, 24) and "n=2048,k=2048" not in report.groups
+    assert (
+        report is not None
+        and (report.folds, report.shapes) == (4, 24)
+        and "n=2048,k=2048" not in report.groups
+    )
     assert all(sum(place.n == 2048 for place in seen) == len(ROWS) for seen in train.seen)  # type: ignore[attr-defined]
 
 
@@ -222,7 +336,9 @@ def test_where_there_is_a_matrix_its_shapes_are_judged_and_the_others_only_train
 def test_what_is_held_out_is_unseen_outside_of_the_matrix_too(split: str) -> None:
     """Two sizes of a family that is judged were measured by a search alone."""
     outside = {shape(m, 4096, 4096) for m in (32, 512)}
-    trials = [replace(trial, stage="search") if trial.shape in outside else trial for trial in rows()]
+    trials = [
+        replace(trial, stage="search") if trial.shape in outside else trial for trial in rows()
+    ]
     data, folds = synthetic.dataset(trials), list[tuple[Sequence[Shape], Sequence[Shape]]]()
     assert set(data.shapes) - set(data.matrix) == outside
 
@@ -261,7 +377,9 @@ def test_one_shape_holds_nothing_out(make_rows: Rows, split: str) -> None:
     assert evaluate(of(make_rows(paper()[3:4])), split=split) is None
 
 
-def test_one_family_and_the_ends_of_sizes_hold_nothing_out(dataset: Dataset, families: Dataset) -> None:
+def test_one_family_and_the_ends_of_sizes_hold_nothing_out(
+    dataset: Dataset, families: Dataset
+) -> None:
     assert evaluate(dataset, split="family") is None and evaluate(families, split="m") is None
 
 
@@ -297,11 +415,15 @@ def test_the_nearest_shape_answers_with_its_best_where_that_is_possible(measured
     assert best.variant != "bsp" and rules_of(rest)[NEAREST](paper()[13]) == best
     tiny = rest.only([paper()[12]])
     impossible = measured.why_invalid(paper()[0], best) is not None
-    assert impossible and rules(OP, CHIP, {paper()[12]: best}, tiny.bsp)[NEAREST](paper()[0]) == tiny.bsp(paper()[0])
+    assert impossible and rules(OP, CHIP, {paper()[12]: best}, tiny.bsp)[NEAREST](
+        paper()[0]
+    ) == tiny.bsp(paper()[0])
 
 
 @pytest.mark.parametrize("bench", ["node", "model"])
-def test_the_rows_are_judged_whatever_source_is_installed_and_modelled_ones_too(make_rows: Rows, bench: str) -> None:
+def test_the_rows_are_judged_whatever_source_is_installed_and_modelled_ones_too(
+    make_rows: Rows, bench: str
+) -> None:
     data = of(make_rows(paper(), bench=bench), bench)
     old = replace(data, kernels=dict.fromkeys(data.kernels, "0" * 12))
     selector, fused = selector_of(old, train_layout(old)), 0
@@ -314,14 +436,21 @@ def test_the_rows_are_judged_whatever_source_is_installed_and_modelled_ones_too(
 def test_the_strongest_form_is_named_as_the_selector_would_name_it() -> None:
     """Where fused configs answer, too; beyond what was measured that of the measured shape of the
     nearest size."""
-    slow = {c: law if c in (SMALL, LARGE) else lambda asked: 1.0 for c, law in synthetic.LAWS.items()}
+    slow = {
+        c: law if c in (SMALL, LARGE) else lambda asked: 1.0 for c, law in synthetic.LAWS.items()
+    }
     copied = synthetic.REGISTERED
-    laws = slow | {synthetic.BSP: lambda asked: 50.0 + asked.m / 100, copied: lambda asked: 70.0 + asked.m / 400}  # type: ignore[attr-defined]
+    laws = slow | {
+        synthetic.BSP: lambda asked: 50.0 + asked.m / 100,
+        copied: lambda asked: 70.0 + asked.m / 400,
+    }  # type: ignore[attr-defined]
     data = synthetic.dataset(rows(SHAPES, laws))
     rule = strongest_form(data, selector_of(data, train_layout(data)))
     for place in data.shapes:
         assert rule(place) == data.bsp(place)
-    assert {rule(shape(m)) for m in (300, 1500)} == {synthetic.BSP} and {rule(shape(m)) for m in (4500, 7000)} == {copied}
+    assert {rule(shape(m)) for m in (300, 1500)} == {synthetic.BSP} and {
+        rule(shape(m)) for m in (4500, 7000)
+    } == {copied}
     assert (rule(shape(4)), rule(shape(16384))) == (synthetic.BSP, copied)
 
 
@@ -329,7 +458,12 @@ def test_the_bootstrap_draws_whole_groups(dataset: Dataset) -> None:
     """Two groups, of which one loses nothing: the interval reaches from the one to the other. One
     group alone has no spread."""
     good, bad = dataset.shapes[:7], dataset.shapes[7:]
-    picks = {place: dataset.oracle(place).config for place in good} | {place: dataset.bsp(place) for place in bad}
+    picks = {place: dataset.oracle(place).config for place in good} | {
+        place: dataset.bsp(place) for place in bad
+    }
     found = score_of(dataset, picks, [good, bad])
     loss = score_of(dataset, {place: picks[place] for place in bad}, [bad])
-    assert found.geomean_interval == (1.0, loss.geomean_regret) and loss.geomean_interval == (loss.geomean_regret,) * 2
+    assert (
+        found.geomean_interval == (1.0, loss.geomean_regret)
+        and loss.geomean_interval == (loss.geomean_regret,) * 2
+    )

@@ -61,7 +61,10 @@ def test_the_code_with_most_rows_is_counted_for_each_shape() -> None:
 @pytest.mark.parametrize(("unknown", "others"), [(True, {"new", "none"}), (False, {"new"})])
 def test_runs_of_another_compiler(unknown: bool, others: set[str]) -> None:
     versions = {"same": "3.6.1", "new": "3.7.0", "none": ""}
-    runs = [Run(name, "h200x8", "node", {"triton": version} if version else {}, "2026-01-01", {}) for name, version in versions.items()]
+    runs = [
+        Run(name, "h200x8", "node", {"triton": version} if version else {}, "2026-01-01", {})
+        for name, version in versions.items()
+    ]
     assert evidence.other_compiler(runs, "3.6.0", unknown=unknown) == others
 
 
@@ -104,14 +107,21 @@ def test_final_rows_conclude_a_search_that_ended_before_them() -> None:
 
 def test_bsp_wins_ties_and_a_library_gemm_by_chunks_is_not_fused() -> None:
     assert not evidence.is_surely_faster((1.0, 2.0)) and evidence.is_surely_faster((1.01, 2.0))
-    assert [evidence.is_fused(name) for name in ("bsp", "bsp_chunked", "push")] == [False, False, True]
+    assert [evidence.is_fused(name) for name in ("bsp", "bsp_chunked", "push")] == [
+        False,
+        False,
+        True,
+    ]
 
 
 def test_what_shares_rounds_ties_within_one_percent_and_else_where_intervals_overlap() -> None:
     best = row(PUSH, 10.0, 10.0, bsp=(20.0, 20.0))
     assert evidence.tied(row(PULL, 10.05, 10.05, bsp=(20.0, 20.0)), best)
     assert not evidence.tied(row(PULL, 10.2, 10.2, bsp=(20.0, 20.0)), best)
-    assert evidence.tied(row(PULL, 10.0, 12.0, bsp=(20.0, 20.5)), replace(best, outcome=Measurement((10.0,), (19.0,))))
+    assert evidence.tied(
+        row(PULL, 10.0, 12.0, bsp=(20.0, 20.5)),
+        replace(best, outcome=Measurement((10.0,), (19.0,))),
+    )
     assert not evidence.tied(row(PULL, outcome=Failure("hang", "late")), best)
 
 

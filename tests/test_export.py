@@ -27,7 +27,10 @@ Rows = Callable[..., list[Trial]]
 
 @pytest.fixture(scope="module")
 def datasets(make_rows: Rows) -> dict[str, Dataset]:
-    return {mode: load(make_rows(paper(), mode, bench="node"), OP, "h200x8", mode, "node") for mode in ("graph", "eager")}
+    return {
+        mode: load(make_rows(paper(), mode, bench="node"), OP, "h200x8", mode, "node")
+        for mode in ("graph", "eager")
+    }
 
 
 @pytest.fixture(scope="module")
@@ -39,53 +42,94 @@ def modes(datasets: dict[str, Dataset]) -> dict[str, Mode]:
 def origin(datasets: dict[str, Dataset], modes: dict[str, Mode]) -> Provenance:
     report = evaluate(datasets["graph"])
     assert report is not None
-    return provenance(datasets, {"graph": {modes["graph"].layouts[LAYOUT].title: report.to_dict()}}, {"triton": "3.6.0"})
+    return provenance(
+        datasets,
+        {"graph": {modes["graph"].layouts[LAYOUT].title: report.to_dict()}},
+        {"triton": "3.6.0"},
+    )
 
 
-def test_what_an_artifact_holds(modes: dict[str, Mode], origin: Provenance, datasets: dict[str, Dataset]) -> None:
+def test_what_an_artifact_holds(
+    modes: dict[str, Mode], origin: Provenance, datasets: dict[str, Dataset]
+) -> None:
     found = document(modes, replace(origin, created="2026-11-21T00:00:00+00:00"))
     assert set(found) == set(FIELDS)
-    assert (found["arch"], found["bench"], found["modelled"], found["created"][:10]) == ("sm_90", "node", False, "2026-11-21")
-    assert found["rows"] == sum(dataset.rows for dataset in datasets.values()) and found["space"] == SPACE.digest()
-    assert found["held_out"]["graph"]["dtype=fp16,shard=k,b_layout=kn,world=8"]["split"] == "family and m held out at once"
-    assert found["kernels"].keys() == set(SPACE.variants) and set(found["modes"]) == {"graph", "eager"}
+    assert (found["arch"], found["bench"], found["modelled"], found["created"][:10]) == (
+        "sm_90",
+        "node",
+        False,
+        "2026-11-21",
+    )
+    assert (
+        found["rows"] == sum(dataset.rows for dataset in datasets.values())
+        and found["space"] == SPACE.digest()
+    )
+    assert (
+        found["held_out"]["graph"]["dtype=fp16,shard=k,b_layout=kn,world=8"]["split"]
+        == "family and m held out at once"
+    )
+    assert found["kernels"].keys() == set(SPACE.variants) and set(found["modes"]) == {
+        "graph",
+        "eager",
+    }
     (layout,) = found["modes"]["graph"]["layouts"]
     assert layout["layout"] == {"dtype": "fp16", "shard": "k", "b_layout": "kn", "world": 8}
-    assert [known[0] for known in layout["known"]] == [list(shape.sizes_key) for shape in sorted(paper())]
+    assert [known[0] for known in layout["known"]] == [
+        list(shape.sizes_key) for shape in sorted(paper())
+    ]
     assert found["sha256"] == digest(found)
 
 
 def test_a_modelled_artifact_says_so(make_rows: Rows) -> None:
     dataset = load(make_rows(paper()), OP, "h200x8", "graph", "model")
-    assert document({"graph": learned(dataset)}, provenance({"graph": dataset}, {}, {}))["modelled"] is True
+    assert (
+        document({"graph": learned(dataset)}, provenance({"graph": dataset}, {}, {}))["modelled"]
+        is True
+    )
 
 
 def test_written_and_read_again(tmp_path: Path, modes: dict[str, Mode], origin: Provenance) -> None:
     """Times keep four digits, so that what was read is written again as it was."""
     path = export(modes, tmp_path / "new/folder/artifact.json", origin)
     artifact, content = read_artifact(path), json.loads(path.read_text())
-    assert {mode: json.loads(json.dumps(pack_mode(found))) for mode, found in artifact.modes.items()} == content["modes"]
+    assert {
+        mode: json.loads(json.dumps(pack_mode(found))) for mode, found in artifact.modes.items()
+    } == content["modes"]
     assert artifact.path == path and artifact.digest == content["sha256"] == digest(content)
     trained = Selector(replace(artifact, modes=modes))
     for mode in modes:
         for shape in paper():
             one, other = trained.select(shape, mode), load_artifact(path).select(shape, mode)
-            assert one.source == "measured" and (one.config, one.source, one.near) == (other.config, other.source, other.near)
+            assert one.source == "measured" and (one.config, one.source, one.near) == (
+                other.config,
+                other.source,
+                other.near,
+            )
             assert other.expected_us == pytest.approx(one.expected_us, rel=1e-3)
 
 
-def test_the_file_is_one_that_a_person_can_read_and_a_diff_can_show(tmp_path: Path, modes: dict[str, Mode], origin: Provenance) -> None:
+def test_the_file_is_one_that_a_person_can_read_and_a_diff_can_show(
+    tmp_path: Path, modes: dict[str, Mode], origin: Provenance
+) -> None:
     """A line for each measured shape; and the same text for the same content."""
     origin = replace(origin, created="2026-11-21T00:00:00+00:00")
     one, other = (export(modes, tmp_path / f"{name}.json", origin).read_text() for name in "ab")
-    assert one == other and json.loads(one) == document(modes, origin) and max(map(len, one.splitlines())) <= 400
+    assert (
+        one == other
+        and json.loads(one) == document(modes, origin)
+        and max(map(len, one.splitlines())) <= 400
+    )
     lines = [line.strip().rstrip(",") for line in one.splitlines()]
     for known in json.loads(one)["modes"]["graph"]["layouts"][0]["known"]:
         assert json.dumps(known, separators=(",", ":")) in lines
 
 
 def test_the_usual_place() -> None:
-    assert artifact_path(OP, "h200x8").parts[-3:] == ("models", "artifacts", "all_gather_gemm__h200x8.json")
+    assert artifact_path(OP, "h200x8").parts[-3:] == (
+        "models",
+        "artifacts",
+        "all_gather_gemm__h200x8.json",
+    )
 
 
 def test_an_interrupted_write_leaves_the_old_file(
@@ -103,17 +147,32 @@ def test_an_interrupted_write_leaves_the_old_file(
     assert path.read_text() == before and sorted(tmp_path.iterdir()) == [path]
 
 
-def test_a_place_that_cannot_be_written(tmp_path: Path, modes: dict[str, Mode], origin: Provenance) -> None:
+def test_a_place_that_cannot_be_written(
+    tmp_path: Path, modes: dict[str, Mode], origin: Provenance
+) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match=r"cannot write the artifact .*file/a.json: .*; name another place with --out"):
+    with pytest.raises(
+        ValueError,
+        match=r"cannot write the artifact .*file/a.json: .*; name another place with --out",
+    ):
         export(modes, tmp_path / "file/a.json", origin)
 
 
 def test_modes_of_different_sources_or_machines(datasets: dict[str, Dataset]) -> None:
     edited = replace(datasets["eager"], kernels={**datasets["eager"].kernels, "push": "0" * 12})
-    with pytest.raises(ValueError, match=r"different revisions of push .*run `tftune search all_gather_gemm --mode both` again"):
+    with pytest.raises(
+        ValueError,
+        match=r"different revisions of push .*run `tftune search all_gather_gemm --mode both` again",
+    ):
         provenance({"graph": datasets["graph"], "eager": edited}, {}, {})
-    with pytest.raises(ValueError, match=r"on mi300x8 \(node\) and all_gather_gemm on h200x8 \(node\) are two artifacts"):
-        provenance({"graph": datasets["graph"], "eager": replace(datasets["eager"], target="mi300x8")}, {}, {})
+    with pytest.raises(
+        ValueError,
+        match=r"on mi300x8 \(node\) and all_gather_gemm on h200x8 \(node\) are two artifacts",
+    ):
+        provenance(
+            {"graph": datasets["graph"], "eager": replace(datasets["eager"], target="mi300x8")},
+            {},
+            {},
+        )
     with pytest.raises(ValueError, match="there is no dataset to export"):
         provenance({}, {}, {})

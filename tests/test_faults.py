@@ -37,18 +37,30 @@ def test_the_same_config_always_runs_into_the_same_fault() -> None:
     again = Drill.parse("rank_error=0.05, oom=0.05,wrong=0.05,crash=0.05,hang=0.1", seed=3)
     assert faults(again) == faults(DRILL) and again == DRILL
     # Another process, of another day, resumes: no salted hash.
-    assert [DRILL.fault(SHAPE, Config("push", block_m=rows)) for rows in (4, 5, 6)] == ["hang", None, "wrong"]
+    assert [DRILL.fault(SHAPE, Config("push", block_m=rows)) for rows in (4, 5, 6)] == [
+        "hang",
+        None,
+        "wrong",
+    ]
 
 
 def test_another_seed_or_shape_draws_anew() -> None:
-    drawn = {tuple(faults(DRILL)), tuple(faults(replace(DRILL, seed=4))), tuple(faults(DRILL, replace(SHAPE, m=63)))}
+    drawn = {
+        tuple(faults(DRILL)),
+        tuple(faults(replace(DRILL, seed=4))),
+        tuple(faults(DRILL, replace(SHAPE, m=63))),
+    }
     assert len(drawn) == 3
 
 
 def test_bsp_is_never_faulty() -> None:
     everything = Drill.parse("wrong=1")
     assert {everything.fault(SHAPE, config) for config in SPACE.defaults(SHAPE)} == {None, "wrong"}
-    assert {everything.fault(SHAPE, config) for config in SPACE.defaults(SHAPE) if config.variant == "bsp"} == {None}
+    assert {
+        everything.fault(SHAPE, config)
+        for config in SPACE.defaults(SHAPE)
+        if config.variant == "bsp"
+    } == {None}
 
 
 @pytest.mark.parametrize(
@@ -75,12 +87,18 @@ def test_parts_of_one_may_be_given_whole() -> None:
 
 
 def test_every_fault_says_what_it_does_and_what_it_is_stored_as() -> None:
-    assert [name for name, fault in FAULTS.items() if fault.kind not in FAILURES or len(fault.meaning.split()) < 4] == []
+    assert [
+        name
+        for name, fault in FAULTS.items()
+        if fault.kind not in FAILURES or len(fault.meaning.split()) < 4
+    ] == []
 
 
 def test_only_a_failure_of_the_faults_kind_is_called_injected() -> None:
     hung, died = Failure("hang", "rank 1 was late"), Failure("crash", "rank 1 died")
-    assert injected(marked(hung, "hang")) == "hang" and marked(hung, "hang").text.endswith("rank 1 was late")
+    assert injected(marked(hung, "hang")) == "hang" and marked(hung, "hang").text.endswith(
+        "rank 1 was late"
+    )
     assert marked(died, "hang") == died and marked(died, None) == died
     assert injected(died) is None and injected(Measurement((1.0,))) is None
 
@@ -96,20 +114,41 @@ def trial(config: Config, outcome: Outcome) -> Trial:
 
 def rows(drill: Drill) -> list[Trial]:
     """What a search with this drill stores; one config without a fault failed by itself."""
-    stored = [trial(c, marked(Failure(FAULTS[f].kind, "x"), f) if (f := drill.fault(SHAPE, c)) else Measurement((1.0,))) for c in CONFIGS]
-    sound = next(number for number, row in enumerate(stored) if isinstance(row.outcome, Measurement))
+    stored = [
+        trial(
+            c,
+            marked(Failure(FAULTS[f].kind, "x"), f)
+            if (f := drill.fault(SHAPE, c))
+            else Measurement((1.0,)),
+        )
+        for c in CONFIGS
+    ]
+    sound = next(
+        number for number, row in enumerate(stored) if isinstance(row.outcome, Measurement)
+    )
     stored[sound] = replace(stored[sound], outcome=Failure("compile", "by itself"))
     return stored
 
 
 def test_a_database_keeps_one_drill() -> None:
     DRILL.refuse_another(rows(DRILL), "a.db")
-    for other in (replace(DRILL, seed=4), Drill.parse("hang=0.1", 3), Drill.parse("hang=0.2,crash=0.1", 3)):
-        with pytest.raises(ValueError, match=r"a.db holds another drill: .*give the same --inject and --seed as before, or another --db"):
+    for other in (
+        replace(DRILL, seed=4),
+        Drill.parse("hang=0.1", 3),
+        Drill.parse("hang=0.2,crash=0.1", 3),
+    ):
+        with pytest.raises(
+            ValueError,
+            match=r"a.db holds another drill: .*give the same --inject and --seed as before, or another --db",
+        ):
             other.refuse_another(rows(DRILL), "a.db")
 
 
 def test_the_page_for_contributors_names_every_fault_and_its_kind(root: Path) -> None:
     page = (root / "CONTRIBUTING.md").read_text()
-    table = [tuple(cell.strip(" `") for cell in line.split("|")[1:4:2]) for line in page.splitlines() if line.startswith("| `")]
+    table = [
+        tuple(cell.strip(" `") for cell in line.split("|")[1:4:2])
+        for line in page.splitlines()
+        if line.startswith("| `")
+    ]
     assert {(name, fault.kind) for name, fault in FAULTS.items()} <= set(table)

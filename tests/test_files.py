@@ -48,7 +48,9 @@ class TestEveryWriter:
         path = tmp_path / "kept"
         path.write_text("old")
         monkeypatch.setattr(os, "fsync", full_disk)
-        with pytest.raises(StoreError, match=f"^cannot write .*{path}: No space left on device; (name|choose) "):
+        with pytest.raises(
+            StoreError, match=f"^cannot write .*{path}: No space left on device; (name|choose) "
+        ):
             write(path)
         assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
@@ -62,26 +64,38 @@ class TestEveryWriter:
             write(path)
         assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
-    def test_replaces_what_a_link_names_and_keeps_its_permissions(self, write: Callable[[Path], Any], tmp_path: Path) -> None:
+    def test_replaces_what_a_link_names_and_keeps_its_permissions(
+        self, write: Callable[[Path], Any], tmp_path: Path
+    ) -> None:
         path, link = tmp_path / "kept", tmp_path / "link"
         path.write_text("old")
         path.chmod(0o600)
         link.symlink_to(path)
         write(link)
-        assert link.is_symlink() and path.read_text() != "old" and path.stat().st_mode & 0o777 == 0o600
+        assert (
+            link.is_symlink() and path.read_text() != "old" and path.stat().st_mode & 0o777 == 0o600
+        )
 
-    def test_replaces_no_pipe_folder_or_database(self, write: Callable[[Path], Any], tmp_path: Path) -> None:
+    def test_replaces_no_pipe_folder_or_database(
+        self, write: Callable[[Path], Any], tmp_path: Path
+    ) -> None:
         os.mkfifo(tmp_path / "pipe")
         (tmp_path / "folder").mkdir()
         with Store.open(tmp_path / "t.db"):
             pass
-        for name, why in (("pipe", "a pipe or a device, not a file"), ("folder", "Is a directory"), ("t.db", "is a database")):
+        for name, why in (
+            ("pipe", "a pipe or a device, not a file"),
+            ("folder", "Is a directory"),
+            ("t.db", "is a database"),
+        ):
             with pytest.raises(StoreError, match=why):
                 write(tmp_path / name)
         assert (tmp_path / "pipe").is_fifo()
 
 
-def test_a_report_leaves_the_old_page_and_figures_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_leaves_the_old_page_and_figures_on_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = {path: path.read_bytes() for path in report.write(page(), tmp_path)}
     monkeypatch.setattr(os, "fsync", full_disk)
     with pytest.raises(StoreError, match="No space left on device; name another folder with --out"):
@@ -92,7 +106,10 @@ def test_a_report_leaves_the_old_page_and_figures_on_a_full_disk(tmp_path: Path,
 def test_a_pipe_is_no_artifact_and_no_chip_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for read, what in ((read_artifact, "cannot read the artifact"), (described, "cannot read")):
-        with pytest.raises(ValueError, match=f"^{what} {tmp_path}/pipe: it is a pipe or a device, not a file; run `tftune "):
+        with pytest.raises(
+            ValueError,
+            match=f"^{what} {tmp_path}/pipe: it is a pipe or a device, not a file; run `tftune ",
+        ):
             read(tmp_path / "pipe")
 
 
@@ -107,7 +124,9 @@ def test_a_file_is_read_and_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 
 
 class TestNothingReplacesNoRows:
-    def test_an_export_that_no_trial_agrees_with_keeps_the_file(self, path: Path, tmp_path: Path) -> None:
+    def test_an_export_that_no_trial_agrees_with_keeps_the_file(
+        self, path: Path, tmp_path: Path
+    ) -> None:
         keep = tmp_path / "keep.jsonl"
         with Store.open(path) as store:
             store.add_run(stored.RUN)
@@ -125,7 +144,12 @@ class TestNothingReplacesNoRows:
 
     def test_so_does_one_of_an_empty_database(self, path: Path, tmp_path: Path) -> None:
         (tmp_path / "keep.jsonl").write_text("rows\n")
-        with Store.open(path) as store, pytest.raises(StoreError, match=r"has no trials; `tftune search` or `tftune trials import` fills"):
+        with (
+            Store.open(path) as store,
+            pytest.raises(
+                StoreError, match=r"has no trials; `tftune search` or `tftune trials import` fills"
+            ),
+        ):
             store.export_rows(tmp_path / "keep.jsonl")
         assert (tmp_path / "keep.jsonl").read_text() == "rows\n"
 

@@ -55,58 +55,128 @@ def test_bytes_are_those_of_the_tensors() -> None:
 @pytest.mark.parametrize(
     ("shape", "config", "chip", "sentence"),
     [
-        (FlashDecode(1, 8, 8, 128, 32, 2), Config("bsp", kv_splits=4, block_n=32), None, "at least 16 tokens"),
-        (FlashDecode(16, 96, 12, 128, 65536, 8), Config("fused", kv_splits=38), H200, "more than 32 units of work"),
+        (
+            FlashDecode(1, 8, 8, 128, 32, 2),
+            Config("bsp", kv_splits=4, block_n=32),
+            None,
+            "at least 16 tokens",
+        ),
+        (
+            FlashDecode(16, 96, 12, 128, 65536, 8),
+            Config("fused", kv_splits=38),
+            H200,
+            "more than 32 units of work",
+        ),
         (TARGET, Config("fused", kv_splits=64, block_n=256), None, "block_n must not exceed"),
         (TARGET, Config("fused", block_n=32, num_warps=8), H200, "8 warps must have"),
         (TARGET, Config("fused", block_n=256), H200, "a thread may hold"),
-        (TARGET, Config("fused", block_n=128, num_stages=5), H200, "must fit the chip's shared memory"),
+        (
+            TARGET,
+            Config("fused", block_n=128, num_stages=5),
+            H200,
+            "must fit the chip's shared memory",
+        ),
         (
             TARGET,
             Config("persistent", block_n=128, kv_splits=33, num_stages=3, programs_per_unit=2),
             H200,
             "of all programs of a unit must fit",
         ),
-        (TARGET, Config("persistent", kv_splits=33, num_warps=8, programs_per_unit=2, num_stages=2), H200, "at most 12 warps"),
-        (TARGET, Config("persistent", kv_splits=16, programs_per_unit=2, num_stages=2), H200, "programs_per_unit must be 1"),
+        (
+            TARGET,
+            Config("persistent", kv_splits=33, num_warps=8, programs_per_unit=2, num_stages=2),
+            H200,
+            "at most 12 warps",
+        ),
+        (
+            TARGET,
+            Config("persistent", kv_splits=16, programs_per_unit=2, num_stages=2),
+            H200,
+            "programs_per_unit must be 1",
+        ),
         (TARGET, Config("fused", xcds=8), H200, "a chip of one die"),
         (TARGET, Config("fused", heads_per_program=16), None, "must not exceed a group"),
-        (FlashDecode(1, 16, 1, 256, 8192, 8), Config("fused", heads_per_program=8), None, "at most 8192 elements"),
-        (TARGET, Config("fused_heads", heads_per_program=2, heads_per_flag=1), None, "0 or at least heads_per_program"),
+        (
+            FlashDecode(1, 16, 1, 256, 8192, 8),
+            Config("fused", heads_per_program=8),
+            None,
+            "at most 8192 elements",
+        ),
+        (
+            TARGET,
+            Config("fused_heads", heads_per_program=2, heads_per_flag=1),
+            None,
+            "0 or at least heads_per_program",
+        ),
         (TARGET, Config("fused_heads", heads_per_flag=64), None, "less than all heads"),
-        (FlashDecode(1024, 16, 1, 64, 64, 2), Config("persistent", kv_splits=1, heads_per_flag=1), None, "at most 8192 flags"),
+        (
+            FlashDecode(1024, 16, 1, 64, 64, 2),
+            Config("persistent", kv_splits=1, heads_per_flag=1),
+            None,
+            "at most 8192 flags",
+        ),
         (TARGET, Config("persistent"), H200, None),
     ],
 )
-def test_rules_answer_with_their_sentence(shape: FlashDecode, config: Config, chip: Chip | None, sentence: str | None) -> None:
+def test_rules_answer_with_their_sentence(
+    shape: FlashDecode, config: Config, chip: Chip | None, sentence: str | None
+) -> None:
     found = SPACE.why_invalid(shape, config, chip)
     assert found is None if sentence is None else found is not None and sentence in found
 
 
-@pytest.mark.parametrize("shape", [TARGET, LONG, FlashDecode(16, 8, 8, 64, 32, 2, "bf16", "heads", 16)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [TARGET, LONG, FlashDecode(16, 8, 8, 64, 32, 2, "bf16", "heads", 16)], ids=str
+)
 def test_what_is_drawn_is_what_the_rules_allow(shape: FlashDecode) -> None:
     """Drawing asks a rule once for the knobs that it reads, and the shapes before this one were
     others."""
     free = Space(SPACE.op, SPACE.variants, (), SPACE.defaults)
     for variant in SPACE.variants:
         drawn = list(free.drawn(shape, H200, variant, 1500))
-        assert list(SPACE.drawn(shape, H200, variant, 1500)) == [c for c in drawn if SPACE.why_invalid(shape, c, H200) is None] != drawn
+        assert (
+            list(SPACE.drawn(shape, H200, variant, 1500))
+            == [c for c in drawn if SPACE.why_invalid(shape, c, H200) is None]
+            != drawn
+        )
 
 
 @pytest.mark.parametrize("chip", [H200, MI300X, None])
-def test_defaults_are_possible_for_every_shape_of_the_sets_and_small_ones(chip: Chip | None) -> None:
-    small = [FlashDecode(3, group * 2, 2, dim, length, 4) for dim in (64, 256) for group in (1, 12, 16) for length in (1, 7, 100)]
-    for shape in [*small, *(s for make in SHAPE_SETS.values() for world in (2, 8) for s in make(world=world, output="heads"))]:
+def test_defaults_are_possible_for_every_shape_of_the_sets_and_small_ones(
+    chip: Chip | None,
+) -> None:
+    small = [
+        FlashDecode(3, group * 2, 2, dim, length, 4)
+        for dim in (64, 256)
+        for group in (1, 12, 16)
+        for length in (1, 7, 100)
+    ]
+    for shape in [
+        *small,
+        *(
+            s
+            for make in SHAPE_SETS.values()
+            for world in (2, 8)
+            for s in make(world=world, output="heads")
+        ),
+    ]:
         defaults = SPACE.defaults(shape, chip)
-        without = {"persistent_ll"} if chip is MI300X or mailbox_bytes(shape) > MAILBOX_BYTES else set()
+        without = (
+            {"persistent_ll"} if chip is MI300X or mailbox_bytes(shape) > MAILBOX_BYTES else set()
+        )
         assert {config.variant for config in defaults} == set(SPACE.variants) - without
-        assert [SPACE.why_invalid(shape, config, chip) for config in defaults] == [None] * len(defaults), shape
+        assert [SPACE.why_invalid(shape, config, chip) for config in defaults] == [None] * len(
+            defaults
+        ), shape
 
 
 def test_defaults_fill_the_chip() -> None:
     """12 KV heads in 11 splits are as many programs as H200 has units; a batch of 192 sequences and
     heads needs few splits."""
-    chosen = {batch: SPACE.defaults(FlashDecode(batch, 96, 12, 128, 8192, 8), H200)[-1]["kv_splits"] for batch in (1, 16)}
+    chosen = {
+        batch: SPACE.defaults(FlashDecode(batch, 96, 12, 128, 8192, 8), H200)[-1]["kv_splits"]
+        for batch in (1, 16)
+    }
     assert chosen[1] * 12 == H200.units and chosen[16] <= 4
 
 
@@ -119,7 +189,9 @@ def test_bsp_has_the_splits_and_pipelines_that_the_others_start_from() -> None:
 def test_the_set_of_the_paper_has_its_heads_and_lengths() -> None:
     shapes = SHAPE_SETS["paper"]()
     assert {(s.q_heads, s.kv_heads, s.head_dim, s.world) for s in shapes} == {(96, 12, 128, 8)}
-    assert {s.batch for s in shapes} == set(BATCHES) and {s.kv_len for s in shapes} == {1024 << n for n in range(9)}
+    assert {s.batch for s in shapes} == set(BATCHES) and {s.kv_len for s in shapes} == {
+        1024 << n for n in range(9)
+    }
     assert len(shapes) == len(set(shapes)) == 36
 
 
@@ -132,14 +204,22 @@ def test_contexts_of_llama_are_split_over_the_ranks(world: int) -> None:
 
 def test_features_tell_every_pair_of_shapes_apart() -> None:
     shapes = [s for make in SHAPE_SETS.values() for s in make()]
-    assert len({tuple(read(shape) for _, read in FEATURES.values()) for shape in shapes}) == len(set(shapes))
+    assert len({tuple(read(shape) for _, read in FEATURES.values()) for shape in shapes}) == len(
+        set(shapes)
+    )
 
 
 @pytest.mark.parametrize("chip", [H200, MI300X])
 @pytest.mark.parametrize("mode", ["graph", "eager"])
-def test_the_model_orders_the_ladder_where_the_cache_is_short_and_not_where_it_is_long(chip: Chip, mode: str) -> None:
+def test_the_model_orders_the_ladder_where_the_cache_is_short_and_not_where_it_is_long(
+    chip: Chip, mode: str
+) -> None:
     def best(shape: FlashDecode, variant: str) -> float:
-        return min(predict(shape, config, mode, chip) for config in SPACE.defaults(shape, chip) if config.variant == variant)
+        return min(
+            predict(shape, config, mode, chip)
+            for config in SPACE.defaults(shape, chip)
+            if config.variant == variant
+        )
 
     ladder = [best(TARGET, name) for name in ("bsp", "no_wait", "fused", "persistent")]
     assert ladder == sorted(ladder, reverse=True) and ladder[0] > 1.4 * ladder[-1]
@@ -148,7 +228,9 @@ def test_the_model_orders_the_ladder_where_the_cache_is_short_and_not_where_it_i
 
 
 @pytest.mark.parametrize(("heads_per_flag", "flags"), [(0, 1), (1, 32), (2, 32), (4, 16), (64, 1)])
-def test_flags_of_a_source_are_counted_whichever_rule_is_asked_first(heads_per_flag: int, flags: int) -> None:
+def test_flags_of_a_source_are_counted_whichever_rule_is_asked_first(
+    heads_per_flag: int, flags: int
+) -> None:
     """TARGET has 32 pieces of 2 heads; a flag covers one piece at least."""
     knobs = {"heads_per_flag": heads_per_flag, "heads_per_program": 2}
     assert space._flags(TARGET, Config("persistent", **knobs)) == flags
@@ -159,9 +241,18 @@ def test_flags_of_a_source_are_counted_whichever_rule_is_asked_first(heads_per_f
 def operands(**changes: Any) -> tuple[Any, ...]:
     import torch
 
-    sizes = dict(q=(2, 8, 64), k=(2, 32, 2, 64), v=(2, 32, 2, 64)) | {name: size for name, size in changes.items() if name in "qkv"}
-    q, k, v = (torch.zeros(sizes[name], dtype=changes.get("dtype", torch.float16)) for name in "qkv")
-    return q, k, v, torch.zeros(changes.get("lengths", 2), dtype=changes.get("counted", torch.int32))
+    sizes = dict(q=(2, 8, 64), k=(2, 32, 2, 64), v=(2, 32, 2, 64)) | {
+        name: size for name, size in changes.items() if name in "qkv"
+    }
+    q, k, v = (
+        torch.zeros(sizes[name], dtype=changes.get("dtype", torch.float16)) for name in "qkv"
+    )
+    return (
+        q,
+        k,
+        v,
+        torch.zeros(changes.get("lengths", 2), dtype=changes.get("counted", torch.int32)),
+    )
 
 
 def refused(*arguments: Any, **options: Any) -> str:
@@ -169,7 +260,9 @@ def refused(*arguments: Any, **options: Any) -> str:
 
     from tftune.ops import flash_decode
 
-    workspace = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    workspace = Workspace(
+        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
+    )
     with pytest.raises(ValueError) as caught:
         flash_decode(*arguments, workspace, **options)
     return str(caught.value)
@@ -188,7 +281,9 @@ def test_operands_that_do_not_fit_are_refused() -> None:
     assert "table is [3, 4] but must be [2, 4]" in refused(*operands(), table=table)
     for flat in (table[0, 0], table[0]):
         assert f"table must have 2 dimensions, not {flat.dim()}" in refused(*operands(), table=flat)
-    assert "q_heads=7 must be divisible by world=2" in refused(*operands(q=(2, 7, 64), k=(2, 32, 7, 64), v=(2, 32, 7, 64)), output="heads")
+    assert "q_heads=7 must be divisible by world=2" in refused(
+        *operands(q=(2, 7, 64), k=(2, 32, 7, 64), v=(2, 32, 7, 64)), output="heads"
+    )
 
 
 def test_a_workspace_that_is_too_small_is_refused_with_the_size_it_needs() -> None:
@@ -196,7 +291,9 @@ def test_a_workspace_that_is_too_small_is_refused_with_the_size_it_needs() -> No
 
     from tftune.kernels.flash_decode.host import payload_bytes, prepare
 
-    workspace = Workspace(0, 8, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    workspace = Workspace(
+        0, 8, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
+    )
     with pytest.raises(ValueError, match=rf"Workspace.create\(group, {payload_bytes(TARGET)}\)"):
         prepare(TARGET, Config("fused"), workspace)
 
@@ -205,7 +302,9 @@ def test_a_workspace_that_is_too_small_is_refused_with_the_size_it_needs() -> No
     (170, 8192, 3 * 304, "registers of 3 programs"), (168, 8192, 3 * 304, None), (258, 8192, 2 * 304, "registers of 2 programs"),
     (256, 8192, 2 * 304, None), (300, 8192, 304, None), (128, 40_960, 2 * 304, "shared memory of 2 programs"), (128, 40_960, 304, None),
 ])  # fmt: skip
-def test_programs_that_an_mi300x_cannot_hold_at_once_are_refused(registers: int, shared: int, programs: int, refusal: str | None) -> None:
+def test_programs_that_an_mi300x_cannot_hold_at_once_are_refused(
+    registers: int, shared: int, programs: int, refusal: str | None
+) -> None:
     """Of 4 waves each, on 304 CUs."""
     import torch
     from triton.runtime.errors import OutOfResources

@@ -39,7 +39,9 @@ def files(tmp_path: Path) -> list[Path]:
 def test_all_shapes_are_all_rows(files: list[Path]) -> None:
     """Of each shape in the order of the files."""
     found = read_trials_of(files, everything)
-    assert found == sorted([*TRIALS, QUOTED], key=lambda row: [SHAPE, OTHER, TRIALS[4].shape].index(row.shape))
+    assert found == sorted(
+        [*TRIALS, QUOTED], key=lambda row: [SHAPE, OTHER, TRIALS[4].shape].index(row.shape)
+    )
     assert {row.id for path in files for row in read_rows(path)[1]} == {row.id for row in found}
 
 
@@ -59,11 +61,16 @@ def test_a_line_of_another_shape_is_not_taken_apart(files: list[Path]) -> None:
     lines = files[0].read_text().splitlines()
     files[0].write_text("\n".join([*lines[:2], lines[2][:-1], *lines[3:]]) + "\n")
     assert read_trials_of(files, lambda rows: {OTHER}) == [QUOTED]
-    with pytest.raises(StoreError, match=rf"line 3 of {files[0]} is no whole row .*; delete that line, then run the command again"):
+    with pytest.raises(
+        StoreError,
+        match=rf"line 3 of {files[0]} is no whole row .*; delete that line, then run the command again",
+    ):
         read_trials_of(files, everything)
 
 
-@pytest.mark.parametrize("shape", ["m=64", "m=x,n=8,k=8,world=1", "m=64,n=8,k=9,world=2", r"\ud800"])
+@pytest.mark.parametrize(
+    "shape", ["m=64", "m=x,n=8,k=8,world=1", "m=64,n=8,k=9,world=2", r"\ud800"]
+)
 def test_a_shape_that_is_none_is_named_with_its_line(files: list[Path], shape: str) -> None:
     files[0].write_text(files[0].read_text().replace(str(OTHER), shape))
     with pytest.raises(StoreError, match=rf"line 5 of {files[0]} is no whole row"):
@@ -72,7 +79,10 @@ def test_a_shape_that_is_none_is_named_with_its_line(files: list[Path], shape: s
 
 def test_a_compressed_file_that_was_cut_off_is_named(files: list[Path]) -> None:
     files[1].write_bytes(files[1].read_bytes()[:-20])
-    with pytest.raises(StoreError, match=rf"{files[1]} is no whole \.xz file .*; get it again, or give the rows as \.jsonl"):
+    with pytest.raises(
+        StoreError,
+        match=rf"{files[1]} is no whole \.xz file .*; get it again, or give the rows as \.jsonl",
+    ):
         read_trials_of(files, everything)
 
 
@@ -81,8 +91,12 @@ def rows_of(counts: Mapping[int, int]) -> dict[Shape, int]:
     return {replace(SHAPE, m=m): count for m, count in counts.items()}
 
 
-@pytest.mark.parametrize(("most", "count"), [(0, 0), (1, 1), (4, 1), (5, 2), (8, 2), (9, 3), (16, 4), (99, 4)])
-def test_the_nearest_shapes_come_first_until_they_have_enough_rows(most: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("most", "count"), [(0, 0), (1, 1), (4, 1), (5, 2), (8, 2), (9, 3), (16, 4), (99, 4)]
+)
+def test_the_nearest_shapes_come_first_until_they_have_enough_rows(
+    most: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tftune.cli.bench_factory.FORMER", most)
     there = rows_of({8: 4, 128: 4, 64: 4, 16: 4})
     assert [shape.m for shape in nearest(SHAPE, there)] == [64, 128, 16, 8][:count]  # type: ignore[attr-defined]
@@ -100,8 +114,16 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "trials/h200x8"
     (folder / "earlier").mkdir(parents=True)
     (tmp_path / "trials/mi300x8").mkdir()
-    write_rows(folder / "earlier" / f"{OP}-1.jsonl.xz", [RUN], [trial(0, shape=replace(SHAPE, m=16)), trial(1, shape=SHAPE)])
-    write_rows(folder / f"{OP}-2.jsonl", [RUN], [trial(2, shape=SHAPE), trial(3, shape=replace(SHAPE, m=8192))])
+    write_rows(
+        folder / "earlier" / f"{OP}-1.jsonl.xz",
+        [RUN],
+        [trial(0, shape=replace(SHAPE, m=16)), trial(1, shape=SHAPE)],
+    )
+    write_rows(
+        folder / f"{OP}-2.jsonl",
+        [RUN],
+        [trial(2, shape=SHAPE), trial(3, shape=replace(SHAPE, m=8192))],
+    )
     decode = trial(4, shape=FlashDecode(1, 64, 8, 128, 4096, 8))
     write_rows(folder / "flash_decode-1.jsonl", [RUN], [decode])
     write_rows(tmp_path / "trials/mi300x8" / f"{OP}-1.jsonl", [RUN], [trial(5, target="mi300x8")])
@@ -115,13 +137,17 @@ def heard(*shapes: Shape) -> list[int]:
     return sorted(row.config["block_m"] - 16 for row in rows)
 
 
-def test_a_search_is_told_the_nearest_rows_of_its_own_operation(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_is_told_the_nearest_rows_of_its_own_operation(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert heard(SHAPE) == [0, 1, 2, 3] and heard(FlashDecode(2, 64, 8, 128, 4096, 4)) == [4]
     monkeypatch.setattr("tftune.cli.bench_factory.FORMER", 1)
     assert heard(SHAPE) == [1, 2], "a shape is told whole"
     assert heard(AllGatherGemm(8, 3584, 8192, 4)) == [0] and heard(replace(SHAPE, m=4096)) == [3]
 
 
-def test_each_shape_of_a_search_is_told_its_own_nearest_rows_once(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_shape_of_a_search_is_told_its_own_nearest_rows_once(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tftune.cli.bench_factory.FORMER", 1)
     assert heard(replace(SHAPE, m=8), replace(SHAPE, m=4096), replace(SHAPE, m=16)) == [0, 3]

@@ -11,7 +11,21 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from synthetic import BSP, CHIP, LARGE, LAWS, LAYERS, ROWS, SHAPES, SMALL, TARGET, dataset, law, rows, shape
+from synthetic import (
+    BSP,
+    CHIP,
+    LARGE,
+    LAWS,
+    LAYERS,
+    ROWS,
+    SHAPES,
+    SMALL,
+    TARGET,
+    dataset,
+    law,
+    rows,
+    shape,
+)
 
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -43,13 +57,29 @@ class Random:
     @property
     def configs(self) -> tuple[Config, ...]:
         op = operation(self.ends[0].op)
-        return tuple(sorted({op.space.complete(config) for end in self.ends for config in op.space.defaults(end, CHIP)}))
+        return tuple(
+            sorted(
+                {
+                    op.space.complete(config)
+                    for end in self.ends
+                    for config in op.space.defaults(end, CHIP)
+                }
+            )
+        )
 
     def formulas(self, seed: int) -> tuple[Formula, ...]:
-        random, features = np.random.default_rng(seed), operation(self.ends[0].op).module("features")
+        random, features = (
+            np.random.default_rng(seed),
+            operation(self.ends[0].op).module("features"),
+        )
         count = len(curves([0.0] * len(features.SCALES)))
         made = [
-            Formula(tuple(random.uniform(0, 2, len(features.TERMS))), tuple(random.uniform(-0.02, 0.02, count)), least, 1 << 20)
+            Formula(
+                tuple(random.uniform(0, 2, len(features.TERMS))),
+                tuple(random.uniform(-0.02, 0.02, count)),
+                least,
+                1 << 20,
+            )
             for least in random.choice([16, 300, 5000], len(self.configs)).tolist()
         ]
         return tuple(Formula.from_list(formula.to_list()) for formula in made)
@@ -57,25 +87,53 @@ class Random:
     def selector(self, formulas: tuple[Formula, ...], number: int) -> Selector:
         """Of one config beside BSP."""
         bsp, known = next(c for c in self.configs if c.variant == "bsp"), self.ends[0]
-        slow = replace(formulas[0], weights=(1e6, *[0.0] * (len(formulas[0].weights) - 1)), bends=(), least=1)
+        slow = replace(
+            formulas[0], weights=(1e6, *[0.0] * (len(formulas[0].weights) - 1)), bends=(), least=1
+        )
         places = tuple(Known(end.sizes_key, 0, None, ((0, 1e6),)) for end in self.ends)
         model = LayoutModel(
             known.op, "graph", known.layout, (bsp, self.configs[number]), ("", ""), (slow, formulas[number]), places,
             Leaf((0, 1), 1, 0.01, ()), True, 0.01,
         )  # fmt: skip
-        row = Trial(known, bsp, "graph", TARGET, "node", "run", "code", Measurement((9.0,)), "final")
+        row = Trial(
+            known, bsp, "graph", TARGET, "node", "run", "code", Measurement((9.0,)), "final"
+        )
         return selector_of(load([row], known.op, TARGET, "graph", "node"), model)
 
     def numpy(self, formulas: tuple[Formula, ...], sizes: tuple[int, ...]) -> np.ndarray:
         """Microseconds of each config, as the trainer estimates them; NaN where a formula does not
         hold."""
-        arrays = (np.array([getattr(f, name) for f in formulas]) for name in ("weights", "bends", "least", "most"))
-        row = Trial(self.ends[0], self.configs[0], "graph", TARGET, "node", "run", "code", Measurement((9.0,)), "final")
-        data = load([replace(row, config=c) for c in self.configs if c.variant == "bsp"], self.ends[0].op, TARGET, "graph", "node")
+        arrays = (
+            np.array([getattr(f, name) for f in formulas])
+            for name in ("weights", "bends", "least", "most")
+        )
+        row = Trial(
+            self.ends[0],
+            self.configs[0],
+            "graph",
+            TARGET,
+            "node",
+            "run",
+            "code",
+            Measurement((9.0,)),
+            "final",
+        )
+        data = load(
+            [replace(row, config=c) for c in self.configs if c.variant == "bsp"],
+            self.ends[0].op,
+            TARGET,
+            "graph",
+            "node",
+        )
         return np.exp(Formulas(*arrays).logs(Times(data, self.configs), [sizes])[0])
 
 
-GEMM = Random((AllGatherGemm(2, 64, 256, 2, "bf16", "m", "nk"), AllGatherGemm(16384, 32768, 16384, 2, "bf16", "m", "nk")))
+GEMM = Random(
+    (
+        AllGatherGemm(2, 64, 256, 2, "bf16", "m", "nk"),
+        AllGatherGemm(16384, 32768, 16384, 2, "bf16", "m", "nk"),
+    )
+)
 DECODE = Random((FlashDecode(1, 1, 1, 64, 16, 2), FlashDecode(64, 128, 8, 256, 1 << 16, 2)))
 ASKED = {
     "all_gather_gemm": (GEMM, st.builds(
@@ -97,10 +155,17 @@ def test_a_formula_answers_what_the_trainer_estimated(op: str, data: Any, seed: 
     assume(asked not in made.ends)
     fused = [number for number, config in enumerate(made.configs) if config.variant != "bsp"]
     formulas, number = made.formulas(seed), data.draw(st.sampled_from(fused))
-    us, found = made.numpy(formulas, asked.sizes_key)[number], made.selector(formulas, number).select(asked)
+    us, found = (
+        made.numpy(formulas, asked.sizes_key)[number],
+        made.selector(formulas, number).select(asked),
+    )
     formula, size = formulas[number], getattr(asked, asked.SIZE)
     possible = operation(op).space.why_invalid(asked, made.configs[number], CHIP) is None
-    assert math.isnan(us) == (formula.least > BELOW * size or size > formula.most) == (not formula.holds(size))
+    assert (
+        math.isnan(us)
+        == (formula.least > BELOW * size or size > formula.most)
+        == (not formula.holds(size))
+    )
     assert (found.config == made.configs[number]) == (possible and not math.isnan(us))
     if found.config == made.configs[number]:
         assert found.expected_us == pytest.approx(us, rel=1e-9)
@@ -111,12 +176,16 @@ def test_below_the_least_measured_size_the_bend_is_that_of_the_least() -> None:
     bent = Formula((1.0, *[0.0] * 6), (0.0, 1.0, *[0.0] * 8), 512, 8192)
     formulas = tuple(bent for _ in GEMM.configs)
     times = [GEMM.numpy(formulas, (m, 4096, 4096))[0] for m in (128, 256, 512, 1024)]
-    assert times[0] == times[1] == times[2] < times[3] and math.isnan(GEMM.numpy(formulas, (127, 4096, 4096))[0])
+    assert times[0] == times[1] == times[2] < times[3] and math.isnan(
+        GEMM.numpy(formulas, (127, 4096, 4096))[0]
+    )
 
 
 def test_a_fit_of_exact_times_finds_them_again_at_sizes_between_and_other_layers() -> None:
     times = Times(DATA, (BSP, SMALL, LARGE))
-    sizes = [shape(m, n, k) for n, k in (*LAYERS, (3072, 5120), (6000, 2048)) for m in (90, 300, 5000)]
+    sizes = [
+        shape(m, n, k) for n, k in (*LAYERS, (3072, 5120), (6000, 2048)) for m in (90, 300, 5000)
+    ]
     found = fit_formulas(times, EVERY).logs(times, [asked.sizes_key for asked in sizes])
     exact = [[math.log(LAWS[config](asked)) for config in times.configs] for asked in sizes]
     assert np.abs(found - exact).max() < 0.002
@@ -126,11 +195,16 @@ def test_a_fit_of_exact_times_finds_them_again_at_sizes_between_and_other_layers
 def test_a_smooth_error_of_the_terms_is_bent_away() -> None:
     """BSP takes up to 30 % longer as K grows, which no term says."""
     bent = {**LAWS, BSP: lambda asked: LAWS[BSP](asked) * (asked.k / 2048) ** 0.2}
-    shapes = [shape(m, n, k) for n in (2048, 8192) for k in (2048, 3072, 4096, 6144, 8192) for m in ROWS]
+    shapes = [
+        shape(m, n, k) for n in (2048, 8192) for k in (2048, 3072, 4096, 6144, 8192) for m in ROWS
+    ]
     times = Times(dataset(rows(shapes, bent)), (BSP, SMALL, LARGE))
     fitted = fit_formulas(times, np.arange(len(shapes)))
     straight = replace(fitted, bends=0 * fitted.bends)
-    errors = [np.abs(each.logs(times, times.sizes) - times.logs)[:, 0].mean() for each in (fitted, straight)]
+    errors = [
+        np.abs(each.logs(times, times.sizes) - times.logs)[:, 0].mean()
+        for each in (fitted, straight)
+    ]
     assert errors[0] < 0.5 * errors[1]
 
 
@@ -140,10 +214,18 @@ def test_a_config_with_few_rows_has_the_formula_of_its_variant() -> None:
     few = Config("push", **dict(LARGE.knobs) | {"num_stages": 4})
     laws = {**LAWS, few: law(few, (12.0, 0.0, 4.5, 1.0, 1.0, 0.1, 0.0))}
     there = rows(SHAPES, laws)
-    kept = [trial for trial in there if trial.config != few or trial.shape in SHAPES[3 : 3 + LEAST_ROWS - 1]]
+    kept = [
+        trial
+        for trial in there
+        if trial.config != few or trial.shape in SHAPES[3 : 3 + LEAST_ROWS - 1]
+    ]
     times = Times(dataset(kept), (BSP, SMALL, LARGE, few))
     found = fit_formulas(times, EVERY)
-    assert not found.bends[3].any() and found.bends[2].any() and (found.weights[3] != found.weights[2]).any()
+    assert (
+        not found.bends[3].any()
+        and found.bends[2].any()
+        and (found.weights[3] != found.weights[2]).any()
+    )
     assert (found.least[3], found.most[3]) == (128, 8192), "of the shapes where it was measured"
     whole = fit_formulas(Times(dataset(there), times.configs), EVERY)
     assert whole.bends[3].any()
@@ -152,7 +234,9 @@ def test_a_config_with_few_rows_has_the_formula_of_its_variant() -> None:
 def test_a_formula_is_written_in_few_digits_and_read_again() -> None:
     formula = Formula((1.23456789, 0.0), (0.000123456,), 8, 8192)
     again = Formula.from_list(formula.to_list())
-    assert again == Formula((1.2346, 0.0), (0.0001235,), 8, 8192) == Formula.from_list(again.to_list())
+    assert (
+        again == Formula((1.2346, 0.0), (0.0001235,), 8, 8192) == Formula.from_list(again.to_list())
+    )
 
 
 @pytest.mark.parametrize(
@@ -174,10 +258,15 @@ def test_neither_the_family_nor_the_size_of_what_is_judged_is_learned_from() -> 
     alone is held out."""
     judged: list[int] = []
     for learned, asked in held_out(DATA):
-        families, sizes = {DATA.shapes[row].layer for row in learned}, {size(DATA.shapes[row]) for row in learned}
+        families, sizes = (
+            {DATA.shapes[row].layer for row in learned},
+            {size(DATA.shapes[row]) for row in learned},
+        )
         assert {ROWS[0], ROWS[-1]} <= sizes
         for row in asked:
-            assert DATA.shapes[row].layer not in families and (size(DATA.shapes[row]) not in sizes - {ROWS[0], ROWS[-1]})
+            assert DATA.shapes[row].layer not in families and (
+                size(DATA.shapes[row]) not in sizes - {ROWS[0], ROWS[-1]}
+            )
         judged += asked.tolist()
     assert sorted(judged) == EVERY.tolist(), "each is judged once"
 
@@ -191,7 +280,11 @@ def test_of_one_family_sizes_alone_are_held_out() -> None:
 
 
 def test_too_few_shapes_hold_nothing_out() -> None:
-    assert list(held_out(dataset(rows(SHAPES[:4])))) == [] == list(judge(Times(dataset(rows(SHAPES[:4])), (BSP, SMALL))).errors)
+    assert (
+        list(held_out(dataset(rows(SHAPES[:4]))))
+        == []
+        == list(judge(Times(dataset(rows(SHAPES[:4])), (BSP, SMALL))).errors)
+    )
 
 
 def test_formulas_of_exact_times_lose_nothing_held_out() -> None:

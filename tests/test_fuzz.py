@@ -49,14 +49,30 @@ ANY = {
     ),
 }  # fmt: skip
 NEAR = {
-    OP: st.builds(lambda m, n, k: shape(2 * m, n, k), st.integers(1, 1 << 13), st.integers(1600, 10300), st.integers(1600, 10300))
+    OP: st.builds(
+        lambda m, n, k: shape(2 * m, n, k),
+        st.integers(1, 1 << 13),
+        st.integers(1600, 10300),
+        st.integers(1600, 10300),
+    )
     | st.builds(
-        lambda m, dtype: replace(GEMM, m=2 * m, n=4096, k=4096, dtype=dtype), st.integers(1, 1 << 13), st.sampled_from(["fp16", "bf16"])
+        lambda m, dtype: replace(GEMM, m=2 * m, n=4096, k=4096, dtype=dtype),
+        st.integers(1, 1 << 13),
+        st.sampled_from(["fp16", "bf16"]),
     ),
-    "flash_decode": st.builds(lambda batch, n: replace(DECODE, batch=batch, kv_len=n), st.integers(1, 32), st.integers(1, 1 << 17)),
+    "flash_decode": st.builds(
+        lambda batch, n: replace(DECODE, batch=batch, kv_len=n),
+        st.integers(1, 32),
+        st.integers(1, 1 << 17),
+    ),
 }
 ASKED = {
-    OP: [SHAPES[1], shape(96), *(replace(GEMM, m=m) for m in (2, 96, 4096, 10**400)), replace(SHAPES[2], dtype="fp16")],
+    OP: [
+        SHAPES[1],
+        shape(96),
+        *(replace(GEMM, m=m) for m in (2, 96, 4096, 10**400)),
+        replace(SHAPES[2], dtype="fp16"),
+    ],
     "flash_decode": [replace(DECODE, kv_len=n) for n in (64, 3000, 8192, 60_000, 10**400)],
 }
 WORDS = ("push", "bsp", "fused", "m", "kv_len", "graph", "always push", "bf16", OP, "flash_decode")
@@ -64,12 +80,22 @@ FIELDS = (
     "variant", "m", "x", "build", "triton", "at", "leaves", "shapes", "selector", "unknown", "geomean_regret", "groups", "layout", "rule",
 )  # fmt: skip
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | st.sampled_from([10**400, "x" * 300, *WORDS]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=9)
+    | st.sampled_from([10**400, "x" * 300, *WORDS]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 MACHINES = st.none() | st.builds(
-    Machine, st.sampled_from(["h200x8", "mi300x8", "abacus", "h200x2"]), st.sampled_from(["sm_90", "gfx942"]), st.sampled_from([{}, BUILD])
+    Machine,
+    st.sampled_from(["h200x8", "mi300x8", "abacus", "h200x2"]),
+    st.sampled_from(["sm_90", "gfx942"]),
+    st.sampled_from([{}, BUILD]),
 )
 HERE = Machine("h200x2", "sm_90", BUILD)
 
@@ -85,21 +111,37 @@ class Content(dict[str, Any]):
 def content(request: pytest.FixtureRequest) -> dict[str, Any]:
     """An artifact with everything that one may have, of each operation: two modes, loans, trees, a
     rule, reports and a stamp."""
-    report = {"shapes": 9, "selector": {"geomean_regret": 1.1, "unknown": 2}, "groups": {ASKED[request.param][0].layer: [1.1, 1.2]}}
+    report = {
+        "shapes": 9,
+        "selector": {"geomean_regret": 1.1, "unknown": 2},
+        "groups": {ASKED[request.param][0].layer: [1.1, 1.2]},
+    }
     if request.param == OP:
         lent = [replace(place, dtype="fp16") for place in SHAPES[:12]]
         found = written([*rows(), *rows(mode="eager"), *rows(lent)], BUILD)
     else:
         found = written([*decodes(16), *decodes(8, "eager")], BUILD)
     found["modes"]["eager"]["layouts"][0]["rule"] = "nearest measured shape"
-    title = ",".join(f"{name}={value}" for name, value in found["modes"]["graph"]["layouts"][0]["layout"].items())
-    return Content(stamped(found | {"held_out": {mode: {title: report} for mode in MODES}}, BUILD, 4))
+    title = ",".join(
+        f"{name}={value}" for name, value in found["modes"]["graph"]["layouts"][0]["layout"].items()
+    )
+    return Content(
+        stamped(found | {"held_out": {mode: {title: report} for mode in MODES}}, BUILD, 4)
+    )
 
 
 def parts(value: Any, path: tuple[Any, ...] = ()) -> dict[tuple[Any, ...], Any]:
     """Every part of a document by its path."""
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return {path: value} | {place: found for name, part in inside for place, found in parts(part, (*path, name)).items()}
+    inside = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    return {path: value} | {
+        place: found for name, part in inside for place, found in parts(part, (*path, name)).items()
+    }
 
 
 @st.composite
@@ -107,7 +149,9 @@ def steps(draw: Callable[[Any], Any], value: Any) -> tuple[Any, ...]:
     """The path to a part, each field being as likely as those beside it, however much they hold."""
     path: tuple[Any, ...] = ()
     while isinstance(value, dict | list) and value and (not path or draw(st.integers(0, 3))):
-        path += (draw(st.sampled_from(sorted(value) if isinstance(value, dict) else range(len(value)))),)
+        path += (
+            draw(st.sampled_from(sorted(value) if isinstance(value, dict) else range(len(value)))),
+        )
         value = value[path[-1]]
     return path
 
@@ -119,7 +163,10 @@ def mutants(draw: Callable[[Any], Any], content: dict[str, Any]) -> Any:
     every = parts(content)
     place = draw(steps(content) | st.sampled_from(list(every)))
     alike = [part for part in every.values() if type(part) is type(every[place])]
-    new, found = draw(st.just(...) | JSON | st.sampled_from(alike)), Content(json.loads(json.dumps(content)))
+    new, found = (
+        draw(st.just(...) | JSON | st.sampled_from(alike)),
+        Content(json.loads(json.dumps(content))),
+    )
     note(f"{place} is {new!r:.300}")
     if not place:
         return None if new is ... else new
@@ -141,7 +188,8 @@ def answers(selector: Selector, shapes: list[Shape]) -> bool:
         (found := selector.select(shape, mode)).reason
         and found.config.variant in (space := operation(shape.op).space).variants
         and (
-            space.why_invalid(shape, found.config, chip) is None or (shape.to_dict()["world"] > MAX_WORLD and found.config.variant == "bsp")
+            space.why_invalid(shape, found.config, chip) is None
+            or (shape.to_dict()["world"] > MAX_WORLD and found.config.variant == "bsp")
         )
         and selector.select(replace(shape), mode) is found
         for shape in shapes
@@ -151,7 +199,9 @@ def answers(selector: Selector, shapes: list[Shape]) -> bool:
 
 @OFTEN
 @given(st.data(), MACHINES)
-def test_any_shape_on_any_machine_is_answered(content: dict[str, Any], data: Any, machine: Machine | None) -> None:
+def test_any_shape_on_any_machine_is_answered(
+    content: dict[str, Any], data: Any, machine: Machine | None
+) -> None:
     shapes = data.draw(st.lists(ANY[content["op"]] | NEAR[content["op"]], min_size=1, max_size=6))
     assert answers(Selector(parse_artifact(content), machine=machine), shapes)
 
@@ -171,35 +221,51 @@ def test_a_part_that_is_another_is_refused_or_answers(content: dict[str, Any], d
 
 @OFTEN
 @given(st.data(), MACHINES)
-def test_a_signed_file_is_refused_or_all_commands_work(content: dict[str, Any], tmp_path: Path, data: Any, machine: Machine | None) -> None:
+def test_a_signed_file_is_refused_or_all_commands_work(
+    content: dict[str, Any], tmp_path: Path, data: Any, machine: Machine | None
+) -> None:
     """`doctor`, `explain` and `diff` read fields that no answer needs."""
     other = data.draw(mutants(content))
-    (path := tmp_path / "a.json").write_text(json.dumps(other | {"sha256": digest(other)} if isinstance(other, dict) else other))
+    (path := tmp_path / "a.json").write_text(
+        json.dumps(other | {"sha256": digest(other)} if isinstance(other, dict) else other)
+    )
     told = doctor._artifact(path, machine, "there is no GPU to be seen")
     assert json.dumps(told) and all(doctor._artifact_sentences([told]))
     try:
         artifact = read_artifact(path)
     except ValueError as error:
-        assert "\n" not in str(error) and str(path) in str(error) and told["why_not"] == [str(error)]
+        assert (
+            "\n" not in str(error) and str(path) in str(error) and told["why_not"] == [str(error)]
+        )
         return
     sound, trials = parse_artifact(content), rows(SHAPES[:2]) if content["op"] == OP else decodes(2)
     for difference in (diff(artifact, sound), diff(sound, artifact)):
         assert json.dumps(difference.to_dict()) and all(difference.sentences())
     for mode in MODES:
         for asked in ASKED[content["op"]]:
-            why = explain(Selector(artifact, allow_modelled=True, machine=machine), asked, mode, trials)
+            why = explain(
+                Selector(artifact, allow_modelled=True, machine=machine), asked, mode, trials
+            )
             assert json.dumps(why.to_dict()) and all(why.sentences())
 
 
 @OFTEN
 @given(st.data(), st.sampled_from(["cut", "flip", "insert"]))
-def test_a_file_with_a_byte_wrong_is_refused(content: dict[str, Any], tmp_path: Path, data: Any, how: str) -> None:
+def test_a_file_with_a_byte_wrong_is_refused(
+    content: dict[str, Any], tmp_path: Path, data: Any, how: str
+) -> None:
     text = json.dumps(content).encode()
     at, byte = data.draw(st.integers(1, len(text) - 2)), bytes([data.draw(st.integers(0, 255))])
-    bad = {"cut": text[:at], "flip": text[:at] + byte + text[at + 1 :], "insert": text[:at] + byte + text[at:]}[how]
+    bad = {
+        "cut": text[:at],
+        "flip": text[:at] + byte + text[at + 1 :],
+        "insert": text[:at] + byte + text[at:],
+    }[how]
     (path := tmp_path / "a.json").write_bytes(bad)
     try:
-        assert read_artifact(path).digest == content["sha256"] == digest(json.loads(bad))  # a space more, the same byte again
+        assert (
+            read_artifact(path).digest == content["sha256"] == digest(json.loads(bad))
+        )  # a space more, the same byte again
     except ValueError as error:
         assert str(path) in str(error) and "\n" not in str(error)
 

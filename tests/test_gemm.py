@@ -29,18 +29,32 @@ def test_every_program_has_one_place_by_die_for_every_grid() -> None:
     from tftune.kernels.device.gemm import by_die
 
     shapes = {(shape.batch, shape.kv_heads) for make in SHAPE_SETS.values() for shape in make()}
-    units = {batch * kv_heads * splits for batch, kv_heads in shapes for splits in values(DECODE, "persistent", "kv_splits")}
-    counts = {*range(1, MI300X.units + 1), *range(MOST_UNITS - 7, MOST_UNITS + 1), *(count for count in units if count <= MOST_UNITS)}
+    units = {
+        batch * kv_heads * splits
+        for batch, kv_heads in shapes
+        for splits in values(DECODE, "persistent", "kv_splits")
+    }
+    counts = {
+        *range(1, MI300X.units + 1),
+        *range(MOST_UNITS - 7, MOST_UNITS + 1),
+        *(count for count in units if count <= MOST_UNITS),
+    }
     for xcds in {*values(SPACE, "push", "xcds"), *values(DECODE, "persistent", "xcds")}:
         for programs in sorted(counts):
-            assert sorted(by_die.fn(number, programs, xcds) for number in range(programs)) == list(range(programs)), (programs, xcds)
+            assert sorted(by_die.fn(number, programs, xcds) for number in range(programs)) == list(
+                range(programs)
+            ), (programs, xcds)
 
 
 def test_a_die_takes_neighbouring_places() -> None:
     from tftune.kernels.device.gemm import by_die
 
     places = [by_die.fn(number, 43, 8) for number in range(43)]
-    assert places[0::8] == [0, 1, 2, 3, 4, 5] and places[1::8] == [6, 7, 8, 9, 10, 11] and places[3::8] == [18, 19, 20, 21, 22]
+    assert (
+        places[0::8] == [0, 1, 2, 3, 4, 5]
+        and places[1::8] == [6, 7, 8, 9, 10, 11]
+        and places[3::8] == [18, 19, 20, 21, 22]
+    )
     assert [by_die.fn(number, 43, 1) for number in range(43)] == list(range(43))
 
 
@@ -48,10 +62,14 @@ def test_a_die_takes_neighbouring_places() -> None:
 def test_every_order_moves_every_chunk_to_every_peer_once(order: str) -> None:
     from tftune.kernels.device.gemm import chunk_and_peer
 
-    for rows, columns, peers, band in itertools.product((1, 2, 5, 8, 9), (1, 2, 3), (1, 3, 7), (1, 2, 8, 16)):
+    for rows, columns, peers, band in itertools.product(
+        (1, 2, 5, 8, 9), (1, 2, 3), (1, 3, 7), (1, 2, 8, 16)
+    ):
         items = range(rows * columns * peers)
         moved = [chunk_and_peer.fn(item, rows, columns, peers, band, order) for item in items]
-        assert sorted(moved) == [(chunk, peer) for chunk in range(rows * columns) for peer in range(peers)]
+        assert sorted(moved) == [
+            (chunk, peer) for chunk in range(rows * columns) for peer in range(peers)
+        ]
 
 
 def test_orders_say_what_comes_first() -> None:
@@ -64,4 +82,14 @@ def test_orders_say_what_comes_first() -> None:
     assert moves("chunk", 1)[:5] == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]
     assert moves("column", 1)[:5] == [(0, 0), (0, 1), (2, 0), (2, 1), (4, 0)]
     assert moves("group", 3)[:7] == [(0, 0), (2, 0), (4, 0), (1, 0), (3, 0), (5, 0), (0, 1)]
-    assert moves("group", 2)[:9] == [(0, 0), (2, 0), (1, 0), (3, 0), (0, 1), (2, 1), (1, 1), (3, 1), (4, 0)]
+    assert moves("group", 2)[:9] == [
+        (0, 0),
+        (2, 0),
+        (1, 0),
+        (3, 0),
+        (0, 1),
+        (2, 1),
+        (1, 1),
+        (3, 1),
+        (4, 0),
+    ]

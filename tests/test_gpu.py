@@ -54,7 +54,10 @@ def test_contract_on_real_ranks(alone: bool) -> None:
         pytest.skip(f"needs 2 GPUs, this machine has {gpus}")
     _compile_ahead(gpus)
     with tempfile.TemporaryDirectory() as folder:
-        ranks = [subprocess.Popen([sys.executable, __file__, folder, str(rank), str(gpus)]) for rank in range(gpus)]
+        ranks = [
+            subprocess.Popen([sys.executable, __file__, folder, str(rank), str(gpus)])
+            for rank in range(gpus)
+        ]
         deadline = time.monotonic() + DEADLINE_S
         try:
             for process in ranks:
@@ -83,7 +86,9 @@ def test_a_calibration_answers_every_question(alone: bool) -> None:
     print(f"{gpus} x {bare.gpu_names[0]}: {found}")
     silent = {name: answer for name, answer in found.items() if isinstance(answer, str)}
     assert set(silent.values()) <= ({NO_PEER} if alone else set()), silent
-    measured = {n: v for part, answer in found.items() if part != ASSUMED for n, v in dict(answer).items()}
+    measured = {
+        n: v for part, answer in found.items() if part != ASSUMED for n, v in dict(answer).items()
+    }
     chip = bare.with_constants(measured, found[ASSUMED])
     assert not chip.missing(gpus), chip.why_no_model(gpus)
     assert 1e5 < chip.rates.hbm_bytes_per_us < 2e7  # 0.1 to 20 TB/s
@@ -105,11 +110,15 @@ def test_one_gpu_goes_the_whole_way(tmp_path: Path) -> None:
 
     def run(*line: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "tftune", *line]
-        done = subprocess.run(command, cwd=tmp_path, env=os.environ | seen, text=True, capture_output=True)
+        done = subprocess.run(
+            command, cwd=tmp_path, env=os.environ | seen, text=True, capture_output=True
+        )
         print(" ".join(line), done.stdout, done.stderr, sep="\n")
         return done
 
-    shapes = ";".join(f"m={m},n=3584,k=4096,world=1,dtype=bf16,shard=m,b_layout=nk" for m in (40, 512))
+    shapes = ";".join(
+        f"m={m},n=3584,k=4096,world=1,dtype=bf16,shard=m,b_layout=nk" for m in (40, 512)
+    )
     assert run("doctor").returncode == 0
     assert run("calibrate", "--out", "one.chip.json").returncode == 0
     search = ("search", "all_gather_gemm", "--shapes", shapes, "--effort", "quick", "--pool", "20")
@@ -165,10 +174,16 @@ def _cases(world: int) -> list[tuple[Any, Any]]:
     for shape in _shapes(world):
         cases += [(shape, config) for config in SPACE.defaults(shape, chip)]
         for variant in ("pull", "staged", "push"):
-            cases += [(shape, config) for config in pick.sample(list(SPACE.configs(shape, chip, (variant,))), 2)]
+            cases += [
+                (shape, config)
+                for config in pick.sample(list(SPACE.configs(shape, chip, (variant,))), 2)
+            ]
         cases += [(shape, config) for config in _small_copies(shape)]
     rounds = dict(block_m=64, block_n=64, split_k=4, num_warps=4, rows_per_flag=64, k_per_flag=256)
-    cases += [(_shapes(world)[3], SPACE.complete(Config(variant, **rounds))) for variant in ("pull", "staged", "push")]
+    cases += [
+        (_shapes(world)[3], SPACE.complete(Config(variant, **rounds)))
+        for variant in ("pull", "staged", "push")
+    ]
     return cases + _decodes(world)
 
 
@@ -188,8 +203,21 @@ def _decodes(world: int) -> list[tuple[Any, Any]]:
     cases = [(shape, config) for shape in shapes for config in SPACE.defaults(shape, chip)]
     for shape in shapes:
         for name in dict.fromkeys(config.variant for config in SPACE.defaults(shape, chip)):
-            known = SPACE.configs(shape, chip, (name,))  # more programs on a unit than its registers hold are refused when prepared
-            cases.append((shape, pick.choice([config for config in known if config.to_dict().get("programs_per_unit", 1) == 1])))
+            known = SPACE.configs(
+                shape, chip, (name,)
+            )  # more programs on a unit than its registers hold are refused when prepared
+            cases.append(
+                (
+                    shape,
+                    pick.choice(
+                        [
+                            config
+                            for config in known
+                            if config.to_dict().get("programs_per_unit", 1) == 1
+                        ]
+                    ),
+                )
+            )
     return cases
 
 
@@ -199,9 +227,19 @@ def _small_copies(shape: Any) -> list[Any]:
     from tftune.kernels.all_gather_gemm.space import SPACE
     from tftune.kernels.core.space import Config
 
-    defaults = [config for config in SPACE.defaults(shape, None) if config.variant in ("push_ce", "bsp_chunked")]
-    finer = [{"rows_per_flag": 64, "copy_streams": 3 if shape.world > 3 else 1}, {"first_rows": 16, "growth": 7}]
-    configs = [Config.from_dict(config.to_dict() | knobs) for config, knobs in zip(defaults, finer, strict=True)]
+    defaults = [
+        config
+        for config in SPACE.defaults(shape, None)
+        if config.variant in ("push_ce", "bsp_chunked")
+    ]
+    finer = [
+        {"rows_per_flag": 64, "copy_streams": 3 if shape.world > 3 else 1},
+        {"first_rows": 16, "growth": 7},
+    ]
+    configs = [
+        Config.from_dict(config.to_dict() | knobs)
+        for config, knobs in zip(defaults, finer, strict=True)
+    ]
     return defaults + [config for config in configs if SPACE.why_invalid(shape, config) is None]
 
 
@@ -213,7 +251,9 @@ def _contract(rank: int, world: int, folder: str) -> None:
     from tftune.kernels.core.registry import operation
 
     torch.cuda.set_device(rank)
-    dist.init_process_group("nccl", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=world)
+    dist.init_process_group(
+        "nccl", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=world
+    )
     workspace = Workspace.create(None, 1 << 24)
     workspace.payload_tensor.fill_(255)
     dist.barrier()
@@ -221,9 +261,19 @@ def _contract(rank: int, world: int, folder: str) -> None:
     _peer_is_iris_translation(workspace)
     cases = _cases(world)
     references = {shape: operation(shape.op).module("reference") for shape, _ in cases}
-    operands = {(shape, seed): references[shape].make_inputs(shape, rank, seed, workspace.device) for shape in references for seed in SEEDS}
-    exact = {(shape, seed): references[shape].reference(shape, *given, dist.group.WORLD) for (shape, seed), given in operands.items()}
-    plans = {(shape, config): operation(shape.op).module("host").prepare(shape, config, workspace) for shape, config in cases}
+    operands = {
+        (shape, seed): references[shape].make_inputs(shape, rank, seed, workspace.device)
+        for shape in references
+        for seed in SEEDS
+    }
+    exact = {
+        (shape, seed): references[shape].reference(shape, *given, dist.group.WORLD)
+        for (shape, seed), given in operands.items()
+    }
+    plans = {
+        (shape, config): operation(shape.op).module("host").prepare(shape, config, workspace)
+        for shape, config in cases
+    }
     # What torch gives out may be the stream of the call: copies behind a kernel that waits for them
     # would never end.
     assert (workspace.streams or world == 1) and not {s.cuda_stream for s in workspace.streams} & {
@@ -244,12 +294,19 @@ def _contract(rank: int, world: int, folder: str) -> None:
     def errors(order: list[Any], outputs: list[Any]) -> Any:
         """In tolerances, [calls], on the device."""
         expected = [exact[shape, SEEDS[index % 3]] for index, (shape, _) in enumerate(order)]
-        found = [(out.float() - right).norm() / right.norm() for out, right in zip(outputs, expected, strict=True)]
-        return torch.stack(found) / torch.tensor([references[shape].tolerance(shape) for shape, _ in order], device=workspace.device)
+        found = [
+            (out.float() - right).norm() / right.norm()
+            for out, right in zip(outputs, expected, strict=True)
+        ]
+        return torch.stack(found) / torch.tensor(
+            [references[shape].tolerance(shape) for shape, _ in order], device=workspace.device
+        )
 
     def verify(order: list[Any], worst: Any, what: str) -> None:
         for (shape, config), error in zip(order, worst.tolist(), strict=True):
-            assert error <= 1, f"{what}: {config} at {shape} on rank {rank} errs by {error} tolerances"
+            assert error <= 1, (
+                f"{what}: {config} at {shape} on rank {rank} errs by {error} tolerances"
+            )
 
     shuffle = random.Random(1)
     order = [shuffle.choice(cases) for _ in range(1000)]
@@ -263,8 +320,12 @@ def _contract(rank: int, world: int, folder: str) -> None:
     for what, before in {
         "plain": lambda index: None,
         "each rank late at random": jitter,
-        "one rank late": lambda index: torch.cuda._sleep(cycles) if rank == world - 1 and index % 20 == 0 else None,
-        "one rank ahead": lambda index: torch.cuda._sleep(cycles) if rank != 0 and index % 20 == 0 else None,
+        "one rank late": lambda index: (
+            torch.cuda._sleep(cycles) if rank == world - 1 and index % 20 == 0 else None
+        ),
+        "one rank ahead": lambda index: (
+            torch.cuda._sleep(cycles) if rank != 0 and index % 20 == 0 else None
+        ),
     }.items():
         verify(order, errors(order, run(order, before)), what)
         if rank == 0:
@@ -288,7 +349,9 @@ def _contract(rank: int, world: int, folder: str) -> None:
     torch.cuda.synchronize()
     verify(short, errors(short, run(short, lambda index: None)), "epoch wraps")
     if rank == 0:
-        print(f"1000 replays of a graph of {len(short)} calls are right; the epoch wraps", flush=True)
+        print(
+            f"1000 replays of a graph of {len(short)} calls are right; the epoch wraps", flush=True
+        )
     if world > 1:  # most of them change what is heard of peers
         _refuse_mutants(workspace)
     dist.barrier()
@@ -299,7 +362,9 @@ def _contract(rank: int, world: int, folder: str) -> None:
 def _mutants() -> dict[str, tuple[str, Any]]:
     """What the interpreter cannot show, since the programs of one rank run one after another there:
     the variant, and the changes."""
-    parts = 'while tl.atomic_add(arrivals_ptr + tile, 0, sem="acquire", scope="gpu") - all_parts < 0:'
+    parts = (
+        'while tl.atomic_add(arrivals_ptr + tile, 0, sem="acquire", scope="gpu") - all_parts < 0:'
+    )
     wait_tile = "if not at_home:\n            limit = wait"
     places = "places, number = first + tl"
     copies = (
@@ -307,14 +372,29 @@ def _mutants() -> dict[str, tuple[str, Any]]:
         "                self._runtime.copy(_WORD, its_flag, self._staged.data_ptr(), stream)\n"
     )
     return {
-        "no wait": ("staged", (("gemm", wait_tile, wait_tile.replace("not at_home", "source < 0")),)),
+        "no wait": (
+            "staged",
+            (("gemm", wait_tile, wait_tile.replace("not at_home", "source < 0")),),
+        ),
         "waits for the wrong source": (
             "staged",
-            (("gemm", "((rank + (step + number) // K_CHUNKS) % WORLD)", "((rank + 1 + 0 * number) % WORLD)"),),
+            (
+                (
+                    "gemm",
+                    "((rank + (step + number) // K_CHUNKS) % WORLD)",
+                    "((rank + 1 + 0 * number) % WORLD)",
+                ),
+            ),
         ),
-        "row chunk off by one": ("staged", (("gemm", places, places.replace("first", "first + 1")),)),
+        "row chunk off by one": (
+            "staged",
+            (("gemm", places, places.replace("first", "first + 1")),),
+        ),
         "parts not waited for": ("push", (("gemm", parts, "while tile < 0:"),)),
-        "flag before data": ("push_ce", (("copy_engine", copies, "".join(reversed(copies.splitlines(keepends=True)))),)),
+        "flag before data": (
+            "push_ce",
+            (("copy_engine", copies, "".join(reversed(copies.splitlines(keepends=True)))),),
+        ),
     }
 
 
@@ -326,11 +406,23 @@ def _decode_mutants() -> dict[str, tuple[str, Any]]:
     late = f"        for _ in range(0, tl.where(piece > 0, 20000, 0)):\n            tl.debug_barrier()\n{send}"
     return {
         "splits not waited for": ("persistent", (("flash_decode.persistent", parts, "pass"),)),
-        "rows lost": ("persistent", (("flash_decode.persistent", "turn(programs - 1 - pid, ARCH)", "turn(programs - pid, ARCH)"),)),
+        "rows lost": (
+            "persistent",
+            (
+                (
+                    "flash_decode.persistent",
+                    "turn(programs - 1 - pid, ARCH)",
+                    "turn(programs - pid, ARCH)",
+                ),
+            ),
+        ),
         "late pieces, control": ("fused", (("flash_decode.launches", send, late),)),
         "announced by the first": (
             "fused",
-            (("flash_decode.launches", send, late), ("attention", last, f"{last}        if before == 0:\n")),
+            (
+                ("flash_decode.launches", send, late),
+                ("attention", last, f"{last}        if before == 0:\n"),
+            ),
         ),
     }
 
@@ -346,15 +438,26 @@ def _refuse_mutants(workspace: Any) -> None:
     mutants = _mutants()
     if workspace.world == 2:  # where the other rank is the only source that there is to wait for
         del mutants["waits for the wrong source"]
-    shape, decode = AllGatherGemm(256, 3584, 1024 * workspace.world, workspace.world), FlashDecode(4, 64, 8, 128, 4096, workspace.world)
+    shape, decode = (
+        AllGatherGemm(256, 3584, 1024 * workspace.world, workspace.world),
+        FlashDecode(4, 64, 8, 128, 4096, workspace.world),
+    )
     one_flag = {  # for a row tile
-        name: {"rows_per_flag": 256 if name == "push_ce" else 128} for name in operation(shape.op).space.variants if name != "bsp"
+        name: {"rows_per_flag": 256 if name == "push_ce" else 128}
+        for name in operation(shape.op).space.variants
+        if name != "bsp"
     }
     _judge(workspace, shape, mutants, one_flag, detect().chip)
     _judge(workspace, decode, _decode_mutants(), {}, detect().chip)
 
 
-def _judge(workspace: Any, shape: Any, mutants: dict[str, tuple[str, Any]], knobs: dict[str, dict[str, int]], chip: Any) -> None:
+def _judge(
+    workspace: Any,
+    shape: Any,
+    mutants: dict[str, tuple[str, Any]],
+    knobs: dict[str, dict[str, int]],
+    chip: Any,
+) -> None:
     import torch.distributed as dist
     from mutant import in_place
 
@@ -365,15 +468,26 @@ def _judge(workspace: Any, shape: Any, mutants: dict[str, tuple[str, Any]], knob
     op, references = operation(shape.op), References(shape, workspace)
     themselves = {f"{variant} itself": (variant, ()) for variant, _ in mutants.values()}
     for name, (variant, changes) in {**themselves, **mutants}.items():
-        config = next(config for config in op.space.defaults(shape, chip) if config.variant == variant)
+        config = next(
+            config for config in op.space.defaults(shape, chip) if config.variant == variant
+        )
         config = Config.from_dict(config.to_dict() | knobs.get(variant, {}))
-        with in_place(Path(tempfile.mkdtemp()), variant, changes, shape.op) if changes else nullcontext():
+        with (
+            in_place(Path(tempfile.mkdtemp()), variant, changes, shape.op)
+            if changes
+            else nullcontext()
+        ):
             error = references.error(op.module("host").prepare(shape, config, workspace), workspace)
         errors: list[Any] = [None] * workspace.world
         dist.all_gather_object(errors, error)
-        assert (max(errors) > references.tolerance) == (name in mutants and "control" not in name), (name, errors)
+        assert (max(errors) > references.tolerance) == (
+            name in mutants and "control" not in name
+        ), (name, errors)
     if workspace.rank == 0:
-        print(f"refused on real ranks: {', '.join(name for name in mutants if 'control' not in name)}", flush=True)
+        print(
+            f"refused on real ranks: {', '.join(name for name in mutants if 'control' not in name)}",
+            flush=True,
+        )
 
 
 def _peer_is_iris_translation(workspace: Any) -> None:

@@ -13,7 +13,20 @@ from tftune.cli import app as cli
 def test_help_is_quick_and_loads_nothing_heavy() -> None:
     script = "import sys; from tftune import cli; print(*sorted(sys.modules))"
     loaded = set(subprocess.check_output([sys.executable, "-c", script], text=True).split())
-    assert loaded & {"torch", "triton", "optuna", "sklearn", "numpy", "matplotlib", "sqlite_utils", "sqlalchemy"} == set()
+    assert (
+        loaded
+        & {
+            "torch",
+            "triton",
+            "optuna",
+            "sklearn",
+            "numpy",
+            "matplotlib",
+            "sqlite_utils",
+            "sqlalchemy",
+        }
+        == set()
+    )
 
 
 def test_every_command_and_option_has_help() -> None:
@@ -23,7 +36,11 @@ def test_every_command_and_option_has_help() -> None:
 
     def visit(command: Any, path: str) -> None:
         silent.extend([path] if not command.help else [])
-        silent.extend(f"{path} {parameter.name}" for parameter in command.params if not getattr(parameter, "help", None))
+        silent.extend(
+            f"{path} {parameter.name}"
+            for parameter in command.params
+            if not getattr(parameter, "help", None)
+        )
         for name, child in getattr(command, "commands", {}).items():
             visit(child, f"{path} {name}")
 
@@ -37,5 +54,10 @@ def test_the_words_of_options_are_those_of_the_rooms() -> None:
     from tftune.tuner.search.search import EFFORTS
 
     hints = get_type_hints(cli.search)
-    assert set(get_args(hints["effort"])) == set(EFFORTS) and set(get_args(hints["sampler"])) == set(SAMPLERS)
-    assert {*get_args(hints["on"]), "drill"} == set(BENCHES) and set(get_args(hints["mode"])) == {*MODES, "both"}
+    assert set(get_args(hints["effort"])) == set(EFFORTS) and set(
+        get_args(hints["sampler"])
+    ) == set(SAMPLERS)
+    assert {*get_args(hints["on"]), "drill"} == set(BENCHES) and set(get_args(hints["mode"])) == {
+        *MODES,
+        "both",
+    }

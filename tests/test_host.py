@@ -11,7 +11,14 @@ import pytest
 import torch
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.all_gather_gemm.host import all_gather_gemm, payload_bytes, placed, prepare, programs, source
+from tftune.kernels.all_gather_gemm.host import (
+    all_gather_gemm,
+    payload_bytes,
+    placed,
+    prepare,
+    programs,
+    source,
+)
 from tftune.kernels.all_gather_gemm.reference import make_inputs, tolerance
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.comm.symmetric import CONTROL_BYTES
@@ -23,7 +30,9 @@ from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.runtime.compile import KernelSource
 from tftune.kernels.runtime.operands import check_place
 
-PUSH = Config("push", block_m=16, block_n=32, group_m=1, num_warps=4, rows_per_flag=16, k_per_flag=256)
+PUSH = Config(
+    "push", block_m=16, block_n=32, group_m=1, num_warps=4, rows_per_flag=16, k_per_flag=256
+)
 FUSED = tuple(variant for variant in SPACE.variants if not variant.startswith("bsp"))
 
 
@@ -97,12 +106,17 @@ def test_a_shape_of_another_world_is_refused(
 ) -> None:
     """Its flags and its messages would go to ranks that are not there."""
     ready = operation(shape.op).module("host").prepare
-    with pytest.raises(ValueError, match=f"is of world={shape.world} and the workspace has 2 ranks"):
+    with pytest.raises(
+        ValueError, match=f"is of world={shape.world} and the workspace has 2 ranks"
+    ):
         ready(shape, config, workspace)
 
 
 def test_an_impossible_config_says_the_rule(workspace: Workspace) -> None:
-    with pytest.raises(ValueError, match=r"push\(block_k=64, .* cannot run m=16,n=64,k=512,world=2: block_m must not exceed M"):
+    with pytest.raises(
+        ValueError,
+        match=r"push\(block_k=64, .* cannot run m=16,n=64,k=512,world=2: block_m must not exceed M",
+    ):
         prepare(AllGatherGemm(16, 64, 512, 2), Config("push", block_m=32), workspace)
 
 
@@ -124,14 +138,20 @@ def test_a_launch_is_resident() -> None:
     """Programs wait for each other, so all of a launch must fit at once: one on each unit."""
     for m in (1, 129, 8192):
         shape = AllGatherGemm(m, 3584, 8192, 8)
-        for config in (SPACE.complete(config) for config in SPACE.defaults(shape, H200) if config.variant in FUSED):
+        for config in (
+            SPACE.complete(config)
+            for config in SPACE.defaults(shape, H200)
+            if config.variant in FUSED
+        ):
             assert config["comm_programs"] < programs(shape, config, H200.units) <= H200.units
     assert programs(AllGatherGemm(16, 32, 512, 2), SPACE.complete(PUSH), 132) == 16 + 1
 
 
 @pytest.mark.parametrize("variant", FUSED)
 def test_the_kernel_takes_exactly_its_arguments(variant: str) -> None:
-    config = SPACE.complete(Config(variant, block_m=16, block_n=32, group_m=1, num_warps=4, rows_per_flag=16))
+    config = SPACE.complete(
+        Config(variant, block_m=16, block_n=32, group_m=1, num_warps=4, rows_per_flag=16)
+    )
     kernel = source(AllGatherGemm(7, 40, 512, 2), config, "cuda")
     assert set(kernel.kernel.arg_names) == set(kernel.types) | set(kernel.constants)
     assert set(kernel.divisible) <= set(kernel.types)
@@ -146,22 +166,38 @@ def test_a_launch_passes_addresses_and_keeps_its_scratch(
     """In the kernel's own order; the descriptor of an address is made once and keeps no operand
     alive."""
     calls: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(KernelSource, "compile", lambda self: {(17, 1, 1): lambda *arguments: calls.append(arguments)})
+    monkeypatch.setattr(
+        KernelSource,
+        "compile",
+        lambda self: {(17, 1, 1): lambda *arguments: calls.append(arguments)},
+    )
     config = Config.from_dict(PUSH.to_dict() | {"loads": loads, "block_k": 64, "split_k": 1})
     shape = AllGatherGemm(4, 32, 256, 2, b_layout="nk")
     plan = prepare(shape, config, dataclasses.replace(workspace, arch="cuda"))
     a, b, c = half(4, 128), half(32, 256), half(4, 32)
     for _ in range(2):
         plan(a, b, c)
-    first, second = (dict(zip(source(shape, SPACE.complete(config), "cuda").kernel.arg_names, call, strict=True)) for call in calls)
-    assert [first[name] for name in ("a_ptr", "b_ptr", "c_ptr")] == [tensor.data_ptr() for tensor in (a, b, c)]
-    assert all(isinstance(first[name], int) and first[name] for name in ("parts_ptr", "arrivals_ptr", "control_bases", "payload_bases"))
+    first, second = (
+        dict(zip(source(shape, SPACE.complete(config), "cuda").kernel.arg_names, call, strict=True))
+        for call in calls
+    )
+    assert [first[name] for name in ("a_ptr", "b_ptr", "c_ptr")] == [
+        tensor.data_ptr() for tensor in (a, b, c)
+    ]
+    assert all(
+        isinstance(first[name], int) and first[name]
+        for name in ("parts_ptr", "arrivals_ptr", "control_bases", "payload_bases")
+    )
     assert (first["M"], first["rank"], first["N"], first["B_IS_NK"]) == (4, 0, 32, True)
     descriptors = [first[name] for name in ("a_desc", "payload_desc", "b_desc")]
     if loads == "pointer":
         assert descriptors == [None, None, None]
         return
-    assert [d.base.data_ptr() for d in descriptors] == [a.data_ptr(), placed(shape, workspace)[0], b.data_ptr()]
+    assert [d.base.data_ptr() for d in descriptors] == [
+        a.data_ptr(),
+        placed(shape, workspace)[0],
+        b.data_ptr(),
+    ]
     assert [(d.shape, d.strides, d.block_shape) for d in descriptors] == [
         ([4, 128], [128, 1], [16, 64]), ([8 + 4, 256], [256, 1], [16, 64]), ([32, 256], [256, 1], [32, 64]),
     ]  # fmt: skip
@@ -170,7 +206,9 @@ def test_a_launch_passes_addresses_and_keeps_its_scratch(
 
 def test_inputs_are_the_same_for_a_seed() -> None:
     shape = AllGatherGemm(7, 40, 66, 2, b_layout="nk")
-    (a, b), (again, _), (other, _) = (make_inputs(shape, rank, seed) for rank, seed in ((0, 1), (0, 1), (1, 1)))
+    (a, b), (again, _), (other, _) = (
+        make_inputs(shape, rank, seed) for rank, seed in ((0, 1), (0, 1), (1, 1))
+    )
     assert a.shape == (7, 33) and b.shape == (40, 66) and a.dtype == torch.float16
     assert torch.equal(a, again) and not torch.equal(a, other)
 
@@ -180,7 +218,10 @@ def test_the_tolerance_has_no_room_for_fp16_sums() -> None:
     less."""
     shape = AllGatherGemm(8, 64, 8192, 8)
     generator = torch.Generator().manual_seed(0)
-    a, b = torch.randn(8, 8192, generator=generator).half(), (torch.randn(8192, 64, generator=generator) / 8192**0.5).half()
+    a, b = (
+        torch.randn(8, 8192, generator=generator).half(),
+        (torch.randn(8192, 64, generator=generator) / 8192**0.5).half(),
+    )
     exact = a.double() @ b.double()
     sums = torch.zeros(8, 64, dtype=torch.float16)
     for k in range(0, 8192, 64):
@@ -210,7 +251,9 @@ def test_ranks_that_cannot_share_a_heap(
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens where there is no GPU")
 def test_without_a_gpu_there_is_no_workspace() -> None:
-    with pytest.raises(ValueError, match=r"a Workspace needs a GPU; without one, use tftune.kernels.comm.emulated"):
+    with pytest.raises(
+        ValueError, match=r"a Workspace needs a GPU; without one, use tftune.kernels.comm.emulated"
+    ):
         Workspace.create(None, 4096)
 
 

@@ -24,10 +24,19 @@ STANDARD_LIBRARY_ONLY = (
     "tftune/__init__.py",
     "*/__init__.py",
     "kernels/core/*.py",
-    *(f"kernels/*/{name}.py" for name in ("__init__", "space", "workloads", "features", "timeline")),
+    *(
+        f"kernels/*/{name}.py"
+        for name in ("__init__", "space", "workloads", "features", "timeline")
+    ),
     *(f"db/{name}.py" for name in ("trial", "target", "lock", "files", "journal", "evidence")),
-    *(f"models/{name}.py" for name in ("selector", "artifact", "baselines", "layout", "features", "compatibility")),
-    *(f"models/{name}.py" for name in ("formula/formula", "tree/tree", "tree/codec", "tree/codegen")),
+    *(
+        f"models/{name}.py"
+        for name in ("selector", "artifact", "baselines", "layout", "features", "compatibility")
+    ),
+    *(
+        f"models/{name}.py"
+        for name in ("formula/formula", "tree/tree", "tree/codec", "tree/codegen")
+    ),
 )
 """A server that only selects loads these and nothing else."""
 
@@ -41,7 +50,18 @@ WITHOUT_TORCH = (
 )
 """Files of `make search`, which installs no torch."""
 
-LAZY_IN_CLI = {"torch", "triton", "iris", "optuna", "sklearn", "numpy", "scipy", "matplotlib", "sqlite_utils", "sqlalchemy"}
+LAZY_IN_CLI = {
+    "torch",
+    "triton",
+    "iris",
+    "optuna",
+    "sklearn",
+    "numpy",
+    "scipy",
+    "matplotlib",
+    "sqlite_utils",
+    "sqlalchemy",
+}
 KERNEL_FILES = (
     "kernels/device/*.py",
     *(f"kernels/comm/{name}.py" for name in ("ll_protocol", "copy_engine")),
@@ -85,13 +105,28 @@ def names_of(node: ast.AST, file: str) -> list[str]:
         case ast.ImportFrom():
             base = node.module or ""
             if node.level:
-                package = module_name(file).split(".") + ([""] if file.endswith("__init__.py") else [])
+                package = module_name(file).split(".") + (
+                    [""] if file.endswith("__init__.py") else []
+                )
                 base = ".".join([*package[: len(package) - node.level], *([base] if base else [])])
-            parts = [f"{base}.{alias.name}" for alias in node.names] if base.partition(".")[0] == "tftune" else []
+            parts = (
+                [f"{base}.{alias.name}" for alias in node.names]
+                if base.partition(".")[0] == "tftune"
+                else []
+            )
             return parts if base == "tftune" else [base, *parts]
-        case ast.Call(func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"), args=[first, *_]):
-            literal = first.values[0] if isinstance(first, ast.JoinedStr) and first.values else first
-            return [literal.value.rstrip(".")] if isinstance(literal, ast.Constant) and isinstance(literal.value, str) else []
+        case ast.Call(
+            func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
+            args=[first, *_],
+        ):
+            literal = (
+                first.values[0] if isinstance(first, ast.JoinedStr) and first.values else first
+            )
+            return (
+                [literal.value.rstrip(".")]
+                if isinstance(literal, ast.Constant) and isinstance(literal.value, str)
+                else []
+            )
     return []
 
 
@@ -100,7 +135,10 @@ def imports(node: ast.AST, file: str, at_top: bool = True) -> Iterator[Import]:
     are not at the top."""
     for child in ast.iter_child_nodes(node):
         yield from (Import(name, child.lineno, at_top) for name in names_of(child, file))  # type: ignore[attr-defined]
-        checking = isinstance(child, ast.If) and ast.unparse(child.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+        checking = isinstance(child, ast.If) and ast.unparse(child.test) in (
+            "TYPE_CHECKING",
+            "typing.TYPE_CHECKING",
+        )
         function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         yield from imports(child, file, at_top and not checking and not function)
 
@@ -114,7 +152,9 @@ def files(root: Path) -> Iterator[tuple[str, list[Import]]]:
 
 
 def matching(root: Path, patterns: tuple[str, ...]) -> set[str]:
-    return {path.relative_to(root).as_posix() for pattern in patterns for path in root.glob(pattern)}
+    return {
+        path.relative_to(root).as_posix() for pattern in patterns for path in root.glob(pattern)
+    }
 
 
 def wrong_way(root: Path) -> list[str]:
@@ -137,11 +177,15 @@ def not_standard_library(root: Path) -> list[str]:
         f"{file}:{found.line} imports {found.module}, and may load the standard library only"
         for file, all_imports in files(root)
         for found in all_imports
-        if file in light and found.at_top and (found.module in heavy or found.library not in {"tftune", *sys.stdlib_module_names})
+        if file in light
+        and found.at_top
+        and (found.module in heavy or found.library not in {"tftune", *sys.stdlib_module_names})
     ]
 
 
-def loads(root: Path, patterns: tuple[str, ...], libraries: set[str], anywhere: bool = False) -> list[str]:
+def loads(
+    root: Path, patterns: tuple[str, ...], libraries: set[str], anywhere: bool = False
+) -> list[str]:
     """Imports of these libraries at the top (or anywhere) of the files that match."""
     chosen = matching(root, patterns)
     return [
@@ -207,7 +251,14 @@ SOUND = {
 
 
 def plant(root: Path, file: str, text: str) -> None:
-    for path in {file, *SOUND, "kernels/op/__init__.py", "kernels/__init__.py", "models/__init__.py", "db/store.py"}:
+    for path in {
+        file,
+        *SOUND,
+        "kernels/op/__init__.py",
+        "kernels/__init__.py",
+        "models/__init__.py",
+        "db/store.py",
+    }:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).touch()
     (root / file).write_text(text)
@@ -238,7 +289,12 @@ print(json.dumps([milliseconds, sorted({name.partition(".")[0] for name in set(s
 
 
 def test_import_tftune_loads_the_standard_library_only_and_is_quick() -> None:
-    runs = [json.loads(subprocess.check_output([sys.executable, "-c", IMPORT_AND_TELL], text=True)) for _ in range(5)]
-    assert {library for library in runs[0][1] if library not in sys.stdlib_module_names} == {"tftune"}
+    runs = [
+        json.loads(subprocess.check_output([sys.executable, "-c", IMPORT_AND_TELL], text=True))
+        for _ in range(5)
+    ]
+    assert {library for library in runs[0][1] if library not in sys.stdlib_module_names} == {
+        "tftune"
+    }
     # The fastest of five: the others share the machine with other tests.
     assert min(milliseconds for milliseconds, _ in runs) < 30

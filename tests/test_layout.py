@@ -42,21 +42,27 @@ from tftune.models.tree.tree import Leaf, Split
 EXACT = selector(model())
 STAY = st.sampled_from(LAYERS)
 BETWEEN = st.sampled_from(list(pairwise(ROWS)))
-OTHER_LAYER = st.tuples(st.sampled_from(range(1664, 10241, 64)), st.sampled_from(range(1792, 10241, 256))).filter(
-    lambda nk: nk not in LAYERS
-)
+OTHER_LAYER = st.tuples(
+    st.sampled_from(range(1664, 10241, 64)), st.sampled_from(range(1792, 10241, 256))
+).filter(lambda nk: nk not in LAYERS)
 """(N, K) that were not measured, up to 1.25 times outside of those that were."""
 
 
 def fastest(asked: AllGatherGemm, laws: Any = LAWS) -> tuple[float, Config]:
     """By the laws, of what is possible."""
-    return min((laws[config](asked), config) for config in laws if SPACE.why_invalid(asked, config, CHIP) is None)
+    return min(
+        (laws[config](asked), config)
+        for config in laws
+        if SPACE.why_invalid(asked, config, CHIP) is None
+    )
 
 
 def is_fallback(found: Selection) -> bool:
     """BSP, and nothing that could be taken for a time."""
     nothing = found.expected_us is found.bsp_us is found.interval is found.speedup is None
-    return (found.source, found.config.variant) == ("fallback", "bsp") and nothing and found.near == ()
+    return (
+        (found.source, found.config.variant) == ("fallback", "bsp") and nothing and found.near == ()
+    )
 
 
 def test_a_measured_shape_is_answered_by_what_was_the_fastest_there() -> None:
@@ -64,19 +70,39 @@ def test_a_measured_shape_is_answered_by_what_was_the_fastest_there() -> None:
     for place in SHAPES:
         us, config = fastest(place)
         found = EXACT.select(place)
-        assert (found.config, found.source, found.expected_us, found.bsp_us) == (config, "measured", us, LAWS[BSP](place))
-        assert found.near == (place.sizes_key,) and found.speedup == pytest.approx(LAWS[BSP](place) / us)
-        assert f"{config.variant} was measured to be {found.speedup:.2f} times as fast as BSP on this shape" in found.reason
+        assert (found.config, found.source, found.expected_us, found.bsp_us) == (
+            config,
+            "measured",
+            us,
+            LAWS[BSP](place),
+        )
+        assert found.near == (place.sizes_key,) and found.speedup == pytest.approx(
+            LAWS[BSP](place) / us
+        )
+        assert (
+            f"{config.variant} was measured to be {found.speedup:.2f} times as fast as BSP on this shape"
+            in found.reason
+        )
         assert EXACT.path(place) == () and EXACT.leaf(place) is None
         variants.add(config)
     assert variants == {SMALL, LARGE}
 
 
 def test_a_measured_shape_where_bsp_is_the_fastest_says_so_and_names_its_form() -> None:
-    slow = WEIGHTS | {config: tuple(2 * weight for weight in WEIGHTS[config]) for config in (SMALL, LARGE)}
+    slow = WEIGHTS | {
+        config: tuple(2 * weight for weight in WEIGHTS[config]) for config in (SMALL, LARGE)
+    }
     found = selector(model(weights=slow)).select(SHAPES[-1])
-    assert (found.config, found.source, found.interval, found.speedup) == (BSP, "measured", None, 1.0)
-    assert found.reason == "no fused config was measured to be faster than BSP on this shape with confidence"
+    assert (found.config, found.source, found.interval, found.speedup) == (
+        BSP,
+        "measured",
+        None,
+        1.0,
+    )
+    assert (
+        found.reason
+        == "no fused config was measured to be faster than BSP on this shape with confidence"
+    )
 
 
 @given(STAY, BETWEEN, st.floats(0, 1))
@@ -93,17 +119,27 @@ def test_between_two_sizes_the_estimate_lies_between_their_times_and_what_wins_a
         return
     us, config = fastest(asked)
     assert found.expected_us is not None and found.source == "interpolated"
-    assert LAWS[found.config](asked) == pytest.approx(us, rel=0.005) and found.expected_us == pytest.approx(us, rel=0.005)
+    assert LAWS[found.config](asked) == pytest.approx(
+        us, rel=0.005
+    ) and found.expected_us == pytest.approx(us, rel=0.005)
     assert found.near == (below.sizes_key, above.sizes_key)
     if fastest(below)[1] == fastest(above)[1]:
         assert found.config == config
-        assert LAWS[config](below) <= found.expected_us <= LAWS[config](above) and "from the sizes measured below and above" in found.reason
+        assert (
+            LAWS[config](below) <= found.expected_us <= LAWS[config](above)
+            and "from the sizes measured below and above" in found.reason
+        )
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.0])
-def test_between_two_sizes_a_formula_that_is_off_is_corrected_by_what_it_missed_there(factor: float) -> None:
+def test_between_two_sizes_a_formula_that_is_off_is_corrected_by_what_it_missed_there(
+    factor: float,
+) -> None:
     """Twice or half as long as every formula says: answers are those of the rows."""
-    shapes, weights = SHAPES[:6], {config: tuple(factor * weight for weight in each) for config, each in WEIGHTS.items()}
+    shapes, weights = (
+        SHAPES[:6],
+        {config: tuple(factor * weight for weight in each) for config, each in WEIGHTS.items()},
+    )
     rows = model(shapes, weights)
     found = selector(replace(rows, formulas=model(shapes).formulas)).select(shape(1000, *LAYERS[0]))
     us = law(found.config, weights[found.config])(shape(1000, *LAYERS[0]))
@@ -115,29 +151,54 @@ def test_an_estimate_never_leaves_the_times_beside_it_whatever_the_formulas_say(
     """Random times that do not fall as M grows, under formulas that know nothing of them."""
     shapes = [shape(m) for m in ROWS]
     steps = st.lists(st.floats(1, 4), min_size=len(ROWS), max_size=len(ROWS))
-    times = [[20.0 * math.prod(grows[: n + 1]) for n in range(len(ROWS))] for grows in (data.draw(steps), data.draw(steps))]
-    rows = tuple(Known(place.sizes_key, 0, None, ((0, bsp), (1, us))) for place, bsp, us in zip(shapes, *times, strict=True))
+    times = [
+        [20.0 * math.prod(grows[: n + 1]) for n in range(len(ROWS))]
+        for grows in (data.draw(steps), data.draw(steps))
+    ]
+    rows = tuple(
+        Known(place.sizes_key, 0, None, ((0, bsp), (1, us)))
+        for place, bsp, us in zip(shapes, *times, strict=True)
+    )
     found = selector(replace(model(shapes), known=rows, error=0.0))
     number = data.draw(st.integers(0, len(ROWS) - 2))
-    asked = found.select(shape(2 * data.draw(st.integers(ROWS[number] // 2 + 1, ROWS[number + 1] // 2 - 1))))
+    asked = found.select(
+        shape(2 * data.draw(st.integers(ROWS[number] // 2 + 1, ROWS[number + 1] // 2 - 1)))
+    )
     of = 0 if asked.config == BSP else 1
-    assert asked.config in (BSP, SMALL, LARGE) and asked.expected_us is not None and asked.bsp_us is not None
+    assert (
+        asked.config in (BSP, SMALL, LARGE)
+        and asked.expected_us is not None
+        and asked.bsp_us is not None
+    )
     if asked.config != LARGE:
-        assert times[of][number] <= asked.expected_us * (1 + 1e-9) and asked.expected_us <= times[of][number + 1] * (1 + 1e-9)
+        assert times[of][number] <= asked.expected_us * (1 + 1e-9) and asked.expected_us <= times[
+            of
+        ][number + 1] * (1 + 1e-9)
 
 
 @given(OTHER_LAYER, st.integers(4, 4096))
-def test_a_family_that_was_never_measured_is_answered_from_the_tree(layer: tuple[int, int], half: int) -> None:
+def test_a_family_that_was_never_measured_is_answered_from_the_tree(
+    layer: tuple[int, int], half: int
+) -> None:
     """With exact formulas by the fastest, or by BSP where the two are within what estimates err
     by."""
     asked = shape(2 * half, *layer)
     found, laws = EXACT.select(asked), LAWS
     us, _ = fastest(asked)
     near = (SHAPES[0].sizes_key,)
-    assert (found.source, found.near, EXACT.leaf(asked)) == ("interpolated", near, EXACT_LEAF) and EXACT.path(asked) == ()
+    assert (found.source, found.near, EXACT.leaf(asked)) == (
+        "interpolated",
+        near,
+        EXACT_LEAF,
+    ) and EXACT.path(asked) == ()
     if laws[BSP](asked) > 1.05 * us:
-        assert laws[found.config](asked) == pytest.approx(us, rel=0.002) and found.expected_us == pytest.approx(us, rel=0.002)
-        assert "from measured shapes of other families" in found.reason and "90 % interval" in found.reason
+        assert laws[found.config](asked) == pytest.approx(
+            us, rel=0.002
+        ) and found.expected_us == pytest.approx(us, rel=0.002)
+        assert (
+            "from measured shapes of other families" in found.reason
+            and "90 % interval" in found.reason
+        )
 
 
 EXACT_LEAF = EXACT.answerer(SHAPES[0], "graph").model.root  # type: ignore[union-attr]
@@ -146,19 +207,35 @@ EXACT_LEAF = EXACT.answerer(SHAPES[0], "graph").model.root  # type: ignore[union
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"m": 6}, "m=6 is outside of 8 to 8192, where what was measured for dtype=bf16,shard=m,b_layout=nk,world=2 holds"),
-        ({"m": 8194}, "m=8194 is outside of 8 to 8192, where what was measured for dtype=bf16,shard=m,b_layout=nk,world=2 holds"),
-        ({"n": 1600}, "n=1600 is outside of 1639 to 10240, where what was measured for dtype=bf16,shard=m,b_layout=nk,world=2 holds"),
+        (
+            {"m": 6},
+            "m=6 is outside of 8 to 8192, where what was measured for dtype=bf16,shard=m,b_layout=nk,world=2 holds",
+        ),
+        (
+            {"m": 8194},
+            "m=8194 is outside of 8 to 8192, where what was measured for dtype=bf16,shard=m,b_layout=nk,world=2 holds",
+        ),
+        (
+            {"n": 1600},
+            "n=1600 is outside of 1639 to 10240, where what was measured for dtype=bf16,shard=m,b_layout=nk,world=2 holds",
+        ),
         ({"n": 10304}, "n=10304 is outside of 1639 to 10240, "),
         ({"k": 1024}, "k=1024 is outside of "),
         ({"k": 16384}, "k=16384 is outside of "),
         ({"m": 10**400}, "m of more than 63 bits is outside of 8 to 8192, where "),
     ],
 )
-def test_beyond_what_was_measured_the_answer_is_bsp_and_says_which_size(changed: dict[str, int], sentence: str) -> None:
+def test_beyond_what_was_measured_the_answer_is_bsp_and_says_which_size(
+    changed: dict[str, int], sentence: str
+) -> None:
     asked = replace(shape(64, 3072, 3072), **changed)
     found = EXACT.select(asked)
-    assert is_fallback(found) and sentence in found.reason and EXACT.path(asked) == () and EXACT.leaf(asked) is None
+    assert (
+        is_fallback(found)
+        and sentence in found.reason
+        and EXACT.path(asked) == ()
+        and EXACT.leaf(asked) is None
+    )
     assert SPACE.why_invalid(asked, found.config, CHIP) is None
     assert EXACT.shortlist(asked) == ()
 
@@ -167,7 +244,11 @@ def test_beyond_the_sizes_of_its_own_family_the_tree_answers_and_beyond_all_size
     shapes = [place for place in SHAPES if (place.n, place.k) != (4096, 4096) or place.m <= 512]
     found = selector(model(shapes))
     beyond = found.select(shape(2048))
-    assert beyond.source == "interpolated" and "other families" in beyond.reason and found.leaf(shape(2048)) is not None
+    assert (
+        beyond.source == "interpolated"
+        and "other families" in beyond.reason
+        and found.leaf(shape(2048)) is not None
+    )
     assert is_fallback(found.select(shape(16384))) and is_fallback(found.select(shape(4)))
 
 
@@ -177,18 +258,34 @@ def test_few_families_speak_for_themselves_alone(changes: dict[str, Any]) -> Non
     assert found.select(SHAPES[0]).source == "measured"
     assert found.select(shape(64, *LAYERS[0])).source == "interpolated"
     other = found.select(shape(64, 2048, 2304))
-    assert is_fallback(other) and "was measured for 1 family of shapes, and this shape is not between two shapes of one" in other.reason
+    assert (
+        is_fallback(other)
+        and "was measured for 1 family of shapes, and this shape is not between two shapes of one"
+        in other.reason
+    )
     assert is_fallback(found.select(shape(4, *LAYERS[0])))
 
 
-@pytest.mark.parametrize(("asked", "field"), [(shape(64), "error"), (shape(64, 3072, 3072), "leaf_error")])
-def test_bsp_answers_unless_the_estimate_lies_above_what_such_estimates_err_by(asked: AllGatherGemm, field: str) -> None:
+@pytest.mark.parametrize(
+    ("asked", "field"), [(shape(64), "error"), (shape(64, 3072, 3072), "leaf_error")]
+)
+def test_bsp_answers_unless_the_estimate_lies_above_what_such_estimates_err_by(
+    asked: AllGatherGemm, field: str
+) -> None:
     """Each kind of estimate by its own error; the interval that is told grows with it, and holds
     the ratio."""
     sure, unsure = (selector(model(**{field: error})).select(asked) for error in (0.01, 1.0))
     assert sure.config == SMALL and sure.speedup is not None and sure.interval is not None
-    assert sure.interval[0] < sure.speedup < sure.interval[1] and sure.interval[1] / sure.interval[0] < 1.05
-    assert unsure.config == BSP and unsure.interval is None and unsure.speedup == 1.0 and unsure.source == "interpolated"
+    assert (
+        sure.interval[0] < sure.speedup < sure.interval[1]
+        and sure.interval[1] / sure.interval[0] < 1.05
+    )
+    assert (
+        unsure.config == BSP
+        and unsure.interval is None
+        and unsure.speedup == 1.0
+        and unsure.source == "interpolated"
+    )
     assert unsure.reason.startswith("push is estimated to be ") and unsure.reason.endswith(": BSP")
 
 
@@ -207,13 +304,21 @@ def test_bsp_answers_by_the_form_that_is_the_strongest_for_the_shape() -> None:
     slow = {config: tuple(3 * weight for weight in WEIGHTS[config]) for config in (SMALL, LARGE)}
     registered = (30.0, 0.0, 12.0, 0.1, 1.2, 0.3, 0.0)
     weights = {BSP: WEIGHTS[BSP], REGISTERED: registered, **slow}
-    found, laws = selector(model(weights=weights)), {config: law(config, each) for config, each in weights.items()}
+    found, laws = (
+        selector(model(weights=weights)),
+        {config: law(config, each) for config, each in weights.items()},
+    )
     forms = set()
     for layer in ((4096, 4096), (8192, 8192), (3072, 3072)):
         for m in (16, 700, 1500, 3000, 6000):
             asked = shape(m, *layer)
-            answer, us = found.select(asked), fastest(asked, {form: laws[form] for form in (BSP, REGISTERED)})[0]
-            assert answer.config.variant == "bsp" and laws[answer.config](asked) == pytest.approx(us, rel=0.01)
+            answer, us = (
+                found.select(asked),
+                fastest(asked, {form: laws[form] for form in (BSP, REGISTERED)})[0],
+            )
+            assert answer.config.variant == "bsp" and laws[answer.config](asked) == pytest.approx(
+                us, rel=0.01
+            )
             assert answer.expected_us == answer.bsp_us == pytest.approx(us, rel=0.01)
             forms.add(answer.config)
     assert forms == {BSP, REGISTERED}
@@ -224,7 +329,9 @@ def test_where_nothing_is_known_the_operations_rule_names_the_form() -> None:
     for m, form in ((4, BSP), (16384, REGISTERED)):
         asked = shape(m)
         assert EXACT.select(asked).config == form == SPACE.fallbacks(asked, CHIP)[0]
-        assert Selector().select(asked).config == BSP, "without a target the first form, the same on all ranks"
+        assert Selector().select(asked).config == BSP, (
+            "without a target the first form, the same on all ranks"
+        )
 
 
 def test_a_config_that_breaks_a_rule_here_gives_way_to_the_next() -> None:
@@ -232,16 +339,23 @@ def test_a_config_that_breaks_a_rule_here_gives_way_to_the_next() -> None:
     quick = WEIGHTS | {LARGE: tuple(0.5 * weight for weight in WEIGHTS[LARGE])}
     found = selector(model(weights=quick))
     for layer in ((4096, 4096), (3072, 3072)):
-        assert found.select(shape(64, *layer)).config == SMALL and found.select(shape(66, *layer)).config == LARGE
+        assert (
+            found.select(shape(64, *layer)).config == SMALL
+            and found.select(shape(66, *layer)).config == LARGE
+        )
     only = replace(model(weights=quick), root=Leaf((0, 2), 30, 0.02, ()))
     none = selector(only).select(shape(64, 3072, 3072))
-    assert none.config == BSP and "push would be the fastest: block_m must not exceed M" in none.reason
+    assert (
+        none.config == BSP and "push would be the fastest: block_m must not exceed M" in none.reason
+    )
 
 
 def stale(model: LayoutModel, config: Config) -> LayoutModel:
     """Its times are of another source than is installed."""
     kernels = zip(model.configs, model.kernels, strict=True)
-    return replace(model, kernels=tuple("0" * 12 if each == config else kernel for each, kernel in kernels))
+    return replace(
+        model, kernels=tuple("0" * 12 if each == config else kernel for each, kernel in kernels)
+    )
 
 
 def test_what_was_the_fastest_with_another_source_does_not_answer_and_its_neighbours_do() -> None:
@@ -251,33 +365,62 @@ def test_what_was_the_fastest_with_another_source_does_not_answer_and_its_neighb
     at = found.select(shape(32))
     assert at.config != SMALL and at.source == "interpolated"
     none = selector(stale(stale(model(), SMALL), LARGE)).select(shape(32))
-    assert none.config == BSP and "all_gather_gemm/push has changed: its revision here is" in none.reason and "0" * 12 in none.reason
+    assert (
+        none.config == BSP
+        and "all_gather_gemm/push has changed: its revision here is" in none.reason
+        and "0" * 12 in none.reason
+    )
     assert selector(stale(model(), SMALL), check_source=False).select(shape(32)).config == SMALL
     assert list(found.disabled()) == [f"{OP}/push"] and EXACT.disabled() == {}
 
 
 def test_on_another_machine_all_that_is_fused_is_bsp() -> None:
-    content = {"target": "h200x2", "arch": "sm_90", "op": OP, "build": {"triton": "3.6.0"}, "modelled": False}
+    content = {
+        "target": "h200x2",
+        "arch": "sm_90",
+        "op": OP,
+        "build": {"triton": "3.6.0"},
+        "modelled": False,
+    }
     artifact = replace(EXACT.artifacts[OP], document=content)
     for target, config in (("h200x2", SMALL), ("h200x4", BSP)):
-        found = Selector(artifact, machine=Machine(target, "sm_90", {"triton": "3.6.1"}), check_source=True)
-        assert {found.select(asked).config for asked in (shape(32), shape(20), shape(32, 3072, 3072))} == {config}
+        found = Selector(
+            artifact, machine=Machine(target, "sm_90", {"triton": "3.6.1"}), check_source=True
+        )
+        assert {
+            found.select(asked).config for asked in (shape(32), shape(20), shape(32, 3072, 3072))
+        } == {config}
 
 
 def test_modes_never_mix() -> None:
     """In eager mode all that is fused is faster still; what is captured knows nothing of it."""
-    slow = WEIGHTS | {config: tuple(4 * weight for weight in WEIGHTS[config]) for config in (SMALL, LARGE)}
+    slow = WEIGHTS | {
+        config: tuple(4 * weight for weight in WEIGHTS[config]) for config in (SMALL, LARGE)
+    }
     both = selector(model(weights=slow), model(mode="eager"))
     for asked in (shape(32), shape(20), shape(32, 3072, 3072)):
-        assert (both.select(asked, "graph").config, both.select(asked, "eager").config) == (BSP, SMALL)
+        assert (both.select(asked, "graph").config, both.select(asked, "eager").config) == (
+            BSP,
+            SMALL,
+        )
         assert both.shortlist(asked, "eager")[0] == SMALL
-    assert EXACT.select(shape(32), "eager").reason == "mode 'eager' was never measured for all_gather_gemm on h200x2; only graph"
-    assert is_fallback(EXACT.select(shape(32), "eager")) and EXACT.shortlist(shape(32), "eager") == ()
+    assert (
+        EXACT.select(shape(32), "eager").reason
+        == "mode 'eager' was never measured for all_gather_gemm on h200x2; only graph"
+    )
+    assert (
+        is_fallback(EXACT.select(shape(32), "eager")) and EXACT.shortlist(shape(32), "eager") == ()
+    )
 
 
 @pytest.mark.parametrize(
     "layout",
-    [("fp16", "m", "nk", 2), ("bf16", "k", "nk", 2), ("bf16", "m", "kn", 2), ("bf16", "m", "nk", 4)],
+    [
+        ("fp16", "m", "nk", 2),
+        ("bf16", "k", "nk", 2),
+        ("bf16", "m", "kn", 2),
+        ("bf16", "m", "nk", 4),
+    ],
     ids=["dtype", "shard", "b", "world"],
 )
 def test_no_layout_is_answered_by_the_rows_of_another(layout: tuple[Any, ...]) -> None:
@@ -285,16 +428,24 @@ def test_no_layout_is_answered_by_the_rows_of_another(layout: tuple[Any, ...]) -
     found = EXACT.select(asked)
     assert is_fallback(found) and EXACT.path(asked) == () and EXACT.shortlist(asked) == ()
     said = f"dtype={layout[0]},shard={layout[1]},b_layout={layout[2]},world={layout[3]}"
-    assert found.reason == f"{said} was never measured for all_gather_gemm on h200x2; only dtype=bf16,shard=m,b_layout=nk,world=2"
+    assert (
+        found.reason
+        == f"{said} was never measured for all_gather_gemm on h200x2; only dtype=bf16,shard=m,b_layout=nk,world=2"
+    )
 
 
 def test_two_layouts_each_answer_by_their_own_rows() -> None:
-    slow = WEIGHTS | {config: tuple(4 * weight for weight in WEIGHTS[config]) for config in (SMALL, LARGE)}
+    slow = WEIGHTS | {
+        config: tuple(4 * weight for weight in WEIGHTS[config]) for config in (SMALL, LARGE)
+    }
     other = ("fp16", "m", "nk", 2)
     both = selector(model(), model([replace(place, dtype="fp16") for place in SHAPES], slow))
     assert both.answerer(shape(32), "graph").model.layout == ENGINE  # type: ignore[union-attr]
     for m in (32, 20):
-        assert (both.select(shape(m)).config, both.select(shape(m, layout=other)).config) == (SMALL, BSP)
+        assert (both.select(shape(m)).config, both.select(shape(m, layout=other)).config) == (
+            SMALL,
+            BSP,
+        )
 
 
 @pytest.mark.parametrize("m", [32, 20])
@@ -303,14 +454,25 @@ def test_modelled_times_name_a_fused_config_only_past_the_models_error(m: int) -
         weights = WEIGHTS | {SMALL: tuple(factor * weight for weight in WEIGHTS[SMALL])}
         asked = shape(m, 3072, 3072)
         found = selector(model(weights=weights), bench="model", allow_modelled=True).select(asked)
-        assert (found.config, found.source) == (served, "modelled") and "measured to be" not in found.reason
+        assert (found.config, found.source) == (
+            served,
+            "modelled",
+        ) and "measured to be" not in found.reason
     assert "modelled speed-ups may be overstated 1.44 times: BSP" in found.reason
     refused = selector(model(), bench="model").select(shape(m))
-    assert is_fallback(refused) and "modelled, not measured; load it with allow_modelled=True" in refused.reason
+    assert (
+        is_fallback(refused)
+        and "modelled, not measured; load it with allow_modelled=True" in refused.reason
+    )
 
 
 def test_each_leaf_of_the_tree_chooses_among_its_own() -> None:
-    root = Split("m", 100.0, Leaf((0, 1), 15, 0.02, ((8, 2048, 2048),)), Leaf((0, 2), 15, 0.02, ((512, 2048, 2048),)))
+    root = Split(
+        "m",
+        100.0,
+        Leaf((0, 1), 15, 0.02, ((8, 2048, 2048),)),
+        Leaf((0, 2), 15, 0.02, ((512, 2048, 2048),)),
+    )
     found = selector(replace(model(), root=root))
     below, above = shape(100, 3072, 3072), shape(102, 3072, 3072)
     assert found.path(below) == ("m = 100 <= 100",) and found.path(above) == ("m = 102 > 100",)
@@ -326,12 +488,23 @@ def test_a_speed_up_outside_of_its_interval_is_not_told() -> None:
     known = replace(made.known[place], interval=(1.64, 2.07))
     times = tuple((number, 50.0 if number == known.best else 200.0) for number, _ in known.times_us)
     apart, shared = (
-        selector(replace(made, known=(*made.known[:place], each, *made.known[place + 1 :]))).select(SHAPES[place])
-        for each in (replace(known, times_us=times), replace(known, times_us=tuple((n, us / 2 if us > 50 else us) for n, us in times)))
+        selector(replace(made, known=(*made.known[:place], each, *made.known[place + 1 :]))).select(
+            SHAPES[place]
+        )
+        for each in (
+            replace(known, times_us=times),
+            replace(known, times_us=tuple((n, us / 2 if us > 50 else us) for n, us in times)),
+        )
     )
-    assert apart.source == shared.source == "measured" and apart.expected_us == shared.expected_us == 50.0
+    assert (
+        apart.source == shared.source == "measured"
+        and apart.expected_us == shared.expected_us == 50.0
+    )
     assert apart.bsp_us is apart.speedup is None and apart.interval == (1.64, 2.07)
-    assert apart.reason == "push was measured to be 1.64 to 2.07 times as fast as BSP on this shape (95 % interval)"
+    assert (
+        apart.reason
+        == "push was measured to be 1.64 to 2.07 times as fast as BSP on this shape (95 % interval)"
+    )
     assert shared.speedup == 2.0 and "2.00 times as fast" in shared.reason
 
 
@@ -340,16 +513,28 @@ RULE = "always push"
 
 def test_a_rule_that_ships_answers_for_shapes_that_rows_do_not_bound_and_says_so() -> None:
     found = selector(replace(model(), rule=RULE))
-    push = {SPACE.complete(config) for m in (64, 5000) for config in SPACE.defaults(shape(m, 3072, 3072), CHIP) if config.variant == "push"}
+    push = {
+        SPACE.complete(config)
+        for m in (64, 5000)
+        for config in SPACE.defaults(shape(m, 3072, 3072), CHIP)
+        if config.variant == "push"
+    }
     for m in (64, 5000):
         asked = shape(m, 3072, 3072)
         answer = found.select(asked)
         assert answer.config in push and answer.source == "interpolated"
-        assert answer.reason == "the rule 'always push', which lost less on shapes held out than a tree"
-        assert answer.expected_us is answer.bsp_us is answer.speedup is answer.interval is None, "a rule knows no time"
+        assert (
+            answer.reason
+            == "the rule 'always push', which lost less on shapes held out than a tree"
+        )
+        assert answer.expected_us is answer.bsp_us is answer.speedup is answer.interval is None, (
+            "a rule knows no time"
+        )
         assert found.path(asked) == () and found.leaf(asked) is None
         assert found.select(shape(m)).config == EXACT.select(shape(m)).config
-    assert found.select(SHAPES[0]).source == "measured" and is_fallback(found.select(shape(64, 1024, 512)))
+    assert found.select(SHAPES[0]).source == "measured" and is_fallback(
+        found.select(shape(64, 1024, 512))
+    )
 
 
 def test_a_rule_answers_between_sizes_where_no_tree_answers_for_other_families() -> None:
@@ -358,13 +543,22 @@ def test_a_rule_answers_between_sizes_where_no_tree_answers_for_other_families()
     between = found.select(shape(64, *LAYERS[0]))
     assert between.reason.startswith("the rule 'always push'") and between.config.variant == "push"
     assert found.select(SHAPES[0]).source == "measured"
-    assert is_fallback(found.select(shape(4, *LAYERS[0]))) and is_fallback(found.select(shape(64, 2048, 2304)))
+    assert is_fallback(found.select(shape(4, *LAYERS[0]))) and is_fallback(
+        found.select(shape(64, 2048, 2304))
+    )
 
 
 def test_a_rule_of_kernels_that_changed_is_bsp() -> None:
-    artifact = replace(selector(replace(model(), rule=RULE)).artifacts[OP], document={"kernels": {"push": "0" * 12}})
+    artifact = replace(
+        selector(replace(model(), rule=RULE)).artifacts[OP],
+        document={"kernels": {"push": "0" * 12}},
+    )
     found = Selector(artifact).select(shape(64, 3072, 3072))
-    assert is_fallback(found) and found.reason.startswith("the rule 'always push'") and "has changed: its revision here is" in found.reason
+    assert (
+        is_fallback(found)
+        and found.reason.startswith("the rule 'always push'")
+        and "has changed: its revision here is" in found.reason
+    )
 
 
 def test_the_nearest_measured_shape_is_a_rule_of_the_layouts_own_rows() -> None:

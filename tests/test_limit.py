@@ -44,8 +44,13 @@ def test_a_decode_reads_its_cache_then_sends_its_sums() -> None:
     shape = FlashDecode(1, 64, 8, 128, 8192, 8)
     found = decode_least(shape, H200)
     assert found.bound == "memory" and found.in_turn
-    assert found.us == pytest.approx((2 * 8192 * 8 * 128 + 2 * 64 * 128) * 2 / 4.25e6 + 7 * (64 * 128 + 64) * 4 / 309e3 + 1.5)
-    parts = [share.part for share in limit.shares([(shape, 20.0), (replace(shape, kv_len=131_072), 200.0)], H200)]
+    assert found.us == pytest.approx(
+        (2 * 8192 * 8 * 128 + 2 * 64 * 128) * 2 / 4.25e6 + 7 * (64 * 128 + 64) * 4 / 309e3 + 1.5
+    )
+    parts = [
+        share.part
+        for share in limit.shares([(shape, 20.0), (replace(shape, kv_len=131_072), 200.0)], H200)
+    ]
     assert parts == ["kv_below_100_us", "kv_from_100_us"]
 
 
@@ -54,18 +59,30 @@ def test_no_committed_time_beats_the_limit() -> None:
     are measured, too: reading 1 GB of B alone came 0.3 % above the rate of a copy."""
     for mode in ("graph", "eager"):
         rows = speedup.lines(speedup.read(speedup.TARGET), mode)
-        found = limit.shares(((row.shape, row.median_us(row.winner.config.variant)) for row in rows), Target.parse(speedup.TARGET).chip)
+        found = limit.shares(
+            ((row.shape, row.median_us(row.winner.config.variant)) for row in rows),
+            Target.parse(speedup.TARGET).chip,
+        )
         assert found and all(0 < share.reached < 1.01 for share in found)
 
 
 def test_table_and_result() -> None:
     rows = limit.shares([(shape, 2 * least(shape, H200).us) for shape in paper()], H200)
     assert len(list(limit.table(rows))) == 2 + len(rows)
-    assert list(limit.table(rows[:1]))[-1] == "| 1 | 0.1 | 13.8 | 0.0 | 15.3 | memory | 30.6 | 0.50 |"
+    assert (
+        list(limit.table(rows[:1]))[-1] == "| 1 | 0.1 | 13.8 | 0.0 | 15.3 | memory | 30.6 | 0.50 |"
+    )
     assert next(limit.table(rows)).startswith("| M | compute | memory ")
     decodes = [FlashDecode(batch, 64, 8, 128, 1024, 8) for batch in (1, 4)]
-    assert next(limit.table(limit.shares([(shape, 20.0) for shape in decodes], H200))).startswith("| batch | kv_len | compute |")
+    assert next(limit.table(limit.shares([(shape, 20.0) for shape in decodes], H200))).startswith(
+        "| batch | kv_len | compute |"
+    )
     rows[0] = replace(rows[0], winner_us=rows[0].limit.us / 0.5**9)
     told = limit.result(rows, mode="graph")
-    assert told == "RESULT limit mode=graph m_from_1024=0.500 shapes_m_from_1024=4 m_to_128=0.250 shapes_m_to_128=8"
-    assert limit.result(rows[8:10], mode="graph") == "RESULT limit mode=graph"  # neither large nor small
+    assert (
+        told
+        == "RESULT limit mode=graph m_from_1024=0.500 shapes_m_from_1024=4 m_to_128=0.250 shapes_m_to_128=8"
+    )
+    assert (
+        limit.result(rows[8:10], mode="graph") == "RESULT limit mode=graph"
+    )  # neither large nor small

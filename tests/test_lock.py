@@ -61,7 +61,9 @@ class TestOneWriter:
     def test_a_failed_open_gives_the_lock_back(self, path: Path) -> None:
         path.write_text("this is no database, " * 100)
         for _ in range(2):
-            with pytest.raises(StoreError, match=r"SQLite cannot use .*t\.db: file is not a database"):
+            with pytest.raises(
+                StoreError, match=r"SQLite cannot use .*t\.db: file is not a database"
+            ):
                 Store.open(path)
 
     def test_kill_9_loses_nothing_committed(self, path: Path) -> None:
@@ -114,12 +116,18 @@ with Store.open(path) as store:
             with Store.open(path, write=False) as reader:
                 while said < 99:
                     said = int(first_line(writer))
-                    assert [each.config["block_m"] - 16 for each in reader.trials()][: said + 1] == list(range(said + 1))
+                    assert [each.config["block_m"] - 16 for each in reader.trials()][
+                        : said + 1
+                    ] == list(range(said + 1))
                 assert writer.wait() == 0
 
     def test_a_reader_cannot_write(self, store: Store, path: Path) -> None:
         with Store.open(path, write=False) as reader:
-            for write in (lambda: reader.add_trial(trial()), lambda: reader.add_run(RUN), reader.optuna_storage):
+            for write in (
+                lambda: reader.add_trial(trial()),
+                lambda: reader.add_run(RUN),
+                reader.optuna_storage,
+            ):
                 with pytest.raises(StoreError, match="was opened for reading"):
                     write()
 
@@ -137,17 +145,25 @@ class TestFullDisk:
     def test_names_the_file_and_keeps_what_was_stored(self, store: Store, path: Path) -> None:
         store.add_trial(trial())
         self.fill(store, path)
-        with pytest.raises(StoreError, match=rf"^cannot write {path}: database or disk is full; what finished is stored; free space there"):
+        with pytest.raises(
+            StoreError,
+            match=rf"^cannot write {path}: database or disk is full; what finished is stored; free space there",
+        ):
             for number in range(1, 10_000):
                 store.add_trial(trial(number))
         kept = store.trials()
-        assert kept == [trial(number) for number in range(len(kept))] and kept and store.check() == []
+        assert (
+            kept == [trial(number) for number in range(len(kept))] and kept and store.check() == []
+        )
 
     def test_names_the_file_where_optuna_meets_it(self, path: Path) -> None:
         """Optuna and SQLAlchemy raise their own errors from SQLite's."""
         full = sqlite3.OperationalError("database or disk is full")
         full.sqlite_errorcode = sqlite3.SQLITE_FULL
-        with pytest.raises(StoreError, match=rf"^cannot write {path}: database or disk is full; "), Store.open(path):
+        with (
+            pytest.raises(StoreError, match=rf"^cannot write {path}: database or disk is full; "),
+            Store.open(path),
+        ):
             try:
                 raise full
             except sqlite3.Error as error:
@@ -163,7 +179,10 @@ class TestFullDisk:
 
         with monkeypatch.context() as patched:
             patched.setattr(os, "write", full)
-            with pytest.raises(StoreError, match=rf"^cannot write {path}\.lock: No space left on device; free space there"):
+            with pytest.raises(
+                StoreError,
+                match=rf"^cannot write {path}\.lock: No space left on device; free space there",
+            ):
                 Store.open(path)
         with Store.open(path) as store:
             assert store.check() == []
@@ -191,11 +210,16 @@ class TestPlace:
     def test_network_file_systems_are_known(self, path: str, kind: str | None) -> None:
         assert lock.network_file_system(Path(path), self.TABLE) == kind
 
-    def test_a_network_file_system_is_refused_in_a_sentence(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(lock, "_mount_table", lambda: f"1 0 0:1 / {path.parent} rw - nfs4 server:/ rw\n")
+    def test_a_network_file_system_is_refused_in_a_sentence(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(
+            lock, "_mount_table", lambda: f"1 0 0:1 / {path.parent} rw - nfs4 server:/ rw\n"
+        )
         for write in (True, False):
             with pytest.raises(
-                StoreError, match=r"t\.db is on a network file system \(nfs4\), where .*; give a file on a local disk with --db"
+                StoreError,
+                match=r"t\.db is on a network file system \(nfs4\), where .*; give a file on a local disk with --db",
             ):
                 Store.open(path, write=write)
         assert list(path.parent.iterdir()) == []
@@ -204,24 +228,40 @@ class TestPlace:
         lock.refuse_network(tmp_path / "t.db")
         assert lock._mount_table().count(" - ") > 0
 
-    @pytest.mark.parametrize(("place", "why"), [("/proc/t.db", "No such file|Permission"), ("/no/folder/t.db", "No such file")])
+    @pytest.mark.parametrize(
+        ("place", "why"),
+        [("/proc/t.db", "No such file|Permission"), ("/no/folder/t.db", "No such file")],
+    )
     def test_a_folder_that_cannot_be_written(self, place: str, why: str) -> None:
-        with pytest.raises(StoreError, match=f"^cannot write {place}: ({why}).*; give a file in a folder that can be written, with --db$"):
+        with pytest.raises(
+            StoreError,
+            match=f"^cannot write {place}: ({why}).*; give a file in a folder that can be written, with --db$",
+        ):
             Store.open(Path(place))
 
     @pytest.mark.parametrize("write", [True, False])
     @pytest.mark.parametrize(
         ("name", "why"),
-        [("loop", "Too many levels of symbolic links"), ("pipe", "it is a pipe or a device, not a file"), ("folder", "Is a directory")],
+        [
+            ("loop", "Too many levels of symbolic links"),
+            ("pipe", "it is a pipe or a device, not a file"),
+            ("folder", "Is a directory"),
+        ],
     )
-    def test_what_is_no_file_is_refused_and_not_waited_for(self, tmp_path: Path, name: str, why: str, write: bool) -> None:
+    def test_what_is_no_file_is_refused_and_not_waited_for(
+        self, tmp_path: Path, name: str, why: str, write: bool
+    ) -> None:
         (tmp_path / "loop").symlink_to(tmp_path / "loop")
         os.mkfifo(tmp_path / "pipe")
         (tmp_path / "folder").mkdir()
-        with pytest.raises(StoreError, match=f"^{tmp_path}/{name} is no database: {why}; give a file with --db$"):
+        with pytest.raises(
+            StoreError, match=f"^{tmp_path}/{name} is no database: {why}; give a file with --db$"
+        ):
             Store.open(tmp_path / name, write=write)
 
     def test_a_missing_database_cannot_be_read(self, path: Path) -> None:
-        with pytest.raises(StoreError, match=r"there is no database .*t\.db; `tftune search` makes one"):
+        with pytest.raises(
+            StoreError, match=r"there is no database .*t\.db; `tftune search` makes one"
+        ):
             Store.open(path, write=False)
         assert not path.exists()

@@ -47,7 +47,10 @@ from tftune.kernels.runtime.compile import KernelSource, gpu_target
 ARCHES = ("gfx942", "gfx950", "sm_90")
 FUSED = ("pull", "staged", "push")
 """Those whose kernels signal, too; `push_ce` waits only."""
-SHAPES = {"small": AllGatherGemm(16, 3584, 8192, 8, b_layout="nk"), "large": AllGatherGemm(4096, 3584, 8192, 8, shard="m")}
+SHAPES = {
+    "small": AllGatherGemm(16, 3584, 8192, 8, b_layout="nk"),
+    "large": AllGatherGemm(4096, 3584, 8192, 8, shard="m"),
+}
 
 
 @triton.jit
@@ -67,7 +70,9 @@ def consume(data, result, control, epoch):
 
 def default_source(variant: str, size: str, arch: str) -> KernelSource:
     chip = MI300X if is_hip(arch) else H200
-    config = next(config for config in SPACE.defaults(SHAPES[size], chip) if config.variant == variant)
+    config = next(
+        config for config in SPACE.defaults(SHAPES[size], chip) if config.variant == variant
+    )
     return source(SHAPES[size], SPACE.complete(config), "hip" if is_hip(arch) else "cuda")
 
 
@@ -79,7 +84,12 @@ def default(variant: str, size: str, arch: str) -> Assembly:
 @pytest.mark.parametrize("arch", ARCHES)
 def test_signal_releases_at_system_scope(arch: str) -> None:
     constants = {"ARCH": "hip" if is_hip(arch) else "cuda"}
-    code = assemble(KernelSource(publish, {"data": "*i32", "control": "i64", "epoch": "i32"}, constants, ("data",), {}), arch)
+    code = assemble(
+        KernelSource(
+            publish, {"data": "*i32", "control": "i64", "epoch": "i32"}, constants, ("data",), {}
+        ),
+        arch,
+    )
     assert signal_faults(code, is_hip(arch)) == []
 
 
@@ -103,9 +113,20 @@ def test_what_waits_for_copies_keeps_the_order(arch: str) -> None:
     """push_ce's kernel, what meets before an epoch is skipped, and what waits for a chunk before
     the library's GEMM."""
     assert wait_faults(default("push_ce", "large", arch), is_hip(arch)) == []
-    assert early_loads(default_source("push_ce", "large", arch).compile(gpu_target(arch)).asm["ttgir"]) == []
-    start_types = {"control": "i64", "control_bases": "*i64", "staged": "i64", "parity": "i32", "rank": "i32"}
-    start = KernelSource(copy_engine.start, start_types, {"WORLD": 4}, ("control",), {"num_warps": 1})
+    assert (
+        early_loads(default_source("push_ce", "large", arch).compile(gpu_target(arch)).asm["ttgir"])
+        == []
+    )
+    start_types = {
+        "control": "i64",
+        "control_bases": "*i64",
+        "staged": "i64",
+        "parity": "i32",
+        "rank": "i32",
+    }
+    start = KernelSource(
+        copy_engine.start, start_types, {"WORLD": 4}, ("control",), {"num_warps": 1}
+    )
     for kernel in (start, arrive_source(copy_engine.arrive)):
         assert wait_faults(assemble(kernel, arch), is_hip(arch)) == []
 
@@ -138,19 +159,29 @@ def test_a_weak_wait_for_one_flag_is_refused(tmp_path: Path, arch: str, name: st
 def test_remote_accesses_are_16_bytes_wide(arch: str, variant: str, size: str) -> None:
     """The copy loop's loads and stores, and the loads of A, which in `pull` are remote."""
     lines = [line_of(GEMM, "tl.store(to_ptrs")]
-    if "a_desc" not in default_source(variant, size, arch).types:  # a descriptor's load is one instruction for the whole tile
+    if (
+        "a_desc" not in default_source(variant, size, arch).types
+    ):  # a descriptor's load is one instruction for the whole tile
         lines.append(line_of(GEMM, LOADS_OF_A[0]))
     assert narrow(default(variant, size, arch), is_hip(arch), *lines) == []
 
 
 def test_narrow_accesses_are_seen(tmp_path: Path) -> None:
-    change = ("gemm", "return tl.multiple_of(result, 16) if COLUMNS % 8 == 0 else result", "return result")
+    change = (
+        "gemm",
+        "return tl.multiple_of(result, 16) if COLUMNS % 8 == 0 else result",
+        "return result",
+    )
     for arch in ARCHES[::2]:
-        kernel = replace(default_source("push", "small", arch), kernel=mutant(tmp_path, "push", (change,)))
+        kernel = replace(
+            default_source("push", "small", arch), kernel=mutant(tmp_path, "push", (change,))
+        )
         assert narrow(assemble(kernel, arch), is_hip(arch), line_of(GEMM, "tl.store(to_ptrs"))
 
 
-ONE_STEP = Config("push", block_m=64, block_n=64, block_k=64, group_m=1, num_warps=4, num_stages=2, k_per_flag=256)
+ONE_STEP = Config(
+    "push", block_m=64, block_n=64, block_k=64, group_m=1, num_warps=4, num_stages=2, k_per_flag=256
+)
 """A loop over K of one step: Triton folds it, and would pipeline the loop around it, which holds
 the wait."""
 
@@ -165,7 +196,11 @@ def one_step(variant: str, arch: str) -> KernelSource:
 @pytest.mark.parametrize("arch", ARCHES)
 def test_no_load_passes_its_wait(arch: str, variant: str) -> None:
     kernels = [one_step(variant, arch), *(default_source(variant, size, arch) for size in SHAPES)]
-    assert [early_loads(kernel.compile(gpu_target(arch)).asm["ttgir"]) for kernel in kernels] == [[], [], []]
+    assert [early_loads(kernel.compile(gpu_target(arch)).asm["ttgir"]) for kernel in kernels] == [
+        [],
+        [],
+        [],
+    ]
 
 
 @pytest.mark.parametrize("variant", ["staged", "push"])
@@ -182,39 +217,78 @@ def test_a_load_that_passes_its_wait_is_seen(tmp_path: Path, arch: str) -> None:
 
 
 Faults = Callable[[Assembly, bool], list[str]]
-PUBLISH, RELEASED, ACQUIRE = "tl.atomic_xchg(word(address), epoch, ", 'sem="release", scope="sys"', 'sem="acquire", scope="sys"'
+PUBLISH, RELEASED, ACQUIRE = (
+    "tl.atomic_xchg(word(address), epoch, ",
+    'sem="release", scope="sys"',
+    'sem="acquire", scope="sys"',
+)
 POLL = f"tl.atomic_add(flags, 0, mask=wanted, {ACQUIRE})"
 DRAIN = '"s_waitcnt vmcnt(0)\\nbuffer_wbl2 sc0 sc1\\ns_waitcnt vmcnt(0)\\n'
 MUTANTS: dict[str, tuple[Change, Faults, tuple[str, ...]]] = {
-    "release for one GPU": (("symmetric", PUBLISH + RELEASED, PUBLISH + 'sem="release", scope="gpu"'), signal_faults, ARCHES),
-    "no release": (("symmetric", PUBLISH + RELEASED, PUBLISH + 'sem="relaxed", scope="sys"'), signal_faults, ARCHES),
+    "release for one GPU": (
+        ("symmetric", PUBLISH + RELEASED, PUBLISH + 'sem="release", scope="gpu"'),
+        signal_faults,
+        ARCHES,
+    ),
+    "no release": (
+        ("symmetric", PUBLISH + RELEASED, PUBLISH + 'sem="relaxed", scope="sys"'),
+        signal_faults,
+        ARCHES,
+    ),
     "acquire for one GPU": (("gemm", ACQUIRE, 'sem="acquire", scope="gpu"'), wait_faults, ARCHES),
-    "volatile poll": (("gemm", POLL, "tl.load(flags, mask=wanted, other=0, volatile=True)"), wait_faults, ARCHES),
-    "no fence for descriptors": (("gemm", "see_arrivals(epoch, ARCH)", "pass"), proxy_faults, ("sm_90",)),
+    "volatile poll": (
+        ("gemm", POLL, "tl.load(flags, mask=wanted, other=0, volatile=True)"),
+        wait_faults,
+        ARCHES,
+    ),
+    "no fence for descriptors": (
+        ("gemm", "see_arrivals(epoch, ARCH)", "pass"),
+        proxy_faults,
+        ("sm_90",),
+    ),
     "waves not drained": (("symmetric", DRAIN, '"'), signal_faults, ("gfx942", "gfx950")),
-    "write-back not awaited": (("symmetric", DRAIN, '"s_waitcnt vmcnt(0)\\n'), signal_faults, ("gfx942", "gfx950")),
+    "write-back not awaited": (
+        ("symmetric", DRAIN, '"s_waitcnt vmcnt(0)\\n'),
+        signal_faults,
+        ("gfx942", "gfx950"),
+    ),
 }
 
 
-@pytest.mark.parametrize(("name", "arch"), [(name, arch) for name, (_, _, arches) in MUTANTS.items() for arch in arches])
+@pytest.mark.parametrize(
+    ("name", "arch"), [(name, arch) for name, (_, _, arches) in MUTANTS.items() for arch in arches]
+)
 def test_mutants_are_refused(tmp_path: Path, name: str, arch: str) -> None:
     change, faults, _ = MUTANTS[name]
-    kernel = replace(default_source("push", "small", arch), kernel=mutant(tmp_path, "push", (change,)))
+    kernel = replace(
+        default_source("push", "small", arch), kernel=mutant(tmp_path, "push", (change,))
+    )
     assert faults(assemble(kernel, arch), is_hip(arch)) != []
 
 
 DECODE = FlashDecode(1, 64, 8, 128, 8192, 8)
-SIGNALS = {"fused": "combine", "fused_heads": "combine", "gather": "exchange", "persistent": "decode"}
+SIGNALS = {
+    "fused": "combine",
+    "fused_heads": "combine",
+    "gather": "exchange",
+    "persistent": "decode",
+}
 """A kernel of each variant of flash_decode that sets flags: one for each piece, or the last of
 several."""
 WAITS = {"fused_heads": "merge", "persistent": "decode"}
 
 
-def decode_source(variant: str, kernel: str, arch: str, folder: Path | None = None, change: Change | None = None) -> KernelSource:
+def decode_source(
+    variant: str, kernel: str, arch: str, folder: Path | None = None, change: Change | None = None
+) -> KernelSource:
     """One of the kernels of a variant's default config, or the same after a change to its
     sources."""
     chip, host = MI300X if is_hip(arch) else H200, operation(DECODE.op).module("host")
-    config = next(config for config in operation(DECODE.op).space.defaults(DECODE, chip) if config.variant == variant)
+    config = next(
+        config
+        for config in operation(DECODE.op).space.defaults(DECODE, chip)
+        if config.variant == variant
+    )
     number, found = next(
         (number, source)
         for number, source in enumerate(host.kernel_sources(DECODE, config, chip))
@@ -222,29 +296,47 @@ def decode_source(variant: str, kernel: str, arch: str, folder: Path | None = No
     )  # fmt: skip
     if change is None or folder is None:
         return found
-    return replace(found, kernel=mutant(folder, variant, (change,), DECODE.op)(config["kv_splits"])[number].kernel)
+    return replace(
+        found,
+        kernel=mutant(folder, variant, (change,), DECODE.op)(config["kv_splits"])[number].kernel,
+    )
 
 
 @pytest.mark.parametrize("arch", ARCHES)
 def test_a_decode_keeps_the_order(arch: str) -> None:
     for variant, kernel in SIGNALS.items():
-        assert signal_faults(assemble(decode_source(variant, kernel, arch), arch), is_hip(arch)) == [], variant
+        assert (
+            signal_faults(assemble(decode_source(variant, kernel, arch), arch), is_hip(arch)) == []
+        ), variant
     for variant, kernel in WAITS.items():
-        assert wait_faults(assemble(decode_source(variant, kernel, arch), arch), is_hip(arch)) == [], variant
+        assert (
+            wait_faults(assemble(decode_source(variant, kernel, arch), arch), is_hip(arch)) == []
+        ), variant
 
 
 @pytest.mark.parametrize("arch", ARCHES)
 def test_a_decode_moves_16_bytes_at_a_time_and_none_before_its_wait(arch: str) -> None:
     kernel = decode_source("persistent", "decode", arch)
-    lines = [line_of(ATTENTION, text) for text in ("k = tl.load(k_ptr", "v = tl.load(v_ptr", "everywhere, mask=")]
+    lines = [
+        line_of(ATTENTION, text)
+        for text in ("k = tl.load(k_ptr", "v = tl.load(v_ptr", "everywhere, mask=")
+    ]
     assert narrow(assemble(kernel, arch), is_hip(arch), *lines) == []
     merge = decode_source("fused_heads", "merge", arch).compile(gpu_target(arch)).asm["ttgir"]
     assert early_loads(merge, ATTENTION, ("some = tl.load(o_ptrs",)) == []
 
 
 DECODE_MUTANTS: dict[str, tuple[Change, Faults, tuple[str, str]]] = {
-    "release for one GPU": (("attention", RELEASED, 'sem="release", scope="gpu"'), signal_faults, ("persistent", "decode")),
-    "acquire for one GPU": (("attention", ACQUIRE, 'sem="acquire", scope="gpu"'), wait_faults, ("persistent", "decode")),
+    "release for one GPU": (
+        ("attention", RELEASED, 'sem="release", scope="gpu"'),
+        signal_faults,
+        ("persistent", "decode"),
+    ),
+    "acquire for one GPU": (
+        ("attention", ACQUIRE, 'sem="acquire", scope="gpu"'),
+        wait_faults,
+        ("persistent", "decode"),
+    ),
     "signals before the stores": (
         ("attention", "    drain(epoch, ARCH)\n    values", "    values"),
         signal_faults,
@@ -257,4 +349,9 @@ DECODE_MUTANTS: dict[str, tuple[Change, Faults, tuple[str, str]]] = {
 def test_mutants_of_a_decode_are_refused(tmp_path: Path, name: str) -> None:
     change, faults, (variant, kernel) = DECODE_MUTANTS[name]
     for arch in ARCHES[::2]:
-        assert faults(assemble(decode_source(variant, kernel, arch, tmp_path, change), arch), is_hip(arch)) != [], arch
+        assert (
+            faults(
+                assemble(decode_source(variant, kernel, arch, tmp_path, change), arch), is_hip(arch)
+            )
+            != []
+        ), arch

@@ -33,7 +33,9 @@ def add(
     """One part of one square tile."""
     places = tl.arange(0, BLOCK)
     acc = tl.load(a_ptr + places[:, None] * BLOCK + places[None, :])
-    add_parts(c_ptr, parts_ptr, arrivals_ptr, acc, 0, part, 0, places, M, N, SPLIT_K, BLOCK, BLOCK, ARCH)
+    add_parts(
+        c_ptr, parts_ptr, arrivals_ptr, acc, 0, part, 0, places, M, N, SPLIT_K, BLOCK, BLOCK, ARCH
+    )
 
 
 def leaving(arch: str) -> Assembly:

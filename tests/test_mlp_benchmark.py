@@ -12,7 +12,11 @@ import pytest
 
 
 def told(root: Path, *options: str) -> list[str]:
-    done = subprocess.run([sys.executable, root / "benchmarks/mlp.py", "--cpu", *options], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, root / "benchmarks/mlp.py", "--cpu", *options],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     return [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
 
@@ -22,16 +26,24 @@ def test_two_ranks(root: Path) -> None:
     k, m, ops = told(root, "--world", "2")
     assert k.startswith("RESULT mlp shape=m=8,n=72,k=264,world=2 selected=bsp") and "shard=m" in m
     for line in (k, m):
-        assert line.endswith("graph_breaks=0") and 0 < float(line.partition("error=")[2].split()[0]) < 2e-3
+        assert (
+            line.endswith("graph_breaks=0")
+            and 0 < float(line.partition("error=")[2].split()[0]) < 2e-3
+        )
     assert ops.startswith("RESULT ops ") and " added_us=" in ops
 
 
 @pytest.mark.drill
 def test_four_ranks_in_two_groups(root: Path) -> None:
-    assert any(line.startswith("RESULT groups tensor_parallel=2 data_parallel=2 worst=0.") for line in told(root, "--world", "4"))
+    assert any(
+        line.startswith("RESULT groups tensor_parallel=2 data_parallel=2 worst=0.")
+        for line in told(root, "--world", "4")
+    )
 
 
-def test_ranks_that_hang_or_fail_are_ended(root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_ranks_that_hang_or_fail_are_ended(
+    root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Without a GPU every rank fails at once; a rank that sleeps is killed when the time is
     over."""
     import mlp

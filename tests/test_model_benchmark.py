@@ -16,32 +16,51 @@ from tftune.kernels.core.space import Config
 from tftune.models.timeline.simulator import predict
 
 SHAPE = AllGatherGemm(m=64, n=3584, k=8192, world=4)
-PUSH = [Config("push", block_m=rows, block_n=columns) for rows in (16, 32, 64) for columns in (32, 64, 128, 256)]
+PUSH = [
+    Config("push", block_m=rows, block_n=columns)
+    for rows in (16, 32, 64)
+    for columns in (32, 64, 128, 256)
+]
 
 
 def trial(config: Config, us: float, **fields: str) -> Trial:
-    return replace(Trial(SHAPE, config, "graph", "h200x4", "node", "r", "k", Measurement((us,))), **fields)
+    return replace(
+        Trial(SHAPE, config, "graph", "h200x4", "node", "r", "k", Measurement((us,))), **fields
+    )
 
 
 def test_a_configs_time_is_the_median_of_its_rows_whatever_their_kernel() -> None:
     trials = [trial(PUSH[0], us, code=str(us)) for us in (10.0, 30.0, 11.0)]
     failed = replace(trials[0], config=PUSH[1], outcome=Failure("hang", ""))
-    assert model.times([*trials, failed, trial(PUSH[1], 1.0, mode="eager")], "graph") == {SHAPE: {PUSH[0]: 11.0}}
+    assert model.times([*trials, failed, trial(PUSH[1], 1.0, mode="eager")], "graph") == {
+        SHAPE: {PUSH[0]: 11.0}
+    }
 
 
 def test_a_score_by_hand() -> None:
     """Twelve configs, modelled 10 % high in the right order, the best of which is then put last."""
     measured = {config: 10.0 + number for number, config in enumerate(PUSH)}
     right = model.score(measured, lambda config: 1.1 * measured[config])
-    assert right.errors == pytest.approx([0.1] * 12) and right.spearman == pytest.approx(1) and right.regret == 1
-    wrong = model.score(measured, lambda config: 100.0 if config == PUSH[0] else 1.1 * measured[config])
+    assert (
+        right.errors == pytest.approx([0.1] * 12)
+        and right.spearman == pytest.approx(1)
+        and right.regret == 1
+    )
+    wrong = model.score(
+        measured, lambda config: 100.0 if config == PUSH[0] else 1.1 * measured[config]
+    )
     assert wrong.regret == 1.1 and wrong.spearman < 0.6
     both = model.result([right, wrong])
     assert both["mdape"] == pytest.approx(0.1) and both["top10"] == 0.5
 
 
 def test_what_ranks_all_alike_has_no_rank_correlation() -> None:
-    assert model.score({config: float(n + 1) for n, config in enumerate(PUSH)}, lambda config: 1.0).spearman == 0
+    assert (
+        model.score(
+            {config: float(n + 1) for n, config in enumerate(PUSH)}, lambda config: 1.0
+        ).spearman
+        == 0
+    )
 
 
 def test_a_fit_finds_the_constants_that_made_the_times() -> None:
@@ -50,10 +69,20 @@ def test_a_fit_finds_the_constants_that_made_the_times() -> None:
     other = H200.with_constants({"load_us": 0.6, "skew_us": 9.0})
     shapes = [AllGatherGemm(m=m, n=3584, k=8192, world=4) for m in (1, 64, 1024)]
     knobs = dict(block_m=16, rows_per_flag=16, k_per_flag=8192, split_k=1)
-    configs = [Config(v, **knobs, block_n=n, num_stages=s) for v in ("push", "pull") for n in (64, 128) for s in (2, 4)]
-    rows = {shape: {config: predict(shape, config, "graph", other) for config in configs} for shape in shapes}
+    configs = [
+        Config(v, **knobs, block_n=n, num_stages=s)
+        for v in ("push", "pull")
+        for n in (64, 128)
+        for s in (2, 4)
+    ]
+    rows = {
+        shape: {config: predict(shape, config, "graph", other) for config in configs}
+        for shape in shapes
+    }
     found = model.fitted(rows, "graph", H200)
-    assert found.rates.load_us == pytest.approx(0.6, rel=0.05) and found.links.skew_us == pytest.approx(9.0, rel=0.1)
+    assert found.rates.load_us == pytest.approx(
+        0.6, rel=0.05
+    ) and found.links.skew_us == pytest.approx(9.0, rel=0.1)
 
 
 def test_the_committed_rows_out_of_sample() -> None:
@@ -62,13 +91,21 @@ def test_the_committed_rows_out_of_sample() -> None:
     rows = model.times(model.read("h200x2"), "graph")
     outside = {shape: measured for shape, measured in rows.items() if not model.in_fit(shape)}
     assert len(outside) > len(rows) / 2
-    figures = model.result(model.scores(outside, lambda shape, config: predict(shape, config, "graph", H200)).values())
-    assert figures["mdape"] < 0.15 and figures["spearman"] > 0.85 and figures["top10"] > 0.9, figures
-    plain = model.result(model.scores(outside, lambda shape, config: model.roofline(shape, config, H200)).values())
+    figures = model.result(
+        model.scores(outside, lambda shape, config: predict(shape, config, "graph", H200)).values()
+    )
+    assert figures["mdape"] < 0.15 and figures["spearman"] > 0.85 and figures["top10"] > 0.9, (
+        figures
+    )
+    plain = model.result(
+        model.scores(outside, lambda shape, config: model.roofline(shape, config, H200)).values()
+    )
     assert plain["mdape"] > 3 * figures["mdape"] and plain["spearman"] < 0.5 * figures["spearman"]
 
 
 @pytest.mark.thorough
 def test_a_warm_search_needs_half_of_a_cold_one() -> None:
-    ratio, lines = model.warm_over_cold(model.read("h200x4", earlier=True), Target.parse("h200x4"), "graph", 40, 600)
+    ratio, lines = model.warm_over_cold(
+        model.read("h200x4", earlier=True), Target.parse("h200x4"), "graph", 40, 600
+    )
     assert ratio < 0.5 and len(lines) == 2

@@ -64,7 +64,9 @@ def test_k_need_not_be_shared_where_a_is_sharded_along_m(count: int) -> None:
 
 
 def test_along_k_it_must_be() -> None:
-    with pytest.raises(ValueError, match="k=65 must be divisible by world=3 where A is sharded along K"):
+    with pytest.raises(
+        ValueError, match="k=65 must be divisible by world=3 where A is sharded along K"
+    ):
         replace(ALONG_M[0], shard="k")
     assert AllGatherGemm.parse("m=16,n=40,k=65,world=8,shard=m").shard_columns == 65
 

@@ -64,7 +64,10 @@ def contract(workspace: Workspace) -> dict[str, list[Call]]:
     next; and across its wrap."""
     order = cases((*GEMMS, *DECODES))
     random.Random(1).shuffle(order)
-    return {"mixed": scenario(workspace, order), "wraps": scenario(workspace, order[:12], last_epoch=2**31 - 3)}
+    return {
+        "mixed": scenario(workspace, order),
+        "wraps": scenario(workspace, order[:12], last_epoch=2**31 - 3),
+    }
 
 
 def test_every_variant_is_right_with_both_shards_and_layouts() -> None:
@@ -83,7 +86,11 @@ def test_every_fused_variant_compiles(variant: str, chip: Chip) -> None:
         knobs = dict(block_m=64, block_n=64, num_warps=4, num_stages=3, rows_per_flag=64)
         if variant != "push_ce":
             knobs |= dict(k_per_flag=256)
-        orders = {} if variant == "push_ce" or (variant, order) == ("pull", "group") else {"order": order}
+        orders = (
+            {}
+            if variant == "push_ce" or (variant, order) == ("pull", "group")
+            else {"order": order}
+        )
         config = SPACE.complete(Config(variant, **knobs, **orders))
         assert SPACE.why_invalid(shape, config) is None
         (source,) = operation(OP).module("host").kernel_sources(shape, config, chip)
@@ -113,7 +120,10 @@ def test_the_gemm_alone_is_bsp() -> None:
         weights = b.t() if shape.b_layout == "nk" else b
         assert all(torch.equal(result, torch.matmul(a, weights)) for result in results)
     assert "NCCL alone registers" in (
-        SPACE.why_invalid(AllGatherGemm(8192, 512, 8192, 1), Config("bsp", form="gather_registered"), H200) or ""
+        SPACE.why_invalid(
+            AllGatherGemm(8192, 512, 8192, 1), Config("bsp", form="gather_registered"), H200
+        )
+        or ""
     )
 
 
@@ -126,7 +136,11 @@ def test_the_model_has_nothing_to_exchange(chip: Chip) -> None:
                 for config in islice(SPACE.configs(shape, chip, (variant,)), 0, 2000, 97):
                     assert 0 < predict(shape, config, "graph", chip) < math.inf
         bsp = Config("bsp", form="gather")
-        gathered = min(predict(eight, form, "graph", chip) for form in SPACE.defaults(eight, chip) if form.variant == "bsp")
+        gathered = min(
+            predict(eight, form, "graph", chip)
+            for form in SPACE.defaults(eight, chip)
+            if form.variant == "bsp"
+        )
         assert predict(one, bsp, "graph", chip) < gathered
 
 
@@ -157,7 +171,9 @@ def node() -> Iterator[None]:
     """This process on a machine of one H100, whose rank is emulated."""
 
     def bench(target: Target, payload_bytes: int, **options: Any) -> NodeBench:
-        return NodeBench(target, 1 << 20, emulated=True, deadlines=Deadlines(check=30.0), rounds=Rounds(2, 2, 5))
+        return NodeBench(
+            target, 1 << 20, emulated=True, deadlines=Deadlines(check=30.0), rounds=Rounds(2, 2, 5)
+        )
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tftune.cli.bench_factory.detect", lambda: Target.parse("h100x1"))
@@ -185,7 +201,9 @@ def test_one_gpu_goes_the_whole_way(
     assert run(searched) == 0
     with Store.open(tmp_path / "tftune.db", write=False) as store:
         rows = store.trials()
-    assert {row.shape.to_dict()["world"] for row in rows} == {1} and {row.target for row in rows} == {"h100x1"}
+    assert {row.shape.to_dict()["world"] for row in rows} == {1} and {
+        row.target for row in rows
+    } == {"h100x1"}
     assert run(f"train {OP}") == run(f"export {OP} --out a.json") == 0
     capsys.readouterr()
     assert run(f"select {OP} m=16,n=40,k=64,world=1,shard=m --artifact a.json --json") == 0
@@ -195,8 +213,14 @@ def test_one_gpu_goes_the_whole_way(
     assert run(f"verify {OP} --artifact push.json --leaves 1") == 1  # it ran, and was right
     assert "slower than BSP" in capsys.readouterr().out
     assert run("doctor") == 0 and "target: h100x1" in capsys.readouterr().out
-    assert run("tune --show h100x1") == 0 and "calibrate --out h100x1.chip.json" in capsys.readouterr().out
-    assert run("calibrate --gpus 2") == 2 and "--gpus 2 is more than the 1 GPUs" in capsys.readouterr().err
+    assert (
+        run("tune --show h100x1") == 0
+        and "calibrate --out h100x1.chip.json" in capsys.readouterr().out
+    )
+    assert (
+        run("calibrate --gpus 2") == 2
+        and "--gpus 2 is more than the 1 GPUs" in capsys.readouterr().err
+    )
 
 
 def called(workspace: Workspace) -> list[float]:

@@ -23,16 +23,31 @@ from tftune.tuner.search.recipes import fitted
 from tftune.tuner.search.session import Rows
 
 pytestmark = pytest.mark.usefixtures("tiny")
-PUSH, PULL, STAGED = (SPACE.complete(Config(variant, block_m=16, block_n=64, num_warps=4)) for variant in ("push", "pull", "staged"))
+PUSH, PULL, STAGED = (
+    SPACE.complete(Config(variant, block_m=16, block_n=64, num_warps=4))
+    for variant in ("push", "pull", "staged")
+)
 PLACE = (SMALL, "graph")
 
 
 def opening(store: Store, **known: object) -> Opening:
-    return Opening(Rows(OPERATION, FakeBench(), store), tuple(SPACE.variants), Knowledge(**known), 0)  # type: ignore[arg-type]
+    return Opening(
+        Rows(OPERATION, FakeBench(), store), tuple(SPACE.variants), Knowledge(**known), 0
+    )  # type: ignore[arg-type]
 
 
 def row(config: Config, speedup: float, shape: Shape = SMALL, **more: str) -> Trial:
-    found = Trial(shape, config, "graph", TARGET.name, "node", "r", "old", Measurement((10.0,), (10.0 * speedup,)), "final")
+    found = Trial(
+        shape,
+        config,
+        "graph",
+        TARGET.name,
+        "node",
+        "r",
+        "old",
+        Measurement((10.0,), (10.0 * speedup,)),
+        "final",
+    )
     return replace(found, **more)  # type: ignore[arg-type]
 
 
@@ -40,7 +55,9 @@ def test_an_artifacts_configs_are_tried_without_a_row_at_hand(store: Store) -> N
     bench = FakeBench()
     known = Knowledge(shipped=lambda shape, mode: [PULL, PUSH] if mode == "graph" else [])
     run(store, bench, modes=("graph",), knowledge=known)
-    assert bench.of("search")[5:7] == [PULL, PUSH], "right after BSP and the defaults, in the artifact's order"
+    assert bench.of("search")[5:7] == [PULL, PUSH], (
+        "right after BSP and the defaults, in the artifact's order"
+    )
 
 
 def test_a_config_of_another_size_is_fitted_before_it_is_tried(store: Store) -> None:
@@ -59,20 +76,33 @@ def test_rows_of_another_world_and_layout_seed_every_search(store: Store) -> Non
 
 
 def test_the_first_come_as_they_won_and_of_the_others_the_models_best(store: Store) -> None:
-    given = [Config("push", **dict(PUSH.knobs) | {"block_n": n, "num_stages": s}) for n in (64, 32, 128) for s in (2, 3, 4, 5)]
+    given = [
+        Config("push", **dict(PUSH.knobs) | {"block_n": n, "num_stages": s})
+        for n in (64, 32, 128)
+        for s in (2, 3, 4, 5)
+    ]
     found = opening(store, shipped=lambda shape, mode: given, predict=time_us).warm(PLACE)
     assert found[:AS_THEY_WON] == given[:AS_THEY_WON] and len(found) <= AS_THEY_WON + BY_MODEL
     rest = [time_us(SMALL, config, "graph") for config in found[AS_THEY_WON:]]
-    every = {config for each in given for config in fitted(SPACE, SMALL, TARGET.chip, each)} - set(found[:AS_THEY_WON])
-    assert rest == sorted(rest) and rest[0] == min(time_us(SMALL, config, "graph") for config in every)
+    every = {config for each in given for config in fitted(SPACE, SMALL, TARGET.chip, each)} - set(
+        found[:AS_THEY_WON]
+    )
+    assert rest == sorted(rest) and rest[0] == min(
+        time_us(SMALL, config, "graph") for config in every
+    )
 
 
 def test_only_variants_that_came_near_the_winner_are_carried_over(store: Store) -> None:
     former = (row(PUSH, 2.0), row(PULL, 1.9), row(STAGED, 1.5))
-    assert {config.variant for config in opening(store, former=former).warm(PLACE)} == {"push", "pull"}
+    assert {config.variant for config in opening(store, former=former).warm(PLACE)} == {
+        "push",
+        "pull",
+    }
 
 
-def slow_pull(shape: Shape, config: Config, mode: str, baseline: Config | None, stage: str) -> Outcome:
+def slow_pull(
+    shape: Shape, config: Config, mode: str, baseline: Config | None, stage: str
+) -> Outcome:
     """As the model says, but pull takes half the time: the model is wrong about it."""
     outcome = plain(shape, config, mode, baseline, stage)
     assert isinstance(outcome, Measurement)
@@ -84,7 +114,9 @@ def test_what_was_measured_at_the_place_decides_who_contends(store: Store) -> No
     bench = FakeBench(slow_pull)
     run(store, bench, modes=("graph",), knowledge=Knowledge(time_us))
     tried = {config.variant for config in bench.of("search")[5:]}
-    assert tried == {"pull"}, "its default was twice as fast as the model said, so its others are expected to be, too"
+    assert tried == {"pull"}, (
+        "its default was twice as fast as the model said, so its others are expected to be, too"
+    )
 
 
 def test_without_a_model_every_variant_contends(store: Store) -> None:
@@ -107,7 +139,14 @@ def test_a_descent_takes_in_what_the_model_prefers_to_the_whole_pool() -> None:
     feasible = Feasible.of(space, shape, H200, ("push",), 40)
 
     def hint(shape: Shape, config: Config, mode: str, chip: object) -> float:
-        wanted = {"block_m": 64, "block_n": 256, "num_stages": 4, "comm_programs": 32, "order": "group", "loads": "descriptor"}
+        wanted = {
+            "block_m": 64,
+            "block_n": 256,
+            "num_stages": 4,
+            "comm_programs": 32,
+            "order": "group",
+            "loads": "descriptor",
+        }
         return 10.0 + sum(config[name] != value for name, value in wanted.items())
 
     class Nowhere:
@@ -120,7 +159,11 @@ def test_a_descent_takes_in_what_the_model_prefers_to_the_whole_pool() -> None:
 
 
 def test_likeliest_are_the_best_of_each_variant_then_the_best_of_all() -> None:
-    configs = [Config(variant, block_m=value) for variant in ("pull", "push") for value in (16, 32, 64, 128, 256)]
+    configs = [
+        Config(variant, block_m=value)
+        for variant in ("pull", "push")
+        for value in (16, 32, 64, 128, 256)
+    ]
 
     def hint(given: Sequence[Config]) -> list[float]:
         return [log(config["block_m"]) + 10 * (config.variant == "pull") for config in given]

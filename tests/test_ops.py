@@ -58,8 +58,12 @@ def test_what_is_selected_runs(artifact: Path) -> None:
         assert error < 1
 
 
-def test_ranks_with_different_artifacts_all_run_bsp(artifact: Path, make_rows: Any, tmp_path: Path) -> None:
-    other = exported(make_rows((SHAPE, AllGatherGemm(2, 72, 264, 2)), bench="node"), tmp_path / "other.json")
+def test_ranks_with_different_artifacts_all_run_bsp(
+    artifact: Path, make_rows: Any, tmp_path: Path
+) -> None:
+    other = exported(
+        make_rows((SHAPE, AllGatherGemm(2, 72, 264, 2)), bench="node"), tmp_path / "other.json"
+    )
     for variant, reason, error in emulated.run(2, called, [artifact, other]):
         assert variant == "bsp"
         assert "rank 1 differs from rank 0 in artifacts" in reason
@@ -77,12 +81,19 @@ def traced(workspace: Workspace, path: Path) -> list[float]:
     from tftune.tuner.bench.check import relative_error
 
     tftune.bind(workspace.group, path=path, allow_modelled=True)
-    layer = torch.compile(lambda a, b, out=None: ops.all_gather_gemm(a * 2, b, workspace, out=out) / 2, backend="aot_eager", fullgraph=True)
+    layer = torch.compile(
+        lambda a, b, out=None: ops.all_gather_gemm(a * 2, b, workspace, out=out) / 2,
+        backend="aot_eager",
+        fullgraph=True,
+    )
     errors = []
     for m, out in ((7, None), (7, torch.full((7, 72), torch.nan, dtype=torch.float16)), (16, None)):
         shape = AllGatherGemm(m, 72, 264, 2)
         a, b = reference.make_inputs(shape, workspace.rank, 0)
-        errors.append(relative_error(layer(a, b, out), reference.reference(shape, a, b, workspace.group)) / reference.tolerance(shape))
+        errors.append(
+            relative_error(layer(a, b, out), reference.reference(shape, a, b, workspace.group))
+            / reference.tolerance(shape)
+        )
         assert out is None or torch.equal(out, layer(a, b) * 2)
     torch.library.opcheck(ops.traced_all_gather_gemm, (a, b, workspace.handle, "k", "kn", "graph"))
     return errors
@@ -103,7 +114,9 @@ def traced_decode(workspace: Workspace, variant: str) -> list[float]:
     from tftune.kernels.flash_decode import reference
     from tftune.tuner.bench.check import relative_error
 
-    tftune.select_kernel = lambda shape, mode: Selection(Config(variant, kv_splits=2, block_n=32), "fallback", "as told")  # type: ignore[assignment]
+    tftune.select_kernel = lambda shape, mode: Selection(
+        Config(variant, kv_splits=2, block_n=32), "fallback", "as told"
+    )  # type: ignore[assignment]
     errors = []
     for output, page in (("all", 0), ("heads", 16)):
         shape = FlashDecode(2, 4, 2, 64, 64, 2, output=output, page_size=page)
@@ -111,14 +124,25 @@ def traced_decode(workspace: Workspace, variant: str) -> list[float]:
         exact = reference.reference(shape, *operands, table, workspace.group)
         pages = table if page else None
 
-        def layer(q: Any, k: Any, v: Any, lengths: Any, out: Any, pages: Any = pages, output: str = output) -> Any:
-            return ops.flash_decode(q * 1, k, v, lengths, workspace, table=pages, output=output, out=out) * 1
+        def layer(
+            q: Any, k: Any, v: Any, lengths: Any, out: Any, pages: Any = pages, output: str = output
+        ) -> Any:
+            return (
+                ops.flash_decode(
+                    q * 1, k, v, lengths, workspace, table=pages, output=output, out=out
+                )
+                * 1
+            )
 
         compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
         for out in (None, reference.make_output(shape).fill_(torch.nan)):
-            errors.append(relative_error(compiled(*operands, out), exact) / reference.tolerance(shape))
+            errors.append(
+                relative_error(compiled(*operands, out), exact) / reference.tolerance(shape)
+            )
             assert out is None or relative_error(out, exact) <= reference.tolerance(shape)
-        torch.library.opcheck(ops.traced_flash_decode, (*operands, workspace.handle, pages, output, "graph"))
+        torch.library.opcheck(
+            ops.traced_flash_decode, (*operands, workspace.handle, pages, output, "graph")
+        )
     return errors
 
 
@@ -128,7 +152,9 @@ def test_torch_compile_sees_one_operator_of_flash_decode_too(variant: str) -> No
         assert len(errors) == 4 and max(errors) < 1
 
 
-def test_a_plan_is_made_once_and_not_kept_when_the_selection_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_is_made_once_and_not_kept_when_the_selection_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     import torch
 
     from tftune import ops
@@ -136,17 +162,32 @@ def test_a_plan_is_made_once_and_not_kept_when_the_selection_changes(monkeypatch
     from tftune.models.selector import Selector
 
     made: list[str] = []
-    monkeypatch.setattr(host, "prepare", lambda shape, config, workspace: made.append(config["form"]) or (lambda a, b, c: None))
-    workspace = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    monkeypatch.setattr(
+        host,
+        "prepare",
+        lambda shape, config, workspace: made.append(config["form"]) or (lambda a, b, c: None),
+    )
+    workspace = Workspace(
+        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
+    )
     a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
     chosen = iter(("local_transpose", "gather_copy"))
     for _ in range(2):
         monkeypatch.setattr(tftune, "_default", selector := Selector())
         config = Config("bsp", form=next(chosen))
-        monkeypatch.setattr(selector, "select", lambda shape, mode, config=config: Selection(config, "fallback", "as told"))
+        monkeypatch.setattr(
+            selector,
+            "select",
+            lambda shape, mode, config=config: Selection(config, "fallback", "as told"),
+        )
         for mode in ("graph", "eager", "graph", "eager"):
             ops.all_gather_gemm(a, b, workspace, mode=mode)
-    assert made == ["local_transpose", "local_transpose", "gather_copy", "gather_copy"]  # one for each mode
+    assert made == [
+        "local_transpose",
+        "local_transpose",
+        "gather_copy",
+        "gather_copy",
+    ]  # one for each mode
 
 
 def test_a_layer_runs_what_is_selected_for_its_mode(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,17 +208,29 @@ def test_a_layer_runs_what_is_selected_for_its_mode(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(host, "prepare", prepare)
     monkeypatch.setattr(decode_host, "prepare", prepare)
     monkeypatch.setattr(tftune, "_default", selector := Selector())
-    monkeypatch.setattr(selector, "select", lambda shape, mode: Selection(Config(mode), "fallback", "as told"))
-    workspace = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    monkeypatch.setattr(
+        selector, "select", lambda shape, mode: Selection(Config(mode), "fallback", "as told")
+    )
+    workspace = Workspace(
+        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
+    )
     a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
-    q, k, lengths = torch.zeros(2, 4, 64).half(), torch.zeros(2, 32, 2, 64).half(), torch.zeros(2, dtype=torch.int32)
+    q, k, lengths = (
+        torch.zeros(2, 4, 64).half(),
+        torch.zeros(2, 32, 2, 64).half(),
+        torch.zeros(2, dtype=torch.int32),
+    )
     for mode in ("eager", "graph", "eager"):
         ops.all_gather_gemm(a, b, workspace, mode=mode)
         ops.flash_decode(q, k, k, lengths, workspace, mode=mode)
-    assert made == [(op, mode) for mode in ("eager", "graph") for op in ("all_gather_gemm", "flash_decode")]
+    assert made == [
+        (op, mode) for mode in ("eager", "graph") for op in ("all_gather_gemm", "flash_decode")
+    ]
 
 
-def test_of_many_shapes_the_oldest_eager_plans_go_and_those_of_graphs_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_shapes_the_oldest_eager_plans_go_and_those_of_graphs_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     import torch
 
     from tftune import ops
@@ -185,9 +238,15 @@ def test_of_many_shapes_the_oldest_eager_plans_go_and_those_of_graphs_stay(monke
     from tftune.models.selector import Selector
 
     made: list[int] = []
-    monkeypatch.setattr(host, "prepare", lambda shape, config, workspace: made.append(shape.m) or (lambda a, b, c: None))
+    monkeypatch.setattr(
+        host,
+        "prepare",
+        lambda shape, config, workspace: made.append(shape.m) or (lambda a, b, c: None),
+    )
     monkeypatch.setattr(tftune, "_default", Selector())
-    workspace = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    workspace = Workspace(
+        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
+    )
     b = torch.zeros(16, 8, dtype=torch.float16)
     for m in range(1, ops.EAGER_PLANS + 3):
         for mode in ("graph", "eager"):
@@ -200,7 +259,9 @@ def test_of_many_shapes_the_oldest_eager_plans_go_and_those_of_graphs_stay(monke
     assert sum(key[-1] == "eager" for key in workspace.calls) == ops.EAGER_PLANS
 
 
-def test_a_decode_that_ran_before_makes_no_plan_and_is_still_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decode_that_ran_before_makes_no_plan_and_is_still_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     import torch
 
     from tftune import ops
@@ -208,16 +269,33 @@ def test_a_decode_that_ran_before_makes_no_plan_and_is_still_checked(monkeypatch
     from tftune.models.selector import Selector
 
     made, seen = list[FlashDecode](), list[Any]()
-    monkeypatch.setattr(host, "prepare", lambda shape, config, workspace: made.append(shape) or (lambda *call: seen.append(call)))
+    monkeypatch.setattr(
+        host,
+        "prepare",
+        lambda shape, config, workspace: made.append(shape) or (lambda *call: seen.append(call)),
+    )
     monkeypatch.setattr(tftune, "_default", Selector())
-    workspace = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
-    q, k, lengths = torch.zeros(2, 4, 64).half(), torch.zeros(2, 32, 2, 64).half(), torch.zeros(2, dtype=torch.int32)
+    workspace = Workspace(
+        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
+    )
+    q, k, lengths = (
+        torch.zeros(2, 4, 64).half(),
+        torch.zeros(2, 32, 2, 64).half(),
+        torch.zeros(2, dtype=torch.int32),
+    )
     pages, table = torch.zeros(4, 16, 2, 64).half(), torch.zeros(2, 2, dtype=torch.int32)
     for _ in range(2):
         for mode, output in (("graph", "all"), ("eager", "all"), ("graph", "heads")):
-            assert ops.flash_decode(q, k, k, lengths, workspace, mode=mode, output=output).shape == (2, 4 if output == "all" else 2, 64)
+            assert ops.flash_decode(
+                q, k, k, lengths, workspace, mode=mode, output=output
+            ).shape == (2, 4 if output == "all" else 2, 64)
         ops.flash_decode(q, pages, pages, lengths, workspace, table=table)
-    assert [(shape.output, shape.page_size) for shape in made] == [("all", 0), ("all", 0), ("heads", 0), ("all", 16)] and len(seen) == 8
+    assert [(shape.output, shape.page_size) for shape in made] == [
+        ("all", 0),
+        ("all", 0),
+        ("heads", 0),
+        ("all", 16),
+    ] and len(seen) == 8
     for bad, sentence in (
         ((q, k.bfloat16(), k, lengths), "k is torch.bfloat16"), ((q, k, k, lengths.long()), "lengths is torch.int64"),
         ((q.mT.contiguous().mT, k, k, lengths), "q must be contiguous"),
@@ -232,11 +310,16 @@ def test_a_decode_that_ran_before_makes_no_plan_and_is_still_checked(monkeypatch
 def test_a_handle_names_a_workspace_as_long_as_it_lives() -> None:
     import torch
 
-    workspace = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    workspace = Workspace(
+        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
+    )
     handle = workspace.handle
     assert Workspace.of(handle) is workspace
     del workspace
-    with pytest.raises(ValueError, match=f"{handle} is gone: keep the workspace as long as what was compiled with it"):
+    with pytest.raises(
+        ValueError,
+        match=f"{handle} is gone: keep the workspace as long as what was compiled with it",
+    ):
         Workspace.of(handle)
 
 
@@ -247,13 +330,21 @@ def test_a_shape_that_ran_before_is_still_checked() -> None:
     from tftune import ops
     from tftune.kernels.all_gather_gemm import host
 
-    workspace = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    workspace = Workspace(
+        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
+    )
     a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
     seen: list[Any] = []
-    workspace.calls[tftune._default, a.shape, b.shape, a.dtype, "k", "kn", "graph"] = (lambda *call: seen.append(call)), (4, 8)
+    workspace.calls[tftune._default, a.shape, b.shape, a.dtype, "k", "kn", "graph"] = (
+        (lambda *call: seen.append(call)),
+        (4, 8),
+    )
     c = ops.all_gather_gemm(a, b, workspace)
     assert c.shape == (4, 8) and len(seen) == 1 and host.placed_well(a, b, workspace)
-    crooked, shifted = torch.zeros(8, 4, dtype=torch.float16).t(), torch.zeros(33, dtype=torch.float16)[1:].view(4, 8)
+    crooked, shifted = (
+        torch.zeros(8, 4, dtype=torch.float16).t(),
+        torch.zeros(33, dtype=torch.float16)[1:].view(4, 8),
+    )
     for bad, sentence in (
         ((crooked, b), "a must be contiguous"), ((shifted, b), r"pass a.clone\(\)"), ((a, b.bfloat16()), "b is torch.bfloat16"),
     ):  # fmt: skip
@@ -289,7 +380,9 @@ def test_operands_that_do_not_fit_are_refused() -> None:
 
     from tftune.ops import all_gather_gemm
 
-    workspace = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    workspace = Workspace(
+        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
+    )
     a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(24, 8, dtype=torch.float16)
     with pytest.raises(ValueError, match="the gathered a has 16 columns but b has 24 rows"):
         all_gather_gemm(a, b, workspace)
@@ -303,7 +396,9 @@ def test_an_unknown_word_is_refused_with_the_known_ones(monkeypatch: pytest.Monk
     from tftune import ops
 
     monkeypatch.setattr(tftune, "_default", None)
-    workspace = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    workspace = Workspace(
+        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
+    )
     a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(24, 16, dtype=torch.float16)
     for words, sentence in (
         ({"mode": "cuda_graph"}, "mode='cuda_graph' is not one of graph, eager"),
@@ -312,7 +407,11 @@ def test_an_unknown_word_is_refused_with_the_known_ones(monkeypatch: pytest.Monk
     ):
         with pytest.raises(ValueError, match=sentence):
             ops.all_gather_gemm(a, b, workspace, **words)
-    q, k, lengths = torch.zeros(2, 4, 64).half(), torch.zeros(2, 32, 3, 64).half(), torch.zeros(2, dtype=torch.int32)
+    q, k, lengths = (
+        torch.zeros(2, 4, 64).half(),
+        torch.zeros(2, 32, 3, 64).half(),
+        torch.zeros(2, dtype=torch.int32),
+    )
     for words, sentence in (
         ({"mode": "cuda_graph"}, "mode='cuda_graph' is not one of graph, eager"),
         ({"output": "head"}, "output='head' is not one of all, heads"),

@@ -64,7 +64,9 @@ def run(environment: dict[str, str], *command: str, ok: bool = True) -> str:
     return done.stdout + done.stderr
 
 
-def test_it_is_searched_trained_exported_selected_and_reported(installed: dict[str, str], tmp_path: Path) -> None:
+def test_it_is_searched_trained_exported_selected_and_reported(
+    installed: dict[str, str], tmp_path: Path
+) -> None:
     def tftune(*words: str) -> str:
         return run(installed, "-m", "tftune", *words)
 
@@ -82,7 +84,9 @@ def test_it_is_searched_trained_exported_selected_and_reported(installed: dict[s
 
 
 @pytest.mark.parametrize("world", [2, 3])
-def test_its_calls_are_right_on_emulated_ranks(installed: dict[str, str], tmp_path: Path, world: int) -> None:
+def test_its_calls_are_right_on_emulated_ranks(
+    installed: dict[str, str], tmp_path: Path, world: int
+) -> None:
     script = tmp_path / "contract.py"
     script.write_text(CONTRACT)
     assert 0 <= float(run(installed, str(script), str(world))) <= 1

@@ -17,11 +17,25 @@ import pytest
 import shipped
 
 ROOMS = ("tftune", "kernels", "tuner", "db", "models")
-NOT_SOURCE = (".venv", ".git", ".whl", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis", "*.db", "*.db-*")
+NOT_SOURCE = (
+    ".venv",
+    ".git",
+    ".whl",
+    "build",
+    "dist",
+    "*.egg-info",
+    "__pycache__",
+    ".*_cache",
+    ".hypothesis",
+    "*.db",
+    "*.db-*",
+)
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    done = subprocess.run([*map(str, command)], cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = subprocess.run(
+        [*map(str, command)], cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     assert done.returncode == 0, done.stdout
     return done.stdout
 
@@ -29,7 +43,11 @@ def run(*command: str | Path, cwd: Path) -> str:
 def folders(root: Path, mapped: Mapping[str, str]) -> set[str]:
     """The package name of every folder of the rooms that has an `__init__.py`."""
     names = {folder: package for package, folder in mapped.items()}
-    found = (path.parent.relative_to(root).parts for room in ROOMS for path in (root / room).rglob("__init__.py"))
+    found = (
+        path.parent.relative_to(root).parts
+        for room in ROOMS
+        for path in (root / room).rglob("__init__.py")
+    )
     return {".".join([names.get(first, first), *rest]) for first, *rest in found}
 
 
@@ -54,7 +72,10 @@ def test_a_folder_that_is_not_listed_is_found(tmp_path: Path) -> None:
     for folder in ("db", "kernels/new_operation"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "__init__.py").touch()
-    assert folders(tmp_path, {"tftune.db": "db", "tftune.kernels": "kernels"}) == {"tftune.db", "tftune.kernels.new_operation"}
+    assert folders(tmp_path, {"tftune.db": "db", "tftune.kernels": "kernels"}) == {
+        "tftune.db",
+        "tftune.kernels.new_operation",
+    }
 
 
 @pytest.fixture(scope="module")
@@ -75,11 +96,19 @@ def wheel_files(folder: Path) -> list[str]:
     return sorted(zipfile.ZipFile(wheel).namelist())
 
 
-def test_the_wheel_holds_every_source_file_and_nothing_beside_tftune(root: Path, built: Path) -> None:
+def test_the_wheel_holds_every_source_file_and_nothing_beside_tftune(
+    root: Path, built: Path
+) -> None:
     names = wheel_files(built)
-    sources = {path.relative_to(root).as_posix() for room in ROOMS for path in (root / room).rglob("*.py")}
-    artifacts = {path.relative_to(root).as_posix() for path in (root / "models/artifacts").glob("*.json")}
-    expected = {name if name.startswith("tftune/") else f"tftune/{name}" for name in sources | artifacts} | {"tftune/py.typed"}
+    sources = {
+        path.relative_to(root).as_posix() for room in ROOMS for path in (root / room).rglob("*.py")
+    }
+    artifacts = {
+        path.relative_to(root).as_posix() for path in (root / "models/artifacts").glob("*.json")
+    }
+    expected = {
+        name if name.startswith("tftune/") else f"tftune/{name}" for name in sources | artifacts
+    } | {"tftune/py.typed"}
     assert {name for name in names if ".dist-info/" not in name} == expected
     assert {name.split("/")[0] for name in names} == {"tftune", "tftune-0.1.0.dist-info"}
 
@@ -88,22 +117,34 @@ def test_artifacts_are_json_alone(root: Path, built: Path) -> None:
     """What selects is made from the file when it is loaded: code beside it would be of another file
     one day."""
     for folder in (built, built / "direct"):
-        names = [name for name in wheel_files(folder) if name.startswith("tftune/models/artifacts/")]
-        assert names == [f"tftune/models/artifacts/{name}" for name in sorted(["__init__.py", *(path.name for path in shipped.PATHS)])]
+        names = [
+            name for name in wheel_files(folder) if name.startswith("tftune/models/artifacts/")
+        ]
+        assert names == [
+            f"tftune/models/artifacts/{name}"
+            for name in sorted(["__init__.py", *(path.name for path in shipped.PATHS)])
+        ]
     assert (root / "models/artifacts/__init__.py").read_text().count("\n") <= 1 < len(shipped.PATHS)
 
 
 def test_the_wheel_carries_licence_and_command(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     archive = zipfile.ZipFile(wheel)
-    assert "tftune = tftune.cli.app:main" in archive.read("tftune-0.1.0.dist-info/entry_points.txt").decode()
+    assert (
+        "tftune = tftune.cli.app:main"
+        in archive.read("tftune-0.1.0.dist-info/entry_points.txt").decode()
+    )
     assert "The tftune authors" in archive.read("tftune-0.1.0.dist-info/licenses/LICENSE").decode()
 
 
 def test_the_wheel_needs_nothing(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     metadata = zipfile.ZipFile(wheel).read("tftune-0.1.0.dist-info/METADATA").decode()
-    assert [line for line in metadata.splitlines() if line.startswith("Requires-Dist") and "extra ==" not in line] == []
+    assert [
+        line
+        for line in metadata.splitlines()
+        if line.startswith("Requires-Dist") and "extra ==" not in line
+    ] == []
 
 
 def test_the_wheel_from_the_sdist_is_the_wheel_from_the_tree(built: Path) -> None:
@@ -116,7 +157,16 @@ def test_the_sdist_holds_tests_and_pages(root: Path, built: Path) -> None:
         names = {name.partition("/")[2] for name in archive.getnames()}
     tests = {path.relative_to(root).as_posix() for path in (root / "tests").rglob("*.py")}
     rows = {path.relative_to(root).as_posix() for path in (root / "db/trials").rglob("*.jsonl")}
-    pages = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "constraints.txt", "docs/knobs.md", ".ci/run"}
+    pages = {
+        "README.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "LICENSE",
+        "Makefile",
+        "constraints.txt",
+        "docs/knobs.md",
+        ".ci/run",
+    }
     assert tests | rows | pages <= names
     assert not [name for name in names if "__pycache__" in name or name.endswith((".db", ".pyc"))]
 
@@ -128,8 +178,25 @@ def bare(built: Path) -> Path:
     run(sys.executable, "-m", "venv", "--without-pip", built / "bare", cwd=built)
     python = built / "bare/bin/python"
     (wheel,) = built.glob("*.whl")
-    run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps", wheel, cwd=built)
-    assert run(python, "-c", "import importlib.metadata as m; print(*(d.name for d in m.distributions()))", cwd=built).split() == ["tftune"]
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--quiet",
+        "--no-index",
+        "--no-deps",
+        wheel,
+        cwd=built,
+    )
+    assert run(
+        python,
+        "-c",
+        "import importlib.metadata as m; print(*(d.name for d in m.distributions()))",
+        cwd=built,
+    ).split() == ["tftune"]
     return python
 
 
@@ -154,12 +221,22 @@ assert foreign <= {"tftune", "__main__"}, foreign
 def test_a_bare_install_selects(root: Path, bare: Path, built: Path) -> None:
     """Measured shapes and others, of both operations, as a checkout does."""
     told = run(bare, "-c", SELECT + ALONE, cwd=built)
-    assert [line.partition(" |")[0] for line in told.splitlines()] == ["measured"] * 2 + ["interpolated"] * 4
-    assert all("(" in line.split(" | ")[1] for line in told.splitlines()) and told == run(sys.executable, "-c", SELECT, cwd=root)
+    assert [line.partition(" |")[0] for line in told.splitlines()] == ["measured"] * 2 + [
+        "interpolated"
+    ] * 4
+    assert all("(" in line.split(" | ")[1] for line in told.splitlines()) and told == run(
+        sys.executable, "-c", SELECT, cwd=root
+    )
 
 
 def test_a_bare_install_says_what_the_command_needs(bare: Path, built: Path) -> None:
     """The base install selects; the command needs the `tune` extra, and says so instead of a
     traceback."""
-    done = subprocess.run([bare.parent / "tftune", "doctor"], cwd=built, text=True, capture_output=True)
-    assert done.returncode == 2 and "pip install '.[tune]'" in done.stderr and "Traceback" not in done.stderr
+    done = subprocess.run(
+        [bare.parent / "tftune", "doctor"], cwd=built, text=True, capture_output=True
+    )
+    assert (
+        done.returncode == 2
+        and "pip install '.[tune]'" in done.stderr
+        and "Traceback" not in done.stderr
+    )

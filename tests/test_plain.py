@@ -20,7 +20,18 @@ from tftune.kernels.core.shape import Shape
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.models.features import names, vector
 from tftune.models.tree import codegen as plain
-from tftune.models.tree.tree import DEEPEST, Leaf, Node, Split, depth_of, features_of, leaves_of, pack, unpack, walk
+from tftune.models.tree.tree import (
+    DEEPEST,
+    Leaf,
+    Node,
+    Split,
+    depth_of,
+    features_of,
+    leaves_of,
+    pack,
+    unpack,
+    walk,
+)
 
 SIZES = st.integers(1, 1 << 17)
 GEMMS = st.builds(
@@ -50,7 +61,17 @@ def trees(draw: Callable[[Any], Any], shapes: list[Shape], depth: int = 4) -> No
             return Leaf((0, 1), next(numbers), 0.1, ())
         feature = draw(st.sampled_from(names(shapes[0].op)))
         value = features(draw(st.sampled_from(shapes)))[feature]
-        beside = draw(st.sampled_from([value, math.nextafter(value, -math.inf), math.nextafter(value, math.inf), value - 1, value + 1]))
+        beside = draw(
+            st.sampled_from(
+                [
+                    value,
+                    math.nextafter(value, -math.inf),
+                    math.nextafter(value, math.inf),
+                    value - 1,
+                    value + 1,
+                ]
+            )
+        )
         return Split(feature, beside, node(left - 1), node(left - 1))
 
     return node(depth)
@@ -69,7 +90,11 @@ def test_json_walk_and_function_agree_at_every_threshold(op: str, data: Any) -> 
     shapes = data.draw(st.lists(ANY[op], min_size=1, max_size=8))
     shapes += [beside for shape in shapes for beside in neighbours(shape)]
     tree = data.draw(trees(shapes))
-    again, find, leaves = unpack(json.loads(json.dumps(pack(tree)))), plain.compiled(op, tree), list(leaves_of(tree))
+    again, find, leaves = (
+        unpack(json.loads(json.dumps(pack(tree)))),
+        plain.compiled(op, tree),
+        list(leaves_of(tree)),
+    )
     assert again == tree and depth_of(tree) <= 4
     for shape in shapes:
         leaf, steps = walk(tree, features(shape))
@@ -79,7 +104,10 @@ def test_json_walk_and_function_agree_at_every_threshold(op: str, data: Any) -> 
 
 def test_boundary_values_go_below() -> None:
     below, above = replace(LEAF, rows=2), replace(LEAF, rows=3)
-    tree, find = Split("m", 64.0, below, above), plain.compiled("all_gather_gemm", Split("m", 64.0, below, above))
+    tree, find = (
+        Split("m", 64.0, below, above),
+        plain.compiled("all_gather_gemm", Split("m", 64.0, below, above)),
+    )
     assert walk(tree, {"m": 64.0}) == (below, ("m = 64 <= 64",))
     assert walk(tree, {"m": math.nextafter(64.0, math.inf)})[0] == above
     assert [find(AllGatherGemm(m, 8, 8, 2)) for m in (63, 64, 65)] == [0, 0, 1]
@@ -88,20 +116,34 @@ def test_boundary_values_go_below() -> None:
 @pytest.mark.parametrize("op", OPS)
 def test_every_feature_is_one_expression_and_means_what_its_lambda_says(op: str) -> None:
     texts = plain.expressions(op)
-    shape: Shape = AllGatherGemm(48, 328, 1056, 4, "bf16", "m", "nk") if op == "all_gather_gemm" else FlashDecode(3, 24, 8, 128, 1500, 2)
+    shape: Shape = (
+        AllGatherGemm(48, 328, 1056, 4, "bf16", "m", "nk")
+        if op == "all_gather_gemm"
+        else FlashDecode(3, 24, 8, 128, 1500, 2)
+    )
     assert tuple(texts) == names(op)
-    assert [float(eval(text, {"s": shape, **vars(math)})) for text in texts.values()] == list(vector(op, shape))
+    assert [float(eval(text, {"s": shape, **vars(math)})) for text in texts.values()] == list(
+        vector(op, shape)
+    )
 
 
-def test_a_feature_that_needs_more_than_the_shape_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_feature_that_needs_more_than_the_shape_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
-    (tmp_path / "one/features.py").write_text('FEATURES: dict = {"tall": ("tall", lambda s: helper(s.m))}')
+    (tmp_path / "one/features.py").write_text(
+        'FEATURES: dict = {"tall": ("tall", lambda s: helper(s.m))}'
+    )
     (tmp_path / "two/features.py").write_text('FEATURES: dict = {"tall": ("tall", helper)}')
     monkeypatch.setattr(plain, "_features_file", lambda op: tmp_path / op / "features.py")
-    with pytest.raises(ValueError, match="the feature 'tall' of one uses 'helper'; it may use the shape s"):
+    with pytest.raises(
+        ValueError, match="the feature 'tall' of one uses 'helper'; it may use the shape s"
+    ):
         plain.expressions("one")
-    with pytest.raises(ValueError, match="the feature 'tall' of two is not written as one lambda of the shape s"):
+    with pytest.raises(
+        ValueError, match="the feature 'tall' of two is not written as one lambda of the shape s"
+    ):
         plain.expressions("two")
 
 
@@ -114,7 +156,9 @@ def test_a_feature_that_needs_more_than_the_shape_is_refused(tmp_path: Path, mon
         ("m) or print(1", 1.0, r"asks for the feature 'm\) or print\(1'"),
     ],
 )
-def test_what_is_no_tree_of_this_tftune_is_refused(feature: str, threshold: float, sentence: str) -> None:
+def test_what_is_no_tree_of_this_tftune_is_refused(
+    feature: str, threshold: float, sentence: str
+) -> None:
     with pytest.raises(ValueError, match=sentence):
         plain.compiled("all_gather_gemm", Split(feature, threshold, LEAF, LEAF))
 
@@ -124,7 +168,9 @@ def test_a_function_looks_up_each_field_and_computes_each_feature_once() -> None
     for number in range(6):
         node = Split("gflop" if number % 2 else "m", float(number), LEAF, node)
     text = plain.function("all_gather_gemm", node)
-    assert text.count("s.m") == text.count("s.n") == text.count("s.k") == 1 and text.count(":=") == 1
+    assert (
+        text.count("s.m") == text.count("s.n") == text.count("s.k") == 1 and text.count(":=") == 1
+    )
 
 
 def test_the_deepest_tree_compiles() -> None:
@@ -132,8 +178,15 @@ def test_the_deepest_tree_compiles() -> None:
     for below in (True, False):
         node: Node = LEAF
         for number in range(DEEPEST):
-            node = Split("m", float(number), node, LEAF) if below else Split("m", float(number), LEAF, node)
+            node = (
+                Split("m", float(number), node, LEAF)
+                if below
+                else Split("m", float(number), LEAF, node)
+            )
         assert depth_of(node) == DEEPEST == len(list(leaves_of(node))) - 1
-        assert plain.compiled("all_gather_gemm", unpack(pack(node)))(AllGatherGemm(64, 8, 8, 2)) == DEEPEST
+        assert (
+            plain.compiled("all_gather_gemm", unpack(pack(node)))(AllGatherGemm(64, 8, 8, 2))
+            == DEEPEST
+        )
         with pytest.raises(ValueError, match=f"more than {DEEPEST} splits"):
             unpack(pack(Split("m", 1.0, node, node)))

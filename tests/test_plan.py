@@ -36,7 +36,21 @@ def workspace(chip: Chip | None, world: int, generation_bytes: int = 1 << 30) ->
     only noted."""
     arch, units = (chip.can.backend, chip.units) if chip else ("interpreter", 16)
     bases = torch.zeros(world, dtype=torch.int64)
-    return Workspace(0, world, arch, units, torch.device("cpu"), None, 0, 0, bases, bases, generation_bytes, None, chip=chip)
+    return Workspace(
+        0,
+        world,
+        arch,
+        units,
+        torch.device("cpu"),
+        None,
+        0,
+        0,
+        bases,
+        bases,
+        generation_bytes,
+        None,
+        chip=chip,
+    )
 
 
 def compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
@@ -55,9 +69,13 @@ def compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     return launches
 
 
-def test_what_needs_one_die_is_refused_by_its_rule_where_there_are_several(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_needs_one_die_is_refused_by_its_rule_where_there_are_several(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     compiles_nothing(monkeypatch)
-    with pytest.raises(ValueError, match=r"persistent_ll\(.*\) cannot run .*: persistent_ll must run on one die"):
+    with pytest.raises(
+        ValueError, match=r"persistent_ll\(.*\) cannot run .*: persistent_ll must run on one die"
+    ):
         decode.prepare(DECODED, WORDS, workspace(MI300X, 8))
     decode.prepare(DECODED, WORDS, workspace(H200, 8))
 
@@ -68,10 +86,23 @@ def test_parts_of_a_tile_that_cannot_run_at_once_are_refused_by_their_rule(
 ) -> None:
     compiles_nothing(monkeypatch)
     shape = AllGatherGemm(16, 32, 4096, 2)
-    config = Config("push", block_m=16, block_n=32, group_m=1, num_warps=4, rows_per_flag=16, comm_programs=8, split_k=8, k_per_flag=256)
+    config = Config(
+        "push",
+        block_m=16,
+        block_n=32,
+        group_m=1,
+        num_warps=4,
+        rows_per_flag=16,
+        comm_programs=8,
+        split_k=8,
+        k_per_flag=256,
+    )
     here = workspace(replace(H200, units=units), 2)
     if refused:
-        with pytest.raises(ValueError, match="split_k must not exceed the programs that compute: all parts of a tile run at once"):
+        with pytest.raises(
+            ValueError,
+            match="split_k must not exceed the programs that compute: all parts of a tile run at once",
+        ):
             gemm.prepare(shape, config, here)
     else:
         gemm.prepare(shape, config, here)
@@ -85,8 +116,13 @@ def test_rules_of_a_chip_that_only_say_what_is_slow_refuse_no_launch() -> None:
     assert DECODE.why_refused(DECODED, first, small) is None
     copied = Config("push_ce", block_m=16, block_n=32, group_m=1, num_warps=4, rows_per_flag=16)
     tiny = AllGatherGemm(16, 32, 512, 2)
-    assert "256 KB" in (GEMM.why_invalid(tiny, copied, H200) or "") and GEMM.why_refused(tiny, copied, H200) is None
-    assert "block_m must not exceed M" in (GEMM.why_refused(tiny, Config("push", block_m=64), H200) or "")
+    assert (
+        "256 KB" in (GEMM.why_invalid(tiny, copied, H200) or "")
+        and GEMM.why_refused(tiny, copied, H200) is None
+    )
+    assert "block_m must not exceed M" in (
+        GEMM.why_refused(tiny, Config("push", block_m=64), H200) or ""
+    )
 
 
 @pytest.mark.parametrize("space", [GEMM, DECODE], ids=lambda space: space.op)
@@ -97,9 +133,14 @@ def test_required_rules_ask_for_the_chip_and_pass_where_it_is_not_known(space: A
 
 @pytest.mark.parametrize(
     ("host", "shape", "config"),
-    [(gemm, AllGatherGemm(16, 64, 512, 2), TILED), (decode, replace(DECODED, world=2), Config("fused"))],
+    [
+        (gemm, AllGatherGemm(16, 64, 512, 2), TILED),
+        (decode, replace(DECODED, world=2), Config("fused")),
+    ],
 )
-def test_a_workspace_that_is_too_small_is_refused_with_the_size_it_needs(host: Any, shape: Any, config: Config) -> None:
+def test_a_workspace_that_is_too_small_is_refused_with_the_size_it_needs(
+    host: Any, shape: Any, config: Config
+) -> None:
     needed = host.payload_bytes(shape)
     sentence = rf"gathers {needed} bytes .* has {needed - 1}; create it with Workspace.create\(group, {needed}\)"
     with pytest.raises(ValueError, match=sentence):
@@ -115,22 +156,45 @@ def test_a_plan_is_made_once_for_a_shape_a_config_and_a_workspace() -> None:
 
     here, other = workspace(None, 8), workspace(None, 8)
     first = plan.plan_of(DECODED, WORDS, here, prepare)
-    assert plan.plan_of(FlashDecode(**DECODED.to_dict()), Config.from_dict(WORDS.to_dict()), here, prepare) is first
-    assert plan.plan_of(DECODED, Config("bsp"), here, prepare) is not first and plan.plan_of(DECODED, WORDS, other, prepare) is not first
-    assert len(made) == 3 and [*here.plans] == [(DECODED, WORDS), (DECODED, Config("bsp"))] and not here.calls
+    assert (
+        plan.plan_of(
+            FlashDecode(**DECODED.to_dict()), Config.from_dict(WORDS.to_dict()), here, prepare
+        )
+        is first
+    )
+    assert (
+        plan.plan_of(DECODED, Config("bsp"), here, prepare) is not first
+        and plan.plan_of(DECODED, WORDS, other, prepare) is not first
+    )
+    assert (
+        len(made) == 3
+        and [*here.plans] == [(DECODED, WORDS), (DECODED, Config("bsp"))]
+        and not here.calls
+    )
 
 
-def test_operands_come_first_and_the_rest_in_the_kernels_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    launches, kernel = compiles_nothing(monkeypatch), SimpleNamespace(arg_names=["x", "y", "size", "BLOCK"])
-    source = KernelSource(kernel, {"x": "*fp16", "y": "*fp16", "size": "i32"}, {"BLOCK": 64}, (), {})
+def test_operands_come_first_and_the_rest_in_the_kernels_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    launches, kernel = (
+        compiles_nothing(monkeypatch),
+        SimpleNamespace(arg_names=["x", "y", "size", "BLOCK"]),
+    )
+    source = KernelSource(
+        kernel, {"x": "*fp16", "y": "*fp16", "size": "i32"}, {"BLOCK": 64}, (), {}
+    )
     plan.launcher(source, (1, 1, 1), ("x", "y"), {"size": 7}, "cuda")(1, 2)
     assert launches == [(1, 2, 7, 64)]
-    with pytest.raises(ValueError, match=r"the first arguments of the kernel are \('x', 'y'\), not \('y', 'x'\)"):
+    with pytest.raises(
+        ValueError, match=r"the first arguments of the kernel are \('x', 'y'\), not \('y', 'x'\)"
+    ):
         plan.arguments_after(source, ("y", "x"), {"size": 7})
 
 
 @pytest.mark.parametrize("gpu", [fake_gpu.H200, fake_gpu.L40S], ids=lambda gpu: gpu.name)
-def test_a_workspace_on_gpus_has_the_chip_that_its_driver_tells(monkeypatch: pytest.MonkeyPatch, gpu: fake_gpu.Gpu) -> None:
+def test_a_workspace_on_gpus_has_the_chip_that_its_driver_tells(
+    monkeypatch: pytest.MonkeyPatch, gpu: fake_gpu.Gpu
+) -> None:
     """And leaves what this process knows by name as it was: an artifact may describe that chip
     otherwise."""
     from tftune.kernels.comm import iris_heap as heap
@@ -138,7 +202,9 @@ def test_a_workspace_on_gpus_has_the_chip_that_its_driver_tells(monkeypatch: pyt
     described = chips.described()
     seen = fake_gpu.torch_with(gpu)
     heap_bases = torch.zeros(1, dtype=torch.int64)
-    context = SimpleNamespace(empty=torch.zeros, zeros=torch.zeros, get_heap_bases=lambda: heap_bases)
+    context = SimpleNamespace(
+        empty=torch.zeros, zeros=torch.zeros, get_heap_bases=lambda: heap_bases
+    )
     monkeypatch.setitem(sys.modules, "iris", SimpleNamespace(iris=lambda size, **options: context))
     for name in ("get_device_properties", "get_device_name"):
         monkeypatch.setattr(torch.cuda, name, getattr(seen.cuda, name))

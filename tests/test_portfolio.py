@@ -23,7 +23,10 @@ from tftune.tuner.search.opening import Knowledge
 from tftune.tuner.search.recipes import fitted
 from tftune.tuner.search.search import search
 
-PUSH, PULL = (SPACE.complete(Config(variant, block_m=16, block_n=64, num_warps=4)) for variant in ("push", "pull"))
+PUSH, PULL = (
+    SPACE.complete(Config(variant, block_m=16, block_n=64, num_warps=4))
+    for variant in ("push", "pull")
+)
 LARGE_TILE = Config("push", **dict(PUSH.knobs) | {"group_m": 8})
 """Impossible: there is one row tile."""
 BOTH = ("graph", "eager")
@@ -59,15 +62,22 @@ def test_every_config_is_measured_at_every_shape_in_every_mode(store: Store) -> 
         for mode in BOTH:
             asked = bench.of("matrix", shape, mode)
             assert wanted(store, shape) == set(asked) and len(asked) == len(set(asked))
-            assert asked[0] == FORMS[1], "the strongest form of BSP, beside which the others are measured"
+            assert asked[0] == FORMS[1], (
+                "the strongest form of BSP, beside which the others are measured"
+            )
         assert set(bench.of("matrix", shape, "graph")) == set(bench.of("matrix", shape, "eager"))
-    assert set(bench.announced) == {(shape, config) for shape, config, _, _ in bench.asked} and bench.restarts == [0]
+    assert set(bench.announced) == {
+        (shape, config) for shape, config, _, _ in bench.asked
+    } and bench.restarts == [0]
     assert matrix.pairs == len(bench.asked) and not matrix.missing and not matrix.failed
     assert set(matrix.configs) == {config for _, config, _, _ in bench.asked} | {LARGE_TILE}
     first = [*bench.of("matrix", SMALL, "graph"), LARGE_TILE]
     assert sorted(matrix.configs[: len(first)]) == sorted(first) and matrix.configs[0] == FORMS[1]
     assert matrix.invalid == {"group_m must be 1 where there is one row tile": 4}
-    assert "4 pairs are impossible: group_m must be 1 where there is one row tile" in matrix.sentences()
+    assert (
+        "4 pairs are impossible: group_m must be 1 where there is one row tile"
+        in matrix.sentences()
+    )
     assert [best.winner.stage for best in matrix.best] == ["matrix"] * 4
 
 
@@ -77,11 +87,20 @@ OWN = Config("push", **dict(PUSH.knobs) | {"comm_programs": 32})
 def searched(config: Config, us: float, shape: Shape = SMALL, mode: str = "graph") -> Trial:
     """A row of a search beside the strongest form of BSP, which takes 16 us."""
     outcome, code = Measurement((us,) * 3, (16.0,) * 3), installed(shape.op, config.variant)
-    return Trial(shape, config, mode, TARGET.name, "model", RUN.id, code, outcome, "search", "2026-11-22")
+    return Trial(
+        shape, config, mode, TARGET.name, "model", RUN.id, code, outcome, "search", "2026-11-22"
+    )
 
 
 @pytest.mark.parametrize(
-    ("own_us", "push_us", "measured"), [(1.0, None, True), (1.0, 1.02, True), (1.0, 1.005, False), (1.0, 0.9, False), (15.0, None, False)]
+    ("own_us", "push_us", "measured"),
+    [
+        (1.0, None, True),
+        (1.0, 1.02, True),
+        (1.0, 1.005, False),
+        (1.0, 0.9, False),
+        (15.0, None, False),
+    ],
 )
 def test_a_shapes_own_best_is_measured_there_alone_unless_what_is_measured_ties_with_it(
     store: Store, own_us: float, push_us: float | None, measured: bool
@@ -93,8 +112,12 @@ def test_a_shapes_own_best_is_measured_there_alone_unless_what_is_measured_ties_
         store.add_trial(searched(PUSH, push_us))
     bench = FakeBench()
     matrix = run(store, bench)
-    assert {(shape, mode) for shape, config, mode, _ in bench.asked if config == OWN} == ({(SMALL, "graph")} if measured else set())
-    assert (OWN in matrix.configs) == measured and set(bench.of("matrix")) == wanted(store, SMALL) | ({OWN} if measured else set())
+    assert {(shape, mode) for shape, config, mode, _ in bench.asked if config == OWN} == (
+        {(SMALL, "graph")} if measured else set()
+    )
+    assert (OWN in matrix.configs) == measured and set(bench.of("matrix")) == wanted(
+        store, SMALL
+    ) | ({OWN} if measured else set())
     assert set(bench.of("matrix", OTHER)) == wanted(store, OTHER) and not matrix.missing
 
 
@@ -103,7 +126,9 @@ def test_an_unknown_mode_is_refused(store: Store) -> None:
         fill("all_gather_gemm", (SMALL, OTHER), ("cuda_graph",), FakeBench(), store, pick)
 
 
-def test_variants_that_were_hopeless_in_every_search_nearby_are_not_tried_by_their_defaults(tmp_path: Path) -> None:
+def test_variants_that_were_hopeless_in_every_search_nearby_are_not_tried_by_their_defaults(
+    tmp_path: Path,
+) -> None:
     def slow_pull(shape: Shape, config: Config, *rest: object) -> Outcome:
         if config.variant != "pull" or (shape, rest[0]) in kept:
             return plain(shape, config, *rest)  # type: ignore[arg-type]
@@ -113,7 +138,14 @@ def test_variants_that_were_hopeless_in_every_search_nearby_are_not_tried_by_the
         bench, counted = FakeBench(slow_pull), FakeBench(slow_pull)
         with Store.open(tmp_path / f"{len(kept)}.db") as store:
             search("all_gather_gemm", (SMALL, OTHER), BOTH, bench, store, effort="scout", pool=8)
-            fill("all_gather_gemm", (SMALL, OTHER), BOTH, counted, store, lambda trials, mode: (PUSH,))
+            fill(
+                "all_gather_gemm",
+                (SMALL, OTHER),
+                BOTH,
+                counted,
+                store,
+                lambda trials, mode: (PUSH,),
+            )
         pulls = [shape for shape, config, _, _ in counted.asked if config.variant == "pull"]
         assert len(pulls) == 4 * len(kept), "one search in which it was within reach is enough"
         assert {"bsp", "push", "staged"} <= {config.variant for _, config, _, _ in counted.asked}
@@ -122,7 +154,11 @@ def test_variants_that_were_hopeless_in_every_search_nearby_are_not_tried_by_the
 def test_shapes_choose_from_searches_at_sizes_like_theirs(tmp_path: Path) -> None:
     """Windows of two doublings, and a doubling on either side; of a layout with few searches
     nearby, all."""
-    shapes = [SMALL.parse(f"m={m},n={n},k=8192,world=8") for n in (512, 1024) for m in (1, 4, 16, 64, 256, 1024, 4096)]
+    shapes = [
+        SMALL.parse(f"m={m},n={n},k=8192,world=8")
+        for n in (512, 1024)
+        for m in (1, 4, 16, 64, 256, 1024, 4096)
+    ]
     asked: list[frozenset[int]] = []
 
     def remembered(trials: Sequence[Trial], mode: str) -> tuple[Config, ...]:
@@ -141,10 +177,24 @@ def test_shapes_choose_from_searches_at_sizes_like_theirs(tmp_path: Path) -> Non
             (1000, {256, 1024, 4096}),
         ):
             asked.clear()
-            fill("all_gather_gemm", [replace(shapes[0], m=m), replace(shapes[-1], m=m)], ("graph",), FakeBench(), store, remembered)
+            fill(
+                "all_gather_gemm",
+                [replace(shapes[0], m=m), replace(shapes[-1], m=m)],
+                ("graph",),
+                FakeBench(),
+                store,
+                remembered,
+            )
             assert asked == [near], "once for shapes that share their searches"
         asked.clear()
-        fill("all_gather_gemm", [replace(shapes[0], m=1 << 20)], ("graph",), FakeBench(), store, remembered)
+        fill(
+            "all_gather_gemm",
+            [replace(shapes[0], m=1 << 20)],
+            ("graph",),
+            FakeBench(),
+            store,
+            remembered,
+        )
         assert asked == [{1, 4, 16, 64, 256, 1024, 4096}]
 
 
@@ -164,12 +214,16 @@ def test_a_stopped_matrix_goes_on_where_it_stopped(store: Store, moment: int) ->
     assert run(store, whole).pairs == matrix.pairs and whole.asked == [] == whole.restarts
 
 
-def test_what_the_budget_left_out_is_missing_and_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_budget_left_out_is_missing_and_named(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = iter([0.0, 0.0, 0.0, 1.0, 2.0, 3.0])
     monkeypatch.setattr(portfolio.time, "monotonic", lambda: next(clock))
     bench = FakeBench()
     matrix = run(store, bench, budget_s=2.5)
-    assert {place for place, _ in matrix.missing} == {(OTHER, "eager")} and len(bench.asked) + len(matrix.missing) == matrix.pairs
+    assert {place for place, _ in matrix.missing} == {(OTHER, "eager")} and len(bench.asked) + len(
+        matrix.missing
+    ) == matrix.pairs
     assert matrix.sentences()[-1] == f"missing: {len(matrix.missing)} configs at {OTHER}, eager"
 
 
@@ -182,7 +236,9 @@ def test_a_matrix_goes_through_the_grid_in_leaps(tmp_path: Path) -> None:
         search("all_gather_gemm", shapes, ("graph",), FakeBench(), store, effort="scout", pool=4)
         fill("all_gather_gemm", shapes, ("graph",), bench, store, pick)
     order = list(dict.fromkeys(shape for shape, *_ in bench.asked))
-    assert [(shape.n, shape.m) for shape in order] == [(n, m) for n in (64, 320, 192, 128, 256) for m in (8, 16)]
+    assert [(shape.n, shape.m) for shape in order] == [
+        (n, m) for n in (64, 320, 192, 128, 256) for m in (8, 16)
+    ]
 
 
 def test_a_failed_pair_is_data_and_not_tried_again(store: Store) -> None:
@@ -190,7 +246,9 @@ def test_a_failed_pair_is_data_and_not_tried_again(store: Store) -> None:
         return Failure("resources", "too little") if config == PUSH else plain(shape, config, *rest)  # type: ignore[arg-type]
 
     matrix, again = run(store, FakeBench(failing)), FakeBench()
-    assert {(trial.shape, trial.mode) for trial in matrix.failed} == {(shape, mode) for shape in (SMALL, OTHER) for mode in BOTH}
+    assert {(trial.shape, trial.mode) for trial in matrix.failed} == {
+        (shape, mode) for shape in (SMALL, OTHER) for mode in BOTH
+    }
     assert not matrix.missing and any("too little" in sentence for sentence in matrix.sentences())
     assert run(store, again).failed == matrix.failed and again.asked == []
 
@@ -199,30 +257,50 @@ def test_configs_share_rounds_where_the_bench_has_rounds(store: Store) -> None:
     class Shared(FakeBench):
         groups: list[tuple[Shape, str, Config, tuple[Config, ...]]]
 
-        def together(self, shape: Shape, configs: Sequence[Config], mode: str, baseline: Config) -> list[Outcome]:
+        def together(
+            self, shape: Shape, configs: Sequence[Config], mode: str, baseline: Config
+        ) -> list[Outcome]:
             self.groups.append((shape, mode, baseline, tuple(configs)))
-            return [plain(shape, config, mode, baseline, "matrix") for config in (baseline, *configs)]
+            return [
+                plain(shape, config, mode, baseline, "matrix") for config in (baseline, *configs)
+            ]
 
     bench = Shared()
     bench.groups, bench.compare = [], bench.together
     matrix = run(store, bench)
-    assert [(shape, mode) for shape, mode, _, _ in bench.groups] == [(shape, mode) for shape in (SMALL, OTHER) for mode in BOTH]
-    assert all(baseline == FORMS[1] and baseline not in configs for _, _, baseline, configs in bench.groups)
-    assert bench.asked == [] and matrix.pairs == sum(1 + len(configs) for _, _, _, configs in bench.groups) and not matrix.missing
+    assert [(shape, mode) for shape, mode, _, _ in bench.groups] == [
+        (shape, mode) for shape in (SMALL, OTHER) for mode in BOTH
+    ]
+    assert all(
+        baseline == FORMS[1] and baseline not in configs for _, _, baseline, configs in bench.groups
+    )
+    assert (
+        bench.asked == []
+        and matrix.pairs == sum(1 + len(configs) for _, _, _, configs in bench.groups)
+        and not matrix.missing
+    )
 
 
-def test_a_shape_that_was_never_searched_is_measured_beside_the_likeliest_form_of_bsp(store: Store) -> None:
+def test_a_shape_that_was_never_searched_is_measured_beside_the_likeliest_form_of_bsp(
+    store: Store,
+) -> None:
     new, bench = SMALL.parse("m=2,n=3584,k=8192,world=8"), FakeBench()
     matrix = fill("all_gather_gemm", (new,), BOTH, bench, store, pick)
     likeliest = SPACE.complete(SPACE.fallbacks(new, TARGET.chip)[0])
     for mode in BOTH:
         asked = bench.of("matrix", new, mode)
-        assert asked[0] == likeliest and set(asked) == wanted(store, new) and len(asked) == len(set(asked))
+        assert (
+            asked[0] == likeliest
+            and set(asked) == wanted(store, new)
+            and len(asked) == len(set(asked))
+        )
     assert bench.baselines.count(None) == 2 and set(bench.baselines) == {None, likeliest}
     assert not matrix.missing and len(matrix.best) == 2
 
 
-@pytest.mark.parametrize("other", ["m=8,n=3584,k=8192,world=8,dtype=bf16", "m=8,n=3584,k=8192,world=8,shard=m"])
+@pytest.mark.parametrize(
+    "other", ["m=8,n=3584,k=8192,world=8,dtype=bf16", "m=8,n=3584,k=8192,world=8,shard=m"]
+)
 def test_a_layout_that_was_never_searched_is_refused(store: Store, other: str) -> None:
     """Before anything is measured."""
     bench, shapes = FakeBench(), (SMALL, SMALL.parse(other))
@@ -232,25 +310,58 @@ def test_a_layout_that_was_never_searched_is_refused(store: Store, other: str) -
     assert bench.asked == [] and not store.trials(stage="matrix")
 
 
-def test_a_layout_searched_with_other_kernels_was_never_searched(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_layout_searched_with_other_kernels_was_never_searched(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tftune.db.evidence.installed", lambda op, variant: "another")
-    with pytest.raises(ValueError, match=r"no shape of the layout of .* so that no portfolio can be chosen"):
+    with pytest.raises(
+        ValueError, match=r"no shape of the layout of .* so that no portfolio can be chosen"
+    ):
         run(store, FakeBench())
 
 
 def test_scouting_asks_no_study_and_measures_nothing_twice(store: Store) -> None:
     rows = Counter((trial.shape, trial.mode, trial.stage) for trial in store.trials())
-    assert {stage for _, _, stage in rows} == {"search"} and set(rows.values()) == {5}, "the defaults: no model, no former rows"
+    assert {stage for _, _, stage in rows} == {"search"} and set(rows.values()) == {5}, (
+        "the defaults: no model, no former rows"
+    )
     again = FakeBench()
-    search("all_gather_gemm", (SMALL, OTHER), BOTH, again, store, effort="scout", pool=8, knowledge=Knowledge(former=won_before()))
+    search(
+        "all_gather_gemm",
+        (SMALL, OTHER),
+        BOTH,
+        again,
+        store,
+        effort="scout",
+        pool=8,
+        knowledge=Knowledge(former=won_before()),
+    )
     for shape in (SMALL, OTHER):
         assert again.of("search", shape)[:2] == [PUSH, PULL], "as they won"
-        made = {each for config in (PUSH, PULL) for each in fitted(SPACE, shape, TARGET.chip, config)}
+        made = {
+            each for config in (PUSH, PULL) for each in fitted(SPACE, shape, TARGET.chip, config)
+        }
         assert set(again.of("search", shape)[2:]) == made - {PUSH, PULL}
 
 
 def won_before() -> list[Trial]:
     """Rows of another kernel: PUSH and PULL were the fastest at a shape nearby."""
-    nearby, slow = SMALL.parse("m=4,n=3584,k=8192,world=8"), Config("push", **dict(PUSH.knobs) | {"num_stages": 2})
+    nearby, slow = (
+        SMALL.parse("m=4,n=3584,k=8192,world=8"),
+        Config("push", **dict(PUSH.knobs) | {"num_stages": 2}),
+    )
     times = {PUSH: 10.0, PULL: 12.0, slow: 11.0}
-    return [Trial(nearby, c, "graph", TARGET.name, "model", "r", "old", Measurement((us,), (20.0,)), "final") for c, us in times.items()]
+    return [
+        Trial(
+            nearby,
+            c,
+            "graph",
+            TARGET.name,
+            "model",
+            "r",
+            "old",
+            Measurement((us,), (20.0,)),
+            "final",
+        )
+        for c, us in times.items()
+    ]

@@ -39,13 +39,22 @@ def hear_interrupts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wait", "threads"), [(False, False), (True, False), (True, True)], ids=["while it starts", "while it works", "work given by a thread"]
+    ("wait", "threads"),
+    [(False, False), (True, False), (True, True)],
+    ids=["while it starts", "while it works", "work given by a thread"],
 )
 def test_ctrl_c_ends_a_pool_quietly(tmp_path: Path, wait: bool, threads: bool) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM.replace("WAIT", str(wait)).replace("THREADS", str(threads)))
+    (tmp_path / "program.py").write_text(
+        PROGRAM.replace("WAIT", str(wait)).replace("THREADS", str(threads))
+    )
     command = [sys.executable, str(tmp_path / "program.py")]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=hear_interrupts
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=hear_interrupts,
     ) as process:
         assert process.stdout is not None
         children = [int(pid) for pid in process.stdout.readline().split()]

@@ -54,7 +54,9 @@ def no_default(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def artifact(make_rows: Callable[..., list[Trial]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def artifact(
+    make_rows: Callable[..., list[Trial]], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     dataset = load(make_rows(paper(), bench="node"), OP, "h200x8", "graph", "node")
     path = tmp_path_factory.mktemp("artifacts") / f"{OP}__h200x8.json"
     return export({"graph": learned(dataset)}, path, provenance({"graph": dataset}, {}, build()))
@@ -78,7 +80,10 @@ def test_names_are_loaded_when_asked_for() -> None:
 
 def test_load_is_the_default_of_select_kernel(artifact: Path) -> None:
     selector = tftune.load(artifact)
-    assert tftune.select_kernel(LARGE) is selector.select(LARGE) and tftune.select_kernel(LARGE).config.variant == "push"
+    assert (
+        tftune.select_kernel(LARGE) is selector.select(LARGE)
+        and tftune.select_kernel(LARGE).config.variant == "push"
+    )
 
 
 def test_an_artifact_of_another_target_than_asked(artifact: Path) -> None:
@@ -89,11 +94,16 @@ def test_an_artifact_of_another_target_than_asked(artifact: Path) -> None:
 def test_shipped_artifacts_of_a_target(artifact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(artifacts, "SHIPPED", artifact.parent)
     assert list(tftune.load(target="h200x8").artifacts) == [OP]
-    with pytest.raises(ValueError, match=r"no artifact is shipped for mi300x8; shipped: all_gather_gemm__h200x8; run `tftune search"):
+    with pytest.raises(
+        ValueError,
+        match=r"no artifact is shipped for mi300x8; shipped: all_gather_gemm__h200x8; run `tftune search",
+    ):
         tftune.load(target="mi300x8")
 
 
-def test_the_machine_is_asked_when_no_target_is_given(artifact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_machine_is_asked_when_no_target_is_given(
+    artifact: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from tftune.db import target
 
     monkeypatch.setattr(artifacts, "SHIPPED", artifact.parent)
@@ -112,7 +122,10 @@ class Ranks:
         return 1 + len(self.changes)
 
     def all_gather_object(self, into: list[Any], own: dict[str, Any], group: object) -> None:
-        into[:] = [json.loads(json.dumps(statement)) for statement in (own, *(own | change for change in self.changes))]
+        into[:] = [
+            json.loads(json.dumps(statement))
+            for statement in (own, *(own | change for change in self.changes))
+        ]
 
 
 @pytest.fixture
@@ -144,21 +157,32 @@ def test_ranks_that_agree_select(artifact: Path, join: Callable[..., None]) -> N
         ({"verdict": "link 3 is slow"}, "the machine check of rank 1 says 'link 3 is slow'"),
     ],
 )
-def test_any_difference_means_bsp_on_every_rank(artifact: Path, join: Callable[..., None], change: dict[str, Any], reason: str) -> None:
+def test_any_difference_means_bsp_on_every_rank(
+    artifact: Path, join: Callable[..., None], change: dict[str, Any], reason: str
+) -> None:
     tftune.load(artifact)
     join(change)
     assert tftune.bind(group=object()).select(LARGE).config.variant == "bsp"
     found = tftune.select_kernel(LARGE)
-    assert found.config.variant == "bsp" and reason in found.reason and found.reason.endswith("every rank selects BSP")
+    assert (
+        found.config.variant == "bsp"
+        and reason in found.reason
+        and found.reason.endswith("every rank selects BSP")
+    )
 
 
-def test_a_rank_without_artifact_still_takes_part(join: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_rank_without_artifact_still_takes_part(
+    join: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     from tftune.db import target
 
     monkeypatch.setattr(artifacts, "SHIPPED", tmp_path)
     monkeypatch.setattr(target, "detect", lambda: target.Target.parse("h200x8"))
     join({})
-    assert "rank 0 has not loaded: no artifact is shipped for h200x8" in tftune.bind().select(LARGE).reason
+    assert (
+        "rank 0 has not loaded: no artifact is shipped for h200x8"
+        in tftune.bind().select(LARGE).reason
+    )
 
 
 def test_an_unknown_mode_is_refused_before_anything_is_loaded() -> None:
@@ -170,5 +194,8 @@ def test_an_unknown_mode_is_refused_before_anything_is_loaded() -> None:
 def test_bind_without_torch_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "torch.distributed", raising=False)
-    with pytest.raises(ImportError, match=r"^tftune\.bind needs torch\.distributed \(.*torch.*\); `tftune doctor` says what to install$"):
+    with pytest.raises(
+        ImportError,
+        match=r"^tftune\.bind needs torch\.distributed \(.*torch.*\); `tftune doctor` says what to install$",
+    ):
         tftune.bind()

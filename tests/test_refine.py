@@ -12,16 +12,32 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.core.chips import H200
 from tftune.kernels.core.space import Config
-from tftune.tuner.search.local_refinement import STARTS, around, best_of_tiles, descend, transplanted
+from tftune.tuner.search.local_refinement import (
+    STARTS,
+    around,
+    best_of_tiles,
+    descend,
+    transplanted,
+)
 from tftune.tuner.search.pools import TILE, pool
 
 SHAPE = AllGatherGemm(384, 3584, 8192, 2, "bf16", "m", "nk")
 POOL = pool(SPACE, SHAPE, H200, "push", 60)
-BEST = {"block_m": 128, "block_n": 128, "block_k": 64, "num_stages": 4, "num_warps": 8, "rows_per_flag": 64}
+BEST = {
+    "block_m": 128,
+    "block_n": 128,
+    "block_k": 64,
+    "num_stages": 4,
+    "num_warps": 8,
+    "rows_per_flag": 64,
+}
 
 
 def hint(configs: Sequence[Config]) -> np.ndarray:
-    return np.array([sum(config[name] != value for name, value in BEST.items()) for config in configs], dtype=np.float64)
+    return np.array(
+        [sum(config[name] != value for name, value in BEST.items()) for config in configs],
+        dtype=np.float64,
+    )
 
 
 def differing(one: Config, other: Config) -> set[str]:
@@ -35,7 +51,9 @@ def test_neighbours_are_possible_and_differ_in_one_knob_or_in_the_tile(config: C
     for near in found:
         assert SPACE.why_invalid(SHAPE, near, H200) is None
         assert len(differing(config, near)) == 1 or differing(config, near) & set(TILE)
-    assert set(around(SPACE, SHAPE, H200, config, repaired=False)) == {near for near in found if len(differing(config, near)) == 1}
+    assert set(around(SPACE, SHAPE, H200, config, repaired=False)) == {
+        near for near in found if len(differing(config, near)) == 1
+    }
 
 
 def test_the_way_down_ends_where_no_neighbour_is_better() -> None:
@@ -49,7 +67,15 @@ def test_starts_have_different_tiles_the_best_first() -> None:
     ranked = [POOL[number] for number in np.argsort(hint(POOL), kind="stable")]
     starts = best_of_tiles(ranked)
     assert starts[0] == ranked[0] and len(starts) == STARTS
-    assert len({tuple(config[name] for name in TILE if name in dict(config.knobs)) for config in starts}) == STARTS
+    assert (
+        len(
+            {
+                tuple(config[name] for name in TILE if name in dict(config.knobs))
+                for config in starts
+            }
+        )
+        == STARTS
+    )
 
 
 def test_every_tile_gets_what_is_good_elsewhere() -> None:

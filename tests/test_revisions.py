@@ -19,7 +19,9 @@ from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.runtime.compile import KernelSource
 
 VARIANTS = [(op, variant) for op in OPS for variant in operation(op).space.variants]
-PUSH = next(one for one in samples("all_gather_gemm")["push"][1] if one.config["loads"] == "pointer")
+PUSH = next(
+    one for one in samples("all_gather_gemm")["push"][1] if one.config["loads"] == "pointer"
+)
 
 _SIGNAL = "            signal(peer(flag(control, rank, chunk), control_bases, rank, target), epoch, ARCH)\n"
 FLAG_FIRST: tuple[Change, ...] = (
@@ -51,22 +53,36 @@ def test_every_variant_declares_its_revision_and_is_pinned(op: str) -> None:
     for variant, (pinned, found) in samples(op).items():
         assert revision.installed(op, variant) == f"r{pinned}" and len(found) >= 4
         for sample in found:
-            assert sample.config == space.complete(sample.config) and "host" in sample.digests["sm_90"]
-            assert {"3.6.0", "3.7.1"} <= sample.digests["sm_90"].keys(), "rows are of 3.6, tests of 3.7.1"
+            assert (
+                sample.config == space.complete(sample.config) and "host" in sample.digests["sm_90"]
+            )
+            assert {"3.6.0", "3.7.1"} <= sample.digests["sm_90"].keys(), (
+                "rows are of 3.6, tests of 3.7.1"
+            )
 
 
 def test_rows_from_before_revisions_hold_where_their_source_was_the_same() -> None:
     old = trial(code="0236c5cfd494")
-    assert old.revision == trial(code="r1").revision == revision.installed("all_gather_gemm", "push")
-    assert trial(code="0236c5cfd495").revision == "0236c5cfd495" != revision.installed("all_gather_gemm", "push")
+    assert (
+        old.revision == trial(code="r1").revision == revision.installed("all_gather_gemm", "push")
+    )
+    assert (
+        trial(code="0236c5cfd495").revision
+        == "0236c5cfd495"
+        != revision.installed("all_gather_gemm", "push")
+    )
     assert old.to_dict()["kernel"] == "0236c5cfd494", "a row is stored as it was measured"
-    with pytest.raises(ValueError, match="all_gather_gemm has no variant 'fetch'; it has bsp, pull"):
+    with pytest.raises(
+        ValueError, match="all_gather_gemm has no variant 'fetch'; it has bsp, pull"
+    ):
         revision.installed("all_gather_gemm", "fetch")
 
 
 def test_a_raised_revision_leaves_older_rows_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     space = operation("all_gather_gemm").space
-    raised = replace(operation("all_gather_gemm"), space=replace(space, revisions=space.revisions | {"push": 2}))
+    raised = replace(
+        operation("all_gather_gemm"), space=replace(space, revisions=space.revisions | {"push": 2})
+    )
     monkeypatch.setattr(revision, "operation", lambda op: raised)
     revision.installed.cache_clear()
     try:
@@ -92,34 +108,52 @@ class TestGuard:
         ],
         ids=["renamed", "commented"],
     )
-    def test_a_pure_refactoring_passes(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refactored: Callable[[str], str]) -> None:
-        source = Path(str(import_module("tftune.kernels.all_gather_gemm.variants.push").__file__)).read_text()
+    def test_a_pure_refactoring_passes(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refactored: Callable[[str], str]
+    ) -> None:
+        source = Path(
+            str(import_module("tftune.kernels.all_gather_gemm.variants.push").__file__)
+        ).read_text()
         assert refactored(source) != source
         (tmp_path / "other_push.py").write_text(refactored(source))
         monkeypatch.syspath_prepend(tmp_path)
         assert self.sentence(monkeypatch, import_module("other_push").push) == ""
 
-    def test_a_changed_order_of_stores_and_flags_fails(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_changed_order_of_stores_and_flags_fails(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         kernel = mutant(tmp_path, "push", FLAG_FIRST)
         sentence = self.sentence(monkeypatch, kernel)
         assert (
-            "the code that Triton" in sentence and "has changed" in sentence and "raise it in kernels/all_gather_gemm/space.py" in sentence
+            "the code that Triton" in sentence
+            and "has changed" in sentence
+            and "raise it in kernels/all_gather_gemm/space.py" in sentence
         )
 
     def test_a_changed_compile_option_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
         host = operation("all_gather_gemm").module("host")
-        monkeypatch.setattr(host, "KernelSource", lambda *given: KernelSource(*given[:4], given[4] | {"num_stages": 1}))
+        monkeypatch.setattr(
+            host,
+            "KernelSource",
+            lambda *given: KernelSource(*given[:4], given[4] | {"num_stages": 1}),
+        )
         assert len(list(differences("push", 1, PUSH))) == 4, "device and host, both architectures"
 
     def test_a_changed_grid_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
         host = operation("all_gather_gemm").module("host")
         programs = host.programs
         monkeypatch.setattr(host, "programs", lambda *given: programs(*given) - 1)
-        assert [text.partition(" for ")[0] for text in differences("push", 1, PUSH)] == ["what the host does"] * 2
+        assert [text.partition(" for ")[0] for text in differences("push", 1, PUSH)] == [
+            "what the host does"
+        ] * 2
 
     def test_a_changed_order_of_library_calls_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
         module = import_module("tftune.kernels.all_gather_gemm.variants.bsp_chunked")
-        shape, chunked = next((one.shape, one.config) for one in samples("all_gather_gemm")["bsp_chunked"][1] if one.shape.world > 1)
+        shape, chunked = next(
+            (one.shape, one.config)
+            for one in samples("all_gather_gemm")["bsp_chunked"][1]
+            if one.shape.world > 1
+        )
         before = host_trace(shape, chunked, "sm_90")
 
         class Late(module.Exchange):  # type: ignore[name-defined,misc]

@@ -39,8 +39,16 @@ def made_rows() -> list[rivals.Row]:
     for shape, us in ((SMALL, 10.0), (LARGE, 20.0)):
         bsp = Measurement((15.0, 15.0, 15.0), (15.0, 15.0, 15.0), 1e-4)
         ours = Measurement((us, us, 3 * us), (15.0, 15.0, 15.0), 1e-4)
-        iris = Measurement(tuple(sample * (2 if shape == SMALL else 8) for sample in ours.samples_us), (15.0, 15.0, 15.0), 1e-4)
-        torch = Failure("hang", "ranks [0, 1] had not ended") if shape == SMALL else replace(ours, samples_us=(10.0, 10.0, 30.0))
+        iris = Measurement(
+            tuple(sample * (2 if shape == SMALL else 8) for sample in ours.samples_us),
+            (15.0, 15.0, 15.0),
+            1e-4,
+        )
+        torch = (
+            Failure("hang", "ranks [0, 1] had not ended")
+            if shape == SMALL
+            else replace(ours, samples_us=(10.0, 10.0, 30.0))
+        )
         rows += [
             rivals.Row(shape, "graph", "bsp", Config("bsp", form="gather_copy"), bsp),
             rivals.Row(shape, "graph", "tftune", PUSH, ours),
@@ -53,7 +61,10 @@ def made_rows() -> list[rivals.Row]:
 def test_the_table_has_a_time_or_the_kind_of_failure_for_each() -> None:
     told = list(rivals.table(made_rows()))
     assert told[:2] == ["| M | bsp | tftune | torch | iris |", "|---|---|---|---|---|"]
-    assert told[2:4] == ["| 16 | 15.0 | 10.0 | hang | 20.0 |", "| 1024 | 15.0 | 20.0 | 10.0 | 160.0 |"]
+    assert told[2:4] == [
+        "| 16 | 15.0 | 10.0 | hang | 20.0 |",
+        "| 1024 | 15.0 | 20.0 | 10.0 | 160.0 |",
+    ]
     assert told[4:] == ["  torch at M=16: hang: ranks [0, 1] had not ended"]
 
 
@@ -64,29 +75,43 @@ def test_results_are_geometric_means_over_tftune_in_the_same_rounds() -> None:
         "RESULT rivals mode=graph rival=iris geomean=4.000 least=2.000 error=0.0001 shapes=2 failed=0",
     ]
     alone = [row for row in made_rows() if row.name == "torch"]
-    assert list(rivals.results(alone, mode="graph")) == ["RESULT rivals mode=graph rival=torch shapes=0 failed=1"]
+    assert list(rivals.results(alone, mode="graph")) == [
+        "RESULT rivals mode=graph rival=torch shapes=0 failed=1"
+    ]
 
 
-def test_rows_are_lines_that_show_prints_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_are_lines_that_show_prints_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = made_rows()
     assert [rivals.Row.from_json(row.to_json()) for row in rows] == rows
     path = tmp_path / "rivals.jsonl"
-    path.write_text("\n".join([json.dumps({"run": {"target": "h200x4"}}), *(row.to_json() for row in rows)]) + "\n")
+    path.write_text(
+        "\n".join([json.dumps({"run": {"target": "h200x4"}}), *(row.to_json() for row in rows)])
+        + "\n"
+    )
     rivals.main(["--show", str(path)])
     printed = capsys.readouterr().out
-    assert "all_gather_gemm on h200x4, graph: n=3584, k=8192" in printed and printed.count("RESULT rivals op=all_gather_gemm") == 3
+    assert (
+        "all_gather_gemm on h200x4, graph: n=3584, k=8192" in printed
+        and printed.count("RESULT rivals op=all_gather_gemm") == 3
+    )
 
 
 def test_the_default_shapes_are_of_both_shardings() -> None:
     found = read_shapes(operation("all_gather_gemm"), [rivals.SHAPES], 4)
-    assert [(shape.m, shape.shard) for shape in found] == [(m, shard) for shard in "km" for m in (16, 128, 1024, 8192)]  # type: ignore[attr-defined]
+    assert [(shape.m, shape.shard) for shape in found] == [
+        (m, shard) for shard in "km" for m in (16, 128, 1024, 8192)
+    ]  # type: ignore[attr-defined]
 
 
 def test_every_candidate_has_a_meaning() -> None:
     assert list(rivals.MEANINGS) == ["bsp", "tftune", *rival_calls.RIVALS]
 
 
-def test_the_choice_is_the_winner_of_the_database_or_says_what_is_missing(tmp_path: Path, make_rows: Callable[..., list[Trial]]) -> None:
+def test_the_choice_is_the_winner_of_the_database_or_says_what_is_missing(
+    tmp_path: Path, make_rows: Callable[..., list[Trial]]
+) -> None:
     rows = make_rows((SMALL,), bench="node", target="h200x4")
     with Store.open(tmp_path / "node.db") as store:
         store.add_run(Run("run", "h200x4", "node", {}, "2026-11-21", {}))
@@ -110,12 +135,16 @@ TINY = AllGatherGemm(7, 40, 66, 2)
 
 @pytest.fixture
 def bench() -> Iterator[rivals.Bench]:
-    bench = rivals.Bench(WorldSpec(Path(), 2, True, 1 << 20, 0), time.monotonic() + 120, stand_ins.serve_rivals)
+    bench = rivals.Bench(
+        WorldSpec(Path(), 2, True, 1 << 20, 0), time.monotonic() + 120, stand_ins.serve_rivals
+    )
     yield bench
     bench.close()
 
 
-def test_a_bad_rival_is_a_row_and_the_others_are_measured_in_the_same_rounds(bench: rivals.Bench) -> None:
+def test_a_bad_rival_is_a_row_and_the_others_are_measured_in_the_same_rounds(
+    bench: rivals.Bench,
+) -> None:
     push = rivals.default_push(TINY, "graph")
     names = ["right", "stale", "torch"]
     rows = {row.name: row for row in rivals.compare(bench, TINY, "graph", push, names, rounds=3)}
@@ -125,9 +154,15 @@ def test_a_bad_rival_is_a_row_and_the_others_are_measured_in_the_same_rounds(ben
     for name in ("tftune", "right"):
         outcome = rows[name].outcome
         assert isinstance(outcome, Measurement), outcome
-        assert outcome.bsp_samples_us == bsp.samples_us and outcome.check_error is not None and outcome.check_error < 1e-3
+        assert (
+            outcome.bsp_samples_us == bsp.samples_us
+            and outcome.check_error is not None
+            and outcome.check_error < 1e-3
+        )
     failures = {name: rows[name].outcome for name in ("stale", "torch")}
-    kinds = {name: outcome.kind for name, outcome in failures.items() if isinstance(outcome, Failure)}
+    kinds = {
+        name: outcome.kind for name, outcome in failures.items() if isinstance(outcome, Failure)
+    }
     assert kinds == {"stale": "wrong", "torch": "invalid"}
     assert "needs GPUs" in failures["torch"].text  # type: ignore[union-attr]
 
@@ -138,11 +173,21 @@ def test_a_rival_that_hangs_alone_or_beside_others_leaves_bsp_and_tftune_measure
     monkeypatch.setattr(rivals, "CHECK_S", 4.0)
     monkeypatch.setattr(rivals, "TIME_S", 4.0)
     chosen = Config("bsp", form="gather_copy")  # quick on emulated ranks
-    rows = {row.name: row.outcome for row in rivals.compare(bench, TINY, "graph", chosen, ["hang", "tired"], rounds=9)}
+    rows = {
+        row.name: row.outcome
+        for row in rivals.compare(bench, TINY, "graph", chosen, ["hang", "tired"], rounds=9)
+    }
     assert isinstance(rows["bsp"], Measurement) and isinstance(rows["tftune"], Measurement)
     failures = [rows[name] for name in ("hang", "tired")]
-    assert [outcome.kind for outcome in failures if isinstance(outcome, Failure)] == ["hang", "hang"]
-    assert [outcome.text.startswith("beside the others") for outcome in failures if isinstance(outcome, Failure)] == [False, True]
+    assert [outcome.kind for outcome in failures if isinstance(outcome, Failure)] == [
+        "hang",
+        "hang",
+    ]
+    assert [
+        outcome.text.startswith("beside the others")
+        for outcome in failures
+        if isinstance(outcome, Failure)
+    ] == [False, True]
 
 
 class Answers(rivals.Bench):
@@ -153,7 +198,9 @@ class Answers(rivals.Bench):
         self.error = error
 
     def _ask(self, method: str, arguments: tuple[object, ...], deadline_s: float) -> list[object]:
-        return {"prepare": [None] * 2, "time": [[[1.0]]] * 2}.get(method, [(self.error, 1e-3), (0.0, 1e-3)])
+        return {"prepare": [None] * 2, "time": [[[1.0]]] * 2}.get(
+            method, [(self.error, 1e-3), (0.0, 1e-3)]
+        )
 
 
 TINY_ROWS = AllGatherGemm(8, 40, 66, 2, shard="m")
@@ -163,7 +210,12 @@ def test_what_adds_partial_products_may_round_once_for_each_and_all_others_once(
     outcome = Answers(1.9e-3).alone(TINY, Config("torch"), "eager")
     assert isinstance(outcome, Measurement) and outcome.check_error == 1.9e-3
     torch, iris = Config("torch"), Config("iris")
-    for shape, error, config in ((TINY, 2.1e-3, torch), (TINY_ROWS, 1.1e-3, torch), (TINY, 1.1e-3, iris), (TINY, 1.1e-3, PUSH)):
+    for shape, error, config in (
+        (TINY, 2.1e-3, torch),
+        (TINY_ROWS, 1.1e-3, torch),
+        (TINY, 1.1e-3, iris),
+        (TINY, 1.1e-3, PUSH),
+    ):
         refused = Answers(error).alone(shape, config, "eager")
         assert isinstance(refused, Failure) and refused.kind == "wrong"
 
@@ -171,14 +223,21 @@ def test_what_adds_partial_products_may_round_once_for_each_and_all_others_once(
 def test_a_rival_given_up_with_a_sharded_one_way_is_tried_the_other_way() -> None:
     bench = Answers(1.0)
     found = [bench.alone(shape, Config("torch"), "eager") for shape in (TINY,) * 3 + (TINY_ROWS,)]
-    assert ["not tried" in outcome.text for outcome in found if isinstance(outcome, Failure)] == [False, False, True, False]
+    assert ["not tried" in outcome.text for outcome in found if isinstance(outcome, Failure)] == [
+        False,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_a_rival_that_ends_worlds_is_given_up(bench: rivals.Bench) -> None:
     config = Config("wrong")
     outcomes = [bench.alone(TINY, config, "eager") for _ in range(rivals.STRIKES + 1)]
     assert all(isinstance(outcome, Failure) and outcome.kind == "wrong" for outcome in outcomes)
-    assert ["not tried" in outcome.text for outcome in outcomes if isinstance(outcome, Failure)] == [False, False, True]
+    assert [
+        "not tried" in outcome.text for outcome in outcomes if isinstance(outcome, Failure)
+    ] == [False, False, True]
 
 
 def test_the_end_of_the_run_is_not_blamed_on_a_rival(bench: rivals.Bench) -> None:
@@ -195,13 +254,20 @@ def test_where_bsp_fails_nothing_is_timed_beside_it() -> None:
             return Failure("crash", "no NCCL")
 
     rows = rivals.compare(NoBsp(), TINY, "graph", PUSH, ["torch"], 3)  # type: ignore[arg-type]
-    assert [row.outcome.text for row in rows if isinstance(row.outcome, Failure)] == ["no NCCL"] + ["BSP beside it failed: no NCCL"] * 2
+    assert [row.outcome.text for row in rows if isinstance(row.outcome, Failure)] == ["no NCCL"] + [
+        "BSP beside it failed: no NCCL"
+    ] * 2
 
 
 def test_after_the_budget_nothing_starts_and_every_row_says_so() -> None:
-    rows = list(rivals.measure(None, [SMALL], ["graph"], lambda s, m: PUSH, ["torch"], 3, time.monotonic()))  # type: ignore[arg-type]
+    rows = list(
+        rivals.measure(None, [SMALL], ["graph"], lambda s, m: PUSH, ["torch"], 3, time.monotonic())
+    )  # type: ignore[arg-type]
     assert [row.name for row in rows] == ["bsp", "tftune", "torch"]
-    assert all(isinstance(row.outcome, Failure) and row.outcome.text.startswith("not measured: 0 s") for row in rows)
+    assert all(
+        isinstance(row.outcome, Failure) and row.outcome.text.startswith("not measured: 0 s")
+        for row in rows
+    )
 
 
 def on_a_gpu(**more: Any) -> Any:
@@ -211,7 +277,9 @@ def on_a_gpu(**more: Any) -> Any:
     return SimpleNamespace(device=torch.device("cuda"), **more)
 
 
-def test_iris_reads_a_from_the_heap_and_meets_its_peers_first_in_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_iris_reads_a_from_the_heap_and_meets_its_peers_first_in_a_graph(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     import torch
 
     asked: list[Any] = []
@@ -231,7 +299,9 @@ def test_iris_reads_a_from_the_heap_and_meets_its_peers_first_in_a_graph(monkeyp
     assert asked == ["device barrier", "barrier"]
     for capturing in (False, True):
         asked.clear()
-        monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda capturing=capturing: capturing)
+        monkeypatch.setattr(
+            torch.cuda, "is_current_stream_capturing", lambda capturing=capturing: capturing
+        )
         call(a, b, c)
         *before, (out, heap, weights, async_op) = asked
         assert before == ["device barrier"] * capturing and async_op == capturing and out is c
@@ -242,7 +312,10 @@ def test_what_iris_does_not_take_is_said_before_anything_runs() -> None:
     workspace = on_a_gpu(owner=(None,))
     with pytest.raises(NotImplementedError, match="along K only"):
         rival_calls.Iris(AllGatherGemm(16, 64, 64, 2, shard="m"), workspace)
-    with pytest.raises(NotImplementedError, match="multiples of 128 rows and of 64 columns of a shard, not 16 and 64"):
+    with pytest.raises(
+        NotImplementedError,
+        match="multiples of 128 rows and of 64 columns of a shard, not 16 and 64",
+    ):
         rival_calls.IrisBuffer(AllGatherGemm(16, 64, 128, 2), workspace)
 
 
@@ -267,5 +340,7 @@ def test_torch_takes_the_call_as_it_is_written(tmp_path: Path) -> None:
     result is taken from the right place."""
     code = TORCH_CALL.format(file=str(tmp_path / "rendezvous").lstrip("/"))
     folder = Path(rival_calls.__file__).parent
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=120
+    )
     assert done.stdout.split("\n")[:2] == ["(8, 12)", "(8, 12)"], done.stderr

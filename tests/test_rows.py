@@ -31,7 +31,18 @@ PUSH = SPACE.complete(Config("push", block_m=64))
 
 def row(config: Config, outcome: Outcome, second: int = 0, stage: str = "search") -> Trial:
     hashed = installed(SHAPE.op, config.variant)
-    return Trial(SHAPE, config, "graph", "mi300x8", "model", "r", hashed, outcome, stage, f"2026-01-01T00:00:{second:02}")
+    return Trial(
+        SHAPE,
+        config,
+        "graph",
+        "mi300x8",
+        "model",
+        "r",
+        hashed,
+        outcome,
+        stage,
+        f"2026-01-01T00:00:{second:02}",
+    )
 
 
 def us(time: float, bsp: float | None = None) -> Measurement:
@@ -54,8 +65,15 @@ def rows(store: Store, *trials: Trial) -> Rows:
 def test_a_ratio_is_of_the_same_rounds() -> None:
     bsp = row(BSP, us(10))
     assert time_ratio(row(PUSH, us(6, bsp=12)), bsp) == 0.5
-    assert time_ratio(row(PUSH, us(6)), bsp) == 0.6 and time_ratio(row(WEAK, us(11, bsp=10)), bsp) == 1.1
-    assert time_ratio(row(PUSH, Failure("hang", "late")), bsp) is None is time_ratio(row(PUSH, us(6)), row(BSP, Failure("hang", "late")))
+    assert (
+        time_ratio(row(PUSH, us(6)), bsp) == 0.6
+        and time_ratio(row(WEAK, us(11, bsp=10)), bsp) == 1.1
+    )
+    assert (
+        time_ratio(row(PUSH, Failure("hang", "late")), bsp)
+        is None
+        is time_ratio(row(PUSH, us(6)), row(BSP, Failure("hang", "late")))
+    )
 
 
 def test_the_strongest_form_is_the_fastest_that_could_be_measured() -> None:
@@ -73,7 +91,9 @@ def test_an_absent_knob_is_its_default(store: Store) -> None:
 
 
 def test_rows_of_another_kernel_or_outside_the_space_do_not_hold(store: Store) -> None:
-    found = rows(store, row(Config("push", block_m=48), us(5)), replace(row(PUSH, us(5)), code="old"))
+    found = rows(
+        store, row(Config("push", block_m=48), us(5)), replace(row(PUSH, us(5)), code="old")
+    )
     assert found.searched(PLACE) == {} and found.places("graph") == []
 
 
@@ -84,27 +104,46 @@ def test_rows_that_another_triton_compiled_do_not_hold(
     bench: str, version: str, holds: bool, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "build", lambda: {"triton": "3.6.0"})
-    store.add_run(Run("other", "mi300x8", bench, {"triton": version} if version else {}, "2026-01-01", {}))
+    store.add_run(
+        Run("other", "mi300x8", bench, {"triton": version} if version else {}, "2026-01-01", {})
+    )
     store.add_trial(replace(row(PUSH, us(5)), bench=bench, run="other"))
     found = Rows(operation(SHAPE.op), SimpleNamespace(name=bench, target=BENCH.target), store)  # type: ignore[arg-type]
     assert (PUSH in found.searched(PLACE)) == holds
 
 
 def test_finals_are_those_not_older_than_the_search(store: Store) -> None:
-    found = rows(store, row(BSP, us(9), 1, "final"), row(PUSH, us(5), 2), row(PUSH, us(5), 2, "final"), row(WEAK, us(9), 3, "final"))
+    found = rows(
+        store,
+        row(BSP, us(9), 1, "final"),
+        row(PUSH, us(5), 2),
+        row(PUSH, us(5), 2, "final"),
+        row(WEAK, us(9), 3, "final"),
+    )
     assert set(found.finals(PLACE)) == {PUSH, WEAK} and found.finals((SHAPE, "eager")) == {}
 
 
 def test_the_winners_are_the_best_of_each_fused_variant(store: Store) -> None:
-    pull, slow = SPACE.complete(Config("pull", block_m=64)), SPACE.complete(Config("push", block_m=32))
+    pull, slow = (
+        SPACE.complete(Config("pull", block_m=64)),
+        SPACE.complete(Config("push", block_m=32)),
+    )
     failed = row(SPACE.complete(Config("pull", block_m=32)), Failure("compile", "no"))
-    found = rows(store, row(BSP, us(10)), row(slow, us(9, 10)), failed, row(pull, us(8, 10)), row(PUSH, us(6, 10)))
+    found = rows(
+        store,
+        row(BSP, us(10)),
+        row(slow, us(9, 10)),
+        failed,
+        row(pull, us(8, 10)),
+        row(PUSH, us(6, 10)),
+    )
     assert found.winners(PLACE) == [PUSH, pull] and found.ratios(PLACE)[slow] == pytest.approx(0.9)
 
 
 def test_rivals_are_what_noise_cannot_tell_from_the_winner(store: Store) -> None:
     near, second, far, pull = (
-        SPACE.complete(Config(variant, block_m=block_m)) for variant, block_m in (("push", 32), ("push", 16), ("push", 128), ("pull", 64))
+        SPACE.complete(Config(variant, block_m=block_m))
+        for variant, block_m in (("push", 32), ("push", 16), ("push", 128), ("pull", 64))
     )
 
     def scattered(config: Config, least: float) -> Trial:

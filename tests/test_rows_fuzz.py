@@ -70,19 +70,31 @@ BAD_RUNS = [
 BAD = [("trial", TRIALS[0].to_dict() | change, named) for change, named in BAD_TRIALS]
 BAD += [("run", dataclasses.asdict(RUN) | change, named) for change, named in BAD_RUNS]
 LINES = [(json.dumps({kind: row}), named) for kind, row, named in BAD]
-LINES += [(f'{{"trial":{DEEP}', "recursion depth"), ('{"trial": 5}', "this is {'trial': 5}"), ("[]", "this is []")]
+LINES += [
+    (f'{{"trial":{DEEP}', "recursion depth"),
+    ('{"trial": 5}', "this is {'trial': 5}"),
+    ("[]", "this is []"),
+]
 
 
 @pytest.mark.parametrize(("line", "named"), LINES, ids=[named for _, named in LINES])
 def test_a_line_that_is_no_row_is_refused_with_its_field(
-    line: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    line: str,
+    named: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("rows.jsonl").write_text(json.dumps({"run": dataclasses.asdict(RUN)}) + "\n" + line + "\n")
     with pytest.raises(SystemExit, match="2"):
         cli.main(["trials", "import", "rows.jsonl", "--db", "a.db"])
     (said,) = capsys.readouterr().err.splitlines()
-    assert said.startswith("error: line 2 of rows.jsonl is no whole row (") and named in said and len(said) < 300
+    assert (
+        said.startswith("error: line 2 of rows.jsonl is no whole row (")
+        and named in said
+        and len(said) < 300
+    )
     with Store.open(Path("a.db"), write=False) as store:
         assert (store.runs(), store.trials()) == ([], [])
 
@@ -90,8 +102,16 @@ def test_a_line_that_is_no_row_is_refused_with_its_field(
 @pytest.mark.parametrize(
     ("change", "read", "named"),
     [
-        ("""tft_trials SET config = '{"variant": "push", "kv_splits": [1]}'""", Store.trials, "the knob 'kv_splits' is [1]"),
-        (f"tft_trials SET config = '{DEEP}'", Store.trials, "config is no JSON: maximum recursion depth"),
+        (
+            """tft_trials SET config = '{"variant": "push", "kv_splits": [1]}'""",
+            Store.trials,
+            "the knob 'kv_splits' is [1]",
+        ),
+        (
+            f"tft_trials SET config = '{DEEP}'",
+            Store.trials,
+            "config is no JSON: maximum recursion depth",
+        ),
         (f"tft_trials SET samples_us = '[{10**400}, 1.0]'", Store.trials, "us has 1000000"),
         ("tft_trials SET samples_us = NULL", Store.trials, "samples_us is no JSON"),
         ("tft_trials SET check_error = 'abc'", Store.trials, "check_error='abc'"),
@@ -101,7 +121,9 @@ def test_a_line_that_is_no_row_is_refused_with_its_field(
         (f"tft_runs SET ended = '{DEEP}'", Store.runs, "ended is no JSON: maximum recursion depth"),
     ],
 )
-def test_a_stored_row_that_is_none_is_named(path: Path, change: str, read: Callable[[Store], object], named: str) -> None:
+def test_a_stored_row_that_is_none_is_named(
+    path: Path, change: str, read: Callable[[Store], object], named: str
+) -> None:
     with Store.open(path) as store:
         store.add_run(RUN)
         store.add_trial(TRIALS[0])
@@ -111,12 +133,19 @@ def test_a_stored_row_that_is_none_is_named(path: Path, change: str, read: Calla
         with pytest.raises(StoreError, match=f"^{name} of {path} cannot be read ") as refused:
             read(store)
         (problem,) = store.check()
-    assert named in str(refused.value) and named in problem and problem.startswith(name) and "cannot be read: " in problem
+    assert (
+        named in str(refused.value)
+        and named in problem
+        and problem.startswith(name)
+        and "cannot be read: " in problem
+    )
 
 
 def test_a_run_that_would_not_read_back_is_refused(path: Path) -> None:
     with Store.open(path) as store:
-        with pytest.raises(ValueError, match=r"clocks=\{'0': 'unknown'\} must give each GPU its readings"):
+        with pytest.raises(
+            ValueError, match=r"clocks=\{'0': 'unknown'\} must give each GPU its readings"
+        ):
             store.add_run(dataclasses.replace(RUN, clocks={"0": "unknown"}))
         assert store.runs() == []
 
@@ -128,7 +157,10 @@ ODD = (
 ANY_TEXT = st.text(st.characters(), max_size=9)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | ANY_TEXT | st.sampled_from(ODD),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY_TEXT | st.just("variant"), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(ANY_TEXT | st.just("variant"), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 NEAR = {str: ANY_TEXT, float: st.floats(0, 1e308), int: st.integers(0) | st.text("az", max_size=3)}
@@ -138,8 +170,16 @@ NEAR = {str: ANY_TEXT, float: st.floats(0, 1e308), int: st.integers(0) | st.text
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The path to every part of a row, and to one part more of each object."""
     if isinstance(value, dict):
-        return [path, (*path, "failure"), *(place for name, part in value.items() for place in places(part, (*path, name)))]
-    return [path, *((*path, index) for index in range(len(value)))] if isinstance(value, list) else [path]
+        return [
+            path,
+            (*path, "failure"),
+            *(place for name, part in value.items() for place in places(part, (*path, name))),
+        ]
+    return (
+        [path, *((*path, index) for index in range(len(value)))]
+        if isinstance(value, list)
+        else [path]
+    )
 
 
 def changed(draw: Any, row: dict[str, Any]) -> dict[str, Any]:
@@ -172,10 +212,17 @@ def as_text(run: Run) -> str:
 
 @OFTEN
 @given(st.data(), st.sampled_from(TRIALS))
-def test_any_trial_is_refused_or_reads_back(tmp_path: Path, empty: Path, data: Any, trial: Trial) -> None:
+def test_any_trial_is_refused_or_reads_back(
+    tmp_path: Path, empty: Path, data: Any, trial: Trial
+) -> None:
     for found in read(tmp_path, "trial", changed(data.draw, trial.to_dict()))[1]:
-        assert Trial.from_dict(found.to_dict()).id == found.id and hash(found) == hash(copy.deepcopy(found))
-        assert not isinstance(found.outcome, Measurement) or found.outcome.interval_us[0] <= found.outcome.median_us
+        assert Trial.from_dict(found.to_dict()).id == found.id and hash(found) == hash(
+            copy.deepcopy(found)
+        )
+        assert (
+            not isinstance(found.outcome, Measurement)
+            or found.outcome.interval_us[0] <= found.outcome.median_us
+        )
         (database := tmp_path / "a.db").write_bytes(empty.read_bytes())
         with Store.open(database) as store:
             store.add_run(dataclasses.replace(RUN, id=found.run))
@@ -191,4 +238,6 @@ def test_any_run_is_refused_or_reads_back(tmp_path: Path, empty: Path, data: Any
         (database := tmp_path / "a.db").write_bytes(empty.read_bytes())
         with Store.open(database) as store:
             store.add_run(found)
-            assert [as_text(stored) for stored in store.runs()] == [as_text(found)] and store.check() == []
+            assert [as_text(stored) for stored in store.runs()] == [
+                as_text(found)
+            ] and store.check() == []

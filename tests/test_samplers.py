@@ -16,7 +16,14 @@ from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.core.chips import H200, MI300X
 from tftune.kernels.core.space import Choice, Config, Rule, Space
 from tftune.tuner.search.feasible import Feasible
-from tftune.tuner.search.feasible_sampler import FeasibleSampler, Hint, config_of, finished, parameters, suggest
+from tftune.tuner.search.feasible_sampler import (
+    FeasibleSampler,
+    Hint,
+    config_of,
+    finished,
+    parameters,
+    suggest,
+)
 from tftune.tuner.search.samplers import SAMPLERS, Proposer, make_sampler
 
 SHAPE = AllGatherGemm(m=64, n=3584, k=8192, world=8)
@@ -28,10 +35,21 @@ SEEDS = 3, pytest.param(7, marks=pytest.mark.thorough)
 
 def toy(values: tuple[int, ...] = FEW) -> Space:
     """Two variants with knobs in common, a knob of words, and a rule that forbids about half."""
-    tile = tuple(Choice(name, values, "a size", values[0]) for name in ("block_m", "block_n", "block_k"))
+    tile = tuple(
+        Choice(name, values, "a size", values[0]) for name in ("block_m", "block_n", "block_k")
+    )
     order = Choice("order", ("row", "column"), "a word", "row")
-    small = Rule("the tile must be small", lambda shape, c, chip: c["block_m"] * c["block_n"] <= values[-1] ** 1.6, ("pull", "push"))
-    return Space("toy", {"bsp": (), "pull": tile, "push": (*tile, order)}, (small,), lambda shape, chip: (Config("bsp"),))
+    small = Rule(
+        "the tile must be small",
+        lambda shape, c, chip: c["block_m"] * c["block_n"] <= values[-1] ** 1.6,
+        ("pull", "push"),
+    )
+    return Space(
+        "toy",
+        {"bsp": (), "pull": tile, "push": (*tile, order)},
+        (small,),
+        lambda shape, chip: (Config("bsp"),),
+    )
 
 
 def toy_time(config: Config) -> float:
@@ -40,7 +58,9 @@ def toy_time(config: Config) -> float:
         return 1.0
     best = {"block_m": 64, "block_n": 32, "block_k": 128}
     far = sum((POWERS.index(config[name]) - POWERS.index(at)) ** 2 for name, at in best.items())
-    return 0.5 * exp(far / 8) + (0.2 if config.variant == "pull" else 0.1 * (config["order"] == "row"))
+    return 0.5 * exp(far / 8) + (
+        0.2 if config.variant == "pull" else 0.1 * (config["order"] == "row")
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +68,9 @@ def quiet() -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
-def run(sampler: str, feasible: Feasible, count: int, seed: int = 0, hint: Hint | None = None) -> list[Config]:
+def run(
+    sampler: str, feasible: Feasible, count: int, seed: int = 0, hint: Hint | None = None
+) -> list[Config]:
     proposer = Proposer(feasible, sampler, seed, hint)
     asked = []
     while len(asked) < count and (config := proposer.ask()):
@@ -60,7 +82,11 @@ def run(sampler: str, feasible: Feasible, count: int, seed: int = 0, hint: Hint 
 PART = "bsp", "pull"
 
 
-@pytest.fixture(scope="module", params=[PART, pytest.param((), marks=pytest.mark.thorough)], ids=["bsp and pull", "all"])
+@pytest.fixture(
+    scope="module",
+    params=[PART, pytest.param((), marks=pytest.mark.thorough)],
+    ids=["bsp and pull", "all"],
+)
 def variants(request: pytest.FixtureRequest) -> tuple[str, ...]:
     """Those whose configs are numbered; () is all, which takes some seconds."""
     found: tuple[str, ...] = request.param
@@ -74,15 +100,22 @@ def whole(variants: tuple[str, ...]) -> Feasible:
 
 
 def test_feasible_numbers_what_the_space_gives(whole: Feasible, variants: tuple[str, ...]) -> None:
-    assert whole.configs == tuple(SPACE.configs(SHAPE, MI300X, variants)) and len(whole) == len(set(whole.configs))
+    assert whole.configs == tuple(SPACE.configs(SHAPE, MI300X, variants)) and len(whole) == len(
+        set(whole.configs)
+    )
     assert Config("push") not in whole and whole.configs[-1] in whole
-    assert {config.variant for config in Feasible.of(SPACE, SHAPE, MI300X, ("bsp", "pull")).configs} == {"bsp", "pull"}
+    assert {
+        config.variant for config in Feasible.of(SPACE, SHAPE, MI300X, ("bsp", "pull")).configs
+    } == {"bsp", "pull"}
 
 
 def test_the_matrix_tells_every_config_apart_and_shares_knobs_between_variants() -> None:
     feasible = Feasible.of(toy(), SHAPE, MI300X)
     assert len({tuple(row) for row in feasible.matrix.tolist()}) == len(feasible)
-    pull, push = (Config(v, block_m=16, block_n=32, block_k=64, **more) for v, more in (("pull", {}), ("push", {"order": "column"})))
+    pull, push = (
+        Config(v, block_m=16, block_n=32, block_k=64, **more)
+        for v, more in (("pull", {}), ("push", {"order": "column"}))
+    )
     assert feasible.matrix[feasible.index[pull]].tolist() == [0, 1, 0, 16, 32, 64, -1]
     assert feasible.matrix[feasible.index[push]].tolist() == [0, 0, 1, 16, 32, 64, 1]
 
@@ -111,14 +144,23 @@ def test_what_was_told_is_not_proposed(sampler: str) -> None:
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_no_ask_is_infeasible_and_the_same_seed_asks_the_same(sampler: str, whole: Feasible) -> None:
+def test_no_ask_is_infeasible_and_the_same_seed_asks_the_same(
+    sampler: str, whole: Feasible
+) -> None:
     once = Proposer(whole, sampler, seed=5)
     again = Proposer(whole, sampler, seed=5)
     for number in range(30):
         config = once.ask()
         assert config is not None and config in whole and config == again.ask()
         for proposer in (once, again):
-            proposer.tell(config, None if number % 4 == 0 else 1 + config["block_n"] / 64 if config.variant != "bsp" else 1.0)
+            proposer.tell(
+                config,
+                None
+                if number % 4 == 0
+                else 1 + config["block_n"] / 64
+                if config.variant != "bsp"
+                else 1.0,
+            )
     assert len(once.study.trials) == 30
 
 
@@ -131,19 +173,28 @@ def test_the_nearest_config_differs_in_the_fewest_knobs() -> None:
     feasible = Feasible.of(toy(), SHAPE, MI300X)
     wanted = Config("push", block_m=256, block_n=256, block_k=64, order="row")
     assert wanted not in feasible
-    near = [feasible.configs[number] for number in feasible.nearest(wanted, np.arange(len(feasible)))]
-    assert near and {sum(config[name] != value for name, value in wanted.knobs) for config in near} == {1}
+    near = [
+        feasible.configs[number] for number in feasible.nearest(wanted, np.arange(len(feasible)))
+    ]
+    assert near and {
+        sum(config[name] != value for name, value in wanted.knobs) for config in near
+    } == {1}
     assert {config.variant for config in near} == {"push"}
 
 
 def regrets(seeds: int, sampler: str, feasible: Feasible, hint: Hint | None = None) -> list[float]:
     optimum = min(map(toy_time, feasible.configs))
-    return [min(map(toy_time, run(sampler, feasible, count=30, seed=seed, hint=hint))) / optimum for seed in range(seeds)]
+    return [
+        min(map(toy_time, run(sampler, feasible, count=30, seed=seed, hint=hint))) / optimum
+        for seed in range(seeds)
+    ]
 
 
 @pytest.mark.parametrize("seeds", SEEDS)
 @pytest.mark.parametrize(("sampler", "by"), [("lfbo", 0.1), ("gp", 0.2), ("mixed", 0.2)])
-def test_samplers_that_learn_beat_random_on_a_smooth_space(sampler: str, by: float, seeds: int) -> None:
+def test_samplers_that_learn_beat_random_on_a_smooth_space(
+    sampler: str, by: float, seeds: int
+) -> None:
     feasible = Feasible.of(toy(POWERS), SHAPE, MI300X)
     learned, random = regrets(seeds, sampler, feasible), regrets(seeds, "random", feasible)
     assert median(learned) < median(random) - by, (learned, random)
@@ -161,10 +212,16 @@ def bad(configs: Sequence[Config]) -> list[float]:
 
 @pytest.mark.parametrize("seeds", SEEDS)
 @pytest.mark.parametrize("sampler", ["lfbo", "gp", "mixed"])
-def test_a_good_hint_saves_evaluations_and_a_bad_one_does_not_stop_it(sampler: str, seeds: int) -> None:
+def test_a_good_hint_saves_evaluations_and_a_bad_one_does_not_stop_it(
+    sampler: str, seeds: int
+) -> None:
     feasible = Feasible.of(toy(POWERS), SHAPE, MI300X)
     hinted = regrets(seeds, sampler, feasible, good)
-    assert max(hinted) == 1 and median(regrets(seeds, sampler, feasible, bad)) < median(regrets(seeds, "random", feasible)) - 0.1
+    assert (
+        max(hinted) == 1
+        and median(regrets(seeds, sampler, feasible, bad))
+        < median(regrets(seeds, "random", feasible)) - 0.1
+    )
 
 
 def test_with_a_hint_the_process_needs_one_measured_config() -> None:
@@ -173,7 +230,9 @@ def test_with_a_hint_the_process_needs_one_measured_config() -> None:
     first = feasible.configs[100]
     proposer.tell(first, toy_time(first))
     config = proposer.ask()
-    assert config is not None and toy_time(config) < 1.2 * min(map(toy_time, feasible.configs)) < toy_time(first)
+    assert config is not None and toy_time(config) < 1.2 * min(
+        map(toy_time, feasible.configs)
+    ) < toy_time(first)
 
 
 def test_what_is_compiled_is_preferred_among_the_first_and_the_others_are_announced() -> None:
@@ -250,11 +309,17 @@ def test_an_unknown_sampler_lists_the_known_ones() -> None:
 def test_a_pool_is_a_fixed_part_that_shapes_share_and_the_defaults() -> None:
     shapes = [AllGatherGemm(m=m, n=3584, k=8192, world=8) for m in (4096, 8192, 1024)]
     always = [SPACE.complete(config) for config in SPACE.defaults(shapes[0], H200)]
-    one, other, few_tiles = (Feasible.of(SPACE, shape, H200, pool=50, always=always) for shape in shapes)
+    one, other, few_tiles = (
+        Feasible.of(SPACE, shape, H200, pool=50, always=always) for shape in shapes
+    )
     assert one.configs == Feasible.of(SPACE, shapes[0], H200, pool=50, always=always).configs
     assert len(set(one.configs) & set(other.configs)) > 0.9 * len(one)
-    assert len(set(one.configs) & set(few_tiles.configs)) > 0.6 * len(one), "other tiles are possible at M = 1024"
-    assert set(always) <= set(one.configs) and not [config for config in one.configs if SPACE.why_invalid(shapes[0], config, H200)]
+    assert len(set(one.configs) & set(few_tiles.configs)) > 0.6 * len(one), (
+        "other tiles are possible at M = 1024"
+    )
+    assert set(always) <= set(one.configs) and not [
+        config for config in one.configs if SPACE.why_invalid(shapes[0], config, H200)
+    ]
     counts = Counter(config.variant for config in one.configs)
     assert counts.pop("bsp") == 4 and counts.pop("bsp_chunked") <= 50  # which has few
     assert set(counts.values()) <= {50, 51} and len(one) == len(set(one.configs))

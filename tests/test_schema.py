@@ -42,7 +42,9 @@ class TestSchema:
             assert old.execute(query).fetchall() == made.execute(query).fetchall()
 
     def test_every_released_schema_has_a_fixture(self) -> None:
-        assert [FIXTURES / f"schema-{number}.sql" for number in range(1, schema.newest() + 1)] == sorted(FIXTURES.glob("schema-*.sql"))
+        assert [
+            FIXTURES / f"schema-{number}.sql" for number in range(1, schema.newest() + 1)
+        ] == sorted(FIXTURES.glob("schema-*.sql"))
 
     @pytest.mark.parametrize("number", RELEASED)
     def test_rows_of_every_released_schema_are_read(self, path: Path, number: int) -> None:
@@ -62,11 +64,16 @@ class TestSchema:
             ),
         ],
     )
-    def test_a_database_of_another_program_is_left_as_it_is(self, path: Path, statements: str, holds: str, write: bool) -> None:
+    def test_a_database_of_another_program_is_left_as_it_is(
+        self, path: Path, statements: str, holds: str, write: bool
+    ) -> None:
         with raw(path) as db:
             db.executescript(statements)
         before = path.read_bytes()
-        with pytest.raises(StoreError, match=f"^{path} is not tftune's: it has {holds} and no tft_meta; give another file with --db$"):
+        with pytest.raises(
+            StoreError,
+            match=f"^{path} is not tftune's: it has {holds} and no tft_meta; give another file with --db$",
+        ):
             Store.open(path, write=write)
         assert path.read_bytes() == before
 
@@ -77,8 +84,14 @@ class TestSchema:
         with Store.open(path) as store:
             assert store.check() == []
 
-    def test_migration_keeps_rows_and_makes_a_backup(self, released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.upgrade(monkeypatch, "CREATE TABLE tft_notes (text TEXT)", "UPDATE tft_trials SET text = 'moved' WHERE number = 2")
+    def test_migration_keeps_rows_and_makes_a_backup(
+        self, released: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.upgrade(
+            monkeypatch,
+            "CREATE TABLE tft_notes (text TEXT)",
+            "UPDATE tft_trials SET text = 'moved' WHERE number = 2",
+        )
         with Store.open(released) as store:
             assert [each.config for each in store.trials()] == [each.config for each in TRIALS]
             assert store.trials()[1].outcome == Failure("hang", "moved")
@@ -87,8 +100,12 @@ class TestSchema:
         with Store.open(released.with_name("t.db.backup-2"), write=False) as backup:
             assert (backup.runs(), backup.trials(), backup.check()) == ([ENDED], TRIALS, [])
 
-    def test_a_migration_that_fails_changes_nothing(self, released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.upgrade(monkeypatch, "CREATE TABLE tft_notes (text TEXT)", "UPDATE no_such_table SET text = ''")
+    def test_a_migration_that_fails_changes_nothing(
+        self, released: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.upgrade(
+            monkeypatch, "CREATE TABLE tft_notes (text TEXT)", "UPDATE no_such_table SET text = ''"
+        )
         with pytest.raises(StoreError, match="no such table"):
             Store.open(released)
         monkeypatch.undo()
@@ -96,7 +113,9 @@ class TestSchema:
             assert store.trials() == TRIALS
             assert "tft_notes" not in store._db.table_names()
 
-    def test_a_reader_does_not_migrate(self, released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_reader_does_not_migrate(
+        self, released: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         self.upgrade(monkeypatch, "CREATE TABLE tft_notes (text TEXT)")
         before = released.read_bytes()
         with pytest.raises(StoreError, match=r"has schema 2, this tftune reads 3; .* upgrades it"):
@@ -109,7 +128,8 @@ class TestSchema:
             db.execute("UPDATE tft_meta SET value = '7'")
         before = released.read_bytes()
         with pytest.raises(
-            StoreError, match=r"t\.db has schema 7, newer than this tftune's 2; upgrade tftune, or give another file with --db"
+            StoreError,
+            match=r"t\.db has schema 7, newer than this tftune's 2; upgrade tftune, or give another file with --db",
         ):
             Store.open(released, write=write)
         assert released.read_bytes() == before
@@ -120,7 +140,11 @@ class TestSchema:
             with raw(released) as db:
                 db.execute("UPDATE tft_meta SET value = ?", (value,))
             (problem,) = opened.check()
-        assert problem.startswith(f"{released} has schema '{value[:50]}") and "which is no number; " in problem and len(problem) < 300
+        assert (
+            problem.startswith(f"{released} has schema '{value[:50]}")
+            and "which is no number; " in problem
+            and len(problem) < 300
+        )
         for write in (True, False):
             with pytest.raises(StoreError, match=re.escape(problem)):
                 Store.open(released, write=write)

@@ -11,7 +11,20 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from fake_bench import FORMS, OPERATION, OTHER, SMALL, SPACE, TARGET, FakeBench, failing, plain, run, time_us, use
+from fake_bench import (
+    FORMS,
+    OPERATION,
+    OTHER,
+    SMALL,
+    SPACE,
+    TARGET,
+    FakeBench,
+    failing,
+    plain,
+    run,
+    time_us,
+    use,
+)
 
 from tftune.db import evidence
 from tftune.db.store import Store, StoreError
@@ -54,7 +67,11 @@ def test_both_modes_measure_the_same_configs_one_after_the_other(store: Store) -
     bench = FakeBench()
     run(store, bench)
     assert bench.of("search") == bench.of("search", mode="eager")
-    fused = [(config, mode) for _, config, mode, stage in bench.asked if stage == "search" and config.variant != "bsp"]
+    fused = [
+        (config, mode)
+        for _, config, mode, stage in bench.asked
+        if stage == "search" and config.variant != "bsp"
+    ]
     assert fused[::2] == [(config, "graph") for config, _ in fused[1::2]]
 
 
@@ -83,7 +100,9 @@ def test_an_interrupted_search_goes_on_where_it_stopped(store: Store, moment: in
     assert len(kept) == moment
     (best, _) = run(store, resumed)
     assert store.trials()[:moment] == kept and not set(stopped.asked[:moment]) & set(resumed.asked)
-    counts = Counter((trial.shape, trial.config, trial.mode, trial.stage) for trial in store.trials())
+    counts = Counter(
+        (trial.shape, trial.config, trial.mode, trial.stage) for trial in store.trials()
+    )
     assert max(counts.values()) == 1 and best.evaluations == 12 and store.check() == []
 
 
@@ -95,11 +114,29 @@ def test_more_effort_goes_on_from_less(store: Store, monkeypatch: pytest.MonkeyP
     assert len(bench.of("search")) == 8 and best.evaluations == 20 and bench.of("final")
 
 
-def test_exhaustive_effort_tries_every_feasible_config(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = {"pull": Choice("num_warps", (4,), "warps", 4), "push": Choice("num_warps", (4, 8), "warps", 4)}
-    fused = {variant: tuple(replace(choice, values=(choice.default,)) for choice in SPACE.choices(variant)) for variant in one}
-    fused = {variant: tuple(one[variant] if c.name == "num_warps" else c for c in choices) for variant, choices in fused.items()}
-    space = replace(SPACE, variants={"bsp": SPACE.choices("bsp")} | fused, rules=(), defaults=lambda shape, chip: FORMS)
+def test_exhaustive_effort_tries_every_feasible_config(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = {
+        "pull": Choice("num_warps", (4,), "warps", 4),
+        "push": Choice("num_warps", (4, 8), "warps", 4),
+    }
+    fused = {
+        variant: tuple(
+            replace(choice, values=(choice.default,)) for choice in SPACE.choices(variant)
+        )
+        for variant in one
+    }
+    fused = {
+        variant: tuple(one[variant] if c.name == "num_warps" else c for c in choices)
+        for variant, choices in fused.items()
+    }
+    space = replace(
+        SPACE,
+        variants={"bsp": SPACE.choices("bsp")} | fused,
+        rules=(),
+        defaults=lambda shape, chip: FORMS,
+    )
     use(monkeypatch, space)
     (best,) = run(store, FakeBench(), modes=("graph",), effort="exhaustive")
     assert best.evaluations == best.feasible == len(list(space.configs(SMALL, TARGET.chip))) == 9
@@ -109,12 +146,22 @@ def test_rows_of_another_kernel_do_not_hold(store: Store, monkeypatch: pytest.Mo
     run(store, FakeBench(), modes=("graph",))
     original = evidence.installed
     for module in (evidence, session):
-        monkeypatch.setattr(module, "installed", lambda op, variant: "changed" if variant == "push" else original(op, variant))
+        monkeypatch.setattr(
+            module,
+            "installed",
+            lambda op, variant: "changed" if variant == "push" else original(op, variant),
+        )
     bench = FakeBench()
     run(store, bench, modes=("graph",))
-    assert {config.variant for config in bench.of("search")} >= {"push"} and not set(bench.of("search")) & set(FORMS)
+    assert {config.variant for config in bench.of("search")} >= {"push"} and not set(
+        bench.of("search")
+    ) & set(FORMS)
     rows = Rows(OPERATION, bench, store)
-    assert {trial.revision for trial in rows.searched((SMALL, "graph")).values() if trial.config.variant == "push"} == {"changed"}
+    assert {
+        trial.revision
+        for trial in rows.searched((SMALL, "graph")).values()
+        if trial.config.variant == "push"
+    } == {"changed"}
 
 
 def test_rows_of_another_bench_are_not_taken(store: Store) -> None:
@@ -125,17 +172,27 @@ def test_rows_of_another_bench_are_not_taken(store: Store) -> None:
     assert len(replay.of("search")) == 12
 
 
-def test_failures_are_rows_and_the_search_ends_well(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures_are_rows_and_the_search_ends_well(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(EFFORTS, "more", Effort(40, 2, "for tests"))
     (best, _) = run(store, FakeBench(failing), effort="more")
-    failures = [trial.outcome for trial in store.trials(mode="graph", stage="search") if isinstance(trial.outcome, Failure)]
+    failures = [
+        trial.outcome
+        for trial in store.trials(mode="graph", stage="search")
+        if isinstance(trial.outcome, Failure)
+    ]
     assert best.evaluations == 40 and isinstance(best.winner.outcome, Measurement)
     assert {failure.kind for failure in failures} == {"compile", "crash"}
     assert "RuntimeError: a bug of the bench" in {failure.text for failure in failures}
 
 
-def test_a_mode_without_bsp_is_left_out_and_said(store: Store, caplog: pytest.LogCaptureFixture) -> None:
-    def broken(shape: Shape, config: Config, mode: str, baseline: Config | None, stage: str) -> Outcome:
+def test_a_mode_without_bsp_is_left_out_and_said(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(
+        shape: Shape, config: Config, mode: str, baseline: Config | None, stage: str
+    ) -> Outcome:
         if config.variant == "bsp" and mode == "eager":
             return Failure("hang", "it passed its deadline")
         return plain(shape, config, mode, baseline, stage)
@@ -144,12 +201,17 @@ def test_a_mode_without_bsp_is_left_out_and_said(store: Store, caplog: pytest.Lo
     with caplog.at_level(logging.WARNING):
         bests = run(store, bench)
     assert [best.mode for best in bests] == ["graph"] and "mode eager" in caplog.text
-    assert bench.of("search", mode="eager") == list(FORMS) * 2, "each form has a second chance, and nothing else is tried"
+    assert bench.of("search", mode="eager") == list(FORMS) * 2, (
+        "each form has a second chance, and nothing else is tried"
+    )
 
 
 def test_where_nothing_can_be_measured_the_first_reason_is_said(store: Store) -> None:
     bench = FakeBench(lambda *question: Failure("crash", "no link between the GPUs"))
-    with pytest.raises(ValueError, match=r"nothing could be measured on mi300x8 \(4 trials failed\); the first failure: no link"):
+    with pytest.raises(
+        ValueError,
+        match=r"nothing could be measured on mi300x8 \(4 trials failed\); the first failure: no link",
+    ):
         run(store, bench)
     assert len(store.trials()) == 8 and bench.restarts == []
 
@@ -166,14 +228,22 @@ def test_without_time_every_shape_still_has_bsp_its_defaults_and_its_winners(sto
     bench = FakeBench()
     bests = run(store, bench, (SMALL, OTHER), budget_s=0.0)
     assert [best.evaluations for best in bests] == [5] * 4
-    assert all(len(bench.of("final", shape, mode)) == 4 for shape in (SMALL, OTHER) for mode in ("graph", "eager"))
+    assert all(
+        len(bench.of("final", shape, mode)) == 4
+        for shape in (SMALL, OTHER)
+        for mode in ("graph", "eager")
+    )
 
 
-def test_a_budget_stops_and_is_shared_by_the_shapes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_budget_stops_and_is_shared_by_the_shapes(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = itertools.count()
     monkeypatch.setattr("tftune.tuner.search.search.time.monotonic", lambda: float(next(now)))
     monkeypatch.setitem(EFFORTS, "more", Effort(1000, 2, "for tests"))
-    small, other = run(store, FakeBench(), (SMALL, OTHER), modes=("graph",), effort="more", budget_s=60.0)
+    small, other = run(
+        store, FakeBench(), (SMALL, OTHER), modes=("graph",), effort="more", budget_s=60.0
+    )
     assert 15 < small.evaluations < 40 and 15 < other.evaluations < 40
 
 
@@ -192,11 +262,17 @@ def test_without_time_nothing_is_drawn_and_the_end_says_so(
     assert "stopped" not in caplog.text and len(store.trials(stage="search")) == 48
 
 
-def test_a_budget_binds_the_drawing_of_a_pool(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_budget_binds_the_drawing_of_a_pool(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Half of the time at most, and each shape an equal part of what is left of that: here the
     first took none."""
     given, of, began = list[float](), Feasible.of, time.monotonic()
-    monkeypatch.setattr(Feasible, "of", lambda *asked, until=math.inf: given.append(until - began) or of(*asked, until=until))
+    monkeypatch.setattr(
+        Feasible,
+        "of",
+        lambda *asked, until=math.inf: given.append(until - began) or of(*asked, until=until),
+    )
     run(store, FakeBench(), (SMALL, OTHER), modes=("graph",), pool=8, budget_s=1000.0)
     assert given == [pytest.approx(200, abs=20), pytest.approx(400, abs=20)]
 
@@ -204,7 +280,9 @@ def test_a_budget_binds_the_drawing_of_a_pool(store: Store, monkeypatch: pytest.
 @pytest.mark.parametrize(("budget_s", "places", "ranks", "left"), [
     (100, 88, False, 20), (100, 2, True, 20), (100, 30, True, 39), (100, 88, True, 50), (1000, 88, True, 200), (math.inf, 88, True, 0),
 ])  # fmt: skip
-def test_winners_of_many_shapes_are_measured_within_the_budget(budget_s: float, places: int, ranks: bool, left: float) -> None:
+def test_winners_of_many_shapes_are_measured_within_the_budget(
+    budget_s: float, places: int, ranks: bool, left: float
+) -> None:
     bench = FakeBench()
     bench.compare = (lambda *_: []) if ranks else None
     assert _for_finals(budget_s, places, bench) == pytest.approx(left)
@@ -212,21 +290,38 @@ def test_winners_of_many_shapes_are_measured_within_the_budget(budget_s: float, 
 
 def test_the_winners_of_the_nearest_shapes_are_tried(store: Store) -> None:
     far = AllGatherGemm(m=8192, n=3584, k=8192, world=8)
-    assert distance(SMALL, OTHER) == 3 < distance(SMALL, far) == 13 < distance(SMALL, AllGatherGemm(1, 3584, 8192, 8, "bf16")) + 10
+    assert (
+        distance(SMALL, OTHER)
+        == 3
+        < distance(SMALL, far)
+        == 13
+        < distance(SMALL, AllGatherGemm(1, 3584, 8192, 8, "bf16")) + 10
+    )
     first = {best.mode: best for best in run(store, FakeBench())}
     bench = FakeBench()
     run(store, bench, (OTHER,))
-    winners = [first[mode].by_variant[variant].config for mode in ("graph", "eager") for variant in ("push", "pull")]
+    winners = [
+        first[mode].by_variant[variant].config
+        for mode in ("graph", "eager")
+        for variant in ("push", "pull")
+    ]
     assert set(winners) <= set(bench.of("search", OTHER)[:8])
 
 
-def test_the_models_best_of_a_variant_that_may_win_are_tried_and_of_the_others_the_default(store: Store) -> None:
+def test_the_models_best_of_a_variant_that_may_win_are_tried_and_of_the_others_the_default(
+    store: Store,
+) -> None:
     bench = FakeBench()
     run(store, bench, modes=("graph",), knowledge=Knowledge(time_us))
-    times = {config: time_us(SMALL, config, "graph") for config in SPACE.configs(SMALL, TARGET.chip, ("push",))}
+    times = {
+        config: time_us(SMALL, config, "graph")
+        for config in SPACE.configs(SMALL, TARGET.chip, ("push",))
+    }
     tried = bench.of("search")[5:]
     assert min(times.values()) in [times[config] for config in tried if config.variant == "push"]
-    assert {config.variant for config in tried} == {"push"}, "pull and staged take a quarter more by the model"
+    assert {config.variant for config in tried} == {"push"}, (
+        "pull and staged take a quarter more by the model"
+    )
     assert {"pull", "staged"} <= {config.variant for config in bench.of("search")[:5]}
 
 
@@ -241,26 +336,46 @@ def test_replay_tries_what_has_a_row_in_each_mode_and_nothing_else(store: Store)
     within them."""
     run(store, FakeBench(), (SMALL, OTHER))
     whole = [trial for trial in store.trials() if trial.stage == "search"]
-    few = [trial for trial in whole if (trial.shape, trial.mode) == (SMALL, "eager") and trial.config.variant != "bsp"][::3]
-    rows = [trial for trial in whole if (trial.shape, trial.mode) != (SMALL, "eager") or trial.config.variant == "bsp"] + few
+    few = [
+        trial
+        for trial in whole
+        if (trial.shape, trial.mode) == (SMALL, "eager") and trial.config.variant != "bsp"
+    ][::3]
+    rows = [
+        trial
+        for trial in whole
+        if (trial.shape, trial.mode) != (SMALL, "eager") or trial.config.variant == "bsp"
+    ] + few
     best = run(store, ReplayBench(TARGET, rows), (SMALL, OTHER), effort="default")
     replayed = store.trials(bench="replay")
-    assert {(trial.shape, trial.config, trial.mode) for trial in replayed} == {(trial.shape, trial.config, trial.mode) for trial in rows}
+    assert {(trial.shape, trial.config, trial.mode) for trial in replayed} == {
+        (trial.shape, trial.config, trial.mode) for trial in rows
+    }
     assert all(isinstance(trial.outcome, Measurement) for trial in replayed)
-    assert [(found.evaluations, found.feasible) for found in best] == [(12, 12), (2 + len(few), 2 + len(few)), (12, 12), (12, 12)]
+    assert [(found.evaluations, found.feasible) for found in best] == [
+        (12, 12),
+        (2 + len(few), 2 + len(few)),
+        (12, 12),
+        (12, 12),
+    ]
 
 
 def test_replay_of_a_shape_without_rows_is_a_sentence_and_stores_nothing(store: Store) -> None:
     run(store, FakeBench(), modes=("graph",))
     bench = ReplayBench(TARGET, store.trials())
-    with pytest.raises(ValueError, match=rf"no rows of {OTHER} on mi300x8 in mode graph or eager to replay; .*tftune trials import"):
+    with pytest.raises(
+        ValueError,
+        match=rf"no rows of {OTHER} on mi300x8 in mode graph or eager to replay; .*tftune trials import",
+    ):
         run(store, bench, (SMALL, OTHER))
     with pytest.raises(ValueError, match=rf"no rows of {SMALL} on mi300x8 in mode eager"):
         run(store, bench, modes=("eager",))
     assert not store.trials(bench="replay")
 
 
-def test_replay_of_a_mode_without_rows_leaves_it_out(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+def test_replay_of_a_mode_without_rows_leaves_it_out(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
     run(store, FakeBench(), modes=("graph",))
     (best,) = run(store, ReplayBench(TARGET, store.trials()))
     assert best.mode == "graph" and f"{SMALL} in mode eager is left out" in caplog.text
@@ -299,12 +414,18 @@ def test_progress_is_finished_when_the_search_is_stopped(store: Store) -> None:
 def test_one_run_is_stored_with_the_target_and_the_build(store: Store) -> None:
     run(store, FakeBench(), (SMALL, OTHER))
     (stored,) = store.runs()
-    assert (stored.target, stored.bench, stored.clocks) == ("mi300x8", "model", {}) and stored.build["python"]
+    assert (stored.target, stored.bench, stored.clocks) == (
+        "mi300x8",
+        "model",
+        {},
+    ) and stored.build["python"]
     assert {trial.run for trial in store.trials()} == {stored.id}
 
 
 def test_the_model_bench_can_be_searched(store: Store) -> None:
-    (best,) = search("all_gather_gemm", [SMALL], ["graph"], ModelBench(TARGET, time_us), store, effort="tiny")  # type: ignore[arg-type]
+    (best,) = search(
+        "all_gather_gemm", [SMALL], ["graph"], ModelBench(TARGET, time_us), store, effort="tiny"
+    )  # type: ignore[arg-type]
     assert isinstance(best.winner.outcome, Measurement) and best.winner.outcome.check_error is None
 
 
@@ -312,14 +433,19 @@ def test_the_model_bench_can_be_searched(store: Store) -> None:
     ("wrong", "sentence"),
     [
         ({"modes": ("lazy",)}, r"no mode 'lazy'; there are graph, eager"),
-        ({"effort": "huge"}, r"no effort 'huge'; there are quick, default, thorough, exhaustive, scout"),
+        (
+            {"effort": "huge"},
+            r"no effort 'huge'; there are quick, default, thorough, exhaustive, scout",
+        ),
         ({"sampler": "guess"}, r"no sampler 'guess'; there are mixed, lfbo, gp, tpe"),
         ({"variants": ("pool",)}, r"no variant 'pool'; it has bsp, pull, staged, push"),
         ({"shapes": ()}, r"0 shapes and 2 modes"),
         ({"shapes": (AllGatherGemm(1, 3584, 8192, 16),)}, r"needs world=16 GPUs and mi300x8 has 8"),
     ],
 )
-def test_what_does_not_exist_is_a_sentence_before_anything_is_measured(store: Store, wrong: dict[str, object], sentence: str) -> None:
+def test_what_does_not_exist_is_a_sentence_before_anything_is_measured(
+    store: Store, wrong: dict[str, object], sentence: str
+) -> None:
     bench = FakeBench()
     with pytest.raises(ValueError, match=sentence):
         run(store, bench, **wrong)  # type: ignore[arg-type]

@@ -62,7 +62,15 @@ class CompilingBench(ModelBench):
         self.settled = max(self._done.values(), default=0.0) - self.now
         self.now += self.settled
 
-    def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
+    def measure(
+        self,
+        shape: Shape,
+        config: Config,
+        mode: str,
+        baseline: Config | None,
+        *,
+        stage: str = "search",
+    ) -> Outcome:
         wait = max(0.0, self._compiled(shape, config) - self.now)
         self.waited += wait
         self.now += wait + TRIAL_S
@@ -96,11 +104,15 @@ def test_variants_that_cannot_win_have_one_trial(searched: CompilingBench) -> No
     for shape in SHAPES:
         counts = Counter(config.variant for asked, config in searched.order if asked == shape)
         cannot_win = CANNOT_WIN[shape.m]
-        assert {variant: counts[variant] for variant in cannot_win} == dict.fromkeys(cannot_win, 1) and counts.total() == 64
+        assert {variant: counts[variant] for variant in cannot_win} == dict.fromkeys(
+            cannot_win, 1
+        ) and counts.total() == 64
         assert counts["push"] > 50 and counts["staged"] < 8
 
 
-def test_a_contender_of_few_configs_leaves_its_trials_to_the_next_best(searched: CompilingBench) -> None:
+def test_a_contender_of_few_configs_leaves_its_trials_to_the_next_best(
+    searched: CompilingBench,
+) -> None:
     """At M = 384 the model lets bsp_chunked alone contend, of which four configs are possible."""
     shape = SHAPES[0]
     tried = {config for asked, config in searched.order if asked == shape}
@@ -108,12 +120,18 @@ def test_a_contender_of_few_configs_leaves_its_trials_to_the_next_best(searched:
     assert len(chunked) == 4 and chunked < tried and len(tried) == 64
 
 
-def test_the_search_ends_with_what_the_model_prefers_to_a_large_pool(searched: CompilingBench) -> None:
+def test_the_search_ends_with_what_the_model_prefers_to_a_large_pool(
+    searched: CompilingBench,
+) -> None:
     space = operation("all_gather_gemm").space
     from tftune.tuner.search.pools import pool
 
     for shape in SHAPES:
-        best = min(predict(shape, config, "graph", TARGET.chip) for asked, config in searched.order if asked == shape)
+        best = min(
+            predict(shape, config, "graph", TARGET.chip)
+            for asked, config in searched.order
+            if asked == shape
+        )
         some = pool(space, shape, TARGET.chip, "push", 600)
         assert best <= min(predict(shape, config, "graph", TARGET.chip) for config in some)
 
@@ -121,8 +139,19 @@ def test_the_search_ends_with_what_the_model_prefers_to_a_large_pool(searched: C
 def test_a_given_pool_is_compiled_before_the_first_trial(tmp_path: Path) -> None:
     bench = CompilingBench()
     with Store.open(tmp_path / "a.db", write=True) as store:
-        search("all_gather_gemm", SHAPES[:1], ["graph"], bench, store, effort="quick", pool=12, knowledge=Knowledge(predict))
+        search(
+            "all_gather_gemm",
+            SHAPES[:1],
+            ["graph"],
+            bench,
+            store,
+            effort="quick",
+            pool=12,
+            knowledge=Knowledge(predict),
+        )
         tried = {trial.config for trial in store.trials(stage="search")}
     assert bench.settled > 0 == bench.waited
-    few = {config for variant in ("push", "push_ce") for config in tried if config.variant == variant}
+    few = {
+        config for variant in ("push", "push_ce") for config in tried if config.variant == variant
+    }
     assert len(few) > 10, "the pool, the defaults and what the model puts first of them"

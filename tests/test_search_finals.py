@@ -21,14 +21,20 @@ from tftune.tuner.search.session import Rows
 pytestmark = pytest.mark.usefixtures("tiny")
 
 
-def test_the_final_stage_measures_the_same_portfolio_everywhere_in_a_fresh_world(store: Store) -> None:
+def test_the_final_stage_measures_the_same_portfolio_everywhere_in_a_fresh_world(
+    store: Store,
+) -> None:
     bench = FakeBench()
     bests = run(store, bench, (SMALL, OTHER))
-    assert len(bench.restarts) == 1 and {stage for *_, stage in bench.asked[: bench.restarts[0]]} == {"search"}
+    assert len(bench.restarts) == 1 and {
+        stage for *_, stage in bench.asked[: bench.restarts[0]]
+    } == {"search"}
     assert {stage for *_, stage in bench.asked[bench.restarts[0] :]} == {"final"}
     for mode in ("graph", "eager"):
         small, other = set(bench.of("final", SMALL, mode)), set(bench.of("final", OTHER, mode))
-        assert len({config for config in small & other if config.variant != "bsp"}) >= 2, "regret must be defined at both shapes"
+        assert len({config for config in small & other if config.variant != "bsp"}) >= 2, (
+            "regret must be defined at both shapes"
+        )
     assert {best.winner.stage for best in bests} == {best.bsp.stage for best in bests} == {"final"}
     assert all(set(best.by_variant) == {"bsp", "pull", "staged", "push"} for best in bests)
     assert [best.winner.config.variant for best in bests] == ["push", "pull"] * 2
@@ -43,7 +49,11 @@ def noisy(shape: Shape, config: Config, mode: str, baseline: Config | None, stag
 
 def test_the_tie_set_holds_the_winner_and_what_noise_cannot_tell_from_it(store: Store) -> None:
     (best,) = run(store, FakeBench(noisy), modes=("graph",))
-    finals = {trial.config: trial.outcome for trial in store.trials(stage="final") if isinstance(trial.outcome, Measurement)}
+    finals = {
+        trial.config: trial.outcome
+        for trial in store.trials(stage="final")
+        if isinstance(trial.outcome, Measurement)
+    }
     assert best.tied[0] == best.winner.config
     low = finals[best.winner.config].speedup_interval
     assert low is not None
@@ -59,7 +69,11 @@ class PairingBench(FakeBench):
     def compare(self) -> Compare:  # type: ignore[override]
         return self.together
 
-    def __init__(self, answer: Answer = plain, us: Callable[[Config], float] = lambda config: time_us(SMALL, config, "graph")) -> None:
+    def __init__(
+        self,
+        answer: Answer = plain,
+        us: Callable[[Config], float] = lambda config: time_us(SMALL, config, "graph"),
+    ) -> None:
         super().__init__(answer)
         self.us = us
         self.groups: list[tuple[Shape, str, tuple[Config, ...]]] = []
@@ -69,23 +83,33 @@ class PairingBench(FakeBench):
         self.read += 1
         return {"0": {"sm_mhz": 1980.0 - 100 * len(self.groups)}}
 
-    def together(self, shape: Shape, configs: Sequence[Config], mode: str, baseline: Config) -> list[Outcome]:
+    def together(
+        self, shape: Shape, configs: Sequence[Config], mode: str, baseline: Config
+    ) -> list[Outcome]:
         self.groups.append((shape, mode, (baseline, *configs)))
         drift = [1 + 0.1 * (number % 5) + 0.01 * len(self.groups) for number in range(9)]
         bsp = tuple(16 * d for d in drift)
-        return [Measurement(tuple(self.us(config) * d for d in drift), bsp) for config in (baseline, *configs)]
+        return [
+            Measurement(tuple(self.us(config) * d for d in drift), bsp)
+            for config in (baseline, *configs)
+        ]
 
 
 def near_us(config: Config) -> float:
     """Of the configs of push some are 0.5 % and some 2 % slower than the fastest."""
     if config.variant == "bsp":
         return time_us(SMALL, config, "graph")
-    return 10 * {32: 1.0, 64: 1.005, 128: 1.02}[config["block_n"]] * (1 + (config.variant != "push"))
+    return (
+        10 * {32: 1.0, 64: 1.005, 128: 1.02}[config["block_n"]] * (1 + (config.variant != "push"))
+    )
 
 
 def near(shape: Shape, config: Config, mode: str, baseline: Config | None, stage: str) -> Outcome:
     """Seven rounds that scatter by 3 %: they tell no two configs of push apart."""
-    return Measurement(tuple(near_us(config) * (0.97 + 0.01 * place) for place in range(7)), (near_us(baseline),) * 7 if baseline else ())
+    return Measurement(
+        tuple(near_us(config) * (0.97 + 0.01 * place) for place in range(7)),
+        (near_us(baseline),) * 7 if baseline else (),
+    )
 
 
 def test_finalists_of_a_place_are_measured_in_the_same_rounds(store: Store) -> None:
@@ -98,19 +122,37 @@ def test_finalists_of_a_place_are_measured_in_the_same_rounds(store: Store) -> N
     assert set(own) < set(everything), "the winner's rivals are timed beside it"
     finals = store.trials(stage="final")
     assert [trial.config for trial in finals] == [*own, *everything]
-    assert len({trial.outcome.bsp_samples_us for trial in finals if isinstance(trial.outcome, Measurement)}) == 2
-    assert best.winner.id == finals[len(own) + everything.index(best.winner.config)].id, "the newer row counts"
+    assert (
+        len(
+            {
+                trial.outcome.bsp_samples_us
+                for trial in finals
+                if isinstance(trial.outcome, Measurement)
+            }
+        )
+        == 2
+    )
+    assert best.winner.id == finals[len(own) + everything.index(best.winner.config)].id, (
+        "the newer row counts"
+    )
 
 
-def test_pairs_tell_apart_what_separate_rounds_cannot(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_tell_apart_what_separate_rounds_cannot(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tftune.tuner.search.final_stage.RIVALS", 12)
     bench = PairingBench(near, near_us)
-    (best,) = run(store, bench, modes=("graph",), variants=("pull", "push"), seed=0)  # whose draws try all three
+    (best,) = run(
+        store, bench, modes=("graph",), variants=("pull", "push"), seed=0
+    )  # whose draws try all three
     push = [config for config in bench.groups[-1][2] if config.variant == "push"]
     assert {config["block_n"] for config in push} == {32, 64, 128}
     assert set(best.tied) == {config for config in push if config["block_n"] < 128}
     searched = Rows(OPERATION, bench, store).searched((SMALL, "graph"))
-    assert all(overlap(speedup_interval(searched[config]), speedup_interval(searched[best.winner.config])) for config in push)
+    assert all(
+        overlap(speedup_interval(searched[config]), speedup_interval(searched[best.winner.config]))
+        for config in push
+    )
 
 
 def test_shared_rounds_are_measured_once(store: Store) -> None:
@@ -124,7 +166,9 @@ def test_shared_rounds_are_measured_once(store: Store) -> None:
 def test_without_time_only_the_winners_share_rounds(store: Store) -> None:
     bench = PairingBench()
     run(store, bench, (SMALL, OTHER), budget_s=0.0)
-    assert [(shape, mode) for shape, mode, _ in bench.groups] == list(itertools.product((SMALL, OTHER), BOTH))
+    assert [(shape, mode) for shape, mode, _ in bench.groups] == list(
+        itertools.product((SMALL, OTHER), BOTH)
+    )
     assert {len(group) for *_, group in bench.groups} == {4}
 
 
@@ -132,13 +176,17 @@ def test_finalists_that_a_bench_cannot_compare_are_failures(store: Store) -> Non
     bench = PairingBench()
     bench.together = lambda *question: 1 / 0  # type: ignore[assignment, method-assign, return-value]
     (best,) = run(store, bench, modes=("graph",))
-    assert {trial.outcome.text for trial in store.trials(stage="final") if isinstance(trial.outcome, Failure)} == {
-        "ZeroDivisionError: division by zero"
-    }
+    assert {
+        trial.outcome.text
+        for trial in store.trials(stage="final")
+        if isinstance(trial.outcome, Failure)
+    } == {"ZeroDivisionError: division by zero"}
     assert best.winner.stage == "search"
 
 
-def test_a_run_holds_what_the_machine_was_like_after_the_first_and_the_last_trial(store: Store) -> None:
+def test_a_run_holds_what_the_machine_was_like_after_the_first_and_the_last_trial(
+    store: Store,
+) -> None:
     bench = PairingBench()
     run(store, bench, modes=("graph",))
     (stored,) = store.runs()
@@ -161,17 +209,27 @@ def test_a_stopped_search_has_no_end(store: Store) -> None:
     assert stored.clocks and stored.ended == {}
 
 
-def test_final_rows_older_than_the_search_are_measured_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_final_rows_older_than_the_search_are_measured_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run(store, FakeBench(), modes=("graph",))
     monkeypatch.setitem(EFFORTS, "more", Effort(13, 2, "for tests"))
     bench = FakeBench()
     run(store, bench, modes=("graph",), effort="more")
-    assert len(bench.of("search")) == 1 and bench.of("final")[0] == Config("bsp", form="gather_copy")
+    assert len(bench.of("search")) == 1 and bench.of("final")[0] == Config(
+        "bsp", form="gather_copy"
+    )
 
 
 def test_without_a_final_bsp_the_rows_of_the_search_decide(store: Store) -> None:
-    def broken(shape: Shape, config: Config, mode: str, baseline: Config | None, stage: str) -> Outcome:
-        return Failure("hang", "late") if stage == "final" else plain(shape, config, mode, baseline, stage)
+    def broken(
+        shape: Shape, config: Config, mode: str, baseline: Config | None, stage: str
+    ) -> Outcome:
+        return (
+            Failure("hang", "late")
+            if stage == "final"
+            else plain(shape, config, mode, baseline, stage)
+        )
 
     (best,) = run(store, FakeBench(broken), modes=("graph",))
     assert best.winner.stage == "search" and best.winner.config.variant == "push"

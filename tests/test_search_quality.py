@@ -33,17 +33,27 @@ def row(number: int, config: Config, us: float, stage: str = "search", **changes
 def searched(count: int = 170) -> list[Trial]:
     """BSP, then configs of 90 us, the 11th 52 us, the 101st 50 us."""
     times = {10: 52.0, 100: 50.0}
-    return [row(0, BSP, 100.0), *(row(1 + n, config, times.get(n, 90.0)) for n, config in enumerate(PUSH[:count]))]
+    return [
+        row(0, BSP, 100.0),
+        *(row(1 + n, config, times.get(n, 90.0)) for n, config in enumerate(PUSH[:count])),
+    ]
 
 
 def judge(rows: list[Trial]) -> search_quality.Judged:
-    (found,) = search_quality.judge_all(search_quality.current(rows, "all_gather_gemm", TARGET, ("graph",), "node"), TARGET, 64, 160)
+    (found,) = search_quality.judge_all(
+        search_quality.current(rows, "all_gather_gemm", TARGET, ("graph",), "node"), TARGET, 64, 160
+    )
     return found
 
 
 def test_the_first_evaluations_are_judged_by_all_of_them() -> None:
     found = judge(searched()[::-1])
-    assert (found.ended, found.best, found.evaluations, found.known) == (PUSH[10], PUSH[100], 171, 171)
+    assert (found.ended, found.best, found.evaluations, found.known) == (
+        PUSH[10],
+        PUSH[100],
+        171,
+        171,
+    )
     assert found.regret == pytest.approx(52 / 50)
 
 
@@ -68,7 +78,10 @@ def test_rows_that_do_not_hold_do_not_count() -> None:
 
 
 def test_too_short_a_search_is_a_sentence_with_both_numbers() -> None:
-    with pytest.raises(ValueError, match=r"searched with 160 evaluations, the longest search has 101; .*--effort thorough"):
+    with pytest.raises(
+        ValueError,
+        match=r"searched with 160 evaluations, the longest search has 101; .*--effort thorough",
+    ):
         judge(searched(100))
 
 
@@ -77,4 +90,6 @@ def test_the_table_and_the_result_name_what_is_not_within() -> None:
     lines = list(search_quality.table(found, 1.05))
     assert "| 1.040 |" in lines[2] and "| **1.200** | 1.100 (more) |" in lines[3]
     line = search_quality.result(found, 1.05)
-    assert (line["shapes"], line["within"], line["worst"]) == ("2", "1", "1.200") and line["bound_held"] in ("0/2", "1/2")
+    assert (line["shapes"], line["within"], line["worst"]) == ("2", "1", "1.200") and line[
+        "bound_held"
+    ] in ("0/2", "1/2")

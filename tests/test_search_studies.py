@@ -9,7 +9,18 @@ from pathlib import Path
 
 import optuna
 import pytest
-from fake_bench import BOTH, OPERATION, OTHER, SMALL, SPACE, TARGET, FakeBench, failing, run, time_us
+from fake_bench import (
+    BOTH,
+    OPERATION,
+    OTHER,
+    SMALL,
+    SPACE,
+    TARGET,
+    FakeBench,
+    failing,
+    run,
+    time_us,
+)
 
 from tftune.db.evidence import time_ratio
 from tftune.db.store import Store
@@ -42,8 +53,12 @@ def test_the_study_in_the_database_holds_the_rows(store: Store) -> None:
     study = optuna.load_study(study_name=name, storage=store.optuna_storage())
     rows = store.trials(stage="search")
     assert [trial.user_attrs["trial"] for trial in study.trials] == [row.id for row in rows]
-    assert [trial.state.name == "FAIL" for trial in study.trials] == [isinstance(row.outcome, Failure) for row in rows]
-    assert study.best_value == pytest.approx(min(r.outcome.median_us for r in rows if isinstance(r.outcome, Measurement)) / 16, rel=1e-3)
+    assert [trial.state.name == "FAIL" for trial in study.trials] == [
+        isinstance(row.outcome, Failure) for row in rows
+    ]
+    assert study.best_value == pytest.approx(
+        min(r.outcome.median_us for r in rows if isinstance(r.outcome, Measurement)) / 16, rel=1e-3
+    )
 
 
 def test_a_lost_study_is_made_again_from_the_rows(store: Store) -> None:
@@ -74,12 +89,17 @@ def test_a_resumed_search_tells_its_sampler_of_every_row_before_it_asks(
 
     place = (SMALL, "graph")
     rows = Rows(OPERATION, FakeBench(), store)
-    known = [(config, time_ratio(trial, rows.bsp(place))) for config, trial in rows.searched(place).items()]  # type: ignore[arg-type]
+    known = [
+        (config, time_ratio(trial, rows.bsp(place)))
+        for config, trial in rows.searched(place).items()
+    ]  # type: ignore[arg-type]
     monkeypatch.setattr(stage, "Proposer", Listening)
     monkeypatch.setitem(EFFORTS, "more", Effort(14, 2, "for tests"))
     run(store, FakeBench(failing), modes=("graph",), effort="more")
     assert len(known) == 12 and None in [ratio for _, ratio in known]
-    assert heard[:12] == known and heard[12] is None and len([entry for entry in heard if entry]) == 14
+    assert (
+        heard[:12] == known and heard[12] is None and len([entry for entry in heard if entry]) == 14
+    )
 
 
 def test_the_seed_of_a_sampler_is_of_the_command_and_of_the_place(
@@ -94,8 +114,21 @@ def test_the_seed_of_a_sampler_is_of_the_command_and_of_the_place(
 
     first = tried(0)
     assert tried(0) == first and tried(1) != first and set(tried(1)[:5]) == set(first[:5])
-    stages = [SearchStage(Rows(OPERATION, FakeBench(), store), EFFORTS["tiny"], "random", (), seed, None, NOTHING_KNOWN) for seed in (0, 1)]
-    seeds = {each._seed((shape, mode)) for each in stages for shape in (SMALL, OTHER) for mode in BOTH}
+    stages = [
+        SearchStage(
+            Rows(OPERATION, FakeBench(), store),
+            EFFORTS["tiny"],
+            "random",
+            (),
+            seed,
+            None,
+            NOTHING_KNOWN,
+        )
+        for seed in (0, 1)
+    ]
+    seeds = {
+        each._seed((shape, mode)) for each in stages for shape in (SMALL, OTHER) for mode in BOTH
+    }
     assert len(seeds) == 8
 
 
@@ -108,7 +141,9 @@ def test_the_model_is_asked_about_a_part_that_changes_with_the_seed(
     feasible = Feasible(SPACE, list(SPACE.configs(SMALL, TARGET.chip, ("push",)))[:60])
 
     def named(seed: int) -> list[Config]:
-        return Opening(rows, tuple(SPACE.variants), Knowledge(time_us), seed).predicted((SMALL, "graph"), feasible)
+        return Opening(rows, tuple(SPACE.variants), Knowledge(time_us), seed).predicted(
+            (SMALL, "graph"), feasible
+        )
 
     assert named(0) == named(0) and len({tuple(named(seed)) for seed in range(4)}) > 1
 
@@ -131,6 +166,17 @@ def test_the_rows_of_each_shape_correct_the_model_for_the_next(
 
 
 def test_the_name_of_a_study_changes_with_the_space() -> None:
-    fewer = replace(SPACE, variants={**SPACE.variants, "bsp": (Choice("form", ("gather_copy",), "fewer forms", "gather_copy"),)})
-    names = {study_name(replace(OPERATION, space=space), SMALL, "graph", FakeBench()) for space in (SPACE, fewer)}
-    assert len(names) == 2 and all(name.startswith(f"all_gather_gemm/{SMALL}/graph/mi300x8/model/") for name in names)
+    fewer = replace(
+        SPACE,
+        variants={
+            **SPACE.variants,
+            "bsp": (Choice("form", ("gather_copy",), "fewer forms", "gather_copy"),),
+        },
+    )
+    names = {
+        study_name(replace(OPERATION, space=space), SMALL, "graph", FakeBench())
+        for space in (SPACE, fewer)
+    }
+    assert len(names) == 2 and all(
+        name.startswith(f"all_gather_gemm/{SMALL}/graph/mi300x8/model/") for name in names
+    )

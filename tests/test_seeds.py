@@ -11,7 +11,20 @@ from typing import Any
 import pytest
 from shipped import needs
 from stored import RUN, trial
-from synthetic import BSP, ENGINE, LARGE, LAYERS, OP, ROWS, SHAPES, SMALL, WEIGHTS, law, model, shape
+from synthetic import (
+    BSP,
+    ENGINE,
+    LARGE,
+    LAYERS,
+    OP,
+    ROWS,
+    SHAPES,
+    SMALL,
+    WEIGHTS,
+    law,
+    model,
+    shape,
+)
 
 from tftune.cli import seeds
 from tftune.db.store import Store
@@ -33,7 +46,9 @@ OFF = shape(40, 3072, 3072)
 
 def artifact(*models: LayoutModel, target: str = "h200x2") -> Artifact:
     found = models or (model(),)
-    return Artifact(OP, Target.parse(target), "node", {"graph": Mode({each.layout: each for each in found}, {})})
+    return Artifact(
+        OP, Target.parse(target), "node", {"graph": Mode({each.layout: each for each in found}, {})}
+    )
 
 
 def named(asked: Shape, *found: Artifact, mode: str = "graph") -> list[Config]:
@@ -42,12 +57,25 @@ def named(asked: Shape, *found: Artifact, mode: str = "graph") -> list[Config]:
 
 def test_what_may_answer_near_the_shape_comes_the_fastest_first_and_is_never_bsp() -> None:
     for asked in (shape(128), shape(200), shape(200, 3072, 3072), shape(1000, 3072, 3072)):
-        assert named(asked, artifact()) == [LARGE, SMALL] if asked.m > 200 else set(named(asked, artifact())) == {SMALL, LARGE}
-    assert named(shape(32), artifact()) == named(shape(20), artifact()) == named(OFF, artifact()) == [SMALL], "LARGE has 128 rows"
+        assert (
+            named(asked, artifact()) == [LARGE, SMALL]
+            if asked.m > 200
+            else set(named(asked, artifact())) == {SMALL, LARGE}
+        )
+    assert (
+        named(shape(32), artifact())
+        == named(shape(20), artifact())
+        == named(OFF, artifact())
+        == [SMALL]
+    ), "LARGE has 128 rows"
     quick = model(weights=WEIGHTS | {LARGE: QUICK})
-    assert named(shape(200), artifact(quick)) == [LARGE, SMALL] == named(shape(128), artifact(quick))
+    assert (
+        named(shape(200), artifact(quick)) == [LARGE, SMALL] == named(shape(128), artifact(quick))
+    )
     slow = model(weights=WEIGHTS | {SMALL: tuple(9 * weight for weight in WEIGHTS[SMALL])})
-    assert named(OFF, artifact(slow)) == [SMALL], "what a search may still improve, though BSP would be the answer"
+    assert named(OFF, artifact(slow)) == [SMALL], (
+        "what a search may still improve, though BSP would be the answer"
+    )
 
 
 def test_where_nothing_is_known_nothing_is_named() -> None:
@@ -60,20 +88,37 @@ def test_at_a_measured_shape_its_own_rows_come_before_what_formulas_say() -> Non
     """Only LARGE was kept at M = 8192 of this family; formulas name SMALL there, too."""
     found = model()
     kept = tuple(
-        replace(known, times_us=tuple(pair for pair in known.times_us if pair[0] != 1)) if known.sizes == (8192, 4096, 4096) else known
+        replace(known, times_us=tuple(pair for pair in known.times_us if pair[0] != 1))
+        if known.sizes == (8192, 4096, 4096)
+        else known
         for known in found.known
     )
-    favoured = replace(found, known=kept, formulas=(found.formulas[0], replace(found.formulas[1], weights=QUICK), found.formulas[2]))
+    favoured = replace(
+        found,
+        known=kept,
+        formulas=(found.formulas[0], replace(found.formulas[1], weights=QUICK), found.formulas[2]),
+    )
     assert named(shape(8192), artifact(favoured)) == [LARGE, SMALL]
     assert named(shape(8000, 3072, 3072), artifact(favoured)) == [SMALL, LARGE]
 
 
 def test_at_most_four_are_named() -> None:
-    tiles = [Config("push", **dict(SMALL.knobs) | {"num_stages": stages, "block_n": n}) for stages in (2, 4) for n in (64, 128, 32)]
-    weights = WEIGHTS | {config: tuple((1 + 0.1 * n) * w for w in WEIGHTS[SMALL]) for n, config in enumerate(tiles, 1)}
+    tiles = [
+        Config("push", **dict(SMALL.knobs) | {"num_stages": stages, "block_n": n})
+        for stages in (2, 4)
+        for n in (64, 128, 32)
+    ]
+    weights = WEIGHTS | {
+        config: tuple((1 + 0.1 * n) * w for w in WEIGHTS[SMALL])
+        for n, config in enumerate(tiles, 1)
+    }
     for asked in (shape(32), OFF):
         times = {config: law(config, weights[config])(asked) for config in (SMALL, *tiles)}
-        assert len(times) == 7 and named(asked, artifact(model(weights=weights))) == sorted(times, key=times.__getitem__)[: seeds.NAMED]
+        assert (
+            len(times) == 7
+            and named(asked, artifact(model(weights=weights)))
+            == sorted(times, key=times.__getitem__)[: seeds.NAMED]
+        )
 
 
 def test_a_kernel_that_has_changed_since_still_names_its_configs() -> None:
@@ -84,13 +129,24 @@ def test_a_kernel_that_has_changed_since_still_names_its_configs() -> None:
 
 def layouts(mapping: Mapping[Sequence[Any], Mapping[Config, Sequence[float]]]) -> list[LayoutModel]:
     return [
-        model([shape(m, n, k, layout) for n, k in LAYERS for m in ROWS], weights, root=Leaf(tuple(range(len(weights))), 30, 0.02, ()))
+        model(
+            [shape(m, n, k, layout) for n, k in LAYERS for m in ROWS],
+            weights,
+            root=Leaf(tuple(range(len(weights))), 30, 0.02, ()),
+        )
         for layout, weights in mapping.items()
     ]
 
 
 def test_another_layout_is_answered_by_the_one_that_is_most_like_it() -> None:
-    two = artifact(*layouts({ENGINE: {BSP: WEIGHTS[BSP], SMALL: WEIGHTS[SMALL]}, ("fp16", "m", "nk", 4): {BSP: QUICK, OTHER: QUICK}}))
+    two = artifact(
+        *layouts(
+            {
+                ENGINE: {BSP: WEIGHTS[BSP], SMALL: WEIGHTS[SMALL]},
+                ("fp16", "m", "nk", 4): {BSP: QUICK, OTHER: QUICK},
+            }
+        )
+    )
     for layout, expected in (
         (ENGINE, SMALL), (("fp16", "m", "nk", 4), OTHER), (("fp16", "m", "nk", 8), OTHER), (("bf16", "m", "kn", 2), SMALL),
         (("bf16", "m", "nk", 1), SMALL), (("fp16", "k", "kn", 4), OTHER),
@@ -118,7 +174,9 @@ def test_a_layout_whose_ranks_cannot_share_the_shapes_rows_is_passed_over() -> N
         assert configs(replace(odd, m=42, dtype="fp16"), "graph") == [OTHER]
     both = seeds.shipped([artifact()])
     thirds = AllGatherGemm(41, 3072, 3072, 1, "bf16", "m", "nk")
-    assert [both(replace(thirds, m=m), "graph") for m in (41, 42, 41)] == [[], [SMALL], []], "each size is asked for itself"
+    assert [both(replace(thirds, m=m), "graph") for m in (41, 42, 41)] == [[], [SMALL], []], (
+        "each size is asked for itself"
+    )
 
 
 def test_a_layout_that_names_nothing_leaves_it_to_the_next() -> None:
@@ -126,14 +184,23 @@ def test_a_layout_that_names_nothing_leaves_it_to_the_next() -> None:
     of them."""
     asked = replace(OFF, shard="k", dtype="fp16")
     nothing, few = along_k({}), replace(along_k({OTHER: QUICK}), spans=False)
-    assert named(asked, artifact(nothing)) == [] and named(asked, artifact(model(), nothing)) == [SMALL]
+    assert named(asked, artifact(nothing)) == [] and named(asked, artifact(model(), nothing)) == [
+        SMALL
+    ]
     assert named(asked, artifact(few)) == [] and named(asked, artifact(few, model())) == [SMALL]
-    assert named(replace(shape(40), shard="k", dtype="fp16"), artifact(few, model())) == [OTHER], "between two of its own"
+    assert named(replace(shape(40), shard="k", dtype="fp16"), artifact(few, model())) == [OTHER], (
+        "between two of its own"
+    )
 
 
 def test_several_artifacts_are_asked_in_turn_and_each_config_is_named_once() -> None:
-    second = artifact(model(weights={BSP: WEIGHTS[BSP], OTHER: QUICK, SMALL: WEIGHTS[SMALL]}), target="h200x4")
-    assert named(OFF, artifact(), second) == [SMALL, OTHER] and named(OFF, second, artifact()) == [OTHER, SMALL]
+    second = artifact(
+        model(weights={BSP: WEIGHTS[BSP], OTHER: QUICK, SMALL: WEIGHTS[SMALL]}), target="h200x4"
+    )
+    assert named(OFF, artifact(), second) == [SMALL, OTHER] and named(OFF, second, artifact()) == [
+        OTHER,
+        SMALL,
+    ]
     assert all(place.world == 2 for place in SHAPES)
 
 
@@ -149,7 +216,9 @@ def test_the_artifact_of_the_target_or_else_of_its_relatives() -> None:
     assert names("mi300x8") == [], "what ships is modelled"
 
 
-def test_an_artifact_that_cannot_be_read_is_no_reason_not_to_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_artifact_that_cannot_be_read_is_no_reason_not_to_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tftune.models.artifact.SHIPPED", tmp_path)
     (tmp_path / f"{OP}__h200x2.json").write_text('{"schema": 3}')
     (tmp_path / f"{OP}__h200x4.json").write_text("{")
@@ -158,7 +227,10 @@ def test_an_artifact_that_cannot_be_read_is_no_reason_not_to_search(tmp_path: Pa
 
 @needs(OP, "h200x2")
 @needs("flash_decode", "h200x2")
-@pytest.mark.parametrize("shape", [AllGatherGemm(40, 3584, 8192, 2, "bf16", "m", "nk"), FlashDecode(3, 64, 8, 128, 5000, 2)])
+@pytest.mark.parametrize(
+    "shape",
+    [AllGatherGemm(40, 3584, 8192, 2, "bf16", "m", "nk"), FlashDecode(3, 64, 8, 128, 5000, 2)],
+)
 @pytest.mark.parametrize("mode", ["graph", "eager"])
 def test_what_ships_names_something_for_a_shape_off_the_grid(shape: Shape, mode: str) -> None:
     found = seeds.shipped(seeds.artifacts(shape.op, Target.parse("h200x2")))(shape, mode)
@@ -181,5 +253,7 @@ def test_stored_rows_count_beside_the_committed_ones_and_modelled_ones_do_not(
         for each in (trial(1), trial(2), trial(3, bench="model")):
             store.add_trial(each)
         known = seeds.knowledge(OP, Target.parse("h200x8"), [OFF], store, with_model=with_model)
-    assert [row.config for row in known.former] == [trial(1).config, trial(2).config] and asked == [(OP, "h200x8", (OFF,))]
+    assert [row.config for row in known.former] == [trial(1).config, trial(2).config] and asked == [
+        (OP, "h200x8", (OFF,))
+    ]
     assert known.predict is (predict if with_model else None) and known.describe is not None

@@ -12,7 +12,23 @@ from typing import Any
 
 import pytest
 import shipped
-from synthetic import BSP, CHIP, LARGE, LAWS, LAYERS, OP, SHAPES, SMALL, Law, content, law, model, rows, selector, shape
+from synthetic import (
+    BSP,
+    CHIP,
+    LARGE,
+    LAWS,
+    LAYERS,
+    OP,
+    SHAPES,
+    SMALL,
+    Law,
+    content,
+    law,
+    model,
+    rows,
+    selector,
+    shape,
+)
 
 from tftune.db.target import Machine
 from tftune.kernels.all_gather_gemm.space import SPACE
@@ -27,26 +43,40 @@ from tftune.models.features import names, vector
 from tftune.models.selector import Selector
 from tftune.models.tree.tree import Leaf, Split, leaves_of, walk
 
-UNSEEN = [shape(m, n, k) for n, k in ((3072, 3072), (6144, 5120), (7168, 8192)) for m in (10, 50, 90, 250, 700, 1500, 3000, 7000)]
+UNSEEN = [
+    shape(m, n, k)
+    for n, k in ((3072, 3072), (6144, 5120), (7168, 8192))
+    for m in (10, 50, 90, 250, 700, 1500, 3000, 7000)
+]
 TWINS = tuple(replace(place, dtype="fp16") for place in SHAPES[:6])
 
 
 def tile(block_n: int, num_stages: int) -> Config:
-    return SPACE.complete(Config("push", **dict(SMALL.knobs) | {"block_n": block_n, "num_stages": num_stages}))
+    return SPACE.complete(
+        Config("push", **dict(SMALL.knobs) | {"block_n": block_n, "num_stages": num_stages})
+    )
 
 
 CENTRES = dict(
-    zip([tile(n, stages) for stages in (2, 3, 4) for n in (32, 64, 128)][:7], (6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.5), strict=True)
+    zip(
+        [tile(n, stages) for stages in (2, 3, 4) for n in (32, 64, 128)][:7],
+        (6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.5),
+        strict=True,
+    )
 )
 """Of each push, log2 of the M where it takes 0.6 of BSP's time: more from there on either side, and
 more than BSP at M = 8."""
 
 
 def around(centre: float) -> Law:
-    return lambda asked: round(LAWS[BSP](asked) * 0.6 * math.exp(0.06 * (math.log2(asked.m) - centre) ** 2), 2)  # type: ignore[attr-defined]
+    return lambda asked: round(
+        LAWS[BSP](asked) * 0.6 * math.exp(0.06 * (math.log2(asked.m) - centre) ** 2), 2
+    )  # type: ignore[attr-defined]
 
 
-TILES: dict[Config, Law] = {BSP: LAWS[BSP]} | {config: around(centre) for config, centre in CENTRES.items()}
+TILES: dict[Config, Law] = {BSP: LAWS[BSP]} | {
+    config: around(centre) for config, centre in CENTRES.items()
+}
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +116,9 @@ def test_it_answers_as_the_tree(trained: Selector) -> None:
     for asked in UNSEEN:
         leaf, steps = walk(tree.root, dict(zip(names(OP), vector(OP, asked), strict=True)))
         found = trained.select(asked)
-        config = BSP if found.config.variant == "bsp" else found.config  # other forms of BSP have no law
+        config = (
+            BSP if found.config.variant == "bsp" else found.config
+        )  # other forms of BSP have no law
         assert (found.source, found.near) == ("interpolated", leaf.near)
         assert (trained.path(asked), trained.leaf(asked)) == (steps, leaf) and steps
         assert found.expected_us == pytest.approx(TILES[config](asked), rel=0.15)
@@ -97,22 +129,48 @@ def test_it_answers_as_the_tree(trained: Selector) -> None:
     assert BSP in answers and len(answers) > 4 and len(ends) > 1
 
 
-def test_a_measured_shape_is_answered_before_the_tree(written: dict[str, Any], trained: Selector) -> None:
+def test_a_measured_shape_is_answered_before_the_tree(
+    written: dict[str, Any], trained: Selector
+) -> None:
     """And where its rows are left out, the tree says something else of some."""
     answers, tree = set(), trained.answerer(SHAPES[0], "graph").model  # type: ignore[union-attr]
-    without = selector(replace(tree, known=tuple(known for known in tree.known if known.sizes[1:] != LAYERS[1])))
+    without = selector(
+        replace(tree, known=tuple(known for known in tree.known if known.sizes[1:] != LAYERS[1]))
+    )
     for place in SHAPES:
         found, best = trained.select(place), min(TILES, key=lambda config: TILES[config](place))
-        assert (found.config, found.source, trained.path(place), trained.leaf(place)) == (best, "measured", (), None)
+        assert (found.config, found.source, trained.path(place), trained.leaf(place)) == (
+            best,
+            "measured",
+            (),
+            None,
+        )
         assert SPACE.why_invalid(place, found.config, CHIP) is None
         answers.add(found.config)
     assert BSP in answers and len(answers) > 4
-    others = [(without.select(place), trained.select(place)) for place in SHAPES if (place.n, place.k) == LAYERS[1]]
-    assert {one.source for one, _ in others} == {"interpolated"} and any(one.expected_us != other.expected_us for one, other in others)
+    others = [
+        (without.select(place), trained.select(place))
+        for place in SHAPES
+        if (place.n, place.k) == LAYERS[1]
+    ]
+    assert {one.source for one, _ in others} == {"interpolated"} and any(
+        one.expected_us != other.expected_us for one, other in others
+    )
 
 
 @pytest.mark.parametrize(
-    "sizes", [[], [64], ["k"] * 3, [0, 2048, 2048], [-8, 2048, 2048], [7, 2048, 2048], [8, 2048, 2048, 2], [8.0, 2048, 2048], None]
+    "sizes",
+    [
+        [],
+        [64],
+        ["k"] * 3,
+        [0, 2048, 2048],
+        [-8, 2048, 2048],
+        [7, 2048, 2048],
+        [8, 2048, 2048, 2],
+        [8.0, 2048, 2048],
+        None,
+    ],
 )
 def test_a_measured_shape_that_is_none_is_refused(written: dict[str, Any], sizes: Any) -> None:
     """An M of 7 is not divisible by two ranks."""
@@ -123,7 +181,10 @@ def test_a_measured_shape_that_is_none_is_refused(written: dict[str, Any], sizes
 @pytest.mark.parametrize("number", [-1, 99, "0", None, 1.0])
 def test_a_number_of_no_config_is_refused(written: dict[str, Any], number: object) -> None:
     for path in (("tree", [[0, number], 3, 0.1, []]), ("known", 0, 1, number)):
-        with pytest.raises(ValueError, match=r"a leaf names configs|a branch of the tree is|a measured shape is|names configs beyond"):
+        with pytest.raises(
+            ValueError,
+            match=r"a leaf names configs|a branch of the tree is|a measured shape is|names configs beyond",
+        ):
             parse_artifact(layout_with(written, *path))
     parse_artifact(layout_with(written, "tree", [[0, 1], 3, 0.1, []]))
 
@@ -146,7 +207,9 @@ LEAF: list[Any] = [[0, 1], 3, 0.1, []]
         (("formulas", 0, 1, [0.0] * 11), "has 11 bends, and may have none or 10"),
     ],
 )  # fmt: skip
-def test_a_number_that_a_selection_could_not_compute_with_is_refused(written: dict[str, Any], path: tuple[Any, ...], said: str) -> None:
+def test_a_number_that_a_selection_could_not_compute_with_is_refused(
+    written: dict[str, Any], path: tuple[Any, ...], said: str
+) -> None:
     """On loading, since no selection raises: an exponential that is no float, the logarithm of a
     time that is 0."""
     parse_artifact(written)
@@ -155,16 +218,29 @@ def test_a_number_that_a_selection_could_not_compute_with_is_refused(written: di
 
 
 @pytest.mark.parametrize("value", [0, "wide"])
-def test_a_knob_that_no_time_can_be_computed_with_is_refused_and_a_value_unknown_here_is_not(written: dict[str, Any], value: Any) -> None:
+def test_a_knob_that_no_time_can_be_computed_with_is_refused_and_a_value_unknown_here_is_not(
+    written: dict[str, Any], value: Any
+) -> None:
     groups = written["modes"]["graph"]["layouts"][0]["configs"]
-    number, group = next((number, group) for number, group in enumerate(groups) if "block_m" in group["knobs"])
+    number, group = next(
+        (number, group) for number, group in enumerate(groups) if "block_m" in group["knobs"]
+    )
     place = "configs", number, "values", 0, group["knobs"].index("block_m")
-    with pytest.raises(ValueError, match=r"the artifact does not fit this tftune: push has knobs that give no time"):
+    with pytest.raises(
+        ValueError, match=r"the artifact does not fit this tftune: push has knobs that give no time"
+    ):
         parse_artifact(layout_with(written, *place, value))
-    first = Config.from_dict({"variant": group["variant"], **dict(zip(group["knobs"], group["values"][0], strict=True))})
-    sound, newer = (Selector(parse_artifact(one), check_source=False) for one in (written, layout_with(written, *place, 96)))
+    first = Config.from_dict(
+        {"variant": group["variant"], **dict(zip(group["knobs"], group["values"][0], strict=True))}
+    )
+    sound, newer = (
+        Selector(parse_artifact(one), check_source=False)
+        for one in (written, layout_with(written, *place, 96))
+    )
     places = [asked for asked in (*SHAPES, *UNSEEN) if sound.select(asked).config == first]
-    assert places and 96 not in [dict(newer.select(asked).config.knobs).get("block_m") for asked in places]
+    assert places and 96 not in [
+        dict(newer.select(asked).config.knobs).get("block_m") for asked in places
+    ]
 
 
 @pytest.mark.parametrize(
@@ -172,9 +248,18 @@ def test_a_knob_that_no_time_can_be_computed_with_is_refused_and_a_value_unknown
     [({"error": math.nan}, "with an error of nan"), ({"error": 1e4}, "with an error of 10000.0"), ({"layout": ["fp16"]}, "does not fit"),
      ({"layout": ["fp16", "m", "nk", "2"]}, "its layout has world='2'"), ({"layout": ["fp8", "m", "nk", 2]}, "its layout has dtype='fp8'")],
 )  # fmt: skip
-def test_a_loan_that_a_selection_could_not_tell_of_is_refused(written: dict[str, Any], changes: dict[str, Any], said: str) -> None:
-    loan = {"layout": ["fp16", "m", "nk", 4], "of": ["bf16", "m", "nk", 2], "error": 0.05, "pairs": 40}
-    sound, bad = ({"graph": written["modes"]["graph"] | {"lent": [lent]}} for lent in (loan, loan | changes))
+def test_a_loan_that_a_selection_could_not_tell_of_is_refused(
+    written: dict[str, Any], changes: dict[str, Any], said: str
+) -> None:
+    loan = {
+        "layout": ["fp16", "m", "nk", 4],
+        "of": ["bf16", "m", "nk", 2],
+        "error": 0.05,
+        "pairs": 40,
+    }
+    sound, bad = (
+        {"graph": written["modes"]["graph"] | {"lent": [lent]}} for lent in (loan, loan | changes)
+    )
     assert len(parse_artifact(edited(written, modes=sound)).modes["graph"].lent) == 1
     with pytest.raises(ValueError, match=said):
         parse_artifact(edited(written, modes=bad))
@@ -182,7 +267,10 @@ def test_a_loan_that_a_selection_could_not_tell_of_is_refused(written: dict[str,
 
 def test_a_rule_that_is_none_is_refused(written: dict[str, Any]) -> None:
     """On loading: no selection raises."""
-    with pytest.raises(ValueError, match=r"does not fit this tftune: it names the rule 'moon'; there are always BSP, .*nearest measured"):
+    with pytest.raises(
+        ValueError,
+        match=r"does not fit this tftune: it names the rule 'moon'; there are always BSP, .*nearest measured",
+    ):
         parse_artifact(layout_with(written, "rule", "moon"))
     for rule in ("always push", NEAREST):
         found = Selector(parse_artifact(layout_with(written, "rule", rule))).select(UNSEEN[4])
@@ -190,7 +278,9 @@ def test_a_rule_that_is_none_is_refused(written: dict[str, Any]) -> None:
 
 
 def test_the_nearest_shape_of_a_knob_that_is_no_more_is_bsp(written: dict[str, Any]) -> None:
-    other = json.loads(json.dumps(layout_with(written, "rule", NEAREST)).replace('"split_k"', '"warp_speed"'))
+    other = json.loads(
+        json.dumps(layout_with(written, "rule", NEAREST)).replace('"split_k"', '"warp_speed"')
+    )
     found = Selector(parse_artifact(edited(other)), check_source=False)
     assert {found.select(asked).config.variant for asked in (*UNSEEN, *SHAPES)} == {"bsp"}
 
@@ -205,24 +295,45 @@ def test_an_answer_is_said_as_json_values(trained: Selector) -> None:
     for asked in (SHAPES[3], UNSEEN[3], shape(9000)):
         found = trained.select(asked)
         told = json.loads(json.dumps(found.to_dict()))
-        assert told["config"] == found.config.to_dict() and (told["source"], told["reason"]) == (found.source, found.reason)
-        assert (told["expected_us"], told["bsp_us"], told["speedup"]) == (found.expected_us, found.bsp_us, found.speedup)
-        assert told["interval"] == (found.interval and [*found.interval]) and told["near"] == [[*sizes] for sizes in found.near]
+        assert told["config"] == found.config.to_dict() and (told["source"], told["reason"]) == (
+            found.source,
+            found.reason,
+        )
+        assert (told["expected_us"], told["bsp_us"], told["speedup"]) == (
+            found.expected_us,
+            found.bsp_us,
+            found.speedup,
+        )
+        assert told["interval"] == (found.interval and [*found.interval]) and told["near"] == [
+            [*sizes] for sizes in found.near
+        ]
 
 
-@pytest.mark.parametrize("changed", [{"world": 4}, {"shard": "k"}, {"b_layout": "kn"}, {"dtype": "fp16", "b_layout": "kn"}])
-def test_what_was_never_measured_is_bsp_and_all_that_was_is_named(trained: Selector, changed: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "changed",
+    [{"world": 4}, {"shard": "k"}, {"b_layout": "kn"}, {"dtype": "fp16", "b_layout": "kn"}],
+)
+def test_what_was_never_measured_is_bsp_and_all_that_was_is_named(
+    trained: Selector, changed: dict[str, Any]
+) -> None:
     asked = replace(SHAPES[3], **changed)
-    found, title = trained.select(asked), ",".join(f"{name}={getattr(asked, name)}" for name in asked.LAYOUT)
+    found, title = (
+        trained.select(asked),
+        ",".join(f"{name}={getattr(asked, name)}" for name in asked.LAYOUT),
+    )
     measured = "dtype=bf16,shard=m,b_layout=nk,world=2; dtype=fp16,shard=m,b_layout=nk,world=2"
-    assert found.reason == f"{title} was never measured for all_gather_gemm on h200x2; only {measured}"
+    assert (
+        found.reason == f"{title} was never measured for all_gather_gemm on h200x2; only {measured}"
+    )
     assert (found.config.variant, found.source) == ("bsp", "fallback") and trained.path(asked) == ()
     assert SPACE.why_invalid(asked, found.config) is None
 
 
 def test_a_mode_never_measured_or_unknown(trained: Selector) -> None:
     found = trained.select(SHAPES[3], "eager")
-    assert found.config.variant == "bsp" and found.reason.startswith("mode 'eager' was never measured")
+    assert found.config.variant == "bsp" and found.reason.startswith(
+        "mode 'eager' was never measured"
+    )
     with pytest.raises(ValueError, match="mode='jit' is not one of graph, eager"):
         trained.select(SHAPES[3], "jit")
 
@@ -234,30 +345,65 @@ def test_no_question_takes_an_unknown_mode(trained: Selector) -> None:
     def confirm(shape: Shape, mode: str) -> None:
         trained.confirm(shape, mode, known)
 
-    for question in (trained.select, trained.answerer, trained.path, trained.leaf, trained.shortlist, confirm):
+    for question in (
+        trained.select,
+        trained.answerer,
+        trained.path,
+        trained.leaf,
+        trained.shortlist,
+        confirm,
+    ):
         with pytest.raises(ValueError, match="mode='cuda_graph' is not one of graph, eager"):
             question(SHAPES[0], "cuda_graph")
 
 
 def test_an_operation_without_artifact(trained: Selector) -> None:
     found = Selector().select(SHAPES[3])
-    assert found.config.variant == "bsp" and "there is no artifact for all_gather_gemm; run `tftune search all_gather_gemm`" in found.reason
+    assert (
+        found.config.variant == "bsp"
+        and "there is no artifact for all_gather_gemm; run `tftune search all_gather_gemm`"
+        in found.reason
+    )
     other = trained.select(FlashDecode(1, 64, 8, 128, 8192, 2))
-    assert (other.config.variant, other.reason) == ("bsp", "there is no artifact for flash_decode; only for all_gather_gemm")
+    assert (other.config.variant, other.reason) == (
+        "bsp",
+        "there is no artifact for flash_decode; only for all_gather_gemm",
+    )
 
 
 def test_modelled_times_are_served_only_when_allowed() -> None:
-    artifact, asked = parse_artifact(content(rows(bench="model"), bench="model")), (*SHAPES, *UNSEEN)
-    refused, served = ([Selector(artifact, allow_modelled=allowed).select(one) for one in asked] for allowed in (False, True))
+    artifact, asked = (
+        parse_artifact(content(rows(bench="model"), bench="model")),
+        (*SHAPES, *UNSEEN),
+    )
+    refused, served = (
+        [Selector(artifact, allow_modelled=allowed).select(one) for one in asked]
+        for allowed in (False, True)
+    )
     for one in refused:
-        assert one.config.variant == "bsp" and "modelled, not measured" in one.reason and one.source == "fallback"
+        assert (
+            one.config.variant == "bsp"
+            and "modelled, not measured" in one.reason
+            and one.source == "fallback"
+        )
     assert {one.source for one in served} == {"modelled"}
     for part in (served[: len(SHAPES)], served[len(SHAPES) :]):
         assert any(one.config.variant != "bsp" for one in part)
-    assert all("predicted" in one.reason for one in served[: len(SHAPES)]) and not any("measured to be" in one.reason for one in served)
+    assert all("predicted" in one.reason for one in served[: len(SHAPES)]) and not any(
+        "measured to be" in one.reason for one in served
+    )
 
 
-PULL = SPACE.complete(Config("pull", **{name: value for name, value in SMALL.knobs if name in {c.name for c in SPACE.choices("pull")}}))
+PULL = SPACE.complete(
+    Config(
+        "pull",
+        **{
+            name: value
+            for name, value in SMALL.knobs
+            if name in {c.name for c in SPACE.choices("pull")}
+        },
+    )
+)
 TWO = {
     BSP: (20.0, 0.0, 12.0, 1.0, 1.2, 0.3, 0.0),
     PULL: (8.0, 0.0, 0.6, 1.0, 1.0, 0.1, 0.0),
@@ -270,7 +416,13 @@ def test_a_stale_kernel_disables_exactly_its_own_answers() -> None:
     since."""
     root = Split("m", 100.0, Leaf((0, 1), 10, 0.02, ()), Leaf((0, 2), 20, 0.02, ()))
     sound = replace(model(weights=TWO), root=root)
-    stale = replace(sound, kernels=tuple("0" * 12 if config == LARGE else code for config, code in zip(TWO, sound.kernels, strict=True)))
+    stale = replace(
+        sound,
+        kernels=tuple(
+            "0" * 12 if config == LARGE else code
+            for config, code in zip(TWO, sound.kernels, strict=True)
+        ),
+    )
     kept, found = selector(sound), selector(stale)
     for asked in (shape(32), shape(20), shape(90, 3072, 3072)):
         assert kept.select(asked).config == PULL and found.select(asked) == kept.select(asked)
@@ -279,9 +431,14 @@ def test_a_stale_kernel_disables_exactly_its_own_answers() -> None:
         assert kept.select(asked).config == LARGE and answer.config != LARGE
         assert selector(stale, check_source=False).select(asked).config == LARGE
     answer = found.select(shape(3000, 3072, 3072))
-    assert answer.config == BSP and answer.expected_us == answer.bsp_us == pytest.approx(law(BSP)(shape(3000, 3072, 3072)), rel=1e-3)
+    assert answer.config == BSP and answer.expected_us == answer.bsp_us == pytest.approx(
+        law(BSP)(shape(3000, 3072, 3072)), rel=1e-3
+    )
     assert "push would be the fastest: all_gather_gemm/push has changed" in answer.reason
-    assert f"its revision here is {installed(OP, 'push')}, and the artifact's times are of {'0' * 12}" in answer.reason
+    assert (
+        f"its revision here is {installed(OP, 'push')}, and the artifact's times are of {'0' * 12}"
+        in answer.reason
+    )
     assert list(found.disabled()) == [f"{OP}/push"] and kept.disabled() == {}
 
 
@@ -319,16 +476,32 @@ def test_restricted_to_bsp(trained: Selector) -> None:
     found = trained.restricted("rank 3 differs")
     for asked in (SHAPES[3], UNSEEN[3], shape(9000)):
         answer = found.select(asked)
-        assert (answer.config.variant, answer.reason, answer.source) == ("bsp", "rank 3 differs", "fallback")
+        assert (answer.config.variant, answer.reason, answer.source) == (
+            "bsp",
+            "rank 3 differs",
+            "fallback",
+        )
     assert trained.select(SHAPES[3]).config.variant == "push"
 
 
 def too_large(world: int, digits: int) -> list[Shape]:
     """As far as a shape is legal: 10**400 is no float, and Python prints no integer of more than
     4,300 digits."""
-    large, decode, size = replace(SHAPES[0], world=world, m=4096), FlashDecode(1, 64, 8, 128, 8192, world), world * 10**digits
-    found: list[Shape] = [*(replace(large, **{name: size}) for name in ("m", "n", "k")), replace(large, world=size, m=size)]
-    return [*found, replace(decode, kv_len=size), replace(decode, batch=size), replace(decode, q_heads=size, kv_heads=size)]
+    large, decode, size = (
+        replace(SHAPES[0], world=world, m=4096),
+        FlashDecode(1, 64, 8, 128, 8192, world),
+        world * 10**digits,
+    )
+    found: list[Shape] = [
+        *(replace(large, **{name: size}) for name in ("m", "n", "k")),
+        replace(large, world=size, m=size),
+    ]
+    return [
+        *found,
+        replace(decode, kv_len=size),
+        replace(decode, batch=size),
+        replace(decode, q_heads=size, kv_heads=size),
+    ]
 
 
 def is_possible_bsp(selector: Selector, asked: Shape) -> bool:

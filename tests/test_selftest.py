@@ -20,20 +20,29 @@ def test_memory_speed_below_cache_speed_is_cold() -> None:
 
 def test_more_than_memory_gives_is_not_cold() -> None:
     why = CopyRates(4.7e6, 6.0e6).why_not_cold(H200)
-    assert why is not None and "caches are not cold: a rotated copy reached 4700 GB/s, and the memory of h200 gives 4250" in why
+    assert (
+        why is not None
+        and "caches are not cold: a rotated copy reached 4700 GB/s, and the memory of h200 gives 4250"
+        in why
+    )
 
 
 @pytest.mark.parametrize("warm", [3.4e6, 3.5e6])
 def test_without_a_drop_nothing_is_proven(warm: float) -> None:
     why = CopyRates(3.4e6, warm).why_not_cold(H200)
-    assert why is not None and "not proven: a rotated copy reached 3400 GB/s and one that fits the cache 3" in why
+    assert (
+        why is not None
+        and "not proven: a rotated copy reached 3400 GB/s and one that fits the cache 3" in why
+    )
 
 
 def test_stored_rates_read_back() -> None:
     assert CopyRates.of_gb_s(CopyRates(3_412_345.0, 4.4e6).gb_s) == CopyRates(3_412_300.0, 4.4e6)
 
 
-def test_the_cold_copies_rotate_past_the_cache_and_the_warm_one_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cold_copies_rotate_past_the_cache_and_the_warm_one_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     torch = pytest.importorskip("torch")
     cache = 3 * 8 * 1000
     graphs: list[Any] = []
@@ -48,11 +57,21 @@ def test_the_cold_copies_rotate_past_the_cache_and_the_warm_one_stays(monkeypatc
 
     monkeypatch.setattr(clock, "GraphCall", captured)
     monkeypatch.setattr(clock, "graph_rounds", rounds)
-    assert copy_rates(cache, torch.device("cpu"), lambda: None) == CopyRates(cache / 3 / 2.0, cache / 3 / 1.0)
+    assert copy_rates(cache, torch.device("cpu"), lambda: None) == CopyRates(
+        cache / 3 / 2.0, cache / 3 / 1.0
+    )
     (call, cold), (_, warm) = graphs
-    touched = [{source.data_ptr() for source, _, _ in operands} | {c.data_ptr() for _, _, c in operands} for operands in (cold, warm)]
-    assert len(cold) == len(warm) == clock.copies(cache // 3, cache) and [len(places) for places in touched] == [2 * len(cold), 2]
+    touched = [
+        {source.data_ptr() for source, _, _ in operands} | {c.data_ptr() for _, _, c in operands}
+        for operands in (cold, warm)
+    ]
+    assert len(cold) == len(warm) == clock.copies(cache // 3, cache) and [
+        len(places) for places in touched
+    ] == [2 * len(cold), 2]
     source, _, result = cold[1]
-    assert len(cold) * (source.nbytes + result.nbytes) > 3 * cache and warm[0][0].nbytes + warm[0][2].nbytes <= cache / 3
+    assert (
+        len(cold) * (source.nbytes + result.nbytes) > 3 * cache
+        and warm[0][0].nbytes + warm[0][2].nbytes <= cache / 3
+    )
     call(source, None, result)
     assert bool((result == -source).all())

@@ -29,7 +29,9 @@ def weights(projections: tuple[Projection, ...]) -> dict[str, int]:
     [(LLAMA3_70B, 80, 8192, 70_553_706_496), (LLAMA3_405B, 126, 16384, 405_853_388_800)],
     ids=["70b", "405b"],
 )
-def test_llama_has_its_parameters(projections: tuple[Projection, ...], layers: int, hidden: int, parameters: int) -> None:
+def test_llama_has_its_parameters(
+    projections: tuple[Projection, ...], layers: int, hidden: int, parameters: int
+) -> None:
     """Beside the gathered ones a layer has the attention output, hidden x hidden, and MLP down,
     half of gate and up; the vocabulary is there twice, as embedding and as head; there are two
     norms in a layer, and one at the end."""
@@ -52,7 +54,9 @@ def test_deepseek_v3_has_its_parameters() -> None:
 @pytest.mark.parametrize("world", [1, 2, 4, 8])
 def test_the_ranks_together_have_every_column_at_every_m(name: str, world: int) -> None:
     shapes = SHAPE_SETS[name](world=world)
-    assert [(s.m, s.n * world, s.k) for s in shapes] == [(m, p.columns, p.k) for p in MODELS[name] for m in ROWS]
+    assert [(s.m, s.n * world, s.k) for s in shapes] == [
+        (m, p.columns, p.k) for p in MODELS[name] for m in ROWS
+    ]
     assert {s.world for s in shapes} == {world} and len(set(shapes)) == len(shapes)
 
 
@@ -75,8 +79,14 @@ def test_the_grid_spans_the_layers_of_nodes() -> None:
     for world in (2, 4, 8):
         shapes = grid(world)
         assert len(set(shapes)) == 192 and len({shape.family for shape in shapes}) == 24
-        assert {shape.m for shape in grid(world, shard="m")} == {m for m in GRID_ROWS if m % world == 0}
-    assert {(3584, 8192)} <= set(GRID) and min(n for n, _ in GRID) <= 1024 and max(n for n, _ in GRID) >= 16000
+        assert {shape.m for shape in grid(world, shard="m")} == {
+            m for m in GRID_ROWS if m % world == 0
+        }
+    assert (
+        {(3584, 8192)} <= set(GRID)
+        and min(n for n, _ in GRID) <= 1024
+        and max(n for n, _ in GRID) >= 16000
+    )
     assert {k for _, k in GRID} == {2048, 3072, 4096, 5120, 7168, 8192, 16384}
 
 
@@ -85,4 +95,6 @@ def test_each_pair_of_the_grid_has_a_neighbour(pair: tuple[int, int]) -> None:
     """One held out is to be told from the others: each has a pair within two doublings of N and one
     of K."""
     others = [other for other in GRID if other != pair]
-    assert any(pair[0] / 4 <= n <= 4 * pair[0] and pair[1] / 2 <= k <= 2 * pair[1] for n, k in others)
+    assert any(
+        pair[0] / 4 <= n <= 4 * pair[0] and pair[1] / 2 <= k <= 2 * pair[1] for n, k in others
+    )

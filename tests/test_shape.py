@@ -28,8 +28,13 @@ def test_the_string_and_the_mapping_are_the_shape(shape: AllGatherGemm) -> None:
 def test_the_key_is_equal_where_shapes_are(shape: AllGatherGemm, other: AllGatherGemm) -> None:
     """In another process, too, where text hashes otherwise: the key is a tuple of plain values, and
     no field."""
-    assert (shape.key == other.key) == (shape == other) and pickle.loads(pickle.dumps(shape)).key == shape.key
-    assert shape.key == ("all_gather_gemm", *shape.to_dict().values()) and replace(shape, n=7).key != replace(shape, n=8).key
+    assert (shape.key == other.key) == (shape == other) and pickle.loads(
+        pickle.dumps(shape)
+    ).key == shape.key
+    assert (
+        shape.key == ("all_gather_gemm", *shape.to_dict().values())
+        and replace(shape, n=7).key != replace(shape, n=8).key
+    )
 
 
 @given(shapes)
@@ -43,19 +48,29 @@ def test_spaces_and_defaults() -> None:
     shape = AllGatherGemm.parse(" m=64, n=3584,k=8192,world=8 ")
     assert shape == AllGatherGemm(64, 3584, 8192, 8, "fp16", "k", "kn")
     assert str(AllGatherGemm(64, 3584, 8192, 8, shard="m")) == "m=64,n=3584,k=8192,world=8,shard=m"
-    assert shape.family == AllGatherGemm(128, 3584, 8192, 8).family != AllGatherGemm(64, 3584, 4096, 8).family
+    assert (
+        shape.family
+        == AllGatherGemm(128, 3584, 8192, 8).family
+        != AllGatherGemm(64, 3584, 4096, 8).family
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("m=64,n=3584,k=8190,world=8", r"k=8190 must be divisible by world=8"),
-        ("m=63,n=3584,k=8192,world=8,shard=m", r"m=63 must be divisible by world=8 where A is sharded along M"),
+        (
+            "m=63,n=3584,k=8192,world=8,shard=m",
+            r"m=63 must be divisible by world=8 where A is sharded along M",
+        ),
         ("m=0,n=1,k=8,world=8", r"m=0 must be an integer of at least 1"),
         ("m=x,n=1,k=8,world=8", r"m='x' must be an integer of at least 1"),
         ("m=1,n=1,k=8,world=8,dtype=fp8", r"dtype='fp8' is not one of fp16, bf16"),
         ("m=1,n=1,k=8,world=8,b_layout=tn", r"b_layout='tn' is not one of kn, nk"),
-        ("m=1,n=1,k=8,world=8,rows=3", r"no shape field 'rows'; it has m, n, k, world, dtype, shard, b_layout"),
+        (
+            "m=1,n=1,k=8,world=8,rows=3",
+            r"no shape field 'rows'; it has m, n, k, world, dtype, shard, b_layout",
+        ),
         ("m=1,n=1", r"lacks k, world, as in 'm=64,n=3584,k=8192,world=8'"),
         ("m=1,m=2", r"names 'm' twice"),
         ("m=1,64", r"'64' in the shape .* is not written as field=value"),
@@ -73,7 +88,22 @@ def test_a_size_is_an_integer() -> None:
 
 def test_the_paper_set() -> None:
     assert SHAPE_SETS["paper"] is paper
-    assert [shape.m for shape in paper()] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192]
+    assert [shape.m for shape in paper()] == [
+        1,
+        2,
+        4,
+        8,
+        16,
+        32,
+        64,
+        128,
+        256,
+        512,
+        1024,
+        2048,
+        4096,
+        8192,
+    ]
     assert {(shape.n, shape.k, shape.world) for shape in paper()} == {(3584, 8192, 8)}
     assert paper(shard="m")[0].m == 8
 

@@ -17,18 +17,40 @@ OP = "all_gather_gemm"
 
 def test_shapes_from_files_and_named_sets(tmp_path: Path) -> None:
     known = operation(OP)
-    listed = [{"m": 1, "n": 8, "k": 8, "world": 2}, "m=2,n=8,k=8,world=2", "paper:shard=m,dtype=bf16"]
+    listed = [
+        {"m": 1, "n": 8, "k": 8, "world": 2},
+        "m=2,n=8,k=8,world=2",
+        "paper:shard=m,dtype=bf16",
+    ]
     (tmp_path / "s.json").write_text(json.dumps(listed))
-    (tmp_path / "s.yaml").write_text("- {m: 1, n: 8, k: 8, world: 2}\n- m=2,n=8,k=8,world=2\n- paper:shard=m,dtype=bf16\n")
-    expected = [AllGatherGemm(1, 8, 8, 2), AllGatherGemm(2, 8, 8, 2), *paper(dtype="bf16", shard="m")]
-    assert read_shapes(known, [str(tmp_path / "s.json")]) == read_shapes(known, [str(tmp_path / "s.yaml")]) == expected
-    assert read_shapes(known, ["m=1,n=8,k=8,world=2; m=1,n=8,k=8,world=2", "paper:world=4"]) == [expected[0], *paper(4)]
+    (tmp_path / "s.yaml").write_text(
+        "- {m: 1, n: 8, k: 8, world: 2}\n- m=2,n=8,k=8,world=2\n- paper:shard=m,dtype=bf16\n"
+    )
+    expected = [
+        AllGatherGemm(1, 8, 8, 2),
+        AllGatherGemm(2, 8, 8, 2),
+        *paper(dtype="bf16", shard="m"),
+    ]
+    assert (
+        read_shapes(known, [str(tmp_path / "s.json")])
+        == read_shapes(known, [str(tmp_path / "s.yaml")])
+        == expected
+    )
+    assert read_shapes(known, ["m=1,n=8,k=8,world=2; m=1,n=8,k=8,world=2", "paper:world=4"]) == [
+        expected[0],
+        *paper(4),
+    ]
 
 
 def test_a_part_of_a_named_set() -> None:
     known = operation(OP)
-    assert read_shapes(known, ["paper:m=8192+16"], world=4) == [AllGatherGemm(16, 3584, 8192, 4), AllGatherGemm(8192, 3584, 8192, 4)]
-    assert read_shapes(known, ["llama3-70b:m=16+128,n=1280,shard=m"]) == [AllGatherGemm(m, 1280, 8192, 8, shard="m") for m in (16, 128)]
+    assert read_shapes(known, ["paper:m=8192+16"], world=4) == [
+        AllGatherGemm(16, 3584, 8192, 4),
+        AllGatherGemm(8192, 3584, 8192, 4),
+    ]
+    assert read_shapes(known, ["llama3-70b:m=16+128,n=1280,shard=m"]) == [
+        AllGatherGemm(m, 1280, 8192, 8, shard="m") for m in (16, 128)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +65,9 @@ def test_a_part_of_a_named_set() -> None:
         ("s.yaml", "[]", "no shapes are given for all_gather_gemm"),
     ],
 )  # fmt: skip
-def test_a_wrong_shapes_file_names_the_file_and_the_item(tmp_path: Path, name: str, text: str, sentence: str) -> None:
+def test_a_wrong_shapes_file_names_the_file_and_the_item(
+    tmp_path: Path, name: str, text: str, sentence: str
+) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(ValueError, match=sentence.replace("(", r"\(")):
         read_shapes(operation(OP), [str(tmp_path / name)])

@@ -13,7 +13,9 @@ OWNER = "from tftune.tuner.bench.shared_dir import Shared; print(Shared.make().p
 
 
 def test_what_a_killed_owner_left_is_removed_by_the_next_one() -> None:
-    with subprocess.Popen([sys.executable, "-c", OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as owner:
         assert owner.stdout is not None
         theirs = Path(owner.stdout.readline().strip())
         first = Shared.make()

@@ -6,7 +6,24 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from synthetic import BSP, ENGINE, LARGE, LAWS, LAYERS, OP, ROWS, SHAPES, SMALL, WEIGHTS, content, law, model, rows, selector, shape
+from synthetic import (
+    BSP,
+    ENGINE,
+    LARGE,
+    LAWS,
+    LAYERS,
+    OP,
+    ROWS,
+    SHAPES,
+    SMALL,
+    WEIGHTS,
+    content,
+    law,
+    model,
+    rows,
+    selector,
+    shape,
+)
 
 from tftune.db.target import Machine
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -20,7 +37,9 @@ from tftune.models.tree.tree import Leaf
 
 TREE, BETWEEN, MEASURED = shape(512, 3072, 3072), shape(700), shape(512)
 """Answered by the tree, by the sizes below and above, by its own rows."""
-PLACES = pytest.mark.parametrize("asked", [TREE, BETWEEN, MEASURED], ids=["tree", "between", "measured"])
+PLACES = pytest.mark.parametrize(
+    "asked", [TREE, BETWEEN, MEASURED], ids=["tree", "between", "measured"]
+)
 OTHER = Config("push", **dict(LARGE.knobs) | {"num_stages": 4})
 THREE = WEIGHTS | {OTHER: tuple(1.1 * weight for weight in WEIGHTS[LARGE])}
 FOUND = selector(model(weights=THREE))
@@ -39,7 +58,14 @@ def test_the_fastest_comes_first_and_no_more_than_were_asked_for(asked: AllGathe
 @PLACES
 def test_bsp_is_never_on_it_and_hides_nothing_where_it_is_the_answer(asked: AllGatherGemm) -> None:
     """What it was faster than is worth a try elsewhere."""
-    slow = selector(model(weights={config: tuple((1 if config == BSP else 9) * w for w in each) for config, each in THREE.items()}))
+    slow = selector(
+        model(
+            weights={
+                config: tuple((1 if config == BSP else 9) * w for w in each)
+                for config, each in THREE.items()
+            }
+        )
+    )
     assert slow.select(asked).config == BSP and set(slow.shortlist(asked)) == {SMALL, LARGE, OTHER}
 
 
@@ -48,46 +74,76 @@ def test_what_is_impossible_for_the_shape_is_left_out() -> None:
         assert SPACE.why_invalid(asked, LARGE) and FOUND.shortlist(asked) == (SMALL,)
 
 
-def test_what_the_rows_of_the_shape_and_of_its_neighbours_have_comes_before_the_other_configs_of_its_leaf() -> None:
+def test_what_the_rows_of_the_shape_and_of_its_neighbours_have_comes_before_the_other_configs_of_its_leaf() -> (
+    None
+):
     """At M = 128 LARGE alone was kept, and OTHER at 512 alone: between the two sizes formulas say
     what OTHER may take."""
     kept = {128: (0, 2), 512: (0, 1, 2, 3)}
     found = model(weights=THREE)
     few = tuple(
-        replace(known, times_us=tuple(pair for pair in known.times_us if pair[0] in kept.get(known.sizes[0], (0, 1, 2, 3))))
+        replace(
+            known,
+            times_us=tuple(
+                pair for pair in known.times_us if pair[0] in kept.get(known.sizes[0], (0, 1, 2, 3))
+            ),
+        )
         for known in found.known
     )
     fast = found.formulas[3]
-    named = replace(found, known=few, formulas=(*found.formulas[:3], replace(fast, weights=tuple(w / 9 for w in fast.weights))))
-    assert selector(named).shortlist(shape(128)) == (LARGE, OTHER, SMALL), "its own rows first, whatever formulas say of the others"
+    named = replace(
+        found,
+        known=few,
+        formulas=(*found.formulas[:3], replace(fast, weights=tuple(w / 9 for w in fast.weights))),
+    )
+    assert selector(named).shortlist(shape(128)) == (LARGE, OTHER, SMALL), (
+        "its own rows first, whatever formulas say of the others"
+    )
     assert selector(named).shortlist(shape(256)) == (OTHER, LARGE, SMALL)
     without = replace(named, root=Leaf((0, 2), len(SHAPES), 0.02, ()))
     assert selector(without).shortlist(shape(256)) == (LARGE,)
-    assert selector(without).shortlist(shape(128)) == (LARGE, SMALL), "SMALL is of the sizes beside it, 32 and 512"
+    assert selector(without).shortlist(shape(128)) == (LARGE, SMALL), (
+        "SMALL is of the sizes beside it, 32 and 512"
+    )
 
 
 def test_answers_are_of_this_layout_alone() -> None:
     halves = [replace(place, dtype="fp16") for place in SHAPES]
-    both = selector(model(), model(halves, {BSP: WEIGHTS[BSP], SMALL: WEIGHTS[SMALL], OTHER: WEIGHTS[LARGE]}))
+    both = selector(
+        model(), model(halves, {BSP: WEIGHTS[BSP], SMALL: WEIGHTS[SMALL], OTHER: WEIGHTS[LARGE]})
+    )
     for asked in (TREE, BETWEEN, MEASURED):
         assert LARGE in both.shortlist(asked) and OTHER not in both.shortlist(asked)
         half = replace(asked, dtype="fp16")
         assert OTHER in both.shortlist(half) and LARGE not in both.shortlist(half)
 
 
-NOT_APPLIED = [{"bench": "model", "allow_modelled": True}, {"bench": "model"}, {"bsp_only": "ranks differ"}]
+NOT_APPLIED = [
+    {"bench": "model", "allow_modelled": True},
+    {"bench": "model"},
+    {"bsp_only": "ranks differ"},
+]
 
 
 @PLACES
 @pytest.mark.parametrize("changed", NOT_APPLIED, ids=["modelled", "refused", "bsp only"])
-def test_without_an_artifact_that_applies_it_is_empty(asked: AllGatherGemm, changed: dict[str, Any]) -> None:
+def test_without_an_artifact_that_applies_it_is_empty(
+    asked: AllGatherGemm, changed: dict[str, Any]
+) -> None:
     """Modelled times never ran: nobody knows whether such a config ends."""
-    assert selector(model()).shortlist(asked) and selector(model(), **changed).shortlist(asked) == ()
+    assert (
+        selector(model()).shortlist(asked) and selector(model(), **changed).shortlist(asked) == ()
+    )
 
 
 def stale(found: LayoutModel, *configs: Config) -> LayoutModel:
     kernels = zip(found.configs, found.kernels, strict=True)
-    return replace(found, kernels=tuple("0123456789ab" if config in configs else kernel for config, kernel in kernels))
+    return replace(
+        found,
+        kernels=tuple(
+            "0123456789ab" if config in configs else kernel for config, kernel in kernels
+        ),
+    )
 
 
 @PLACES
@@ -95,25 +151,38 @@ def test_of_another_layout_or_kernel_it_is_empty(asked: AllGatherGemm) -> None:
     found = model()
     assert selector(found).shortlist(replace(asked, shard="k")) == () == Selector().shortlist(asked)
     assert selector(stale(found, SMALL, LARGE)).shortlist(asked) == ()
-    assert selector(stale(found, SMALL)).shortlist(asked) == (LARGE,) and selector(stale(found, LARGE)).shortlist(asked) == (SMALL,)
+    assert selector(stale(found, SMALL)).shortlist(asked) == (LARGE,) and selector(
+        stale(found, LARGE)
+    ).shortlist(asked) == (SMALL,)
 
 
 @PLACES
 def test_on_another_machine_it_is_empty(asked: AllGatherGemm) -> None:
-    document = {"target": "h200x2", "arch": "sm_90", "op": OP, "build": {"triton": "3.6.0"}, "modelled": False}
+    document = {
+        "target": "h200x2",
+        "arch": "sm_90",
+        "op": OP,
+        "build": {"triton": "3.6.0"},
+        "modelled": False,
+    }
     found = selector(model())
     artifact = replace(found.artifacts[OP], document=document)
     for machine, applies in (
         (Machine("h200x2", "sm_90", {"triton": "3.6.1"}), True), (Machine("h200x2", "sm_90", {"triton": "3.7.0"}), False),
         (Machine("h200x4", "sm_90", {"triton": "3.6.0"}), False),
     ):  # fmt: skip
-        assert Selector(artifact, machine=machine).shortlist(asked) == (found.shortlist(asked) if applies else ())
+        assert Selector(artifact, machine=machine).shortlist(asked) == (
+            found.shortlist(asked) if applies else ()
+        )
     assert found.shortlist(asked)[0] == found.select(asked).config
 
 
 def test_of_the_rows_of_a_search_it_names_what_they_measured() -> None:
     searched = [replace(trial, stage="search") for trial in rows()]
-    found, measured = Selector(parse_artifact(content(searched))), {trial.config for trial in searched}
+    found, measured = (
+        Selector(parse_artifact(content(searched))),
+        {trial.config for trial in searched},
+    )
     for m in (8, 20, 128, 700, 2048):
         for n, k in (*LAYERS, (3072, 3072)):
             listed = found.shortlist(shape(m, n, k))
@@ -125,7 +194,9 @@ class TestConfirm:
     ANSWER = Selection(LARGE, "measured", "here")
 
     @PLACES
-    def test_it_answers_from_then_on_in_this_mode_and_for_this_shape(self, asked: AllGatherGemm) -> None:
+    def test_it_answers_from_then_on_in_this_mode_and_for_this_shape(
+        self, asked: AllGatherGemm
+    ) -> None:
         slow = WEIGHTS | {LARGE: tuple(3 * weight for weight in WEIGHTS[LARGE])}
         found = selector(model(weights=slow), model(weights=slow, mode="eager"))
         before = found.select(asked)
@@ -149,5 +220,10 @@ class TestConfirm:
 
 
 def test_the_rows_of_this_file_are_as_it_says() -> None:
-    assert TREE.layout == ENGINE and (TREE.n, TREE.k) not in LAYERS and BETWEEN.m not in ROWS and MEASURED in SHAPES
+    assert (
+        TREE.layout == ENGINE
+        and (TREE.n, TREE.k) not in LAYERS
+        and BETWEEN.m not in ROWS
+        and MEASURED in SHAPES
+    )
     assert LAWS[BSP](MEASURED) > LAWS[LARGE](MEASURED)

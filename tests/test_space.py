@@ -26,8 +26,15 @@ BY_COPIES = {"push_ce", "bsp_chunked"}
 
 def test_a_config_is_a_value() -> None:
     config = Config("push", block_n=256, block_m=128)
-    assert config == Config("push", block_m=128, block_n=256) and hash(config) == hash(Config("push", block_m=128, block_n=256))
-    assert eval(repr(config)) == config == Config.from_dict(config.to_dict()) == pickle.loads(pickle.dumps(config))
+    assert config == Config("push", block_m=128, block_n=256) and hash(config) == hash(
+        Config("push", block_m=128, block_n=256)
+    )
+    assert (
+        eval(repr(config))
+        == config
+        == Config.from_dict(config.to_dict())
+        == pickle.loads(pickle.dumps(config))
+    )
     assert str(config) == "push(block_m=128, block_n=256)" and config["block_n"] == 256
     with pytest.raises(KeyError, match="no knob 'group_m'"):
         config["group_m"]
@@ -44,13 +51,18 @@ def test_every_choice_has_a_meaning_and_its_default() -> None:
 def test_an_absent_knob_is_its_default() -> None:
     whole = SPACE.complete(Config("push", block_m=64))
     assert whole["block_m"] == 64 and whole["rows_per_flag"] == 128
-    assert SPACE.complete(whole) == whole and {name for name, _ in whole.knobs} == {c.name for c in SPACE.choices("push")}
+    assert SPACE.complete(whole) == whole and {name for name, _ in whole.knobs} == {
+        c.name for c in SPACE.choices("push")
+    }
 
 
 @pytest.mark.parametrize(
     ("config", "sentence"),
     [
-        (Config("fetch"), r"no variant 'fetch'; it has bsp, pull, staged, push, push_ce, bsp_chunked"),
+        (
+            Config("fetch"),
+            r"no variant 'fetch'; it has bsp, pull, staged, push, push_ce, bsp_chunked",
+        ),
         (Config("push", tile=1), r"push has no knob 'tile'; it has block_m, block_n"),
         (Config("push", block_m=17), r"block_m=17 of all_gather_gemm/push is not one of \(16, 32"),
     ],
@@ -64,14 +76,49 @@ def test_mistakes_list_what_is_known(config: Config, sentence: str) -> None:
     ("shape", "config", "chip", "sentence"),
     [
         (LARGE, Config("bsp", form="gather"), None, "gather needs it sharded along M"),
-        (AllGatherGemm(4096, 8, 64, 8, shard="m"), Config("bsp", form="gather_copy"), None, "need A sharded along K"),
-        (AllGatherGemm(16, 3584, 8192, 8), Config("push", block_m=32), None, "block_m must not exceed M"),
-        (AllGatherGemm(4096, 32, 8192, 8), Config("push", block_n=64), None, "block_n must not exceed N"),
-        (AllGatherGemm(256, 64, 8192, 8, shard="m"), Config("pull", block_m=64, block_n=64), None, "rows_per_flag must not exceed"),
+        (
+            AllGatherGemm(4096, 8, 64, 8, shard="m"),
+            Config("bsp", form="gather_copy"),
+            None,
+            "need A sharded along K",
+        ),
+        (
+            AllGatherGemm(16, 3584, 8192, 8),
+            Config("push", block_m=32),
+            None,
+            "block_m must not exceed M",
+        ),
+        (
+            AllGatherGemm(4096, 32, 8192, 8),
+            Config("push", block_n=64),
+            None,
+            "block_n must not exceed N",
+        ),
+        (
+            AllGatherGemm(256, 64, 8192, 8, shard="m"),
+            Config("pull", block_m=64, block_n=64),
+            None,
+            "rows_per_flag must not exceed",
+        ),
         (AllGatherGemm(4096, 3584, 512, 8), Config("pull"), None, "k_per_flag must not exceed"),
-        (AllGatherGemm(4096, 3584, 512, 8), Config("pull", k_per_flag=256, block_k=128), None, "block_k must not exceed"),
-        (AllGatherGemm(1 << 20, 64, 8192, 8), Config("push", block_n=64, rows_per_flag=16, k_per_flag=256), None, "at most 8192 flags"),
-        (AllGatherGemm(8192, 64, 53248, 8), Config("push", block_n=64, rows_per_flag=16, k_per_flag=256), None, "that peers set"),
+        (
+            AllGatherGemm(4096, 3584, 512, 8),
+            Config("pull", k_per_flag=256, block_k=128),
+            None,
+            "block_k must not exceed",
+        ),
+        (
+            AllGatherGemm(1 << 20, 64, 8192, 8),
+            Config("push", block_n=64, rows_per_flag=16, k_per_flag=256),
+            None,
+            "at most 8192 flags",
+        ),
+        (
+            AllGatherGemm(8192, 64, 53248, 8),
+            Config("push", block_n=64, rows_per_flag=16, k_per_flag=256),
+            None,
+            "that peers set",
+        ),
         (AllGatherGemm(128, 3584, 8192, 8), Config("push"), None, "group_m must be 1"),
         (LARGE, Config("push", block_m=16, block_n=32), H200, "at least 8 accumulators"),
         (LARGE, Config("push", block_m=256, block_n=256), H200, "at most 128 fp32 accumulators"),
@@ -81,43 +128,99 @@ def test_mistakes_list_what_is_known(config: Config, sentence: str) -> None:
         (LARGE, Config("push", xcds=8), MI300X, None),
         (LARGE, Config("push", xcds=8), None, None),
         (LARGE, Config("push", xcds=8), H200, "xcds needs several dies, which h200 lacks"),
-        (LARGE, Config("push", xcds=8, schedule="dynamic"), MI300X, "xcds must be 1 where programs claim tiles"),
-        (LARGE, Config("push", loads="descriptor"), MI300X, "loads needs descriptors, which mi300x lacks"),
+        (
+            LARGE,
+            Config("push", xcds=8, schedule="dynamic"),
+            MI300X,
+            "xcds must be 1 where programs claim tiles",
+        ),
+        (
+            LARGE,
+            Config("push", loads="descriptor"),
+            MI300X,
+            "loads needs descriptors, which mi300x lacks",
+        ),
         (AllGatherGemm(512, 3584, 8192, 8), Config("push", split_k=2), H200, None),
-        (AllGatherGemm(512, 3584, 8192, 8), Config("push", block_m=64, split_k=2), H200, "split_k must be 1 where there is a whole tile"),
+        (
+            AllGatherGemm(512, 3584, 8192, 8),
+            Config("push", block_m=64, split_k=2),
+            H200,
+            "split_k must be 1 where there is a whole tile",
+        ),
         (LARGE, Config("push_ce", rows_per_flag=64), H200, "a copy must move at least 256 KB"),
         (LARGE, Config("push_ce", rows_per_flag=64), None, "at most 16 copies"),
         (LARGE, Config("push_ce", rows_per_flag=256), MI300X, None),
-        (AllGatherGemm(64, 3584, 8192, 2), Config("bsp_chunked", first_rows=64, growth=1), H200, "at least 128 rows of C"),
-        (AllGatherGemm(256, 3584, 8192, 8), Config("bsp_chunked", first_rows=512, growth=1), None, "first_rows must not exceed"),
+        (
+            AllGatherGemm(64, 3584, 8192, 2),
+            Config("bsp_chunked", first_rows=64, growth=1),
+            H200,
+            "at least 128 rows of C",
+        ),
+        (
+            AllGatherGemm(256, 3584, 8192, 8),
+            Config("bsp_chunked", first_rows=512, growth=1),
+            None,
+            "first_rows must not exceed",
+        ),
         (LARGE, Config("bsp_chunked", first_rows=128, growth=1), None, "at most 16 chunks"),
         (LARGE, Config("bsp_chunked", first_rows=2048), None, "no chunk could be larger"),
-        (AllGatherGemm(4096, 3584, 8192, 2), Config("bsp_chunked", copy_streams=3), None, "fewer than the ranks"),
+        (
+            AllGatherGemm(4096, 3584, 8192, 2),
+            Config("bsp_chunked", copy_streams=3),
+            None,
+            "fewer than the ranks",
+        ),
         (LARGE, Config("bsp_chunked"), H200, None),
     ],
 )
-def test_rules_answer_with_their_sentence(shape: AllGatherGemm, config: Config, chip: Chip | None, sentence: str | None) -> None:
+def test_rules_answer_with_their_sentence(
+    shape: AllGatherGemm, config: Config, chip: Chip | None, sentence: str | None
+) -> None:
     found = SPACE.why_invalid(shape, config, chip)
     assert found is None if sentence is None else found is not None and sentence in found
 
 
 def test_every_rule_refuses_something_and_not_everything() -> None:
     """A rule that holds for everything, or for nothing, is a mistake in the rule."""
-    tried = [AllGatherGemm(m, n, k, 8, shard=shard) for m in (8, 128, 1 << 20) for n in (32, 3584) for k in (512, 8192) for shard in "km"]
+    tried = [
+        AllGatherGemm(m, n, k, 8, shard=shard)
+        for m in (8, 128, 1 << 20)
+        for n in (32, 3584)
+        for k in (512, 8192)
+        for shard in "km"
+    ]
     tried += [AllGatherGemm(128, 3584, 8192, 2), AllGatherGemm(32, 4096, 1 << 21, 2, shard="m")]
     free = Space(SPACE.op, SPACE.variants, (), SPACE.defaults)
-    every = {variant: [c for chip in (MI300X, H200) for c in free.drawn(LARGE, chip, variant, 1500)] for variant in SPACE.variants}
+    every = {
+        variant: [c for chip in (MI300X, H200) for c in free.drawn(LARGE, chip, variant, 1500)]
+        for variant in SPACE.variants
+    }
     chips = replace(H200, units=16), replace(H200, units=100), MI300X
     for rule in SPACE.rules:
-        concerned = [config for configs in every.values() for config in configs if rule.applies(config.variant)]
-        assert {rule.holds(s, c, chip) for c in concerned for s in tried for chip in chips} == {True, False}, rule.sentence
+        concerned = [
+            config
+            for configs in every.values()
+            for config in configs
+            if rule.applies(config.variant)
+        ]
+        assert {rule.holds(s, c, chip) for c in concerned for s in tried for chip in chips} == {
+            True,
+            False,
+        }, rule.sentence
 
 
 def sharded(m: int, n: int, k: int, world: int, shard: str) -> AllGatherGemm:
     return AllGatherGemm(m * world if shard == "m" else m, n, k * world, world, shard=shard)
 
 
-ANY_SHAPE = st.builds(sharded, st.integers(1, 9000), st.integers(1, 5000), st.integers(1, 2000), st.integers(2, 8), st.sampled_from("km"))
+ANY_SHAPE = st.builds(
+    sharded,
+    st.integers(1, 9000),
+    st.integers(1, 5000),
+    st.integers(1, 2000),
+    st.integers(2, 8),
+    st.sampled_from("km"),
+)
 
 
 @settings(deadline=None, max_examples=20)
@@ -127,7 +230,11 @@ def test_what_is_drawn_is_what_the_rules_allow(chip: Chip, shape: AllGatherGemm)
     others."""
     free = Space(SPACE.op, SPACE.variants, (), SPACE.defaults)
     for variant in SPACE.variants:
-        allowed = [config for config in free.drawn(shape, chip, variant, 300) if SPACE.why_invalid(shape, config, chip) is None]
+        allowed = [
+            config
+            for config in free.drawn(shape, chip, variant, 300)
+            if SPACE.why_invalid(shape, config, chip) is None
+        ]
         assert list(SPACE.drawn(shape, chip, variant, 300)) == allowed
 
 
@@ -136,20 +243,38 @@ def test_defaults_are_possible(chip: str, shape: AllGatherGemm) -> None:
     for known in (None, CHIPS[chip]):
         defaults = SPACE.defaults(shape, known)
         found = {config.variant for config in defaults}
-        assert found == set(SPACE.variants) if known is None else found | BY_COPIES == set(SPACE.variants)
-        assert [SPACE.why_invalid(shape, config, known) for config in defaults] == [None] * len(defaults)
+        assert (
+            found == set(SPACE.variants)
+            if known is None
+            else found | BY_COPIES == set(SPACE.variants)
+        )
+        assert [SPACE.why_invalid(shape, config, known) for config in defaults] == [None] * len(
+            defaults
+        )
 
 
-@pytest.mark.parametrize(("m", "tile"), [(64, (64, 64)), (128, (64, 64)), (256, (64, 128)), (512, (128, 128))])
-def test_a_default_has_the_smallest_tile_of_which_all_run_at_once(m: int, tile: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("m", "tile"), [(64, (64, 64)), (128, (64, 64)), (256, (64, 128)), (512, (128, 128))]
+)
+def test_a_default_has_the_smallest_tile_of_which_all_run_at_once(
+    m: int, tile: tuple[int, int]
+) -> None:
     """On Hopper, where it is not the first default's; on CDNA, whose LDS holds less of a pipeline,
     never."""
     for world in (2, 8):
         shape = AllGatherGemm(m, 3584, 8192, world)
         first, core = (config for config in SPACE.defaults(shape, H200) if config.variant == "push")
-        assert (core["block_m"], core["block_n"]) == tile and core["num_stages"] >= 4 and core != first
+        assert (
+            (core["block_m"], core["block_n"]) == tile and core["num_stages"] >= 4 and core != first
+        )
         assert sum(config.variant == "push" for config in SPACE.defaults(shape, MI300X)) == 1
-    assert sum(config.variant == "push" for config in SPACE.defaults(AllGatherGemm(32, 3584, 8192, 2), H200)) == 1
+    assert (
+        sum(
+            config.variant == "push"
+            for config in SPACE.defaults(AllGatherGemm(32, 3584, 8192, 2), H200)
+        )
+        == 1
+    )
 
 
 @given(
@@ -160,10 +285,15 @@ def test_a_default_has_the_smallest_tile_of_which_all_run_at_once(m: int, tile: 
     st.sampled_from("km"),
     st.sampled_from([None, *CHIPS]),
 )
-def test_a_config_is_judged_for_many_shapes_as_for_one(seed: int, m: int, n: int, world: int, shard: str, chip: str | None) -> None:
+def test_a_config_is_judged_for_many_shapes_as_for_one(
+    seed: int, m: int, n: int, world: int, shard: str, chip: str | None
+) -> None:
     """Where rules that do not look at the shape are asked once, the sentence stays that of the
     first broken rule, but for those."""
-    on, shape = CHIPS.get(chip or ""), AllGatherGemm(2**m * world, 2**n, 1056 * world, world, shard=shard)
+    on, shape = (
+        CHIPS.get(chip or ""),
+        AllGatherGemm(2**m * world, 2**n, 1056 * world, world, shard=shard),
+    )
     pick = Random(seed)
     for variant, choices in SPACE.variants.items():
         config = Config(variant, **{choice.name: pick.choice(choice.values) for choice in choices})
@@ -173,7 +303,10 @@ def test_a_config_is_judged_for_many_shapes_as_for_one(seed: int, m: int, n: int
 def _by_hand(variant: str, shape: AllGatherGemm, chip: Chip) -> Iterator[Config]:
     """Every value with every other, each held against every rule: millions."""
     choices = [choice.on(chip) for choice in SPACE.choices(variant)]
-    names, rules = [choice.name for choice in choices], [rule.holds for rule in SPACE.rules if rule.applies(variant)]
+    names, rules = (
+        [choice.name for choice in choices],
+        [rule.holds for rule in SPACE.rules if rule.applies(variant)],
+    )
     for values in product(*(choice.values for choice in choices)):
         knobs = dict(zip(names, values, strict=True))
         if all(holds(shape, knobs, chip) for holds in rules):
@@ -184,9 +317,13 @@ def test_configs_are_the_possible_ones_in_a_fixed_order() -> None:
     shape = AllGatherGemm(16, 64, 8192, 8)
     found = list(SPACE.configs(shape, H200))
     assert found == list(SPACE.configs(shape, H200)) and len(set(found)) == len(found)
-    assert found == [config for variant in SPACE.variants for config in _by_hand(variant, shape, H200)]
+    assert found == [
+        config for variant in SPACE.variants for config in _by_hand(variant, shape, H200)
+    ]
     assert [config for config in found if SPACE.why_invalid(shape, config, H200)] == []
-    assert list(SPACE.configs(shape, H200, ("pull",))) == [config for config in found if config.variant == "pull"]
+    assert list(SPACE.configs(shape, H200, ("pull",))) == [
+        config for config in found if config.variant == "pull"
+    ]
     for default in SPACE.defaults(shape, H200):
         assert SPACE.complete(default) in found
 
@@ -199,11 +336,20 @@ def _two(choice: Choice) -> tuple[Knob, ...]:
 
 @pytest.mark.parametrize("chip", CHIPS.values(), ids=lambda chip: chip.name)
 @pytest.mark.parametrize(
-    "shape", [AllGatherGemm(256, 3584, 8192, 8), AllGatherGemm(2048, 3584, 8192, 8), AllGatherGemm(4096, 512, 4096, 4, shard="m")], ids=str
+    "shape",
+    [
+        AllGatherGemm(256, 3584, 8192, 8),
+        AllGatherGemm(2048, 3584, 8192, 8),
+        AllGatherGemm(4096, 512, 4096, 4, shard="m"),
+    ],
+    ids=str,
 )
 def test_configs_are_those_without_a_reason_against_them(shape: AllGatherGemm, chip: Chip) -> None:
     """Of every knob its default and another value."""
-    two = {variant: tuple(replace(choice, values=_two(choice)) for choice in choices) for variant, choices in SPACE.variants.items()}
+    two = {
+        variant: tuple(replace(choice, values=_two(choice)) for choice in choices)
+        for variant, choices in SPACE.variants.items()
+    }
     space = replace(SPACE, variants=two)
     found = list(space.configs(shape, chip))
     every = replace(space, rules=()).configs(shape, chip)
@@ -213,7 +359,9 @@ def test_configs_are_those_without_a_reason_against_them(shape: AllGatherGemm, c
 
 @pytest.mark.parametrize("shard", ["k", "m"])
 @pytest.mark.parametrize("world", [2, 8])
-def test_ranks_fall_back_to_one_form_whether_they_know_their_chip_or_not(world: int, shard: str) -> None:
+def test_ranks_fall_back_to_one_form_whether_they_know_their_chip_or_not(
+    world: int, shard: str
+) -> None:
     """Forms of BSP exchange A in different layouts: ranks that chose differently would compute
     nonsense."""
     for shape in paper(world, shard=shard):
@@ -223,25 +371,39 @@ def test_ranks_fall_back_to_one_form_whether_they_know_their_chip_or_not(world: 
 def test_the_paper_set_has_configs_on_every_chip() -> None:
     for chip in CHIPS.values():
         for shape in paper()[::6]:
-            found = {variant for variant in SPACE.variants if next(SPACE.configs(shape, chip, (variant,)), None)}
-            assert found | BY_COPIES == set(SPACE.variants) and (found >= BY_COPIES) == (shape.m >= 512), (shape, found & BY_COPIES)
+            found = {
+                variant
+                for variant in SPACE.variants
+                if next(SPACE.configs(shape, chip, (variant,)), None)
+            }
+            assert found | BY_COPIES == set(SPACE.variants) and (found >= BY_COPIES) == (
+                shape.m >= 512
+            ), (shape, found & BY_COPIES)
 
 
 def test_the_digest_follows_the_values() -> None:
     changed = dict(SPACE.variants) | {"bsp": (Choice("form", ("gather",), "one", "gather"),)}
-    assert len(SPACE.digest()) == 12 and Space(SPACE.op, changed, (), SPACE.defaults).digest() != SPACE.digest()
+    assert (
+        len(SPACE.digest()) == 12
+        and Space(SPACE.op, changed, (), SPACE.defaults).digest() != SPACE.digest()
+    )
     assert Space(SPACE.op, SPACE.variants, (), SPACE.defaults).digest() == SPACE.digest()
 
 
 def test_a_rule_without_variants_applies_to_all() -> None:
-    assert Rule("x", lambda s, c, chip: True).applies(Config("bsp")) and not Rule("x", lambda s, c, chip: True, FUSED).applies(
-        Config("bsp")
-    )
+    assert Rule("x", lambda s, c, chip: True).applies(Config("bsp")) and not Rule(
+        "x", lambda s, c, chip: True, FUSED
+    ).applies(Config("bsp"))
 
 
 def test_operations_are_listed() -> None:
-    assert operation("all_gather_gemm").space is SPACE and operation("all_gather_gemm").shape is AllGatherGemm
-    with pytest.raises(ValueError, match=f"no operation 'softmax'; the operations are {', '.join(OPS)}"):
+    assert (
+        operation("all_gather_gemm").space is SPACE
+        and operation("all_gather_gemm").shape is AllGatherGemm
+    )
+    with pytest.raises(
+        ValueError, match=f"no operation 'softmax'; the operations are {', '.join(OPS)}"
+    ):
         operation("softmax")
 
 
@@ -253,8 +415,13 @@ def test_peers_never_set_the_flags_that_a_rank_keeps_for_itself() -> None:
 
     shape = AllGatherGemm(16 * READY_FLAGS.value, 64, 1024, 4)
     for variant in ("pull", "staged", "push"):
-        assert SPACE.why_invalid(shape, Config(variant, block_n=64, rows_per_flag=16, k_per_flag=1024)) is None
-        sentence = SPACE.why_invalid(shape, Config(variant, block_n=64, rows_per_flag=16, k_per_flag=256))
+        assert (
+            SPACE.why_invalid(shape, Config(variant, block_n=64, rows_per_flag=16, k_per_flag=1024))
+            is None
+        )
+        sentence = SPACE.why_invalid(
+            shape, Config(variant, block_n=64, rows_per_flag=16, k_per_flag=256)
+        )
         assert sentence is None or "that peers set" in sentence
     beyond = AllGatherGemm(16 * READY_FLAGS.value + 1, 64, 1024, 4)
     assert SPACE.why_invalid(beyond, Config("push", block_n=64, rows_per_flag=16, k_per_flag=256))

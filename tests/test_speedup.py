@@ -19,7 +19,9 @@ from tftune.kernels.flash_decode import FlashDecode
 DECODES = operation("flash_decode").shape_sets["llama3-70b"](world=8)
 
 
-def trial(shape: FlashDecode, config: Config, us: float, bsp_us: float, mode: str = "graph") -> Trial:
+def trial(
+    shape: FlashDecode, config: Config, us: float, bsp_us: float, mode: str = "graph"
+) -> Trial:
     outcome = Measurement((us,) * 9, (bsp_us,) * 9, 1e-4)
     return Trial(shape, config, mode, "h200x8", "node", "r1", "k1", outcome, "final", "2026-11-21")
 
@@ -31,13 +33,19 @@ def rows() -> list[Trial]:
     for shape in DECODES:
         short = shape.cache_bytes / 4.25e6 < 100
         steps = (("gather", 32.0), ("persistent", 20.0 if short else 41.0))
-        found += [trial(shape, Config("bsp"), 40.0, 40.0), *(trial(shape, Config(name), us, 40.0) for name, us in steps)]
+        found += [
+            trial(shape, Config("bsp"), 40.0, 40.0),
+            *(trial(shape, Config(name), us, 40.0) for name, us in steps),
+        ]
     return found
 
 
 def test_every_step_has_a_column_and_every_open_size_too() -> None:
     head, _, first, *others = speedup.table(speedup.lines(rows(), "graph"))
-    assert head == "| batch | kv_len | bsp | gather | persistent | winner | BSP / winner (95 % interval) |"
+    assert (
+        head
+        == "| batch | kv_len | bsp | gather | persistent | winner | BSP / winner (95 % interval) |"
+    )
     assert first == "| 1 | 1024 | 40.0 | 32.0 | 20.0 | persistent | 2.00 (2.00 to 2.00) |"
     assert len(others) == len(DECODES) - 1 == 19
 
@@ -55,33 +63,70 @@ def test_a_set_is_told_whole_and_in_parts() -> None:
 
 
 def test_a_set_that_lacks_a_shape_is_not_told() -> None:
-    assert list(speedup.sets("h200x8", "flash_decode", [row for row in rows() if row.shape != DECODES[3]])) == []
+    assert (
+        list(
+            speedup.sets(
+                "h200x8", "flash_decode", [row for row in rows() if row.shape != DECODES[3]]
+            )
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize(("slower", "said"), [(1, "usual"), (2, "calibrated")])
 def test_the_limit_takes_its_rates_from_a_calibration(
-    slower: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    slower: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The first shape's cache is 2 x 8 heads x 1024 x 128 fp16, 4.19 MB, and its memory time at 4.3
     TB/s 1.0 us; at half of that 2.0."""
     target = Target.parse("h200x8")
     write_rows(tmp_path / "rows.jsonl", [], rows())
-    write_chip(tmp_path / "its.chip.json", target, {"hbm_bytes_per_us": target.chip.rates.hbm_bytes_per_us / slower}, {}, {}, "2026-11-22")
+    write_chip(
+        tmp_path / "its.chip.json",
+        target,
+        {"hbm_bytes_per_us": target.chip.rates.hbm_bytes_per_us / slower},
+        {},
+        {},
+        "2026-11-22",
+    )
     chip = ["--chip", str(tmp_path / "its.chip.json")] if slower > 1 else []
-    monkeypatch.setattr("sys.argv", ["speedup.py", "--op", "flash_decode", *chip, str(tmp_path / "rows.jsonl")])
+    monkeypatch.setattr(
+        "sys.argv", ["speedup.py", "--op", "flash_decode", *chip, str(tmp_path / "rows.jsonl")]
+    )
     speedup.main()
     printed = capsys.readouterr().out
     assert f"what the {said} rates of h200 allow, computed" in printed
-    first = next(line for line in printed.partition("limit (computed)")[2].splitlines() if line.startswith("| 1 | 1024 |"))
-    assert float(first.split("|")[4]) == pytest.approx(DECODES[0].cache_bytes / target.chip.rates.hbm_bytes_per_us * slower, abs=0.1)
+    first = next(
+        line
+        for line in printed.partition("limit (computed)")[2].splitlines()
+        if line.startswith("| 1 | 1024 |")
+    )
+    assert float(first.split("|")[4]) == pytest.approx(
+        DECODES[0].cache_bytes / target.chip.rates.hbm_bytes_per_us * slower, abs=0.1
+    )
 
 
 def test_a_set_asked_with_other_options_is_told_beside_its_defaults() -> None:
     """Llama 3 70B for each rank its own heads, whole; paged, but for one shape."""
     heads = [
-        trial(replace(shape, output="heads"), Config(name), us, 40.0) for shape in DECODES for name, us in (("bsp", 40.0), ("fused", 20.0))
+        trial(replace(shape, output="heads"), Config(name), us, 40.0)
+        for shape in DECODES
+        for name, us in (("bsp", 40.0), ("fused", 20.0))
     ]
-    paged = [trial(replace(shape, page_size=16), Config("bsp"), 40.0, 40.0) for shape in DECODES[1:]]
-    told = [line for line in speedup.sets("h200x8", "flash_decode", rows() + heads + paged) if "part=" not in line]
+    paged = [
+        trial(replace(shape, page_size=16), Config("bsp"), 40.0, 40.0) for shape in DECODES[1:]
+    ]
+    told = [
+        line
+        for line in speedup.sets("h200x8", "flash_decode", rows() + heads + paged)
+        if "part=" not in line
+    ]
     assert ["output=all" in line for line in told] == [True, False]
-    assert "mode=graph set=llama3-70b dtype=fp16 output=heads page_size=0 geomean=2.000 lower=2.000 fused_wins=20 shapes=20" in told[1]
+    assert (
+        "mode=graph set=llama3-70b dtype=fp16 output=heads page_size=0 geomean=2.000 lower=2.000 fused_wins=20 shapes=20"
+        in told[1]
+    )

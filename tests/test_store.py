@@ -71,9 +71,16 @@ class TestRows:
             store.trials(op="flash_decode", shape=SHAPE)
 
     @pytest.mark.parametrize(
-        ("word", "known"), [("bench", "node, model, replay, drill"), ("mode", "graph, eager"), ("stage", "search, warm_up, final, matrix")]
+        ("word", "known"),
+        [
+            ("bench", "node, model, replay, drill"),
+            ("mode", "graph, eager"),
+            ("stage", "search, warm_up, final, matrix"),
+        ],
     )
-    def test_a_filter_that_no_trial_can_have_is_a_mistake(self, store: Store, word: str, known: str) -> None:
+    def test_a_filter_that_no_trial_can_have_is_a_mistake(
+        self, store: Store, word: str, known: str
+    ) -> None:
         with pytest.raises(ValueError, match=f"^{word}='cuda_graph' is not one of {known}$"):
             store.trials(**{word: "cuda_graph"})
 
@@ -99,13 +106,18 @@ class TestRows:
             assert again.trials() == [TRIALS[0], *TRIALS[2:], TRIALS[1]]
 
     def test_a_run_comes_before_its_trials(self, store: Store) -> None:
-        with pytest.raises(StoreError, match=r"run 'r9' cannot be stored in .*t\.db before the run itself"):
+        with pytest.raises(
+            StoreError, match=r"run 'r9' cannot be stored in .*t\.db before the run itself"
+        ):
             store.add_trial(trial(run="r9"))
         assert store.trials() == []
 
     def test_a_run_keeps_its_id(self, store: Store) -> None:
         store.add_run(RUN)
-        with pytest.raises(StoreError, match=r"run r1 is in .* with target=h200x8, not mi300x8; give the new run its own id"):
+        with pytest.raises(
+            StoreError,
+            match=r"run r1 is in .* with target=h200x8, not mi300x8; give the new run its own id",
+        ):
             store.add_run(replace(RUN, target="mi300x8"))
         assert store.runs() == [RUN]
 
@@ -114,7 +126,9 @@ class TestRows:
         store.add_run(RUN)
         store.add_run(ENDED)
         assert store.runs() == [ENDED]
-        with pytest.raises(StoreError, match=r"with ended=.*1965.0.*, not .*1200.0.*; give the new run its own id"):
+        with pytest.raises(
+            StoreError, match=r"with ended=.*1965.0.*, not .*1200.0.*; give the new run its own id"
+        ):
             store.add_run(replace(RUN, ended={"0": {"sm_mhz": 1200.0}}))
         with pytest.raises(StoreError, match="target=h200x8"):
             store.add_run(replace(RUN, id="r1", target="h200x4", ended={}))
@@ -142,7 +156,9 @@ class TestRows:
         store.add_trial(old)
         assert store.trials() == [old]
 
-    def test_a_trial_is_seen_by_others_when_add_trial_returns(self, store: Store, path: Path) -> None:
+    def test_a_trial_is_seen_by_others_when_add_trial_returns(
+        self, store: Store, path: Path
+    ) -> None:
         with Store.open(path, write=False) as reader:
             for count, each in enumerate(TRIALS, start=1):
                 store.add_trial(each)
@@ -175,15 +191,20 @@ class TestFiles:
         write_rows(tmp_path / "rows.jsonl", [RUN], [trial()])
         first, second = (tmp_path / "rows.jsonl").read_text().splitlines()
         assert first.startswith('{"run":{"bench":"node","build":{"torch":"2.13.0"},"clocks"')
-        assert second.startswith('{"trial":{"bench":"node","bsp_us":[20.0,25.0],"check_error":0.0004,"config":{"block_m":16')
+        assert second.startswith(
+            '{"trial":{"bench":"node","bsp_us":[20.0,25.0],"check_error":0.0004,"config":{"block_m":16'
+        )
 
     @pytest.mark.parametrize("cut", [1, 2, 20, 200])
-    def test_a_half_written_line_imports_nothing(self, store: Store, tmp_path: Path, cut: int) -> None:
+    def test_a_half_written_line_imports_nothing(
+        self, store: Store, tmp_path: Path, cut: int
+    ) -> None:
         rows = tmp_path / "rows.jsonl"
         write_rows(rows, [RUN, replace(RUN, id="r2")], TRIALS)
         rows.write_bytes(rows.read_bytes()[: -1 - cut])
         with pytest.raises(
-            StoreError, match=f"^line {2 + len(TRIALS)} of {rows} is no whole row .*; delete that line, then run the command again$"
+            StoreError,
+            match=f"^line {2 + len(TRIALS)} of {rows} is no whole row .*; delete that line, then run the command again$",
         ):
             store.import_rows(rows)
         assert (store.trials(), store.runs()) == ([], [RUN])
@@ -222,10 +243,14 @@ class TestFiles:
 
     def test_a_folder_that_cannot_be_written(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
-        with pytest.raises(StoreError, match=r"cannot write .*rows\.jsonl: Not a directory; choose a folder"):
+        with pytest.raises(
+            StoreError, match=r"cannot write .*rows\.jsonl: Not a directory; choose a folder"
+        ):
             write_rows(tmp_path / "file" / "rows.jsonl", [], [])
 
-    def test_a_failed_export_leaves_the_old_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_failed_export_leaves_the_old_file(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         rows = tmp_path / "rows.jsonl"
         write_rows(rows, [RUN], [])
         before = rows.read_bytes()
@@ -247,17 +272,37 @@ class TestCheck:
     @pytest.mark.parametrize(
         ("change", "sentence"),
         [
-            ("UPDATE tft_trials SET samples_us = '[9.0, 12.5]' WHERE number = 1", r"\(row 1\) was changed: id is "),
-            ("UPDATE tft_trials SET variant = 'pull' WHERE number = 1", r"\(row 1\) was changed: variant is pull, its content says push"),
-            ("UPDATE tft_trials SET samples_us = '[9.0,' WHERE number = 1", r"\(row 1\) cannot be read: "),
-            ("UPDATE tft_trials SET shape = 'm=64' WHERE number = 5", r"\(row 5\) cannot be read: .* lacks n, k, world"),
-            ("UPDATE tft_trials SET mode = 'jit' WHERE number = 6", r"\(row 6\) cannot be read: mode='jit'"),
-            ("UPDATE tft_trials SET failure = 'slow' WHERE number = 2", r"\(row 2\) cannot be read: 'slow' is no kind"),
+            (
+                "UPDATE tft_trials SET samples_us = '[9.0, 12.5]' WHERE number = 1",
+                r"\(row 1\) was changed: id is ",
+            ),
+            (
+                "UPDATE tft_trials SET variant = 'pull' WHERE number = 1",
+                r"\(row 1\) was changed: variant is pull, its content says push",
+            ),
+            (
+                "UPDATE tft_trials SET samples_us = '[9.0,' WHERE number = 1",
+                r"\(row 1\) cannot be read: ",
+            ),
+            (
+                "UPDATE tft_trials SET shape = 'm=64' WHERE number = 5",
+                r"\(row 5\) cannot be read: .* lacks n, k, world",
+            ),
+            (
+                "UPDATE tft_trials SET mode = 'jit' WHERE number = 6",
+                r"\(row 6\) cannot be read: mode='jit'",
+            ),
+            (
+                "UPDATE tft_trials SET failure = 'slow' WHERE number = 2",
+                r"\(row 2\) cannot be read: 'slow' is no kind",
+            ),
             ("UPDATE tft_runs SET build = 'torch'", "run r1 cannot be read"),
             ("UPDATE tft_meta SET value = '0'", "has schema 0, this tftune has schema 2"),
         ],
     )
-    def test_each_problem_is_a_sentence(self, store: Store, path: Path, change: str, sentence: str) -> None:
+    def test_each_problem_is_a_sentence(
+        self, store: Store, path: Path, change: str, sentence: str
+    ) -> None:
         filled(store)
         with raw(path) as db:
             db.execute(change)
@@ -268,13 +313,18 @@ class TestCheck:
         store.add_trial(trial())
         with raw(path) as db:
             db.execute("DELETE FROM tft_runs")
-        assert store.check() == [f"trial {trial().id} (row 1) names run 'r1', which is not in the database"]
+        assert store.check() == [
+            f"trial {trial().id} (row 1) names run 'r1', which is not in the database"
+        ]
 
     def test_reading_an_unreadable_row_names_the_command(self, store: Store, path: Path) -> None:
         store.add_trial(trial())
         with raw(path) as db:
             db.execute("UPDATE tft_trials SET config = '{}'")
-        with pytest.raises(StoreError, match=f"trial {trial().id} of {path} cannot be read .it lacks 'variant'.; `tftune db check`"):
+        with pytest.raises(
+            StoreError,
+            match=f"trial {trial().id} of {path} cannot be read .it lacks 'variant'.; `tftune db check`",
+        ):
             store.trials()
 
     def test_a_damaged_file(self, store: Store, path: Path) -> None:
@@ -293,9 +343,15 @@ class TestCheck:
         content = path.read_bytes()
         entry, damaged = b"tabletft_runstft_runs", b"tabletft_ru\x96stft_runs"
         assert content.count(entry) == content.count(b"CREATE TABLE tft_runs") == 1
-        path.write_bytes(content.replace(entry, damaged).replace(b"CREATE TABLE tft_runs", b"CREATE TABLE (ft_runs"))
+        path.write_bytes(
+            content.replace(entry, damaged).replace(
+                b"CREATE TABLE tft_runs", b"CREATE TABLE (ft_runs"
+            )
+        )
         for write in (True, False):
-            with pytest.raises(DamagedError, match=f"^{path} is damaged: a text in it is no UTF-8") as refused:
+            with pytest.raises(
+                DamagedError, match=f"^{path} is damaged: a text in it is no UTF-8"
+            ) as refused:
                 Store.open(path, write=write)
             assert "give another file with --db" in str(refused.value)
 
@@ -311,16 +367,27 @@ class TestReadOnlyFolder:
     def test_cannot_be_written(self, store: Store, path: Path) -> None:
         store.close()
         path.with_name("t.db.lock").unlink()
-        with read_only(path.parent), pytest.raises(StoreError, match=rf"^cannot write {path}: Permission denied; give a file in a folder"):
+        with (
+            read_only(path.parent),
+            pytest.raises(
+                StoreError,
+                match=rf"^cannot write {path}: Permission denied; give a file in a folder",
+            ),
+        ):
             Store.open(path)
 
-    def test_rows_in_a_journal_that_nobody_read_are_told_of(self, store: Store, path: Path, tmp_path: Path) -> None:
+    def test_rows_in_a_journal_that_nobody_read_are_told_of(
+        self, store: Store, path: Path, tmp_path: Path
+    ) -> None:
         """As a copy of a database is that was made while a search wrote it."""
         filled(store)
         (tmp_path / "copy").mkdir()
         for name in ("t.db", "t.db-wal"):
             shutil.copy(path.with_name(name), tmp_path / "copy" / name)
-        with read_only(tmp_path / "copy"), pytest.raises(StoreError, match=r"and t\.db-wal there holds rows .*; copy both files"):
+        with (
+            read_only(tmp_path / "copy"),
+            pytest.raises(StoreError, match=r"and t\.db-wal there holds rows .*; copy both files"),
+        ):
             Store.open(tmp_path / "copy/t.db", write=False)
         with Store.open(tmp_path / "copy/t.db", write=False) as reader:
             assert reader.trials() == TRIALS
@@ -340,14 +407,19 @@ class TestOptuna:
         store.close()
         with Store.open(path) as again:
             assert len(again.trials()) == 5
-            assert len(optuna.load_study(study_name="s", storage=again.optuna_storage()).trials) == 5
+            assert (
+                len(optuna.load_study(study_name="s", storage=again.optuna_storage()).trials) == 5
+            )
             assert again.check() == []
         assert pragma(path, "journal_mode") == "wal"
 
     def test_keeps_the_journal_and_waits(self, store: Store, path: Path) -> None:
         storage: Any = store.optuna_storage()
         with storage.engine.connect() as connection:
-            answers = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous", "busy_timeout")]
+            answers = [
+                connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+                for name in ("journal_mode", "synchronous", "busy_timeout")
+            ]
         assert answers == ["wal", 1, 30_000]
 
     def test_a_path_with_odd_characters(self, tmp_path: Path) -> None:
@@ -362,7 +434,8 @@ class TestOptuna:
 
 def test_our_connection_is_set_up(store: Store, path: Path) -> None:
     answers = [
-        store._db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous", "busy_timeout", "foreign_keys")
+        store._db.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("journal_mode", "synchronous", "busy_timeout", "foreign_keys")
     ]
     assert answers == ["wal", 1, 30_000, 1]
 

@@ -12,11 +12,19 @@ import pytest
 
 
 def run(*command: str, cwd: Path) -> tuple[int, str]:
-    done = subprocess.run([sys.executable, "-m", *command], cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=cwd,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     return done.returncode, done.stdout
 
 
-@pytest.mark.parametrize("arguments", [("check",), ("format", "--check", "--diff")], ids=["check", "format"])
+@pytest.mark.parametrize(
+    "arguments", [("check",), ("format", "--check", "--diff")], ids=["check", "format"]
+)
 def test_ruff(root: Path, arguments: tuple[str, ...]) -> None:
     code, output = run("ruff", *arguments, ".", cwd=root)
     assert code == 0, output
@@ -28,7 +36,9 @@ def link_tree(root: Path, into: Path) -> Path:
     package = into / "tftune"
     shutil.rmtree(package, ignore_errors=True)
     package.mkdir(parents=True)
-    mapped = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["package-dir"]
+    mapped = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"][
+        "package-dir"
+    ]
     for name, folder in mapped.items():
         (package / name.removeprefix("tftune.")).symlink_to(root / folder, target_is_directory=True)
     for path in (root / "tftune").iterdir():
@@ -39,7 +49,12 @@ def link_tree(root: Path, into: Path) -> Path:
 def mypy(root: Path, tree: Path) -> tuple[int, str]:
     """Run from inside the tree, so that `tftune` there is found before any other. The cache stays
     in build/."""
-    settings = ("--config-file", str(root / "pyproject.toml"), "--cache-dir", str(root / "build/mypy"))
+    settings = (
+        "--config-file",
+        str(root / "pyproject.toml"),
+        "--cache-dir",
+        str(root / "build/mypy"),
+    )
     return run("mypy", "--strict", *settings, "-p", "tftune", cwd=tree)
 
 
@@ -47,7 +62,9 @@ def test_mypy_strict(root: Path) -> None:
     tree = root / "build/typed"
     package = link_tree(root, tree)
     folders = [package, *(path for path in package.iterdir() if path.is_dir())]
-    sources = sum(len(list(folder.glob("*.py" if folder == package else "**/*.py"))) for folder in folders)
+    sources = sum(
+        len(list(folder.glob("*.py" if folder == package else "**/*.py"))) for folder in folders
+    )
     code, output = mypy(root, tree)
     assert code == 0, output
     # A folder of data counts as one more to mypy, since it could be a namespace package.

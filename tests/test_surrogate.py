@@ -50,7 +50,9 @@ def test_most_values_lie_within_two_deviations(own: float) -> None:
 def test_draws_agree_with_the_posterior() -> None:
     process, fresh = made(), np.random.default_rng(5).random((50, 8))
     found, draws = process.posterior(fresh), process.samples(fresh, 4000, np.random.default_rng(6))
-    assert np.allclose(draws.mean(axis=0), found.mean, atol=5 * found.deviation.max() / np.sqrt(4000))
+    assert np.allclose(
+        draws.mean(axis=0), found.mean, atol=5 * found.deviation.max() / np.sqrt(4000)
+    )
     assert np.allclose(draws.std(axis=0), found.deviation, rtol=0.1)
 
 

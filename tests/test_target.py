@@ -25,7 +25,8 @@ def tool(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, script: str) 
 
 
 @pytest.mark.parametrize(
-    ("text", "chip", "gpus"), [("h200x8", H200, 8), ("mi300x8", MI300X, 8), ("mi300x1", MI300X, 1), ("h200x16", H200, 16)]
+    ("text", "chip", "gpus"),
+    [("h200x8", H200, 8), ("mi300x8", MI300X, 8), ("mi300x1", MI300X, 1), ("h200x16", H200, 16)],
 )
 def test_parse(text: str, chip: object, gpus: int) -> None:
     parsed = Target.parse(text)
@@ -33,7 +34,21 @@ def test_parse(text: str, chip: object, gpus: int) -> None:
     assert str(parsed) == text
 
 
-@pytest.mark.parametrize("text", ["", "h200", "h200x", "h200x0", "h200x-1", "h200x08", "b300x8", "mi300xx8", "xh200x8", "h200x8 "])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "h200",
+        "h200x",
+        "h200x0",
+        "h200x-1",
+        "h200x08",
+        "b300x8",
+        "mi300xx8",
+        "xh200x8",
+        "h200x8 ",
+    ],
+)
 def test_parse_lists_the_chips(text: str) -> None:
     with pytest.raises(
         ValueError,
@@ -79,7 +94,9 @@ def test_detect_says_why_not(
 
 def test_detect_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(target, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match="torch is not installed; install it, or without a GPU: search --on model"):
+    with pytest.raises(
+        ValueError, match="torch is not installed; install it, or without a GPU: search --on model"
+    ):
         target.detect()
 
 
@@ -105,20 +122,44 @@ def test_build_finds_each_of_several_names(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "torch", torch_with(fake_gpu.MI300X))
     found = target.build()
     assert found.pop("python")
-    assert found == {"triton": "3.7.1", "iris": "0.2", "torch": "2.13.0+rocm7.2", "driver": "6.16.6", "rocm": "7.2"}
+    assert found == {
+        "triton": "3.7.1",
+        "iris": "0.2",
+        "torch": "2.13.0+rocm7.2",
+        "driver": "6.16.6",
+        "rocm": "7.2",
+    }
 
 
 def test_build_imports_no_torch_without_a_driver(tmp_path: Path) -> None:
     code = "import sys; from tftune.db.target import build, _driver; build(); print(_driver() is not None or 'torch' not in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PATH": str(tmp_path)})
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": str(tmp_path)},
+    )
     assert done.stdout == "True\n"
 
 
 def test_clocks_of_nvidia(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tool(tmp_path, monkeypatch, "nvidia-smi", "echo '0, 1980, 3201, 1980, 31, 75.21, 700.00'; echo '1, 345, 3201, 1980, 29, [N/A], 700.00'")
+    tool(
+        tmp_path,
+        monkeypatch,
+        "nvidia-smi",
+        "echo '0, 1980, 3201, 1980, 31, 75.21, 700.00'; echo '1, 345, 3201, 1980, 29, [N/A], 700.00'",
+    )
     read = target.clocks()
     assert list(read) == ["0", "1"]
-    assert read["0"] == {"sm_mhz": 1980, "memory_mhz": 3201, "max_sm_mhz": 1980, "celsius": 31, "watts": 75.21, "limit_watts": 700}
+    assert read["0"] == {
+        "sm_mhz": 1980,
+        "memory_mhz": 3201,
+        "max_sm_mhz": 1980,
+        "celsius": 31,
+        "watts": 75.21,
+        "limit_watts": 700,
+    }
     assert read["1"]["watts"] is None
 
 
@@ -126,7 +167,10 @@ def test_clocks_of_nvidia(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_clocks_of_amd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrapped: str) -> None:
     gpus = '[{"gpu": 0, "clock": {"gfx_0": {"clk": {"value": 2100, "unit": "MHz"}}}, "usage": "N/A"}, {"gpu": 1, "power": "N/A"}]'
     tool(tmp_path, monkeypatch, "amd-smi", f"echo '{wrapped % gpus}'")
-    assert target.clocks() == {"0": {"clock": {"gfx_0": {"clk": {"value": 2100, "unit": "MHz"}}}}, "1": {"power": "N/A"}}
+    assert target.clocks() == {
+        "0": {"clock": {"gfx_0": {"clk": {"value": 2100, "unit": "MHz"}}}},
+        "1": {"power": "N/A"},
+    }
 
 
 @pytest.mark.parametrize("script", ["exit 1", "echo not json", "sleep 5"])

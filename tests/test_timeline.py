@@ -18,7 +18,16 @@ from tftune.models.timeline.simulator import Timeline, play, predict, timeline
 
 # fp16, N=3584, K=8192, 8x H200, captured, cold caches, best library form, median of 15, slowest
 # rank, 2026-11-21 (us).
-BSP_GRAPH_US = {64: 48.8, 128: 53.6, 256: 72.8, 512: 102, 1024: 168, 2048: 315, 4096: 574, 8192: 1079}
+BSP_GRAPH_US = {
+    64: 48.8,
+    128: 53.6,
+    256: 72.8,
+    512: 102,
+    1024: 168,
+    2048: 315,
+    4096: 574,
+    8192: 1079,
+}
 # The prototype of push there, with the tile and the communicating programs that won.
 PUSH_GRAPH_US = {
     128: (70.7, 128, 8),
@@ -30,15 +39,34 @@ PUSH_GRAPH_US = {
 }
 # Gather, copy and matmul from an idle queue, 2026-11-20: two runs, which differ by up to 45 % from
 # each other.
-BSP_EAGER_US = {512: (209, 265), 1024: (283, 322), 2048: (460, 462), 4096: (753, 755), 8192: (1285, 1300)}
-FASTER_HOST = pytest.mark.xfail(strict=True, reason="127 us: host costs were fitted on 4x H200, whose host launches faster than that one")
+BSP_EAGER_US = {
+    512: (209, 265),
+    1024: (283, 322),
+    2048: (460, 462),
+    4096: (753, 755),
+    8192: (1285, 1300),
+}
+FASTER_HOST = pytest.mark.xfail(
+    strict=True,
+    reason="127 us: host costs were fitted on 4x H200, whose host launches faster than that one",
+)
 FASTER_HOST_BSP = pytest.mark.xfail(
-    strict=True, reason="79 us, BSP 75: today's wait costs more than that prototype's, and BSP's host was slower on that machine"
+    strict=True,
+    reason="79 us, BSP 75: today's wait costs more than that prototype's, and BSP's host was slower on that machine",
 )
 
 SHAPE = AllGatherGemm(m=1024, n=3584, k=8192, world=8)
 PUSH = Config(
-    "push", block_m=128, block_n=128, block_k=64, group_m=8, num_warps=8, num_stages=3, comm_programs=16, rows_per_flag=128, k_per_flag=1024
+    "push",
+    block_m=128,
+    block_n=128,
+    block_k=64,
+    group_m=8,
+    num_warps=8,
+    num_stages=3,
+    comm_programs=16,
+    rows_per_flag=128,
+    k_per_flag=1024,
 )
 MODES = ("graph", "eager")
 
@@ -49,7 +77,11 @@ def at(m: int, **fields: int | str) -> AllGatherGemm:
 
 def best_bsp(shape: AllGatherGemm, mode: str = "graph") -> float:
     """With plain buffers, as BSP was when the figures below were measured."""
-    forms = [config for config in SPACE.defaults(shape, H200) if config.variant == "bsp" and not is_registered(str(config["form"]))]
+    forms = [
+        config
+        for config in SPACE.defaults(shape, H200)
+        if config.variant == "bsp" and not is_registered(str(config["form"]))
+    ]
     return min(predict(shape, config, mode, H200) for config in forms)
 
 
@@ -58,7 +90,9 @@ def test_captured_bsp_is_within_35_percent_of_h200(m: int) -> None:
     assert best_bsp(at(m)) == pytest.approx(BSP_GRAPH_US[m], rel=0.35)
 
 
-@pytest.mark.parametrize("m", [pytest.param(m, marks=FASTER_HOST if m == 512 else ()) for m in BSP_EAGER_US])
+@pytest.mark.parametrize(
+    "m", [pytest.param(m, marks=FASTER_HOST if m == 512 else ()) for m in BSP_EAGER_US]
+)
 def test_eager_bsp_is_within_35_percent_of_h200(m: int) -> None:
     low, high = BSP_EAGER_US[m]
     assert 0.65 * low < best_bsp(at(m), "eager") < 1.35 * high
@@ -68,7 +102,9 @@ def test_eager_bsp_is_within_35_percent_of_h200(m: int) -> None:
 def test_captured_push_is_within_35_percent_of_h200(m: int) -> None:
     measured, block_n, programs = PUSH_GRAPH_US[m]
     knobs = dict(PUSH.knobs) | {"block_n": block_n, "comm_programs": programs, "num_stages": 4}
-    assert predict(at(m), Config("push", **knobs), "graph", H200) == pytest.approx(measured, rel=0.35)
+    assert predict(at(m), Config("push", **knobs), "graph", H200) == pytest.approx(
+        measured, rel=0.35
+    )
 
 
 # The player. A unit of memory is what HBM moves in a microsecond.
@@ -90,7 +126,9 @@ def test_a_stage_waits_for_its_gate_and_the_flight() -> None:
     waits for the host is a launch."""
     sent = [Stage(10.0, units=10.0)]
     assert us(sent, [Stage(1.0), Stage(2.0, after=Gate(0, 5, 1.5))]) == Timeline(8.5, 0.0, 5.5, 0.0)
-    assert us(sent, [Stage(1.0, after=Gate(0, 5), tax=LAUNCH), Stage(1.0, tax=MEMORY)]) == Timeline(7.0, 6.0, 0.0, 1.0)
+    assert us(sent, [Stage(1.0, after=Gate(0, 5), tax=LAUNCH), Stage(1.0, tax=MEMORY)]) == Timeline(
+        7.0, 6.0, 0.0, 1.0
+    )
     assert us(sent, [Stage(9.0), Stage(1.0, after=Gate(0, 5))]).wait_us == 0
 
 
@@ -125,7 +163,9 @@ def test_orderings_as_measured_on_h200() -> None:
     column tile, gets worse with M."""
     wide = Config("push", **(dict(PUSH.knobs) | {"block_n": 256}))
     pull = Config("pull", **dict(wide.knobs))
-    assert predict(SHAPE, wide, "graph", H200) < best_bsp(SHAPE) < predict(SHAPE, pull, "graph", H200)
+    assert (
+        predict(SHAPE, wide, "graph", H200) < best_bsp(SHAPE) < predict(SHAPE, pull, "graph", H200)
+    )
     assert predict(SHAPE, pull, "graph", H200) == pytest.approx(962, rel=0.35)
     assert predict(at(8192), pull, "graph", H200) == pytest.approx(6960, rel=0.35)
 
@@ -145,7 +185,10 @@ def test_eager_costs_bsp_more_than_one_kernel() -> None:
     shape = at(1, world=4)
     push = Config("push", **(dict(PUSH.knobs) | {"block_m": 16, "rows_per_flag": 16}))
     described = Config("push", **(dict(push.knobs) | {"loads": "descriptor"}))
-    more = [predict(shape, config, "eager", H200) - predict(shape, config, "graph", H200) for config in (push, described)]
+    more = [
+        predict(shape, config, "eager", H200) - predict(shape, config, "graph", H200)
+        for config in (push, described)
+    ]
     assert more == pytest.approx([10, 20], abs=2)
     assert best_bsp(shape, "eager") - best_bsp(shape) == pytest.approx(42, rel=0.35)
 
@@ -159,7 +202,9 @@ SHAPES = [
 @pytest.mark.parametrize("chip", MODELLED, ids=lambda chip: chip.name)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_every_config_has_a_positive_finite_time(shape: AllGatherGemm, chip: Chip) -> None:
-    for mode, config in itertools.product(MODES, itertools.islice(SPACE.configs(shape, chip), 0, 3000, 7)):
+    for mode, config in itertools.product(
+        MODES, itertools.islice(SPACE.configs(shape, chip), 0, 3000, 7)
+    ):
         us = predict(shape, config, mode, chip)
         assert math.isfinite(us) and us > 0, (config, us)
 
@@ -173,27 +218,43 @@ def test_every_knob_matters(variant: str) -> None:
         for shape, chip, rows in itertools.product((at(4096), at(200)), MODELLED, (32, 128)):
             knobs = dict(PUSH.knobs) | {"block_m": rows, "block_n": rows}
             configs = [Config(variant, **(knobs | {choice.name: value})) for value in choice.values]
-            changed |= len({round(predict(shape, config, "graph", chip), 3) for config in configs}) > 1
-        hidden = {"waves_per_eu"} | {"push": set(), "staged": {"group_m"}, "pull": {"group_m", "xcds", "order"}}[variant]
+            changed |= (
+                len({round(predict(shape, config, "graph", chip), 3) for config in configs}) > 1
+            )
+        hidden = {"waves_per_eu"} | {
+            "push": set(),
+            "staged": {"group_m"},
+            "pull": {"group_m", "xcds", "order"},
+        }[variant]
         assert changed == (choice.name not in hidden), choice.name
 
 
 def test_an_absent_knob_means_its_default() -> None:
-    assert predict(SHAPE, Config("push"), "graph", H200) == predict(SHAPE, SPACE.complete(Config("push")), "graph", H200)
+    assert predict(SHAPE, Config("push"), "graph", H200) == predict(
+        SHAPE, SPACE.complete(Config("push")), "graph", H200
+    )
 
 
 def test_more_tokens_never_take_less_time() -> None:
     for config in SPACE.defaults(SHAPE, H200):
         for mode in MODES:
             times = [predict(shape, config, mode, H200) for shape in paper()]
-            assert all(later >= 0.999 * earlier for earlier, later in itertools.pairwise(times)), (config, times)
+            assert all(later >= 0.999 * earlier for earlier, later in itertools.pairwise(times)), (
+                config,
+                times,
+            )
 
 
 def test_flags_too_coarse_and_too_fine_both_cost() -> None:
     """One flag for the whole shard is late; a flag for each 16 x 256 is paid at every wait."""
 
     def us(rows: int, columns: int) -> float:
-        return predict(SHAPE, Config("push", **(dict(PUSH.knobs) | {"rows_per_flag": rows, "k_per_flag": columns})), "graph", H200)
+        return predict(
+            SHAPE,
+            Config("push", **(dict(PUSH.knobs) | {"rows_per_flag": rows, "k_per_flag": columns})),
+            "graph",
+            H200,
+        )
 
     assert us(128, 1024) < us(512, 8192) * 1.2
     assert us(128, 1024) < us(16, 256)
@@ -203,22 +264,44 @@ def test_chunks_that_are_there_go_by_in_one_loop() -> None:
     """Four chunks of a shard, not one, and nine waves of tiles: a whole tile starts its loop as
     often, a part of a split one for each."""
     shape = AllGatherGemm(m=1024, n=3584, k=8192, world=2)
-    tile = dict(block_m=64, block_n=64, block_k=64, group_m=8, num_warps=4, num_stages=4, rows_per_flag=64, comm_programs=32)
+    tile = dict(
+        block_m=64,
+        block_n=64,
+        block_k=64,
+        group_m=8,
+        num_warps=4,
+        num_stages=4,
+        rows_per_flag=64,
+        comm_programs=32,
+    )
     whole, split = (
         predict(shape, Config("push", **tile, split_k=parts, k_per_flag=1024), "graph", H200)
         - predict(shape, Config("push", **tile, split_k=parts, k_per_flag=4096), "graph", H200)
         for parts in (1, 2)
     )
-    assert whole < H200.rates.load_us + H200.rates.poll_us and split > 10 * (H200.rates.load_us + H200.rates.poll_us)
+    assert whole < H200.rates.load_us + H200.rates.poll_us and split > 10 * (
+        H200.rates.load_us + H200.rates.poll_us
+    )
 
 
 def test_the_last_part_of_a_split_tile_is_the_one_that_takes_the_last_chunk() -> None:
     """Seven chunks of a shard, fourteen in all, eight parts: part 5 takes chunks 5 and 13, the last
     part only chunk 7."""
     shape = AllGatherGemm(m=128, n=1024, k=7168, world=2)
-    tile = dict(block_m=64, block_n=256, block_k=128, group_m=8, num_warps=4, num_stages=2, rows_per_flag=16, comm_programs=16)
+    tile = dict(
+        block_m=64,
+        block_n=256,
+        block_k=128,
+        group_m=8,
+        num_warps=4,
+        num_stages=2,
+        rows_per_flag=16,
+        comm_programs=16,
+    )
     split = Config("push", **tile, split_k=8, k_per_flag=512, order="group")
-    assert predict(shape, split, "graph", H200) == pytest.approx(26.4, rel=0.2)  # 2x H200, 2026-11-22
+    assert predict(shape, split, "graph", H200) == pytest.approx(
+        26.4, rel=0.2
+    )  # 2x H200, 2026-11-22
 
 
 def test_a_library_gathers_more_slowly_between_two() -> None:

@@ -21,7 +21,16 @@ MEASURED = Measurement((10.0, 12.5, 11.25), (20.0, 25.0, 22.5), check_error=0.00
 
 
 def trial(**changes: Any) -> Trial:
-    base = Trial(SHAPE, Config("push", block_m=64, k_per_flag=256), "graph", "h200x8", "node", "r1", "0123456789ab", MEASURED)
+    base = Trial(
+        SHAPE,
+        Config("push", block_m=64, k_per_flag=256),
+        "graph",
+        "h200x8",
+        "node",
+        "r1",
+        "0123456789ab",
+        MEASURED,
+    )
     return replace(base, created="2026-11-21T01:00:00Z", **changes)
 
 
@@ -51,8 +60,13 @@ def test_without_bsp_there_is_no_speedup() -> None:
 def test_configs_of_the_same_rounds_compare_in_pairs() -> None:
     """Round by round the first is 10 % slower, though both drift by far more."""
     drift = (1.0, 1.5, 2.0, 4.0, 1.0, 3.0)
-    slow, fast = (Measurement(tuple(us * d for d in drift), tuple(9.0 * d for d in drift)) for us in (5.5, 5.0))
-    assert slow.paired_interval(fast) == pytest.approx((1.1, 1.1)) and fast.paired_interval(slow) == pytest.approx((1 / 1.1, 1 / 1.1))
+    slow, fast = (
+        Measurement(tuple(us * d for d in drift), tuple(9.0 * d for d in drift))
+        for us in (5.5, 5.0)
+    )
+    assert slow.paired_interval(fast) == pytest.approx((1.1, 1.1)) and fast.paired_interval(
+        slow
+    ) == pytest.approx((1 / 1.1, 1 / 1.1))
     assert slow.paired_interval(replace(fast, bsp_samples_us=(9.0,) * 6)) is None
     assert Measurement((1.0,)).paired_interval(Measurement((1.0,))) is None
 
@@ -60,13 +74,19 @@ def test_configs_of_the_same_rounds_compare_in_pairs() -> None:
 def test_a_measurement_can_doubt_itself() -> None:
     assert Measurement((100.0, 101.0, 102.0)).why_unstable() is None
     assert Measurement((100.0,)).why_unstable() is None
-    assert Measurement((90.0, 100.0, 110.0)).why_unstable() == "the median 100.0 us has an interval of 90.0 to 110.0 us over 3 rounds"
+    assert (
+        Measurement((90.0, 100.0, 110.0)).why_unstable()
+        == "the median 100.0 us has an interval of 90.0 to 110.0 us over 3 rounds"
+    )
 
 
 @pytest.mark.parametrize(
-    ("count", "low", "high"), [(1, 0, 0), (5, 0, 4), (6, 0, 5), (8, 0, 7), (9, 1, 7), (10, 1, 8), (20, 5, 14), (100, 39, 60)]
+    ("count", "low", "high"),
+    [(1, 0, 0), (5, 0, 4), (6, 0, 5), (8, 0, 7), (9, 1, 7), (10, 1, 8), (20, 5, 14), (100, 39, 60)],
 )
-def test_median_interval_takes_the_ranks_of_the_published_table(count: int, low: int, high: int) -> None:
+def test_median_interval_takes_the_ranks_of_the_published_table(
+    count: int, low: int, high: int
+) -> None:
     """Ranks of the 95 % interval of a median (Conover 1999, 3.2), counted from 0; the whole range
     below 6."""
     samples = tuple(float(i) for i in reversed(range(count)))
@@ -81,11 +101,15 @@ def test_the_interval_holds_the_median(samples: list[float]) -> None:
 
 
 def test_an_unknown_kind_of_failure_lists_the_kinds() -> None:
-    with pytest.raises(ValueError, match=f"'slow' is no kind of failure; the kinds are {', '.join(FAILURES)}"):
+    with pytest.raises(
+        ValueError, match=f"'slow' is no kind of failure; the kinds are {', '.join(FAILURES)}"
+    ):
         Failure("slow", "")
 
 
-@pytest.mark.parametrize(("field", "value"), [("mode", "jit"), ("bench", "laptop"), ("stage", "last")])
+@pytest.mark.parametrize(
+    ("field", "value"), [("mode", "jit"), ("bench", "laptop"), ("stage", "last")]
+)
 def test_unknown_words_are_refused(field: str, value: str) -> None:
     with pytest.raises(ValueError, match=f"{field}='{value}' is not one of "):
         trial(**{field: value})
@@ -135,7 +159,11 @@ def test_a_knob_that_no_space_has_is_still_read() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
-    [({"op": "matmul"}, "no operation 'matmul'"), ({"shape": "m=64"}, "lacks n, k, world"), ({"mode": "jit"}, "mode='jit'")],
+    [
+        ({"op": "matmul"}, "no operation 'matmul'"),
+        ({"shape": "m=64"}, "lacks n, k, world"),
+        ({"mode": "jit"}, "mode='jit'"),
+    ],
 )
 def test_a_row_of_something_else_is_refused(changes: dict[str, str], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):

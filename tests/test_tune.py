@@ -30,7 +30,9 @@ def test_the_commands_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_the_searches_share_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     budgets = [
-        step.arguments[step.arguments.index("--budget") + 1] for step in found(tmp_path, monkeypatch) if "--budget" in step.arguments
+        step.arguments[step.arguments.index("--budget") + 1]
+        for step in found(tmp_path, monkeypatch)
+        if "--budget" in step.arguments
     ]
     assert budgets == ["2160s", "1260s"] and sum(int(text[:-1]) for text in budgets) < 3600
 
@@ -43,7 +45,9 @@ def test_every_command_takes_its_options(tmp_path: Path, monkeypatch: pytest.Mon
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     for step in found(tmp_path, monkeypatch):
         command, *words = step.arguments
-        assert commands[command].make_context(command, words).args == []  # raises for an unknown option or a value that does not fit
+        assert (
+            commands[command].make_context(command, words).args == []
+        )  # raises for an unknown option or a value that does not fit
 
 
 def test_a_failing_step_is_named_with_what_to_do(
@@ -55,12 +59,24 @@ def test_a_failing_step_is_named_with_what_to_do(
         ran.append(arguments[0])
         return 2 if arguments[0] == "search" else 0
 
-    with pytest.raises(ValueError, match=r"`tftune search .*--chip mi300x8.chip.json.*` ended with 2; what was measured is stored"):
+    with pytest.raises(
+        ValueError,
+        match=r"`tftune search .*--chip mi300x8.chip.json.*` ended with 2; what was measured is stored",
+    ):
         run(iter(found(tmp_path, monkeypatch)), call)
-    assert ran == ["doctor", "calibrate", "search"] and "== the machine's constants" in capsys.readouterr().out
+    assert (
+        ran == ["doctor", "calibrate", "search"]
+        and "== the machine's constants" in capsys.readouterr().out
+    )
 
 
 def test_show_runs_nothing(root: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tftune", "tune", "--show", "mi300x8", "--budget", "2h"]
-    shown = subprocess.run(command, cwd=tmp_path, env=os.environ, text=True, capture_output=True, check=True).stdout
-    assert "tftune calibrate --out mi300x8.chip.json\n" in shown and "--budget 4320s" in shown and list(tmp_path.iterdir()) == []
+    shown = subprocess.run(
+        command, cwd=tmp_path, env=os.environ, text=True, capture_output=True, check=True
+    ).stdout
+    assert (
+        "tftune calibrate --out mi300x8.chip.json\n" in shown
+        and "--budget 4320s" in shown
+        and list(tmp_path.iterdir()) == []
+    )

@@ -82,7 +82,12 @@ def db(node: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Pa
     """The database of a search of three shapes on that machine."""
     path = tmp_path_factory.mktemp("l40s") / "l40s.db"
     shapes = ";".join(map(str, SHAPES))
-    assert run(f"search {OP} --shapes {shapes} --mode graph --effort quick --variant push --pool 4 --db {path}") == 0
+    assert (
+        run(
+            f"search {OP} --shapes {shapes} --mode graph --effort quick --variant push --pool 4 --db {path}"
+        )
+        == 0
+    )
     return path
 
 
@@ -100,7 +105,9 @@ def test_a_search_needs_no_model_and_says_so(
     db: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert run(f"search {OP} --shapes {SHAPES[0]} --mode graph --effort quick --pool 4 --db {db}") == 0
+    assert (
+        run(f"search {OP} --shapes {SHAPES[0]} --mode graph --effort quick --pool 4 --db {db}") == 0
+    )
     err = capsys.readouterr().err
     assert "without the model's proposals: the analytic model is off for nvidia-l40s" in err
     assert "run `tftune calibrate`" in err and f"{OP} on {NAME}, measured" in err
@@ -179,7 +186,10 @@ def test_it_serves_on_its_machine_and_nowhere_else(
 
 
 def test_doctor_says_what_is_on_and_what_is_off(
-    node: pytest.MonkeyPatch, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    node: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
@@ -231,7 +241,9 @@ def test_a_calibration_is_rehearsed_and_describes_it(
     document = json.loads(path.read_text())
     assert document["chip"]["units"] == 142 and document["constants"] == document["assumed"] == {}
     searched = alone("search", OP, "--on", "model", "--target", NAME, "--chip", str(path))
-    assert searched.returncode == 2 and "the analytic model is off for nvidia-l40s" in searched.stderr
+    assert (
+        searched.returncode == 2 and "the analytic model is off for nvidia-l40s" in searched.stderr
+    )
 
 
 def test_a_whole_calibration_turns_the_model_on(db: Path, tmp_path: Path) -> None:
@@ -243,7 +255,10 @@ def test_a_whole_calibration_turns_the_model_on(db: Path, tmp_path: Path) -> Non
     assumed = {name: values.pop(name) for name in ("load_us", "skew_us", "triton_share")}
     write_chip(path, target, values, {}, {}, "2026-11-22", assumed)
     chip = calibrated(target, path).chip
-    assert not chip.missing(2) and chip.assumptions == "3 of the 26 constants of nvidia-l40s are assumed"
+    assert (
+        not chip.missing(2)
+        and chip.assumptions == "3 of the 26 constants of nvidia-l40s are assumed"
+    )
     line = ("search", OP, "--shapes", str(SHAPES[1]), "--on", "model", "--target", NAME)
     done = alone(*line, "--chip", str(path), "--effort", "quick", "--db", str(tmp_path / "m.db"))
     assert done.returncode == 0, done.stderr
@@ -289,11 +304,17 @@ def test_a_description_must_fit_the_target(artifact: Path, tmp_path: Path) -> No
         read_artifact(path)
 
 
-def test_a_gpu_that_nobody_knows_is_trained_for_in_processes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_that_nobody_knows_is_trained_for_in_processes_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Each process hears of the GPUs that this one met."""
     chip = chips.learn(chips.H200.description() | {"name": "acme-gpu", "gpu_name": "ACME GPU"})
     trials = [replace(trial, target=f"{chip.name}x2") for trial in decodes(48)]
     monkeypatch.setattr(fitting, "MANY", 1)
     run = Run(trials[0].run, f"{chip.name}x2", "node", {}, "2026-11-22", {})
-    found = fitting.fit(fitting.choose(fitting.sources(trials, [run]), "flash_decode", f"{chip.name}x2", "node", "rows"))
+    found = fitting.fit(
+        fitting.choose(
+            fitting.sources(trials, [run]), "flash_decode", f"{chip.name}x2", "node", "rows"
+        )
+    )
     assert [evaluation.shapes for evaluation in found.evaluations["graph"].values()] == [48]

@@ -33,7 +33,14 @@ from tftune.models.selector import Selector
 from tftune.models.tree.tree import Leaf, Split
 
 OP = "all_gather_gemm"
-BUILD = {"driver": "580.1", "cuda": "13.0", "torch": "2.11.0", "triton": "3.6.0", "iris": "0.1", "python": "3.12.3"}
+BUILD = {
+    "driver": "580.1",
+    "cuda": "13.0",
+    "torch": "2.11.0",
+    "triton": "3.6.0",
+    "iris": "0.1",
+    "python": "3.12.3",
+}
 HERE = Machine("h200x8", "sm_90", BUILD)
 LARGE = AllGatherGemm(m=4096, n=3584, k=8192, world=8)
 
@@ -46,21 +53,35 @@ def content() -> dict[str, Any]:
     kernels = {variant: installed(OP, variant) for variant in SPACE.variants}
     fused = [SPACE.complete(Config(variant, block_m=16)) for variant in ("pull", "push")]
     flat = [Formula((us, 0, 0, 0, 0, 0, 0), (), 16, 4096) for us in (100.0, 50.0, 50.0)]
-    root = Split("m", 64.0, Leaf((0,), 1, 0.1, ()), Split("m", 2048.0, Leaf((0, 1), 1, 0.1, ()), Leaf((0, 2), 1, 0.1, ())))
+    root = Split(
+        "m",
+        64.0,
+        Leaf((0,), 1, 0.1, ()),
+        Split("m", 2048.0, Leaf((0, 1), 1, 0.1, ()), Leaf((0, 2), 1, 0.1, ())),
+    )
     known = [Known((16, 3584, 8192), 0, None, ((0, 100.0),))]
-    known += [Known((m, 3584, 8192), best, (1.9, 2.1), ((0, 100.0), (best, 50.0))) for m, best in ((1024, 1), (4096, 2))]
+    known += [
+        Known((m, 3584, 8192), best, (1.9, 2.1), ((0, 100.0), (best, 50.0)))
+        for m, best in ((1024, 1), (4096, 2))
+    ]
     model = LayoutModel(
         OP, "graph", LARGE.layout, (Config("bsp", form="local_transpose"), *fused), ("", kernels["pull"], kernels["push"]), tuple(flat),
         tuple(known), root, True, 0.1,
     )  # fmt: skip
-    return document({"graph": Mode({model.layout: model}, {})}, Provenance(OP, "h200x8", "node", BUILD, kernels, 5, "0" * 16))
+    return document(
+        {"graph": Mode({model.layout: model}, {})},
+        Provenance(OP, "h200x8", "node", BUILD, kernels, 5, "0" * 16),
+    )
 
 
 def variants(content: dict[str, Any], machine: Machine | None) -> list[str]:
     """What is answered at each measured shape; in its leaf it is the same, for a family that was
     not measured."""
     selector = Selector(parse_artifact(content), machine=machine)
-    found, leaves = ([selector.select(replace(LARGE, m=m, n=n)).config.variant for m in (16, 1024, 4096)] for n in (3584, 3072))
+    found, leaves = (
+        [selector.select(replace(LARGE, m=m, n=n)).config.variant for m in (16, 1024, 4096)]
+        for n in (3584, 3072)
+    )
     assert found == leaves
     return found
 
@@ -72,10 +93,16 @@ def here(**build: str) -> Machine:
 @pytest.mark.parametrize(
     ("machine", "reason"),
     [
-        (replace(HERE, target="h200x4"), "the artifact is for h200x8, and this machine is h200x4; measure here with `tftune search"),
+        (
+            replace(HERE, target="h200x4"),
+            "the artifact is for h200x8, and this machine is h200x4; measure here with `tftune search",
+        ),
         (replace(HERE, target="8 x NVIDIA B200", arch="sm_100"), "this machine is 8 x NVIDIA B200"),
         (replace(HERE, arch="sm_100"), "the artifact is for sm_90, and this GPU is sm_100"),
-        (here(triton="3.7.1"), "timed as Triton 3.6.0 compiles them, and Triton 3.7.1 is installed; run `tftune verify all_gather_gemm`"),
+        (
+            here(triton="3.7.1"),
+            "timed as Triton 3.6.0 compiles them, and Triton 3.7.1 is installed; run `tftune verify all_gather_gemm`",
+        ),
         (replace(HERE, build={"torch": "2.11.0"}), "and no Triton is installed"),
     ],
 )
@@ -87,18 +114,30 @@ def test_another_machine_gpu_or_triton_disables_all_that_is_fused_and_nothing_el
     assert selector.select(replace(LARGE, m=16)).source == "measured"
     for n in (3584, 3072):
         pull, push = (selector.select(replace(LARGE, m=m, n=n)) for m in (1024, 4096))
-        assert pull.source == push.source == "interpolated" and pull.interval is push.interval is None
-        assert pull.reason.startswith("pull would be the fastest: ") and push.reason.startswith("push would be the fastest: ")
+        assert (
+            pull.source == push.source == "interpolated" and pull.interval is push.interval is None
+        )
+        assert pull.reason.startswith("pull would be the fastest: ") and push.reason.startswith(
+            "push would be the fastest: "
+        )
         assert reason in pull.reason and reason in push.reason
     assert list(selector.disabled()) == ["all_gather_gemm/pull", "all_gather_gemm/push"]
     assert list(selector.warnings()) == []
 
 
-@pytest.mark.parametrize("machine", [None, HERE, here(triton="3.6.9"), here(triton="3.6.0+rocm7.1"), here(driver="590.2")])
-def test_what_compiles_the_same_kernels_serves(content: dict[str, Any], machine: Machine | None) -> None:
+@pytest.mark.parametrize(
+    "machine",
+    [None, HERE, here(triton="3.6.9"), here(triton="3.6.0+rocm7.1"), here(driver="590.2")],
+)
+def test_what_compiles_the_same_kernels_serves(
+    content: dict[str, Any], machine: Machine | None
+) -> None:
     assert variants(content, machine) == ["bsp", "pull", "push"]
     selector = Selector(parse_artifact(content), machine=machine)
-    assert [selector.select(replace(LARGE, n=n)).source for n in (3584, 3072)] == ["measured", "interpolated"]
+    assert [selector.select(replace(LARGE, n=n)).source for n in (3584, 3072)] == [
+        "measured",
+        "interpolated",
+    ]
     assert selector.disabled() == {}
 
 
@@ -120,26 +159,46 @@ def test_another_kernel_disables_its_own_answers_only(content: dict[str, Any]) -
 
 def test_a_verified_artifact_holds_for_the_triton_that_verified_it(content: dict[str, Any]) -> None:
     again = stamped(content, BUILD | {"triton": "3.7.1"}, 3)
-    assert variants(again, here(triton="3.7.1")) == ["bsp", "pull", "push"] and variants(again, HERE) == ["bsp", "bsp", "bsp"]
-    assert again["build"] == content["build"] and again["sha256"] != content["sha256"] and again["verified"]["leaves"] == 3
+    assert variants(again, here(triton="3.7.1")) == ["bsp", "pull", "push"] and variants(
+        again, HERE
+    ) == ["bsp", "bsp", "bsp"]
+    assert (
+        again["build"] == content["build"]
+        and again["sha256"] != content["sha256"]
+        and again["verified"]["leaves"] == 3
+    )
 
 
 @pytest.mark.parametrize("build", [{}, {"triton": ""}, {"torch": "2.11.0"}])
-def test_measured_times_that_do_not_say_their_triton_are_not_served(content: dict[str, Any], build: dict[str, str]) -> None:
+def test_measured_times_that_do_not_say_their_triton_are_not_served(
+    content: dict[str, Any], build: dict[str, str]
+) -> None:
     """Neither those of the rows nor those of a verification; modelled ones are of no Triton, and
     without a GPU nothing can run."""
     for unstamped in (content | {"build": build}, stamped(content, build, 3)):
-        assert variants(unstamped, HERE) == ["bsp", "bsp", "bsp"] and variants(unstamped, None) == ["bsp", "pull", "push"]
+        assert variants(unstamped, HERE) == ["bsp", "bsp", "bsp"] and variants(unstamped, None) == [
+            "bsp",
+            "pull",
+            "push",
+        ]
         why = validity.why_elsewhere(unstamped, HERE)
-        assert why and why.endswith("does not say with which Triton its times were taken; run `tftune verify all_gather_gemm`")
+        assert why and why.endswith(
+            "does not say with which Triton its times were taken; run `tftune verify all_gather_gemm`"
+        )
     for verified in ({}, {"at": "2026-11-22"}):
-        assert "run `tftune verify" in (validity.why_elsewhere(content | {"verified": verified}, HERE) or "")
+        assert "run `tftune verify" in (
+            validity.why_elsewhere(content | {"verified": verified}, HERE) or ""
+        )
     modelled = parse_artifact(content | {"build": build, "bench": "model", "modelled": True})
-    assert Selector(modelled, allow_modelled=True, machine=HERE).select(LARGE).config.variant == "push"
+    assert (
+        Selector(modelled, allow_modelled=True, machine=HERE).select(LARGE).config.variant == "push"
+    )
 
 
 @pytest.fixture
-def loaded(content: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., list[str]]]:
+def loaded(
+    content: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., list[str]]]:
     """loaded(machine, **arguments): the warnings of loading the artifact twice there."""
     path = tmp_path / "a.json"
     path.write_text(json.dumps(content))
@@ -157,14 +216,21 @@ def loaded(content: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPa
     yield run
 
 
-def test_another_driver_or_torch_is_one_warning_and_serves(loaded: Callable[..., list[str]]) -> None:
+def test_another_driver_or_torch_is_one_warning_and_serves(
+    loaded: Callable[..., list[str]],
+) -> None:
     (told,) = loaded(here(driver="590.2", torch="2.12.0"))
-    assert "driver 590.2 (timed with 580.1), torch 2.12.0 (timed with 2.11.0); check with `tftune verify`" in told
+    assert (
+        "driver 590.2 (timed with 580.1), torch 2.12.0 (timed with 2.11.0); check with `tftune verify`"
+        in told
+    )
     assert tftune.select_kernel(LARGE).config.variant == "push"
     assert loaded(HERE) == [] and loaded(None) == []
 
 
-def test_the_target_given_counts_where_a_process_sees_some_of_the_gpus(loaded: Callable[..., list[str]]) -> None:
+def test_the_target_given_counts_where_a_process_sees_some_of_the_gpus(
+    loaded: Callable[..., list[str]],
+) -> None:
     loaded(replace(HERE, target="h200x1"))
     assert tftune.select_kernel(LARGE).config.variant == "bsp"
     loaded(replace(HERE, target="h200x1"), target="h200x8")
@@ -186,13 +252,25 @@ def test_doctor_says_what_the_selector_would_do(
 ) -> None:
     (path := tmp_path / "a.json").write_text(json.dumps(content))
     found = doctor._artifact(path, machine, "there is no GPU to be seen")
-    said, lines = " ".join(found["why_not"] + found["warnings"]), list(doctor._artifact_sentences([found]))
-    assert found["applies"] == applies and [part for part in told if part not in said] == [] and bool(said) == bool(told)
-    assert ("applies here" in lines[0]) == applies and [line[:19] for line in lines[1:]] == ["  warning: a.json: "] * len(found["warnings"])
+    said, lines = (
+        " ".join(found["why_not"] + found["warnings"]),
+        list(doctor._artifact_sentences([found])),
+    )
+    assert (
+        found["applies"] == applies
+        and [part for part in told if part not in said] == []
+        and bool(said) == bool(told)
+    )
+    assert ("applies here" in lines[0]) == applies and [line[:19] for line in lines[1:]] == [
+        "  warning: a.json: "
+    ] * len(found["warnings"])
 
 
 def test_the_command_line_answers_for_the_artifact_s_machine_and_says_what_happens_here(
-    content: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    content: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (path := tmp_path / "a.json").write_text(json.dumps(content))
     monkeypatch.setattr(machines, "here", lambda: replace(HERE, target="h200x4"))
@@ -202,7 +280,9 @@ def test_the_command_line_answers_for_the_artifact_s_machine_and_says_what_happe
             cli.main([command, OP, str(LARGE), "--artifact", str(path)])
         shown = capsys.readouterr()
         assert not ended.value.code and shown.out.startswith("push(")
-        assert shown.err.startswith("on this machine it answers BSP: the artifact is for h200x8, and this machine is h200x4")
+        assert shown.err.startswith(
+            "on this machine it answers BSP: the artifact is for h200x8, and this machine is h200x4"
+        )
 
 
 @pytest.mark.parametrize(

@@ -33,10 +33,16 @@ SHAPES = (*paper(), *paper(dtype="bf16"))
 TITLE = "dtype=fp16,shard=k,b_layout=kn,world=8"
 
 
-def exported(path: Path, rows: Sequence[Trial], build: dict[str, str], held_out: dict[str, Any] | None = None) -> Path:
+def exported(
+    path: Path, rows: Sequence[Trial], build: dict[str, str], held_out: dict[str, Any] | None = None
+) -> Path:
     modes = dict.fromkeys(row.mode for row in rows)
     datasets = {mode: load(rows, OP, "h200x8", mode, "node") for mode in modes}
-    return export({mode: learned(data) for mode, data in datasets.items()}, path, provenance(datasets, held_out or {}, build))
+    return export(
+        {mode: learned(data) for mode, data in datasets.items()},
+        path,
+        provenance(datasets, held_out or {}, build),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +52,9 @@ def rows(make_rows: Callable[..., list[Trial]]) -> list[Trial]:
     every = [*make_rows(SHAPES, "graph", bench="node"), *make_rows(paper(), "eager", bench="node")]
     least, most = paper()[0].m, paper()[-1].m
     only = {least: ("bsp", "pull"), most: ("bsp",)}
-    return [row for row in every if row.config.variant in only.get(row.shape.m, (row.config.variant,))]  # type: ignore[attr-defined]
+    return [
+        row for row in every if row.config.variant in only.get(row.shape.m, (row.config.variant,))
+    ]  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +67,12 @@ class Fake:
     variants, which end otherwise."""
 
     def __init__(self, ratio: float, **otherwise: Outcome) -> None:
-        self.ratio, self.otherwise, self.asked, self.closed = ratio, otherwise, list[tuple[Shape, Config, str]](), False
+        self.ratio, self.otherwise, self.asked, self.closed = (
+            ratio,
+            otherwise,
+            list[tuple[Shape, Config, str]](),
+            False,
+        )
 
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         """Nothing to compile."""
@@ -76,15 +89,33 @@ class Fake:
 def test_samples_are_measured_shapes_of_both_modes_that_a_fused_config_answers(made: Path) -> None:
     artifact = read_artifact(made)
     selector, picked = Selector(artifact), samples(artifact, 4)
-    assert len(picked) == 4 and {sample.mode for sample in picked} == {"graph", "eager"} and len(set(picked)) == 4
+    assert (
+        len(picked) == 4
+        and {sample.mode for sample in picked} == {"graph", "eager"}
+        and len(set(picked)) == 4
+    )
     assert {sample.shape.layout for sample in picked} == {shape.layout for shape in SHAPES}
-    answers = {(mode, shape): selector.select(shape, mode) for mode in artifact.modes for shape in measured_shapes(artifact, mode)}
-    fused = {(mode, shape, found.config) for (mode, shape), found in answers.items() if found.config.variant != "bsp"}
+    answers = {
+        (mode, shape): selector.select(shape, mode)
+        for mode in artifact.modes
+        for shape in measured_shapes(artifact, mode)
+    }
+    fused = {
+        (mode, shape, found.config)
+        for (mode, shape), found in answers.items()
+        if found.config.variant != "bsp"
+    }
     every = samples(artifact, 99)
-    assert {(sample.mode, sample.shape, sample.config) for sample in every} == fused and len(every) == len(fused) < len(answers)
+    assert {(sample.mode, sample.shape, sample.config) for sample in every} == fused and len(
+        every
+    ) == len(fused) < len(answers)
     for sample in every:
         found = answers[sample.mode, sample.shape]
-        assert found.source == "measured" and found.interval is not None and sample.speedup_low == found.interval[0] > 1
+        assert (
+            found.source == "measured"
+            and found.interval is not None
+            and sample.speedup_low == found.interval[0] > 1
+        )
 
 
 def test_few_samples_are_spread_over_the_sizes_of_each_layout(made: Path) -> None:
@@ -92,7 +123,11 @@ def test_few_samples_are_spread_over_the_sizes_of_each_layout(made: Path) -> Non
     every, few = samples(artifact, 99), samples(artifact, 6)
     for mode, layout in {(sample.mode, sample.shape.layout) for sample in every}:
         mine = [sample for sample in every if (sample.mode, sample.shape.layout) == (mode, layout)]
-        picked = [mine.index(sample) for sample in few if (sample.mode, sample.shape.layout) == (mode, layout)]
+        picked = [
+            mine.index(sample)
+            for sample in few
+            if (sample.mode, sample.shape.layout) == (mode, layout)
+        ]
         assert len(picked) == 2 and picked[1] - picked[0] >= len(mine) // 2
 
 
@@ -100,21 +135,35 @@ def test_a_sample_is_beside_the_fastest_form_of_bsp_there(made: Path, rows: list
     """A form as a row has it, never a variant without its knobs."""
     differ = 0
     for sample in samples(read_artifact(made), 99):
-        forms = [row for row in rows if (row.mode, row.shape, row.config.variant) == (sample.mode, sample.shape, "bsp")]
+        forms = [
+            row
+            for row in rows
+            if (row.mode, row.shape, row.config.variant) == (sample.mode, sample.shape, "bsp")
+        ]
         times = {row.config: row.outcome.median_us for row in forms}  # type: ignore[union-attr]
         assert times[sample.bsp] == min(times.values())
         differ += times[sample.bsp] < max(times.values())
     assert differ > 10
 
 
-def test_answers_of_changed_kernels_cannot_be_verified(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_of_changed_kernels_cannot_be_verified(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     artifact = read_artifact(made)
     every = {sample.config.variant for sample in samples(artifact, 99)}
     changed = next(iter(every))
-    monkeypatch.setattr("tftune.verify.installed", lambda op, variant: "0" * 12 if variant == changed else installed(op, variant))
-    assert every == {"pull", "push"} and {sample.config.variant for sample in samples(artifact, 99)} == every - {changed}
+    monkeypatch.setattr(
+        "tftune.verify.installed",
+        lambda op, variant: "0" * 12 if variant == changed else installed(op, variant),
+    )
+    assert every == {"pull", "push"} and {
+        sample.config.variant for sample in samples(artifact, 99)
+    } == every - {changed}
     monkeypatch.setattr("tftune.verify.installed", lambda op, variant: "0" * 12)
-    with pytest.raises(ValueError, match=r"no fused answer .* is of the kernels installed here; run `tftune search all_gather_gemm`"):
+    with pytest.raises(
+        ValueError,
+        match=r"no fused answer .* is of the kernels installed here; run `tftune search all_gather_gemm`",
+    ):
         samples(artifact, 4)
 
 
@@ -124,7 +173,10 @@ def test_the_measured_shapes_are_those_of_the_rows(made: Path) -> None:
     for mode, shapes in (("graph", SHAPES), ("eager", paper())):
         found = list(measured_shapes(artifact, mode))
         assert len(found) == len(shapes) and {*found} == {*shapes}
-    assert list(measured_shapes(replace(artifact, modes={"graph": artifact.modes["graph"]}), "eager")) == []
+    assert (
+        list(measured_shapes(replace(artifact, modes={"graph": artifact.modes["graph"]}), "eager"))
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,8 +190,12 @@ def test_the_measured_shapes_are_those_of_the_rows(made: Path) -> None:
 )
 def test_what_a_sample_comes_to(made: Path, outcome: Outcome, holds: bool, verdict: str) -> None:
     (sample,) = samples(read_artifact(made), 1)
-    (found,) = check([replace(sample, speedup_low=1.5)], Fake(1.0, **{sample.config.variant: outcome}))  # type: ignore[arg-type]
-    assert (found.holds, found.verdict) == (holds, verdict) and found.to_dict()["verdict"] == verdict
+    (found,) = check(
+        [replace(sample, speedup_low=1.5)], Fake(1.0, **{sample.config.variant: outcome})
+    )  # type: ignore[arg-type]
+    assert (found.holds, found.verdict) == (holds, verdict) and found.to_dict()[
+        "verdict"
+    ] == verdict
 
 
 def test_bsp_that_fails_fails_the_sample_and_the_budget_ends_it(made: Path) -> None:
@@ -151,7 +207,9 @@ def test_bsp_that_fails_fails_the_sample_and_the_budget_ends_it(made: Path) -> N
 
 
 @pytest.fixture
-def verify(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Any]]:
+def verify(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Callable[..., Any]]:
     """verify(bench, line): exit code, stdout, stderr of `tftune verify` on a copy of the artifact,
     this machine being 8 H200."""
     (tmp_path / made.name).write_text(made.read_text())
@@ -159,7 +217,9 @@ def verify(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setattr("tftune.db.target.build", lambda: BUILD | {"triton": "3.7.1"})
 
     def run(bench: Fake, line: str = "") -> tuple[int, str, str]:
-        monkeypatch.setattr("tftune.tuner.bench.node.NodeBench", lambda target, payload_bytes: bench)
+        monkeypatch.setattr(
+            "tftune.tuner.bench.node.NodeBench", lambda target, payload_bytes: bench
+        )
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             cli.main(["verify", OP, "--artifact", str(tmp_path / made.name), *line.split()])
@@ -168,13 +228,23 @@ def verify(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     yield run
 
 
-def test_an_artifact_that_holds_is_stamped_with_this_build(verify: Callable[..., Any], tmp_path: Path, made: Path) -> None:
+def test_an_artifact_that_holds_is_stamped_with_this_build(
+    verify: Callable[..., Any], tmp_path: Path, made: Path
+) -> None:
     bench, place = Fake(0.5), tmp_path / made.name
     code, out, _ = verify(bench, "--leaves 2")
-    assert code == 0 and bench.closed and "build: triton 3.6.0 -> 3.7.1" in out and f"{place}: stamped with this build" in out
+    assert (
+        code == 0
+        and bench.closed
+        and "build: triton 3.6.0 -> 3.7.1" in out
+        and f"{place}: stamped with this build" in out
+    )
     assert len(bench.asked) == 4 and "2.00x" in out and "holds" in out
     artifact = read_artifact(place)
-    assert artifact.document["verified"]["build"]["triton"] == "3.7.1" and artifact.document["verified"]["leaves"] == 2
+    assert (
+        artifact.document["verified"]["build"]["triton"] == "3.7.1"
+        and artifact.document["verified"]["leaves"] == 2
+    )
     assert artifact.document["build"] == BUILD
     before, new = read_artifact(made).document, {"verified", "sha256"}
     assert {name: artifact.document[name] for name in artifact.document.keys() - new} == {
@@ -183,35 +253,66 @@ def test_an_artifact_that_holds_is_stamped_with_this_build(verify: Callable[...,
     assert artifact.modes == read_artifact(made).modes and artifact.digest != before["sha256"]
 
 
-def test_an_artifact_that_does_not_hold_stays_as_it_is(verify: Callable[..., Any], tmp_path: Path, made: Path) -> None:
+def test_an_artifact_that_does_not_hold_stays_as_it_is(
+    verify: Callable[..., Any], tmp_path: Path, made: Path
+) -> None:
     code, out, _ = verify(Fake(1.2), "--json")
     found = json.loads(out)
-    assert code == 1 and found["stamped"] is None and not any(check["holds"] for check in found["checks"])
+    assert (
+        code == 1
+        and found["stamped"] is None
+        and not any(check["holds"] for check in found["checks"])
+    )
     assert (tmp_path / made.name).read_text() == made.read_text()
     code, out, _ = verify(Fake(1.2), "--out other.json")
-    assert code == 1 and "not stamped; run `tftune search all_gather_gemm`" in out and not Path("other.json").exists()
+    assert (
+        code == 1
+        and "not stamped; run `tftune search all_gather_gemm`" in out
+        and not Path("other.json").exists()
+    )
 
 
-def test_only_measured_times_of_this_machine_can_be_verified(verify: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_measured_times_of_this_machine_can_be_verified(
+    verify: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tftune.cli.bench_factory.detect", lambda: Target.parse("h200x4"))
     code, out, err = verify(Fake(0.5))
-    assert (code, out) == (2, "") and "measured times of all_gather_gemm on h200x8, and this machine is h200x4" in err
+    assert (code, out) == (
+        2,
+        "",
+    ) and "measured times of all_gather_gemm on h200x8, and this machine is h200x4" in err
 
 
-def test_two_artifacts_differ_in_origin_and_answers(made: Path, tmp_path: Path, make_rows: Callable[..., list[Trial]]) -> None:
-    rows = [row for row in make_rows(paper(), bench="node") if row.config.variant in ("bsp", "pull")]
+def test_two_artifacts_differ_in_origin_and_answers(
+    made: Path, tmp_path: Path, make_rows: Callable[..., list[Trial]]
+) -> None:
+    rows = [
+        row for row in make_rows(paper(), bench="node") if row.config.variant in ("bsp", "pull")
+    ]
     report = {"shapes": 14, "selector": {"geomean_regret": 1.25, "unknown": 0}}
-    other = exported(tmp_path / "b.json", rows, BUILD | {"triton": "3.7.1"}, {"graph": {TITLE: report}})
+    other = exported(
+        tmp_path / "b.json", rows, BUILD | {"triton": "3.7.1"}, {"graph": {TITLE: report}}
+    )
     found = diff(read_artifact(made), read_artifact(other))
-    assert "triton 3.6.0 -> 3.7.1" in found.origin and any(sentence.startswith("rows ") for sentence in found.origin)
+    assert "triton 3.6.0 -> 3.7.1" in found.origin and any(
+        sentence.startswith("rows ") for sentence in found.origin
+    )
     assert f"held-out regret of graph, {TITLE} None -> 1.25" in found.origin
     assert any(re.fullmatch(r"kernel push r1 -> None", sentence) for sentence in found.origin)
     assert found.shapes == {"graph": 28, "eager": 14}
-    assert {answer.one.variant for answer in found.answers} >= {"push"} and {a.other.variant for a in found.answers} <= {"bsp", "pull"}
+    assert {answer.one.variant for answer in found.answers} >= {"push"} and {
+        a.other.variant for a in found.answers
+    } <= {"bsp", "pull"}
     told = list(found.sentences(most=1))
-    assert any(" of 14 measured shapes are answered otherwise" in line for line in told) and "more; --json" in told[-1]
+    assert (
+        any(" of 14 measured shapes are answered otherwise" in line for line in told)
+        and "more; --json" in told[-1]
+    )
     same = diff(read_artifact(made), read_artifact(made))
-    assert same.answers == [] and next(same.sentences()) == "both come from the same rows, kernels and build"
+    assert (
+        same.answers == []
+        and next(same.sentences()) == "both come from the same rows, kernels and build"
+    )
 
 
 def test_the_command_diff_prints_both_forms(made: Path, capsys: pytest.CaptureFixture[str]) -> None:

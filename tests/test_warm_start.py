@@ -18,7 +18,9 @@ HERE = Gemm(40, 3584, 8192, 2, "bf16", "m", "nk")
 
 def test_one_below_and_one_above_of_the_nearest_layers() -> None:
     others = [replace(HERE, m=m, n=n) for n in (3584, 4096, 16384) for m in (8, 32, 64, 128, 1024)]
-    assert neighbours(HERE, others) == [replace(HERE, m=m, n=n) for n in (3584, 4096) for m in (32, 64)]
+    assert neighbours(HERE, others) == [
+        replace(HERE, m=m, n=n) for n in (3584, 4096) for m in (32, 64)
+    ]
 
 
 def test_the_same_size_comes_first_and_the_ends_have_one_neighbour() -> None:
@@ -35,11 +37,21 @@ def test_another_layout_is_further_than_another_size() -> None:
 
 def test_sequences_are_a_size_of_a_layer_and_tokens_grow() -> None:
     here = FlashDecode(3, 64, 8, 128, 5000, 2)
-    others = [replace(here, batch=batch, kv_len=length) for batch in (1, 4, 16) for length in (1024, 4096, 8192)]
-    assert neighbours(here, others, layers=1) == [replace(here, batch=4, kv_len=length) for length in (4096, 8192)]
+    others = [
+        replace(here, batch=batch, kv_len=length)
+        for batch in (1, 4, 16)
+        for length in (1024, 4096, 8192)
+    ]
+    assert neighbours(here, others, layers=1) == [
+        replace(here, batch=4, kv_len=length) for length in (4096, 8192)
+    ]
 
 
-PUSH, SLOW, PULL = Config("push", block_m=16), Config("push", block_m=32), Config("pull", block_m=16)
+PUSH, SLOW, PULL = (
+    Config("push", block_m=16),
+    Config("push", block_m=32),
+    Config("pull", block_m=16),
+)
 
 
 def rows(shape: Gemm, mode: str = "graph", **speedups: float) -> list[object]:
@@ -50,10 +62,16 @@ def rows(shape: Gemm, mode: str = "graph", **speedups: float) -> list[object]:
 
 def test_winners_come_by_place_and_only_where_they_came_near() -> None:
     near, above = replace(HERE, m=32), replace(HERE, m=64)
-    past = PastWinners([*rows(near, push=1.3, slow=1.2, pull=1.25), *rows(above, pull=1.0, slow=1.4)])  # type: ignore[list-item]
+    past = PastWinners(
+        [*rows(near, push=1.3, slow=1.2, pull=1.25), *rows(above, pull=1.0, slow=1.4)]
+    )  # type: ignore[list-item]
     assert past.near(HERE, "graph") == [PUSH, PULL, SLOW] and past.near(HERE, "eager") == []
 
 
 def test_bsp_failures_and_rows_without_a_baseline_win_nothing() -> None:
-    bsp, failed, alone = trial(config=Config("bsp")), trial(outcome=Failure("hang", "late")), trial(outcome=Measurement((1.0,)))
+    bsp, failed, alone = (
+        trial(config=Config("bsp")),
+        trial(outcome=Failure("hang", "late")),
+        trial(outcome=Measurement((1.0,))),
+    )
     assert PastWinners([bsp, failed, alone]).near(trial().shape, "graph") == []

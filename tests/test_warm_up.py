@@ -140,9 +140,13 @@ def test_rows_hold_the_samples_that_were_decided_on(warm_ups: Any) -> None:
             known = {c: m for c, m in outcomes.items() if isinstance(m, Measurement)}
             selection, chosen = selections[shape], known[selections[shape].config]
             assert f"{chosen.median_us:.1f} us" in selection.reason
-            assert selection.expected_us == chosen.median_us and selection.near == (shape.sizes_key,)
+            assert selection.expected_us == chosen.median_us and selection.near == (
+                shape.sizes_key,
+            )
             assert selection.speedup == pytest.approx(chosen.speedup)
-            assert selection.interval == (None if selection.config.variant == "bsp" else chosen.speedup_interval)
+            assert selection.interval == (
+                None if selection.config.variant == "bsp" else chosen.speedup_interval
+            )
             assert len({m.bsp_samples_us for m in known.values() if not m.stopped_early}) == 1
             assert {trial.stage for trial in trials.values()} == {"warm_up"}
 

@@ -21,20 +21,36 @@ def test_integers_of_numpy_and_torch_are_sizes() -> None:
     plain = tftune.AllGatherGemm(64, 3584, 8192, 8)
     for m in (np.int64(64), np.uint8(64), torch.tensor(64)):
         shape = tftune.AllGatherGemm(m, 3584, 8192, 8)
-        assert shape == plain and type(shape.m) is int and shape.key == plain.key and hash(shape) == hash(plain)
+        assert (
+            shape == plain
+            and type(shape.m) is int
+            and shape.key == plain.key
+            and hash(shape) == hash(plain)
+        )
 
 
-@pytest.mark.parametrize("m", [64.0, np.float32(64), True, "64", None, torch.tensor([1, 2]), -1, np.int64(0)])
+@pytest.mark.parametrize(
+    "m", [64.0, np.float32(64), True, "64", None, torch.tensor([1, 2]), -1, np.int64(0)]
+)
 def test_what_is_no_positive_integer_is_no_size(m: Any) -> None:
     with pytest.raises(ValueError, match=r"^m=.* must be an integer of at least 1$"):
         tftune.AllGatherGemm(m, 3584, 8192, 8)
 
 
 @pytest.mark.parametrize(
-    ("dtype", "word"), [("float16", "fp16"), ("half", "fp16"), ("bfloat16", "bf16"), (torch.float16, "fp16"), (torch.bfloat16, "bf16")]
+    ("dtype", "word"),
+    [
+        ("float16", "fp16"),
+        ("half", "fp16"),
+        ("bfloat16", "bf16"),
+        (torch.float16, "fp16"),
+        (torch.bfloat16, "bf16"),
+    ],
 )
 def test_dtypes_have_the_names_that_torch_gives_them(dtype: Any, word: str) -> None:
-    assert tftune.AllGatherGemm(64, 3584, 8192, 8, dtype=dtype) == tftune.AllGatherGemm(64, 3584, 8192, 8, dtype=word)
+    assert tftune.AllGatherGemm(64, 3584, 8192, 8, dtype=dtype) == tftune.AllGatherGemm(
+        64, 3584, 8192, 8, dtype=word
+    )
     assert tftune.FlashDecode(1, 64, 8, 128, 8192, 8, dtype=dtype).to_dict()["dtype"] == word
     assert tftune.AllGatherGemm.parse(f"m=64,n=3584,k=8192,world=8,dtype={dtype}").dtype == word
 
@@ -64,8 +80,14 @@ def test_the_public_names_are_listed() -> None:
     assert dir(tftune) == sorted(tftune.__all__)
 
 
-@pytest.mark.parametrize("words", [("--version",), ("-h",), ("search", "-h"), ("trials", "export", "-h")])
+@pytest.mark.parametrize(
+    "words", [("--version",), ("-h",), ("search", "-h"), ("trials", "export", "-h")]
+)
 def test_version_and_short_help(words: tuple[str, ...]) -> None:
     done = subprocess.run([sys.executable, "-m", "tftune", *words], capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr
-    assert done.stdout.startswith("Usage: ") if "-h" in words else done.stdout == f"tftune {tftune.__version__}\n"
+    assert (
+        done.stdout.startswith("Usage: ")
+        if "-h" in words
+        else done.stdout == f"tftune {tftune.__version__}\n"
+    )

@@ -60,7 +60,9 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         return _version()
     if name not in _PLACES:
-        raise AttributeError(f"module 'tftune' has no attribute {name!r}; it has {', '.join(__all__)}")
+        raise AttributeError(
+            f"module 'tftune' has no attribute {name!r}; it has {', '.join(__all__)}"
+        )
     globals()[name] = value = getattr(importlib.import_module(_PLACES[name]), name)
     return value
 
@@ -78,7 +80,9 @@ def _version() -> str:
         return "0+source"
 
 
-def load(path: str | PathLike[str] | None = None, target: str | None = None, allow_modelled: bool = False) -> Selector:
+def load(
+    path: str | PathLike[str] | None = None, target: str | None = None, allow_modelled: bool = False
+) -> Selector:
     """Read and check artifacts once, and make them this process's default for `select_kernel`.
 
     `path`: one artifact file; None: every one shipped for `target`. `target`: the machine that runs
@@ -103,11 +107,19 @@ def _read(path: str | PathLike[str] | None, target: str | None, allow_modelled: 
 
     paths = [Path(path)] if path is not None else _shipped(target)
     artifacts = [read_artifact(found) for found in paths]
-    if target is not None and path is not None and (other := [a for a in artifacts if a.target.name != target]):
-        raise ValueError(f"{path} is for {other[0].target}, not for {target}; leave the target out, or name another file")
+    if (
+        target is not None
+        and path is not None
+        and (other := [a for a in artifacts if a.target.name != target])
+    ):
+        raise ValueError(
+            f"{path} is for {other[0].target}, not for {target}; leave the target out, or name another file"
+        )
     machine = here()
     if machine is not None and target is not None:
-        machine = replace(machine, target=target)  # the caller knows better than a process that sees some of the GPUs
+        machine = replace(
+            machine, target=target
+        )  # the caller knows better than a process that sees some of the GPUs
     return Selector(*artifacts, allow_modelled=allow_modelled, machine=machine)
 
 
@@ -170,11 +182,17 @@ def bind(
     try:
         import torch.distributed as dist
     except ImportError as error:
-        raise ImportError(f"tftune.bind needs torch.distributed ({error}); `tftune doctor` says what to install") from error
+        raise ImportError(
+            f"tftune.bind needs torch.distributed ({error}); `tftune doctor` says what to install"
+        ) from error
 
     from tftune.models.selector import Selector
 
-    wanted = (path, target, allow_modelled) if _default is None or path is not None or target is not None else None
+    wanted = (
+        (path, target, allow_modelled)
+        if _default is None or path is not None or target is not None
+        else None
+    )
     statement = _statement(verdict, wanted)
     statements: list[dict[str, Any]] = [{} for _ in range(dist.get_world_size(group))]
     dist.all_gather_object(statements, statement, group=group)
@@ -190,9 +208,17 @@ def _statement(verdict: str, wanted: tuple[Any, ...] | None) -> dict[str, Any]:
 
     try:
         selector = _default if wanted is None and _default is not None else load(*(wanted or ()))
-        artifacts = {op: artifact.digest[:12] for op, artifact in sorted(selector.artifacts.items())}
+        artifacts = {
+            op: artifact.digest[:12] for op, artifact in sorted(selector.artifacts.items())
+        }
         served = {"allow_modelled": selector.allow_modelled, "bsp_only": selector.bsp_only}
-        return {"verdict": verdict, "artifacts": artifacts, "served": served, "disabled": selector.disabled(), "versions": build()}
+        return {
+            "verdict": verdict,
+            "artifacts": artifacts,
+            "served": served,
+            "disabled": selector.disabled(),
+            "versions": build(),
+        }
     except Exception as error:  # whatever it is, the other ranks wait for this statement
         return {"verdict": verdict, "artifacts": f"not loaded: {error}"}
 
@@ -203,7 +229,11 @@ def disagreement(statements: list[dict[str, Any]]) -> str | None:
     >>> disagreement([{"verdict": "ok", "artifacts": {}}, {"verdict": "ok", "artifacts": {"all_gather_gemm": "f00"}}])
     "rank 1 differs from rank 0 in artifacts ({'all_gather_gemm': 'f00'} and {}): every rank selects BSP"
     """
-    loaded = [f"rank {rank} has {s['artifacts']}" for rank, s in enumerate(statements) if isinstance(s.get("artifacts"), dict)]
+    loaded = [
+        f"rank {rank} has {s['artifacts']}"
+        for rank, s in enumerate(statements)
+        if isinstance(s.get("artifacts"), dict)
+    ]
     for rank, statement in enumerate(statements):
         if isinstance(statement.get("artifacts"), str):
             return f"rank {rank} has {'; '.join([statement['artifacts'], *loaded[:1]])}: every rank selects BSP"

@@ -284,7 +284,14 @@ def _measured(shape: Shape, config: Config, outcomes: Mapping[Config, Outcome]) 
     us, rounds, near = own.median_us, f"{len(own.samples_us)} rounds", (shape.sizes_key,)
     said = "measured here by tftune.warm_up"
     if config.variant == BSP:
-        return Selection(config, "measured", f"{said}: BSP takes {us:.1f} us over {rounds}; {_best_other(outcomes)}", us, us, near=near)
+        return Selection(
+            config,
+            "measured",
+            f"{said}: BSP takes {us:.1f} us over {rounds}; {_best_other(outcomes)}",
+            us,
+            us,
+            near=near,
+        )
     bsp_us = us * (own.speedup or 1.0)
     reason = f"{said}: {config.variant} takes {us:.1f} us and BSP {bsp_us:.1f} us, {_ratio(own)} over {rounds}"
     return Selection(config, "measured", reason, us, bsp_us, own.speedup_interval, near)

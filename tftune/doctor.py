@@ -16,7 +16,17 @@ if TYPE_CHECKING:
     from tftune.db.target import Machine
 
 PACKAGES = {
-    "tune": ("optuna", "scikit-learn", "sqlite-utils", "numpy", "scipy", "matplotlib", "pyyaml", "typer", "rich"),
+    "tune": (
+        "optuna",
+        "scikit-learn",
+        "sqlite-utils",
+        "numpy",
+        "scipy",
+        "matplotlib",
+        "pyyaml",
+        "typer",
+        "rich",
+    ),
     "cuda": ("torch", "triton", "tokenspeed-iris"),
 }
 """Distributions that each extra brings."""
@@ -33,7 +43,9 @@ def examine(artifacts: Sequence[Path] = ()) -> dict[str, Any]:
     constants, model = _constants(target)
     return {
         "python": platform.python_version(),
-        "packages": {extra: {name: _version(name) for name in names} for extra, names in PACKAGES.items()},
+        "packages": {
+            extra: {name: _version(name) for name in names} for extra, names in PACKAGES.items()
+        },
         "imports": {name: _why_not_imported(name) or "ok" for name in IMPORTED},
         "build": _build(),
         "gpus": _gpus(),
@@ -119,7 +131,9 @@ def _constants(target: str) -> tuple[str, str]:
     machine = Target.parse(target)
     off = machine.chip.why_no_model(machine.gpus)
     if machine.chip.name not in CHIPS:
-        told = f"{machine.chip.gpu_names[0]} is not in kernels/core/chips.py: its driver described it"
+        told = (
+            f"{machine.chip.gpu_names[0]} is not in kernels/core/chips.py: its driver described it"
+        )
         return told, off or ""
     return f"those of kernels/core/chips.py, {machine.chip.assumptions}", off or ""
 
@@ -149,7 +163,11 @@ def _gpus() -> dict[str, Any]:
     count = torch.cuda.device_count()
     pairs = [(a, b) for a in range(count) for b in range(count) if a != b]
     peers = sum(torch.cuda.can_device_access_peer(a, b) for a, b in pairs)
-    return {"names": [torch.cuda.get_device_name(i) for i in range(count)], "peer_pairs": peers, "pairs": len(pairs)}
+    return {
+        "names": [torch.cuda.get_device_name(i) for i in range(count)],
+        "peer_pairs": peers,
+        "pairs": len(pairs),
+    }
 
 
 def sentences(found: dict[str, Any]) -> Iterator[str]:
@@ -157,20 +175,36 @@ def sentences(found: dict[str, Any]) -> Iterator[str]:
     yield f"python {found['python']}"
     for extra, versions in found["packages"].items():
         missing = [name for name, version in versions.items() if version is None]
-        yield f"[{extra}] " + ", ".join(f"{name} {version}" for name, version in versions.items() if version)
+        yield f"[{extra}] " + ", ".join(
+            f"{name} {version}" for name, version in versions.items() if version
+        )
         if missing:
-            yield f"[{extra}] not installed: {', '.join(missing)}; in a clone: pip install '.[{extra}]'" + _rocm(extra)
+            yield (
+                f"[{extra}] not installed: {', '.join(missing)}; in a clone: pip install '.[{extra}]'"
+                + _rocm(extra)
+            )
     yield from (f"import {name}: {result}" for name, result in found["imports"].items())
     yield (
         "driver: "
-        + (", ".join(f"{name} {found['build'][name]}" for name in ("driver", "cuda", "rocm") if name in found["build"]) or "none")
+        + (
+            ", ".join(
+                f"{name} {found['build'][name]}"
+                for name in ("driver", "cuda", "rocm")
+                if name in found["build"]
+            )
+            or "none"
+        )
     )
     gpus = found["gpus"]
     yield f"GPUs: {', '.join(gpus['names']) or 'none'}" + (
         f"; {gpus['peer_pairs']} of {gpus['pairs']} pairs reach each other" * bool(gpus["pairs"])
     )
     yield from (f"ROCm: {problem}" for problem in found["rocm"])
-    yield f"target: {found['target']}" if found["target"] else f"target: none ({found['why_no_target']})"
+    yield (
+        f"target: {found['target']}"
+        if found["target"]
+        else f"target: none ({found['why_no_target']})"
+    )
     if found["target"]:
         usual = f"{found['constants']}; `tftune calibrate` measures this machine (docs/machines.md)"
         yield f"constants: {found['chip_file'] or usual}"
@@ -180,7 +214,11 @@ def sentences(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _rocm(extra: str) -> str:
-    return " (on ROCm, torch and its Triton come from ROCm and Iris from its repository)" if extra == "cuda" else ""
+    return (
+        " (on ROCm, torch and its Triton come from ROCm and Iris from its repository)"
+        if extra == "cuda"
+        else ""
+    )
 
 
 def _artifact_sentences(artifacts: list[dict[str, Any]]) -> Iterator[str]:
@@ -188,8 +226,16 @@ def _artifact_sentences(artifacts: list[dict[str, Any]]) -> Iterator[str]:
         yield "artifacts: none is shipped; `tftune export` writes one"
     verdicts: dict[str, list[dict[str, Any]]] = {}
     for artifact in artifacts:
-        verdict = "applies here" if artifact["applies"] else f"does not apply here: {'; '.join(artifact['why_not'])}"
+        verdict = (
+            "applies here"
+            if artifact["applies"]
+            else f"does not apply here: {'; '.join(artifact['why_not'])}"
+        )
         verdicts.setdefault(verdict, []).append(artifact)
     for verdict, alike in verdicts.items():
         yield f"artifact {', '.join(artifact['file'] for artifact in alike)}: {verdict}"
-        yield from (f"  warning: {artifact['file']}: {warning}" for artifact in alike for warning in artifact["warnings"])
+        yield from (
+            f"  warning: {artifact['file']}: {warning}"
+            for artifact in alike
+            for warning in artifact["warnings"]
+        )

@@ -73,7 +73,9 @@ def _check_words(kind: type[Shape], mode: str, **words: str) -> None:
     check_word("mode", mode, MODES)
 
 
-def _prepared(host: Any, shape: Shape, key: tuple[Any, ...], workspace: Workspace) -> tuple[Any, tuple[int, ...]]:
+def _prepared(
+    host: Any, shape: Shape, key: tuple[Any, ...], workspace: Workspace
+) -> tuple[Any, tuple[int, ...]]:
     """A plan of what is selected for the shape, and the size of its result; kept under `key`, whose
     last word is the mode. Its first word may be another one by then: where no artifact is loaded,
     selecting loads them."""
@@ -92,13 +94,17 @@ def _make_room(workspace: Workspace) -> None:
 
 
 @torch.library.custom_op("tftune::all_gather_gemm", mutates_args=())
-def traced_all_gather_gemm(a: torch.Tensor, b: torch.Tensor, workspace: str, shard: str, b_layout: str, mode: str) -> torch.Tensor:
+def traced_all_gather_gemm(
+    a: torch.Tensor, b: torch.Tensor, workspace: str, shard: str, b_layout: str, mode: str
+) -> torch.Tensor:
     """The same as an operator: `workspace` is the handle of one, and C is new."""
     return all_gather_gemm(a, b, Workspace.of(workspace), shard=shard, b_layout=b_layout, mode=mode)
 
 
 @traced_all_gather_gemm.register_fake
-def _(a: torch.Tensor, b: torch.Tensor, workspace: str, shard: str, b_layout: str, mode: str) -> torch.Tensor:
+def _(
+    a: torch.Tensor, b: torch.Tensor, workspace: str, shard: str, b_layout: str, mode: str
+) -> torch.Tensor:
     ranks = Workspace.of(workspace).world if shard == "m" else 1
     return a.new_empty(a.shape[0] * ranks, b.shape[0 if b_layout == "nk" else 1])
 
@@ -124,7 +130,11 @@ def flash_decode(
     if torch.compiler.is_compiling():
         result = traced_flash_decode(q, k, v, lengths, workspace.handle, table, output, mode)
         return result if out is None else out.copy_(result)
-    words = (lengths.shape, lengths.dtype) if table is None else (lengths.shape, lengths.dtype, table.shape, table.dtype)
+    words = (
+        (lengths.shape, lengths.dtype)
+        if table is None
+        else (lengths.shape, lengths.dtype, table.shape, table.dtype)
+    )
     key = (tftune._default, q.shape, k.shape, v.shape, words, q.dtype, output, mode)
     known = workspace.calls.get(key)
     if known is None or not decode_host.placed_well(q, k, v, lengths, table, workspace):
@@ -149,10 +159,21 @@ def traced_flash_decode(
     mode: str,
 ) -> torch.Tensor:
     """The same as an operator: `workspace` is the handle of one, and the result is new."""
-    return flash_decode(q, k, v, lengths, Workspace.of(workspace), table=table, output=output, mode=mode)
+    return flash_decode(
+        q, k, v, lengths, Workspace.of(workspace), table=table, output=output, mode=mode
+    )
 
 
 @traced_flash_decode.register_fake
-def _(q: torch.Tensor, k: Any, v: Any, lengths: Any, workspace: str, table: Any, output: str, mode: str) -> torch.Tensor:
+def _(
+    q: torch.Tensor,
+    k: Any,
+    v: Any,
+    lengths: Any,
+    workspace: str,
+    table: Any,
+    output: str,
+    mode: str,
+) -> torch.Tensor:
     ranks = Workspace.of(workspace).world if output == "heads" else 1
     return q.new_empty(q.shape[0], q.shape[1] // ranks, q.shape[2])

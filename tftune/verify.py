@@ -66,7 +66,14 @@ class Check:
         sample, found = self.sample, self.outcome
         ratio = paired_speedup(found) if isinstance(found, Measurement) else None
         promised = f"{sample.speedup_low:.2f}x"
-        return [str(sample.shape), sample.mode, sample.config.variant, promised, ratio_text(ratio), self.verdict]
+        return [
+            str(sample.shape),
+            sample.mode,
+            sample.config.variant,
+            promised,
+            ratio_text(ratio),
+            self.verdict,
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         found = self.outcome
@@ -121,11 +128,21 @@ def _samples(model: LayoutModel, chip: Chip) -> Iterator[Sample]:
         if known.interval is None or not _is_installed(model.op, config.variant, kernel):
             continue
         shape = _shape(model, known)
-        bsp = model.configs[min((us, number) for number, us in known.times_us if model.configs[number].variant == "bsp")[1]]
-        yield Sample(model.mode, shape, config, space.concrete(shape, bsp, chip) or bsp, known.interval[0])
+        bsp = model.configs[
+            min(
+                (us, number)
+                for number, us in known.times_us
+                if model.configs[number].variant == "bsp"
+            )[1]
+        ]
+        yield Sample(
+            model.mode, shape, config, space.concrete(shape, bsp, chip) or bsp, known.interval[0]
+        )
 
 
-def check(picked: Sequence[Sample], bench: Bench, clock: Callable[[], float] = time.monotonic) -> list[Check]:
+def check(
+    picked: Sequence[Sample], bench: Bench, clock: Callable[[], float] = time.monotonic
+) -> list[Check]:
     """Measure each sample beside BSP's fastest form, as long as the budget lasts."""
     until, checks = clock() + BUDGET_S, []
     for sample in picked:
@@ -134,7 +151,11 @@ def check(picked: Sequence[Sample], bench: Bench, clock: Callable[[], float] = t
         if clock() < until:
             bsp = bench.measure(sample.shape, sample.bsp, sample.mode, None)
             failed = isinstance(bsp, Failure)
-            outcome = bsp if failed else bench.measure(sample.shape, sample.config, sample.mode, sample.bsp)
+            outcome = (
+                bsp
+                if failed
+                else bench.measure(sample.shape, sample.config, sample.mode, sample.bsp)
+            )
             checks.append(Check(sample, outcome))
     return checks
 
@@ -143,4 +164,8 @@ def build_changes(document: Mapping[str, Any], build: Mapping[str, str]) -> list
     """What the machine has now beside what the artifact's times were known to hold for, as in
     `triton 3.6.0 -> 3.7.1`."""
     before = stamp(document)
-    return [f"{n} {before.get(n)} -> {build.get(n)}" for n in sorted(before.keys() | build.keys()) if before.get(n) != build.get(n)]
+    return [
+        f"{n} {before.get(n)} -> {build.get(n)}"
+        for n in sorted(before.keys() | build.keys())
+        if before.get(n) != build.get(n)
+    ]

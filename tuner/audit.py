@@ -33,7 +33,17 @@ _COUNTS = {
     "spilled_bytes": r"\.private_segment_fixed_size:\s+(\d+)",
     "waves_per_simd": r"; Occupancy:\s+(\d+)",
 }
-_BYTES = {"ubyte": 1, "byte": 1, "ushort": 2, "short": 2, "short_d16": 2, "dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16}
+_BYTES = {
+    "ubyte": 1,
+    "byte": 1,
+    "ushort": 2,
+    "short": 2,
+    "short_d16": 2,
+    "dword": 4,
+    "dwordx2": 8,
+    "dwordx3": 12,
+    "dwordx4": 16,
+}
 
 
 def resources(assembly: str, shared_bytes: int, variant: str) -> Resources:
@@ -44,28 +54,44 @@ def resources(assembly: str, shared_bytes: int, variant: str) -> Resources:
         if (match := re.search(pattern, assembly)) is None:
             raise ValueError(f"the assembly does not state its {name}: is it of an AMD target?")
         counts[name] = int(match[1])
-    moved = re.findall(r"\b(?:global|flat)_" + ("load" if variant == "pull" else "store") + r"_(\w+)", assembly)
+    moved = re.findall(
+        r"\b(?:global|flat)_" + ("load" if variant == "pull" else "store") + r"_(\w+)", assembly
+    )
     remote = max((_BYTES[name] for name in moved if name in _BYTES), default=0)
-    return Resources(**counts, shared_bytes=shared_bytes, mfmas=assembly.count("v_mfma_"), remote_bytes=remote)
+    return Resources(
+        **counts, shared_bytes=shared_bytes, mfmas=assembly.count("v_mfma_"), remote_bytes=remote
+    )
 
 
 def neediest(kernels: Sequence[Resources]) -> Resources:
     """What the kernels of one call need at most, each number for itself; matrix instructions of
     all."""
-    most = {name: max(getattr(kernel, name) for kernel in kernels) for name in (f.name for f in fields(Resources))}
-    waves, mfmas = min(kernel.waves_per_simd for kernel in kernels), sum(kernel.mfmas for kernel in kernels)
+    most = {
+        name: max(getattr(kernel, name) for kernel in kernels)
+        for name in (f.name for f in fields(Resources))
+    }
+    waves, mfmas = (
+        min(kernel.waves_per_simd for kernel in kernels),
+        sum(kernel.mfmas for kernel in kernels),
+    )
     return Resources(**most | {"waves_per_simd": waves, "mfmas": mfmas})
 
 
-def worth_auditing(op: Operation, target: Target, pool: int, extra: Iterable[tuple[Shape, Config]] = ()) -> list[tuple[Shape, Config]]:
+def worth_auditing(
+    op: Operation, target: Target, pool: int, extra: Iterable[tuple[Shape, Config]] = ()
+) -> list[tuple[Shape, Config]]:
     """What is compiled, one shape and config for each distinct kernel: every possible tile, the
     other knobs at their defaults; `pool` random configs of each variant, as a search of the paper's
     shapes draws them; the defaults of every named set; and those of `extra`."""
     space = replace(op.space, rules=tuple(rule for rule in op.space.rules if not rule.learned))
     paper = op.shape_sets["paper"](world=target.gpus)
-    wanted: list[tuple[Shape, Config]] = [(paper[-1], config) for config in tiles(space, paper[-1], target)]
+    wanted: list[tuple[Shape, Config]] = [
+        (paper[-1], config) for config in tiles(space, paper[-1], target)
+    ]
     for shape in paper[::4]:
-        wanted += [(shape, config) for config in Feasible.of(space, shape, target.chip, pool=pool).configs]
+        wanted += [
+            (shape, config) for config in Feasible.of(space, shape, target.chip, pool=pool).configs
+        ]
     for name in op.shape_sets:
         for shape in op.shape_sets[name](world=target.gpus):
             wanted += [(shape, config) for config in op.space.defaults(shape, target.chip)]
@@ -97,8 +123,17 @@ def row(op: Operation, shape: Shape, config: Config, arch: str, outcome: Resourc
     complete = op.space.complete(config)
     kernel = installed(op.name, config.variant)
     defaults = op.space.complete(Config(config.variant))
-    common = (op.name, family(shape), slim(config, complete, defaults), arch, version("triton"), kernel)
-    return Audit(*common, outcome) if isinstance(outcome, Resources) else Audit(*common, None, outcome)
+    common = (
+        op.name,
+        family(shape),
+        slim(config, complete, defaults),
+        arch,
+        version("triton"),
+        kernel,
+    )
+    return (
+        Audit(*common, outcome) if isinstance(outcome, Resources) else Audit(*common, None, outcome)
+    )
 
 
 def compile_and_read(shape: Shape, config: Config, target: Target, arch: str) -> Audit:
@@ -106,16 +141,28 @@ def compile_and_read(shape: Shape, config: Config, target: Target, arch: str) ->
     is a row, too."""
     op = operation(shape.op)
     try:
-        compiled = [source.compile(gpu_target(arch)) for source in op.module("host").kernel_sources(shape, config, target.chip)]
-        needs = [resources(kernel.asm["amdgcn"], kernel.metadata.shared, kernel.metadata.name) for kernel in compiled]
+        compiled = [
+            source.compile(gpu_target(arch))
+            for source in op.module("host").kernel_sources(shape, config, target.chip)
+        ]
+        needs = [
+            resources(kernel.asm["amdgcn"], kernel.metadata.shared, kernel.metadata.name)
+            for kernel in compiled
+        ]
         return row(op, shape, config, arch, neediest(needs))
-    except Exception as error:  # whatever the compiler raises for this config is this config's failure
+    except (
+        Exception
+    ) as error:  # whatever the compiler raises for this config is this config's failure
         return row(op, shape, config, arch, f"{type(error).__name__}: {error}"[:300])
 
 
-def audit(wanted: Sequence[tuple[Shape, Config]], target: Target, arch: str, workers: int) -> Iterator[Audit]:
+def audit(
+    wanted: Sequence[tuple[Shape, Config]], target: Target, arch: str, workers: int
+) -> Iterator[Audit]:
     """The rows of these kernels as they come."""
     with Helpers(workers) as pool:
-        jobs = [pool.submit(compile_and_read, shape, config, target, arch) for shape, config in wanted]
+        jobs = [
+            pool.submit(compile_and_read, shape, config, target, arch) for shape, config in wanted
+        ]
         for job in as_completed(jobs):
             yield job.result()

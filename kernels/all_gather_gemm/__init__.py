@@ -27,7 +27,11 @@ class AllGatherGemm(Shape):
     """
 
     op: ClassVar[str] = "all_gather_gemm"
-    WORDS: ClassVar[dict[str, tuple[str, ...]]] = {"dtype": tuple(DTYPE_BYTES), "shard": ("k", "m"), "b_layout": ("kn", "nk")}
+    WORDS: ClassVar[dict[str, tuple[str, ...]]] = {
+        "dtype": tuple(DTYPE_BYTES),
+        "shard": ("k", "m"),
+        "b_layout": ("kn", "nk"),
+    }
     SIZE: ClassVar[str] = "m"
     LAYOUT: ClassVar[tuple[str, ...]] = ("dtype", "shard", "b_layout", "world")
 
@@ -44,7 +48,9 @@ class AllGatherGemm(Shape):
             both = f"k={self.k} must be divisible by world={self.world}"
             raise ValueError(f"{both} where A is sharded along K")
         if self.shard == "m" and self.m % self.world:
-            raise ValueError(f"m={self.m} must be divisible by world={self.world} where A is sharded along M")
+            raise ValueError(
+                f"m={self.m} must be divisible by world={self.world} where A is sharded along M"
+            )
 
     @classmethod
     def example(cls) -> str:
@@ -92,7 +98,11 @@ def paper(world: int = 8, dtype: str = "fp16", shard: str = "k") -> tuple[AllGat
     """M = 1, 2, 4, ... 1024, 2048, 4096, 8192 with N=3584, K=8192: Llama-3-70B's MLP at tensor
     parallel 8 (arXiv 2511.02168)."""
     rows = [2**i for i in range(14)]
-    return tuple(AllGatherGemm(m, 3584, 8192, world, dtype, shard) for m in rows if shard == "k" or m % world == 0)
+    return tuple(
+        AllGatherGemm(m, 3584, 8192, world, dtype, shard)
+        for m in rows
+        if shard == "k" or m % world == 0
+    )
 
 
 SHAPE = AllGatherGemm

@@ -18,7 +18,10 @@ FEATURES: dict[str, tuple[str, Callable[[AllGatherGemm], float]]] = {
     "world": ("ranks", lambda s: s.world),
     "shard_kb": ("kilobytes that one rank sends to each peer", lambda s: s.shard_bytes / 1024),
     "gflop": ("billions of operations on one rank", lambda s: 2 * s.m * s.n * s.k / 1e9),
-    "intensity": ("operations for each byte of A and B", lambda s: 2 * s.m * s.n * s.k / (s.element_bytes * s.k * (s.m + s.n))),
+    "intensity": (
+        "operations for each byte of A and B",
+        lambda s: 2 * s.m * s.n * s.k / (s.element_bytes * s.k * (s.m + s.n)),
+    ),
     "outputs_k": ("thousands of elements of C", lambda s: s.m * s.n / 1024),
     "large_tiles": ("tiles of 128 x 256 in C", lambda s: -(-s.m // 128) * -(-s.n // 256)),
     "small_tiles": ("tiles of 64 x 128 in C", lambda s: -(-s.m // 64) * -(-s.n // 128)),
@@ -67,7 +70,9 @@ Pair = Callable[[AllGatherGemm, Config, Chip], float]
 
 def _tiled(value: Pair) -> Pair:
     """The value where a config has tiles; -1 for the forms of the library."""
-    return lambda shape, config, chip: value(shape, config, chip) if "block_m" in dict(config.knobs) else -1.0
+    return lambda shape, config, chip: (
+        value(shape, config, chip) if "block_m" in dict(config.knobs) else -1.0
+    )
 
 
 def _rounds(shape: AllGatherGemm, config: Config, chip: Chip) -> float:
@@ -85,9 +90,18 @@ PAIR_FEATURES: dict[str, tuple[str, Pair]] = {
         "steps of the program that has most",
         _tiled(lambda s, c, chip: ceil(_rounds(s, c, chip)) * s.k / c["block_k"] / c["split_k"]),
     ),
-    "row_flags": ("row chunks of a shard", _tiled(lambda s, c, chip: ceil(s.shard_rows / c["rows_per_flag"]))),
-    "column_flags": ("column chunks of a shard", _tiled(lambda s, c, chip: ceil(s.shard_columns / c["k_per_flag"]))),
-    "ragged": ("the part of a column tile that N leaves over", _tiled(lambda s, c, chip: s.n % c["block_n"] / c["block_n"])),
+    "row_flags": (
+        "row chunks of a shard",
+        _tiled(lambda s, c, chip: ceil(s.shard_rows / c["rows_per_flag"])),
+    ),
+    "column_flags": (
+        "column chunks of a shard",
+        _tiled(lambda s, c, chip: ceil(s.shard_columns / c["k_per_flag"])),
+    ),
+    "ragged": (
+        "the part of a column tile that N leaves over",
+        _tiled(lambda s, c, chip: s.n % c["block_n"] / c["block_n"]),
+    ),
 }
 """Of a shape and a config that is not plain BSP: what decides its time beside their sizes and
 knobs."""

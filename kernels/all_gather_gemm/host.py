@@ -8,7 +8,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.all_gather_gemm.space import SPACE, is_registered, parts_bytes, plain_form, spans_sources
+from tftune.kernels.all_gather_gemm.space import (
+    SPACE,
+    is_registered,
+    parts_bytes,
+    plain_form,
+    spans_sources,
+)
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.dtypes import torch_dtype
@@ -38,7 +44,16 @@ _TYPES = {
     "a_ptr": "*{}", "b_ptr": "*{}", "c_ptr": "*{}", "parts_ptr": "*fp32", "arrivals_ptr": "*i32",
     **WORKSPACE_TYPES, "generation_rows": "i32", "M": "i32", "rank": "i32",
 }  # fmt: skip
-_DIVISIBLE = ("a_ptr", "b_ptr", "c_ptr", "parts_ptr", "arrivals_ptr", "control", "control_bases", "payload_bases")
+_DIVISIBLE = (
+    "a_ptr",
+    "b_ptr",
+    "c_ptr",
+    "parts_ptr",
+    "arrivals_ptr",
+    "control",
+    "control_bases",
+    "payload_bases",
+)
 """Arguments that are multiples of 16: addresses of aligned tensors and blocks."""
 _DESCRIPTORS = ("a_desc", "payload_desc", "b_desc")
 _OPERANDS = ("a_ptr", "b_ptr", "c_ptr")
@@ -86,7 +101,9 @@ def placed_well(a: torch.Tensor, b: torch.Tensor, workspace: Workspace) -> bool:
     )
 
 
-def shape_of(a: torch.Tensor, b: torch.Tensor, workspace: Workspace, shard: str, b_layout: str) -> AllGatherGemm:
+def shape_of(
+    a: torch.Tensor, b: torch.Tensor, workspace: Workspace, shard: str, b_layout: str
+) -> AllGatherGemm:
     """The shape of one call; raises ValueError naming the operand and both sizes where A and B do
     not fit each other."""
     dtype = word_of("all_gather_gemm", "a", a)
@@ -97,8 +114,18 @@ def shape_of(a: torch.Tensor, b: torch.Tensor, workspace: Workspace, shard: str,
     n, k = b.shape if b_layout == "nk" else reversed(b.shape)
     gathered = columns * workspace.world if shard == "k" else columns
     if gathered != k:
-        raise ValueError(f"the gathered a has {gathered} columns but b has {k} rows (shard={shard!r}, b_layout={b_layout!r})")
-    shape = AllGatherGemm(rows if shard == "k" else rows * workspace.world, n, k, workspace.world, dtype, shard, b_layout)
+        raise ValueError(
+            f"the gathered a has {gathered} columns but b has {k} rows (shard={shard!r}, b_layout={b_layout!r})"
+        )
+    shape = AllGatherGemm(
+        rows if shard == "k" else rows * workspace.world,
+        n,
+        k,
+        workspace.world,
+        dtype,
+        shard,
+        b_layout,
+    )
     for name, operand in (("a", a), ("b", b)):
         check_operand(name, operand, tuple(operand.shape), a.dtype, a.device, because="a is")
     return shape
@@ -147,14 +174,27 @@ def source(shape: AllGatherGemm, config: Config, arch: str) -> KernelSource:
     """The kernel of a fused config with everything that decides its code. `arch`: `cuda`, `hip` or
     `interpreter`. M and rank are left open, so that one binary serves every M and every rank."""
     config = SPACE.complete(config)
-    kernel = getattr(import_module(f"tftune.kernels.all_gather_gemm.variants.{config.variant}"), config.variant)
-    constants = {name: value for name, value in _constants(shape, config, arch).items() if name in kernel.arg_names}
+    kernel = getattr(
+        import_module(f"tftune.kernels.all_gather_gemm.variants.{config.variant}"), config.variant
+    )
+    constants = {
+        name: value
+        for name, value in _constants(shape, config, arch).items()
+        if name in kernel.arg_names
+    }
     types = {name: text.format(shape.dtype) for name, text in _TYPES.items()}
     if constants["LOADS"] == "descriptor":
-        types |= {name: f"tensordesc<{shape.dtype}{block}>" for name, block in zip(_DESCRIPTORS, _blocks(shape, config), strict=True)}
+        types |= {
+            name: f"tensordesc<{shape.dtype}{block}>"
+            for name, block in zip(_DESCRIPTORS, _blocks(shape, config), strict=True)
+        }
     else:
         constants |= dict.fromkeys(_DESCRIPTORS)
-    options = {"num_warps": config["num_warps"], "num_stages": config["num_stages"], "launch_cooperative_grid": True}
+    options = {
+        "num_warps": config["num_warps"],
+        "num_stages": config["num_stages"],
+        "launch_cooperative_grid": True,
+    }
     if arch == "hip":
         options |= {"matrix_instr_nonkdim": 16, "waves_per_eu": config["waves_per_eu"]}
     return KernelSource(kernel, types, constants, _DIVISIBLE, options)
@@ -178,7 +218,9 @@ def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any
     lanes, knobs = 64 if arch == "hip" else 32, dict(config.knobs)
     copy_columns = min(config["k_per_flag"], 1024, power_of_two_from(shape.shard_columns))
     # Four 16-byte accesses of each thread in flight.
-    copy_rows = max(1, min(config["rows_per_flag"], config["num_warps"] * lanes * 8 * 4 // copy_columns))
+    copy_rows = max(
+        1, min(config["rows_per_flag"], config["num_warps"] * lanes * 8 * 4 // copy_columns)
+    )
     return dict(
         N=shape.n, K=shape.k, WORLD=shape.world, SHARD_IS_M=shape.shard == "m", B_IS_NK=shape.b_layout == "nk",
         BLOCK_M=config["block_m"], BLOCK_N=config["block_n"], BLOCK_K=config["block_k"], GROUP_M=config["group_m"],
@@ -216,14 +258,18 @@ def _fused(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
     return _launcher(shape, config, kernel, grid, fixed)
 
 
-def _launcher(shape: AllGatherGemm, config: Config, kernel: KernelSource, grid: Grid, fixed: dict[str, Any]) -> Plan:
+def _launcher(
+    shape: AllGatherGemm, config: Config, kernel: KernelSource, grid: Grid, fixed: dict[str, Any]
+) -> Plan:
     """The compiled kernel as a call, with little to do on the host: whatever does not change is an
     address or a descriptor already."""
     launch, types = kernel.compile()[grid], kernel.types
     tail = arguments_after(kernel, (*_OPERANDS, *_DESCRIPTORS), addresses(types, fixed))
     if "a_desc" not in types:
 
-        def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, kept: Any = fixed) -> None:  # addresses keep nothing alive
+        def call(
+            a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, kept: Any = fixed
+        ) -> None:  # addresses keep nothing alive
             launch(a.data_ptr(), b.data_ptr(), c.data_ptr(), None, None, None, *tail)
 
         return call
@@ -235,14 +281,18 @@ def _launcher(shape: AllGatherGemm, config: Config, kernel: KernelSource, grid: 
     b_desc = descriptors(dtype, columns, b_block)
     payload_desc = descriptors(dtype, rows, a_block)(fixed["payload"])
 
-    def call_by_descriptor(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, kept: Any = fixed) -> None:
+    def call_by_descriptor(
+        a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, kept: Any = fixed
+    ) -> None:
         a_at, b_at = a.data_ptr(), b.data_ptr()
         launch(a_at, b_at, c.data_ptr(), a_desc(a_at), payload_desc, b_desc(b_at), *tail)
 
     return call_by_descriptor
 
 
-def _beside_copies(shape: AllGatherGemm, config: Config, workspace: Workspace, kernel: Plan) -> Plan:
+def _beside_copies(
+    shape: AllGatherGemm, config: Config, workspace: Workspace, kernel: Plan
+) -> Plan:
     """The kernel, with the copies that it waits for in side streams. It is queued first, so that it
     starts while the host queues them; emulated copies end before they return, and a kernel before
     them would wait for ever."""

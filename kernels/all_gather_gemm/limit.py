@@ -14,7 +14,10 @@ from tftune.kernels.core.limit import Limit
 LARGE, SMALL = 1024, 128
 """M from which, and up to which, shares are averaged: there the GEMM decides, here reading B and
 latency."""
-BEST_FLOPS_PER_US = {(chip, dtype): 2 * 8192 * 3584 * 8192 / us for chip, dtype, us in (("h200", "fp16", 674), ("h200", "bf16", 653))}
+BEST_FLOPS_PER_US = {
+    (chip, dtype): 2 * 8192 * 3584 * 8192 / us
+    for chip, dtype, us in (("h200", "fp16", 674), ("h200", "bf16", 653))
+}
 """By chip and dtype: the best rate that any GEMM was seen to reach, where it is above the library's
 of kernels/core/chips.py: `push_ce` at M = 8192 on 2x H200, 2026-11-22 (bf16 takes less power). The
 core alone took 680 us the day before (docs/measured.md)."""

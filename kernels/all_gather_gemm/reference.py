@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     import torch
 
 
-def make_inputs(shape: AllGatherGemm, rank: int, seed: int, device: Any = "cpu") -> tuple[torch.Tensor, torch.Tensor]:
+def make_inputs(
+    shape: AllGatherGemm, rank: int, seed: int, device: Any = "cpu"
+) -> tuple[torch.Tensor, torch.Tensor]:
     """This rank's shard of A and its own B: random normal, so that clocks and rounding are those of
     real data.
 
@@ -23,7 +25,13 @@ def make_inputs(shape: AllGatherGemm, rank: int, seed: int, device: Any = "cpu")
 
     dtype = torch_dtype(shape.dtype)
     generator = torch.Generator(device=device).manual_seed(1_000_003 * seed + rank)
-    a = torch.randn(shape.shard_rows, shape.shard_columns, generator=generator, device=device, dtype=torch.float32)
+    a = torch.randn(
+        shape.shard_rows,
+        shape.shard_columns,
+        generator=generator,
+        device=device,
+        dtype=torch.float32,
+    )
     b_size = (shape.n, shape.k) if shape.b_layout == "nk" else (shape.k, shape.n)
     b = torch.randn(b_size, generator=generator, device=device, dtype=torch.float32) * shape.k**-0.5
     return a.to(dtype), b.to(dtype)

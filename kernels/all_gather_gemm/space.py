@@ -18,22 +18,49 @@ _TILE = (
     Choice("block_m", (16, 32, 64, 128, 256), "rows of C that one program computes at a time", 128),
     Choice("block_n", (32, 64, 128, 256), "columns of C that one program computes at a time", 128),
     Choice("block_k", (64, 128, 256), "length of one step along K", 64),
-    Choice("group_m", (1, 8), "row tiles visited before the next column tile, so that B stays in cache", 8),
-    Choice("split_k", (1, 2, 4, 8), "parts of K that programs compute side by side and add up: more programs where tiles are few", 1),
+    Choice(
+        "group_m",
+        (1, 8),
+        "row tiles visited before the next column tile, so that B stays in cache",
+        8,
+    ),
+    Choice(
+        "split_k",
+        (1, 2, 4, 8),
+        "parts of K that programs compute side by side and add up: more programs where tiles are few",
+        1,
+    ),
     Choice("num_warps", (4, 8), "warps (waves) of one program", 8),
     Choice("num_stages", (2, 3, 4, 5), "depth of the software pipeline of the loop over K", 3),
 )
 _LOADS = Choice(
-    "loads", ("pointer", "descriptor"), "how tiles come: by pointers, or by tensor descriptors (Hopper's TMA)", "pointer", "descriptors"
+    "loads",
+    ("pointer", "descriptor"),
+    "how tiles come: by pointers, or by tensor descriptors (Hopper's TMA)",
+    "pointer",
+    "descriptors",
 )
 _CDNA = (
-    Choice("xcds", (1, 8), "dies that programs are dealt to in turn; 8 gives each die of an MI300X neighbouring tiles", 1, "several_dies"),
     Choice(
-        "waves_per_eu", (0, 2), "waves that registers must leave room for on each SIMD; 0 leaves it to the compiler", 0, "occupancy_hint"
+        "xcds",
+        (1, 8),
+        "dies that programs are dealt to in turn; 8 gives each die of an MI300X neighbouring tiles",
+        1,
+        "several_dies",
+    ),
+    Choice(
+        "waves_per_eu",
+        (0, 2),
+        "waves that registers must leave room for on each SIMD; 0 leaves it to the compiler",
+        0,
+        "occupancy_hint",
     ),
 )
 _SCHEDULE = Choice(
-    "schedule", ("static", "dynamic"), "tiles by turn; or each as it is claimed, which lets communicating programs compute", "static"
+    "schedule",
+    ("static", "dynamic"),
+    "tiles by turn; or each as it is claimed, which lets communicating programs compute",
+    "static",
 )
 _EXCHANGE = (
     _SCHEDULE,
@@ -49,12 +76,24 @@ _ORDER = Choice(
 )
 _FORM = Choice(
     "form",
-    ("gather_copy", "gather_copy_registered", "local_transpose", "local_transpose_registered", "gather_registered", "gather"),
+    (
+        "gather_copy",
+        "gather_copy_registered",
+        "local_transpose",
+        "local_transpose_registered",
+        "gather_registered",
+        "gather",
+    ),
     "how the library builds the gathered A: gather then copy into place; transpose the shard, then gather in place; only gather; "
     "registered: it knows that memory beforehand, and copies straight into it (NCCL)",
     "gather_copy",
 )
-_STREAMS = Choice("copy_streams", (1, 3), "side streams that copies are dealt out to: more let several copy engines work at once", 1)
+_STREAMS = Choice(
+    "copy_streams",
+    (1, 3),
+    "side streams that copies are dealt out to: more let several copy engines work at once",
+    1,
+)
 _COPY_ROWS = (16, 64, 256, 512, 1024, 2048, 8192)
 _FIRST_ROWS = (16, 64, 128, 256, 512, 1024, 2048, 8192)
 _COPIES = (
@@ -66,7 +105,12 @@ _COPIES = (
 )
 _CHUNKED = (
     Choice("first_rows", _FIRST_ROWS, "rows of a shard in the chunk that comes first", 512),
-    Choice("growth", (1, 7), "rows of each next chunk, in those of the one before it, whose GEMM hides its flight", 7),
+    Choice(
+        "growth",
+        (1, 7),
+        "rows of each next chunk, in those of the one before it, whose GEMM hides its flight",
+        7,
+    ),
     _STREAMS,
 )
 _REGISTERED = "_registered"
@@ -92,13 +136,17 @@ tiles."""
 
 def _flags(shape: AllGatherGemm, config: Config) -> int:
     """Flags of one source: row chunks times column chunks of its shard."""
-    return -(-shape.shard_rows // config["rows_per_flag"]) * -(-shape.shard_columns // config["k_per_flag"])
+    return -(-shape.shard_rows // config["rows_per_flag"]) * -(
+        -shape.shard_columns // config["k_per_flag"]
+    )
 
 
 def _order_differs(shape: AllGatherGemm, config: Config) -> bool:
     """Whether this order is not that of "chunk"."""
     flags, columns = _flags(shape, config), -(-shape.shard_columns // config["k_per_flag"])
-    return config["order"] == "chunk" or (flags > 1 if config["order"] == "group" else 1 < columns < flags)
+    return config["order"] == "chunk" or (
+        flags > 1 if config["order"] == "group" else 1 < columns < flags
+    )
 
 
 def _steps(shape: AllGatherGemm, config: Config) -> int:
@@ -126,7 +174,11 @@ def parts_bytes(shape: AllGatherGemm, config: Config) -> int:
 def spans_sources(shape: AllGatherGemm, config: Config) -> bool:
     """Whether one load by descriptor takes rows of several sources, which must then lie side by
     side in the inbox, the own ones too."""
-    return config["loads"] == "descriptor" and shape.shard == "m" and shape.shard_rows % int(config["block_m"]) != 0
+    return (
+        config["loads"] == "descriptor"
+        and shape.shard == "m"
+        and shape.shard_rows % int(config["block_m"]) != 0
+    )
 
 
 def _form_fits(shape: AllGatherGemm, config: Config, chip: Chip | None) -> bool:
@@ -180,7 +232,9 @@ def _shared_bytes(shape: AllGatherGemm, config: Config, chip: Chip) -> int:
     """Tiles of A and B that the pipeline keeps. CDNA3 holds one stage in registers (Triton's stream
     pipeliner)."""
     stages = config["num_stages"] - chip.can.stage_in_registers
-    return (config["block_m"] + config["block_n"]) * config["block_k"] * shape.element_bytes * stages
+    return (
+        (config["block_m"] + config["block_n"]) * config["block_k"] * shape.element_bytes * stages
+    )
 
 
 def _copy_bytes(shape: AllGatherGemm, rows: int) -> int:
@@ -190,7 +244,10 @@ def _copy_bytes(shape: AllGatherGemm, rows: int) -> int:
 
 def _chunk_is_large(shape: AllGatherGemm, config: Config) -> bool:
     rows = min(config["first_rows"], shape.shard_rows)
-    return rows * (shape.world if shape.shard == "m" else 1) >= CHUNK_ROWS and _copy_bytes(shape, rows) >= COPY_BYTES
+    return (
+        rows * (shape.world if shape.shard == "m" else 1) >= CHUNK_ROWS
+        and _copy_bytes(shape, rows) >= COPY_BYTES
+    )
 
 
 RULES = (
@@ -276,17 +333,39 @@ def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ..
     in_place = shape.shard == "m" or shape.world == 1
     forms = ("gather",) if in_place else ("local_transpose", "gather_copy")
     plain = [Config("bsp", form=form) for form in forms]
-    registered = [Config("bsp", form=f"{form}{_REGISTERED}") for form in forms if chip is not None and _worth_registering(shape, chip)]
-    bsp = (*plain, *registered)  # the first is what ranks fall back to, whether they know their chip or not: it must be the same for all
+    registered = [
+        Config("bsp", form=f"{form}{_REGISTERED}")
+        for form in forms
+        if chip is not None and _worth_registering(shape, chip)
+    ]
+    bsp = (
+        *plain,
+        *registered,
+    )  # the first is what ranks fall back to, whether they know their chip or not: it must be the same for all
     knobs = _default_tile(shape, chip) | _default_exchange(shape)
     knobs["split_k"] = _default_split(shape, chip, knobs)
     pull, staged, push = (Config(variant, **knobs) for variant in _FUSED)
     # On Hopper descriptors are never slower (docs/measured.md).
-    by_descriptor = [_where_possible(shape, chip, config, loads="descriptor") for config in (push, staged)]
-    push_first = _where_possible(shape, chip, by_descriptor[0], order=_default_order(shape, chip, push))
+    by_descriptor = [
+        _where_possible(shape, chip, config, loads="descriptor") for config in (push, staged)
+    ]
+    push_first = _where_possible(
+        shape, chip, by_descriptor[0], order=_default_order(shape, chip, push)
+    )
     push_core = _with_core_tile(shape, chip, push_first)
-    copies = [_where_possible(shape, chip, config, loads="descriptor") for config in _default_copies(shape, chip, knobs)]
-    return *bsp, push_first, *push_core, *copies, *_default_chunks(shape, chip), by_descriptor[1], pull
+    copies = [
+        _where_possible(shape, chip, config, loads="descriptor")
+        for config in _default_copies(shape, chip, knobs)
+    ]
+    return (
+        *bsp,
+        push_first,
+        *push_core,
+        *copies,
+        *_default_chunks(shape, chip),
+        by_descriptor[1],
+        pull,
+    )
 
 
 def likely_forms(shape: AllGatherGemm, chip: Chip) -> tuple[Config, ...]:
@@ -297,15 +376,27 @@ def likely_forms(shape: AllGatherGemm, chip: Chip) -> tuple[Config, ...]:
     if shape.shard == "m":
         forms = ["gather"]
     else:
-        forms = ["gather_copy", "local_transpose"] if shape.world == 2 or shape.m in (2, 3, 4) else ["local_transpose", "gather_copy"]
-    registered = [f"{form}{_REGISTERED}" for form in forms] if shape.world == 2 and _worth_registering(shape, chip) else []
+        forms = (
+            ["gather_copy", "local_transpose"]
+            if shape.world == 2 or shape.m in (2, 3, 4)
+            else ["local_transpose", "gather_copy"]
+        )
+    registered = (
+        [f"{form}{_REGISTERED}" for form in forms]
+        if shape.world == 2 and _worth_registering(shape, chip)
+        else []
+    )
     return tuple(Config("bsp", form=form) for form in (*registered, *forms))
 
 
-def _where_possible(shape: AllGatherGemm, chip: Chip | None, config: Config, **knobs: Any) -> Config:
+def _where_possible(
+    shape: AllGatherGemm, chip: Chip | None, config: Config, **knobs: Any
+) -> Config:
     """The config with these knobs where the shape and the chip, if it is known, allow them."""
     changed = Config(config.variant, **dict(config.knobs) | knobs)
-    return changed if chip is not None and SPACE.why_invalid(shape, changed, chip) is None else config
+    return (
+        changed if chip is not None and SPACE.why_invalid(shape, changed, chip) is None else config
+    )
 
 
 def _default_order(shape: AllGatherGemm, chip: Chip | None, config: Config) -> str:
@@ -333,7 +424,12 @@ def _default_tile(shape: AllGatherGemm, chip: Chip | None) -> dict[str, int]:
 
 _CORE_TILES = tuple(
     dict(zip(("block_m", "block_n", "block_k", "num_stages", "num_warps"), values, strict=True))
-    for values in ((64, 64, 128, 5, 4), (64, 128, 128, 4, 4), (128, 128, 64, 5, 4), (128, 256, 64, 3, 8))
+    for values in (
+        (64, 64, 128, 5, 4),
+        (64, 128, 128, 4, 4),
+        (128, 128, 64, 5, 4),
+        (128, 256, 64, 3, 8),
+    )
 )
 """Tiles with which the GEMM alone is fastest on an H200 at M = 64 and 128, 256, 512 and 1024
 (benchmarks/core.py, docs/measured.md)."""
@@ -349,16 +445,28 @@ def _with_core_tile(shape: AllGatherGemm, chip: Chip | None, config: Config) -> 
     chunks = -(-shape.shard_rows // 64) * -(-shape.shard_columns // columns) * (shape.world - 1)
     coarse = 64 * columns * shape.element_bytes <= CHUNK_BYTES and chunks >= config["comm_programs"]
     common = dict(split_k=1, rows_per_flag=64 if coarse else 16)
-    knobs = [tile | common | dict(group_m=8 if shape.m > tile["block_m"] else 1) for tile in _CORE_TILES]
+    knobs = [
+        tile | common | dict(group_m=8 if shape.m > tile["block_m"] else 1) for tile in _CORE_TILES
+    ]
     changed = [_where_possible(shape, chip, config, **each) for each in knobs]
-    return [each for each in changed if each != config and _tiles(shape, each) <= chip.units - each["comm_programs"]][:1]
+    return [
+        each
+        for each in changed
+        if each != config and _tiles(shape, each) <= chip.units - each["comm_programs"]
+    ][:1]
 
 
 def _default_exchange(shape: AllGatherGemm) -> dict[str, int | str]:
     """Fine rows where there are few, so that every communicating program has some; along K whole
     shards, or parts that split_k can take."""
     rows = 16 if shape.m <= 128 else 64
-    whole = 256 if shape.shard_columns <= 256 else 1024 if shape.shard_columns <= 1024 or shape.shard == "m" else 8192
+    whole = (
+        256
+        if shape.shard_columns <= 256
+        else 1024
+        if shape.shard_columns <= 1024 or shape.shard == "m"
+        else 8192
+    )
     return dict(
         schedule="static",
         comm_programs=8 if shape.m <= 32 else 16,
@@ -367,16 +475,29 @@ def _default_exchange(shape: AllGatherGemm) -> dict[str, int | str]:
     )
 
 
-def _first_possible(shape: AllGatherGemm, chip: Chip | None, configs: Iterable[Config]) -> tuple[Config, ...]:
-    return tuple(islice((config for config in configs if SPACE.why_invalid(shape, config, chip) is None), 1))
+def _first_possible(
+    shape: AllGatherGemm, chip: Chip | None, configs: Iterable[Config]
+) -> tuple[Config, ...]:
+    return tuple(
+        islice((config for config in configs if SPACE.why_invalid(shape, config, chip) is None), 1)
+    )
 
 
-def _default_copies(shape: AllGatherGemm, chip: Chip | None, knobs: dict[str, Any]) -> tuple[Config, ...]:
+def _default_copies(
+    shape: AllGatherGemm, chip: Chip | None, knobs: dict[str, Any]
+) -> tuple[Config, ...]:
     """push's tile, and the fewest rows for each flag of which a copy moves a megabyte; or the most
     that there are."""
     of_tile = {choice.name: knobs[choice.name] for choice in _TILE if choice.name != "split_k"}
     large = [value for value in _COPY_ROWS if _copy_bytes(shape, value) >= 4 * COPY_BYTES]
-    return _first_possible(shape, chip, (Config("push_ce", **of_tile, rows_per_flag=value) for value in (*large, *reversed(_COPY_ROWS))))
+    return _first_possible(
+        shape,
+        chip,
+        (
+            Config("push_ce", **of_tile, rows_per_flag=value)
+            for value in (*large, *reversed(_COPY_ROWS))
+        ),
+    )
 
 
 def _default_chunks(shape: AllGatherGemm, chip: Chip | None) -> tuple[Config, ...]:
@@ -385,14 +506,26 @@ def _default_chunks(shape: AllGatherGemm, chip: Chip | None) -> tuple[Config, ..
     most = max(shape.m // 8 if shape.shard == "k" else 2 * shape.shard_rows // shape.world, 128)
     firsts = sorted(_FIRST_ROWS, key=lambda rows: (rows > most, abs(rows - most)))
     growths = (7, 1) if shape.shard == "k" else (1,)
-    return _first_possible(shape, chip, (Config("bsp_chunked", first_rows=rows, growth=growth) for rows in firsts for growth in growths))
+    return _first_possible(
+        shape,
+        chip,
+        (
+            Config("bsp_chunked", first_rows=rows, growth=growth)
+            for rows in firsts
+            for growth in growths
+        ),
+    )
 
 
 def _default_split(shape: AllGatherGemm, chip: Chip | None, knobs: dict[str, Any]) -> int:
     """As many parts as run at once, and as there are flags along K."""
     once = chip.units - knobs["comm_programs"] if chip is not None else 0
     configs = [Config("push", **knobs, split_k=split) for split in (2, 4, 8)]
-    possible = [config["split_k"] for config in configs if config["split_k"] <= _steps(shape, config) and _units(shape, config) <= once]
+    possible = [
+        config["split_k"]
+        for config in configs
+        if config["split_k"] <= _steps(shape, config) and _units(shape, config) <= once
+    ]
     return max(possible, default=1)
 
 

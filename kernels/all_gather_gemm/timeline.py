@@ -19,7 +19,10 @@ from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import Config
 from tftune.kernels.core.timeline_ir import LAUNCH, MEMORY, WAIT, Call, Gate, Stage
 
-_DEFAULTS = {variant: {choice.name: choice.default for choice in choices} for variant, choices in SPACE.variants.items()}
+_DEFAULTS = {
+    variant: {choice.name: choice.default for choice in choices}
+    for variant, choices in SPACE.variants.items()
+}
 FINE = 8
 """Waits within the first wave that are played one by one, and waves after it; of more, some
 together."""
@@ -50,7 +53,11 @@ def _bsp(costs: Any, shape: AllGatherGemm, form: str, mode: str) -> Call:
     if shape.world == 1:
         return Call(costs.in_order(mode, [Stage(gemm_us)]), shape.world)
     ours_us = costs.library_gemm_us(shape.flops, size - shape.gathered_bytes)
-    kernels = {"gather": [gather], "gather_copy": [gather, copy], "local_transpose": [copy, gather]}[plain_form(form)]
+    kernels = {
+        "gather": [gather],
+        "gather_copy": [gather, copy],
+        "local_transpose": [copy, gather],
+    }[plain_form(form)]
     lanes = costs.in_order(mode, [*kernels, Stage(ours_us)])
     lanes[-1].append(Stage(gemm_us - ours_us, tax=MEMORY))  # what reading the gathered A back adds
     return Call(lanes, shape.world)
@@ -63,14 +70,27 @@ def _bsp_chunked(costs: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: 
     while (done := sum(pieces)) < rows:
         size = knobs["first_rows"] * knobs["growth"] ** len(pieces)
         pieces.append(size if rows - done >= 2 * size else rows - done)
-    row_bytes, others = shape.shard_columns * shape.element_bytes, peers if shape.shard == "m" else 1
-    copies = [costs.engine_copies(peers, piece * row_bytes, shape.world, knobs["copy_streams"], mode) for piece in pieces]
-    own = [Stage(_rows_us(costs, shape, rows))] if shape.shard == "m" else [Stage(costs.memory_us(2 * shape.shard_bytes), tax=MEMORY)]
+    row_bytes, others = (
+        shape.shard_columns * shape.element_bytes,
+        peers if shape.shard == "m" else 1,
+    )
+    copies = [
+        costs.engine_copies(peers, piece * row_bytes, shape.world, knobs["copy_streams"], mode)
+        for piece in pieces
+    ]
+    own = (
+        [Stage(_rows_us(costs, shape, rows))]
+        if shape.shard == "m"
+        else [Stage(costs.memory_us(2 * shape.shard_bytes), tax=MEMORY)]
+    )
     found = [costs.triton_launch(mode), *own]
     for number, piece in enumerate(pieces):
         arrived = Gate(0, (number + 1) * peers, costs.links.flag_us)
         launches = costs.rates.graph_launch_us if mode == "graph" else costs.rates.library_call_us
-        found += [Stage(launches, after=arrived, tax=LAUNCH), Stage(_rows_us(costs, shape, piece * (others if shape.shard == "m" else 1)))]
+        found += [
+            Stage(launches, after=arrived, tax=LAUNCH),
+            Stage(_rows_us(costs, shape, piece * (others if shape.shard == "m" else 1))),
+        ]
     return Call((copies, [*found, Stage(costs.links.skew_us, tax=WAIT)]), shape.world)
 
 
@@ -97,13 +117,23 @@ class _Chunks(NamedTuple):
 
     @classmethod
     def of(cls, shape: AllGatherGemm, knobs: dict[str, Any], wave_size: int) -> _Chunks:
-        rows, columns = min(knobs["rows_per_flag"], shape.shard_rows), min(knobs["k_per_flag"], shape.shard_columns)
+        rows, columns = (
+            min(knobs["rows_per_flag"], shape.shard_rows),
+            min(knobs["k_per_flag"], shape.shard_columns),
+        )
         wide = min(knobs["k_per_flag"], 1024, power_of_two_from(shape.shard_columns))
         high = max(1, min(knobs["rows_per_flag"], knobs["num_warps"] * wave_size * 32 // wide))
         along = ceil(shape.shard_columns / columns)
         steps = along * (shape.world if shape.shard == "k" else 1)
         band = ceil(knobs["group_m"] * knobs["block_m"] / knobs["rows_per_flag"])
-        return cls(ceil(shape.shard_rows / rows), along, ceil(rows / high) * ceil(columns / wide), steps, knobs.get("order", "chunk"), band)
+        return cls(
+            ceil(shape.shard_rows / rows),
+            along,
+            ceil(rows / high) * ceil(columns / wide),
+            steps,
+            knobs.get("order", "chunk"),
+            band,
+        )
 
     def place(self, row: int, column: int, peer: int, peers: int) -> int:
         """Which copy moves a chunk to (or from) a peer, peers counted as they are needed:
@@ -131,8 +161,17 @@ def _push(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int) -> _
     """Each program stores chunk after chunk to peer after peer, with a signal for each."""
     peers, sent = shape.world - 1, shape.shard_bytes * (shape.world - 1)
     rounds = ceil(chunks.rows * chunks.columns * peers / programs)
-    stage = Stage(rounds * costs.copy_us(chunks.blocks, 1), sent, sent * _one_by_one(costs, shape, chunks), rounds)
-    return _Exchange([stage] if peers else [], chunks, lambda row, column, peer: chunks.place(row, column, peer, peers) // programs + 1)
+    stage = Stage(
+        rounds * costs.copy_us(chunks.blocks, 1),
+        sent,
+        sent * _one_by_one(costs, shape, chunks),
+        rounds,
+    )
+    return _Exchange(
+        [stage] if peers else [],
+        chunks,
+        lambda row, column, peer: chunks.place(row, column, peer, peers) // programs + 1,
+    )
 
 
 def _one_by_one(costs: Any, shape: AllGatherGemm, chunks: _Chunks) -> float:
@@ -145,15 +184,22 @@ def _stage(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int) -> 
     """Each program copies its chunks to where peers can read them, with a signal to every peer for
     each."""
     rounds = ceil(chunks.rows * chunks.columns / programs)
-    stage = Stage(rounds * costs.copy_us(chunks.blocks, shape.world - 1), 2 * shape.shard_bytes, 0.0, rounds)
-    return _Exchange([stage], chunks, lambda row, column, peer: chunks.place(row, column, 0, 1) // programs + 1)
+    stage = Stage(
+        rounds * costs.copy_us(chunks.blocks, shape.world - 1), 2 * shape.shard_bytes, 0.0, rounds
+    )
+    return _Exchange(
+        [stage], chunks, lambda row, column, peer: chunks.place(row, column, 0, 1) // programs + 1
+    )
 
 
 def _pull_once(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int) -> _Exchange:
     """As `_stage`; then each program copies the chunks of its namesakes on every peer into the
     inbox, and signals to its own rank."""
     staged, peers = _stage(costs, shape, chunks, programs), shape.world - 1
-    turns, moved = ceil(chunks.rows * chunks.columns / programs), shape.shard_bytes * (shape.world - 1)
+    turns, moved = (
+        ceil(chunks.rows * chunks.columns / programs),
+        shape.shard_bytes * (shape.world - 1),
+    )
     alone_us = turns * peers * costs.copy_us(chunks.blocks, 1, remote=True)
     sent, staged_here = moved * _one_by_one(costs, shape, chunks), Gate(0, 1, costs.links.flag_us)
     pulled = Stage(alone_us, moved, sent, turns * peers, staged_here)
@@ -165,18 +211,24 @@ def _pull_once(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int)
     return _Exchange([*staged.stages, pulled] if peers else staged.stages, chunks, arrived)
 
 
-def _by_engine(costs: Any, shape: AllGatherGemm, chunks: _Chunks, streams: int, mode: str) -> _Exchange:
+def _by_engine(
+    costs: Any, shape: AllGatherGemm, chunks: _Chunks, streams: int, mode: str
+) -> _Exchange:
     """Copy engines store chunk after chunk to peer after peer."""
     peers = shape.world - 1
     copies = chunks.rows * peers
     stage = costs.engine_copies(copies, shape.shard_bytes / chunks.rows, shape.world, streams, mode)
-    return _Exchange([stage] if peers else [], chunks, lambda row, column, peer: row * peers + peer + 1)
+    return _Exchange(
+        [stage] if peers else [], chunks, lambda row, column, peer: row * peers + peer + 1
+    )
 
 
 _EXCHANGES = {"push": _push, "staged": _pull_once, "pull": _stage}
 
 
-def _fused(costs: Any, shape: AllGatherGemm, variant: str, knobs: dict[str, Any], mode: str) -> Call:
+def _fused(
+    costs: Any, shape: AllGatherGemm, variant: str, knobs: dict[str, Any], mode: str
+) -> Call:
     """Launch, the two lanes, and the end of the call, when the communicating programs have ended,
     too, and the last rank has come."""
     by_descriptor = knobs.get("loads") == "descriptor"
@@ -201,10 +253,27 @@ def _fused(costs: Any, shape: AllGatherGemm, variant: str, knobs: dict[str, Any]
 class _Computing:
     """The lane of the computing programs, wave after wave of tiles (or of their parts)."""
 
-    def __init__(self, costs: Any, shape: AllGatherGemm, variant: str, knobs: dict[str, Any], exchange: _Exchange, units: int) -> None:
-        self.costs, self.shape, self.knobs, self.exchange, self.units = costs, shape, knobs, exchange, units
+    def __init__(
+        self,
+        costs: Any,
+        shape: AllGatherGemm,
+        variant: str,
+        knobs: dict[str, Any],
+        exchange: _Exchange,
+        units: int,
+    ) -> None:
+        self.costs, self.shape, self.knobs, self.exchange, self.units = (
+            costs,
+            shape,
+            knobs,
+            exchange,
+            units,
+        )
         self.tile = costs.tile(knobs)
-        self.tiles_m, self.tiles_n = ceil(shape.m / self.tile.block_m), ceil(shape.n / self.tile.block_n)
+        self.tiles_m, self.tiles_n = (
+            ceil(shape.m / self.tile.block_m),
+            ceil(shape.n / self.tile.block_n),
+        )
         self.pulls = variant == "pull"
 
     def _steps_us(self) -> float:
@@ -212,7 +281,12 @@ class _Computing:
         knobs, shape, tile = self.knobs, self.shape, self.tile
         load_us = self.costs.load_us(shape.world, self.pulls)
         steps = max(1, ceil(min(knobs["k_per_flag"], shape.shard_columns) / tile.block_k))
-        return float(steps * self.costs.step_us(tile, shape.m, shape.element_bytes, load_us, knobs.get("loads") == "descriptor"))
+        return float(
+            steps
+            * self.costs.step_us(
+                tile, shape.m, shape.element_bytes, load_us, knobs.get("loads") == "descriptor"
+            )
+        )
 
     def _start_us(self, waits: bool) -> float:
         """What a loop over K costs before its first step: its pipeline fills, once the flags of its
@@ -255,35 +329,53 @@ class _Computing:
             return None
         peer = min((last - 1) // rows, self.shape.world - 1) - 1
         whole = self.tile.block_m > rows or (peer and self.exchange.chunks.order != "group")
-        return ceil((rows if whole else min(last - (peer + 1) * rows, rows)) / self.knobs["rows_per_flag"]) - 1, peer
+        return ceil(
+            (rows if whole else min(last - (peer + 1) * rows, rows)) / self.knobs["rows_per_flag"]
+        ) - 1, peer
 
     def stages(self) -> list[Stage]:
         """The first wave chunk by chunk of K, the others each at once; what they move is spread
         evenly over their time. Of a tile's parts, which take chunks in turn, the one whose last
         chunk is the last of all: none has more."""
-        steps_us, columns, end_us, ahead = self._steps_us(), self.exchange.chunks.columns, self._end_us(), self._ahead()
+        steps_us, columns, end_us, ahead = (
+            self._steps_us(),
+            self.exchange.chunks.columns,
+            self._end_us(),
+            self._ahead(),
+        )
         split, every = self.tile.split_k, self.exchange.chunks.steps
         chunks = range((every - 1) % split, every, split)
         own = len([chunk for chunk in chunks if chunk < columns]) if self.shape.shard == "k" else 0
         own_us = own * steps_us + self._start_us(waits=False) * (min(own, 1) if ahead > 1 else own)
-        starts = ceil(columns / ahead) * ((len(chunks) - own) // columns) if self.pulls and ahead > 1 else ceil((len(chunks) - own) / ahead)
+        starts = (
+            ceil(columns / ahead) * ((len(chunks) - own) // columns)
+            if self.pulls and ahead > 1
+            else ceil((len(chunks) - own) / ahead)
+        )
         rest_us = (len(chunks) - own) * steps_us + starts * self._start_us(waits=True) + end_us
         found = [Stage(own_us), *self._first_wave(chunks[own:], steps_us, starts, end_us)]
         waves, peers = self._waves(), self.shape.world - 1
         blocks = min(ceil(waves - 1), FINE)
         for number in range(blocks):
             each = (waves - 1) / blocks
-            needed = self._needed(ceil(waves) - 1 if number == blocks - 1 else int(1 + number * each))
+            needed = self._needed(
+                ceil(waves) - 1 if number == blocks - 1 else int(1 + number * each)
+            )
             if needed and self.shape.shard == "k":
                 needed = needed[0], peers - 1
-            found += [Stage(own_us * each), Stage(rest_us * each, after=self._gate(needed, columns - 1))]
+            found += [
+                Stage(own_us * each),
+                Stage(rest_us * each, after=self._gate(needed, columns - 1)),
+            ]
         return self._loaded(found)
 
     def _waves(self) -> float:
         waves = self.tiles_m * self.tiles_n * self.tile.split_k / self.units
         return max(1.0, waves + LAST_WAVE * (ceil(waves) - waves))
 
-    def _first_wave(self, chunks: range, steps_us: float, starts: int, end_us: float) -> list[Stage]:
+    def _first_wave(
+        self, chunks: range, steps_us: float, starts: int, end_us: float
+    ) -> list[Stage]:
         """The peers' chunks as they come: a loop that has to wait for one starts again behind
         it."""
         columns, needed = self.exchange.chunks.columns, self._needed(0)
@@ -296,10 +388,17 @@ class _Computing:
             if needed and self.shape.shard == "k":
                 needed = needed[0], peer - 1
             again_us = start_us * max(1 - starts / blocks, 0.0)
-            found.append(Stage(len(some) * steps_us + starts / blocks * start_us, after=self._gate(needed, column, again_us)))
+            found.append(
+                Stage(
+                    len(some) * steps_us + starts / blocks * start_us,
+                    after=self._gate(needed, column, again_us),
+                )
+            )
         return [*found, Stage(end_us)]
 
-    def _gate(self, needed: tuple[int, int] | None, column: int, later_us: float = 0.0) -> Gate | None:
+    def _gate(
+        self, needed: tuple[int, int] | None, column: int, later_us: float = 0.0
+    ) -> Gate | None:
         if needed is None or self.shape.world == 1:
             return None
         row, peer = needed
@@ -309,14 +408,27 @@ class _Computing:
     def _loaded(self, stages: list[Stage]) -> list[Stage]:
         """The stages that take any time, with their shares of what all of them move."""
         shape, tile, alone_us = self.shape, self.tile, sum(stage.us for stage in stages)
-        spread_us = self.costs.spread_us(shape.m, shape.n, shape.k, shape.element_bytes, tile, self.units, self.knobs["xcds"])
+        spread_us = self.costs.spread_us(
+            shape.m, shape.n, shape.k, shape.element_bytes, tile, self.units, self.knobs["xcds"]
+        )
         power_us = shape.flops / self.costs.rates.matrix_flops_per_us
         times = self.costs.overlap(max(alone_us, power_us), spread_us) / alone_us
-        traffic = self.costs.traffic(shape.m, shape.n, shape.k, shape.element_bytes, tile, self.units // tile.split_k)
+        traffic = self.costs.traffic(
+            shape.m, shape.n, shape.k, shape.element_bytes, tile, self.units // tile.split_k
+        )
         memory = traffic / self.costs.rates.stream_share
-        pulled = shape.shard_bytes * (shape.world - 1) * self.tiles_n / self.costs.pull_share if self.pulls else 0.0
+        pulled = (
+            shape.shard_bytes * (shape.world - 1) * self.tiles_n / self.costs.pull_share
+            if self.pulls
+            else 0.0
+        )
         return [
-            Stage(times * stage.us, memory * stage.us / alone_us, pulled * stage.us / alone_us, after=stage.after)
+            Stage(
+                times * stage.us,
+                memory * stage.us / alone_us,
+                pulled * stage.us / alone_us,
+                after=stage.after,
+            )
             for stage in stages
             if stage.us > 0
         ]

@@ -66,13 +66,21 @@ MODELS = {"llama3-70b": LLAMA3_70B, "llama3-405b": LLAMA3_405B, "deepseek-v3": D
 
 
 def _set_of(projections: tuple[Projection, ...]) -> Callable[..., tuple[AllGatherGemm, ...]]:
-    def make(world: int = 8, dtype: str = "fp16", shard: str = "k", b_layout: str = "kn") -> tuple[AllGatherGemm, ...]:
+    def make(
+        world: int = 8, dtype: str = "fp16", shard: str = "k", b_layout: str = "kn"
+    ) -> tuple[AllGatherGemm, ...]:
         """Every projection at every M of ROWS, N being its columns over `world`; raises ValueError
         where they cannot be split evenly."""
         for projection in projections:
             if projection.columns % world:
-                raise ValueError(f"the {projection.columns} columns of {projection.name} must be divisible by world={world}")
-        return tuple(AllGatherGemm(m, p.columns // world, p.k, world, dtype, shard, b_layout) for p in projections for m in ROWS)
+                raise ValueError(
+                    f"the {projection.columns} columns of {projection.name} must be divisible by world={world}"
+                )
+        return tuple(
+            AllGatherGemm(m, p.columns // world, p.k, world, dtype, shard, b_layout)
+            for p in projections
+            for m in ROWS
+        )
 
     return make
 
@@ -111,11 +119,15 @@ GRID = (
 )
 
 
-def grid(world: int = 8, dtype: str = "fp16", shard: str = "k", b_layout: str = "kn") -> tuple[AllGatherGemm, ...]:
+def grid(
+    world: int = 8, dtype: str = "fp16", shard: str = "k", b_layout: str = "kn"
+) -> tuple[AllGatherGemm, ...]:
     """Every (N, K) of GRID at every M of GRID_ROWS that can be sharded: what a selector is trained
     and judged on."""
     rows = [m for m in GRID_ROWS if shard == "k" or m % world == 0]
-    return tuple(AllGatherGemm(m, n, k, world, dtype, shard, b_layout) for n, k in GRID for m in rows)
+    return tuple(
+        AllGatherGemm(m, n, k, world, dtype, shard, b_layout) for n, k in GRID for m in rows
+    )
 
 
 # What inference engines call: bf16, weights [N, K] (nn.Linear), A gathered along tokens before a
@@ -157,7 +169,9 @@ BETWEEN = ((3584, 8192), (7168, 4096), (1792, 5120))
 BETWEEN_ROWS = (3, 12, 24, 40, 56, 96, 192, 320, 640, 1536, 3000, 6000)
 
 
-def engine(world: int = 8, dtype: str = "bf16", shard: str = "m", b_layout: str = "nk") -> tuple[AllGatherGemm, ...]:
+def engine(
+    world: int = 8, dtype: str = "bf16", shard: str = "m", b_layout: str = "nk"
+) -> tuple[AllGatherGemm, ...]:
     """Every (N, K) of ENGINE at every M of ENGINE_ROWS that ranks can share, as engines lay tensors
     out."""
     return tuple(
@@ -168,10 +182,14 @@ def engine(world: int = 8, dtype: str = "bf16", shard: str = "m", b_layout: str 
     )
 
 
-def between(world: int = 8, dtype: str = "fp16", shard: str = "k", b_layout: str = "kn") -> tuple[AllGatherGemm, ...]:
+def between(
+    world: int = 8, dtype: str = "fp16", shard: str = "k", b_layout: str = "kn"
+) -> tuple[AllGatherGemm, ...]:
     """Three layers at M between those of `grid` and `paper`."""
     rows = [m for m in BETWEEN_ROWS if shard == "k" or m % world == 0]
-    return tuple(AllGatherGemm(m, n, k, world, dtype, shard, b_layout) for n, k in BETWEEN for m in rows)
+    return tuple(
+        AllGatherGemm(m, n, k, world, dtype, shard, b_layout) for n, k in BETWEEN for m in rows
+    )
 
 
 SHAPE_SETS = (

@@ -37,7 +37,17 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.symmetric import EPOCH_OFFSET, FLAGS_OFFSET, FLAGS_PER_SOURCE, barrier, begin, finish, flag, wait, word
+from tftune.kernels.comm.symmetric import (
+    EPOCH_OFFSET,
+    FLAGS_OFFSET,
+    FLAGS_PER_SOURCE,
+    barrier,
+    begin,
+    finish,
+    flag,
+    wait,
+    word,
+)
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.runtime import plan
 from tftune.kernels.runtime.compile import KernelSource
@@ -100,12 +110,23 @@ class Runtime:
         import torch
 
         self._prefix, file = (
-            ("hip", "libamdhip64.so") if arch == "hip" else ("cuda", f"libcudart.so.{str(torch.version.cuda).partition('.')[0]}")
+            ("hip", "libamdhip64.so")
+            if arch == "hip"
+            else ("cuda", f"libcudart.so.{str(torch.version.cuda).partition('.')[0]}")
         )
         self._library = ctypes.CDLL(file)
         address, size = ctypes.c_void_p, ctypes.c_size_t
         self._function("MemcpyAsync").argtypes = (address, address, size, ctypes.c_int, address)
-        self._function("Memcpy2DAsync").argtypes = (address, size, address, size, size, size, ctypes.c_int, address)
+        self._function("Memcpy2DAsync").argtypes = (
+            address,
+            size,
+            address,
+            size,
+            size,
+            size,
+            ctypes.c_int,
+            address,
+        )
 
     def _function(self, name: str) -> Any:
         return getattr(self._library, self._prefix + name)
@@ -120,13 +141,17 @@ class Runtime:
         import torch
 
         handle = ctypes.c_void_p()
-        self._call("StreamCreateWithPriority", ctypes.byref(handle), _NON_BLOCKING, ctypes.c_int(_HIGHEST))
+        self._call(
+            "StreamCreateWithPriority", ctypes.byref(handle), _NON_BLOCKING, ctypes.c_int(_HIGHEST)
+        )
         return torch.cuda.ExternalStream(handle.value)
 
     def copy(self, piece: Piece, target: int, source: int, stream: Any) -> None:
         """Queue the copy of a piece from address to address."""
         if piece.runs == 1:
-            self._call("MemcpyAsync", target, source, piece.run_bytes, _BY_ADDRESS, stream.cuda_stream)
+            self._call(
+                "MemcpyAsync", target, source, piece.run_bytes, _BY_ADDRESS, stream.cuda_stream
+            )
         else:
             size = piece.target_pitch, source, piece.source_pitch, piece.run_bytes, piece.runs
             self._call("Memcpy2DAsync", target, *size, _BY_ADDRESS, stream.cuda_stream)
@@ -141,7 +166,11 @@ class HostRuntime:
 
     def copy(self, piece: Piece, target: int, source: int, stream: None) -> None:
         for run in range(piece.runs):
-            ctypes.memmove(target + run * piece.target_pitch, source + run * piece.source_pitch, piece.run_bytes)
+            ctypes.memmove(
+                target + run * piece.target_pitch,
+                source + run * piece.source_pitch,
+                piece.run_bytes,
+            )
 
 
 _BY_ADDRESS = 4
@@ -156,34 +185,61 @@ class Exchange:
     """The copies of one plan. `inbox`: bytes from the payload's start to the first generation, and
     from there to the second."""
 
-    def __init__(self, workspace: Workspace, inbox: tuple[int, int], pieces: Sequence[Piece], streams: int) -> None:
+    def __init__(
+        self, workspace: Workspace, inbox: tuple[int, int], pieces: Sequence[Piece], streams: int
+    ) -> None:
         import torch
 
         emulated = workspace.arch == "interpreter"
-        self._workspace, self._runtime = workspace, HostRuntime() if emulated else Runtime(workspace.arch)
+        self._workspace, self._runtime = (
+            workspace,
+            HostRuntime() if emulated else Runtime(workspace.arch),
+        )
         self._staged = torch.zeros(1, dtype=torch.int32, device=workspace.device)
-        types = {"control": "i64", "control_bases": "*i64", "staged": "i64", "parity": "i32", "rank": "i32"}
+        types = {
+            "control": "i64",
+            "control_bases": "*i64",
+            "staged": "i64",
+            "parity": "i32",
+            "rank": "i32",
+        }
         self._start = launcher(workspace, start, types)
         rank, world = workspace.rank, workspace.world
         controls, payloads = workspace.control_bases.tolist(), workspace.payload_bases.tolist()
 
         def item(slot: int, peer: int, parity: int) -> tuple[Piece, int, int]:
-            its_flag = controls[peer] + FLAGS_OFFSET.value + (rank * FLAGS_PER_SOURCE.value + slot) * 4
-            return pieces[slot], payloads[peer] + inbox[0] + parity * inbox[1] + pieces[slot].target, its_flag
+            its_flag = (
+                controls[peer] + FLAGS_OFFSET.value + (rank * FLAGS_PER_SOURCE.value + slot) * 4
+            )
+            return (
+                pieces[slot],
+                payloads[peer] + inbox[0] + parity * inbox[1] + pieces[slot].target,
+                its_flag,
+            )
 
         # First the peer that reads this shard right after its own. The next item may go by another
         # stream, so that it is on its way while this one's flag is.
-        order = [(slot, (rank - step) % world) for slot in range(len(pieces)) for step in range(1, world)]
+        order = [
+            (slot, (rank - step) % world) for slot in range(len(pieces)) for step in range(1, world)
+        ]
         self._items = [[item(slot, peer, parity) for slot, peer in order] for parity in (0, 1)]
         wanted = 1 if emulated else min(streams, len(order))
-        workspace.streams.extend(self._runtime.stream() for _ in range(wanted - len(workspace.streams)))
+        workspace.streams.extend(
+            self._runtime.stream() for _ in range(wanted - len(workspace.streams))
+        )
         self._streams = workspace.streams[:wanted]
 
     def begin(self) -> int:
         """Queue `start`, and let the side streams follow it; returns the generation of this
         call."""
         workspace, parity = self._workspace, next(self._workspace.turns) & 1
-        self._start(workspace.control, workspace.control_bases, self._staged.data_ptr(), parity, workspace.rank)
+        self._start(
+            workspace.control,
+            workspace.control_bases,
+            self._staged.data_ptr(),
+            parity,
+            workspace.rank,
+        )
         for stream in self._streams:
             if stream is not None:
                 stream.wait_stream(_main(stream))

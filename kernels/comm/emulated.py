@@ -28,7 +28,9 @@ UNITS = 16
 """Programs of an emulated launch: few, so that each takes several tiles."""
 
 
-def workspace(folder: Path, rank: int, world: int, payload_bytes: int, group: Any = None) -> Workspace:
+def workspace(
+    folder: Path, rank: int, world: int, payload_bytes: int, group: Any = None
+) -> Workspace:
     """This rank's view of heaps that are files in `folder`, mapped shared; made by `prepare` before
     the ranks start."""
     import torch
@@ -72,7 +74,9 @@ def _patch_language_once() -> None:
     alone."""
     from triton.runtime import interpreter
 
-    interpreter.interpreter_builder.options = interpreter.InterpreterOptions(sanitize_overflow=False)
+    interpreter.interpreter_builder.options = interpreter.InterpreterOptions(
+        sanitize_overflow=False
+    )
     patch, patched = interpreter._patch_lang, set[int]()
 
     def once(function: Any) -> Any:
@@ -92,18 +96,35 @@ def prepare(folder: Path, world: int, payload_bytes: int) -> None:
             file.truncate(size)
 
 
-def run(world: int, function: Callable[..., Any], *arguments: Any, payload_bytes: int = 1 << 22, timeout_s: float = 120) -> list[Any]:
+def run(
+    world: int,
+    function: Callable[..., Any],
+    *arguments: Any,
+    payload_bytes: int = 1 << 22,
+    timeout_s: float = 120,
+) -> list[Any]:
     """`function(workspace, *arguments)` on each of `world` ranks; returns their results by rank.
 
     `function` is importable by name. Raises RuntimeError with the first failing rank's output,
     TimeoutError when any rank has not ended in time: then all are killed.
     """
-    with tempfile.TemporaryDirectory(prefix="tftune-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as name:
+    with tempfile.TemporaryDirectory(
+        prefix="tftune-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None
+    ) as name:
         folder = Path(name)
         prepare(folder, world, payload_bytes)
-        job = (function.__module__, getattr(sys.modules[function.__module__], "__file__", None), function.__qualname__, arguments)
+        job = (
+            function.__module__,
+            getattr(sys.modules[function.__module__], "__file__", None),
+            function.__qualname__,
+            arguments,
+        )
         (folder / "job").write_bytes(pickle.dumps((world, payload_bytes, job)))
-        environment = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        environment = os.environ | {
+            "TRITON_INTERPRET": "1",
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        }
         ranks = [_start(folder, rank, environment) for rank in range(world)]
         try:
             _join(ranks, folder, time.monotonic() + timeout_s, timeout_s)
@@ -120,7 +141,9 @@ def _start(folder: Path, rank: int, environment: dict[str, str]) -> subprocess.P
         return subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
 
 
-def _join(ranks: list[subprocess.Popen[bytes]], folder: Path, deadline: float, timeout_s: float) -> None:
+def _join(
+    ranks: list[subprocess.Popen[bytes]], folder: Path, deadline: float, timeout_s: float
+) -> None:
     waiting = dict(enumerate(ranks))
     while waiting:
         for rank, process in list(waiting.items()):
@@ -128,9 +151,13 @@ def _join(ranks: list[subprocess.Popen[bytes]], folder: Path, deadline: float, t
                 continue
             del waiting[rank]
             if status:
-                raise RuntimeError(f"rank {rank} ended with {status}:\n{(folder / f'log-{rank}').read_text()}")
+                raise RuntimeError(
+                    f"rank {rank} ended with {status}:\n{(folder / f'log-{rank}').read_text()}"
+                )
         if time.monotonic() > deadline:
-            raise TimeoutError(f"ranks {sorted(waiting)} had not ended after {timeout_s:g} s: a flag that is never set?")
+            raise TimeoutError(
+                f"ranks {sorted(waiting)} had not ended after {timeout_s:g} s: a flag that is never set?"
+            )
         time.sleep(0.005)
 
 
@@ -144,7 +171,9 @@ def _load(module: str, file: str | None, qualname: str) -> Callable[..., Any]:
         spec = importlib.util.spec_from_file_location("tftune_emulated_job", str(file))
         if spec is None or spec.loader is None:
             raise ValueError(f"the ranks cannot import {qualname} from {module} ({file})")
-        found = sys.modules["tftune_emulated_job"] = importlib.util.module_from_spec(spec)  # dataclasses look there
+        found = sys.modules["tftune_emulated_job"] = importlib.util.module_from_spec(
+            spec
+        )  # dataclasses look there
         spec.loader.exec_module(found)
     else:
         found = importlib.import_module(module)
@@ -158,10 +187,16 @@ def _rank(folder: Path, rank: int) -> None:
     import torch
     import torch.distributed as dist
 
-    world, payload_bytes, (module, file, qualname, arguments) = pickle.loads((folder / "job").read_bytes())
+    world, payload_bytes, (module, file, qualname, arguments) = pickle.loads(
+        (folder / "job").read_bytes()
+    )
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=world)
-    result = _load(module, file, qualname)(workspace(folder, rank, world, payload_bytes, dist.group.WORLD), *arguments)
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=world
+    )
+    result = _load(module, file, qualname)(
+        workspace(folder, rank, world, payload_bytes, dist.group.WORLD), *arguments
+    )
     written = folder / f"written-{rank}"
     written.write_bytes(pickle.dumps(result))
     written.rename(folder / f"result-{rank}")
@@ -171,7 +206,9 @@ def _rank(folder: Path, rank: int) -> None:
         time.sleep(0.005)
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # gloo's threads abort about one orderly exit in twelve on a busy machine: "terminate called without an active exception"
+    os._exit(
+        0
+    )  # gloo's threads abort about one orderly exit in twelve on a busy machine: "terminate called without an active exception"
 
 
 if __name__ == "__main__":

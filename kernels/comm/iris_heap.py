@@ -27,7 +27,9 @@ def workspace(make: type[Workspace], group: Any, ranks: list[int], payload_bytes
     device = torch.device("cuda", torch.cuda.current_device())
     chip = Seen.of(torch, device.index).chip
     generation = -(-payload_bytes // 4096) * 4096
-    needed = power_of_two_from(2 * generation) + power_of_two_from(CONTROL_BYTES)  # as Iris rounds each tensor
+    needed = power_of_two_from(2 * generation) + power_of_two_from(
+        CONTROL_BYTES
+    )  # as Iris rounds each tensor
     heap_bytes = -(-needed // _CHUNK) * _CHUNK
     context = iris.iris(heap_bytes) if hip else iris.iris(heap_bytes, allocator_type="vmem_chunked")
     payload = context.empty(2 * generation, dtype=torch.uint8)
@@ -44,7 +46,13 @@ def workspace(make: type[Workspace], group: Any, ranks: list[int], payload_bytes
 
     def set_epoch(epoch: int) -> None:
         if control is None:
-            _hip("hipMemcpy", ctypes.c_void_p(control_address), ctypes.byref(ctypes.c_int32(epoch)), ctypes.c_size_t(4), _TO_DEVICE)
+            _hip(
+                "hipMemcpy",
+                ctypes.c_void_p(control_address),
+                ctypes.byref(ctypes.c_int32(epoch)),
+                ctypes.c_size_t(4),
+                _TO_DEVICE,
+            )
         else:
             control.view(torch.int32)[0].fill_(epoch)
 
@@ -91,14 +99,21 @@ class _Handle(ctypes.Structure):
 def _hip(name: str, *arguments: Any) -> None:
     """Call a function of the HIP run-time; raises RuntimeError with its status."""
     if status := getattr(ctypes.CDLL("libamdhip64.so"), name)(*arguments):
-        raise RuntimeError(f"{name} returned {status} for the {CONTROL_BYTES} bytes of flags that GPUs share")
+        raise RuntimeError(
+            f"{name} returned {status} for the {CONTROL_BYTES} bytes of flags that GPUs share"
+        )
 
 
 def _fine_grained(ranks: list[int]) -> tuple[int, torch.Tensor]:
     """One zeroed control block of fine-grained memory on every rank, shared through HIP's
     inter-process handles."""
     own = ctypes.c_void_p()
-    _hip("hipExtMallocWithFlags", ctypes.byref(own), ctypes.c_size_t(CONTROL_BYTES), ctypes.c_uint(_FINE_GRAINED))
+    _hip(
+        "hipExtMallocWithFlags",
+        ctypes.byref(own),
+        ctypes.c_size_t(CONTROL_BYTES),
+        ctypes.c_uint(_FINE_GRAINED),
+    )
     _hip("hipMemset", own, 0, ctypes.c_size_t(CONTROL_BYTES))
     handle = _Handle()
     _hip("hipIpcGetMemHandle", ctypes.byref(handle), own)
@@ -110,7 +125,12 @@ def _fine_grained(ranks: list[int]) -> tuple[int, torch.Tensor]:
             addresses.append(own.value)
             continue
         mapped = ctypes.c_void_p()
-        _hip("hipIpcOpenMemHandle", ctypes.byref(mapped), _Handle.from_buffer_copy(handles[rank]), ctypes.c_uint(_LAZY_PEER_ACCESS))
+        _hip(
+            "hipIpcOpenMemHandle",
+            ctypes.byref(mapped),
+            _Handle.from_buffer_copy(handles[rank]),
+            ctypes.c_uint(_LAZY_PEER_ACCESS),
+        )
         addresses.append(mapped.value)
     if own.value is None:
         raise RuntimeError("hipExtMallocWithFlags returned no address")

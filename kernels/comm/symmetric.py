@@ -83,12 +83,19 @@ def signal(address, epoch, ARCH: tl.constexpr):
 
 
 @triton.jit
-def signal_peers(control, control_bases, slot, epoch, rank, WORLD: tl.constexpr, ARCH: tl.constexpr):
+def signal_peers(
+    control, control_bases, slot, epoch, rank, WORLD: tl.constexpr, ARCH: tl.constexpr
+):
     """The same for this rank's flag at every peer, nearest first."""
     drain(epoch, ARCH)
     for step in range(1, WORLD):
         target = (rank + step) % WORLD
-        tl.atomic_xchg(word(peer(flag(control, rank, slot), control_bases, rank, target)), epoch, sem="release", scope="sys")
+        tl.atomic_xchg(
+            word(peer(flag(control, rank, slot), control_bases, rank, target)),
+            epoch,
+            sem="release",
+            scope="sys",
+        )
 
 
 @triton.jit
@@ -141,7 +148,12 @@ def barrier(control, control_bases, rank, WORLD: tl.constexpr):
     epoch = tl.load(word(control + BARRIER_OFFSET)) + 1
     own = control + BARRIER_FLAGS_OFFSET + rank * BARRIER_FLAG_STRIDE
     for step in range(1, WORLD):
-        tl.atomic_xchg(word(peer(own, control_bases, rank, (rank + step) % WORLD)), epoch, sem="release", scope="sys")
+        tl.atomic_xchg(
+            word(peer(own, control_bases, rank, (rank + step) % WORLD)),
+            epoch,
+            sem="release",
+            scope="sys",
+        )
     for step in range(1, WORLD):
         wait(control + BARRIER_FLAGS_OFFSET + (rank + step) % WORLD * BARRIER_FLAG_STRIDE, epoch)
     tl.store(word(control + BARRIER_OFFSET), epoch)

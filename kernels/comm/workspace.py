@@ -64,7 +64,9 @@ class Workspace:
     """The memory that the library knows, made when it is first wanted."""
     ordinal: int = field(init=False, compare=False)
     """Of its device, as tensors say it: -1 is host memory."""
-    handle: str = field(init=False, default_factory=lambda: f"workspace-{next(_NUMBERS)}", compare=False)
+    handle: str = field(
+        init=False, default_factory=lambda: f"workspace-{next(_NUMBERS)}", compare=False
+    )
     """Its name in this process, for calls that can only pass text: an operator that torch.compile
     traces."""
 
@@ -77,7 +79,9 @@ class Workspace:
         """The workspace of that handle, which does not keep it alive; raises ValueError where it is
         gone."""
         if (found := _LIVING.get(handle)) is None:
-            raise ValueError(f"{handle} is gone: keep the workspace as long as what was compiled with it")
+            raise ValueError(
+                f"{handle} is gone: keep the workspace as long as what was compiled with it"
+            )
         return found
 
     def check_world(self, shape: Any) -> None:
@@ -121,7 +125,9 @@ class Workspace:
         from tftune.kernels.runtime.plan import launcher
 
         types = {"control": "i64", "control_bases": "*i64", "rank": "i32"}
-        source = KernelSource(barrier, types, {"WORLD": self.world}, ("control", "control_bases"), {"num_warps": 1})
+        source = KernelSource(
+            barrier, types, {"WORLD": self.world}, ("control", "control_bases"), {"num_warps": 1}
+        )
         values = {"control": self.control, "control_bases": self.control_bases, "rank": self.rank}
         return launcher(source, (1, 1, 1), (), values, self.arch)
 
@@ -139,7 +145,9 @@ class Workspace:
         import torch.distributed as dist
 
         if not torch.cuda.is_available():
-            raise ValueError("a Workspace needs a GPU; without one, use tftune.kernels.comm.emulated")
+            raise ValueError(
+                "a Workspace needs a GPU; without one, use tftune.kernels.comm.emulated"
+            )
         ranks = dist.get_process_group_ranks(group if group is not None else dist.group.WORLD)
         check_ranks(ranks, torch.cuda.device_count(), dist.get_world_size())
         from tftune.kernels.comm import iris_heap as heap
@@ -155,4 +163,6 @@ def check_ranks(ranks: list[int], gpus: int, world: int) -> None:
     if len(ranks) > MAX_WORLD:
         raise ValueError(f"a Workspace holds flags for at most {MAX_WORLD} ranks, not {len(ranks)}")
     if world > gpus:
-        raise ValueError(f"the job has {world} ranks but this node has {gpus} GPUs: Iris maps the ranks of one node only")
+        raise ValueError(
+            f"the job has {world} ranks but this node has {gpus} GPUs: Iris maps the ranks of one node only"
+        )

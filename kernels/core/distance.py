@@ -14,4 +14,7 @@ is further than another size."""
 def distance(one: Shape, other: Shape) -> float:
     """The doublings from one size to the other, summed over the fields."""
     pairs = zip(one.key[1:], other.key[1:], strict=True)
-    return sum(abs(log2(a / b)) if isinstance(a, int) and a and b else OTHER_LAYOUT * (a != b) for a, b in pairs)
+    return sum(
+        abs(log2(a / b)) if isinstance(a, int) and a and b else OTHER_LAYOUT * (a != b)
+        for a, b in pairs
+    )

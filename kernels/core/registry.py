@@ -54,7 +54,10 @@ def packages() -> Mapping[str, str]:
     A name of tftune's own cannot be taken by another package.
     """
     others = {point.name: point.value for point in entry_points(group=GROUP)}
-    return {**{name: f"tftune.kernels.{name}" for name in OPS}, **{name: others[name] for name in sorted(others.keys() - OPS.keys())}}
+    return {
+        **{name: f"tftune.kernels.{name}" for name in OPS},
+        **{name: others[name] for name in sorted(others.keys() - OPS.keys())},
+    }
 
 
 @cache
@@ -62,7 +65,9 @@ def operation(name: str) -> Operation:
     """The operation of that name; raises ValueError listing the known ones."""
     package = f"tftune.kernels.{name}" if name in OPS else packages().get(name)
     if package is None:
-        raise ValueError(f"there is no operation {name!r}; the operations are {', '.join(packages())}")
+        raise ValueError(
+            f"there is no operation {name!r}; the operations are {', '.join(packages())}"
+        )
     folder = import_module(package)
     space = import_module(f"{package}.space")
     workloads = import_module(f"{package}.workloads")

@@ -95,13 +95,19 @@ class Shape:
     def layer(self) -> str:
         """The sizes that do not grow with the work, as in `n=3584,k=8192`: what shares them is held
         out together."""
-        return ",".join(f"{name}={getattr(self, name)}" for name in self.sizes() if name not in (self.SIZE, "world"))
+        return ",".join(
+            f"{name}={getattr(self, name)}"
+            for name in self.sizes()
+            if name not in (self.SIZE, "world")
+        )
 
     @property
     def problem(self) -> str:
         """What all ranks compute together, without their number: shapes of one problem show strong
         scaling."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what all ranks compute together")
+        raise NotImplementedError(
+            f"{type(self).__name__} does not say what all ranks compute together"
+        )
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -111,7 +117,9 @@ class Shape:
         for part in text.replace(" ", "").split(","):
             name, equals, value = part.partition("=")
             if not equals:
-                raise ValueError(f"{part!r} in the shape {text!r} is not written as field=value, as in {cls.example()!r}")
+                raise ValueError(
+                    f"{part!r} in the shape {text!r} is not written as field=value, as in {cls.example()!r}"
+                )
             if name in pairs:
                 raise ValueError(f"the shape {text!r} names {name!r} twice")
             pairs[name] = value
@@ -122,10 +130,14 @@ class Shape:
         """The shape of a mapping, as read from YAML, JSON or a parsed string."""
         fields = {field.name: field for field in dataclasses.fields(cls)}
         if unknown := sorted(set(values) - set(fields)):
-            raise ValueError(f"{cls.op} has no shape field {unknown[0]!r}; it has {', '.join(fields)}")
+            raise ValueError(
+                f"{cls.op} has no shape field {unknown[0]!r}; it has {', '.join(fields)}"
+            )
         required = [name for name, field in fields.items() if field.default is dataclasses.MISSING]
         if missing := [name for name in required if name not in values]:
-            raise ValueError(f"the shape of {cls.op} lacks {', '.join(missing)}, as in {cls.example()!r}")
+            raise ValueError(
+                f"the shape of {cls.op} lacks {', '.join(missing)}, as in {cls.example()!r}"
+            )
         return cls(**{name: cls._convert(name, value) for name, value in values.items()})
 
     @classmethod
@@ -147,10 +159,17 @@ class Shape:
         raise NotImplementedError(f"{cls.__name__} has no example")
 
     def to_dict(self) -> dict[str, Any]:
-        return {field.name: value for field, value in zip(dataclasses.fields(self), self.key[1:], strict=True)}
+        return {
+            field.name: value
+            for field, value in zip(dataclasses.fields(self), self.key[1:], strict=True)
+        }
 
     def __str__(self) -> str:
         """The compact string: every field without a default, and the others where they differ from
         it."""
-        shown = [f for f in dataclasses.fields(self) if f.default is dataclasses.MISSING or getattr(self, f.name) != f.default]
+        shown = [
+            f
+            for f in dataclasses.fields(self)
+            if f.default is dataclasses.MISSING or getattr(self, f.name) != f.default
+        ]
         return ",".join(f"{field.name}={getattr(self, field.name)}" for field in shown)

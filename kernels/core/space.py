@@ -75,13 +75,19 @@ class Config:
         """The config of such a mapping; raises KeyError without a variant, ValueError naming the
         knob whose value is none."""
         if not isinstance(values, Mapping):
-            raise ValueError(f"config={reprlib.repr(values):.60} must be a variant and its knobs by name")
+            raise ValueError(
+                f"config={reprlib.repr(values):.60} must be a variant and its knobs by name"
+            )
         knobs = dict(values)
         if type(variant := knobs.pop("variant")) is not str or not variant.isprintable():
             raise ValueError(f"variant={reprlib.repr(variant):.60} must be printable text")
         for name, value in knobs.items():
-            if not name.isprintable() or (type(value) is not int and not (type(value) is str and value.isprintable())):
-                raise ValueError(f"the knob {name!r:.60} is {reprlib.repr(value):.60}: it must be an integer or printable text")
+            if not name.isprintable() or (
+                type(value) is not int and not (type(value) is str and value.isprintable())
+            ):
+                raise ValueError(
+                    f"the knob {name!r:.60} is {reprlib.repr(value):.60}: it must be an integer or printable text"
+                )
         return cls(variant, **knobs)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -115,7 +121,9 @@ class Choice:
 
     def __post_init__(self) -> None:
         if self.default not in self.values:
-            raise ValueError(f"the default {self.default!r} of {self.name} is not among its values {self.values}")
+            raise ValueError(
+                f"the default {self.default!r} of {self.name} is not among its values {self.values}"
+            )
 
 
 @dataclass(frozen=True)
@@ -164,7 +172,9 @@ class _Noting:
         return self._knobs[name]
 
 
-def _remembered(rule: Rule, names: Sequence[str], shape: Shape, chip: Chip | None) -> Callable[[tuple[Knob, ...]], bool]:
+def _remembered(
+    rule: Rule, names: Sequence[str], shape: Shape, chip: Chip | None
+) -> Callable[[tuple[Knob, ...]], bool]:
     """Whether the rule holds for one shape, asked once for all values of the knobs that it reads:
     most of thousands of draws break the same few rules by one or two knobs.
 
@@ -172,7 +182,9 @@ def _remembered(rule: Rule, names: Sequence[str], shape: Shape, chip: Chip | Non
     those of its key, and a longer key never equals a shorter one.
     """
     read, known = set[str](), dict[Any, bool]()
-    key: Callable[[tuple[Knob, ...]], Any] = len  # the same for all values of a variant, until a knob is read
+    key: Callable[[tuple[Knob, ...]], Any] = (
+        len  # the same for all values of a variant, until a knob is read
+    )
 
     def holds(values: tuple[Knob, ...]) -> bool:
         nonlocal key
@@ -193,12 +205,28 @@ class _Draws:
     """A fixed random sequence of knob values of one variant on one chip, drawn as far as it was
     asked for. Kept is what some shape may have, once, with its place in the sequence."""
 
-    def __init__(self, seed: str, choices: Sequence[Choice], rules: Sequence[Rule], variant: str, chip: Chip | None) -> None:
-        self._random, self._choices, self._variant, self._chip = Random(seed), choices, variant, chip
+    def __init__(
+        self,
+        seed: str,
+        choices: Sequence[Choice],
+        rules: Sequence[Rule],
+        variant: str,
+        chip: Chip | None,
+    ) -> None:
+        self._random, self._choices, self._variant, self._chip = (
+            Random(seed),
+            choices,
+            variant,
+            chip,
+        )
         self._names, self._any_shape = tuple(choice.name for choice in choices), _AnyShape()
         self._for_all, self._by_shape = list(rules), list[Rule]()
         """Rules that never looked at a shape so far, and the others."""
-        self._drawn, self._kept, self._seen = 0, list[tuple[int, tuple[Knob, ...]]](), set[tuple[Knob, ...]]()
+        self._drawn, self._kept, self._seen = (
+            0,
+            list[tuple[int, tuple[Knob, ...]]](),
+            set[tuple[Knob, ...]](),
+        )
 
     def possible(self, shape: Shape, draws: int) -> Iterator[Config]:
         number, by_shape = 0, list[Callable[[tuple[Knob, ...]], bool]]()
@@ -206,7 +234,10 @@ class _Draws:
             place, values = self._kept[number]
             if place >= draws:
                 return
-            by_shape += [_remembered(rule, self._names, shape, self._chip) for rule in self._by_shape[len(by_shape) :]]
+            by_shape += [
+                _remembered(rule, self._names, shape, self._chip)
+                for rule in self._by_shape[len(by_shape) :]
+            ]
             for holds in by_shape:
                 if not holds(values):
                     break
@@ -239,7 +270,11 @@ class _Draws:
 
 
 def _possible(
-    choices: Sequence[Choice], rules: Sequence[Rule], chosen: dict[str, Knob], shape: Shape, chip: Chip | None
+    choices: Sequence[Choice],
+    rules: Sequence[Rule],
+    chosen: dict[str, Knob],
+    shape: Shape,
+    chip: Chip | None,
 ) -> Iterator[dict[str, Knob]]:
     """The ways to choose the remaining knobs. A rule that needs a knob not chosen yet stays open;
     one that is broken ends the branch."""
@@ -254,7 +289,9 @@ def _possible(
         yield dict(chosen)
         return
     for value in choices[0].values:
-        yield from _possible(choices[1:], still_open, chosen | {choices[0].name: value}, shape, chip)
+        yield from _possible(
+            choices[1:], still_open, chosen | {choices[0].name: value}, shape, chip
+        )
 
 
 @dataclass(frozen=True)
@@ -282,10 +319,17 @@ class Space:
         known = {choice.name: choice for choice in choices}
         for name, value in config.knobs:
             if name not in known:
-                raise ValueError(f"{self.op}/{config.variant} has no knob {name!r}; it has {', '.join(known) or 'none'}")
+                raise ValueError(
+                    f"{self.op}/{config.variant} has no knob {name!r}; it has {', '.join(known) or 'none'}"
+                )
             if value not in known[name].values:
-                raise ValueError(f"{name}={value!r} of {self.op}/{config.variant} is not one of {known[name].values}")
-        return Config(config.variant, **{choice.name: choice.default for choice in choices} | dict(config.knobs))
+                raise ValueError(
+                    f"{name}={value!r} of {self.op}/{config.variant} is not one of {known[name].values}"
+                )
+        return Config(
+            config.variant,
+            **{choice.name: choice.default for choice in choices} | dict(config.knobs),
+        )
 
     def fallbacks(self, shape: Shape, chip: Chip | None = None) -> tuple[Config, ...]:
         """The forms of BSP, those first that answer where nothing was measured; without a chip the
@@ -301,10 +345,15 @@ class Space:
             return config
         return self.recipes(shape, (config.variant,), chip).get(config.variant)
 
-    def recipes(self, shape: Shape, variants: Collection[str], chip: Chip | None = None) -> dict[str, Config]:
+    def recipes(
+        self, shape: Shape, variants: Collection[str], chip: Chip | None = None
+    ) -> dict[str, Config]:
         """What these variants do by default for a shape, those left out that have no default
         there."""
-        listed = (*self.fallbacks(shape, chip)[:1], *(self.defaults(shape, chip) if set(variants) - {"bsp"} else ()))
+        listed = (
+            *self.fallbacks(shape, chip)[:1],
+            *(self.defaults(shape, chip) if set(variants) - {"bsp"} else ()),
+        )
         found: dict[str, Config] = {}
         for config in listed:
             if config.variant in variants and config.variant not in found:
@@ -318,7 +367,9 @@ class Space:
 
     def choices(self, variant: str) -> tuple[Choice, ...]:
         if variant not in self.variants:
-            raise ValueError(f"{self.op} has no variant {variant!r}; it has {', '.join(self.variants)}")
+            raise ValueError(
+                f"{self.op} has no variant {variant!r}; it has {', '.join(self.variants)}"
+            )
         return self.variants[variant]
 
     def why_invalid(self, shape: Shape, config: Config, chip: Chip | None = None) -> str | None:
@@ -364,7 +415,11 @@ class Space:
         if sentence := self._why_not_on(complete, chip):
             return lambda shape: sentence
         knobs = dict(complete.knobs)
-        rules = [(rule.holds, rule.sentence) for rule in self._rules(config.variant) if not _holds_for_all(rule, knobs, chip)]
+        rules = [
+            (rule.holds, rule.sentence)
+            for rule in self._rules(config.variant)
+            if not _holds_for_all(rule, knobs, chip)
+        ]
 
         def why_invalid(shape: Shape) -> str | None:
             for holds, sentence in rules:
@@ -374,11 +429,15 @@ class Space:
 
         return why_invalid
 
-    def configs(self, shape: Shape, chip: Chip | None = None, variants: tuple[str, ...] = ()) -> Iterator[Config]:
+    def configs(
+        self, shape: Shape, chip: Chip | None = None, variants: tuple[str, ...] = ()
+    ) -> Iterator[Config]:
         """Every possible config of a shape, in a fixed order: variants as declared, knobs as
         declared."""
         for variant in variants or self.variants:
-            for values in _possible(self._choices(variant, chip), self._rules(variant), {}, shape, chip):
+            for values in _possible(
+                self._choices(variant, chip), self._rules(variant), {}, shape, chip
+            ):
                 yield Config(variant, **values)
 
     def drawn(self, shape: Shape, chip: Chip | None, variant: str, draws: int) -> Iterator[Config]:
@@ -389,7 +448,13 @@ class Space:
         """
         key = (variant, chip)
         if key not in self._sequences:
-            self._sequences[key] = _Draws(f"{self.op}/{variant}", self._choices(variant, chip), self._rules(variant), variant, chip)
+            self._sequences[key] = _Draws(
+                f"{self.op}/{variant}",
+                self._choices(variant, chip),
+                self._rules(variant),
+                variant,
+                chip,
+            )
         yield from self._sequences[key].possible(shape, draws)
 
     @cached_property
@@ -405,5 +470,8 @@ class Space:
     def digest(self) -> str:
         """Twelve hexadecimal digits that change with any variant, knob or value (Optuna refuses a
         changed categorical)."""
-        declared = {variant: [(c.name, c.values) for c in choices] for variant, choices in self.variants.items()}
+        declared = {
+            variant: [(c.name, c.values) for c in choices]
+            for variant, choices in self.variants.items()
+        }
         return sha256(json.dumps(declared).encode()).hexdigest()[:12]

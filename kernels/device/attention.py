@@ -101,9 +101,15 @@ def add_up(
         there = (numbers < COUNT)[:, None] & valid[None, :]
         # One dimension of addresses, since alignment can be stated on no more. Both loads before
         # anything waits for one of them.
-        o_ptrs = floats(o_at + (first + items // R) * o_stride + items % R * (D * 4))[:, None] + dims[None, :]
+        o_ptrs = (
+            floats(o_at + (first + items // R) * o_stride + items % R * (D * 4))[:, None]
+            + dims[None, :]
+        )
         some = tl.load(o_ptrs, mask=tl.reshape(there, (CHUNK * R,))[:, None], other=0.0)
-        lse_ptrs = tl.cast(lse_at + (numbers * lse_stride)[:, None] + (rows * 4)[None, :], tl.pointer_type(tl.float32))
+        lse_ptrs = tl.cast(
+            lse_at + (numbers * lse_stride)[:, None] + (rows * 4)[None, :],
+            tl.pointer_type(tl.float32),
+        )
         lse = tl.load(lse_ptrs, mask=there, other=float("-inf"))
         higher = tl.maximum(top, tl.max(lse, 0))
         base = tl.where(higher == float("-inf"), 0.0, higher)
@@ -199,7 +205,9 @@ def send(
 
     away: `distances` of the payload; inbox: this call's generation of it here.
     """
-    o_at, lse_at = row_at(inbox + rank * message_bytes(batch, OWN, D), batch_index * OWN + heads % OWN, batch, OWN, D)
+    o_at, lse_at = row_at(
+        inbox + rank * message_bytes(batch, OWN, D), batch_index * OWN + heads % OWN, batch, OWN, D
+    )
     ranks = tl.arange(0, WORLD_P)
     wanted = (ranks < WORLD)[:, None] & valid[None, :]
     if OWN != HEADS:
@@ -208,11 +216,17 @@ def send(
     tl.store(lse_ptrs, tl.broadcast_to(lse[None, :], (WORLD_P, R)), mask=wanted)
     rows = tl.reshape(away[:, None] + o_at[None, :], (WORLD_P * R,))
     everywhere = tl.reshape(tl.broadcast_to(o[None, :, :], (WORLD_P, R, D)), (WORLD_P * R, D))
-    tl.store(floats(rows)[:, None] + tl.arange(0, D)[None, :], everywhere, mask=tl.reshape(wanted, (WORLD_P * R,))[:, None])
+    tl.store(
+        floats(rows)[:, None] + tl.arange(0, D)[None, :],
+        everywhere,
+        mask=tl.reshape(wanted, (WORLD_P * R,))[:, None],
+    )
 
 
 @triton.jit
-def signal_all(address, away, epoch, WORLD: tl.constexpr, WORLD_P: tl.constexpr, ARCH: tl.constexpr):
+def signal_all(
+    address, away, epoch, WORLD: tl.constexpr, WORLD_P: tl.constexpr, ARCH: tl.constexpr
+):
     """Publish every store that this program made so far, then set the flag on every rank at once,
     here, too: release at system scope.
 
@@ -220,7 +234,9 @@ def signal_all(address, away, epoch, WORLD: tl.constexpr, WORLD_P: tl.constexpr,
     """
     drain(epoch, ARCH)
     values = tl.full((WORLD_P,), 0, tl.int32) + epoch
-    tl.atomic_xchg(word(address + away), values, mask=tl.arange(0, WORLD_P) < WORLD, sem="release", scope="sys")
+    tl.atomic_xchg(
+        word(address + away), values, mask=tl.arange(0, WORLD_P) < WORLD, sem="release", scope="sys"
+    )
 
 
 @triton.jit
@@ -238,7 +254,11 @@ def announce(
         signal_all(flag(control, rank, piece), away, epoch, WORLD, WORLD_P, ARCH)
     else:
         slot = piece // PIECES_PER_FLAG if PIECES_PER_FLAG else 0
-        covered = tl.minimum(PIECES_PER_FLAG, pieces - slot * PIECES_PER_FLAG) if PIECES_PER_FLAG else pieces
+        covered = (
+            tl.minimum(PIECES_PER_FLAG, pieces - slot * PIECES_PER_FLAG)
+            if PIECES_PER_FLAG
+            else pieces
+        )
         drain(epoch, ARCH)
         # At system scope, since what the others stored to peers must be there before the flag that
         # this program will set.
@@ -292,7 +312,11 @@ def await_rows(
     pieces = (batch_index * KV_HEADS + heads // GROUP) * SLICES + heads % GROUP // R
     slots = pieces // PIECES_PER_FLAG if PIECES_PER_FLAG else pieces * 0
     sources = tl.arange(0, WORLD_P)
-    wait_all(flag(control, sources[None, :], slots[:, None]), epoch, (within < OWN)[:, None] & (sources < WORLD)[None, :])
+    wait_all(
+        flag(control, sources[None, :], slots[:, None]),
+        epoch,
+        (within < OWN)[:, None] & (sources < WORLD)[None, :],
+    )
 
 
 @triton.jit

@@ -42,7 +42,15 @@ def by_die(number, programs, XCDS: tl.constexpr):
 
 
 @triton.jit
-def first_unit(control, pid, COMM_PROGRAMS: tl.constexpr, XCDS: tl.constexpr, units, SCHEDULE: tl.constexpr, ARCH: tl.constexpr):
+def first_unit(
+    control,
+    pid,
+    COMM_PROGRAMS: tl.constexpr,
+    XCDS: tl.constexpr,
+    units,
+    SCHEDULE: tl.constexpr,
+    ARCH: tl.constexpr,
+):
     """The first piece of work of a program, by its place among those that compute; or, dynamic, the
     next that nobody has claimed.
 
@@ -119,14 +127,18 @@ def multiply_blocks(
 
 
 @triton.jit
-def store_tile(c_ptr, acc, row, cols, M, N: tl.constexpr, BLOCK_M: tl.constexpr, ARCH: tl.constexpr):
+def store_tile(
+    c_ptr, acc, row, cols, M, N: tl.constexpr, BLOCK_M: tl.constexpr, ARCH: tl.constexpr
+):
     """C[row:row+BM, cols] = acc, rounded once, to nearest even."""
     if ARCH == "interpreter" and c_ptr.dtype.element_ty == tl.bfloat16:  # whose cast cuts off
         bits = tl.cast(acc, tl.int32, bitcast=True)
         acc = tl.cast(bits + 0x7FFF + ((bits >> 16) & 1), tl.float32, bitcast=True)
     rows = row + tl.arange(0, BLOCK_M)
     c_ptrs = c_ptr + (tl.cast(rows, tl.int64) * N)[:, None] + cols[None, :]
-    tl.store(c_ptrs, tl.cast(acc, c_ptr.dtype.element_ty), mask=(rows < M)[:, None] & (cols < N)[None, :])
+    tl.store(
+        c_ptrs, tl.cast(acc, c_ptr.dtype.element_ty), mask=(rows < M)[:, None] & (cols < N)[None, :]
+    )
 
 
 @triton.jit
@@ -145,7 +157,11 @@ def add_parts(
     SLICE: tl.constexpr = BLOCK_M // SPLIT_K
     inside = tl.arange(0, BLOCK_M)[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
     first = parts_ptr + tl.cast(tile, tl.int64) * (SPLIT_K * BLOCK_M * BLOCK_N)
-    tl.store(first + part * (BLOCK_M * BLOCK_N) + inside, acc, mask=(row + tl.arange(0, BLOCK_M) < M)[:, None])
+    tl.store(
+        first + part * (BLOCK_M * BLOCK_N) + inside,
+        acc,
+        mask=(row + tl.arange(0, BLOCK_M) < M)[:, None],
+    )
     drain(part, ARCH)
     before = tl.atomic_add(arrivals_ptr + tile, 1, sem="acq_rel", scope="gpu")
     all_parts = (before | (SPLIT_K - 1)) + 1
@@ -177,20 +193,32 @@ def wait_chunks(
 
     This rank's own rows are there from the start, unless they are read from the inbox (WHOLE).
     """
-    tl.static_assert(BLOCK_M % ROWS_PER_FLAG == 0 or ROWS_PER_FLAG % BLOCK_M == 0, "a tile along K begins where a flag does")
+    tl.static_assert(
+        BLOCK_M % ROWS_PER_FLAG == 0 or ROWS_PER_FLAG % BLOCK_M == 0,
+        "a tile along K begins where a flag does",
+    )
     # Whole flags, and along M for each source that the tile meets one more at most, that of its
     # last rows.
-    MOST: tl.constexpr = (BLOCK_M + ROWS_PER_FLAG - 1) // ROWS_PER_FLAG + (WORLD if SHARD_IS_M else 0)
+    MOST: tl.constexpr = (BLOCK_M + ROWS_PER_FLAG - 1) // ROWS_PER_FLAG + (
+        WORLD if SHARD_IS_M else 0
+    )
     row_chunks, end = tl.cdiv(shard_rows, ROWS_PER_FLAG), tl.minimum(row + BLOCK_M, M) - 1
-    first = row // shard_rows * row_chunks + row % shard_rows // ROWS_PER_FLAG  # counted through all sources
+    first = (
+        row // shard_rows * row_chunks + row % shard_rows // ROWS_PER_FLAG
+    )  # counted through all sources
     last = end // shard_rows * row_chunks + end % shard_rows // ROWS_PER_FLAG
     places, number = first + tl.arange(0, triton.next_power_of_2(MOST)), tl.arange(0, AHEAD)
     if SHARD_IS_M:
         sources, columns = (places // row_chunks)[:, None], (step + number)[None, :]
     else:
-        sources, columns = ((rank + (step + number) // K_CHUNKS) % WORLD)[None, :], ((step + number) % K_CHUNKS)[None, :]
+        sources, columns = (
+            ((rank + (step + number) // K_CHUNKS) % WORLD)[None, :],
+            ((step + number) % K_CHUNKS)[None, :],
+        )
     wanted = (places <= last)[:, None] & (number < limit)[None, :] & ((sources != rank) | WHOLE)
-    flags = word(flag(control, sources, first_flag + (places % row_chunks * K_CHUNKS)[:, None] + columns))
+    flags = word(
+        flag(control, sources, first_flag + (places % row_chunks * K_CHUNKS)[:, None] + columns)
+    )
     here = 0
     while here == 0:
         seen = tl.atomic_add(flags, 0, mask=wanted, sem="acquire", scope="sys")
@@ -200,7 +228,14 @@ def wait_chunks(
 
 
 @triton.jit
-def chunk_and_peer(item, row_chunks, K_CHUNKS: tl.constexpr, PEERS: tl.constexpr, BAND: tl.constexpr, ORDER: tl.constexpr):
+def chunk_and_peer(
+    item,
+    row_chunks,
+    K_CHUNKS: tl.constexpr,
+    PEERS: tl.constexpr,
+    BAND: tl.constexpr,
+    ORDER: tl.constexpr,
+):
     """Which chunk a copy moves, and to or from which peer, counted in the order in which peers need
     each other's shards.
 
@@ -240,7 +275,9 @@ def copy_chunk(
         rows = r + tl.arange(0, COPY_ROWS)
         for c in range(column, tl.minimum(column + K_PER_FLAG, COLUMNS), COPY_COLUMNS):
             columns = c + tl.arange(0, COPY_COLUMNS)
-            from_ptrs = from_ptr + (tl.cast(rows, tl.int64) * FROM_COLUMNS)[:, None] + columns[None, :]
+            from_ptrs = (
+                from_ptr + (tl.cast(rows, tl.int64) * FROM_COLUMNS)[:, None] + columns[None, :]
+            )
             to_ptrs = to_ptr + (tl.cast(rows, tl.int64) * TO_COLUMNS)[:, None] + columns[None, :]
             inside = (rows < shard_rows)[:, None] & (columns < COLUMNS)[None, :]
             tl.store(to_ptrs, tl.load(from_ptrs, mask=inside), mask=inside)
@@ -256,7 +293,11 @@ def generation(payload, epoch, generation_rows, K: tl.constexpr):
 def place_of(source, shard_rows, K: tl.constexpr, WORLD: tl.constexpr, SHARD_IS_M: tl.constexpr):
     """Bytes from the start of a generation to a source's shard: its rows, or its columns of every
     row."""
-    elements = tl.cast(source * shard_rows, tl.int64) * K if SHARD_IS_M else tl.cast(source * (K // WORLD), tl.int64)
+    elements = (
+        tl.cast(source * shard_rows, tl.int64) * K
+        if SHARD_IS_M
+        else tl.cast(source * (K // WORLD), tl.int64)
+    )
     return elements * 2
 
 
@@ -268,7 +309,9 @@ def blocks_of(
 ):  # fmt: skip
     """Tensor descriptors of a, of the payload and of b, made here."""
     slots = tl.cast(payload, tl.pointer_type(a_ptr.dtype.element_ty))
-    a_desc = tl.make_tensor_descriptor(a_ptr, [shard_rows, COLUMNS], [COLUMNS, 1], [BLOCK_M, BLOCK_K])
+    a_desc = tl.make_tensor_descriptor(
+        a_ptr, [shard_rows, COLUMNS], [COLUMNS, 1], [BLOCK_M, BLOCK_K]
+    )
     payload_desc = tl.make_tensor_descriptor(slots, [payload_rows, K], [K, 1], [BLOCK_M, BLOCK_K])
     if B_IS_NK:
         b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [K, 1], [BLOCK_N, BLOCK_K])
@@ -296,18 +339,25 @@ def multiply_tile(
     COLUMNS: tl.constexpr = K if SHARD_IS_M else K // WORLD
     K_CHUNKS: tl.constexpr = (COLUMNS + K_PER_FLAG - 1) // K_PER_FLAG
     STEPS: tl.constexpr = K_CHUNKS if SHARD_IS_M else K_CHUNKS * WORLD
-    ALONE: tl.constexpr = SPLIT_K > 1 or not EVEN_K  # else steps of K would lie as chunks happen to come, and sums with them
+    ALONE: tl.constexpr = (
+        SPLIT_K > 1 or not EVEN_K
+    )  # else steps of K would lie as chunks happen to come, and sums with them
     MOST: tl.constexpr = 1 if ALONE else K_CHUNKS if REMOTE or SHARD_IS_M else STEPS - K_CHUNKS
     AHEAD: tl.constexpr = 1 if MOST <= 1 else 2 if MOST == 2 else 4 if MOST <= 4 else 8
     WRAPS: tl.constexpr = MOST > K_CHUNKS  # behind the last rank's shard comes the first one's
-    tl.static_assert(MOST == 1 or K_CHUNKS == 1 or K_PER_FLAG % BLOCK_K == 0, "chunks in one loop are whole steps of K")
+    tl.static_assert(
+        MOST == 1 or K_CHUNKS == 1 or K_PER_FLAG % BLOCK_K == 0,
+        "chunks in one loop are whole steps of K",
+    )
     own = tl.cast(a_ptr, tl.int64)
     rows, cols = tl.minimum(row + tl.arange(0, BLOCK_M), M - 1), col + tl.arange(0, BLOCK_N)
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     step = part
     while step < STEPS:
         source = row // shard_rows if SHARD_IS_M else (rank + step // K_CHUNKS) % WORLD
-        at_home = source == rank and not WHOLE and (LOADS == "descriptor" or not SHARD_IS_M)  # what pointers load may span sources
+        at_home = (
+            source == rank and not WHOLE and (LOADS == "descriptor" or not SHARD_IS_M)
+        )  # what pointers load may span sources
         # Chunks are counted as they lie in the gathered A.
         chunk = step if SHARD_IS_M else source * K_CHUNKS + step % K_CHUNKS
         limit = 1
@@ -319,7 +369,10 @@ def multiply_tile(
                 WORLD, SHARD_IS_M, BLOCK_M, ROWS_PER_FLAG, K_CHUNKS, AHEAD, WHOLE,
             )  # fmt: skip
         last = chunk + limit - 1
-        k, end = chunk // K_CHUNKS * COLUMNS + chunk % K_CHUNKS * K_PER_FLAG, last // K_CHUNKS * COLUMNS
+        k, end = (
+            chunk // K_CHUNKS * COLUMNS + chunk % K_CHUNKS * K_PER_FLAG,
+            last // K_CHUNKS * COLUMNS,
+        )
         end += tl.minimum(last % K_CHUNKS * K_PER_FLAG + K_PER_FLAG, COLUMNS)
         first = rank * COLUMNS if not SHARD_IS_M else 0  # column of the own shard
         if LOADS == "descriptor":
@@ -328,13 +381,50 @@ def multiply_tile(
                 shard_desc, first_row, before = a_desc, row % shard_rows, first
             else:
                 shard_desc, first_row, before = payload_desc, (epoch & 1) * generation_rows + row, 0
-            acc = multiply_blocks(acc, shard_desc, first_row, before, b_desc, col, k, end, K, WRAPS, B_IS_NK, BLOCK_K, ARCH)
+            acc = multiply_blocks(
+                acc,
+                shard_desc,
+                first_row,
+                before,
+                b_desc,
+                col,
+                k,
+                end,
+                K,
+                WRAPS,
+                B_IS_NK,
+                BLOCK_K,
+                ARCH,
+            )
         else:
             owners = rows // shard_rows if SHARD_IS_M else source
-            own_rows = own + tl.cast(rows - owners * shard_rows if SHARD_IS_M else rows, tl.int64) * (COLUMNS * 2) - first * 2
-            there = (peer(inbox, payload_bases, rank, owners) if REMOTE else inbox) + tl.cast(rows, tl.int64) * (K * 2)
+            own_rows = (
+                own
+                + tl.cast(rows - owners * shard_rows if SHARD_IS_M else rows, tl.int64)
+                * (COLUMNS * 2)
+                - first * 2
+            )
+            there = (peer(inbox, payload_bases, rank, owners) if REMOTE else inbox) + tl.cast(
+                rows, tl.int64
+            ) * (K * 2)
             a_rows = tl.where(owners == rank, own_rows, there)
-            acc = multiply(acc, a_rows, b_ptr, k, end, cols, COLUMNS, N, K, WRAPS, B_IS_NK, EVEN_K, EVEN_N, BLOCK_K, ARCH)
+            acc = multiply(
+                acc,
+                a_rows,
+                b_ptr,
+                k,
+                end,
+                cols,
+                COLUMNS,
+                N,
+                K,
+                WRAPS,
+                B_IS_NK,
+                EVEN_K,
+                EVEN_N,
+                BLOCK_K,
+                ARCH,
+            )
         step += SPLIT_K if ALONE else limit
     return acc
 
@@ -364,10 +454,23 @@ def multiply_all(
     COLUMNS: tl.constexpr = K if SHARD_IS_M else K // WORLD
     shard_rows = M // WORLD if SHARD_IS_M else M
     inbox = generation(payload, epoch, generation_rows, K)
-    if LOADS == "descriptor" and ARCH == "interpreter":  # a tensor argument would be copied back over what peers wrote meanwhile
+    if (
+        LOADS == "descriptor" and ARCH == "interpreter"
+    ):  # a tensor argument would be copied back over what peers wrote meanwhile
         payload_rows = generation_rows + M
         a_desc, payload_desc, b_desc = blocks_of(
-            a_ptr, b_ptr, payload, payload_rows, shard_rows, N, K, COLUMNS, B_IS_NK, BLOCK_M, BLOCK_N, BLOCK_K
+            a_ptr,
+            b_ptr,
+            payload,
+            payload_rows,
+            shard_rows,
+            N,
+            K,
+            COLUMNS,
+            B_IS_NK,
+            BLOCK_M,
+            BLOCK_N,
+            BLOCK_K,
         )
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     units = tiles_m * tiles_n * SPLIT_K
@@ -387,5 +490,20 @@ def multiply_all(
         if SPLIT_K == 1:
             store_tile(c_ptr, acc, row, cols, M, N, BLOCK_M, ARCH)
         else:
-            add_parts(c_ptr, parts_ptr, arrivals_ptr, acc, tile, part, row, cols, M, N, SPLIT_K, BLOCK_M, BLOCK_N, ARCH)
+            add_parts(
+                c_ptr,
+                parts_ptr,
+                arrivals_ptr,
+                acc,
+                tile,
+                part,
+                row,
+                cols,
+                M,
+                N,
+                SPLIT_K,
+                BLOCK_M,
+                BLOCK_N,
+                ARCH,
+            )
         unit = next_unit(control, unit, COMM_PROGRAMS, SCHEDULE)

@@ -33,7 +33,10 @@ class FlashDecode(Shape):
     """
 
     op: ClassVar[str] = "flash_decode"
-    WORDS: ClassVar[dict[str, tuple[str, ...]]] = {"dtype": tuple(DTYPE_BYTES), "output": ("all", "heads")}
+    WORDS: ClassVar[dict[str, tuple[str, ...]]] = {
+        "dtype": tuple(DTYPE_BYTES),
+        "output": ("all", "heads"),
+    }
     LEAST: ClassVar[dict[str, int]] = {"page_size": 0}
     SIZE: ClassVar[str] = "kv_len"
     LAYOUT: ClassVar[tuple[str, ...]] = ("dtype", "output", "page_size", "world")
@@ -50,13 +53,21 @@ class FlashDecode(Shape):
 
     def check(self) -> None:
         if self.head_dim not in HEAD_DIMS:
-            raise ValueError(f"head_dim={self.head_dim} is not one of {', '.join(map(str, HEAD_DIMS))}")
+            raise ValueError(
+                f"head_dim={self.head_dim} is not one of {', '.join(map(str, HEAD_DIMS))}"
+            )
         if self.q_heads % self.kv_heads or self.group > LARGEST_GROUP:
-            raise ValueError(f"q_heads={self.q_heads} must be 1 to {LARGEST_GROUP} times kv_heads={self.kv_heads}")
+            raise ValueError(
+                f"q_heads={self.q_heads} must be 1 to {LARGEST_GROUP} times kv_heads={self.kv_heads}"
+            )
         if self.output == "heads" and self.q_heads % self.world:
-            raise ValueError(f"q_heads={self.q_heads} must be divisible by world={self.world} where each rank gets its own heads")
+            raise ValueError(
+                f"q_heads={self.q_heads} must be divisible by world={self.world} where each rank gets its own heads"
+            )
         if self.page_size and self.kv_len % self.page_size:
-            raise ValueError(f"kv_len={self.kv_len} must be whole pages of page_size={self.page_size} tokens")
+            raise ValueError(
+                f"kv_len={self.kv_len} must be whole pages of page_size={self.page_size} tokens"
+            )
 
     @classmethod
     def example(cls) -> str:
@@ -64,7 +75,15 @@ class FlashDecode(Shape):
 
     @property
     def family(self) -> tuple[Any, ...]:
-        return (self.q_heads, self.kv_heads, self.head_dim, self.world, self.dtype, self.output, self.page_size)
+        return (
+            self.q_heads,
+            self.kv_heads,
+            self.head_dim,
+            self.world,
+            self.dtype,
+            self.output,
+            self.page_size,
+        )
 
     @property
     def problem(self) -> str:

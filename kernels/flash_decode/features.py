@@ -17,13 +17,28 @@ FEATURES: dict[str, tuple[str, Callable[[FlashDecode], float]]] = {
     "head_dim": ("elements of one head", lambda s: s.head_dim),
     "kv_len": ("tokens of one sequence on one rank", lambda s: s.kv_len),
     "world": ("ranks", lambda s: s.world),
-    "cache_mb": ("megabytes of keys and values that one rank reads", lambda s: s.cache_bytes / 2**20),
-    "groups": ("batch times KV heads: what can be attended to side by side before a sequence is split", lambda s: s.batch * s.kv_heads),
+    "cache_mb": (
+        "megabytes of keys and values that one rank reads",
+        lambda s: s.cache_bytes / 2**20,
+    ),
+    "groups": (
+        "batch times KV heads: what can be attended to side by side before a sequence is split",
+        lambda s: s.batch * s.kv_heads,
+    ),
     "message_kb": ("kilobytes that one rank sends to each peer", lambda s: s.message_bytes / 1024),
 }
 SCALES = ("kv_len", "batch x kv_heads", "q_heads x head_dim")
 """Of what a formula's smooth correction is a function, see `scales`."""
-TERMS = ("call", "tokens of rounds", "tokens of units", "cache", "rounds", "message", "partial results", "output")
+TERMS = (
+    "call",
+    "tokens of rounds",
+    "tokens of units",
+    "cache",
+    "rounds",
+    "message",
+    "partial results",
+    "output",
+)
 """What the time of one config grows with, see `timing`."""
 
 
@@ -39,7 +54,9 @@ def timing(config: Config, units: int) -> Callable[[int, int, int, int, int], tu
     splits, block_n = knobs["kv_splits"], knobs["block_n"]
     programs = units * knobs.get("programs_per_unit", 1)
 
-    def terms(batch: int, q_heads: int, kv_heads: int, head_dim: int, kv_len: int) -> tuple[float, ...]:
+    def terms(
+        batch: int, q_heads: int, kv_heads: int, head_dim: int, kv_len: int
+    ) -> tuple[float, ...]:
         work, tokens = batch * kv_heads * splits / programs, -(-kv_len // splits)
         rounds, padded = float(ceil(work)), -(-tokens // block_n) * block_n
         heads = batch * q_heads * head_dim / 1e4
@@ -51,7 +68,9 @@ def timing(config: Config, units: int) -> Callable[[int, int, int, int, int], tu
     return terms
 
 
-def scales(batch: int, q_heads: int, kv_heads: int, head_dim: int, kv_len: int) -> tuple[float, float, float]:
+def scales(
+    batch: int, q_heads: int, kv_heads: int, head_dim: int, kv_len: int
+) -> tuple[float, float, float]:
     """The values of SCALES as logarithms, near 0 for sizes in the middle of those that models
     have."""
     return log2(kv_len) / 3 - 4, log2(batch * kv_heads) / 2 - 2, log2(q_heads * head_dim) - 13

@@ -13,7 +13,14 @@ from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.flash_decode.space import SPACE, TILE, parts_bytes, pieces, pieces_per_flag, units
+from tftune.kernels.flash_decode.space import (
+    SPACE,
+    TILE,
+    parts_bytes,
+    pieces,
+    pieces_per_flag,
+    units,
+)
 from tftune.kernels.runtime.compile import KernelSource
 from tftune.kernels.runtime.operands import check_device, check_operand, check_out, word_of
 from tftune.kernels.runtime.plan import (
@@ -87,7 +94,12 @@ def result_size(shape: FlashDecode) -> tuple[int, int, int]:
 
 
 def placed_well(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor, table: torch.Tensor | None, workspace: Workspace
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    lengths: torch.Tensor,
+    table: torch.Tensor | None,
+    workspace: Workspace,
 ) -> bool:
     """Whether operands of sizes and integers that ran before can be launched as they are; where
     not, `shape_of` says what is wrong."""
@@ -98,15 +110,29 @@ def placed_well(
         and lengths.is_contiguous()
         and (q.data_ptr() | k.data_ptr() | v.data_ptr() | lengths.data_ptr()) & 15 == 0
         and k.dtype is q.dtype is v.dtype
-        and q.get_device() == k.get_device() == v.get_device() == lengths.get_device() == workspace.ordinal
+        and q.get_device()
+        == k.get_device()
+        == v.get_device()
+        == lengths.get_device()
+        == workspace.ordinal
     )
     if table is None or not placed:
         return placed
-    return table.is_contiguous() and table.data_ptr() & 15 == 0 and table.get_device() == workspace.ordinal
+    return (
+        table.is_contiguous()
+        and table.data_ptr() & 15 == 0
+        and table.get_device() == workspace.ordinal
+    )
 
 
 def shape_of(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor, table: torch.Tensor | None, workspace: Workspace, output: str
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    lengths: torch.Tensor,
+    table: torch.Tensor | None,
+    workspace: Workspace,
+    output: str,
 ) -> FlashDecode:
     """The shape of one call; raises ValueError naming the operand and both sizes where they do not
     fit each other."""
@@ -121,7 +147,9 @@ def shape_of(
     batch, q_heads, head_dim = q.shape
     page_size = 0 if table is None else k.shape[1]
     kv_len = k.shape[1] if table is None else table.shape[1] * page_size
-    shape = FlashDecode(batch, q_heads, k.shape[2], head_dim, kv_len, workspace.world, dtype, output, page_size)
+    shape = FlashDecode(
+        batch, q_heads, k.shape[2], head_dim, kv_len, workspace.world, dtype, output, page_size
+    )
     cache = (batch if table is None else k.shape[0], k.shape[1], shape.kv_heads, head_dim)
     check_operand("q", q, (batch, q_heads, head_dim), q.dtype, q.device)
     check_operand("k", k, cache, q.dtype, q.device)
@@ -144,7 +172,9 @@ def prepare(shape: FlashDecode, config: Config, workspace: Workspace) -> Plan:
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     scratch = _Scratch.of(shape, config, workspace.device)
-    sizes = dict(generation_bytes=workspace.generation_bytes, batch=shape.batch, kv_len=shape.kv_len)
+    sizes = dict(
+        generation_bytes=workspace.generation_bytes, batch=shape.batch, kv_len=shape.kv_len
+    )
     values = scratch.addresses | workspace_values(workspace) | sizes
     steps = [
         _step(kernel, _grid(kernel, shape, config, workspace.units), values, workspace)
@@ -172,21 +202,33 @@ def kernel_sources(shape: FlashDecode, config: Config, chip: Chip) -> tuple[Kern
 def _kernels(shape: FlashDecode, config: Config, arch: str) -> tuple[KernelSource, ...]:
     """The kernels of a config with everything that decides their code. `arch`: `cuda`, `hip` or
     `interpreter`. Batch, lengths and rank are left open, so that one binary serves them all."""
-    variant = getattr(import_module(f"tftune.kernels.flash_decode.variants.{config.variant}"), config.variant)
-    return tuple(_source(launch.kernel, shape, config, launch.constants, arch) for launch in variant(config["kv_splits"]))
+    variant = getattr(
+        import_module(f"tftune.kernels.flash_decode.variants.{config.variant}"), config.variant
+    )
+    return tuple(
+        _source(launch.kernel, shape, config, launch.constants, arch)
+        for launch in variant(config["kv_splits"])
+    )
 
 
-def _source(kernel: Any, shape: FlashDecode, config: Config, constants: Mapping[str, Any], arch: str) -> KernelSource:
+def _source(
+    kernel: Any, shape: FlashDecode, config: Config, constants: Mapping[str, Any], arch: str
+) -> KernelSource:
     types = {name: _TYPES[name].format(shape.dtype) for name in kernel.arg_names if name in _TYPES}
     all_constants = _constants(shape, config, arch) | dict(constants)
     attends = "BLOCK_N" in kernel.arg_names
-    options = {"num_warps": config["num_warps"] if attends else 4, "num_stages": config["num_stages"] if attends else 1}
+    options = {
+        "num_warps": config["num_warps"] if attends else 4,
+        "num_stages": config["num_stages"] if attends else 1,
+    }
     if kernel.fn.__name__ in _RESIDENT:
         options["launch_cooperative_grid"] = True
     if arch == "hip":
         options["matrix_instr_nonkdim"] = 16
     own = {name: all_constants[name] for name in kernel.arg_names if name not in types}
-    return KernelSource(kernel, types, own, tuple(name for name in types if name not in _OPEN), options)
+    return KernelSource(
+        kernel, types, own, tuple(name for name in types if name not in _OPEN), options
+    )
 
 
 def _constants(shape: FlashDecode, config: Config, arch: str) -> dict[str, Any]:
@@ -210,7 +252,14 @@ def _grid(kernel: KernelSource, shape: FlashDecode, config: Config, chip_units: 
     if name == "merge":
         return min(chip_units, rows), 1, 1
     if name in _RESIDENT:
-        return min(chip_units * config["programs_per_unit"], max(units(shape, config), pieces(shape, config) + rows)), 1, 1
+        return (
+            min(
+                chip_units * config["programs_per_unit"],
+                max(units(shape, config), pieces(shape, config) + rows),
+            ),
+            1,
+            1,
+        )
     return min(chip_units, pieces(shape, config)), 1, 1
 
 
@@ -229,18 +278,36 @@ class _Scratch:
         import torch
 
         bsp, owners = config.variant == "bsp", 1 if shape.output == "all" else shape.world
-        parts, messages = floats(parts_bytes(shape, config), device).zero_(), floats(owners * shape.message_bytes, device)
-        alone = shape.world == 1  # then what a rank sends is all that it receives, and no library is asked
-        received = messages if alone else floats(shape.world * shape.message_bytes if bsp else 16, device)
+        parts, messages = (
+            floats(parts_bytes(shape, config), device).zero_(),
+            floats(owners * shape.message_bytes, device),
+        )
+        alone = (
+            shape.world == 1
+        )  # then what a rank sends is all that it receives, and no library is asked
+        received = (
+            messages if alone else floats(shape.world * shape.message_bytes if bsp else 16, device)
+        )
         arrived = counters(shape.batch * shape.kv_heads, device)
         arrivals = counters(pieces(shape, config), device)
-        if device.type == "cuda":  # counters and words must be zero whatever stream the first call is on
+        if (
+            device.type == "cuda"
+        ):  # counters and words must be zero whatever stream the first call is on
             torch.cuda.current_stream(device).synchronize()
-        tensors = dict(parts=parts, messages=messages, received=received, arrived=arrived, arrivals=arrivals)
-        return cls({name: tensor.data_ptr() for name, tensor in tensors.items()}, messages, received, tensors)
+        tensors = dict(
+            parts=parts, messages=messages, received=received, arrived=arrived, arrivals=arrivals
+        )
+        return cls(
+            {name: tensor.data_ptr() for name, tensor in tensors.items()},
+            messages,
+            received,
+            tensors,
+        )
 
 
-def _step(kernel: KernelSource, grid: Grid, values: Mapping[str, Any], workspace: Workspace) -> Callable[[Any], None]:
+def _step(
+    kernel: KernelSource, grid: Grid, values: Mapping[str, Any], workspace: Workspace
+) -> Callable[[Any], None]:
     """A launch as a call of the operands, of which the kernel takes those that it names, before all
     other arguments."""
     taken = [number for number, name in enumerate(_OPERANDS) if name in kernel.types]

@@ -18,7 +18,9 @@ TOKENS = 16_384
 """Tokens of one sequence that the reference scores at a time."""
 
 
-def make_inputs(shape: FlashDecode, rank: int, seed: int, device: Any = "cpu") -> tuple[torch.Tensor, ...]:
+def make_inputs(
+    shape: FlashDecode, rank: int, seed: int, device: Any = "cpu"
+) -> tuple[torch.Tensor, ...]:
     """q, the same on every rank, and this rank's k, v, lengths and table, random normal, as the
     host function takes them.
 
@@ -30,19 +32,29 @@ def make_inputs(shape: FlashDecode, rank: int, seed: int, device: Any = "cpu") -
     dtype = torch_dtype(shape.dtype)
     shared = torch.Generator(device=device).manual_seed(1_000_003 * seed)
     own = torch.Generator(device=device).manual_seed(1_000_003 * seed + 1 + rank)
-    q = torch.randn(shape.batch, shape.q_heads, shape.head_dim, generator=shared, device=device).to(dtype)
-    rows = (shape.batch, shape.kv_len) if shape.page_size == 0 else (shape.batch * shape.kv_len // shape.page_size, shape.page_size)
+    q = torch.randn(shape.batch, shape.q_heads, shape.head_dim, generator=shared, device=device).to(
+        dtype
+    )
+    rows = (
+        (shape.batch, shape.kv_len)
+        if shape.page_size == 0
+        else (shape.batch * shape.kv_len // shape.page_size, shape.page_size)
+    )
     size = (*rows, shape.kv_heads, shape.head_dim)
     k = torch.randn(size, generator=own, device=device, dtype=dtype)
     v = torch.randn(size, generator=own, device=device, dtype=dtype)
     lengths = torch.full((shape.batch,), shape.kv_len, dtype=torch.int32, device=device)
     if seed == RAGGED_SEED:
-        lengths = torch.randint(0, shape.kv_len + 1, (shape.batch,), generator=own, device=device, dtype=torch.int32)
+        lengths = torch.randint(
+            0, shape.kv_len + 1, (shape.batch,), generator=own, device=device, dtype=torch.int32
+        )
         lengths[0] *= rank > 0
         lengths[2:3] = 0
     if shape.page_size == 0:
         return q, k, v, lengths, torch.zeros(0, dtype=torch.int32, device=device)
-    table = torch.randperm(rows[0], generator=own, device=device).to(torch.int32).view(shape.batch, -1)
+    table = (
+        torch.randperm(rows[0], generator=own, device=device).to(torch.int32).view(shape.batch, -1)
+    )
     return q, k, v, lengths, table
 
 
@@ -55,7 +67,13 @@ def make_output(shape: FlashDecode, device: Any = "cpu") -> torch.Tensor:
 
 
 def reference(
-    shape: FlashDecode, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor, table: torch.Tensor, group: Any
+    shape: FlashDecode,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    lengths: torch.Tensor,
+    table: torch.Tensor,
+    group: Any,
 ) -> torch.Tensor:
     """This rank's output [batch, own heads, head_dim] in fp32: the softmax over the tokens of all
     ranks, its largest score, its sum and the weighted values each reduced over the group; in
@@ -64,14 +82,21 @@ def reference(
     import torch.distributed as dist
 
     exact = torch.float64 if q.device.type == "cpu" else torch.float32
-    queries = q.to(exact).view(shape.batch, shape.kv_heads, shape.group, shape.head_dim) * shape.head_dim**-0.5
+    queries = (
+        q.to(exact).view(shape.batch, shape.kv_heads, shape.group, shape.head_dim)
+        * shape.head_dim**-0.5
+    )
     top = torch.full(queries.shape[:-1], -torch.inf, dtype=exact, device=q.device)
     for index, keys, _ in _parts(shape, k, v, lengths, table):
-        top[index] = torch.maximum(top[index], torch.einsum("hgd,nhd->hgn", queries[index], keys.to(exact)).amax(-1))
+        top[index] = torch.maximum(
+            top[index], torch.einsum("hgd,nhd->hgn", queries[index], keys.to(exact)).amax(-1)
+        )
     dist.all_reduce(top, dist.ReduceOp.MAX, group=group)
     total, out = torch.zeros_like(top), torch.zeros_like(queries)
     for index, keys, values in _parts(shape, k, v, lengths, table):
-        weights = torch.exp(torch.einsum("hgd,nhd->hgn", queries[index], keys.to(exact)) - top[index].unsqueeze(-1))
+        weights = torch.exp(
+            torch.einsum("hgd,nhd->hgn", queries[index], keys.to(exact)) - top[index].unsqueeze(-1)
+        )
         total[index] += weights.sum(-1)
         out[index] += torch.einsum("hgn,nhd->hgd", weights, values.to(exact))
     dist.all_reduce(total, group=group)
@@ -81,7 +106,9 @@ def reference(
     return result[:, first : first + shape.own_heads].to(torch.float32)
 
 
-def _parts(shape: FlashDecode, k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor, table: torch.Tensor) -> Any:
+def _parts(
+    shape: FlashDecode, k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor, table: torch.Tensor
+) -> Any:
     """Each sequence's index, and keys and values [tokens, kv_heads, head_dim] of up to TOKENS of
     its tokens, in order."""
     import torch
@@ -90,10 +117,17 @@ def _parts(shape: FlashDecode, k: torch.Tensor, v: torch.Tensor, lengths: torch.
         for start in range(0, length, TOKENS):
             tokens = torch.arange(start, min(start + TOKENS, length), device=k.device)
             if shape.page_size:
-                pages, inside = table[index, tokens // shape.page_size].long(), tokens % shape.page_size
+                pages, inside = (
+                    table[index, tokens // shape.page_size].long(),
+                    tokens % shape.page_size,
+                )
                 yield index, k[pages, inside], v[pages, inside]
             else:
-                yield index, k[index, start : start + len(tokens)], v[index, start : start + len(tokens)]
+                yield (
+                    index,
+                    k[index, start : start + len(tokens)],
+                    v[index, start : start + len(tokens)],
+                )
 
 
 def tolerance(shape: FlashDecode) -> float:

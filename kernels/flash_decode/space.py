@@ -14,15 +14,37 @@ from tftune.kernels.flash_decode import FlashDecode
 
 _SPLITS = (1, 2, 4, 8, 11, 16, 22, 25, 33, 38, 64, 76)
 _ATTEND = (
-    Choice("kv_splits", _SPLITS, "parts of a sequence's cache on one rank that programs attend to side by side", 16),
+    Choice(
+        "kv_splits",
+        _SPLITS,
+        "parts of a sequence's cache on one rank that programs attend to side by side",
+        16,
+    ),
     Choice("block_n", (32, 64, 128, 256), "tokens that one program loads at a time", 64),
     Choice("num_warps", (4, 8), "warps (waves) of one program that attends", 4),
     Choice("num_stages", (2, 3, 4, 5), "depth of the software pipeline of the loop over tokens", 3),
-    Choice("xcds", (1, 8), "dies over which programs are dealt in turn; each die gets splits of the same heads", 1),
-    Choice("heads_per_program", (1, 2, 4, 8, 16), "heads of one group that a program adds up, sends and merges at a time", 1),
+    Choice(
+        "xcds",
+        (1, 8),
+        "dies over which programs are dealt in turn; each die gets splits of the same heads",
+        1,
+    ),
+    Choice(
+        "heads_per_program",
+        (1, 2, 4, 8, 16),
+        "heads of one group that a program adds up, sends and merges at a time",
+        1,
+    ),
 )
-_FLAGS = Choice("heads_per_flag", (0, 1, 2, 4, 8, 16, 64), "heads that one flag covers, as many pieces as hold them; 0: all of a source", 1)
-_RESIDENTS = Choice("programs_per_unit", (1, 2, 3), "programs on each SM or CU, all resident at once", 1)
+_FLAGS = Choice(
+    "heads_per_flag",
+    (0, 1, 2, 4, 8, 16, 64),
+    "heads that one flag covers, as many pieces as hold them; 0: all of a source",
+    1,
+)
+_RESIDENTS = Choice(
+    "programs_per_unit", (1, 2, 3), "programs on each SM or CU, all resident at once", 1
+)
 TILE = 8192
 """Elements of fp32 that a program holds at a time while it adds up partial results, or sends
 them."""
@@ -56,12 +78,19 @@ def _flags(shape: FlashDecode, config: Config) -> int:
     where it is not."""
     if config["heads_per_flag"] == 0:
         return 1
-    return int(-(-pieces(shape, config) // max(1, config["heads_per_flag"] // config["heads_per_program"])))
+    return int(
+        -(-pieces(shape, config) // max(1, config["heads_per_flag"] // config["heads_per_program"]))
+    )
 
 
 def parts_bytes(shape: FlashDecode, config: Config) -> int:
     """Bytes of all splits' partial results."""
-    return units(shape, config) * shape.group * (shape.head_dim + 1) * (8 if config.variant == "persistent_ll" else 4)
+    return (
+        units(shape, config)
+        * shape.group
+        * (shape.head_dim + 1)
+        * (8 if config.variant == "persistent_ll" else 4)
+    )
 
 
 def mailbox_bytes(shape: FlashDecode) -> int:
@@ -149,7 +178,9 @@ def defaults(shape: FlashDecode, chip: Chip | None = None) -> tuple[Config, ...]
     splits, on = _default_splits(shape, chip), 16 if chip is None else chip.units
     staged = chip is not None and chip.can.stage_in_registers
     xcds = 8 if chip is not None and chip.several_dies else 1
-    block_n = min(64 if shape.head_dim <= 128 else 32, max(32, power_of_two_from(-(-shape.kv_len // splits))))
+    block_n = min(
+        64 if shape.head_dim <= 128 else 32, max(32, power_of_two_from(-(-shape.kv_len // splits)))
+    )
     deep = 2 if staged else 4 if shape.head_dim <= 128 else 3
     heads = _default_heads(shape, on)
     knobs = dict(kv_splits=splits, block_n=block_n, num_warps=4, num_stages=deep, xcds=xcds)
@@ -160,23 +191,44 @@ def defaults(shape: FlashDecode, chip: Chip | None = None) -> tuple[Config, ...]
     shallow = knobs | {"num_stages": 2 if residents > 1 else deep}
     ladder = [Config(variant, **shallow) for variant in ("gather", "no_wait", "fused")]
     flags = {"heads_per_flag": knobs["heads_per_program"]}
-    last = [Config("fused_heads", **shallow | flags), Config("persistent", **knobs | flags, programs_per_unit=residents)]
-    few = max(1, min(knobs["heads_per_program"], TILE // (power_of_two_from(splits) * shape.head_dim)))
-    words = Config("persistent_ll", **knobs | {"heads_per_program": few}, programs_per_unit=residents)
-    possible = all(rule.holds(shape, words, chip) for rule in RULES if rule.applies("persistent_ll"))
+    last = [
+        Config("fused_heads", **shallow | flags),
+        Config("persistent", **knobs | flags, programs_per_unit=residents),
+    ]
+    few = max(
+        1, min(knobs["heads_per_program"], TILE // (power_of_two_from(splits) * shape.head_dim))
+    )
+    words = Config(
+        "persistent_ll", **knobs | {"heads_per_program": few}, programs_per_unit=residents
+    )
+    possible = all(
+        rule.holds(shape, words, chip) for rule in RULES if rule.applies("persistent_ll")
+    )
     return (*_bsp_forms(shape, chip, knobs, on), *ladder, *last, *([words] if possible else []))
 
 
-def _bsp_forms(shape: FlashDecode, chip: Chip | None, knobs: dict[str, int], on: int) -> list[Config]:
+def _bsp_forms(
+    shape: FlashDecode, chip: Chip | None, knobs: dict[str, int], on: int
+) -> list[Config]:
     """The default knobs with other splits that come within a third of the least time, and shallow,
     deep and wide pipelines: what is held against the other variants must not lack what these may
     choose. The default is the first."""
     splits = [
-        number for number in _possible_splits(shape, on) if _busiest(shape, number, on) <= 4 / 3 * _busiest(shape, knobs["kv_splits"], on)
+        number
+        for number in _possible_splits(shape, on)
+        if _busiest(shape, number, on) <= 4 / 3 * _busiest(shape, knobs["kv_splits"], on)
     ]
-    pipelines = [{}, {"num_stages": 2}, {"block_n": 128, "num_stages": 2 if knobs["num_stages"] == 2 else 3}]
+    pipelines = [
+        {},
+        {"num_stages": 2},
+        {"block_n": 128, "num_stages": 2 if knobs["num_stages"] == 2 else 3},
+    ]
     near = sorted(splits, key=lambda number: abs(number - knobs["kv_splits"]))[:3]
-    forms = [Config("bsp", **knobs | {"kv_splits": number} | pipeline) for number in near for pipeline in pipelines]
+    forms = [
+        Config("bsp", **knobs | {"kv_splits": number} | pipeline)
+        for number in near
+        for pipeline in pipelines
+    ]
     return [form for form in dict.fromkeys(forms) if _is_sound(shape, form, chip)]
 
 
@@ -204,7 +256,9 @@ def likely_forms(shape: FlashDecode, chip: Chip) -> tuple[Config, ...]:
     forms = [config for config in defaults(shape, chip) if config.variant == "bsp"]
     if not forms or forms[0]["num_stages"] == 2:
         return tuple(forms)
-    found = [form for form in _in_flight(shape, forms[0], chip.units) if _is_sound(shape, form, chip)]
+    found = [
+        form for form in _in_flight(shape, forms[0], chip.units) if _is_sound(shape, form, chip)
+    ]
     return tuple(dict.fromkeys([*found, *forms]))
 
 
@@ -214,21 +268,33 @@ def _is_sound(shape: FlashDecode, form: Config, chip: Chip | None) -> bool:
 
 def _in_flight(shape: FlashDecode, first: Config, on: int) -> Iterator[Config]:
     """The forms that keep more loads in flight than the default, the likeliest first."""
-    groups, knobs, possible = shape.batch * shape.kv_heads, dict(first.knobs), _possible_splits(shape, on)
+    groups, knobs, possible = (
+        shape.batch * shape.kv_heads,
+        dict(first.knobs),
+        _possible_splits(shape, on),
+    )
 
     def form(splits: int, block_n: int, num_stages: int) -> Config:
-        return Config("bsp", **knobs | {"kv_splits": splits, "block_n": block_n, "num_stages": num_stages})
+        return Config(
+            "bsp", **knobs | {"kv_splits": splits, "block_n": block_n, "num_stages": num_stages}
+        )
 
     programs = units(shape, first)
     if programs <= on:
         if COVERED * on <= programs <= FULL * on:
             yield form(first["kv_splits"], 128, 3)
         return
-    one_wave = max((splits for splits in possible if COVERED * on <= groups * splits <= on), default=0)
+    one_wave = max(
+        (splits for splits in possible if COVERED * on <= groups * splits <= on), default=0
+    )
     if one_wave == 1 and shape.kv_len <= SHORT:
         yield form(1, 128, 3)
     if programs <= CROWDED * on:
-        yield from (form(splits, 64, 2) for splits in possible if FILLED * RESIDENT * on <= groups * splits <= RESIDENT * on)
+        yield from (
+            form(splits, 64, 2)
+            for splits in possible
+            if FILLED * RESIDENT * on <= groups * splits <= RESIDENT * on
+        )
         if groups > on:
             yield form(1, 64, 3) if shape.kv_len <= SHORT else form(1, 128, 3)
     elif one_wave and programs < 2 * CROWDED * on:
@@ -238,12 +304,18 @@ def _in_flight(shape: FlashDecode, first: Config, on: int) -> Iterator[Config]:
 def _busiest(shape: FlashDecode, splits: int, on: int) -> float:
     """Tokens that the busiest of so many programs attends to; each split costs as much as 64 of
     them."""
-    return float(-(-shape.batch * shape.kv_heads * splits // on) * (-(-shape.kv_len // splits) + 64))
+    return float(
+        -(-shape.batch * shape.kv_heads * splits // on) * (-(-shape.kv_len // splits) + 64)
+    )
 
 
 def _possible_splits(shape: FlashDecode, on: int) -> list[int]:
     groups = shape.batch * shape.kv_heads
-    return [splits for splits in _SPLITS if splits == 1 or (16 * splits <= shape.kv_len and groups * splits <= 32 * on)]
+    return [
+        splits
+        for splits in _SPLITS
+        if splits == 1 or (16 * splits <= shape.kv_len and groups * splits <= 32 * on)
+    ]
 
 
 def _default_splits(shape: FlashDecode, chip: Chip | None) -> int:
@@ -257,15 +329,36 @@ def _default_splits(shape: FlashDecode, chip: Chip | None) -> int:
 def _default_heads(shape: FlashDecode, on: int) -> int:
     """As few heads as leave none of so many programs more than one piece, as far as a group and a
     program's tile go."""
-    most = min(power_of_two_from(shape.group), TILE // (shape.head_dim * power_of_two_from(shape.world)))
-    return next((heads for heads in (1, 2, 4, 8) if heads == most or shape.batch * shape.q_heads <= heads * on), most)
+    most = min(
+        power_of_two_from(shape.group), TILE // (shape.head_dim * power_of_two_from(shape.world))
+    )
+    return next(
+        (
+            heads
+            for heads in (1, 2, 4, 8)
+            if heads == most or shape.batch * shape.q_heads <= heads * on
+        ),
+        most,
+    )
 
 
 SPACE = Space(
     op="flash_decode",
-    revisions={"bsp": 1, "gather": 1, "no_wait": 1, "fused": 1, "fused_heads": 1, "persistent": 1, "persistent_ll": 1},
+    revisions={
+        "bsp": 1,
+        "gather": 1,
+        "no_wait": 1,
+        "fused": 1,
+        "fused_heads": 1,
+        "persistent": 1,
+        "persistent_ll": 1,
+    },
     variants={name: _ATTEND for name in ("bsp", "gather", "no_wait", "fused")}
-    | {"fused_heads": (*_ATTEND, _FLAGS), "persistent": (*_ATTEND, _FLAGS, _RESIDENTS), "persistent_ll": (*_ATTEND, _RESIDENTS)},
+    | {
+        "fused_heads": (*_ATTEND, _FLAGS),
+        "persistent": (*_ATTEND, _FLAGS, _RESIDENTS),
+        "persistent_ll": (*_ATTEND, _RESIDENTS),
+    },
     rules=RULES,
     defaults=defaults,
     likely_forms=likely_forms,
@@ -275,4 +368,6 @@ SPACE = Space(
 def complete_knobs(config: Config) -> dict[str, Any]:
     """The knobs of a config, absent ones at their defaults, without asking whether they are
     known."""
-    return {choice.name: choice.default for choice in SPACE.variants[config.variant]} | dict(config.knobs)
+    return {choice.name: choice.default for choice in SPACE.variants[config.variant]} | dict(
+        config.knobs
+    )

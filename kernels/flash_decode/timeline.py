@@ -25,7 +25,15 @@ HOP_US = 1.0
 Assumed."""
 CACHED_SHARE = 0.25
 """Cost of partial results, which stay in the last-level cache, relative to HBM. Assumed."""
-LAUNCHES = {"bsp": 3, "gather": 4, "no_wait": 4, "fused": 3, "fused_heads": 3, "persistent": 1, "persistent_ll": 1}
+LAUNCHES = {
+    "bsp": 3,
+    "gather": 4,
+    "no_wait": 4,
+    "fused": 3,
+    "fused_heads": 3,
+    "persistent": 1,
+    "persistent_ll": 1,
+}
 """Kernels of a call, the library's not counted; one fewer where one split needs no adding up, up to
 no_wait."""
 
@@ -34,16 +42,26 @@ def describe(costs: Any, shape: FlashDecode, config: Config, mode: str) -> Call:
     """The stages of one call. `costs`: a `tftune.models.timeline.costs.Costs`, handed in so that
     kernels know nothing of models."""
     knobs = complete_knobs(config) | {"variant": config.variant}
-    stages = [*_launches(costs, config.variant, knobs, mode), *_local(costs, shape, knobs), *_exchange(costs, shape, config, knobs, mode)]
+    stages = [
+        *_launches(costs, config.variant, knobs, mode),
+        *_local(costs, shape, knobs),
+        *_exchange(costs, shape, config, knobs, mode),
+    ]
     return Call((stages,), shape.world)
 
 
 def _launches(costs: Any, variant: str, knobs: dict[str, Any], mode: str) -> list[Stage]:
     """Each kernel but the first starts one launch after the one before, twice that where the host
     launches them."""
-    kernels = LAUNCHES[variant] - (knobs["kv_splits"] == 1 and variant in ("bsp", "gather", "no_wait"))
+    kernels = LAUNCHES[variant] - (
+        knobs["kv_splits"] == 1 and variant in ("bsp", "gather", "no_wait")
+    )
     later_us = (kernels - 1) * costs.rates.graph_launch_us * (1 if mode == "graph" else 2)
-    return [costs.triton_launch(mode), Stage(later_us, tax=LAUNCH)] if kernels > 1 else [costs.triton_launch(mode)]
+    return (
+        [costs.triton_launch(mode), Stage(later_us, tax=LAUNCH)]
+        if kernels > 1
+        else [costs.triton_launch(mode)]
+    )
 
 
 def _local(costs: Any, shape: FlashDecode, knobs: dict[str, Any]) -> list[Stage]:
@@ -51,7 +69,11 @@ def _local(costs: Any, shape: FlashDecode, knobs: dict[str, Any]) -> list[Stage]
     splits added up."""
     on = costs.chip.units * knobs.get("programs_per_unit", 1)
     units = shape.batch * shape.kv_heads * knobs["kv_splits"]
-    rounds, tokens, ahead = ceil(units / on), shape.kv_len / knobs["kv_splits"], max(knobs["num_stages"] - 1, 1)
+    rounds, tokens, ahead = (
+        ceil(units / on),
+        shape.kv_len / knobs["kv_splits"],
+        max(knobs["num_stages"] - 1, 1),
+    )
     loads = knobs["block_n"] * 2 * shape.head_dim * shape.element_bytes * ahead
     step_us = STEP_US * (4 / knobs["num_warps"]) ** 0.5 + costs.rates.load_us / ahead
     latency_us = rounds * ceil(tokens / knobs["block_n"]) * step_us
@@ -60,10 +82,17 @@ def _local(costs: Any, shape: FlashDecode, knobs: dict[str, Any]) -> list[Stage]
     words = knobs["variant"] == "persistent_ll"
     parts = (8 if words else 4) * units * shape.group * (shape.head_dim + 1)
     attended = Stage(FILL_US + costs.overlap(memory_us, latency_us), shape.cache_bytes)
-    return [attended, Stage(HOP_US * (0.5 if words else 1) + costs.memory_us(2 * parts * CACHED_SHARE), tax=MEMORY)]
+    return [
+        attended,
+        Stage(
+            HOP_US * (0.5 if words else 1) + costs.memory_us(2 * parts * CACHED_SHARE), tax=MEMORY
+        ),
+    ]
 
 
-def _exchange(costs: Any, shape: FlashDecode, config: Config, knobs: dict[str, Any], mode: str) -> list[Stage]:
+def _exchange(
+    costs: Any, shape: FlashDecode, config: Config, knobs: dict[str, Any], mode: str
+) -> list[Stage]:
     """Messages to every peer, then all ranks' rows added up."""
     merged_us = HOP_US + costs.memory_us(shape.world * shape.message_bytes * CACHED_SHARE)
     if config.variant == "bsp":
@@ -73,7 +102,9 @@ def _exchange(costs: Any, shape: FlashDecode, config: Config, knobs: dict[str, A
     pieces = shape.batch * shape.kv_heads * ceil(shape.group / knobs["heads_per_program"])
     rows = ceil(pieces / min(costs.chip.units, pieces))
     sent = shape.message_bytes * (shape.world - 1)
-    if config.variant == "persistent_ll":  # twice the bytes; a word's flight is the flag's, and its merger polls the data itself
+    if (
+        config.variant == "persistent_ll"
+    ):  # twice the bytes; a word's flight is the flag's, and its merger polls the data itself
         flown_us = costs.overlap(2 * sent / costs.links.rate(shape.world), rows * 0.5)
         flown = Stage(flown_us + costs.links.flag_us, 0.0, 2 * sent, tax=WAIT)
         return [flown, Stage((merged_us - HOP_US / 2) * (1 + 0.2 * rows), tax=MEMORY)]

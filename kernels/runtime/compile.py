@@ -31,7 +31,10 @@ class KernelSource:
     @property
     def key(self) -> tuple[Any, ...]:
         """What decides the binary."""
-        return (self.kernel.fn.__name__, *sorted((*self.types.items(), *self.constants.items(), *self.options.items()), key=str))
+        return (
+            self.kernel.fn.__name__,
+            *sorted((*self.types.items(), *self.constants.items(), *self.options.items()), key=str),
+        )
 
     def compile(self, target: Any = None) -> Any:
         """Triton's CompiledKernel, from its cache where it was compiled before; `target` is a
@@ -52,7 +55,10 @@ class KernelSource:
     def arguments(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         """The positional arguments of a launch: run-time values and constants in the kernel's
         order."""
-        return tuple(values[name] if name in self.types else self.constants[name] for name in self.kernel.arg_names)
+        return tuple(
+            values[name] if name in self.types else self.constants[name]
+            for name in self.kernel.arg_names
+        )
 
 
 @cache

@@ -128,7 +128,10 @@ def addresses(types: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, 
     Triton takes an address where it takes a tensor; of a tensor it would ask the driver at each
     launch whether it is on the GPU.
     """
-    return {name: value.data_ptr() if types[name].startswith("*") else value for name, value in values.items()}
+    return {
+        name: value.data_ptr() if types[name].startswith("*") else value
+        for name, value in values.items()
+    }
 
 
 def floats(size_bytes: int, device: torch.device) -> torch.Tensor:

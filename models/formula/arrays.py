@@ -30,14 +30,24 @@ class Times:
     def logs(self) -> np.ndarray:
         """[shapes, configs]: logarithms of microseconds; NaN where not measured, or not
         possible."""
-        times = [[self.data.time_us(shape, config) for config in self.configs] for shape in self.data.shapes]
-        found = np.array([[math.nan if us is None else math.log(us) for us in row] for row in times])
+        times = [
+            [self.data.time_us(shape, config) for config in self.configs]
+            for shape in self.data.shapes
+        ]
+        found = np.array(
+            [[math.nan if us is None else math.log(us) for us in row] for row in times]
+        )
         return np.where(self.possible, found, np.nan)
 
     @cached_property
     def possible(self) -> np.ndarray:
         """[shapes, configs]: what the rules allow."""
-        return np.array([[self.data.why_invalid(shape, config) is None for config in self.configs] for shape in self.data.shapes])
+        return np.array(
+            [
+                [self.data.why_invalid(shape, config) is None for config in self.configs]
+                for shape in self.data.shapes
+            ]
+        )
 
     @cached_property
     def terms(self) -> np.ndarray:
@@ -55,7 +65,10 @@ class Times:
 
     def terms_at(self, sizes: Sequence[Sizes]) -> np.ndarray:
         is_recipe = operation(self.data.op).space.is_recipe
-        timing, units = operation(self.data.op).module("features").timing, Target.parse(self.data.target).chip.units
+        timing, units = (
+            operation(self.data.op).module("features").timing,
+            Target.parse(self.data.target).chip.units,
+        )
         fixed = {config: timing(config, units) for config in self.configs if not is_recipe(config)}
         none = (math.nan,) * len(operation(self.data.op).module("features").TERMS)
 
@@ -65,11 +78,15 @@ class Times:
             own = self.data.concrete(self._shape(one), config)
             return tuple(timing(own, units)(*one)) if not is_recipe(own) else none
 
-        return np.array([[terms(one, config) for config in self.configs] for one in sizes], dtype=float)
+        return np.array(
+            [[terms(one, config) for config in self.configs] for one in sizes], dtype=float
+        )
 
     def _shape(self, sizes: Sizes) -> Shape:
         first = self.data.shapes[0]
-        return type(first).from_dict(first.to_dict() | dict(zip(first.coordinates(), sizes, strict=True)))
+        return type(first).from_dict(
+            first.to_dict() | dict(zip(first.coordinates(), sizes, strict=True))
+        )
 
     def curves_at(self, sizes: Sequence[Sizes]) -> np.ndarray:
         scales = operation(self.data.op).module("features").scales

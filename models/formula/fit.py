@@ -42,19 +42,28 @@ class Formulas:
         gives them; NaN where it does not hold."""
         place = times.place
         size = np.array([one[place] for one in sizes])[:, None]
-        found = np.log(np.maximum((times.terms_at(sizes) * self.weights).sum(axis=2), LEAST_US)) + times.curves_at(sizes) @ self.bends.T
+        found = (
+            np.log(np.maximum((times.terms_at(sizes) * self.weights).sum(axis=2), LEAST_US))
+            + times.curves_at(sizes) @ self.bends.T
+        )
         for number in np.flatnonzero((size < self.least).any(axis=0)):
             below = [int(row) for row in np.flatnonzero(size[:, 0] < self.least[number])]
             own, least = [sizes[row] for row in below], int(self.least[number])
             bent_as = [(*one[:place], least, *one[place + 1 :]) for one in own]
-            found[below, number] += (times.curves_at(bent_as) - times.curves_at(own)) @ self.bends[number]
+            found[below, number] += (times.curves_at(bent_as) - times.curves_at(own)) @ self.bends[
+                number
+            ]
         return np.where((self.least <= BELOW * size) & (size <= self.most), found, np.nan)
 
     def values(self) -> tuple[Formula, ...]:
         """As our own values."""
         return tuple(
-            Formula.from_list(Formula(tuple(w), tuple(b) if b.any() else (), int(least), int(most)).to_list())
-            for w, b, least, most in zip(self.weights, self.bends, self.least, self.most, strict=True)
+            Formula.from_list(
+                Formula(tuple(w), tuple(b) if b.any() else (), int(least), int(most)).to_list()
+            )
+            for w, b, least, most in zip(
+                self.weights, self.bends, self.least, self.most, strict=True
+            )
         )
 
 
@@ -72,8 +81,14 @@ def fit_formulas(times: Times, rows: np.ndarray) -> Formulas:
             else:
                 weights[number] = _weights(terms[:, number], logs[:, number])
                 bends[number] = _bends(terms[:, number] @ weights[number], curves, logs[:, number])
-    seen, size = np.isfinite(logs), np.array([times.sizes[row][times.place] for row in rows])[:, None]
-    least, most = np.where(seen, size, np.iinfo(np.int64).max).min(axis=0), np.where(seen, size, 0).max(axis=0)
+    seen, size = (
+        np.isfinite(logs),
+        np.array([times.sizes[row][times.place] for row in rows])[:, None],
+    )
+    least, most = (
+        np.where(seen, size, np.iinfo(np.int64).max).min(axis=0),
+        np.where(seen, size, 0).max(axis=0),
+    )
     return Formulas(weights, bends, np.minimum(least, most), most)
 
 
@@ -90,7 +105,9 @@ def _bends(us: np.ndarray, curves: np.ndarray, logs: np.ndarray) -> np.ndarray:
     seen = np.isfinite(logs)
     missed, seen_curves = logs[seen] - np.log(np.maximum(us[seen], LEAST_US)), curves[seen]
     penalty = RIDGE * np.diag([0.1, *[1.0] * (curves.shape[1] - 1)])
-    return np.asarray(np.linalg.solve(seen_curves.T @ seen_curves + penalty, seen_curves.T @ missed))
+    return np.asarray(
+        np.linalg.solve(seen_curves.T @ seen_curves + penalty, seen_curves.T @ missed)
+    )
 
 
 def fastest(logs: np.ndarray, among: np.ndarray) -> np.ndarray:
@@ -118,10 +135,14 @@ def held_out(data: Dataset) -> Iterator[tuple[np.ndarray, np.ndarray]]:
                 yield np.flatnonzero(learned), np.flatnonzero(judged)
 
 
-def _dealt(data: Dataset, groups: int, key: Callable[[Shape], object], keep_ends: bool = False) -> np.ndarray:
+def _dealt(
+    data: Dataset, groups: int, key: Callable[[Shape], object], keep_ends: bool = False
+) -> np.ndarray:
     """[shapes]: which of so many groups each is held out with; its values are dealt in turn, in
     their order. -1 for the least and the greatest value where these are kept."""
-    values = sorted({key(shape) for shape in data.shapes}, key=lambda value: (isinstance(value, str), value))
+    values = sorted(
+        {key(shape) for shape in data.shapes}, key=lambda value: (isinstance(value, str), value)
+    )
     inner = values[1:-1] if keep_ends else values
     number = {value: place % groups for place, value in enumerate(inner)}
     return np.array([number.get(key(shape), -1) for shape in data.shapes])
@@ -151,7 +172,9 @@ def judge(times: Times) -> Judged:
             form, config = forms[place], fused[place]
             if form >= 0 and config >= 0:
                 real, estimated = logs[place], guessed[place]
-                errors[int(row)] = float(real[form] - real[config] - estimated[form] + estimated[config])
+                errors[int(row)] = float(
+                    real[form] - real[config] - estimated[form] + estimated[config]
+                )
                 named = config if estimated[config] < estimated[form] else form
                 lost[int(row)] = max(float(real[named] - times.best[row]), 0.0)
     return Judged(errors, lost)

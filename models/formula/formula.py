@@ -49,13 +49,20 @@ class Formula:
         return us * math.exp(sum(map(mul, self.bends, curve))) if self.bends else us
 
     def to_list(self) -> list[Any]:
-        return [[float(f"{w:.5g}") for w in self.weights], [float(f"{bend:.4g}") for bend in self.bends], self.least, self.most]
+        return [
+            [float(f"{w:.5g}") for w in self.weights],
+            [float(f"{bend:.4g}") for bend in self.bends],
+            self.least,
+            self.most,
+        ]
 
     @classmethod
     def from_list(cls, values: Any) -> Formula:
         """The formula of such lists; raises TypeError where they are none."""
         match values:
-            case [[*weights], [*bends], int() as least, int() as most] if all(_is_number(value) for value in (*weights, *bends)):
+            case [[*weights], [*bends], int() as least, int() as most] if all(
+                _is_number(value) for value in (*weights, *bends)
+            ):
                 return cls(tuple(map(float, weights)), tuple(map(float, bends)), least, most)
         raise TypeError(f"a formula is {values!r:.80}")
 

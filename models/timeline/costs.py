@@ -127,7 +127,9 @@ class Costs:
         tiles of A come from peers."""
         return self.rates.load_us + (self.links.remote_load_us * (1 - 1 / world) if remote else 0.0)
 
-    def step_us(self, tile: Tile, rows: int, element_bytes: int, load_us: float, by_descriptor: bool) -> float:
+    def step_us(
+        self, tile: Tile, rows: int, element_bytes: int, load_us: float, by_descriptor: bool
+    ) -> float:
         """One step of the loop over K of one program, alone on its unit: what takes longest of the
         products, tiles that come from L2, shared memory, and the latency of loads, of which the
         pipeline keeps num_stages - 1 on their way."""
@@ -150,7 +152,9 @@ class Costs:
         """Rows of K that leave shared memory in each step: each warp (group) reads its own, laid
         out so that these are few."""
         if self._wide(tile):
-            return tile.block_m + tile.block_n * (2 if tile.num_warps == 8 and tile.block_m >= 128 else 1)
+            return tile.block_m + tile.block_n * (
+                2 if tile.num_warps == 8 and tile.block_m >= 128 else 1
+            )
         splits = [down for down in (1, 2, 4, 8) if down <= tile.num_warps]
         return min(tile.block_m * (tile.num_warps // down) + tile.block_n * down for down in splits)
 
@@ -172,7 +176,9 @@ class Costs:
         read = waves * (rows * tile.block_m + columns * tile.block_n) * k * element_bytes
         return max(read, once) + element_bytes * m * n
 
-    def spread_us(self, m: int, n: int, k: int, element_bytes: int, tile: Tile, units: int, xcds: int) -> float:
+    def spread_us(
+        self, m: int, n: int, k: int, element_bytes: int, tile: Tile, units: int, xcds: int
+    ) -> float:
         """All that crosses from the last-level cache into the dies' own L2, each die fetching what
         its programs read: 0 where one die has one L2. Programs dealt in turn (xcds=1) share only
         rows, as group_m is a multiple of the dies; neighbours (xcds=8) share both."""
@@ -181,7 +187,9 @@ class Costs:
             return 0.0
         tiles_m, tiles_n = ceil(m / tile.block_m), ceil(n / tile.block_n)
         here = max(min(units, tiles_m * tiles_n) // dies, 1)
-        rows, columns = wave(tiles_m, tiles_n, tile.group_m, here) if xcds == dies else (1, min(here, tiles_n))
+        rows, columns = (
+            wave(tiles_m, tiles_n, tile.group_m, here) if xcds == dies else (1, min(here, tiles_n))
+        )
         waves = tiles_m * tiles_n / (rows * columns)
         fetched = waves * (rows * min(tile.block_m, m) + columns * tile.block_n) * k * element_bytes
         return fetched / self.rates.fabric_bytes_per_us

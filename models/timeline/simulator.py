@@ -95,13 +95,22 @@ def play(call: Call, chip: Chip) -> Timeline:
     while last.stage is not None:
         active, waiting = _sorted(lanes, now)
         slow = _slowed([lane.stages[lane.at] for lane in active], memory, links)
-        if call.joined > 1 and len(active) == 1 and active[0] is last and all(lane.stage is None for lane in lanes[:-1]):
+        if (
+            call.joined > 1
+            and len(active) == 1
+            and active[0] is last
+            and all(lane.stage is None for lane in lanes[:-1])
+        ):
             slow = [slow[0] / call.joined]
-        step = min((lane.left * times for lane, times in zip(active, slow, strict=True)), default=inf)
+        step = min(
+            (lane.left * times for lane, times in zip(active, slow, strict=True)), default=inf
+        )
         for lane, ready in waiting:
             step = min(step, ready - now if ready < inf else _until_open(lane, lanes, active, slow))
         if step == inf:
-            raise ValueError(f"stage {last.at} of {len(last.stages)} waits for what never comes: {last.stage}")
+            raise ValueError(
+                f"stage {last.at} of {len(last.stages)} waits for what never comes: {last.stage}"
+            )
         now += step
         for lane, _ in waiting:
             lane.taxes[LAUNCH if lane.stages[lane.at].tax == LAUNCH else WAIT] += step
@@ -133,7 +142,10 @@ def _slowed(stages: list[Stage], memory: float, links: float) -> list[float]:
     moved = sum(stage.memory_bytes / stage.us for stage in stages if stage.memory_bytes)
     sent = sum(stage.link_bytes / stage.us for stage in stages if stage.link_bytes)
     by_memory, by_links = max(1.0, moved / memory), max(1.0, sent / links)
-    return [max(by_memory if stage.memory_bytes else 1.0, by_links if stage.link_bytes else 1.0) for stage in stages]
+    return [
+        max(by_memory if stage.memory_bytes else 1.0, by_links if stage.link_bytes else 1.0)
+        for stage in stages
+    ]
 
 
 def _until_open(lane: _Lane, lanes: list[_Lane], active: list[_Lane], slow: list[float]) -> float:

@@ -42,8 +42,14 @@ def _groups(model: LayoutModel) -> list[dict[str, Any]]:
     groups: list[dict[str, Any]] = []
     for config, kernel in zip(model.configs, model.kernels, strict=True):
         knobs = [name for name, _ in config.knobs]
-        if not groups or (groups[-1]["variant"], groups[-1]["kernel"], groups[-1]["knobs"]) != (config.variant, kernel, knobs):
-            groups.append({"variant": config.variant, "kernel": kernel, "knobs": knobs, "values": []})
+        if not groups or (groups[-1]["variant"], groups[-1]["kernel"], groups[-1]["knobs"]) != (
+            config.variant,
+            kernel,
+            knobs,
+        ):
+            groups.append(
+                {"variant": config.variant, "kernel": kernel, "knobs": knobs, "values": []}
+            )
         groups[-1]["values"].append([config[name] for name in knobs])
     return groups
 
@@ -65,7 +71,12 @@ def unpack_layout(op: str, mode: str, values: Mapping[str, Any]) -> LayoutModel:
 
 def _configs(groups: Sequence[Mapping[str, Any]]) -> tuple[list[Config], list[str]]:
     pairs = [
-        (Config.from_dict({"variant": group["variant"], **dict(zip(group["knobs"], row, strict=True))}), group["kernel"])
+        (
+            Config.from_dict(
+                {"variant": group["variant"], **dict(zip(group["knobs"], row, strict=True))}
+            ),
+            group["kernel"],
+        )
         for group in groups
         for row in group["values"]
     ]
@@ -79,10 +90,14 @@ def layout_of(op: str, values: Mapping[str, Any]) -> tuple[int | str, ...]:
     """The values of a layout; raises ValueError where a shape of the operation cannot have it."""
     shape = operation(op).shape
     if values.keys() != set(shape.LAYOUT):
-        raise ValueError(f"a layout says {', '.join(values)} where one of {op} has {', '.join(shape.LAYOUT)}")
+        raise ValueError(
+            f"a layout says {', '.join(values)} where one of {op} has {', '.join(shape.LAYOUT)}"
+        )
     found = tuple(values[name] for name in shape.LAYOUT)
     for name, value in zip(shape.LAYOUT, found, strict=True):
-        if value not in shape.WORDS.get(name, (value,)) or (name not in shape.WORDS and type(value) is not int):
+        if value not in shape.WORDS.get(name, (value,)) or (
+            name not in shape.WORDS and type(value) is not int
+        ):
             raise ValueError(f"its layout has {name}={value!r:.80}")
     return found
 
@@ -99,13 +114,18 @@ def _check(model: LayoutModel) -> None:
     _check_known(model)
     _check_formulas(model)
     _check_knobs(model)
-    leaves, count = list(leaves_of(model.root)) if model.root is not None else [], len(model.configs)
+    leaves, count = (
+        list(leaves_of(model.root)) if model.root is not None else [],
+        len(model.configs),
+    )
     for leaf in leaves:
         if not set(leaf.candidates) <= set(range(count)):
             raise ValueError(f"a leaf names configs {leaf.candidates} of {count}")
     for error in (model.error, *(leaf.error for leaf in leaves)):
         if not is_error(error):
-            raise ValueError(f"an error of {model.title} is {error}, and may be 0 to {MOST_ERROR:g}")
+            raise ValueError(
+                f"an error of {model.title} is {error}, and may be 0 to {MOST_ERROR:g}"
+            )
 
 
 def _check_known(model: LayoutModel) -> None:
@@ -115,11 +135,22 @@ def _check_known(model: LayoutModel) -> None:
     bsp = {number for number, config in enumerate(model.configs) if config.variant == "bsp"}
     for known in model.known:
         numbers, sizes = {number for number, _ in known.times_us}, len(names)
-        if len(known.sizes) != sizes or not numbers <= set(range(count)) or known.best not in numbers or not bsp & numbers:
-            raise ValueError(f"the measured shape {known.sizes} has {len(known.sizes)} sizes of {sizes}, or names configs beyond {count}")
+        if (
+            len(known.sizes) != sizes
+            or not numbers <= set(range(count))
+            or known.best not in numbers
+            or not bsp & numbers
+        ):
+            raise ValueError(
+                f"the measured shape {known.sizes} has {len(known.sizes)} sizes of {sizes}, or names configs beyond {count}"
+            )
         if not all(LEAST_US <= us <= MOST_US for _, us in known.times_us):
-            raise ValueError(f"the measured shape {known.sizes} has a time that is not positive, or none that a kernel takes")
-        shape.from_dict(layout | dict(zip(names, known.sizes, strict=True)))  # raises ValueError where it is none
+            raise ValueError(
+                f"the measured shape {known.sizes} has a time that is not positive, or none that a kernel takes"
+            )
+        shape.from_dict(
+            layout | dict(zip(names, known.sizes, strict=True))
+        )  # raises ValueError where it is none
 
 
 def _check_knobs(model: LayoutModel) -> None:
@@ -131,23 +162,41 @@ def _check_knobs(model: LayoutModel) -> None:
         try:
             _ = timing(config, 1)(*sizes) if not is_recipe(config) else ()
         except (ArithmeticError, TypeError) as error:
-            raise ValueError(f"{config.variant} has knobs that give no time ({error}): {config!s:.80}") from error
+            raise ValueError(
+                f"{config.variant} has knobs that give no time ({error}): {config!s:.80}"
+            ) from error
 
 
 def _check_formulas(model: LayoutModel) -> None:
     """That each config has one, of as many weights as there are terms, whose times are floats
     wherever it answers."""
     features, count = operation(model.op).module("features"), len(model.configs)
-    if len(model.formulas) != count or any(len(formula.weights) != len(features.TERMS) for formula in model.formulas):
-        raise ValueError(f"{len(model.formulas)} formulas of {count} configs must each have {len(features.TERMS)} weights")
+    if len(model.formulas) != count or any(
+        len(formula.weights) != len(features.TERMS) for formula in model.formulas
+    ):
+        raise ValueError(
+            f"{len(model.formulas)} formulas of {count} configs must each have {len(features.TERMS)} weights"
+        )
     if any(abs(weight) > MOST_WEIGHT for formula in model.formulas for weight in formula.weights):
         raise ValueError(f"a formula of {model.title} has a weight above {MOST_WEIGHT:g}")
     columns = list(zip(*(known.sizes for known in model.known), strict=True))
     least = max(formula.least for formula in model.formulas)
-    ends = [min(column) / NEAR for column in columns], [max(*column, least) * NEAR for column in columns]
-    widest = curves([max(map(abs, pair)) for pair in zip(*(features.scales(*end) for end in ends), strict=True)])
+    ends = (
+        [min(column) / NEAR for column in columns],
+        [max(*column, least) * NEAR for column in columns],
+    )
+    widest = curves(
+        [max(map(abs, pair)) for pair in zip(*(features.scales(*end) for end in ends), strict=True)]
+    )
     for formula in model.formulas:
         if len(formula.bends) not in (0, len(widest)):
-            raise ValueError(f"a formula of {model.title} has {len(formula.bends)} bends, and may have none or {len(widest)}")
-        if sum(abs(bend) * most for bend, most in zip(formula.bends, widest, strict=False)) > MOST_BEND:
-            raise ValueError(f"a formula of {model.title} bends times by more than e to the power of {MOST_BEND:g}")
+            raise ValueError(
+                f"a formula of {model.title} has {len(formula.bends)} bends, and may have none or {len(widest)}"
+            )
+        if (
+            sum(abs(bend) * most for bend, most in zip(formula.bends, widest, strict=False))
+            > MOST_BEND
+        ):
+            raise ValueError(
+                f"a formula of {model.title} bends times by more than e to the power of {MOST_BEND:g}"
+            )

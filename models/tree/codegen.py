@@ -34,22 +34,35 @@ def expressions(op: str) -> dict[str, str]:
     's.m'
     """
     body = ast.parse(_features_file(op).read_text()).body
-    declared = next(node.value for node in body if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "FEATURES")
+    declared = next(
+        node.value
+        for node in body
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "FEATURES"
+    )
     if not isinstance(declared, ast.Dict):
         raise ValueError(f"FEATURES of {op} is not written as a dict")
     found = {}
     for name, value in zip(declared.keys, declared.values, strict=True):
-        feature, lambdas = ast.literal_eval(name or ast.Constant(None)), [n for n in ast.walk(value) if isinstance(n, ast.Lambda)]
+        feature, lambdas = (
+            ast.literal_eval(name or ast.Constant(None)),
+            [n for n in ast.walk(value) if isinstance(n, ast.Lambda)],
+        )
         if len(lambdas) != 1 or [argument.arg for argument in lambdas[0].args.args] != ["s"]:
-            raise ValueError(f"the feature {feature!r} of {op} is not written as one lambda of the shape s")
+            raise ValueError(
+                f"the feature {feature!r} of {op} is not written as one lambda of the shape s"
+            )
         found[feature] = _of_the_shape(op, feature, lambdas[0].body)
     return found
 
 
 def _of_the_shape(op: str, feature: str, body: ast.expr) -> str:
     known = {"s", "int", "float", "min", "max", "abs", *vars(math)}
-    if unknown := sorted({node.id for node in ast.walk(body) if isinstance(node, ast.Name)} - known):
-        raise ValueError(f"the feature {feature!r} of {op} uses {unknown[0]!r}; it may use the shape s, min, max, abs and math's functions")
+    if unknown := sorted(
+        {node.id for node in ast.walk(body) if isinstance(node, ast.Name)} - known
+    ):
+        raise ValueError(
+            f"the feature {feature!r} of {op} uses {unknown[0]!r}; it may use the shape s, min, max, abs and math's functions"
+        )
     return ast.unparse(body)
 
 
@@ -64,14 +77,24 @@ def _once(op: str, lines: Sequence[str]) -> Iterator[str]:
     """The lines, each field of the shape being looked up once: a field and the feature of its name
     are the same value."""
     text = "\n".join(lines)
-    used = [field.name for field in fields(operation(op).shape) if re.search(rf"\bs\.{field.name}\b", text)]
+    used = [
+        field.name
+        for field in fields(operation(op).shape)
+        if re.search(rf"\bs\.{field.name}\b", text)
+    ]
     if used:
         yield f"    {', '.join(used)}{',' * (len(used) == 1)} = {', '.join(f's.{name}' for name in used)}{',' * (len(used) == 1)}"
         text = re.sub(rf"\bs\.({'|'.join(used)})\b", r"\1", text)
     yield text
 
 
-def _ifs(node: Node, features: Mapping[str, str], leaf: int, indent: str, known: frozenset[str] = frozenset()) -> tuple[list[str], int]:
+def _ifs(
+    node: Node,
+    features: Mapping[str, str],
+    leaf: int,
+    indent: str,
+    known: frozenset[str] = frozenset(),
+) -> tuple[list[str], int]:
     """The lines of a node whose first leaf has this number, and the number of the next leaf. What
     is computed is kept under the name of its feature, for the nodes below; `known` are those that
     already are."""
@@ -80,10 +103,15 @@ def _ifs(node: Node, features: Mapping[str, str], leaf: int, indent: str, known:
     if not math.isfinite(node.threshold):
         raise ValueError(f"the threshold of {node.feature!r} is {node.threshold}")
     if node.feature not in features:
-        raise ValueError(f"its tree asks for the feature {node.feature!r}; there are {', '.join(features)}")
+        raise ValueError(
+            f"its tree asks for the feature {node.feature!r}; there are {', '.join(features)}"
+        )
     value = features[node.feature]
     if value != f"s.{node.feature}":
-        value, known = node.feature if node.feature in known else f"({node.feature} := {value})", known | {node.feature}
+        value, known = (
+            node.feature if node.feature in known else f"({node.feature} := {value})",
+            known | {node.feature},
+        )
     below, leaf = _ifs(node.below, features, leaf, indent + "    ", known)
     above, leaf = _ifs(node.above, features, leaf, indent, known)
     return [f"{indent}if {value} <= {node.threshold!r}:", *below, *above], leaf

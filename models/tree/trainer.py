@@ -65,7 +65,10 @@ def train_layout(data: Dataset) -> LayoutModel:
     kept = {shape: _kept(data, shape, common) for shape in data.shapes}
     configs = tuple(sorted({*common, *(config for each in kept.values() for config in each)}))
     everything = Times(data, configs)
-    formulas, spans = fit_formulas(everything, np.arange(len(data.shapes))), len({shape.layer for shape in data.shapes}) >= FAMILIES
+    formulas, spans = (
+        fit_formulas(everything, np.arange(len(data.shapes))),
+        len({shape.layer for shape in data.shapes}) >= FAMILIES,
+    )
     root = _grown(times, configs) if spans else None
     return LayoutModel(
         op=data.op, mode=data.mode, layout=data.shapes[0].layout, configs=configs,
@@ -80,7 +83,9 @@ def _answering(data: Dataset) -> Times:
     default, which follows the shape), or a portfolio of fixed knobs where that answers for MOST of
     the shapes held out and loses less by MARGIN."""
     often, is_recipe = _often_measured(data), operation(data.op).space.is_recipe
-    fixed = Times(data, portfolio(data, [config for config in often if not is_recipe(config)], PORTFOLIO))
+    fixed = Times(
+        data, portfolio(data, [config for config in often if not is_recipe(config)], PORTFOLIO)
+    )
     recipes = Times(data, tuple(config for config in often if not config.knobs))
     if recipes.is_bsp.all() or not recipes.is_bsp.any():
         return fixed
@@ -97,7 +102,12 @@ def _often_measured(data: Dataset) -> list[Config]:
     """Configs measured at enough shapes to have a formula of their own; with few shapes, at half of
     them. Rows of a search alone do not count where there is a matrix: among many configs tried once
     the fastest is fast by luck, too."""
-    count = Counter(config for shape in data.shapes for config in data.times_us[shape] if not data.matrix or data.is_final(shape, config))
+    count = Counter(
+        config
+        for shape in data.shapes
+        for config in data.times_us[shape]
+        if not data.matrix or data.is_final(shape, config)
+    )
     recipes = [Config(variant) for variant in sorted({config.variant for config in count})]
     for recipe in recipes:
         count[recipe] = sum(data.measurement(shape, recipe) is not None for shape in data.shapes)
@@ -109,12 +119,20 @@ def _kept(data: Dataset, shape: Shape, common: Sequence[Config]) -> tuple[Config
     """The configs whose times at a measured shape are kept: BSP's forms, and what is faster than
     BSP there and near the fastest."""
     is_recipe = operation(data.op).space.is_recipe
-    recipes = [recipe for recipe in common if is_recipe(recipe) and data.time_us(shape, recipe) is not None]
+    recipes = [
+        recipe for recipe in common if is_recipe(recipe) and data.time_us(shape, recipe) is not None
+    ]
     times = sorted((us, config) for config, us in data.times_us[shape].items())
     most = KEPT * data.times_us[shape][data.best(shape)]
     forms = [config for _, config in times if config.variant == "bsp"][: 2 * FORMS]
     near = [config for us, config in times if config.variant != "bsp" and us <= most]
-    kept = dict.fromkeys([*forms, *[config for config in near if data.allowed(shape, config)][: 2 * CANDIDATES], data.best(shape)])
+    kept = dict.fromkeys(
+        [
+            *forms,
+            *[config for config in near if data.allowed(shape, config)][: 2 * CANDIDATES],
+            data.best(shape),
+        ]
+    )
     return (*kept, *(recipe for recipe in recipes if data.concrete(shape, recipe) in kept))
 
 
@@ -141,7 +159,9 @@ def _error_between(times: Times, formulas: Formulas) -> float:
             share = math.log(size[row] / size[below]) / math.log(size[above] / size[below])
             off = missed[row] - (1 - share) * missed[below] - share * missed[above]
             guessed = (times.logs[row] - off)[None]
-            form, config = (int(fastest(guessed, kind[None])[0]) for kind in (times.is_bsp, ~times.is_bsp))
+            form, config = (
+                int(fastest(guessed, kind[None])[0]) for kind in (times.is_bsp, ~times.is_bsp)
+            )
             if form >= 0 and config >= 0:
                 errors.append(float(off[form] - off[config]))
     return _spread(errors) if len(errors) >= LEAST_MEMBERS else UNKNOWN_ERROR
@@ -153,7 +173,9 @@ def _spread(errors: Sequence[float], common: float | None = None) -> float:
     sizes = sorted(map(abs, errors))
     own = sizes[math.ceil(0.9 * len(sizes)) - 1] / WIDE if sizes else 0.0
     if common is not None:
-        own = math.sqrt((len(sizes) * own**2 + LEAST_MEMBERS * common**2) / (len(sizes) + LEAST_MEMBERS))
+        own = math.sqrt(
+            (len(sizes) * own**2 + LEAST_MEMBERS * common**2) / (len(sizes) + LEAST_MEMBERS)
+        )
     return max(round(own, 4), LEAST_ERROR)
 
 
@@ -179,13 +201,25 @@ def _summary(times: Times) -> Node | None:
     each leaf names what loses least in it. None for one or two shapes."""
     if len(times.data.shapes) <= 2:
         return None
-    allowed = [[times.data.allowed(shape, config) for config in times.configs] for shape in times.data.shapes]
+    allowed = [
+        [times.data.allowed(shape, config) for config in times.configs]
+        for shape in times.data.shapes
+    ]
     known = [name for name in names(times.data.op) if name in times.data.shapes[0].coordinates()]
     plain = [names(times.data.op).index(name) for name in known]
-    measured = _Lattice(times.features[:, plain], np.where(allowed, times.logs, np.inf), np.zeros(len(times.configs), dtype=bool))
+    measured = _Lattice(
+        times.features[:, plain],
+        np.where(allowed, times.logs, np.inf),
+        np.zeros(len(times.configs), dtype=bool),
+    )
     tree = measured.tree(SUMMARY_LEAVES, 1)
     candidates = {end: picked[:1] for end, picked in measured.candidates(tree).items()}
-    return _node(known, measured.features, tree, _leaves(times, tree.apply(measured.features), candidates, Judged({}, {}), times.configs))
+    return _node(
+        known,
+        measured.features,
+        tree,
+        _leaves(times, tree.apply(measured.features), candidates, Judged({}, {}), times.configs),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,8 +235,15 @@ class _Lattice:
     @classmethod
     def of(cls, times: Times) -> _Lattice:
         data, shapes = times.data, _random_shapes(times.data)
-        logs = fit_formulas(times, np.arange(len(data.shapes))).logs(times, [shape.sizes_key for shape in shapes])
-        possible = np.isfinite(logs) & np.array([[data.why_invalid(shape, config) is None for config in times.configs] for shape in shapes])
+        logs = fit_formulas(times, np.arange(len(data.shapes))).logs(
+            times, [shape.sizes_key for shape in shapes]
+        )
+        possible = np.isfinite(logs) & np.array(
+            [
+                [data.why_invalid(shape, config) is None for config in times.configs]
+                for shape in shapes
+            ]
+        )
         features = np.array([vector(data.op, shape) for shape in shapes])
         return cls(features, np.where(possible, logs, np.inf), times.is_bsp)
 
@@ -214,14 +255,21 @@ class _Lattice:
         for kind in (self.is_bsp, ~self.is_bsp):
             part = self.logs[:, kind]
             least = part.min(axis=1, keepdims=True, initial=np.inf)
-            found[:, kind] = np.minimum(np.where(np.isfinite(part), part - np.where(np.isfinite(least), least, 0.0), CAPPED), CAPPED)
+            found[:, kind] = np.minimum(
+                np.where(
+                    np.isfinite(part), part - np.where(np.isfinite(least), least, 0.0), CAPPED
+                ),
+                CAPPED,
+            )
         return found
 
     def tree(self, leaves: int, least: int = LEAST_SHAPES) -> DecisionTreeRegressor:
         """scikit-learn's tree of what each config loses, of so many leaves at most, each with so
         many shapes at least."""
         least = least if leaves > 1 else len(self.features)
-        tree = DecisionTreeRegressor(max_leaf_nodes=max(leaves, 2), min_samples_leaf=least, random_state=0)
+        tree = DecisionTreeRegressor(
+            max_leaf_nodes=max(leaves, 2), min_samples_leaf=least, random_state=0
+        )
         return tree.fit(self.features, self.lost)
 
     def candidates(self, tree: DecisionTreeRegressor) -> dict[int, list[int]]:
@@ -230,19 +278,32 @@ class _Lattice:
         ends, lost = tree.apply(self.features), self.lost
         kinds = ((~self.is_bsp, CANDIDATES), (self.is_bsp, FORMS))
         return {
-            int(end): [number for kind, most in kinds for number in _covering(lost[ends == end], kind, most)] for end in np.unique(ends)
+            int(end): [
+                number
+                for kind, most in kinds
+                for number in _covering(lost[ends == end], kind, most)
+            ]
+            for end in np.unique(ends)
         }
 
-    def is_enough(self, tree: DecisionTreeRegressor, candidates: Mapping[int, Sequence[int]]) -> bool:
+    def is_enough(
+        self, tree: DecisionTreeRegressor, candidates: Mapping[int, Sequence[int]]
+    ) -> bool:
         """Whether the candidates of the leaves lose little: the mean over shapes, and all but one
         in 100."""
         lost, ends = np.where(self.is_bsp, np.inf, self.lost), tree.apply(self.features)
-        least = np.array([lost[row, candidates[end]].min(initial=CAPPED) for row, end in enumerate(ends)])
+        least = np.array(
+            [lost[row, candidates[end]].min(initial=CAPPED) for row, end in enumerate(ends)]
+        )
         return bool(least.mean() <= LOST and np.quantile(least, 0.99) <= LOST_MOST)
 
 
 def _leaves(
-    times: Times, ends: np.ndarray, candidates: Mapping[int, Sequence[int]], judged: Judged, configs: Sequence[Config]
+    times: Times,
+    ends: np.ndarray,
+    candidates: Mapping[int, Sequence[int]],
+    judged: Judged,
+    configs: Sequence[Config],
 ) -> dict[int, Leaf]:
     """What answers in each leaf, by scikit-learn's number of it. `ends` [shapes]: the leaf of each
     measured shape."""
@@ -253,7 +314,9 @@ def _leaves(
         members = np.flatnonzero(ends == end)
         errors = [judged.errors[int(row)] for row in members if int(row) in judged.errors]
         near = _spread_out(times.data, members)
-        found[end] = Leaf(tuple(number[column] for column in picked), len(members), _spread(errors, common), near)
+        found[end] = Leaf(
+            tuple(number[column] for column in picked), len(members), _spread(errors, common), near
+        )
     return found
 
 
@@ -274,14 +337,21 @@ def _covering(lost: np.ndarray, kind: np.ndarray, most: int) -> list[int]:
 def _spread_out(data: Dataset, members: np.ndarray) -> tuple[Sizes, ...]:
     """Up to three measured shapes of a leaf: the smallest, one in the middle, the largest."""
     ordered = sorted(data.shapes[row].sizes_key for row in members)
-    return tuple(dict.fromkeys(ordered[place] for place in (0, len(ordered) // 2, -1))) if ordered else ()
+    return (
+        tuple(dict.fromkeys(ordered[place] for place in (0, len(ordered) // 2, -1)))
+        if ordered
+        else ()
+    )
 
 
 def _random_shapes(data: Dataset) -> list[Shape]:
     """Random shapes of the layout: the size that grows anywhere between the least and the greatest
     measured, the others near those of a measured family."""
     random, first = np.random.default_rng(0), data.shapes[0]
-    columns = {name: sorted({getattr(shape, name) for shape in data.shapes}) for name in first.coordinates()}
+    columns = {
+        name: sorted({getattr(shape, name) for shape in data.shapes})
+        for name in first.coordinates()
+    }
     found: dict[Shape, None] = {}
     for _ in range(4 * LATTICE):
         family, sizes = data.shapes[int(random.integers(len(data.shapes)))], dict[str, int]()
@@ -310,7 +380,9 @@ def _like(shape: Shape, sizes: dict[str, int]) -> Shape | None:
     return None
 
 
-def _node(known: Sequence[str], features: np.ndarray, tree: DecisionTreeRegressor, leaves: dict[int, Leaf]) -> Node:
+def _node(
+    known: Sequence[str], features: np.ndarray, tree: DecisionTreeRegressor, leaves: dict[int, Leaf]
+) -> Node:
     """Our own values of scikit-learn's tree, with thresholds that read well. `known`: names of the
     features."""
     arrays = tree.tree_
@@ -319,8 +391,15 @@ def _node(known: Sequence[str], features: np.ndarray, tree: DecisionTreeRegresso
     def node(index: int) -> Node:
         if arrays.children_left[index] < 0:
             return leaves[index]
-        below, above, column = arrays.children_left[index], arrays.children_right[index], int(arrays.feature[index])
-        ends = float(features[paths[:, below], column].max()), float(features[paths[:, above], column].min())
+        below, above, column = (
+            arrays.children_left[index],
+            arrays.children_right[index],
+            int(arrays.feature[index]),
+        )
+        ends = (
+            float(features[paths[:, below], column].max()),
+            float(features[paths[:, above], column].min()),
+        )
         sides = node(below), node(above)
         return _merged(*sides) or Split(known[column], round_between(*ends), *sides)
 
@@ -329,7 +408,11 @@ def _node(known: Sequence[str], features: np.ndarray, tree: DecisionTreeRegresso
 
 def _merged(below: Node, above: Node) -> Leaf | None:
     """One leaf in place of two with the same candidates."""
-    if not isinstance(below, Leaf) or not isinstance(above, Leaf) or set(below.candidates) != set(above.candidates):
+    if (
+        not isinstance(below, Leaf)
+        or not isinstance(above, Leaf)
+        or set(below.candidates) != set(above.candidates)
+    ):
         return None
     near = tuple(dict.fromkeys([*below.near, *above.near]))
     return Leaf(below.candidates, below.rows + above.rows, max(below.error, above.error), near[:3])

@@ -52,7 +52,9 @@ def walk(at: Node, features: Mapping[str, float]) -> tuple[Leaf, tuple[str, ...]
     steps = []
     while isinstance(at, Split):
         low = features[at.feature] <= at.threshold
-        steps.append(f"{at.feature} = {features[at.feature]:g} {'<=' if low else '>'} {at.threshold:g}")
+        steps.append(
+            f"{at.feature} = {features[at.feature]:g} {'<=' if low else '>'} {at.threshold:g}"
+        )
         at = at.below if low else at.above
     return at, tuple(steps)
 
@@ -69,7 +71,11 @@ def leaves_of(at: Node) -> Iterator[Leaf]:
 
 def features_of(at: Node) -> set[str]:
     """The features that its splits ask for."""
-    return set() if isinstance(at, Leaf) else {at.feature} | features_of(at.below) | features_of(at.above)
+    return (
+        set()
+        if isinstance(at, Leaf)
+        else {at.feature} | features_of(at.below) | features_of(at.above)
+    )
 
 
 def depth_of(at: Node) -> int:
@@ -79,7 +85,11 @@ def depth_of(at: Node) -> int:
 
 def pack(at: Node) -> list[Any]:
     """As plain data: a split is [feature, threshold, below, above]."""
-    return at.to_list() if isinstance(at, Leaf) else [at.feature, at.threshold, pack(at.below), pack(at.above)]
+    return (
+        at.to_list()
+        if isinstance(at, Leaf)
+        else [at.feature, at.threshold, pack(at.below), pack(at.above)]
+    )
 
 
 def unpack(values: Any, left: int = DEEPEST) -> Node:
@@ -88,8 +98,12 @@ def unpack(values: Any, left: int = DEEPEST) -> Node:
         case [str() as feature, int() | float() as threshold, below, above]:
             if not left:
                 raise ValueError(f"its tree has more than {DEEPEST} splits on the way to a leaf")
-            return Split(feature, float(threshold), unpack(below, left - 1), unpack(above, left - 1))
-        case [[*numbers], int() as rows, int() | float() as error, [*near]] if _is_sizes(numbers) and all(map(_is_sizes, near)):
+            return Split(
+                feature, float(threshold), unpack(below, left - 1), unpack(above, left - 1)
+            )
+        case [[*numbers], int() as rows, int() | float() as error, [*near]] if _is_sizes(
+            numbers
+        ) and all(map(_is_sizes, near)):
             return Leaf(tuple(numbers), rows, float(error), tuple(map(tuple, near)))
     raise TypeError(f"a branch of the tree is {values!r:.80}")
 

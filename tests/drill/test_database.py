@@ -34,7 +34,10 @@ def test_readers_and_a_writer_never_lock_each_other_out(tmp_path: Path) -> None:
     with Store.open(tmp_path / "a.db") as store:
         store.add_run(RUN)
         path = tmp_path / "a.db"
-        readers = [context.Process(target=read, args=(path, reader, going, results), daemon=True) for reader in range(READERS)]
+        readers = [
+            context.Process(target=read, args=(path, reader, going, results), daemon=True)
+            for reader in range(READERS)
+        ]
         for reader in readers:
             reader.start()
         write(store, going)

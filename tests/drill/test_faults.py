@@ -46,21 +46,32 @@ class Played:
         before = script.traces(mark, os.getpid(), 0)
         self.configs = self.scene.configs(POOL)
         self.drill: Drill = script.make_drill(self.scene.shape, self.configs, SHARE)
-        self.clean: list[Trial] = script.search(self.scene, folder / "clean.db", POOL, None, 600.0)[0]
+        self.clean: list[Trial] = script.search(self.scene, folder / "clean.db", POOL, None, 600.0)[
+            0
+        ]
         self.faulty: list[Trial]
         self.bench: NodeBench
-        self.faulty, self.bench = script.search(self.scene, folder / "drill.db", POOL, self.drill, 600.0)
+        self.faulty, self.bench = script.search(
+            self.scene, folder / "drill.db", POOL, self.drill, 600.0
+        )
         self.remains: list[str] = script.left(mark, 0, before)
         del os.environ[script.MARK]
         self.found = script.compare(self.clean, self.faulty, self.drill)
-        print(*script.report(self.scene, len(self.faulty), self.found, self.bench.recoveries_s, self.remains), sep="\n")
+        print(
+            *script.report(
+                self.scene, len(self.faulty), self.found, self.bench.recoveries_s, self.remains
+            ),
+            sep="\n",
+        )
 
     def fault(self, trial: Trial) -> str | None:
         return self.drill.fault(trial.shape, trial.config)
 
 
 @pytest.fixture(scope="module")
-def played(script: Callable[[str], ModuleType], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+def played(
+    script: Callable[[str], ModuleType], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Played]:
     """Without a portfolio in the final stage, which would measure good configs a third time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(EFFORTS, "exhaustive", Effort(None, 0, "no portfolio"))
@@ -80,29 +91,45 @@ def test_every_fault_is_stored_under_its_kind_and_says_that_it_was_injected(play
     assert set(faulty.values()) == set(FAULTS) and 0.28 <= len(faulty) / len(played.faulty) <= SHARE
     for trial, fault in faulty.items():
         assert isinstance(trial.outcome, Failure), (fault, trial)
-        assert (trial.outcome.kind, injected(trial.outcome)) == (FAULTS[fault].kind, fault), trial.outcome
+        assert (trial.outcome.kind, injected(trial.outcome)) == (FAULTS[fault].kind, fault), (
+            trial.outcome
+        )
     assert played.found.stored == played.found.injected == Counter(faulty.values())
 
 
 def test_no_config_without_a_fault_failed(played: Played) -> None:
     assert [trial.outcome for trial in played.clean if isinstance(trial.outcome, Failure)] == []
-    assert [trial.outcome for trial in played.faulty if isinstance(trial.outcome, Failure) and not played.fault(trial)] == []
+    assert [
+        trial.outcome
+        for trial in played.faulty
+        if isinstance(trial.outcome, Failure) and not played.fault(trial)
+    ] == []
     assert played.found.failed == []
 
 
 def test_rows_of_the_drill_are_apart_from_clean_rows(played: Played) -> None:
-    assert {trial.bench for trial in played.clean} == {"node"} and {trial.bench for trial in played.faulty} == {"drill"}
+    assert {trial.bench for trial in played.clean} == {"node"} and {
+        trial.bench for trial in played.faulty
+    } == {"drill"}
 
 
 def test_good_configs_have_the_clean_searches_ratio_to_bsp(played: Played) -> None:
-    good = [trial for trial in played.faulty if not played.fault(trial) and trial.config.variant != "bsp"]
+    good = [
+        trial
+        for trial in played.faulty
+        if not played.fault(trial) and trial.config.variant != "bsp"
+    ]
     assert len(played.found.gaps) == len(good) >= 60
     assert played.found.agree >= AGREEING
 
 
 def test_ratios_that_are_off_do_not_agree(played: Played) -> None:
     """The criterion can fail: the same rows with every time four times as long."""
-    slower = [replace(trial, outcome=slowed(trial.outcome)) for trial in played.faulty if isinstance(trial.outcome, Measurement)]
+    slower = [
+        replace(trial, outcome=slowed(trial.outcome))
+        for trial in played.faulty
+        if isinstance(trial.outcome, Measurement)
+    ]
     assert played.script.compare(played.clean, slower, played.drill).agree < AGREEING
 
 
@@ -123,12 +150,17 @@ def test_nothing_is_left(played: Played) -> None:
 
 
 def test_the_command_line_drills_says_how_long_it_recovered_and_resumes(
-    script: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    script: Callable[[str], ModuleType],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     scene = script("drill").emulated(2)
     monkeypatch.setitem(EFFORTS, "quick", Effort(4, 1, "for this test"))
     monkeypatch.setattr("tftune.cli.bench_factory.detect", lambda: scene.target)
-    monkeypatch.setattr("tftune.tuner.bench.node.NodeBench", partial(NodeBench, emulated=True, rounds=scene.rounds))
+    monkeypatch.setattr(
+        "tftune.tuner.bench.node.NodeBench", partial(NodeBench, emulated=True, rounds=scene.rounds)
+    )
     db = tmp_path / "drill.db"
     command = f"search all_gather_gemm --shapes {scene.shape} --mode graph --effort quick --variant push --db {db}"
 
@@ -142,7 +174,9 @@ def test_the_command_line_drills_says_how_long_it_recovered_and_resumes(
     assert " from a broken world: " in err and "starting a world: " in err
     first = rows(db)
     assert {trial.bench for trial in first} == {"drill"}
-    assert {trial.outcome.kind for trial in first if isinstance(trial.outcome, Failure)} == {"crash"}
+    assert {trial.outcome.kind for trial in first if isinstance(trial.outcome, Failure)} == {
+        "crash"
+    }
     assert run("--inject crash=0.5 --seed 3")[0] == 0 and rows(db) == first
     code, _, err = run("--inject wrong=0.5 --seed 2")
     assert code == 2 and "holds another drill" in err and "another --db" in err

@@ -51,7 +51,14 @@ def wait_for_a_measurement(folder: Path, child: subprocess.Popen[bytes]) -> None
         time.sleep(0.002)
 
 
-def stop(kind: str, folder: Path, how: signal.Signals, chance: random.Random, drill: ModuleType, started: list[int]) -> bool:
+def stop(
+    kind: str,
+    folder: Path,
+    how: signal.Signals,
+    chance: random.Random,
+    drill: ModuleType,
+    started: list[int],
+) -> bool:
     """Start the search and stop it at a random moment; False where it ended before. Nobody that it
     started outlives it. Its number goes to `started`.
 
@@ -60,7 +67,12 @@ def stop(kind: str, folder: Path, how: signal.Signals, chance: random.Random, dr
     """
     mark = f"{folder}-{time.time_ns()}"
     command = [sys.executable, killed.__file__, kind, str(folder)]
-    child = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | {drill.MARK: mark}, preexec_fn=_hear_interrupts)
+    child = subprocess.Popen(
+        command,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {drill.MARK: mark},
+        preexec_fn=_hear_interrupts,
+    )
     started.append(child.pid)
     if kind == "model" or chance.random() < 0.5:
         wait_for_a_measurement(folder, child)
@@ -71,7 +83,9 @@ def stop(kind: str, folder: Path, how: signal.Signals, chance: random.Random, dr
     while (orphans := list(drill.processes(mark))) and time.monotonic() < until:
         time.sleep(0.02)
     assert orphans == []
-    assert how == signal.SIGKILL or not list(drill.folders(child.pid)), "only a killed supervisor may leave what its ranks shared"
+    assert how == signal.SIGKILL or not list(drill.folders(child.pid)), (
+        "only a killed supervisor may leave what its ranks shared"
+    )
     return stopped
 
 
@@ -86,30 +100,47 @@ def check_stopped(folder: Path, lost_before: Counter[Key]) -> Counter[Key]:
     committed, and what was in flight at most: one trial, or one comparison of finalists, which are
     measured together and may be so twice at a place."""
     stored = rows(folder)
-    measured, compared, committed = ([key for word, key in notes(folder) if word == wanted] for wanted in WORDS)
+    measured, compared, committed = (
+        [key for word, key in notes(folder) if word == wanted] for wanted in WORDS
+    )
     lost = Counter(measured + compared) - Counter(stored)
     assert set(committed) <= set(stored), "a committed row is gone"
     alone = [key for key in stored if key not in compared]
     assert len(alone) == len(set(alone)), "a row is there twice"
     new = list((lost - lost_before).elements())
-    trials, comparisons = [key for key in new if key not in compared], {key[::2] for key in new if key in compared}
-    assert len(trials) + len(comparisons) <= 1, "more than the trial or the comparison in flight was lost"
+    trials, comparisons = (
+        [key for key in new if key not in compared],
+        {key[::2] for key in new if key in compared},
+    )
+    assert len(trials) + len(comparisons) <= 1, (
+        "more than the trial or the comparison in flight was lost"
+    )
     return lost
 
 
 def check_ended(kind: str, folder: Path) -> None:
     bests = resumable(kind, folder)
-    assert [(best.shape, best.mode) for best in bests] == [(shape, mode) for shape in killed.SHAPES[kind] for mode in MODES]
-    assert {best.evaluations for best in bests} == {EFFORT.trials} and {best.winner.stage for best in bests} == {"final"}
+    assert [(best.shape, best.mode) for best in bests] == [
+        (shape, mode) for shape in killed.SHAPES[kind] for mode in MODES
+    ]
+    assert {best.evaluations for best in bests} == {EFFORT.trials} and {
+        best.winner.stage for best in bests
+    } == {"final"}
     assert {key for word, key in notes(folder) if word != "committed"} == set(rows(folder))
 
 
 @pytest.mark.drill
 @pytest.mark.parametrize("kind", KILLS)
-def test_a_search_survives_being_killed_at_random_moments(kind: str, tmp_path: Path, script: Callable[[str], ModuleType]) -> None:
+def test_a_search_survives_being_killed_at_random_moments(
+    kind: str, tmp_path: Path, script: Callable[[str], ModuleType]
+) -> None:
     """Where a search came to its end between two kills, the rest of the kills are of a new one."""
     chance, drill, started = random.Random(20), script("drill"), list[int]()
-    hows = [how for kill in range(KILLS[kind]) for how in ([signal.SIGKILL, signal.SIGINT] if kill % 10 == 5 else [signal.SIGKILL])]
+    hows = [
+        how
+        for kill in range(KILLS[kind])
+        for how in ([signal.SIGKILL, signal.SIGINT] if kill % 10 == 5 else [signal.SIGKILL])
+    ]
     folders, lost = [tmp_path / "0"], Counter[Key]()
     folders[0].mkdir()
     while hows:
@@ -122,4 +153,6 @@ def test_a_search_survives_being_killed_at_random_moments(kind: str, tmp_path: P
             lost = Counter()
     for folder in folders:
         check_ended(kind, folder)
-    assert [shared for pid in started for shared in drill.folders(pid)] == [], "a world that starts removes what killed ones left"
+    assert [shared for pid in started for shared in drill.folders(pid)] == [], (
+        "a world that starts removes what killed ones left"
+    )

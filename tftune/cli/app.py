@@ -51,13 +51,20 @@ if TYPE_CHECKING:
     from tftune.db.store import Store
 
 USAGE, INTERRUPTED = 2, 130
-UsageError: Any = typer.BadParameter.__bases__[0]  # typer brings its own click, or takes the installed one, by its version
+UsageError: Any = typer.BadParameter.__bases__[
+    0
+]  # typer brings its own click, or takes the installed one, by its version
 EXPECTED = (ValueError, OSError, ImportError, NotImplementedError, UsageError)
 """What the rooms raise for wrong input or a machine that lacks something: each carries its
 sentence."""
 
 HELP = {"help_option_names": ["-h", "--help"]}
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, context_settings=HELP)
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings=HELP,
+)
 trials_app = typer.Typer(help="Move rows between databases and JSONL files.")
 db_app = typer.Typer(help="Look after a database.")
 app.add_typer(trials_app, name="trials")
@@ -74,7 +81,12 @@ def _print_version(asked: bool) -> None:
 
 @app.callback()
 def about(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and end.", callback=_print_version, is_eager=True)] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version and end.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
 ) -> None:
     """Tune, train and select kernels that fuse communication into computation on one multi-GPU
     node."""
@@ -111,7 +123,9 @@ def search(
     known = operation(op)
     variants = _known_variants(known, variant or [])
     if portfolio and (given := _search_only(effort, variants, sampler, seed, pool)):
-        raise ValueError(f"--portfolio measures what was searched, and {given} says how to search; leave it out")
+        raise ValueError(
+            f"--portfolio measures what was searched, and {given} says how to search; leave it out"
+        )
     budget_s = None if budget is None else seconds(budget)
     drill = make_drill(inject, seed, on)
     machine = find_target(on, target, chip, db)
@@ -119,11 +133,23 @@ def search(
     check_worlds(wanted, machine, gpus)
     word = tables.BENCH_WORDS["drill" if drill else on]
     modes = MODES if mode == "both" else (mode,)
-    with _open(db, write=True) as store, closing(make_bench(on, known, machine, wanted, store, drill, portfolio)) as bench:
-        note(f"{op} on {machine.name}, {word}: {len(wanted)} shape{'s' * (len(wanted) > 1)}, mode {mode}, effort {effort}, stored in {db}")
+    with (
+        _open(db, write=True) as store,
+        closing(make_bench(on, known, machine, wanted, store, drill, portfolio)) as bench,
+    ):
+        note(
+            f"{op} on {machine.name}, {word}: {len(wanted)} shape{'s' * (len(wanted) > 1)}, mode {mode}, effort {effort}, stored in {db}"
+        )
         if on == "model":
             note(f"modelled: {machine.chip.assumptions}")
-        options: dict[str, Any] = dict(effort=effort, budget_s=budget_s, sampler=sampler, variants=variants, seed=seed, pool=pool)
+        options: dict[str, Any] = dict(
+            effort=effort,
+            budget_s=budget_s,
+            sampler=sampler,
+            variants=variants,
+            seed=seed,
+            pool=pool,
+        )
         began, earlier = monotonic(), len(store.runs())
         progress = Progress(budget_s)
         if portfolio:
@@ -136,16 +162,30 @@ def search(
         print_json([line.to_dict() for line in found])
     else:
         shown = tables.variants_of(found)
-        print_table(f"{op} on {machine.name}, {word}", tables.head(shown), [tables.cells(line, shown) for line in found])
+        print_table(
+            f"{op} on {machine.name}, {word}",
+            tables.head(shown),
+            [tables.cells(line, shown) for line in found],
+        )
         for sentence in tables.headline(found):
             print(sentence)
     if missing:
-        raise ValueError(f"{missing:,} pairs of a shape and a config are missing: the budget was too small; the same command goes on")
+        raise ValueError(
+            f"{missing:,} pairs of a shape and a config are missing: the budget was too small; the same command goes on"
+        )
 
 
-def _search_only(effort: str, variants: tuple[str, ...], sampler: str, seed: int, pool: int | None) -> str:
+def _search_only(
+    effort: str, variants: tuple[str, ...], sampler: str, seed: int, pool: int | None
+) -> str:
     """The options given that only a search has, in words."""
-    given = {"--effort": effort != "default", "--variant": variants, "--sampler": sampler != "mixed", "--seed": seed, "--pool": pool}
+    given = {
+        "--effort": effort != "default",
+        "--variant": variants,
+        "--sampler": sampler != "mixed",
+        "--seed": seed,
+        "--pool": pool,
+    }
     return ", ".join(name for name, value in given.items() if value)
 
 
@@ -156,7 +196,13 @@ def _known_variants(known: Operation, names: Sequence[str]) -> tuple[str, ...]:
 
 
 @app.command()
-def train(op: Op, target: TargetName = None, bench: BenchName = None, db: Db = DEFAULT_DB, as_json: Json = False) -> None:
+def train(
+    op: Op,
+    target: TargetName = None,
+    bench: BenchName = None,
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
     """Learn from the rows and judge it on held-out shapes; prints both and writes nothing (export
     writes the artifact)."""
     from tftune.cli.console import print_json
@@ -168,11 +214,24 @@ def train(op: Op, target: TargetName = None, bench: BenchName = None, db: Db = D
     found = fit(_source(op, target, bench, db))
     word = tables.BENCH_WORDS[found.source.bench]
     if as_json:
-        modes = {name: {**pack_mode(mode), "held_out": found.reports[name]} for name, mode in found.modes.items()}
-        return print_json({"op": op, "target": found.source.target, "bench": found.source.bench, "times": word, "modes": modes})
+        modes = {
+            name: {**pack_mode(mode), "held_out": found.reports[name]}
+            for name, mode in found.modes.items()
+        }
+        return print_json(
+            {
+                "op": op,
+                "target": found.source.target,
+                "bench": found.source.bench,
+                "times": word,
+                "modes": modes,
+            }
+        )
     for name, mode in found.modes.items():
         data = found.datasets[name]
-        print(f"{op} on {data.target}, mode {name}: {len(data.shapes)} shapes, {data.rows:,} rows, {word}")
+        print(
+            f"{op} on {data.target}, mode {name}: {len(data.shapes)} shapes, {data.rows:,} rows, {word}"
+        )
         for model in mode.layouts.values():
             print("\n".join(model_text(model, found.evaluations[name].get(model.title), word)))
         print("\n".join([*(tables.lent_text(op, one) for one in mode.lent.values()), ""]))
@@ -185,7 +244,12 @@ def export(
     op: Op,
     target: TargetName = None,
     bench: BenchName = None,
-    out: Annotated[Path | None, typer.Option("--out", help="The artifact to write; default: OP__TARGET.json here.", metavar="PATH")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="The artifact to write; default: OP__TARGET.json here.", metavar="PATH"
+        ),
+    ] = None,
     db: Db = DEFAULT_DB,
 ) -> None:
     """Train as `train` does, and write the artifact: trees, provenance, held-out report and digest
@@ -198,7 +262,9 @@ def export(
     found = fit(_source(op, target, bench, db))
     origin = provenance(found.datasets, found.reports, newest_build(found.source))
     path = write(found.modes, out or Path(f"{op}__{found.source.target}.json"), origin)
-    print(f"{path}: {op} on {found.source.target}, {BENCH_WORDS[found.source.bench]}, modes {', '.join(found.modes)}, {origin.rows:,} rows")
+    print(
+        f"{path}: {op} on {found.source.target}, {BENCH_WORDS[found.source.bench]}, modes {', '.join(found.modes)}, {origin.rows:,} rows"
+    )
     for sentence in assumptions(found.source.bench, found.source.target):
         print(sentence)
 
@@ -208,7 +274,9 @@ def report(
     op: Annotated[str | None, typer.Option("--op", help="Only this operation.")] = None,
     target: TargetName = None,
     bench: BenchName = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder for the pages and their PNGs.", metavar="DIR")] = Path("report"),
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for the pages and their PNGs.", metavar="DIR")
+    ] = Path("report"),
     db: Db = DEFAULT_DB,
 ) -> None:
     """Write a page with figures (HTML, and PNGs beside it) for each operation, target and bench in
@@ -221,12 +289,25 @@ def report(
     wanted = (operation(op).name if op else None, machine, bench)
     with _open(db) as store:
         found = sources(store.trials(), store.runs())
-    chosen = [s for s in found if all(want in (None, has) for want, has in zip(wanted, (s.op, s.target, s.bench), strict=True))]
+    chosen = [
+        s
+        for s in found
+        if all(
+            want in (None, has) for want, has in zip(wanted, (s.op, s.target, s.bench), strict=True)
+        )
+    ]
     if not chosen:
         there = ", ".join(f"{s.op} on {s.target} ({s.bench})" for s in found) or "nothing"
         raise ValueError(f"{db} has no rows to report; it has {there}; run `tftune search`")
     for source in chosen:
-        page = Page(source.op, source.target, source.bench, source.trials, source.runs, modes_or_reasons(source))
+        page = Page(
+            source.op,
+            source.target,
+            source.bench,
+            source.trials,
+            source.runs,
+            modes_or_reasons(source),
+        )
         for path in write(page, out):
             print(path)
 
@@ -247,7 +328,10 @@ def _source(op: str, target: str | None, bench: str | None, db: Path) -> Source:
 
 
 @trials_app.command("import")
-def import_trials(file: Annotated[Path, typer.Argument(metavar="FILE", help="JSONL rows to add.")], db: Db = DEFAULT_DB) -> None:
+def import_trials(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSONL rows to add.")],
+    db: Db = DEFAULT_DB,
+) -> None:
     """Add the rows of a JSONL file to the database: all of them or none; rows already there are
     passed over."""
     with _open(db, write=True) as store:
@@ -257,11 +341,15 @@ def import_trials(file: Annotated[Path, typer.Argument(metavar="FILE", help="JSO
 
 @trials_app.command("export")
 def export_trials(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSONL file to write; replaced whole.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="JSONL file to write; replaced whole.")
+    ],
     op: Annotated[str | None, typer.Option("--op", help="Only this operation.")] = None,
     target: TargetName = None,
     bench: BenchName = None,
-    mode: Annotated[Literal["graph", "eager"] | None, typer.Option("--mode", help="Only this mode.")] = None,
+    mode: Annotated[
+        Literal["graph", "eager"] | None, typer.Option("--mode", help="Only this mode.")
+    ] = None,
     db: Db = DEFAULT_DB,
 ) -> None:
     """Write rows of the database, and the runs they belong to, as JSONL."""
@@ -313,7 +401,12 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         _fail(f"error: {_sentence(error)}", USAGE)
     if code == INTERRUPTED:  # newer typer returns it, older typer raises
-        _fail("stopped" + "; what finished is stored, and the same command resumes" * (arguments[0] == "search"), INTERRUPTED)
+        _fail(
+            "stopped"
+            + "; what finished is stored, and the same command resumes"
+            * (arguments[0] == "search"),
+            INTERRUPTED,
+        )
     sys.exit(code)
 
 

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tftune.cli.options import DEFAULT_DB, AllowModelled, ArtifactPath, Db, Json, OneMode, Op, ShapeText, TargetName
+from tftune.cli.options import (
+    DEFAULT_DB,
+    AllowModelled,
+    ArtifactPath,
+    Db,
+    Json,
+    OneMode,
+    Op,
+    ShapeText,
+    TargetName,
+)
 from tftune.kernels.core.registry import operation
 
 if TYPE_CHECKING:
@@ -39,7 +49,9 @@ def select(
     selection = selector.select(asked, mode)
     machine = selector.artifacts[op].target.name if op in selector.artifacts else None
     if as_json:
-        return print_json({"shape": str(asked), "mode": mode, "target": machine, **selection.to_dict()})
+        return print_json(
+            {"shape": str(asked), "mode": mode, "target": machine, **selection.to_dict()}
+        )
     print("\n".join(selection_text(selection, asked, mode, f" on {machine}" if machine else "")))
     for sentence in assumptions(selector.artifacts[op].bench, machine) if machine else ():
         print(f"  {sentence}")
@@ -70,7 +82,10 @@ def explain(
     print("\n".join(found.sentences()))
     if found.nearest:
         print()
-        print_table(f"nearest shapes, {BENCH_WORDS[found.nearest[0].winner.bench]}", *nearest_table(found.nearest))
+        print_table(
+            f"nearest shapes, {BENCH_WORDS[found.nearest[0].winner.bench]}",
+            *nearest_table(found.nearest),
+        )
 
 
 def _asked(artifact: Path | None, target: str | None, allow_modelled: bool) -> Selector:
@@ -102,8 +117,18 @@ def _rows_at(db: Path, op: str) -> list[Trial]:
 def verify(
     op: Op,
     artifact: ArtifactPath = None,
-    leaves: Annotated[int, typer.Option("--leaves", min=1, help="Measure so many answers, as long as the minute lasts.")] = 4,
-    out: Annotated[Path | None, typer.Option("--out", metavar="PATH", help="Write the stamped artifact here; default: in place.")] = None,
+    leaves: Annotated[
+        int,
+        typer.Option(
+            "--leaves", min=1, help="Measure so many answers, as long as the minute lasts."
+        ),
+    ] = 4,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="PATH", help="Write the stamped artifact here; default: in place."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Measure a few answers again on this node, say what changed, and stamp the artifact with this
@@ -119,7 +144,9 @@ def verify(
 
     found = measured_here(op, artifact)
     picked = samples(found, leaves)
-    payload_bytes = max(operation(op).module("host").payload_bytes(sample.shape) for sample in picked)
+    payload_bytes = max(
+        operation(op).module("host").payload_bytes(sample.shape) for sample in picked
+    )
     with closing(NodeBench(found.target, payload_bytes)) as bench:
         checks = check(picked, bench)
     now = build()
@@ -129,9 +156,15 @@ def verify(
         answer = {"artifact": str(found.file), "changed": changed, "stamped": place and str(place)}
         print_json(answer | {"checks": [each.to_dict() for each in checks]})
     else:
-        print_table(f"{op} on {found.target}, measured again", HEAD, [each.row() for each in checks])
+        print_table(
+            f"{op} on {found.target}, measured again", HEAD, [each.row() for each in checks]
+        )
         print(f"build: {', '.join(changed) or 'unchanged'}")
-        print(f"{place}: stamped with this build" if place else f"not stamped; run `tftune search {op}` and `tftune export {op}`")
+        print(
+            f"{place}: stamped with this build"
+            if place
+            else f"not stamped; run `tftune search {op}` and `tftune export {op}`"
+        )
     raise typer.Exit(0 if sound else 1)
 
 
@@ -152,7 +185,10 @@ def diff(
 
 def doctor(
     artifact: Annotated[
-        list[Path] | None, typer.Option("--artifact", metavar="PATH", help="Also look at this artifact; repeat for several.")
+        list[Path] | None,
+        typer.Option(
+            "--artifact", metavar="PATH", help="Also look at this artifact; repeat for several."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -26,18 +26,31 @@ SAVED_S = 20.0
 
 
 def run_audit(
-    op: Operation, target: Target, arch: str, pool: int, path: Path, workers: int | None, extra: Iterable[tuple[Shape, Config]]
+    op: Operation,
+    target: Target,
+    arch: str,
+    pool: int,
+    path: Path,
+    workers: int | None,
+    extra: Iterable[tuple[Shape, Config]],
 ) -> list[Audit]:
     """Compile what has no row in the file yet, and return the rows of all that is wanted. Raises
     ValueError for an architecture whose assembly it cannot read."""
     if arch not in ARCHITECTURES:
         known = " or ".join(ARCHITECTURES)
-        raise ValueError(f"an audit reads the AMD assembly of {known}, and {arch} is another; take --target mi300x8, or --arch {known}")
-    wanted = {row(op, shape, config, arch, "").key: (shape, config) for shape, config in worth_auditing(op, target, pool, extra)}
+        raise ValueError(
+            f"an audit reads the AMD assembly of {known}, and {arch} is another; take --target mi300x8, or --arch {known}"
+        )
+    wanted = {
+        row(op, shape, config, arch, "").key: (shape, config)
+        for shape, config in worth_auditing(op, target, pool, extra)
+    }
     kept = {audit.key: audit for audit in read_audits(path)}
     missing = [pair for key, pair in wanted.items() if key not in kept]
     there = len(wanted) - len(missing)
-    note(f"{len(wanted):,} distinct kernels of {op.name} for {arch}: {there:,} are in {path}, {len(missing):,} to compile")
+    note(
+        f"{len(wanted):,} distinct kernels of {op.name} for {arch}: {there:,} are in {path}, {len(missing):,} to compile"
+    )
     saved = monotonic()
     for number, one in enumerate(audit(missing, target, arch, workers or (os.cpu_count() or 1)), 1):
         kept[one.key] = one
@@ -52,16 +65,25 @@ def summary(audits: Iterable[Audit], shared_bytes: int) -> Iterator[str]:
     """What was found, a sentence each."""
     audits = list(audits)
     found = [(one, one.resources) for one in audits if one.resources]
-    refused = Counter("spill" if needs.spilled_bytes else "need too much LDS" for _, needs in found if needs.why_refused(shared_bytes))
+    refused = Counter(
+        "spill" if needs.spilled_bytes else "need too much LDS"
+        for _, needs in found
+        if needs.why_refused(shared_bytes)
+    )
     yield f"{len(found):,} kernels, {len(audits) - len(found):,} that did not compile"
     for why, count in sorted(refused.items()):
         yield f"{count:,} {why}"
     if found:
-        vgprs, shared = max(needs.vgprs for _, needs in found), max(needs.shared_bytes for _, needs in found)
+        vgprs, shared = (
+            max(needs.vgprs for _, needs in found),
+            max(needs.shared_bytes for _, needs in found),
+        )
         widths = Counter(needs.remote_bytes for _, needs in found)
         waves = min(needs.waves_per_simd for _, needs in found)
         yield f"at most {vgprs} vector registers and {shared:,} bytes of LDS, at least {waves} waves for each SIMD"
-        yield "remote accesses of " + ", ".join(f"{width} bytes ({count:,} kernels)" for width, count in widths.most_common())
+        yield "remote accesses of " + ", ".join(
+            f"{width} bytes ({count:,} kernels)" for width, count in widths.most_common()
+        )
 
 
 def compare(audits: Iterable[Audit], others: Iterable[Audit]) -> Iterator[str]:
@@ -69,9 +91,15 @@ def compare(audits: Iterable[Audit], others: Iterable[Audit]) -> Iterator[str]:
     where there are none in both."""
     theirs = {one.of_any_compiler: one for one in others}
     pairs = [(one, theirs[key]) for one in audits if (key := one.of_any_compiler) in theirs]
-    both = [(mine.resources, other.resources) for mine, other in pairs if mine.resources and other.resources]
+    both = [
+        (mine.resources, other.resources)
+        for mine, other in pairs
+        if mine.resources and other.resources
+    ]
     if not both:
-        raise ValueError("no kernel compiled in both files: the other one must be of the same operation, architecture and kernel sources")
+        raise ValueError(
+            "no kernel compiled in both files: the other one must be of the same operation, architecture and kernel sources"
+        )
     names = [", ".join(sorted({one.triton for one in side})) for side in zip(*pairs, strict=True)]
     yield f"Triton {names[0]} beside {names[1]}: {len(both):,} kernels in both"
     for field in fields(Resources):
@@ -79,7 +107,11 @@ def compare(audits: Iterable[Audit], others: Iterable[Audit]) -> Iterator[str]:
         changes = [other - mine for mine, other in values if mine != other]
         ratios = [other / mine - 1 for mine, other in values if mine != other and mine]
         spread = f" by {min(ratios):+.0%} to {max(ratios):+.0%}" if ratios else ""
-        moved = f"differs in {len(changes):,}{spread}, {sum(change > 0 for change in changes):,} of them more" if changes else "is the same"
+        moved = (
+            f"differs in {len(changes):,}{spread}, {sum(change > 0 for change in changes):,} of them more"
+            if changes
+            else "is the same"
+        )
         yield f"  {field.name} {moved}"
 
 

@@ -60,12 +60,16 @@ def _named_or_found(on: str, name: str | None, db: Path | None) -> Target:
     """Found out on a node, where a name given must agree, and named elsewhere."""
     if on != "node":
         if name is None:
-            raise ValueError(f"--on {on} needs --target, the machine to ask about, such as --target mi300x8")
+            raise ValueError(
+                f"--on {on} needs --target, the machine to ask about, such as --target mi300x8"
+            )
         return named(name, db)
     here = detect()
     given = named(name, db) if name else None
     if given and given.name != here.name:
-        raise ValueError(f"--target {given.name} differs from this machine, {here.name}; leave it out, or give --on model")
+        raise ValueError(
+            f"--target {given.name} differs from this machine, {here.name}; leave it out, or give --on model"
+        )
     return here
 
 
@@ -90,7 +94,9 @@ def check_worlds(shapes: Sequence[Shape], target: Target, gpus: int | None) -> N
     there, where = (target.gpus, target.name) if gpus is None else (gpus, f"--gpus {gpus}")
     for shape in shapes:
         if _world(shape) > there:
-            raise ValueError(f"world={_world(shape)} of {shape} is larger than the {there} GPUs of {where}; give shapes with world={there}")
+            raise ValueError(
+                f"world={_world(shape)} of {shape} is larger than the {there} GPUs of {where}; give shapes with world={there}"
+            )
 
 
 def _world(shape: Shape) -> int:
@@ -103,7 +109,9 @@ def make_drill(inject: str | None, seed: int, on: str) -> Drill | None:
     if inject is None:
         return None
     if on != "node":
-        raise ValueError(f"--inject needs --on node, whose ranks run into the faults; it was given with --on {on}")
+        raise ValueError(
+            f"--inject needs --on node, whose ranks run into the faults; it was given with --on {on}"
+        )
     from tftune.tuner.bench.faults import Drill
 
     return Drill.parse(inject, seed)
@@ -127,7 +135,13 @@ def measured_here(op: str, path: Path | None) -> Artifact:
 
 
 def make_bench(
-    on: str, known: Operation, target: Target, shapes: Sequence[Shape], store: Store, drill: Drill | None = None, matrix: bool = False
+    on: str,
+    known: Operation,
+    target: Target,
+    shapes: Sequence[Shape],
+    store: Store,
+    drill: Drill | None = None,
+    matrix: bool = False,
 ) -> Bench:
     """The bench of that name, a node's sized for the largest shape; with fewer rounds where a whole
     matrix of configs is measured.
@@ -145,16 +159,24 @@ def make_bench(
             raise ValueError(f"--on model --target {target}: {sentence}")
         return ModelBench(target, predict)
     if on == "replay":
-        rows = [trial for trial in stored_or_committed(store, known.name) if (trial.target, trial.bench) == (target.name, "node")]
+        rows = [
+            trial
+            for trial in stored_or_committed(store, known.name)
+            if (trial.target, trial.bench) == (target.name, "node")
+        ]
         if not rows:
-            raise ValueError(f"no measured rows of {known.name} on {target.name} to replay; fill {store.path} with `tftune trials import`")
+            raise ValueError(
+                f"no measured rows of {known.name} on {target.name} to replay; fill {store.path} with `tftune trials import`"
+            )
         return ReplayBench(target, completed(known.space, rows))
     from tftune.tuner.bench.node import MATRIX, NodeBench, Rounds
 
     payload_bytes = max(known.module("host").payload_bytes(shape) for shape in shapes)
     if drill is None:
         return NodeBench(target, payload_bytes, rounds=MATRIX if matrix else Rounds())
-    drill.refuse_another(store.trials(op=known.name, target=target.name, bench="drill"), str(store.path))
+    drill.refuse_another(
+        store.trials(op=known.name, target=target.name, bench="drill"), str(store.path)
+    )
     return NodeBench(target, payload_bytes, inject=drill.fault)
 
 
@@ -173,7 +195,9 @@ def former_rows(op: str, target: Target, shapes: Sequence[Shape]) -> list[Trial]
     folders = sorted(folder for folder in _trials().iterdir() if folder.is_dir())
     alike = [folder.name for folder in folders if _arch(folder) == target.chip.arch]
     paths = [path for name in alike for path in sorted(_trials().glob(f"{name}/**/{op}-*.jsonl*"))]
-    return read_trials_of(paths, lambda rows: {near for shape in shapes for near in nearest(shape, rows)})
+    return read_trials_of(
+        paths, lambda rows: {near for shape in shapes for near in nearest(shape, rows)}
+    )
 
 
 def nearest(shape: Shape, rows: Mapping[Shape, int]) -> Iterator[Shape]:

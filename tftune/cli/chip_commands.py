@@ -19,13 +19,38 @@ Op = Annotated[str, typer.Argument(metavar="OP", help="Operation whose kernels a
 
 def audit(
     op: Op,
-    target: Annotated[str, typer.Option("--target", metavar="TARGET", help="AMD machine, such as mi300x8.")] = "mi300x8",
-    arch: Annotated[str | None, typer.Option("--arch", metavar="ARCH", help="Another architecture, such as gfx950.")] = None,
-    pool: Annotated[int, typer.Option("--pool", min=1, help="Random configs of each variant and shape, besides tiles and defaults.")] = 20,
-    out: Annotated[Path | None, typer.Option("--out", metavar="PATH", help="Where rows are; default: audits/TARGET/OP-ARCH.jsonl.")] = None,
-    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Compilers at once; default: one for each core.")] = None,
+    target: Annotated[
+        str, typer.Option("--target", metavar="TARGET", help="AMD machine, such as mi300x8.")
+    ] = "mi300x8",
+    arch: Annotated[
+        str | None,
+        typer.Option("--arch", metavar="ARCH", help="Another architecture, such as gfx950."),
+    ] = None,
+    pool: Annotated[
+        int,
+        typer.Option(
+            "--pool",
+            min=1,
+            help="Random configs of each variant and shape, besides tiles and defaults.",
+        ),
+    ] = 20,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="PATH", help="Where rows are; default: audits/TARGET/OP-ARCH.jsonl."
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, help="Compilers at once; default: one for each core."),
+    ] = None,
     against: Annotated[
-        Path | None, typer.Option("--against", metavar="PATH", help="Rows of another Triton: say in how many kernels each number differs.")
+        Path | None,
+        typer.Option(
+            "--against",
+            metavar="PATH",
+            help="Rows of another Triton: say in how many kernels each number differs.",
+        ),
     ] = None,
 ) -> None:
     """Compile the kernels of the space for an AMD target, without a GPU, and store registers, LDS,
@@ -35,24 +60,36 @@ def audit(
     from tftune.db.target import Target
 
     if against and not against.exists():
-        raise ValueError(f"there is no file {against}: `tftune audit {op} --out {against}` with another Triton makes it")
+        raise ValueError(
+            f"there is no file {against}: `tftune audit {op} --out {against}` with another Triton makes it"
+        )
     known, machine = operation(op), Target.parse(target)
     arch = arch or machine.chip.arch
     path = out or Path("audits") / machine.name / f"{op}-{arch}.jsonl"
     found = run_audit(known, machine, arch, pool, path, workers, shipped(known, machine))
-    for line in (*summary(found, machine.chip.shared_bytes), *(compare(found, read_audits(against)) if against else ())):
+    for line in (
+        *summary(found, machine.chip.shared_bytes),
+        *(compare(found, read_audits(against)) if against else ()),
+    ):
         print(line)
 
 
 def calibrate(
-    out: Annotated[Path | None, typer.Option("--out", metavar="PATH", help="File to write; default: TARGET.chip.json.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="PATH", help="File to write; default: TARGET.chip.json."),
+    ] = None,
     gpus: Annotated[
         int | None,
         typer.Option("--gpus", min=1, help="Use this many GPUs; default: all."),
     ] = None,
     emulated: Annotated[
         str | None,
-        typer.Option("--emulated", metavar="TARGET", help="Rehearse on emulated ranks as if on this machine; its file is of no use."),
+        typer.Option(
+            "--emulated",
+            metavar="TARGET",
+            help="Rehearse on emulated ranks as if on this machine; its file is of no use.",
+        ),
     ] = None,
 ) -> None:
     """Measure this machine's constants for the model, in under two minutes, and write them to a
@@ -78,12 +115,26 @@ def calibrate(
 
 
 def tune(
-    op: Annotated[str, typer.Argument(metavar="OP", help="Operation to search.")] = "all_gather_gemm",
-    shapes: Annotated[str, typer.Option("--shapes", metavar="SHAPES", help="As in `tftune search`.")] = "paper",
-    budget: Annotated[str, typer.Option("--budget", metavar="DURATION", help="For searching, such as 30m or 2h.")] = "60m",
-    db: Annotated[Path, typer.Option("--db", metavar="PATH", envvar="TFTUNE_DB", help="Database of runs and trials.")] = Path("tftune.db"),
+    op: Annotated[
+        str, typer.Argument(metavar="OP", help="Operation to search.")
+    ] = "all_gather_gemm",
+    shapes: Annotated[
+        str, typer.Option("--shapes", metavar="SHAPES", help="As in `tftune search`.")
+    ] = "paper",
+    budget: Annotated[
+        str, typer.Option("--budget", metavar="DURATION", help="For searching, such as 30m or 2h.")
+    ] = "60m",
+    db: Annotated[
+        Path,
+        typer.Option(
+            "--db", metavar="PATH", envvar="TFTUNE_DB", help="Database of runs and trials."
+        ),
+    ] = Path("tftune.db"),
     show: Annotated[
-        str | None, typer.Option("--show", metavar="TARGET", help="Print the commands for this machine and run nothing.")
+        str | None,
+        typer.Option(
+            "--show", metavar="TARGET", help="Print the commands for this machine and run nothing."
+        ),
     ] = None,
 ) -> None:
     """On a new node: calibrate, search from the model's best, train, export and report, within a

@@ -34,7 +34,14 @@ def note(sentence: str) -> None:
 def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table under its title, the first column to the left and the others to the right; nothing is
     cut off outside a terminal."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        pad_edge=False,
+        header_style="dim",
+    )
     for number, name in enumerate(head):
         table.add_column(name, justify="right" if number else "left", no_wrap=True)
     for row in rows:
@@ -52,7 +59,11 @@ def duration(seconds: float) -> str:
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
-    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
+    return (
+        f"{whole // 60} min {whole % 60} s"
+        if whole < 3600
+        else f"{whole // 3600} h {whole % 3600 // 60} min"
+    )
 
 
 class Progress:
@@ -63,7 +74,12 @@ class Progress:
     leaves.
     """
 
-    def __init__(self, budget_s: float | None = None, every: int = 50, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        budget_s: float | None = None,
+        every: int = 50,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._budget_s = budget_s
         self._every = every
         self._clock = clock
@@ -93,7 +109,13 @@ class Progress:
         self._total = max(self._total, self._done)
         if self._bar:
             task = self._bar.task_ids[-1]
-            self._bar.update(task, completed=self._done, total=self._total, description=_short(trial), left=self.left())
+            self._bar.update(
+                task,
+                completed=self._done,
+                total=self._total,
+                description=_short(trial),
+                left=self.left(),
+            )
         elif self._done % self._every == 0 or self._done == self._total:
             note(f"trial {self._done} of {self._total}, {self.left()} left: {_short(trial)}")
 
@@ -108,12 +130,18 @@ class Progress:
             return "?"
         elapsed = self._clock() - self._start
         seconds = elapsed / self._done * (self._total - self._done)
-        return duration(max(0.0, min(seconds, self._budget_s - elapsed)) if self._budget_s else seconds)
+        return duration(
+            max(0.0, min(seconds, self._budget_s - elapsed)) if self._budget_s else seconds
+        )
 
 
 def _short(trial: Trial) -> str:
     """One trial in a few words, with the word of its bench, since a predicted time is no
     measurement."""
     outcome = trial.outcome
-    result = f"{outcome.median_us:,.1f} us {BENCH_WORDS[trial.bench]}" if isinstance(outcome, Measurement) else outcome.kind
+    result = (
+        f"{outcome.median_us:,.1f} us {BENCH_WORDS[trial.bench]}"
+        if isinstance(outcome, Measurement)
+        else outcome.kind
+    )
     return f"{trial.shape} {trial.mode} {trial.config.variant} {result}"

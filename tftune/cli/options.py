@@ -9,24 +9,51 @@ from typing import Annotated, Literal
 try:
     import typer
 except ModuleNotFoundError as missing:
-    print(f"error: the command line needs {missing.name}, which comes with (in a clone): pip install '.[tune]'", file=sys.stderr)
+    print(
+        f"error: the command line needs {missing.name}, which comes with (in a clone): pip install '.[tune]'",
+        file=sys.stderr,
+    )
     sys.exit(2)
 
 from tftune.kernels.core.registry import OPS
 
 Op = Annotated[str, typer.Argument(metavar="OP", help=f"Operation: {', '.join(OPS)}.")]
-ShapeText = Annotated[str, typer.Argument(metavar="SHAPE", help="One shape, as in m=64,n=3584,k=8192,world=8.")]
-Db = Annotated[Path, typer.Option("--db", metavar="PATH", envvar="TFTUNE_DB", help="Database of runs and trials.")]
+ShapeText = Annotated[
+    str, typer.Argument(metavar="SHAPE", help="One shape, as in m=64,n=3584,k=8192,world=8.")
+]
+Db = Annotated[
+    Path,
+    typer.Option("--db", metavar="PATH", envvar="TFTUNE_DB", help="Database of runs and trials."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else there.")]
-TargetName = Annotated[str | None, typer.Option("--target", metavar="TARGET", help="Machine, <chip>x<GPUs>, such as h200x8 or mi300x8.")]
+TargetName = Annotated[
+    str | None,
+    typer.Option(
+        "--target", metavar="TARGET", help="Machine, <chip>x<GPUs>, such as h200x8 or mi300x8."
+    ),
+]
 BenchName = Annotated[
-    Literal["node", "model", "replay"] | None, typer.Option("--bench", help="Rows of this bench; default: node, else what there is.")
+    Literal["node", "model", "replay"] | None,
+    typer.Option("--bench", help="Rows of this bench; default: node, else what there is."),
 ]
-OneMode = Annotated[Literal["graph", "eager"], typer.Option("--mode", help="How the server launches: captured in a graph, or eagerly.")]
+OneMode = Annotated[
+    Literal["graph", "eager"],
+    typer.Option("--mode", help="How the server launches: captured in a graph, or eagerly."),
+]
 ArtifactPath = Annotated[
-    Path | None, typer.Option("--artifact", metavar="PATH", help="An exported artifact; default: the one shipped for the target.")
+    Path | None,
+    typer.Option(
+        "--artifact",
+        metavar="PATH",
+        help="An exported artifact; default: the one shipped for the target.",
+    ),
 ]
-AllowModelled = Annotated[bool, typer.Option("--allow-modelled", help="Also answer from leaves that were modelled, not measured.")]
+AllowModelled = Annotated[
+    bool,
+    typer.Option(
+        "--allow-modelled", help="Also answer from leaves that were modelled, not measured."
+    ),
+]
 DEFAULT_DB = Path("tftune.db")
 
 # Of `tftune search`.
@@ -38,16 +65,32 @@ Shapes = Annotated[
         help="Shape, YAML or JSON file, or named set (paper, llama3-70b:shard=m,m=16+128); repeat, or separate by ';'.",
     ),
 ]
-On = Annotated[Literal["node", "model", "replay"], typer.Option("--on", help="Real GPUs, the analytic model, or stored rows.")]
-Modes = Annotated[Literal["graph", "eager", "both"], typer.Option("--mode", help="Captured in a graph, eager, or both.")]
+On = Annotated[
+    Literal["node", "model", "replay"],
+    typer.Option("--on", help="Real GPUs, the analytic model, or stored rows."),
+]
+Modes = Annotated[
+    Literal["graph", "eager", "both"],
+    typer.Option("--mode", help="Captured in a graph, eager, or both."),
+]
 EffortName = Annotated[
     Literal["quick", "default", "thorough", "exhaustive", "scout"],
     typer.Option("--effort", help="Trials for each shape and mode."),
 ]
 Budget = Annotated[
-    str | None, typer.Option("--budget", metavar="DURATION", help="Stop after this wall-clock time, such as 90s, 10m or 2h.")
+    str | None,
+    typer.Option(
+        "--budget",
+        metavar="DURATION",
+        help="Stop after this wall-clock time, such as 90s, 10m or 2h.",
+    ),
 ]
-Variants = Annotated[list[str] | None, typer.Option("--variant", metavar="VARIANT", help="Only this variant, and BSP; repeat for several.")]
+Variants = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--variant", metavar="VARIANT", help="Only this variant, and BSP; repeat for several."
+    ),
+]
 SamplerName = Annotated[
     Literal["mixed", "lfbo", "gp", "tpe", "random", "exhaustive"],
     typer.Option("--sampler", help="How the next config is proposed."),
@@ -55,16 +98,31 @@ SamplerName = Annotated[
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the sampler and of --inject.")]
 Pool = Annotated[
     int | None,
-    typer.Option("--pool", min=1, help="Consider only this many configs of each variant, and compile all of them before the first trial."),
+    typer.Option(
+        "--pool",
+        min=1,
+        help="Consider only this many configs of each variant, and compile all of them before the first trial.",
+    ),
 ]
 Portfolio = Annotated[
-    bool, typer.Option("--portfolio", help="Measure the configs that cover what was searched, and each shape's best, on every shape.")
+    bool,
+    typer.Option(
+        "--portfolio",
+        help="Measure the configs that cover what was searched, and each shape's best, on every shape.",
+    ),
 ]
 Inject = Annotated[
     str | None,
     typer.Option(
-        "--inject", metavar="FAULTS", help="A drill: faults on purpose, as in hang=0.1,crash=0.05, the probability for each config."
+        "--inject",
+        metavar="FAULTS",
+        help="A drill: faults on purpose, as in hang=0.1,crash=0.05, the probability for each config.",
     ),
 ]
 Gpus = Annotated[int | None, typer.Option("--gpus", min=1, help="Use at most this many GPUs.")]
-ChipFile = Annotated[Path | None, typer.Option("--chip", metavar="PATH", help="The machine's constants, from `tftune calibrate`.")]
+ChipFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--chip", metavar="PATH", help="The machine's constants, from `tftune calibrate`."
+    ),
+]

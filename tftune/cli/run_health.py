@@ -32,8 +32,21 @@ def sentence(run: Run) -> str:
     readings = (("at the first trial", run.clocks), ("after the last", run.ended))
     known = [f"{when} {_summary(reading)}" for when, reading in readings if _gpus(reading)]
     rates = _copies(run)
-    copies = [f"a copy reached {rates.cold / 1e3:.0f} GB/s cold and {rates.warm / 1e3:.0f} GB/s warm"] if rates else []
-    return "; ".join([*(known or ["clocks and temperature unknown: neither nvidia-smi nor amd-smi told them"]), *copies, *doubts(run)])
+    copies = (
+        [f"a copy reached {rates.cold / 1e3:.0f} GB/s cold and {rates.warm / 1e3:.0f} GB/s warm"]
+        if rates
+        else []
+    )
+    return "; ".join(
+        [
+            *(
+                known
+                or ["clocks and temperature unknown: neither nvidia-smi nor amd-smi told them"]
+            ),
+            *copies,
+            *doubts(run),
+        ]
+    )
 
 
 def doubts(run: Run) -> list[str]:
@@ -48,7 +61,11 @@ def _gpus(reading: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     """The known numbers of each GPU."""
     gpus = {gpu: values for gpu, values in reading.items() if gpu not in _OTHER}
     found = {gpu: {name: _number(values, name) for name in _AMD} for gpu, values in gpus.items()}
-    return {gpu: known for gpu, values in found.items() if (known := {name: n for name, n in values.items() if n is not None})}
+    return {
+        gpu: known
+        for gpu, values in found.items()
+        if (known := {name: n for name, n in values.items() if n is not None})
+    }
 
 
 def _number(values: Any, name: str) -> float | None:
@@ -66,7 +83,9 @@ def _summary(reading: Mapping[str, Any]) -> str:
     sm, memory = ([gpu[name] for gpu in gpus if name in gpu] for name in ("sm_mhz", "memory_mhz"))
     celsius, watts = ([gpu[name] for gpu in gpus if name in gpu] for name in ("celsius", "watts"))
     parts = [f"{name} {min(mhz):.0f} MHz" for name, mhz in (("SM", sm), ("memory", memory)) if mhz]
-    return ", ".join([*parts, *(f"{max(n):.0f} {unit}" for n, unit in ((celsius, "C"), (watts, "W")) if n)])
+    return ", ".join(
+        [*parts, *(f"{max(n):.0f} {unit}" for n, unit in ((celsius, "C"), (watts, "W")) if n)]
+    )
 
 
 def _falls(run: Run) -> Iterator[str]:

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 
 def find(
-    op: str, shapes: Sequence[Shape], modes: Sequence[str], bench: Bench, store: Store, progress: Any, options: Mapping[str, Any]
+    op: str,
+    shapes: Sequence[Shape],
+    modes: Sequence[str],
+    bench: Bench,
+    store: Store,
+    progress: Any,
+    options: Mapping[str, Any],
 ) -> list[Line]:
     """The tuner's search, given the analytic model, where the chip has one, committed rows and the
     shipped artifact for its first proposals."""
@@ -30,11 +36,19 @@ def find(
     if off:
         note(f"without the model's proposals: {off}")
     known = knowledge(op, bench.target, shapes, store, with_model=not off)
-    return _lines(search(op, shapes, modes, bench, store, progress=progress, knowledge=known, **options))
+    return _lines(
+        search(op, shapes, modes, bench, store, progress=progress, knowledge=known, **options)
+    )
 
 
 def fill(
-    op: str, shapes: Sequence[Shape], modes: Sequence[str], bench: Bench, store: Store, progress: Any, budget_s: float | None
+    op: str,
+    shapes: Sequence[Shape],
+    modes: Sequence[str],
+    bench: Bench,
+    store: Store,
+    progress: Any,
+    budget_s: float | None,
 ) -> tuple[list[Line], int]:
     """The tuner's matrix of a portfolio that the models choose; says what became of its pairs, and
     how many are still missing."""
@@ -45,14 +59,29 @@ def fill(
     def pick(trials: Sequence[Trial], mode: str) -> tuple[Config, ...]:
         return cover(trials, op, bench.target.name, mode, bench.name)
 
-    matrix = portfolio.fill(op, shapes, modes, bench, store, pick, budget_s=budget_s, progress=progress)
+    matrix = portfolio.fill(
+        op, shapes, modes, bench, store, pick, budget_s=budget_s, progress=progress
+    )
     for sentence in matrix.sentences():
         note(sentence)
     return _lines(matrix.best), len(matrix.missing)
 
 
 def _lines(found: Sequence[Best]) -> list[Line]:
-    lines = [Line(b.shape, b.mode, b.winner, b.bsp, b.by_variant, b.evaluations, b.feasible, len(b.tied), b.off_by) for b in found]
+    lines = [
+        Line(
+            b.shape,
+            b.mode,
+            b.winner,
+            b.bsp,
+            b.by_variant,
+            b.evaluations,
+            b.feasible,
+            len(b.tied),
+            b.off_by,
+        )
+        for b in found
+    ]
     return sorted(lines, key=lambda line: MODES.index(line.mode))
 
 

@@ -24,7 +24,9 @@ NAMED = 4
 """Configs that an artifact names for a shape."""
 
 
-def knowledge(op: str, target: Target, shapes: Sequence[Shape], store: Store, *, with_model: bool) -> Knowledge:
+def knowledge(
+    op: str, target: Target, shapes: Sequence[Shape], store: Store, *, with_model: bool
+) -> Knowledge:
     """Of some shapes of one operation on a target. Rows of the database itself count, whatever
     their target, but modelled ones do not. `with_model`: whether the analytic model knows enough of
     the chip."""
@@ -34,8 +36,12 @@ def knowledge(op: str, target: Target, shapes: Sequence[Shape], store: Store, *,
     from tftune.tuner.search.opening import Knowledge
 
     stored = (trial for trial in store.trials(op=op) if trial.bench == "node")
-    former = tuple({trial.id: trial for trial in (*former_rows(op, target, shapes), *stored)}.values())
-    return Knowledge(predict if with_model else None, pair_vector, former, shipped(artifacts(op, target)))
+    former = tuple(
+        {trial.id: trial for trial in (*former_rows(op, target, shapes), *stored)}.values()
+    )
+    return Knowledge(
+        predict if with_model else None, pair_vector, former, shipped(artifacts(op, target))
+    )
 
 
 def artifacts(op: str, target: Target) -> list[Artifact]:
@@ -49,7 +55,11 @@ def artifacts(op: str, target: Target) -> list[Artifact]:
             found.append(read_artifact(path))
         except ValueError:  # of another version: a search needs none
             continue
-    alike = [artifact for artifact in found if artifact.target.chip.name == target.chip.name and not artifact.modelled]
+    alike = [
+        artifact
+        for artifact in found
+        if artifact.target.chip.name == target.chip.name and not artifact.modelled
+    ]
     ranked = sorted(alike, key=lambda artifact: abs(log2(artifact.target.gpus / target.gpus)))
     return [artifact for artifact in ranked if artifact.target.name == target.name] or ranked
 
@@ -71,13 +81,19 @@ def shipped(found: Sequence[Artifact]) -> Callable[[Shape, str], list[Config]]:
         layouts = artifact.modes[mode].layouts if mode in artifact.modes else ()
         moved = {layout: other for layout in layouts if (other := _moved(shape, layout))}
         for layout, other in sorted(moved.items(), key=lambda item: distance(shape, item[1])):
-            fused = (config for config in answerer(artifact, mode, layout).shortlist(other) if config.variant != "bsp")
+            fused = (
+                config
+                for config in answerer(artifact, mode, layout).shortlist(other)
+                if config.variant != "bsp"
+            )
             if listed := list(islice(fused, NAMED)):
                 return listed
         return []
 
     def configs(shape: Shape, mode: str) -> list[Config]:
-        return list(dict.fromkeys(config for artifact in found for config in named(artifact, shape, mode)))
+        return list(
+            dict.fromkeys(config for artifact in found for config in named(artifact, shape, mode))
+        )
 
     return configs
 

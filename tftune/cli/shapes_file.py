@@ -15,7 +15,9 @@ from tftune.kernels.core.shape import Shape
 FILE_ENDINGS = (".json", ".yaml", ".yml")
 
 
-def read_shapes(operation: Operation, texts: Iterable[str], world: int | None = None) -> list[Shape]:
+def read_shapes(
+    operation: Operation, texts: Iterable[str], world: int | None = None
+) -> list[Shape]:
     """The shapes that the texts name, each once, in their order; a text may hold several separated
     by `;`.
 
@@ -27,7 +29,9 @@ def read_shapes(operation: Operation, texts: Iterable[str], world: int | None = 
     parts = [part.strip() for text in texts for part in text.split(";") if part.strip()]
     shapes = dict.fromkeys(shape for part in parts for shape in _read(operation, part, world))
     if not shapes:
-        raise ValueError(f"no shapes are given for {operation.name}; give one as {operation.shape.example()!r}, {_known(operation)}")
+        raise ValueError(
+            f"no shapes are given for {operation.name}; give one as {operation.shape.example()!r}, {_known(operation)}"
+        )
     return list(shapes)
 
 
@@ -52,7 +56,10 @@ def _named_set(operation: Operation, name: str, options: str, world: int | None)
     """The set, made with the options that it takes; any other size of the shape keeps what has one
     of these values, as in m=16+128."""
     make = operation.shape_sets[name]
-    known = {option: parameter.default for option, parameter in inspect.signature(make).parameters.items()}
+    known = {
+        option: parameter.default
+        for option, parameter in inspect.signature(make).parameters.items()
+    }
     sizes = [size for size in operation.shape.sizes() if size not in known]
     given: dict[str, Any] = {"world": world} if world and "world" in known else {}
     kept: dict[str, list[int]] = {}
@@ -64,7 +71,9 @@ def _named_set(operation: Operation, name: str, options: str, world: int | None)
             given[option] = _integer(option, value) if isinstance(known[option], int) else value
         else:
             has = f"{', '.join(known)}, and {', '.join(sizes)} keep a part of it"
-            raise ValueError(f"the set {name!r} of {operation.name} has no option {option!r}; it has {has}")
+            raise ValueError(
+                f"the set {name!r} of {operation.name} has no option {option!r}; it has {has}"
+            )
     return _part(name, list(make(**given)), kept)
 
 
@@ -74,7 +83,9 @@ def _part(name: str, shapes: list[Shape], kept: Mapping[str, list[int]]) -> list
     for size, values in kept.items():
         there = dict.fromkeys(shape.to_dict()[size] for shape in shapes)
         if missing := [value for value in values if value not in there]:
-            raise ValueError(f"the set {name!r} has no {size}={missing[0]}; it has {size}={'+'.join(map(str, there))}")
+            raise ValueError(
+                f"the set {name!r} has no {size}={missing[0]}; it has {size}={'+'.join(map(str, there))}"
+            )
         shapes = [shape for shape in shapes if shape.to_dict()[size] in values]
     return shapes
 
@@ -88,8 +99,14 @@ def _integer(name: str, text: str) -> int:
 def _read_file(operation: Operation, path: Path) -> list[Shape]:
     items = _parse(path)
     if not isinstance(items, list):
-        raise ValueError(f"{path} must hold a list of shapes, not {type(items).__name__}; write one as - {operation.shape.example()!r}")
-    return [shape for number, item in enumerate(items, start=1) for shape in _item(operation, path, number, item)]
+        raise ValueError(
+            f"{path} must hold a list of shapes, not {type(items).__name__}; write one as - {operation.shape.example()!r}"
+        )
+    return [
+        shape
+        for number, item in enumerate(items, start=1)
+        for shape in _item(operation, path, number, item)
+    ]
 
 
 def _item(operation: Operation, path: Path, number: int, item: Any) -> list[Shape]:
@@ -100,7 +117,9 @@ def _item(operation: Operation, path: Path, number: int, item: Any) -> list[Shap
             return _read(operation, item, None)
     except ValueError as error:
         raise ValueError(f"{path}, item {number}: {error}") from None
-    raise ValueError(f"{path}, item {number}: {item!r} is neither a mapping of fields nor a shape such as {operation.shape.example()!r}")
+    raise ValueError(
+        f"{path}, item {number}: {item!r} is neither a mapping of fields nor a shape such as {operation.shape.example()!r}"
+    )
 
 
 def _parse(path: Path) -> Any:
@@ -108,7 +127,9 @@ def _parse(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is no text in UTF-8: {error.reason} at byte {error.start}") from None
+        raise ValueError(
+            f"{path} is no text in UTF-8: {error.reason} at byte {error.start}"
+        ) from None
     if path.suffix == ".json":
         try:
             return json.loads(text)

@@ -74,7 +74,10 @@ class Fit:
     @property
     def reports(self) -> dict[str, dict[str, dict[str, Any]]]:
         """The evaluations as an artifact has them."""
-        return {mode: {title: found.to_dict() for title, found in each.items()} for mode, each in self.evaluations.items()}
+        return {
+            mode: {title: found.to_dict() for title, found in each.items()}
+            for mode, each in self.evaluations.items()
+        }
 
 
 def sources(trials: Sequence[Trial], runs: Sequence[Run]) -> list[Source]:
@@ -86,23 +89,36 @@ def sources(trials: Sequence[Trial], runs: Sequence[Run]) -> list[Source]:
     for trial in (trial for trial in trials if trial.stage in EVIDENCE):
         groups.setdefault((trial.op, trial.target, trial.bench), []).append(trial)
     used = {key: {trial.run for trial in rows} for key, rows in groups.items()}
-    return [Source(*key, rows, [run for run in runs if run.id in used[key]]) for key, rows in groups.items()]
+    return [
+        Source(*key, rows, [run for run in runs if run.id in used[key]])
+        for key, rows in groups.items()
+    ]
 
 
-def choose(found: Sequence[Source], op: str, target: str | None, bench: str | None, place: str) -> Source:
+def choose(
+    found: Sequence[Source], op: str, target: str | None, bench: str | None, place: str
+) -> Source:
     """The one source that is meant: of this target and bench where given; node before the others
     where no bench is given.
 
     Raises ValueError where there is none, or where several targets are left to choose from.
     """
     wanted = Target.parse(target).name if target else None
-    left = [s for s in found if s.op == op and wanted in (None, s.target) and bench in (None, s.bench)]
-    asked = " ".join([op, *(["on " + wanted] if wanted else []), *([f"from the {bench} bench"] if bench else [])])
+    left = [
+        s for s in found if s.op == op and wanted in (None, s.target) and bench in (None, s.bench)
+    ]
+    asked = " ".join(
+        [op, *(["on " + wanted] if wanted else []), *([f"from the {bench} bench"] if bench else [])]
+    )
     if not left:
         there = ", ".join(f"{s.op} on {s.target} ({s.bench})" for s in found) or "nothing"
-        raise ValueError(f"{place} has no rows of {asked}; it has {there}; run `tftune search {op}`")
+        raise ValueError(
+            f"{place} has no rows of {asked}; it has {there}; run `tftune search {op}`"
+        )
     if len(targets := sorted({source.target for source in left})) > 1:
-        raise ValueError(f"{place} has rows of {asked} on {', '.join(targets)}; choose one with --target")
+        raise ValueError(
+            f"{place} has rows of {asked} on {', '.join(targets)}; choose one with --target"
+        )
     return min(left, key=lambda source: ("node", "replay", "model", "drill").index(source.bench))
 
 
@@ -113,13 +129,25 @@ def fit(source: Source, judged: bool = True) -> Fit:
     where times are modelled, since no rule minds what they err by (`MODEL_ERROR`). `judged` False:
     neither is done. Layouts with many shapes are shared among processes.
     """
-    datasets = {mode: load(source.current, source.op, source.target, mode, source.bench) for mode in source.modes}
+    datasets = {
+        mode: load(source.current, source.op, source.target, mode, source.bench)
+        for mode in source.modes
+    }
     parts = {mode: dataset.by_layout() for mode, dataset in datasets.items()}
-    large = judged and source.bench != "model" and max(len(part.shapes) for each in parts.values() for part in each.values()) >= MANY
+    large = (
+        judged
+        and source.bench != "model"
+        and max(len(part.shapes) for each in parts.values() for part in each.values()) >= MANY
+    )
     with ExitStack() as stack:
         each: Each = stack.enter_context(_sharing()) if large else map
         found = {mode: _learned(layouts, judged, each) for mode, layouts in parts.items()}
-    return Fit(source, datasets, {mode: one for mode, (one, _) in found.items()}, {mode: each for mode, (_, each) in found.items()})
+    return Fit(
+        source,
+        datasets,
+        {mode: one for mode, (one, _) in found.items()},
+        {mode: each for mode, (_, each) in found.items()},
+    )
 
 
 @contextmanager
@@ -129,13 +157,17 @@ def _sharing() -> Iterator[Each]:
 
     def each(work: Callable[[Any], Any], items: Iterable[Any]) -> Iterable[Any]:
         listed = list(items)
-        return pool.map(work, listed, chunksize=ceil(len(listed) / workers))  # what is sent with the work is sent once a chunk
+        return pool.map(
+            work, listed, chunksize=ceil(len(listed) / workers)
+        )  # what is sent with the work is sent once a chunk
 
     with Helpers(workers) as pool:
         yield each
 
 
-def _learned(parts: Mapping[Layout, Dataset], judged: bool, each: Each) -> tuple[Mode, dict[str, Evaluation]]:
+def _learned(
+    parts: Mapping[Layout, Dataset], judged: bool, each: Each
+) -> tuple[Mode, dict[str, Evaluation]]:
     """What one mode answers, and the evaluations by layout."""
     models = {layout: train_layout(part) for layout, part in parts.items()}
     evaluations: dict[str, Evaluation] = {}

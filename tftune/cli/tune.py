@@ -49,7 +49,9 @@ def steps(op: str, target: Target, shapes: str, budget_s: float, db: Path) -> It
     yield Step("the artifact", ("export", op, "--target", target.name, "--bench", "node", "--db", str(db), "--out", str(artifact)),
                "train it first")  # fmt: skip
     yield Step(
-        "tables and plots", ("report", "--op", op, "--target", target.name, "--db", str(db)), "the rows are sound; only the report is not"
+        "tables and plots",
+        ("report", "--op", op, "--target", target.name, "--db", str(db)),
+        "the rows are sound; only the report is not",
     )
 
 
@@ -59,7 +61,9 @@ def run(found: Iterator[Step], call: Callable[[tuple[str, ...]], int] | None = N
         print(f"\n== {step.meaning}: {step}", flush=True)
         code = (call or _call)(step.arguments)
         if code:
-            raise ValueError(f"`{step}` ended with {code}; {step.if_it_fails}; then give `tftune tune` again: it goes on from here")
+            raise ValueError(
+                f"`{step}` ended with {code}; {step.if_it_fails}; then give `tftune tune` again: it goes on from here"
+            )
 
 
 def _call(arguments: tuple[str, ...]) -> int:

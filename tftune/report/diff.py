@@ -42,7 +42,15 @@ class Difference:
     answers: list[Answer]
 
     def to_dict(self) -> dict[str, Any]:
-        answers = [{"shape": str(a.shape), "mode": a.mode, "one": a.one.to_dict(), "other": a.other.to_dict()} for a in self.answers]
+        answers = [
+            {
+                "shape": str(a.shape),
+                "mode": a.mode,
+                "one": a.one.to_dict(),
+                "other": a.other.to_dict(),
+            }
+            for a in self.answers
+        ]
         return {"origin": self.origin, "shapes": dict(self.shapes), "answers": answers}
 
     def sentences(self, most: int = 20) -> Iterator[str]:
@@ -62,8 +70,14 @@ def diff(one: Artifact, other: Artifact) -> Difference:
     if one.op != other.op:
         raise ValueError(f"{one.op} and {other.op} are two operations; compare artifacts of one")
     shapes = {mode: _shapes(one, other, mode) for mode in dict.fromkeys((*one.modes, *other.modes))}
-    asked = [Selector(artifact, allow_modelled=True, check_source=False) for artifact in (one, other)]
-    answers = [Answer(s, mode, *(selector.select(s, mode).config for selector in asked)) for mode, found in shapes.items() for s in found]
+    asked = [
+        Selector(artifact, allow_modelled=True, check_source=False) for artifact in (one, other)
+    ]
+    answers = [
+        Answer(s, mode, *(selector.select(s, mode).config for selector in asked))
+        for mode, found in shapes.items()
+        for s in found
+    ]
     return Difference(
         [*_origin(one.document, other.document)],
         {mode: len(found) for mode, found in shapes.items()},
@@ -72,11 +86,17 @@ def diff(one: Artifact, other: Artifact) -> Difference:
 
 
 def _shapes(one: Artifact, other: Artifact, mode: str) -> list[Shape]:
-    return list(dict.fromkeys(shape for artifact in (one, other) for shape in measured_shapes(artifact, mode)))
+    return list(
+        dict.fromkeys(
+            shape for artifact in (one, other) for shape in measured_shapes(artifact, mode)
+        )
+    )
 
 
 def _origin(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
-    yield from (f"{name} {one[name]} -> {other[name]}" for name in ORIGIN if one[name] != other[name])
+    yield from (
+        f"{name} {one[name]} -> {other[name]}" for name in ORIGIN if one[name] != other[name]
+    )
     yield from build_changes(one, stamp(other))
     for variant in sorted(one["kernels"].keys() | other["kernels"].keys()):
         if (was := one["kernels"].get(variant)) != (now := other["kernels"].get(variant)):
@@ -91,4 +111,8 @@ def _held_out(document: Mapping[str, Any]) -> dict[str, float]:
     """The geometric mean of the regret on shapes held out, by mode and layout, as the artifact
     states it."""
     reports = document.get("held_out", {})
-    return {f"{mode}, {title}": report["selector"]["geomean_regret"] for mode, each in reports.items() for title, report in each.items()}
+    return {
+        f"{mode}, {title}": report["selector"]["geomean_regret"]
+        for mode, each in reports.items()
+        for title, report in each.items()
+    }

@@ -79,22 +79,53 @@ BASIS = {
 """What each source of a selection means."""
 
 
-def explain(selector: Selector, shape: Shape, mode: str, rows: Sequence[Trial], count: int = 3) -> Explanation:
+def explain(
+    selector: Selector, shape: Shape, mode: str, rows: Sequence[Trial], count: int = 3
+) -> Explanation:
     """The selector's answer for a shape, with the `count` nearest shapes among the rows of the
     artifact's target and bench."""
     artifact = selector.artifacts.get(shape.op)
-    selection, leaf, answerer = selector.select(shape, mode), selector.leaf(shape, mode), selector.answerer(shape, mode)
-    candidates = () if leaf is None or isinstance(answerer, str) or artifact is None else _candidates(artifact, answerer.model, leaf, shape)
-    mine = [row for row in rows if artifact and (row.target, row.bench, row.mode) == (artifact.target.name, artifact.bench, mode)]
+    selection, leaf, answerer = (
+        selector.select(shape, mode),
+        selector.leaf(shape, mode),
+        selector.answerer(shape, mode),
+    )
+    candidates = (
+        ()
+        if leaf is None or isinstance(answerer, str) or artifact is None
+        else _candidates(artifact, answerer.model, leaf, shape)
+    )
+    mine = [
+        row
+        for row in rows
+        if artifact
+        and (row.target, row.bench, row.mode) == (artifact.target.name, artifact.bench, mode)
+    ]
     nearest = sorted(lines(mine), key=lambda line: _apart(shape, line.shape))[:count]
     origin = [*_origin(artifact, shape, mode)] if artifact else []
     target = artifact.target.name if artifact else "no target"
-    return Explanation(shape, mode, target, selection, selector.path(shape, mode), leaf, candidates, origin, nearest)
+    return Explanation(
+        shape,
+        mode,
+        target,
+        selection,
+        selector.path(shape, mode),
+        leaf,
+        candidates,
+        origin,
+        nearest,
+    )
 
 
-def _candidates(artifact: Artifact, model: LayoutModel, leaf: Leaf, shape: Shape) -> tuple[Config, ...]:
+def _candidates(
+    artifact: Artifact, model: LayoutModel, leaf: Leaf, shape: Shape
+) -> tuple[Config, ...]:
     """The configs of a leaf; in place of a variant's default the one that it has for this shape."""
-    space, chip, configs = operation(shape.op).space, artifact.target.chip, [model.configs[number] for number in leaf.candidates]
+    space, chip, configs = (
+        operation(shape.op).space,
+        artifact.target.chip,
+        [model.configs[number] for number in leaf.candidates],
+    )
     return tuple(dict.fromkeys(space.concrete(shape, config, chip) or config for config in configs))
 
 
@@ -112,7 +143,11 @@ def _origin(artifact: Artifact, shape: Shape, mode: str) -> Iterator[str]:
     """What the artifact rests on: rows, build, and how it does on shapes held out, those like this
     one among them."""
     found = artifact.document
-    versions = ", ".join(f"{name} {version}" for name, version in stamp(found).items() if name in ("driver", "torch", "triton"))
+    versions = ", ".join(
+        f"{name} {version}"
+        for name, version in stamp(found).items()
+        if name in ("driver", "torch", "triton")
+    )
     yield f"artifact: {artifact.path}, digest {artifact.digest[:12]}, {found['rows']:,} rows, {found['created'][:10]}"
     yield f"times are of: {versions or 'no build'}"
     yield from assumptions(artifact.bench, artifact.target.name)
@@ -139,7 +174,11 @@ def _regret_of(report: Mapping[str, Any], rule: str) -> float | None:
 def _judged(report: Mapping[str, Any]) -> str:
     """At how many of the shapes held out an answer had a time, where some had none."""
     unknown = report["selector"].get("unknown", 0)
-    return f" of {report['shapes'] - unknown} of {report['shapes']} shapes, the other answers having no time there" if unknown else ""
+    return (
+        f" of {report['shapes'] - unknown} of {report['shapes']} shapes, the other answers having no time there"
+        if unknown
+        else ""
+    )
 
 
 def leaf_text(leaf: Leaf, times: str) -> str:
@@ -158,7 +197,10 @@ def model_text(model: LayoutModel, held_out: Evaluation | None, times: str) -> I
         yield from _node_text(model, model.root, "  ", times)
     if held_out is not None:
         yield f"held out ({times}): {held_out}"
-        regrets = ", ".join(f"{name} {_regret_text(score, held_out.shapes)}" for name, score in held_out.rules.items())
+        regrets = ", ".join(
+            f"{name} {_regret_text(score, held_out.shapes)}"
+            for name, score in held_out.rules.items()
+        )
         yield f"constant rules there: regret {regrets} (geomean)"
     if model.rule:
         yield f"the rule {model.rule!r} loses less, and answers for other shapes instead of the tree"
@@ -168,7 +210,11 @@ def _regret_text(score: Score, shapes: int) -> str:
     """The mean regret, and at how many of the shapes the answer had a time, where it had none at
     some."""
     known = shapes - score.unknown
-    return f"{score.geomean_regret:.3f}" + (f" ({known} of {shapes} shapes)" if score.unknown else "") if known else "- (no time)"
+    return (
+        f"{score.geomean_regret:.3f}" + (f" ({known} of {shapes} shapes)" if score.unknown else "")
+        if known
+        else "- (no time)"
+    )
 
 
 def _node_text(model: LayoutModel, node: Node, indent: str, times: str) -> Iterator[str]:
@@ -188,8 +234,21 @@ def _named(config: Config) -> str:
 def nearest_table(nearest: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
     """Head and rows of the nearest shapes: the median of each variant with its 95 % interval."""
     variants = variants_of(nearest)
-    head = ["nearest shape", *(f"{label(variant)} us" for variant in variants), "winner", "over BSP"]
-    return head, [[str(line.shape), *_times(line, variants), label(line.winner.config.variant), ratio_text(line.ratio)] for line in nearest]
+    head = [
+        "nearest shape",
+        *(f"{label(variant)} us" for variant in variants),
+        "winner",
+        "over BSP",
+    ]
+    return head, [
+        [
+            str(line.shape),
+            *_times(line, variants),
+            label(line.winner.config.variant),
+            ratio_text(line.ratio),
+        ]
+        for line in nearest
+    ]
 
 
 def _times(line: Line, variants: Sequence[str]) -> Iterator[str]:

@@ -69,7 +69,9 @@ class Across:
 
 def _others(line: Line) -> str:
     """Every field but the size, as the shape writes them."""
-    return "  ".join(part for part in str(line.shape).split(",") if not part.startswith(f"{line.shape.SIZE}="))
+    return "  ".join(
+        part for part in str(line.shape).split(",") if not part.startswith(f"{line.shape.SIZE}=")
+    )
 
 
 SIZES = Across(lambda line: line.shape.SIZE, _others)
@@ -81,7 +83,11 @@ Ends = dict[str, tuple[float, float]]
 
 
 def _panels(
-    lines: Sequence[Line], across: Across, draw: Callable[[Axes, list[Line], Across], Ends], y_axis: Callable[[Axes], None], y_title: str
+    lines: Sequence[Line],
+    across: Across,
+    draw: Callable[[Axes, list[Line], Across], Ends],
+    y_axis: Callable[[Axes], None],
+    y_title: str,
 ) -> Figure:
     """A grid of panels, a row for each family (the first few) and a column for each mode; a row
     shares its y axis."""
@@ -90,8 +96,14 @@ def _panels(
     figure = Figure(figsize=(max(5.8 * len(modes), 6.6), 3.7 * len(families)), layout="constrained")
     grid = figure.subplots(len(families), len(modes), squeeze=False, sharey="row")
     for family, panels in zip(families, grid, strict=True):
-        chosen = [[line for line in lines if across.panel(line) == family and line.mode == mode] for mode in modes]
-        drawn = [draw(ax, sorted(part, key=across.at), across) if part else {} for ax, part in zip(panels, chosen, strict=True)]
+        chosen = [
+            [line for line in lines if across.panel(line) == family and line.mode == mode]
+            for mode in modes
+        ]
+        drawn = [
+            draw(ax, sorted(part, key=across.at), across) if part else {}
+            for ax, part in zip(panels, chosen, strict=True)
+        ]
         for ax, mode, part, ends in zip(panels, modes, chosen, drawn, strict=True):
             ax.set_title(f"{mode}   {family}", fontsize=9, color=QUIET, pad=10)
             _size_axis(ax, part, across)
@@ -112,7 +124,9 @@ def _size_axis(ax: Axes, lines: Sequence[Line], across: Across) -> None:
     ax.set_xlabel(name.upper() if len(name) == 1 else name)
     low, high = min(sizes), max(sizes)
     span = math.log2(high / low) or 1.0
-    ax.set_xlim(low / 2 ** (0.04 * span), high * 2 ** (0.13 * span))  # room for the labels where the lines end
+    ax.set_xlim(
+        low / 2 ** (0.04 * span), high * 2 ** (0.13 * span)
+    )  # room for the labels where the lines end
 
 
 def _short(size: int) -> str:
@@ -163,7 +177,10 @@ def scaling_figure(lines: Sequence[Line]) -> Figure | None:
     worlds: dict[str, set[int]] = {}
     for line in lines:
         worlds.setdefault(line.shape.problem, set()).add(WORLDS.at(line))
-    scaled = sorted((line for line in lines if len(worlds[line.shape.problem]) > 1), key=lambda line: -len(worlds[line.shape.problem]))
+    scaled = sorted(
+        (line for line in lines if len(worlds[line.shape.problem]) > 1),
+        key=lambda line: -len(worlds[line.shape.problem]),
+    )
     return _panels(scaled, WORLDS, _draw_scaling, _time_axis, "µs for one call") if scaled else None
 
 
@@ -180,7 +197,9 @@ def _draw_times(ax: Axes, lines: Sequence[Line], across: Across) -> Ends:
     for variant in variants_of(lines):
         having = [line for line in lines if variant in line.by_variant]
         xs, ys = [across.at(line) for line in having], [line.median_us(variant) for line in having]
-        fills = [colour(variant) if line.winner.config.variant == variant else "white" for line in having]
+        fills = [
+            colour(variant) if line.winner.config.variant == variant else "white" for line in having
+        ]
         ax.plot(xs, ys, color=colour(variant), lw=1.8, zorder=2 if variant == "bsp" else 3)
         ax.scatter(xs, ys, s=26, zorder=4, edgecolors=colour(variant), linewidths=1.3, color=fills)
         ends[variant] = (xs[-1], ys[-1])
@@ -191,7 +210,9 @@ def _time_axis(ax: Axes) -> None:
     ax.set_yscale("log")
     ax.yaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
     ax.yaxis.set_minor_locator(matplotlib.ticker.NullLocator())
-    ax.yaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda us, _: f"{us:,.0f}" if us >= 1 else f"{us:g}"))
+    ax.yaxis.set_major_formatter(
+        matplotlib.ticker.FuncFormatter(lambda us, _: f"{us:,.0f}" if us >= 1 else f"{us:g}")
+    )
 
 
 def speedup_figure(lines: Sequence[Line]) -> Figure:
@@ -203,7 +224,11 @@ def speedup_figure(lines: Sequence[Line]) -> Figure:
 def _draw_speedups(ax: Axes, lines: Sequence[Line], across: Across) -> Ends:
     ends: Ends = {}
     for variant in variants_of(lines):
-        found = [(across.at(line), speedup(line.by_variant[variant], line.bsp)) for line in lines if variant in line.by_variant]
+        found = [
+            (across.at(line), speedup(line.by_variant[variant], line.bsp))
+            for line in lines
+            if variant in line.by_variant
+        ]
         points = [(size, *ratio) for size, ratio in found if ratio is not None]
         if variant == "bsp" or not points:
             continue
@@ -221,7 +246,11 @@ def _ratio_axis(ax: Axes) -> None:
     ax.set_yscale("log")
     low, high = ax.get_ylim()
     low, high = min(low, 0.8), max(high, 1.25)
-    ticks = [tick for tick in (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.4, 2, 3, 5, 10, 20, 50) if low <= tick <= high]
+    ticks = [
+        tick
+        for tick in (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.4, 2, 3, 5, 10, 20, 50)
+        if low <= tick <= high
+    ]
     ax.set_ylim(low, high)
     ax.set_yticks(ticks, [f"{tick:g}x" for tick in ticks])
     ax.yaxis.set_minor_locator(matplotlib.ticker.NullLocator())
@@ -231,7 +260,11 @@ def _ratio_axis(ax: Axes) -> None:
 def failure_figure(trials: Sequence[Trial]) -> Figure | None:
     """Failures by kind, each bar split by variant and labelled with its count; None where nothing
     failed."""
-    counts = Counter((trial.outcome.kind, trial.config.variant) for trial in trials if isinstance(trial.outcome, Failure))
+    counts = Counter(
+        (trial.outcome.kind, trial.config.variant)
+        for trial in trials
+        if isinstance(trial.outcome, Failure)
+    )
     kinds = [kind for kind in FAILURES if any(found == kind for found, _ in counts)]
     if not kinds:
         return None
@@ -239,7 +272,11 @@ def failure_figure(trials: Sequence[Trial]) -> Figure | None:
     ax = figure.subplots()
     ax.grid(False)
     for row, kind in enumerate(kinds):
-        _draw_failure_bar(ax, row, {variant: count for (found, variant), count in sorted(counts.items()) if found == kind})
+        _draw_failure_bar(
+            ax,
+            row,
+            {variant: count for (found, variant), count in sorted(counts.items()) if found == kind},
+        )
     ax.set_yticks(range(len(kinds)), kinds)
     ax.invert_yaxis()
     ax.xaxis.set_visible(False)
@@ -255,7 +292,14 @@ def _draw_failure_bar(ax: Axes, row: int, counts: Mapping[str, int]) -> None:
         ax.barh(row, count, left=left, height=0.55, color=colour(variant))
         left += count
     parts = ", ".join(f"{count} {variant}" for variant, count in counts.items())
-    ax.annotate(f"{left}  ({parts})", (left, row), xytext=(6, 0), textcoords="offset points", va="center", color=QUIET)
+    ax.annotate(
+        f"{left}  ({parts})",
+        (left, row),
+        xytext=(6, 0),
+        textcoords="offset points",
+        va="center",
+        color=QUIET,
+    )
 
 
 MOST_LEAVES = 32
@@ -309,7 +353,9 @@ def tree_figure(model: LayoutModel) -> Figure:
         deeper = _shown(model.root, levels)
         shown = deeper if _ends(deeper) <= MOST_LEAVES else shown
     depth = _depth(shown)
-    figure = Figure(figsize=(2.4 + 1.5 * depth + 5.6, 0.6 + 0.55 * _ends(shown)), layout="constrained")
+    figure = Figure(
+        figsize=(2.4 + 1.5 * depth + 5.6, 0.6 + 0.55 * _ends(shown)), layout="constrained"
+    )
     ax = figure.subplots()
     ax.set_axis_off()
     ax.set_xlim(-0.1, depth + 3.9)
@@ -318,7 +364,9 @@ def tree_figure(model: LayoutModel) -> Figure:
     return figure
 
 
-def _draw_node(ax: Axes, model: LayoutModel, node: _Shown, level: int, depth: int, places: Iterator[int]) -> float:
+def _draw_node(
+    ax: Axes, model: LayoutModel, node: _Shown, level: int, depth: int, places: Iterator[int]
+) -> float:
     """Draw what is under a node, and say at which height it stands."""
     if isinstance(node, Leaf):
         height = next(places)
@@ -334,7 +382,9 @@ def _draw_node(ax: Axes, model: LayoutModel, node: _Shown, level: int, depth: in
         end = level + 1 if isinstance(child, _Fork) else depth
         ax.plot((level, end), (heights[-1], heights[-1]), color="#c5c9d0", lw=1.2, zorder=1)
         condition = f"{node.split.feature} {sign} {node.split.threshold:,.10g}"
-        ax.annotate(condition, (level, heights[-1]), xytext=(5, 3), textcoords="offset points", fontsize=8.5)
+        ax.annotate(
+            condition, (level, heights[-1]), xytext=(5, 3), textcoords="offset points", fontsize=8.5
+        )
     ax.plot((level, level), heights, color="#c5c9d0", lw=1.2, zorder=1)
     return sum(heights) / 2
 
@@ -346,23 +396,45 @@ def _first(model: LayoutModel, leaf: Leaf) -> Config:
 
 def _draw_rest(ax: Axes, model: LayoutModel, rest: _Rest, depth: int, height: float) -> None:
     counts = Counter(_first(model, leaf).variant for leaf in rest.leaves).most_common()
-    ax.scatter([depth], [height], s=34, facecolors="none", edgecolors=colour(counts[0][0]), zorder=3)
-    said = f"{len(rest.leaves)} leaves: " + ", ".join(f"{count} {label(variant)}" for variant, count in counts)
-    ax.annotate(said, (depth, height), xytext=(9, -3), textcoords="offset points", color=QUIET, fontsize=8)
+    ax.scatter(
+        [depth], [height], s=34, facecolors="none", edgecolors=colour(counts[0][0]), zorder=3
+    )
+    said = f"{len(rest.leaves)} leaves: " + ", ".join(
+        f"{count} {label(variant)}" for variant, count in counts
+    )
+    ax.annotate(
+        said, (depth, height), xytext=(9, -3), textcoords="offset points", color=QUIET, fontsize=8
+    )
 
 
 def _draw_leaf(ax: Axes, model: LayoutModel, leaf: Leaf, depth: int, height: float) -> None:
     config = _first(model, leaf)
     ax.scatter([depth], [height], s=34, color=colour(config.variant), zorder=3)
     others = Counter(label(model.configs[number].variant) for number in leaf.candidates[1:])
-    also = "".join(f", {count} x {variant}" if count > 1 else f", {variant}" for variant, count in others.items())
+    also = "".join(
+        f", {count} x {variant}" if count > 1 else f", {variant}"
+        for variant, count in others.items()
+    )
     shapes = f"{leaf.rows} shape{'s' if leaf.rows != 1 else ''}{f'; or{also[1:]}' if also else ''}"
     ax.annotate(
         label(config.variant), (depth, height), xytext=(9, 2), textcoords="offset points",
         color=colour(config.variant), fontweight="bold",
     )  # fmt: skip
     beside = 15 + 6.2 * len(label(config.variant))
-    ax.annotate(shapes, (depth, height), xytext=(beside, 2), textcoords="offset points", color=QUIET, fontsize=8)
-    defaults = {choice.name: choice.default for choice in operation(model.op).space.choices(config.variant)}
-    knobs = "  ".join(f"{name} {value}" for name, value in config.knobs if value != defaults.get(name))
-    ax.annotate(knobs, (depth, height), xytext=(9, -8), textcoords="offset points", color=QUIET, fontsize=7)
+    ax.annotate(
+        shapes,
+        (depth, height),
+        xytext=(beside, 2),
+        textcoords="offset points",
+        color=QUIET,
+        fontsize=8,
+    )
+    defaults = {
+        choice.name: choice.default for choice in operation(model.op).space.choices(config.variant)
+    }
+    knobs = "  ".join(
+        f"{name} {value}" for name, value in config.knobs if value != defaults.get(name)
+    )
+    ax.annotate(
+        knobs, (depth, height), xytext=(9, -8), textcoords="offset points", color=QUIET, fontsize=7
+    )

@@ -20,7 +20,17 @@ from tftune.db.files import replace_file
 from tftune.db.trial import Failure, Run, Trial
 from tftune.models.artifact import Mode
 from tftune.models.layout import LayoutModel
-from tftune.report.tables import BENCH_WORDS, Line, assumptions, cells, head, headline, lines, provenance, variants_of
+from tftune.report.tables import (
+    BENCH_WORDS,
+    Line,
+    assumptions,
+    cells,
+    head,
+    headline,
+    lines,
+    provenance,
+    variants_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,7 +78,11 @@ class Page:
     def trees(self, mode: str) -> list[LayoutModel]:
         """The layouts of a mode that have a tree, those with most shapes first."""
         found = self.learned[mode]
-        return [] if isinstance(found, str) else [model for model in found.layouts.values() if model.root is not None]
+        return (
+            []
+            if isinstance(found, str)
+            else [model for model in found.layouts.values() if model.root is not None]
+        )
 
     @property
     def title(self) -> str:
@@ -89,7 +103,9 @@ def write(page: Page, out: Path) -> list[Path]:
     row has a time."""
     found = lines(page.trials)
     if not found:
-        raise ValueError(f"none of the {len(page.trials)} rows of {page.op} on {page.target} has a time; run `tftune search {page.op}`")
+        raise ValueError(
+            f"none of the {len(page.trials)} rows of {page.op} on {page.target} has a time; run `tftune search {page.op}`"
+        )
     images = _figures(page, found)
     paths = [out / f"{page.stem}.html"]
     for name, png in images.items():
@@ -108,7 +124,10 @@ def _figures(page: Page, found: Sequence[Line]) -> dict[str, bytes]:
         if scaling := figures.scaling_figure(found):
             drawn["scaling"] = scaling
         for mode in page.learned:
-            drawn |= {f"tree_{mode}_{number}": figures.tree_figure(model) for number, model in enumerate(page.trees(mode))}
+            drawn |= {
+                f"tree_{mode}_{number}": figures.tree_figure(model)
+                for number, model in enumerate(page.trees(mode))
+            }
         if failures := figures.failure_figure(page.trials):
             drawn["failures"] = failures
         return {name: _png(figure, page.title, name) for name, figure in drawn.items()}
@@ -117,7 +136,13 @@ def _figures(page: Page, found: Sequence[Line]) -> dict[str, bytes]:
 def _png(figure: Figure, title: str, name: str) -> bytes:
     from io import BytesIO
 
-    figure.suptitle(f"{title}: {name.replace('_', ', ').replace('speedup', 'speed-up')}", x=0.01, ha="left", fontsize=10, fontweight="bold")
+    figure.suptitle(
+        f"{title}: {name.replace('_', ', ').replace('speedup', 'speed-up')}",
+        x=0.01,
+        ha="left",
+        fontsize=10,
+        fontweight="bold",
+    )
     buffer = BytesIO()
     figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
     return buffer.getvalue()
@@ -139,7 +164,11 @@ def _html(page: Page, found: Sequence[Line], images: Mapping[str, bytes]) -> str
         _section("Failures", _failures(page, images)),
     ]
     head = f"<meta charset='utf-8'><title>{escape(page.title)}</title><style>{STYLE}</style>"
-    return f"<!doctype html>\n<html lang='en'><head>{head}</head><body>\n" + "\n".join(parts) + "\n</body></html>\n"
+    return (
+        f"<!doctype html>\n<html lang='en'><head>{head}</head><body>\n"
+        + "\n".join(parts)
+        + "\n</body></html>\n"
+    )
 
 
 def _section(title: str, body: str) -> str:
@@ -156,9 +185,16 @@ def _trees(page: Page, mode: str, images: Mapping[str, bytes]) -> str:
     """The tree of each layout of a mode that has one, or why there is none."""
     found, models = page.learned[mode], page.trees(mode)
     if not models:
-        sentence = found if isinstance(found, str) else "Too few shapes for a tree: measured shapes, and sizes between them, have answers."
+        sentence = (
+            found
+            if isinstance(found, str)
+            else "Too few shapes for a tree: measured shapes, and sizes between them, have answers."
+        )
         return f"<p class='quiet'>{escape(sentence)}</p>"
-    drawn = [f"<p class='quiet'>{escape(model.title)}</p>{_figure(f'tree_{mode}_{number}', images)}" for number, model in enumerate(models)]
+    drawn = [
+        f"<p class='quiet'>{escape(model.title)}</p>{_figure(f'tree_{mode}_{number}', images)}"
+        for number, model in enumerate(models)
+    ]
     return "".join(drawn)
 
 
@@ -177,12 +213,19 @@ def _table(found: Sequence[Line]) -> str:
 
 def _row(line: Line, variants: Sequence[str]) -> str:
     best = 3 + list(variants).index(line.winner.config.variant)
-    shown = [f"<td{' class=best' if i == best else ''}>{escape(cell)}</td>" for i, cell in enumerate(cells(line, variants))]
+    shown = [
+        f"<td{' class=best' if i == best else ''}>{escape(cell)}</td>"
+        for i, cell in enumerate(cells(line, variants))
+    ]
     return f"<tr title='{escape(str(line.winner.config), quote=True)}'>{''.join(shown)}</tr>"
 
 
 def _doubts(page: Page, found: Sequence[Line]) -> str:
     """The measurements and runs that doubt themselves, each in its own words."""
-    lines = [f"Unstable: {line.shape}, {line.mode}: {why}" for line in found if (why := measurement(line.winner).why_unstable())]
+    lines = [
+        f"Unstable: {line.shape}, {line.mode}: {why}"
+        for line in found
+        if (why := measurement(line.winner).why_unstable())
+    ]
     lines += [f"Run {run.id}: {why}" for run in page.runs for why in doubts(run)]
     return "".join(f"<p class='quiet'>{escape(line)}.</p>" for line in lines)

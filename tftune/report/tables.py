@@ -12,13 +12,27 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from tftune.db.evidence import BSP, Place, Speedup, is_fused, is_surely_faster, measurement, of_newest_code, speedup
+from tftune.db.evidence import (
+    BSP,
+    Place,
+    Speedup,
+    is_fused,
+    is_surely_faster,
+    measurement,
+    of_newest_code,
+    speedup,
+)
 from tftune.db.trial import EVIDENCE, MODES, Measurement, Run, Trial
 from tftune.kernels.core.shape import Shape
 from tftune.models.artifact import Lent
 from tftune.models.layout import layout_text
 
-BENCH_WORDS = {"node": "measured", "model": "modelled", "replay": "replayed", "drill": "measured in a drill"}
+BENCH_WORDS = {
+    "node": "measured",
+    "model": "modelled",
+    "replay": "replayed",
+    "drill": "measured in a drill",
+}
 """How a time of each bench is called wherever it is shown. A predicted time never passes for a
 measured one."""
 
@@ -62,21 +76,35 @@ class Line:
     @property
     def ratio(self) -> Speedup | None:
         """Speed-up of the winner over BSP with its interval; exactly 1 where BSP wins."""
-        return Speedup(1.0, 1.0, 1.0) if self.winner.config.variant == BSP else speedup(self.winner, self.bsp)
+        return (
+            Speedup(1.0, 1.0, 1.0)
+            if self.winner.config.variant == BSP
+            else speedup(self.winner, self.bsp)
+        )
 
     @property
     def fused_wins(self) -> bool:
         """Whether a fused variant is faster than BSP by more than noise (`is_fused`,
         `is_surely_faster`)."""
-        return is_fused(self.winner.config.variant) and self.ratio is not None and is_surely_faster(self.ratio.interval)
+        return (
+            is_fused(self.winner.config.variant)
+            and self.ratio is not None
+            and is_surely_faster(self.ratio.interval)
+        )
 
     @property
     def ties_with_bsp(self) -> bool:
-        return self.winner.config.variant != BSP and self.ratio is not None and not is_surely_faster(self.ratio.interval)
+        return (
+            self.winner.config.variant != BSP
+            and self.ratio is not None
+            and not is_surely_faster(self.ratio.interval)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """What `tftune search --json` prints of one line."""
-        times = {variant: measurement(trial).median_us for variant, trial in self.by_variant.items()}
+        times = {
+            variant: measurement(trial).median_us for variant, trial in self.by_variant.items()
+        }
         ratio = self.ratio or (None, None, None)
         return {
             "shape": str(self.shape), "mode": self.mode, "bench": self.winner.bench, "times": BENCH_WORDS[self.winner.bench],
@@ -95,7 +123,11 @@ def lines(trials: Iterable[Trial]) -> list[Line]:
     groups: dict[Place, list[Trial]] = {}
     for trial in of_newest_code(trial for trial in trials if trial.stage in EVIDENCE):
         groups.setdefault((trial.shape, trial.mode), []).append(trial)
-    made = [_line(shape, mode, group) for (shape, mode), group in groups.items() if any(isinstance(t.outcome, Measurement) for t in group)]
+    made = [
+        _line(shape, mode, group)
+        for (shape, mode), group in groups.items()
+        if any(isinstance(t.outcome, Measurement) for t in group)
+    ]
     return sorted(made, key=lambda line: (MODES.index(line.mode), line.shape.family, line.shape))
 
 
@@ -106,7 +138,14 @@ def _line(shape: Shape, mode: str, trials: Sequence[Trial]) -> Line:
             by_variant[variant] = best
     bsp = by_variant.get(BSP)
     winner = max(by_variant.values(), key=lambda trial: _merit(trial, bsp))
-    return Line(shape, mode, winner, bsp, by_variant, evaluations=len({trial.config for trial in trials if trial.stage == "search"}))
+    return Line(
+        shape,
+        mode,
+        winner,
+        bsp,
+        by_variant,
+        evaluations=len({trial.config for trial in trials if trial.stage == "search"}),
+    )
 
 
 def _best(trials: Sequence[Trial]) -> Trial | None:
@@ -128,12 +167,24 @@ def _merit(trial: Trial, bsp: Trial | None) -> float:
 
 def variants_of(lines: Iterable[Line]) -> list[str]:
     """The variants with a time, BSP first."""
-    return sorted({variant for line in lines for variant in line.by_variant}, key=lambda variant: (variant != "bsp", variant))
+    return sorted(
+        {variant for line in lines for variant in line.by_variant},
+        key=lambda variant: (variant != "bsp", variant),
+    )
 
 
 def head(variants: Sequence[str]) -> list[str]:
     """Column names of the result table."""
-    return ["shape", "mode", "times", *(f"{label(variant)} us" for variant in variants), "winner", "over BSP", "evaluations", "off by"]
+    return [
+        "shape",
+        "mode",
+        "times",
+        *(f"{label(variant)} us" for variant in variants),
+        "winner",
+        "over BSP",
+        "evaluations",
+        "off by",
+    ]
 
 
 def label(variant: str) -> str:
@@ -143,10 +194,19 @@ def label(variant: str) -> str:
 def cells(line: Line, variants: Sequence[str]) -> list[str]:
     """One row of the result table; the third cell says whether the times are measured or
     modelled."""
-    times = [f"{line.median_us(variant):,.1f}" if variant in line.by_variant else "-" for variant in variants]
+    times = [
+        f"{line.median_us(variant):,.1f}" if variant in line.by_variant else "-"
+        for variant in variants
+    ]
     tried = f"{line.evaluations:,}" + (f" of {line.feasible:,}" if line.feasible else "")
     winner = label(line.winner.config.variant)
-    winner += " (ties with BSP)" if line.ties_with_bsp else f" (tie of {line.tied})" if line.tied > 1 else ""
+    winner += (
+        " (ties with BSP)"
+        if line.ties_with_bsp
+        else f" (tie of {line.tied})"
+        if line.tied > 1
+        else ""
+    )
     return [
         str(line.shape),
         line.mode,
@@ -194,7 +254,10 @@ def _mode_headline(mode: str, lines: Sequence[Line]) -> str:
 
 def provenance(runs: Sequence[Run]) -> str:
     """Versions that the rows were made with, newest run last: `torch 2.11.0, triton 3.6.0`."""
-    builds = dict.fromkeys(", ".join(f"{name} {version}" for name, version in sorted(run.build.items())) for run in runs)
+    builds = dict.fromkeys(
+        ", ".join(f"{name} {version}" for name, version in sorted(run.build.items()))
+        for run in runs
+    )
     return "; ".join(build for build in builds if build) or "unknown build"
 
 
@@ -205,7 +268,10 @@ def recoveries(recoveries_s: Sequence[float], starts_s: Sequence[float]) -> str:
     >>> recoveries([4.0, 9.0, 3.0], [1.5, 2.5, 1.5, 1.5])
     '3 recoveries from a broken world: 4.0 s median, 9.0 s worst; starting a world: 1.5 s median, 2.5 s worst'
     """
-    spread = [f"{median(times):.1f} s median, {max(times):.1f} s worst" for times in (recoveries_s, starts_s)]
+    spread = [
+        f"{median(times):.1f} s median, {max(times):.1f} s worst"
+        for times in (recoveries_s, starts_s)
+    ]
     count = f"{len(recoveries_s)} recover{'y' if len(recoveries_s) == 1 else 'ies'}"
     return f"{count} from a broken world: {spread[0]}; starting a world: {spread[1]}"
 
@@ -217,7 +283,10 @@ def shares(spent_s: Mapping[str, float], whole_s: float) -> str:
     'wall time 10 s: 60 % time, 30 % check, 10 % tuner'
     """
     rest = {"tuner": whole_s - sum(spent_s.values())}
-    named = [f"{100 * s / whole_s:.0f} % {name}" for name, s in (*sorted(spent_s.items(), key=lambda item: -item[1]), *rest.items())]
+    named = [
+        f"{100 * s / whole_s:.0f} % {name}"
+        for name, s in (*sorted(spent_s.items(), key=lambda item: -item[1]), *rest.items())
+    ]
     return f"wall time {whole_s:.0f} s: {', '.join(named)}"
 
 
@@ -228,7 +297,9 @@ def throughput(trials: Iterable[Trial], compile_s: float, whole_s: float) -> str
     A config of a shape counts once, in however many modes, stages and rows it was timed; one that
     failed does not count.
     """
-    count = len({(trial.shape, trial.config) for trial in trials if isinstance(trial.outcome, Measurement)})
+    count = len(
+        {(trial.shape, trial.config) for trial in trials if isinstance(trial.outcome, Measurement)}
+    )
     rest_s = max(whole_s - compile_s, 1e-3)
     return f"{count:,} configs checked and timed: {count / whole_s:.2f} a second, {count / rest_s:.2f} without waiting for the compiler"
 

@@ -71,7 +71,15 @@ class Bench(Protocol):
         not longer than so many seconds."""
         ...
 
-    def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
+    def measure(
+        self,
+        shape: Shape,
+        config: Config,
+        mode: str,
+        baseline: Config | None,
+        *,
+        stage: str = "search",
+    ) -> Outcome:
         """Time a config beside `baseline`, the strongest BSP config known so far; None where this
         config is itself the baseline.
 
@@ -86,7 +94,9 @@ class Bench(Protocol):
     def close(self) -> None: ...
 
 
-def one_by_one(bench: Bench, shape: Shape, configs: Sequence[Config], mode: str, baseline: Config) -> list[Outcome]:
+def one_by_one(
+    bench: Bench, shape: Shape, configs: Sequence[Config], mode: str, baseline: Config
+) -> list[Outcome]:
     """The outcomes that `compare` gives, each of its own rounds beside the baseline."""
     return [
         bench.measure(shape, baseline, mode, None, stage="final"),
@@ -131,9 +141,19 @@ class ModelBench(_Recorded):
     def settle(self, timeout_s: float) -> None:
         """Nothing to wait for."""
 
-    def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
+    def measure(
+        self,
+        shape: Shape,
+        config: Config,
+        mode: str,
+        baseline: Config | None,
+        *,
+        stage: str = "search",
+    ) -> Outcome:
         time_us = self._predict(shape, config, mode, self.target.chip)
-        bsp_us = () if baseline is None else (self._predict(shape, baseline, mode, self.target.chip),)
+        bsp_us = (
+            () if baseline is None else (self._predict(shape, baseline, mode, self.target.chip),)
+        )
         return Measurement((time_us,), bsp_us)
 
     def restart(self) -> None:
@@ -153,7 +173,11 @@ class ReplayBench(_Recorded):
     def __init__(self, target: Target, trials: Iterable[Trial]) -> None:
         self.target = target
         trials = tuple(trial for trial in trials if trial.stage in EVIDENCE)
-        self._rows = {(trial.shape, trial.config, trial.mode, stage): trial for trial in trials for stage in ("", trial.stage)}
+        self._rows = {
+            (trial.shape, trial.config, trial.mode, stage): trial
+            for trial in trials
+            for stage in ("", trial.stage)
+        }
         self._known: dict[tuple[Shape, str], set[Config]] = defaultdict(set)
         for trial in trials:
             self._known[trial.shape, trial.mode].add(trial.config)
@@ -171,9 +195,23 @@ class ReplayBench(_Recorded):
     def settle(self, timeout_s: float) -> None:
         """Nothing to wait for."""
 
-    def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
-        row = self._rows.get((shape, config, mode, stage)) or self._rows.get((shape, config, mode, ""))
-        return row.outcome if row else Failure("invalid", f"{config} was never measured for {shape} in mode {mode}")
+    def measure(
+        self,
+        shape: Shape,
+        config: Config,
+        mode: str,
+        baseline: Config | None,
+        *,
+        stage: str = "search",
+    ) -> Outcome:
+        row = self._rows.get((shape, config, mode, stage)) or self._rows.get(
+            (shape, config, mode, "")
+        )
+        return (
+            row.outcome
+            if row
+            else Failure("invalid", f"{config} was never measured for {shape} in mode {mode}")
+        )
 
     def restart(self) -> None:
         """Nothing to restart."""

@@ -77,6 +77,8 @@ def copy_rates(cache_bytes: int, device: Any, start_together: Callable[[], None]
     data = torch.ones((2, *sizes), dtype=torch.float32, device=device)
     rotated = [(source, None, result) for source, result in zip(*data, strict=True)]
     copy(*rotated[0])  # whatever is set up by a first call must not be captured
-    graphs = [clock.GraphCall(copy, operands) for operands in (rotated, rotated[-1:] * len(rotated))]
+    graphs = [
+        clock.GraphCall(copy, operands) for operands in (rotated, rotated[-1:] * len(rotated))
+    ]
     cold, warm = clock.graph_rounds(graphs, ROUNDS, start_together, list)
     return CopyRates(bytes_per_call / median(cold), bytes_per_call / median(warm))

@@ -32,19 +32,31 @@ class References:
     def __init__(self, shape: Shape, workspace: Workspace) -> None:
         """Collective: every rank at once."""
         module = operation(shape.op).module("reference")
-        self.inputs = [module.make_inputs(shape, workspace.rank, seed, workspace.device) for seed in SEEDS]
+        self.inputs = [
+            module.make_inputs(shape, workspace.rank, seed, workspace.device) for seed in SEEDS
+        ]
         self.results = [module.reference(shape, *inputs, workspace.group) for inputs in self.inputs]
         self.tolerance: float = module.tolerance(shape)
 
     def error(self, plan: Any, workspace: Workspace) -> float:
         """The largest relative error over back-to-back calls, some ranks being late. Collective."""
         poison(workspace)
-        outputs = [self.results[seed].new_full(self.results[seed].shape, math.nan, dtype=self.inputs[seed][0].dtype) for seed in ORDER]
+        outputs = [
+            self.results[seed].new_full(
+                self.results[seed].shape, math.nan, dtype=self.inputs[seed][0].dtype
+            )
+            for seed in ORDER
+        ]
         for call, (seed, output) in enumerate(zip(ORDER, outputs, strict=True)):
-            if call // 2 % workspace.world == workspace.rank:  # late twice in a row: while it catches up, nobody else is held back
+            if (
+                call // 2 % workspace.world == workspace.rank
+            ):  # late twice in a row: while it catches up, nobody else is held back
                 delay(workspace)
             plan(*self.inputs[seed], output)
-        return max(relative_error(output, self.results[seed]) for seed, output in zip(ORDER, outputs, strict=True))
+        return max(
+            relative_error(output, self.results[seed])
+            for seed, output in zip(ORDER, outputs, strict=True)
+        )
 
 
 def relative_error(output: torch.Tensor, reference: torch.Tensor) -> float:

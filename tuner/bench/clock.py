@@ -33,7 +33,11 @@ def copies(bytes_per_call: int, cache_bytes: int) -> int:
     >>> copies(58_720_256, 62_914_560)
     5
     """
-    return min(512, 2 + 3 * cache_bytes // max(bytes_per_call, 1)) if bytes_per_call < 3 * cache_bytes else 2
+    return (
+        min(512, 2 + 3 * cache_bytes // max(bytes_per_call, 1))
+        if bytes_per_call < 3 * cache_bytes
+        else 2
+    )
 
 
 LEAD_US, SHORT_US = 10_000.0, 1_000.0
@@ -94,7 +98,9 @@ Agree = Callable[[list[float]], list[float]]
 """From this rank's numbers to the largest of all ranks, the same on every rank."""
 
 
-def graph_rounds(graphs: Sequence[GraphCall], rounds: int, start_together: Callable[[], None], agree: Agree) -> list[list[float]]:
+def graph_rounds(
+    graphs: Sequence[GraphCall], rounds: int, start_together: Callable[[], None], agree: Agree
+) -> list[list[float]]:
     """Microseconds per call of each graph in each round; the graphs take turns. `start_together`
     queues a barrier of all ranks.
 
@@ -123,8 +129,14 @@ def graph_rounds(graphs: Sequence[GraphCall], rounds: int, start_together: Calla
             events[place].append((start, end))
         torch.cuda.synchronize()
         if number == 0:  # the round that warms up says how long a replay takes
-            leads = [lead(us) for us in agree([1e3 * pairs[0][0].elapsed_time(pairs[0][1]) for pairs in events])]
-    return [[1e3 * start.elapsed_time(end) / graph.calls for start, end in pairs[1:]] for graph, pairs in zip(graphs, events, strict=True)]
+            leads = [
+                lead(us)
+                for us in agree([1e3 * pairs[0][0].elapsed_time(pairs[0][1]) for pairs in events])
+            ]
+    return [
+        [1e3 * start.elapsed_time(end) / graph.calls for start, end in pairs[1:]]
+        for graph, pairs in zip(graphs, events, strict=True)
+    ]
 
 
 def lead(replay_us: float) -> int:
@@ -137,7 +149,9 @@ def lead(replay_us: float) -> int:
     return max(1, math.ceil(LEAD_US / replay_us)) if replay_us >= SHORT_US else 1
 
 
-def eager_rounds(calls: Sequence[Call], operands: Operands, rounds: int, barrier: HostBarrier) -> list[list[float]]:
+def eager_rounds(
+    calls: Sequence[Call], operands: Operands, rounds: int, barrier: HostBarrier
+) -> list[list[float]]:
     """Microseconds of one call from an idle queue, launches included, of each call in each round;
     operands rotate.
 
@@ -155,7 +169,10 @@ def eager_rounds(calls: Sequence[Call], operands: Operands, rounds: int, barrier
             for timed in (False, False, False, True):
                 turn += 1
                 one = operands[turn % len(operands)]
-                start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+                start, end = (
+                    torch.cuda.Event(enable_timing=True),
+                    torch.cuda.Event(enable_timing=True),
+                )
                 torch.cuda.synchronize()
                 barrier.wait()
                 start.record()
@@ -167,7 +184,9 @@ def eager_rounds(calls: Sequence[Call], operands: Operands, rounds: int, barrier
     return [times[1:] for times in samples]
 
 
-def host_rounds(calls: Sequence[Call], operands: Operands, rounds: int, barrier: HostBarrier) -> list[list[float]]:
+def host_rounds(
+    calls: Sequence[Call], operands: Operands, rounds: int, barrier: HostBarrier
+) -> list[list[float]]:
     """The same on emulated ranks, by the host's clock: it exercises the protocol and says nothing
     about speed."""
     samples: list[list[float]] = [[] for _ in calls]

@@ -51,11 +51,16 @@ class CompilePool:
                 if key not in self._jobs and key not in self._hung:
                     if self._pool is None:
                         self._pool = Helpers(self._workers)
-                    self._jobs[key] = self._pool.submit(compile_one, shape, config, self._chip, number)
+                    self._jobs[key] = self._pool.submit(
+                        compile_one, shape, config, self._chip, number
+                    )
 
     def ready(self, shape: Shape, config: Config) -> bool:
         """Whether each of this config's kernels is compiled, or is known to fail."""
-        return all(key in self._hung or (key in self._jobs and self._jobs[key].done()) for key in self._keys(shape, config))
+        return all(
+            key in self._hung or (key in self._jobs and self._jobs[key].done())
+            for key in self._keys(shape, config)
+        )
 
     def settle(self, timeout_s: float) -> None:
         """Wait until the queue is empty, or as long; what failed is told where it is asked for."""
@@ -75,8 +80,14 @@ class CompilePool:
                 self.close()
                 if again:
                     return Failure("compile", f"the compiler died: {error}")
-            except Exception as error:  # whatever the compiler raises for this config is this config's failure
-                kind = "resources" if isinstance(error, ResourcesError) or type(error).__name__ == "OutOfResources" else "compile"
+            except (
+                Exception
+            ) as error:  # whatever the compiler raises for this config is this config's failure
+                kind = (
+                    "resources"
+                    if isinstance(error, ResourcesError) or type(error).__name__ == "OutOfResources"
+                    else "compile"
+                )
                 return Failure(kind, f"{type(error).__name__}: {error}"[:500])
             else:
                 return None
@@ -100,7 +111,10 @@ class CompilePool:
         the pool calls more of them running, to have the next one at hand."""
         taken = [key for key, job in self._jobs.items() if job.running()][: self._workers]
         now = time.monotonic()
-        return next((key for key in taken if now - self._started.setdefault(key, now) > self._deadline_s), None)
+        return next(
+            (key for key in taken if now - self._started.setdefault(key, now) > self._deadline_s),
+            None,
+        )
 
     def _keys(self, shape: Shape, config: Config) -> list[Any]:
         """What decides each binary of a config; none for library calls. Worked out once: a search
@@ -132,7 +146,9 @@ def compile_one(shape: Shape, config: Config, chip: Chip, number: int = 0) -> No
     compiled = source.compile(gpu_target(chip.arch))
     shared = compiled.metadata.shared
     if shared > chip.shared_bytes:
-        raise ResourcesError(f"it needs {shared} bytes of shared memory and {chip.name} has {chip.shared_bytes}")
+        raise ResourcesError(
+            f"it needs {shared} bytes of shared memory and {chip.name} has {chip.shared_bytes}"
+        )
     if chip.can.backend == HIP:
         needs = resources(compiled.asm["amdgcn"], shared, config.variant)
         if sentence := needs.why_refused(chip.shared_bytes):

@@ -24,11 +24,17 @@ class Fault:
 
 
 FAULTS = {
-    "hang": Fault("hang", "rank 0 never launches, so that its peers wait for flags that are never set"),
+    "hang": Fault(
+        "hang", "rank 0 never launches, so that its peers wait for flags that are never set"
+    ),
     "crash": Fault("crash", "a segmentation fault on rank 0"),
     "wrong": Fault("wrong", "wrong numbers on rank 0"),
-    "oom": Fault("resources", "an allocation that fails on every rank while the config is prepared"),
-    "rank_error": Fault("crash", "an exception on rank 0 only, while the others launch and wait for it"),
+    "oom": Fault(
+        "resources", "an allocation that fails on every rank while the config is prepared"
+    ),
+    "rank_error": Fault(
+        "crash", "an exception on rank 0 only, while the others launch and wait for it"
+    ),
 }
 EXAMPLE = "hang=0.1,crash=0.05"
 _MARK = "injected "
@@ -105,8 +111,12 @@ class Drill:
             if known(name) in shares:
                 raise ValueError(f"--inject {text} gives {name} twice")
             shares[name] = _probability(name, number)
-        if (whole := sum(shares.values())) > 1 + 1e-9:  # decimal parts of 1 may sum to a little more
-            raise ValueError(f"the probabilities of --inject {text} sum to {whole:g}, which is above 1")
+        if (
+            whole := sum(shares.values())
+        ) > 1 + 1e-9:  # decimal parts of 1 may sum to a little more
+            raise ValueError(
+                f"the probabilities of --inject {text} sum to {whole:g}, which is above 1"
+            )
         return cls(tuple((name, shares[name]) for name in FAULTS if name in shares), seed)
 
     def __str__(self) -> str:
@@ -145,5 +155,7 @@ def _probability(name: str, text: str) -> float:
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
-        raise ValueError(f"{name}={text} is no probability; give numbers from 0 to 1, as in --inject {EXAMPLE}")
+        raise ValueError(
+            f"{name}={text} is no probability; give numbers from 0 to 1, as in --inject {EXAMPLE}"
+        )
     return share

@@ -147,22 +147,38 @@ class NodeBench:
             return Failure("invalid", sentence)
         return self._compile_failure(shape, config)
 
-    def measure(self, shape: Shape, config: Config, mode: str, baseline: Config | None, *, stage: str = "search") -> Outcome:
+    def measure(
+        self,
+        shape: Shape,
+        config: Config,
+        mode: str,
+        baseline: Config | None,
+        *,
+        stage: str = "search",
+    ) -> Outcome:
         if failure := self._impossible(shape, config):
             return failure
-        if config.variant == "bsp" and self._failed(shape, config):  # a library's: it may have been the machine
+        if config.variant == "bsp" and self._failed(
+            shape, config
+        ):  # a library's: it may have been the machine
             del self._verdicts[shape, config]
         try:
             world, failed = self._ready(shape, baseline)
             if failed:
                 return Failure(failed.kind, f"BSP beside it failed: {failed.text}")
             verdict = self._verdict(world, shape, config)
-            return verdict if isinstance(verdict, Failure) else self._timed(world, shape, config, mode, baseline, stage, verdict)
+            return (
+                verdict
+                if isinstance(verdict, Failure)
+                else self._timed(world, shape, config, mode, baseline, stage, verdict)
+            )
         except Broken as broken:
             self._broke()
             return broken.failure
 
-    def compare(self, shape: Shape, configs: Sequence[Config], mode: str, baseline: Config) -> list[Outcome]:
+    def compare(
+        self, shape: Shape, configs: Sequence[Config], mode: str, baseline: Config
+    ) -> list[Outcome]:
         """Outcomes of the baseline and of each config, timed in the same rounds of the final stage,
         so that they compare in pairs.
 
@@ -173,7 +189,9 @@ class NodeBench:
             return self._together(shape, (baseline, *configs), mode)
         except Broken as broken:
             self._broke()
-            logger.warning("finalists of %s in mode %s are timed one by one: %s", shape, mode, broken)
+            logger.warning(
+                "finalists of %s in mode %s are timed one by one: %s", shape, mode, broken
+            )
             return one_by_one(self, shape, configs, mode, baseline)
 
     def _together(self, shape: Shape, group: Sequence[Config], mode: str) -> list[Outcome]:
@@ -191,21 +209,35 @@ class NodeBench:
         for config, error in errors.items():
             self._verify_alone(world, shape, config, mode)
             rounds = len(samples[config])
-            outcomes[config] = Measurement(samples[config], samples[group[0]][:rounds], error, rounds < self._rounds.final)
+            outcomes[config] = Measurement(
+                samples[config], samples[group[0]][:rounds], error, rounds < self._rounds.final
+            )
         return [outcomes[config] for config in group]
 
-    def _compared(self, world: World, shape: Shape, group: list[Config], mode: str) -> dict[Config, tuple[float, ...]]:
+    def _compared(
+        self, world: World, shape: Shape, group: list[Config], mode: str
+    ) -> dict[Config, tuple[float, ...]]:
         """Samples of each config in the same rounds beside the first, the baseline; few of them for
         those far behind the best."""
         rounds = self._rounds
         if not rounds.final_margin:
-            return dict(zip(group, self._slowest(world, shape, group, mode, rounds.final), strict=True))
-        probed = dict(zip(group, self._slowest(world, shape, group, mode, rounds.probe), strict=True))
+            return dict(
+                zip(group, self._slowest(world, shape, group, mode, rounds.final), strict=True)
+            )
+        probed = dict(
+            zip(group, self._slowest(world, shape, group, mode, rounds.probe), strict=True)
+        )
         bounds = {config: _ratio([probed[group[0]], times]) for config, times in probed.items()}
         best = max(low for low, _ in bounds.values())
-        going = [config for config in group if config == group[0] or bounds[config][1] >= rounds.final_margin * best]
+        going = [
+            config
+            for config in group
+            if config == group[0] or bounds[config][1] >= rounds.final_margin * best
+        ]
         more = self._slowest(world, shape, going, mode, rounds.final - rounds.probe)
-        return probed | {config: probed[config] + times for config, times in zip(going, more, strict=True)}
+        return probed | {
+            config: probed[config] + times for config, times in zip(going, more, strict=True)
+        }
 
     def _verify_alone(self, world: World, shape: Shape, config: Config, mode: str) -> None:
         """Check what the timed calls of one of several configs compute: they share outputs, so it
@@ -267,7 +299,10 @@ class NodeBench:
             if self._world is not None:
                 self._world.kill()
             cache = 0 if self._emulated else self.target.chip.cache_bytes
-            self._world = World(WorldSpec(Path(), shape.world, self._emulated, self._payload_bytes, cache), self._spent_s)
+            self._world = World(
+                WorldSpec(Path(), shape.world, self._emulated, self._payload_bytes, cache),
+                self._spent_s,
+            )
         if not self._world.alive:
             self.starts_s.append(self._world.start())
             if not self._emulated:
@@ -277,7 +312,9 @@ class NodeBench:
     def _prove_cold(self, world: World) -> None:
         """Keep the copy rates of the rank with the fastest cold copy, of all worlds, and warn where
         they do not look cold."""
-        worst: CopyRates = max(world.request("copy_rates", (), self._deadlines.check), key=lambda rates: rates.cold)
+        worst: CopyRates = max(
+            world.request("copy_rates", (), self._deadlines.check), key=lambda rates: rates.cold
+        )
         if self._copies is None or worst.cold > self._copies.cold:
             self._copies = worst
             if sentence := worst.why_not_cold(self.target.chip):
@@ -291,7 +328,9 @@ class NodeBench:
             world.request("prepare", (shape, config, fault), self._deadlines.prepare)
             if (shape, config) not in self._verdicts:
                 verdict = self._check(world, shape, config, fault)
-                self._verdicts[shape, config] = faults.marked(verdict, fault) if isinstance(verdict, Failure) else verdict
+                self._verdicts[shape, config] = (
+                    faults.marked(verdict, fault) if isinstance(verdict, Failure) else verdict
+                )
         except RankError as error:
             kind = "resources" if error.name in OUT_OF else "compile"
             self._verdicts[shape, config] = faults.marked(Failure(kind, str(error)[:500]), fault)
@@ -300,7 +339,9 @@ class NodeBench:
             raise
         return self._verdicts[shape, config]
 
-    def _check(self, world: World, shape: Shape, config: Config, fault: str | None) -> float | Failure:
+    def _check(
+        self, world: World, shape: Shape, config: Config, fault: str | None
+    ) -> float | Failure:
         replies = world.request("check", (shape, config, fault), self._deadlines.check)
         worst = max(error for error, _ in replies)
         return worst if worst <= replies[0][1] else self._wrong(world, replies)
@@ -312,9 +353,20 @@ class NodeBench:
         self._broke()
         worst, tolerance = max(error for error, _ in replies), replies[0][1]
         ranks = [rank for rank, (error, _) in enumerate(replies) if not error <= tolerance]
-        return Failure("wrong", f"relative error {worst:.3g} on ranks {ranks} is above {tolerance:.3g}")
+        return Failure(
+            "wrong", f"relative error {worst:.3g} on ranks {ranks} is above {tolerance:.3g}"
+        )
 
-    def _timed(self, world: World, shape: Shape, config: Config, mode: str, baseline: Config | None, stage: str, error: float) -> Outcome:
+    def _timed(
+        self,
+        world: World,
+        shape: Shape,
+        config: Config,
+        mode: str,
+        baseline: Config | None,
+        stage: str,
+        error: float,
+    ) -> Outcome:
         """Rounds beside the baseline; then what the timed calls computed is checked, too, since a
         graph may hold less than it should."""
         configs = [config] if baseline is None else [baseline, config]
@@ -341,7 +393,9 @@ class NodeBench:
     def _forget(self, world: World, shape: Shape, config: Config, mode: str) -> None:
         world.request("forget", (shape, config, mode), self._deadlines.prepare)
 
-    def _time(self, world: World, shape: Shape, configs: list[Config], mode: str, stage: str) -> tuple[list[tuple[float, ...]], bool]:
+    def _time(
+        self, world: World, shape: Shape, configs: list[Config], mode: str, stage: str
+    ) -> tuple[list[tuple[float, ...]], bool]:
         """Samples of each config, slowest rank by round; and whether it was stopped early. All
         ranks stop alike: the supervisor decides, from the samples of all."""
         rounds = self._rounds
@@ -363,7 +417,9 @@ class NodeBench:
         _, high = _ratio(samples)
         return len(samples) > 1 and high < self._rounds.margin * self._best.get((shape, mode), 1.0)
 
-    def _slowest(self, world: World, shape: Shape, configs: list[Config], mode: str, rounds: int) -> list[tuple[float, ...]]:
+    def _slowest(
+        self, world: World, shape: Shape, configs: list[Config], mode: str, rounds: int
+    ) -> list[tuple[float, ...]]:
         deadline_s = self._deadlines.time * max(1.0, len(configs) / 2)
         replies = world.request("time", (shape, configs, mode, rounds), deadline_s)
         return [slowest([samples[index] for samples in replies]) for index in range(len(configs))]
@@ -386,4 +442,6 @@ def _ratio(samples: list[tuple[float, ...]]) -> Interval:
     """The ratio BSP / config, of the first and the last config of the same rounds: its lower and
     its upper bound, each with 95 % confidence (both with 90 %): all of 4 rounds, and all but one of
     8 on either side."""
-    return median_interval(tuple(bsp / us for bsp, us in zip(samples[0], samples[-1], strict=True)), confidence=0.9)
+    return median_interval(
+        tuple(bsp / us for bsp, us in zip(samples[0], samples[-1], strict=True)), confidence=0.9
+    )

@@ -55,9 +55,13 @@ class Helpers(ProcessPoolExecutor):
     exception they are killed."""
 
     def __init__(self, workers: int) -> None:
-        super().__init__(workers, get_context("spawn"), initializer=_begin, initargs=(chips.described(),))
+        super().__init__(
+            workers, get_context("spawn"), initializer=_begin, initargs=(chips.described(),)
+        )
 
-    def submit(self, work: Callable[Given, Result], /, *arguments: Given.args, **named: Given.kwargs) -> Future[Result]:
+    def submit(
+        self, work: Callable[Given, Result], /, *arguments: Given.args, **named: Given.kwargs
+    ) -> Future[Result]:
         """As its parent's; it starts processes."""
         with deaf_to_ctrl_c():
             return super().submit(work, *arguments, **named)
@@ -70,7 +74,12 @@ class Helpers(ProcessPoolExecutor):
         for process in processes:
             process.kill()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if kind is not None:
             self.kill()
         super().__exit__(kind, error, trace)

@@ -94,7 +94,9 @@ class World:
         with _environment(spec), deaf_to_ctrl_c():
             for rank in range(spec.world):
                 ours, theirs = context.Pipe()
-                process = context.Process(target=self._serve, args=(theirs, spec, rank), daemon=True)
+                process = context.Process(
+                    target=self._serve, args=(theirs, spec, rank), daemon=True
+                )
                 process.start()
                 theirs.close()
                 self._ranks.append((process, ours))
@@ -115,7 +117,9 @@ class World:
             text = self._describe_crash(method, error)
             self.kill()
             raise Broken("crash", text) from error
-        except BaseException:  # an interrupt, too: a reply left in a pipe would answer the next request
+        except (
+            BaseException
+        ):  # an interrupt, too: a reply left in a pipe would answer the next request
             self.kill()
             raise
         finally:
@@ -143,27 +147,43 @@ class World:
                 except (EOFError, OSError) as error:
                     self._notice()
                     raise Broken("crash", self._describe_crash(method, error)) from error
-                if replies[rank][0] == "error" and method != "prepare":  # preparing waits for nobody
+                if (
+                    replies[rank][0] == "error" and method != "prepare"
+                ):  # preparing waits for nobody
                     self._notice()
                     deadline = min(deadline, time.monotonic() + GRACE_S)
             if not ready and waiting:
-                raise self._late(method, replies, sorted(waiting.values()), time.monotonic() - began)
+                raise self._late(
+                    method, replies, sorted(waiting.values()), time.monotonic() - began
+                )
         return [replies[rank] for rank in sorted(replies)]
 
     def _notice(self) -> None:
         """This world is broken: from the first sign of it the clock of the recovery runs."""
         self._noticed = self._noticed or time.monotonic()
 
-    def _late(self, method: str, replies: dict[int, tuple[Any, ...]], late: list[int], after_s: float) -> Broken:
+    def _late(
+        self, method: str, replies: dict[int, tuple[Any, ...]], late: list[int], after_s: float
+    ) -> Broken:
         for rank, reply in replies.items():
             if reply[0] == "error":
-                return Broken("crash", f"rank {rank} raised {reply[1]} in {method}: {reply[2]}; ranks {late} waited for it")
-        return Broken("hang", f"ranks {late} of {len(self._ranks)} had not ended {method} after {after_s:.1f} s")
+                return Broken(
+                    "crash",
+                    f"rank {rank} raised {reply[1]} in {method}: {reply[2]}; ranks {late} waited for it",
+                )
+        return Broken(
+            "hang",
+            f"ranks {late} of {len(self._ranks)} had not ended {method} after {after_s:.1f} s",
+        )
 
     def _describe_crash(self, method: str, error: Exception) -> str:
         for process, _ in self._ranks:
             process.join(timeout=0.2)
-        ended = [f"rank {rank} with {process.exitcode}" for rank, (process, _) in enumerate(self._ranks) if process.exitcode is not None]
+        ended = [
+            f"rank {rank} with {process.exitcode}"
+            for rank, (process, _) in enumerate(self._ranks)
+            if process.exitcode is not None
+        ]
         return f"{', '.join(ended) or repr(error)} ended during {method}"
 
     def kill(self) -> None:
@@ -191,7 +211,11 @@ class World:
 @contextmanager
 def _environment(spec: WorldSpec) -> Any:
     """What the ranks inherit; set here, since Triton reads its variables when it is imported."""
-    names = {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"} if spec.emulated else {"NCCL_DEBUG": os.environ.get("NCCL_DEBUG", "WARN")}
+    names = (
+        {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
+        if spec.emulated
+        else {"NCCL_DEBUG": os.environ.get("NCCL_DEBUG", "WARN")}
+    )
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(names)
     try:

@@ -49,11 +49,19 @@ class Rank:
         device = None if spec.emulated else torch.device("cuda", rank)
         if device is not None:
             torch.cuda.set_device(device)
-        dist.init_process_group(backend, init_method=f"file://{spec.folder}/rendezvous", rank=rank, world_size=spec.world, device_id=device)
+        dist.init_process_group(
+            backend,
+            init_method=f"file://{spec.folder}/rendezvous",
+            rank=rank,
+            world_size=spec.world,
+            device_id=device,
+        )
         if spec.emulated:
             from tftune.kernels.comm import emulated
 
-            self.workspace = emulated.workspace(spec.folder, rank, spec.world, spec.payload_bytes, dist.group.WORLD)
+            self.workspace = emulated.workspace(
+                spec.folder, rank, spec.world, spec.payload_bytes, dist.group.WORLD
+            )
         else:
             self.workspace = Workspace.create(None, spec.payload_bytes)
         self.barrier = clock.HostBarrier(spec.folder / "barrier", rank, spec.world)
@@ -66,7 +74,9 @@ class Rank:
     def copy_rates(self) -> selftest.CopyRates:
         """What a streaming copy reaches through the clock of graph mode: whether rotation leaves
         caches cold on this GPU."""
-        return selftest.copy_rates(self.spec.cache_bytes, self.workspace.device, self._device_barrier())
+        return selftest.copy_rates(
+            self.spec.cache_bytes, self.workspace.device, self._device_barrier()
+        )
 
     def prepare(self, shape: Shape, config: Config, fault: str | None = None) -> None:
         """Compile, load and allocate; launches nothing, so that one rank's failure hangs no other.
@@ -75,7 +85,9 @@ class Rank:
         faults.fail_to_allocate(fault)
         key = (shape, config)
         if key not in self.workspace.plans:
-            self.workspace.plans[key] = operation(shape.op).module("host").prepare(shape, config, self.workspace)
+            self.workspace.plans[key] = (
+                operation(shape.op).module("host").prepare(shape, config, self.workspace)
+            )
 
     def check(self, shape: Shape, config: Config, fault: str | None = None) -> tuple[float, float]:
         """(error, tolerance) of this rank. `fault`: what a drill lets go wrong here."""
@@ -85,7 +97,9 @@ class Rank:
             plan = faults.faulty(plan, fault, self.rank)
         return references.error(plan, self.workspace), references.tolerance
 
-    def time(self, shape: Shape, configs: Sequence[Config], mode: str, rounds: int) -> list[list[float]]:
+    def time(
+        self, shape: Shape, configs: Sequence[Config], mode: str, rounds: int
+    ) -> list[list[float]]:
         """Samples in microseconds of each config, measured in turns: `rounds` of them."""
         plans = [self.workspace.plans[shape, config] for config in configs]
         operands = self._rotation(shape)
@@ -94,7 +108,9 @@ class Rank:
             return clock.host_rounds(plans, operands, rounds, self.barrier)
         if mode == "eager":
             samples = clock.eager_rounds(plans, operands, rounds, self.barrier)
-            plans[-1](*operands[0])  # for `verify`: the rotation may have left there what another config computed
+            plans[-1](
+                *operands[0]
+            )  # for `verify`: the rotation may have left there what another config computed
             return samples
         graphs = [self._graph(shape, config, operands) for config in configs]
         return clock.graph_rounds(graphs, rounds, self._device_barrier(), self._agreed)
@@ -136,10 +152,22 @@ class Rank:
         if self._operands is None:
             module = operation(shape.op).module("reference")
             first = self._known_results(shape).inputs[0]
-            count = 2 if self.spec.emulated else clock.copies(sum(t.nbytes for t in first), self.spec.cache_bytes)
+            count = (
+                2
+                if self.spec.emulated
+                else clock.copies(sum(t.nbytes for t in first), self.spec.cache_bytes)
+            )
             others = range(SEEDS.stop, SEEDS.stop + count - 1)
-            inputs = [first, *(module.make_inputs(shape, self.rank, seed, self.workspace.device) for seed in others)]
-            self._operands = [(*tensors, module.make_output(shape, self.workspace.device)) for tensors in inputs]
+            inputs = [
+                first,
+                *(
+                    module.make_inputs(shape, self.rank, seed, self.workspace.device)
+                    for seed in others
+                ),
+            ]
+            self._operands = [
+                (*tensors, module.make_output(shape, self.workspace.device)) for tensors in inputs
+            ]
         return self._operands
 
     def _device_barrier(self) -> Any:
@@ -175,7 +203,9 @@ def main(connection: Connection, spec: WorldSpec, rank: int, make: type[Rank] = 
             else:
                 value = getattr(served, method)(*arguments)
             reply: tuple[Any, ...] = ("ok", value)
-        except Exception as error:  # one rank's exception is a reply: the supervisor decides for all ranks
+        except (
+            Exception
+        ) as error:  # one rank's exception is a reply: the supervisor decides for all ranks
             traceback.print_exc()
             sys.stderr.flush()
             reply = ("error", type(error).__name__, str(error) or repr(error))

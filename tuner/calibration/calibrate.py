@@ -64,7 +64,11 @@ def memory(ask: Ask, chip: Chip, world: int, sizes: Sizes) -> dict[str, float]:
 
 
 def library_gemm(ask: Ask, chip: Chip, world: int, sizes: Sizes) -> dict[str, float]:
-    return {"matrix_flops_per_us": 2 * sizes.square**3 / max(ask("gemm", sizes.square, sizes.square, sizes.square))}
+    return {
+        "matrix_flops_per_us": 2
+        * sizes.square**3
+        / max(ask("gemm", sizes.square, sizes.square, sizes.square))
+    }
 
 
 def streaming_gemm(ask: Ask, chip: Chip, world: int, sizes: Sizes) -> dict[str, float]:
@@ -93,7 +97,12 @@ def links(ask: Ask, chip: Chip, world: int, sizes: Sizes) -> dict[str, float]:
     says how fast a program copies, and nothing of links."""
 
     def rate(programs: int, peers: int) -> float:
-        return float(min(programs * sizes.blocks * size / us for us, size in ask("stored", programs, peers, sizes.blocks)))
+        return float(
+            min(
+                programs * sizes.blocks * size / us
+                for us, size in ask("stored", programs, peers, sizes.blocks)
+            )
+        )
 
     alone_us = max(us for us, _ in ask("stored", 1, max(world - 1, 1), sizes.blocks))
     own = {"block_us": alone_us / sizes.blocks}
@@ -107,12 +116,20 @@ def launches(ask: Ask, chip: Chip, world: int, sizes: Sizes) -> dict[str, float]
     one, five = (ask("launched", calls) for calls in (1, 5))
     first_us = max(eager for _, eager in one)
     each_us = (max(eager for _, eager in five) - first_us) / 4
-    return {"graph_launch_us": max(captured for captured, _ in one), "eager_launch_us": first_us, "library_call_us": each_us}
+    return {
+        "graph_launch_us": max(captured for captured, _ in one),
+        "eager_launch_us": first_us,
+        "library_call_us": each_us,
+    }
 
 
 def collective(ask: Ask, chip: Chip, world: int, sizes: Sizes) -> dict[str, float]:
     """As it would be at eight GPUs: 3 + world parts, of 11 there (models/timeline/costs.py)."""
-    return {"collective_us": max(captured for captured, _ in ask("gathered", sizes.gathered)) * 11 / (3 + world)}
+    return {
+        "collective_us": max(captured for captured, _ in ask("gathered", sizes.gathered))
+        * 11
+        / (3 + world)
+    }
 
 
 def large_collective(ask: Ask, chip: Chip, world: int, sizes: Sizes) -> dict[str, float]:
@@ -139,7 +156,16 @@ def assumed(ask: Ask, chip: Chip, world: int, sizes: Sizes) -> dict[str, float]:
 
 
 Question = Callable[[Ask, Chip, int, Sizes], dict[str, float]]
-QUESTIONS: tuple[Question, ...] = (memory, library_gemm, streaming_gemm, flags, loads, links, launches, collective)
+QUESTIONS: tuple[Question, ...] = (
+    memory,
+    library_gemm,
+    streaming_gemm,
+    flags,
+    loads,
+    links,
+    launches,
+    collective,
+)
 FURTHER: Mapping[Question, str] = {
     large_collective: "gather_bytes_per_us",
     copy_engines: "engine_bytes_per_us",
@@ -156,7 +182,9 @@ def asked(chip: Chip) -> tuple[Question, ...]:
     return (*QUESTIONS, *(question for question, name in FURTHER.items() if name not in sourced))
 
 
-def _answered(question: Question, ask: Ask, chip: Chip, gpus: int, sizes: Sizes) -> dict[str, float] | str:
+def _answered(
+    question: Question, ask: Ask, chip: Chip, gpus: int, sizes: Sizes
+) -> dict[str, float] | str:
     """The constants that a question gives, or why it gives none: there is nobody to ask about, it
     needs what was not measured, it ended the world, or its answer is no time or rate."""
     if gpus == 1 and question in OF_PEERS:
@@ -169,7 +197,9 @@ def _answered(question: Question, ask: Ask, chip: Chip, gpus: int, sizes: Sizes)
     return f"its answer is no time or rate: {', '.join(unlikely)}" if unlikely else found
 
 
-def calibrate(target: Target, emulated: bool = False) -> Iterator[tuple[str, dict[str, float] | str]]:
+def calibrate(
+    target: Target, emulated: bool = False
+) -> Iterator[tuple[str, dict[str, float] | str]]:
     """Each question by name, with its constants, or the sentence that says why there are none;
     last, under ASSUMED, what no question asks and the chip lacks. Starts a world of one rank for
     each GPU, and another where a question ends it. Raises Broken where no world starts."""

@@ -73,17 +73,31 @@ class Prober(Rank):
         graph = clock.GraphCall(without_operands, [(None, None, None)] * calls)
         return self._us(graph.replay) / calls
 
-    def _launcher(self, kernel: Any, types: Mapping[str, str], constants: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
+    def _launcher(
+        self,
+        kernel: Any,
+        types: Mapping[str, str],
+        constants: Mapping[str, Any],
+        values: Mapping[str, Any],
+    ) -> Any:
         """A kernel of kernels/device/calibration_kernels.py, compiled: call it with a number of
         programs and the arguments that differ from `values`."""
         if self.workspace.arch == "interpreter":
-            return lambda programs, **changed: kernel[(programs, 1, 1)](**{**values, **changed}, **constants)
+            return lambda programs, **changed: kernel[(programs, 1, 1)](
+                **{**values, **changed}, **constants
+            )
         source = KernelSource(kernel, types, constants, (), {"num_warps": WARPS})
         compiled = source.compile()
-        return lambda programs, **changed: compiled[(programs, 1, 1)](*source.arguments({**values, **changed}))
+        return lambda programs, **changed: compiled[(programs, 1, 1)](
+            *source.arguments({**values, **changed})
+        )
 
     def _signals(self) -> dict[str, Any]:
-        return {"control": self.workspace.control, "control_bases": self.workspace.control_bases, "rank": self.rank}
+        return {
+            "control": self.workspace.control,
+            "control_bases": self.workspace.control_bases,
+            "rank": self.rank,
+        }
 
     def gemm(self, m: int, n: int, k: int) -> float:
         """Microseconds of one library GEMM, fp16, captured, random normal data, on operands that go
@@ -129,7 +143,11 @@ class Prober(Rank):
         if not self.spec.emulated:
             torch.cuda.synchronize()
         dist.barrier()
-        base = int(self.workspace.payload_bases[(self.rank + 1) % self.workspace.world]) if remote else chain.data_ptr()
+        base = (
+            int(self.workspace.payload_bases[(self.rank + 1) % self.workspace.world])
+            if remote
+            else chain.data_ptr()
+        )
         result = torch.zeros(1, dtype=torch.int64, device=self.workspace.device)
         types = {"base": "i64", "result_ptr": "*i64", "steps": "i32"}
         launch = self._launcher(chase, types, {}, {"result_ptr": result, "steps": self._steps})
@@ -178,7 +196,9 @@ class Prober(Rank):
 
         result = torch.zeros(1, dtype=torch.int32, device=self.workspace.device)
         values = {"control": self.workspace.control, "result_ptr": result, "polls": self._steps}
-        launch = self._launcher(poll, {"control": "i64", "result_ptr": "*i32", "polls": "i32"}, {}, values)
+        launch = self._launcher(
+            poll, {"control": "i64", "result_ptr": "*i32", "polls": "i32"}, {}, values
+        )
         return self._us(lambda: launch(1)) / self._steps
 
     def signalled(self) -> float:
@@ -187,7 +207,9 @@ class Prober(Rank):
 
         types = {"control": "i64", "control_bases": "*i64", "rank": "i32", "signals": "i32"}
         constants = {"WORLD": self.workspace.world, "ARCH": self.workspace.arch}
-        launch = self._launcher(release, types, constants, self._signals() | {"signals": self._steps})
+        launch = self._launcher(
+            release, types, constants, self._signals() | {"signals": self._steps}
+        )
         return self._us(lambda: launch(1)) / self._steps
 
     def flown(self) -> float:
@@ -195,10 +217,18 @@ class Prober(Rank):
         others."""
         from tftune.kernels.device.calibration_kernels import ping
 
-        types = {"control": "i64", "control_bases": "*i64", "rank": "i32", "first": "i32", "turns": "i32"}
+        types = {
+            "control": "i64",
+            "control_bases": "*i64",
+            "rank": "i32",
+            "first": "i32",
+            "turns": "i32",
+        }
         turns = self._steps // 8
 
-        launch = self._launcher(ping, types, {"ARCH": self.workspace.arch}, self._signals() | {"turns": turns})
+        launch = self._launcher(
+            ping, types, {"ARCH": self.workspace.arch}, self._signals() | {"turns": turns}
+        )
 
         def call() -> None:
             launch(1, first=self._turns)
@@ -219,14 +249,28 @@ class Prober(Rank):
         from tftune.kernels.device.calibration_kernels import store_blocks
 
         workspace = self.workspace
-        rows = WARPS * (64 if workspace.arch == "hip" else 32) * 32 // COLUMNS  # four 16-byte accesses of each thread
+        rows = (
+            WARPS * (64 if workspace.arch == "hip" else 32) * 32 // COLUMNS
+        )  # four 16-byte accesses of each thread
         size = 2 * rows * COLUMNS
         slots = max(1, workspace.payload_tensor.numel() // workspace.world // size)
         source = torch.ones(slots * rows, COLUMNS, dtype=torch.float16, device=workspace.device)
-        types = {"source": "i64", "payload": "i64", "payload_bases": "*i64", "rank": "i32", "blocks": "i32", "slots": "i32"}
+        types = {
+            "source": "i64",
+            "payload": "i64",
+            "payload_bases": "*i64",
+            "rank": "i32",
+            "blocks": "i32",
+            "slots": "i32",
+        }
         values = dict(source=source.data_ptr(), payload=workspace.payload, payload_bases=workspace.payload_bases, rank=self.rank,
                       blocks=blocks, slots=slots)  # fmt: skip
-        launch = self._launcher(store_blocks, types, dict(WORLD=workspace.world, PEERS=peers, ROWS=rows, COLUMNS=COLUMNS), values)
+        launch = self._launcher(
+            store_blocks,
+            types,
+            dict(WORLD=workspace.world, PEERS=peers, ROWS=rows, COLUMNS=COLUMNS),
+            values,
+        )
         return self._us(lambda: launch(programs)), size
 
     def launched(self, calls: int) -> tuple[float, float]:
@@ -249,7 +293,9 @@ class Prober(Rank):
         import torch.distributed as dist
 
         own = torch.ones(size // 2, dtype=torch.float16, device=self.workspace.device)
-        whole = torch.empty(self.workspace.world * own.numel(), dtype=torch.float16, device=self.workspace.device)
+        whole = torch.empty(
+            self.workspace.world * own.numel(), dtype=torch.float16, device=self.workspace.device
+        )
 
         def call() -> None:
             dist.all_gather_into_tensor(whole, own, group=self.workspace.group)

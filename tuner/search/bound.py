@@ -21,7 +21,9 @@ LEAST = 8
 """Measured configs below which nothing is said."""
 
 
-def may_be_off_by(feasible: Feasible, ratios: Mapping[Config, float | None], hint: Hint | None, seed: int = 0) -> float | None:
+def may_be_off_by(
+    feasible: Feasible, ratios: Mapping[Config, float | None], hint: Hint | None, seed: int = 0
+) -> float | None:
     """The winner's time over the least that a feasible config may take, at 95 % by the posterior:
     1.03 says that the winner takes at most 3 % more than the best. 1 where all were tried; None
     where too few were measured.
@@ -33,7 +35,9 @@ def may_be_off_by(feasible: Feasible, ratios: Mapping[Config, float | None], hin
         if (number := feasible.index.get(config)) is not None:
             sampler.unseen[number], sampler.seen[number] = False, ratio
     unseen = np.flatnonzero(sampler.unseen)
-    known = np.array([number for number, ratio in sampler.seen.items() if ratio is not None], dtype=int)
+    known = np.array(
+        [number for number, ratio in sampler.seen.items() if ratio is not None], dtype=int
+    )
     if not len(unseen):
         return 1.0
     if len(known) < LEAST:

@@ -97,9 +97,18 @@ class Feasible:
         return np.column_stack(columns) if columns else np.zeros((len(self), 1))
 
     def _encoded(self, configs: Sequence[Config]) -> np.ndarray:
-        choices = [choice for variant in self.space.variants for choice in self.space.choices(variant)]
-        words = {choice.name: choice.values for choice in choices if isinstance(choice.values[0], str)}
-        columns = {name: place for place, name in enumerate([*self.space.variants, *dict.fromkeys(choice.name for choice in choices)])}
+        choices = [
+            choice for variant in self.space.variants for choice in self.space.choices(variant)
+        ]
+        words = {
+            choice.name: choice.values for choice in choices if isinstance(choice.values[0], str)
+        }
+        columns = {
+            name: place
+            for place, name in enumerate(
+                [*self.space.variants, *dict.fromkeys(choice.name for choice in choices)]
+            )
+        }
         matrix = np.full((len(configs), len(columns)), -1, dtype=np.float32)
         matrix[:, : len(self.space.variants)] = 0
         for row, config in zip(matrix, configs, strict=True):

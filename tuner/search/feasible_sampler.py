@@ -26,7 +26,10 @@ constant."""
 
 def parameters(config: Config) -> dict[str, Any]:
     """The config as Optuna parameters: `variant`, and `<variant>.<knob>` for each knob."""
-    return {"variant": config.variant, **{f"{config.variant}.{name}": value for name, value in config.knobs}}
+    return {
+        "variant": config.variant,
+        **{f"{config.variant}.{name}": value for name, value in config.knobs},
+    }
 
 
 def config_of(params: Mapping[str, Any]) -> Config:
@@ -36,7 +39,14 @@ def config_of(params: Mapping[str, Any]) -> Config:
     Config('push', block_m=64)
     """
     variant = params["variant"]
-    return Config(variant, **{name.removeprefix(f"{variant}."): value for name, value in params.items() if name != "variant"})
+    return Config(
+        variant,
+        **{
+            name.removeprefix(f"{variant}."): value
+            for name, value in params.items()
+            if name != "variant"
+        },
+    )
 
 
 def suggest(trial: optuna.Trial, space: Space) -> Config:
@@ -54,7 +64,8 @@ def finished(space: Space, config: Config, value: float | None, **attributes: st
     `study.add_trial`."""
     params = parameters(config)
     distributions: dict[str, BaseDistribution] = {
-        f"{config.variant}.{choice.name}": CategoricalDistribution(choice.values) for choice in space.choices(config.variant)
+        f"{config.variant}.{choice.name}": CategoricalDistribution(choice.values)
+        for choice in space.choices(config.variant)
     }
     return optuna.trial.create_trial(
         state=TrialState.FAIL if value is None else TrialState.COMPLETE,
@@ -100,13 +111,18 @@ class FeasibleSampler(BaseSampler):
 
     def ranked(self) -> list[int]:
         """Numbers of unseen configs, the first to try first; one at least."""
-        return [int(number) for number in self.random.permutation(np.flatnonzero(self.unseen))[: self.AHEAD]]
+        return [
+            int(number)
+            for number in self.random.permutation(np.flatnonzero(self.unseen))[: self.AHEAD]
+        ]
 
     def think(self) -> list[int]:
         """A ranking whose head was announced: compilers take what is announced in turn, and what
         waits there was likely before."""
         ranking = self.ranked()
-        self._waiting = {number for number in self._waiting if not self.ready(self.feasible.configs[number])}
+        self._waiting = {
+            number for number in self._waiting if not self.ready(self.feasible.configs[number])
+        }
         head = ranking[: max(self.READY, self.AHEAD - len(self._waiting))]
         self.announce([self.feasible.configs[number] for number in head])
         self._waiting |= set(head)
@@ -115,7 +131,9 @@ class FeasibleSampler(BaseSampler):
     def choose(self) -> int:
         """The number of an unseen config."""
         ranking = self.think()
-        ready = (number for number in ranking[: self.READY] if self.ready(self.feasible.configs[number]))
+        ready = (
+            number for number in ranking[: self.READY] if self.ready(self.feasible.configs[number])
+        )
         return next(ready, ranking[0])
 
     @property
@@ -133,7 +151,11 @@ class FeasibleSampler(BaseSampler):
             if not trial.state.is_finished():
                 break
             self._read += 1
-            number = self.feasible.index.get(config_of(trial.params)) if "variant" in trial.params else None
+            number = (
+                self.feasible.index.get(config_of(trial.params))
+                if "variant" in trial.params
+                else None
+            )
             if number is not None:
                 self.unseen[number] = False
                 self.seen[number] = trial.value if trial.state == TrialState.COMPLETE else None
@@ -141,18 +163,30 @@ class FeasibleSampler(BaseSampler):
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         self.learn(study.get_trials(deepcopy=False))
         if not self.unseen.any():
-            raise ValueError(f"all {len(self.feasible)} feasible configs were tried: there is none left to suggest")
+            raise ValueError(
+                f"all {len(self.feasible)} feasible configs were tried: there is none left to suggest"
+            )
         number = self.choose()
         self.unseen[number] = False
         self._plans[trial.number] = parameters(self.feasible.configs[number])
 
-    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
         return {}
 
-    def sample_relative(self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]) -> dict[str, Any]:
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
         return {}
 
-    def sample_independent(self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution) -> Any:
+    def sample_independent(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
         return self._plans[trial.number][param_name]
 
 

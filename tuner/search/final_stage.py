@@ -87,12 +87,16 @@ def _steps(rows: Rows, place: Place, configs: Sequence[Config]) -> Iterator[Call
     of them is missing."""
     missing = _missing(rows, place, configs)
     if rows.bench.compare is None:
-        yield from (partial(rows.measure, place, config, baseline, "final") for config, baseline in missing)
+        yield from (
+            partial(rows.measure, place, config, baseline, "final") for config, baseline in missing
+        )
     elif next(missing, None) and (bsp := rows.bsp(place)):
         yield partial(rows.compare, place, configs, bsp.config)
 
 
-def _missing(rows: Rows, place: Place, configs: Sequence[Config]) -> Iterator[tuple[Config, Config | None]]:
+def _missing(
+    rows: Rows, place: Place, configs: Sequence[Config]
+) -> Iterator[tuple[Config, Config | None]]:
     """What has no final row yet, with its baseline: BSP before all, and nothing beside it where BSP
     fails."""
     bsp = rows.bsp(place)
@@ -115,10 +119,16 @@ def conclude(rows: Rows, place: Place, bsp: Trial, feasible: int) -> Best:
     return best_of(rows, place, rows.finals(place), bsp, feasible)
 
 
-def best_of(rows: Rows, place: Place, again: Mapping[Config, Trial], bsp: Trial, feasible: int) -> Best:
+def best_of(
+    rows: Rows, place: Place, again: Mapping[Config, Trial], bsp: Trial, feasible: int
+) -> Best:
     """The fastest of what was measured again, or of the search's own where BSP was not."""
     measured = again.get(bsp.config)
-    trials, bsp = (again, measured) if measured is not None and _measured(measured) else (rows.searched(place), bsp)
+    trials, bsp = (
+        (again, measured)
+        if measured is not None and _measured(measured)
+        else (rows.searched(place), bsp)
+    )
     ranked = ranking(trials, bsp)
     by_variant = {config.variant: trials[config] for config in reversed(ranked)} | {BSP: bsp}
     winner = trials[ranked[0]]

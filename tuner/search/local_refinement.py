@@ -20,7 +20,9 @@ STARTS, STEPS = 8, 6
 """Tiles from whose best config a descent starts, and steps of each at most."""
 
 
-def around(space: Space, shape: Shape, chip: Chip, config: Config, repaired: bool = True) -> list[Config]:
+def around(
+    space: Space, shape: Shape, chip: Chip, config: Config, repaired: bool = True
+) -> list[Config]:
     """The possible configs that differ from this one in one knob; another tile may need other knobs
     changed, too, and gets them where it is to be `repaired`."""
     found = []
@@ -30,7 +32,11 @@ def around(space: Space, shape: Shape, chip: Chip, config: Config, repaired: boo
                 changed = Config(config.variant, **dict(config.knobs) | {choice.name: value})
                 if space.why_invalid(shape, changed, chip) is None:
                     found.append(changed)
-                elif repaired and choice.name in TILE and (possible := nearest(space, shape, chip, changed)):
+                elif (
+                    repaired
+                    and choice.name in TILE
+                    and (possible := nearest(space, shape, chip, changed))
+                ):
                     found.append(possible)
     return [each for each in dict.fromkeys(found) if each != config]
 
@@ -59,13 +65,19 @@ def _tile(config: Config) -> tuple[tuple[str, Knob], ...]:
     return tuple(knob for knob in config.knobs if knob[0] in TILE)
 
 
-def descend(space: Space, shape: Shape, chip: Chip, starts: Sequence[Config], hint: Hint) -> list[Config]:
+def descend(
+    space: Space, shape: Shape, chip: Chip, starts: Sequence[Config], hint: Hint
+) -> list[Config]:
     """Every config that is looked at on the way down from these by the hint, one knob at a time."""
     seen = dict(zip(starts, map(float, hint(starts)), strict=True)) if starts else {}
     for start in starts:
         here = start
         for _ in range(STEPS):
-            fresh = [config for config in around(space, shape, chip, here, repaired=False) if config not in seen]
+            fresh = [
+                config
+                for config in around(space, shape, chip, here, repaired=False)
+                if config not in seen
+            ]
             seen |= zip(fresh, map(float, np.asarray(hint(fresh))), strict=True)
             best = min([here, *fresh], key=seen.__getitem__)
             if best == here:

@@ -54,12 +54,20 @@ class Matrix:
     def sentences(self) -> list[str]:
         """What became of the pairs."""
         known = self.pairs - len(self.failed) - len(self.missing)
-        found = [f"{len(self.configs)} configs: {known:,} pairs measured, {len(self.failed):,} failed"]
-        found += [f"{count:,} pairs are impossible: {sentence}" for sentence, count in self.invalid.items()]
+        found = [
+            f"{len(self.configs)} configs: {known:,} pairs measured, {len(self.failed):,} failed"
+        ]
+        found += [
+            f"{count:,} pairs are impossible: {sentence}"
+            for sentence, count in self.invalid.items()
+        ]
         found += [f"failed: {trial.config} at {trial.shape}, {trial.mode}: {trial.outcome.text}"
                   for trial in self.failed if isinstance(trial.outcome, Failure)]  # fmt: skip
         lacking = Counter(place for place, _ in self.missing)
-        return found + [f"missing: {count} configs at {shape}, {mode}" for (shape, mode), count in lacking.items()]
+        return found + [
+            f"missing: {count} configs at {shape}, {mode}"
+            for (shape, mode), count in lacking.items()
+        ]
 
 
 def fill(
@@ -90,7 +98,9 @@ def fill(
     places = [(shape, mode) for shape in shapes for mode in modes]
     wanted = _portfolios(rows, places, pick)
     if progress:
-        progress.start(sum(len(_missing(rows, place, configs)) for place, configs in wanted.items()))
+        progress.start(
+            sum(len(_missing(rows, place, configs)) for place, configs in wanted.items())
+        )
     try:
         _measure(rows, wanted, until)
         rows.end()
@@ -102,13 +112,22 @@ def fill(
 
 def _portfolios(rows: Rows, places: Sequence[Place], pick: Pick) -> dict[Place, list[Config]]:
     """What to measure at each place."""
-    modes, chosen = tuple(dict.fromkeys(mode for _, mode in places)), dict[tuple[Place, ...], tuple[Config, ...]]()
+    modes, chosen = (
+        tuple(dict.fromkeys(mode for _, mode in places)),
+        dict[tuple[Place, ...], tuple[Config, ...]](),
+    )
     found = {}
     for place in places:
         nearby = _searched_near(rows, place[0], modes)
         if nearby not in chosen:
             searched = [trial for near in nearby for trial in rows.searched(near).values()]
-            chosen[nearby] = tuple(dict.fromkeys(config for mode in dict.fromkeys(m for _, m in nearby) for config in pick(searched, mode)))
+            chosen[nearby] = tuple(
+                dict.fromkeys(
+                    config
+                    for mode in dict.fromkeys(m for _, m in nearby)
+                    for config in pick(searched, mode)
+                )
+            )
         found[place] = _wanted(rows, place, chosen[nearby], _worth_it(rows, nearby))
     return found
 
@@ -118,7 +137,12 @@ def _searched_near(rows: Rows, shape: Shape, modes: Sequence[str]) -> tuple[Plac
     `_bounds`; all of the layout where there are few. Raises ValueError where the layout was never
     searched."""
     least, most = _bounds(getattr(shape, shape.SIZE))
-    alike = [place for mode in modes for place in rows.places(mode) if place[0].layout == shape.layout and rows.bsp(place)]
+    alike = [
+        place
+        for mode in modes
+        for place in rows.places(mode)
+        if place[0].layout == shape.layout and rows.bsp(place)
+    ]
     near = [place for place in alike if least <= getattr(place[0], shape.SIZE) <= most]
     if not alike:
         raise ValueError(
@@ -145,15 +169,23 @@ def _worth_it(rows: Rows, nearby: Sequence[Place]) -> set[str]:
     return found
 
 
-def _wanted(rows: Rows, place: Place, portfolio: Sequence[Config], variants: Collection[str]) -> list[Config]:
+def _wanted(
+    rows: Rows, place: Place, portfolio: Sequence[Config], variants: Collection[str]
+) -> list[Config]:
     """The baseline first, then the default configs of these variants, the portfolio, and the
     fastest that was searched here where none of these ties with it; impossible ones among them."""
     space, chip, (shape, _) = rows.op.space, rows.bench.target.chip, place
     bsp = rows.bsp(place)
     baseline = bsp.config if bsp else space.complete(space.fallbacks(shape, chip)[0])
-    defaults = (space.complete(config) for config in space.defaults(shape, chip) if config.variant in variants)
+    defaults = (
+        space.complete(config)
+        for config in space.defaults(shape, chip)
+        if config.variant in variants
+    )
     listed = dict.fromkeys([baseline, *defaults, *portfolio])
-    ratios = {config: value for config, value in rows.ratios(place).items() if config.variant != BSP}
+    ratios = {
+        config: value for config, value in rows.ratios(place).items() if config.variant != BSP
+    }
     best = min(ratios, key=ratios.__getitem__, default=None)
     if best is not None and all(ratios.get(config, inf) > TIE * ratios[best] for config in listed):
         listed[best] = None
@@ -169,7 +201,9 @@ def _measure(rows: Rows, wanted: Mapping[Place, Sequence[Config]], until: float)
     """Everything is compiled ahead; the modes of a shape follow each other, so that a node prepares
     and checks a config once. Whole families, one far from those before it: where the time does not
     suffice, what is measured says something of all of the grid."""
-    missing = {place: left for place, configs in wanted.items() if (left := _missing(rows, place, configs))}
+    missing = {
+        place: left for place, configs in wanted.items() if (left := _missing(rows, place, configs))
+    }
     for (shape, _), configs in missing.items():
         rows.bench.ahead(shape, configs)
     if missing:
@@ -178,7 +212,9 @@ def _measure(rows: Rows, wanted: Mapping[Place, Sequence[Config]], until: float)
     families: dict[object, list[Place]] = {}
     for place in wanted:
         families.setdefault(place[0].family, []).append(place)
-    for place in (place for family in spread(families.values()) for place in family if place in missing):
+    for place in (
+        place for family in spread(families.values()) for place in family if place in missing
+    ):
         if time.monotonic() >= until:
             return
         _measure_at(rows, place, wanted[place][0], missing[place])
@@ -193,7 +229,10 @@ def spread(items: Iterable[T]) -> list[T]:
     """
     listed = list(items)
     bits = len(listed).bit_length()
-    return [listed[number] for number in sorted(range(len(listed)), key=lambda number: f"{number:0{bits}b}"[::-1])]
+    return [
+        listed[number]
+        for number in sorted(range(len(listed)), key=lambda number: f"{number:0{bits}b}"[::-1])
+    ]
 
 
 def _measure_at(rows: Rows, place: Place, baseline: Config, configs: Sequence[Config]) -> None:
@@ -221,9 +260,18 @@ def _matrix(rows: Rows, wanted: Mapping[Place, Sequence[Config]]) -> Matrix:
             elif isinstance(trial.outcome, Failure):
                 failed.append(trial)
     best = [
-        replace(best_of(rows, place, tried, bsp, sum(rows.can(place, config) for config in configs)), evaluations=len(tried))
+        replace(
+            best_of(rows, place, tried, bsp, sum(rows.can(place, config) for config in configs)),
+            evaluations=len(tried),
+        )
         for place, configs in wanted.items()
-        if (tried := {config: rows.matrix(place)[config] for config in configs if config in rows.matrix(place)})
+        if (
+            tried := {
+                config: rows.matrix(place)[config]
+                for config in configs
+                if config in rows.matrix(place)
+            }
+        )
         and (bsp := strongest_bsp(tried.values()))
     ]
     everywhere = tuple(dict.fromkeys(config for configs in wanted.values() for config in configs))

@@ -60,7 +60,10 @@ class ModelSampler(FeasibleSampler):
 
     def times(self, known: np.ndarray) -> np.ndarray:
         """Times over BSP's, infinite where a config failed: float64 [configs]."""
-        return np.array([np.inf if (time := self.seen[number]) is None else time for number in known], dtype=np.float64)
+        return np.array(
+            [np.inf if (time := self.seen[number]) is None else time for number in known],
+            dtype=np.float64,
+        )
 
     def ranked(self) -> list[int]:
         known = np.array(self.known, dtype=int)
@@ -75,7 +78,9 @@ class ModelSampler(FeasibleSampler):
         best = candidates[np.lexsort((self.random.random(len(candidates)), -scores))]
         return [int(number) for number in best[: self.AHEAD]]
 
-    def scores(self, known: np.ndarray, times: np.ndarray, candidates: np.ndarray) -> np.ndarray | None:
+    def scores(
+        self, known: np.ndarray, times: np.ndarray, candidates: np.ndarray
+    ) -> np.ndarray | None:
         """The merit of each candidate, the larger the better; None where there is too little to
         learn from."""
         raise NotImplementedError(f"{type(self).__name__} does not say how it scores")
@@ -106,14 +111,21 @@ class LfboSampler(ModelSampler):
         self._batch = [number for number in self._batch if self.unseen[number]]
         if not self._batch:
             ranking = super().ranked()
-            self._batch = ranking[: len(self.seen) // 16] if len(self.seen) > self.ONE_BY_ONE else []
+            self._batch = (
+                ranking[: len(self.seen) // 16] if len(self.seen) > self.ONE_BY_ONE else []
+            )
             return ranking
         return list(self._batch)
 
-    def scores(self, known: np.ndarray, times: np.ndarray, candidates: np.ndarray) -> np.ndarray | None:
+    def scores(
+        self, known: np.ndarray, times: np.ndarray, candidates: np.ndarray
+    ) -> np.ndarray | None:
         """The probability of each to be at least as good as the threshold."""
         measured = times[np.isfinite(times)]
-        if len(measured) < self.WARM_UP or (threshold := np.quantile(measured, self.QUANTILE)) >= times.max():
+        if (
+            len(measured) < self.WARM_UP
+            or (threshold := np.quantile(measured, self.QUANTILE)) >= times.max()
+        ):
             return None
         from sklearn.ensemble import RandomForestClassifier
 
@@ -121,7 +133,9 @@ class LfboSampler(ModelSampler):
         # An improvement of zero, at the threshold itself, must still count as good.
         gain = np.where(good, threshold - np.where(good, times, 0), 0) + 1e-3 * threshold
         weights = np.where(good, gain / gain[good].mean(), 1.0)
-        forest = RandomForestClassifier(self.TREES, random_state=int(self.random.integers(2**31)), n_jobs=1)
+        forest = RandomForestClassifier(
+            self.TREES, random_state=int(self.random.integers(2**31)), n_jobs=1
+        )
         forest.fit(self.columns(known), good, sample_weight=weights)
         return np.asarray(forest.predict_proba(self.columns(candidates))[:, 1])
 
@@ -145,12 +159,16 @@ class GpSampler(ModelSampler):
         super().__init__(feasible, seed, hint)
         self._settings: np.ndarray | None = None
 
-    def scores(self, known: np.ndarray, times: np.ndarray, candidates: np.ndarray) -> np.ndarray | None:
+    def scores(
+        self, known: np.ndarray, times: np.ndarray, candidates: np.ndarray
+    ) -> np.ndarray | None:
         found, _, _ = self.posterior(known, times, candidates)
         merit = found.improvement(float(np.log(times.min())))
         return merit * self._sound(known, times, candidates)
 
-    def _sound(self, known: np.ndarray, times: np.ndarray, candidates: np.ndarray) -> np.ndarray | float:
+    def _sound(
+        self, known: np.ndarray, times: np.ndarray, candidates: np.ndarray
+    ) -> np.ndarray | float:
         """The probability of each not to fail, by a forest. Those that more likely fail come after
         all others: expected improvements differ by orders of magnitude, and a failure may cost the
         start of a world."""
@@ -159,11 +177,15 @@ class GpSampler(ModelSampler):
             return 1.0
         from sklearn.ensemble import RandomForestClassifier
 
-        forest = RandomForestClassifier(self.TREES, random_state=0, n_jobs=1).fit(self.columns(known), sound)
+        forest = RandomForestClassifier(self.TREES, random_state=0, n_jobs=1).fit(
+            self.columns(known), sound
+        )
         likely = np.asarray(forest.predict_proba(self.columns(candidates))[:, -1])
         return np.where(likely < 0.5, 1e-300, likely)
 
-    def posterior(self, known: np.ndarray, times: np.ndarray, candidates: np.ndarray) -> tuple[Posterior, GaussianProcess, np.ndarray]:
+    def posterior(
+        self, known: np.ndarray, times: np.ndarray, candidates: np.ndarray
+    ) -> tuple[Posterior, GaussianProcess, np.ndarray]:
         """Of the logarithms of the candidates' times; and the process with the prior means that it
         was fitted on."""
         top = np.log(times.min() * self.WORST)
@@ -173,7 +195,9 @@ class GpSampler(ModelSampler):
         expected, prior = np.minimum(expected + level, top), np.minimum(prior + level, top)
         amplitude, residual = self.WITH_HINT if self.hint else self.ALONE
         amplitude = amplitude if self.hint else max(amplitude, float(np.std(values)))
-        process = GaussianProcess(self.points(known), values - expected, amplitude, residual, self._settings)
+        process = GaussianProcess(
+            self.points(known), values - expected, amplitude, residual, self._settings
+        )
         self._settings = process.settings
         found = process.posterior(self.points(candidates))
         return Posterior(found.mean + prior, found.deviation), process, prior

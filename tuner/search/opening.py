@@ -63,7 +63,9 @@ NOTHING_KNOWN = Knowledge()
 class Opening:
     """The sources of first proposals, for all shapes of one search."""
 
-    def __init__(self, rows: Rows, variants: Sequence[str], knowledge: Knowledge, seed: int) -> None:
+    def __init__(
+        self, rows: Rows, variants: Sequence[str], knowledge: Knowledge, seed: int
+    ) -> None:
         self._rows, self._variants, self._knowledge, self._seed = rows, variants, knowledge, seed
         self._space, self._chip = rows.op.space, rows.bench.target.chip
         self._former = tuple(completed(self._space, knowledge.former))
@@ -73,26 +75,41 @@ class Opening:
 
     def defaults(self, shape: Shape) -> list[Config]:
         """The default configs of the variants searched, those that are possible."""
-        defaults = [self._space.complete(config) for config in self._space.defaults(shape, self._chip)]
-        return [config for config in defaults if config.variant in self._variants and self._possible(shape, config)]
+        defaults = [
+            self._space.complete(config) for config in self._space.defaults(shape, self._chip)
+        ]
+        return [
+            config
+            for config in defaults
+            if config.variant in self._variants and self._possible(shape, config)
+        ]
 
     def like_bsp(self, shape: Shape, forms: Iterable[Config]) -> list[Config]:
         """The default of every other variant with the knobs that it shares with each of these forms
         of BSP, where BSP has such knobs: what makes BSP strong at this shape is tried in all of
         them."""
         others = [config for config in self.defaults(shape) if config.variant != BSP]
-        shared = {other: {choice.name for choice in self._space.choices(other.variant)} for other in others}
+        shared = {
+            other: {choice.name for choice in self._space.choices(other.variant)}
+            for other in others
+        }
         made = [
             Config(other.variant, **dict(other.knobs) | {name: value for name, value in form.knobs if name in shared[other]})
             for form in forms if form.variant == BSP for other in others
         ]  # fmt: skip
-        return [config for config in dict.fromkeys(made) if config not in others and self._possible(shape, config)]
+        return [
+            config
+            for config in dict.fromkeys(made)
+            if config not in others and self._possible(shape, config)
+        ]
 
     def warm(self, place: Place) -> list[Config]:
         """What an artifact names near the place, and what won there by rows, each fitted to the
         shape; as many as are worth a try."""
         shape = place[0]
-        known = [config for config in dict.fromkeys(self._won(place)) if config.variant in self._variants]
+        known = [
+            config for config in dict.fromkeys(self._won(place)) if config.variant in self._variants
+        ]
         made = [made for config in known for made in self._fitted(shape, config)]
         found = list(dict.fromkeys([*(config for config in made if config in known), *made]))
         rest = self.ranked(place, found[AS_THEY_WON:])
@@ -109,8 +126,16 @@ class Opening:
         this search knows, the best config of each variant whose time is at most so many times the
         fastest's."""
         shape, mode = place
-        searched = [other for other, _ in self._rows.places(mode) if other != shape and self._rows.winners((other, mode))]
-        here = [config for other in neighbours(shape, searched) for config in self._winners((other, mode), near)]
+        searched = [
+            other
+            for other, _ in self._rows.places(mode)
+            if other != shape and self._rows.winners((other, mode))
+        ]
+        here = [
+            config
+            for other in neighbours(shape, searched)
+            for config in self._winners((other, mode), near)
+        ]
         return [*self._knowledge.shipped(shape, mode), *here, *self._past.near(shape, mode)]
 
     def _winners(self, place: Place, near: float) -> list[Config]:
@@ -120,7 +145,11 @@ class Opening:
     def ranked(self, place: Place, configs: Sequence[Config]) -> list[Config]:
         """These configs in the model's order; in their own where there is none."""
         hint = self.hint(place)
-        return list(configs) if hint is None else [configs[number] for number in np.argsort(hint(configs), kind="stable")]
+        return (
+            list(configs)
+            if hint is None
+            else [configs[number] for number in np.argsort(hint(configs), kind="stable")]
+        )
 
     def hint(self, place: Place) -> Hint | None:
         """The corrected model's time of configs; None without a model."""
@@ -128,7 +157,9 @@ class Opening:
         if self._knowledge.predict is None:
             return None
         if mode not in self._corrections:
-            correction = Correction(self._space, self._chip, mode, self._knowledge.predict, self._knowledge.describe)
+            correction = Correction(
+                self._space, self._chip, mode, self._knowledge.predict, self._knowledge.describe
+            )
             correction.learn(self._former)
             self._corrections[mode] = correction
         correction = self._corrections[mode]
@@ -146,7 +177,9 @@ class Opening:
             return []
         configs = feasible.configs
         if len(configs) > PREDICTED_FROM:
-            part = np.random.default_rng(self._seed).choice(len(configs), PREDICTED_FROM, replace=False)
+            part = np.random.default_rng(self._seed).choice(
+                len(configs), PREDICTED_FROM, replace=False
+            )
             configs = tuple(configs[number] for number in part)
         return likeliest(configs, hint)
 
@@ -168,14 +201,20 @@ class Opening:
         hint = self.hint(place)
         if hint is None:
             return set(self._variants)
-        measured = {config: value for config, value in self._rows.ratios(place).items() if config in feasible}
+        measured = {
+            config: value
+            for config, value in self._rows.ratios(place).items()
+            if config in feasible
+        }
         best: dict[str, float] = {}
         for variant in self._variants:
             seen = [config for config in measured if config.variant == variant]
             some = [config for config in feasible.configs if config.variant == variant][:SAMPLED]
             best[variant] = _best(seen, [measured[config] for config in seen], some, hint)
         near = log(CONTENDS) + min(best.values())
-        carried = {config.variant for config in self._won(place, NEAR)} & {config.variant for config in self.warm(place)}
+        carried = {config.variant for config in self._won(place, NEAR)} & {
+            config.variant for config in self.warm(place)
+        }
         found = {BSP, *(variant for variant, value in best.items() if value <= near), *carried}
         counts = Counter(config.variant for config in feasible.configs)
         for variant in sorted(best, key=best.__getitem__):
@@ -187,7 +226,9 @@ class Opening:
         return self._space.why_invalid(shape, config, self._chip) is None
 
 
-def _best(seen: Sequence[Config], ratios: Sequence[float], configs: Sequence[Config], hint: Hint) -> float:
+def _best(
+    seen: Sequence[Config], ratios: Sequence[float], configs: Sequence[Config], hint: Hint
+) -> float:
     """The least of the measured ratios of a variant, and of those that the model expects once it is
     held against them: a logarithm. Infinite where nothing of the variant was measured."""
     if not seen:
@@ -201,4 +242,8 @@ def likeliest(configs: Sequence[Config], hint: Hint) -> list[Config]:
     """The best of each variant in the model's opinion, then the best of all."""
     ranked = [configs[number] for number in np.argsort(hint(configs), kind="stable")]
     first = {config.variant: config for config in reversed(ranked)}
-    return list(dict.fromkeys([*(config for config in ranked if config is first[config.variant]), *ranked[:PREDICTED]]))
+    return list(
+        dict.fromkeys(
+            [*(config for config in ranked if config is first[config.variant]), *ranked[:PREDICTED]]
+        )
+    )

@@ -28,7 +28,9 @@ REPEATS = 12
 exhausted."""
 
 
-def pool(space: Space, shape: Shape, chip: Chip, variant: str, count: int, until: float = inf) -> list[Config]:
+def pool(
+    space: Space, shape: Shape, chip: Chip, variant: str, count: int, until: float = inf
+) -> list[Config]:
     """At most `count` possible configs of a variant, each once; all of them where there are no
     more, and what was drawn until then (of `time.monotonic`).
 
@@ -44,7 +46,11 @@ def pool(space: Space, shape: Shape, chip: Chip, variant: str, count: int, until
 
 def _before(until: float, configs: Iterable[Config]) -> Iterator[Config]:
     """These configs, as long as there is time."""
-    return iter(configs) if until == inf else itertools.takewhile(lambda _: time.monotonic() < until, configs)
+    return (
+        iter(configs)
+        if until == inf
+        else itertools.takewhile(lambda _: time.monotonic() < until, configs)
+    )
 
 
 def _in_turn(builder: _Builder, count: int) -> Iterator[Config]:
@@ -119,11 +125,19 @@ class _Builder:
 
     def __init__(self, space: Space, shape: Shape, chip: Chip, variant: str) -> None:
         self._variant, self._seed = variant, f"{space.op}/{variant}"
-        choices = sorted((choice.on(chip) for choice in space.choices(variant)), key=lambda choice: choice.name not in TILE)
-        self._names, self._values = [choice.name for choice in choices], [choice.values for choice in choices]
+        choices = sorted(
+            (choice.on(chip) for choice in space.choices(variant)),
+            key=lambda choice: choice.name not in TILE,
+        )
+        self._names, self._values = (
+            [choice.name for choice in choices],
+            [choice.values for choice in choices],
+        )
         self._wide = sum(name in TILE for name in self._names)
         places = {name: place for place, name in enumerate(self._names)}
-        self._judges = [_Judge(rule, shape, chip, places) for rule in space.rules if rule.applies(variant)]
+        self._judges = [
+            _Judge(rule, shape, chip, places) for rule in space.rules if rule.applies(variant)
+        ]
 
     def config(self, values: Sequence[Knob]) -> Config:
         return Config(self._variant, **dict(zip(self._names, values, strict=True)))
@@ -133,9 +147,15 @@ class _Builder:
         for all shapes."""
         every = list(itertools.product(*self._values[: self._wide]))
         Random(self._seed).shuffle(every)
-        return [tile for tile in every if all(self._allowed(tile[: place + 1]) for place in range(self._wide))]
+        return [
+            tile
+            for tile in every
+            if all(self._allowed(tile[: place + 1]) for place in range(self._wide))
+        ]
 
-    def another(self, tile: tuple[Knob, ...], numbers: Iterator[int], seen: set[tuple[Knob, ...]]) -> tuple[Knob, ...] | None:
+    def another(
+        self, tile: tuple[Knob, ...], numbers: Iterator[int], seen: set[tuple[Knob, ...]]
+    ) -> tuple[Knob, ...] | None:
         """The next config of this tile that is new; None where the tile allows none, or has been
         exhausted."""
         for number in itertools.islice(numbers, REPEATS):

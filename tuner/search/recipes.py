@@ -62,16 +62,37 @@ def _splits(shape: Any, knobs: Mapping[str, Any], chip: Chip) -> int | None:
     groups = shape.batch * shape.kv_heads
 
     def busiest(splits: int) -> float:
-        return float(-(-groups * splits // chip.units) * (-(-shape.kv_len // splits) + SPLIT_TOKENS))
+        return float(
+            -(-groups * splits // chip.units) * (-(-shape.kv_len // splits) + SPLIT_TOKENS)
+        )
 
-    return min(range(1, max(2, shape.kv_len // 16)), key=busiest) if shape.kv_len < 1 << 16 else None
+    return (
+        min(range(1, max(2, shape.kv_len // 16)), key=busiest) if shape.kv_len < 1 << 16 else None
+    )
 
 
 RECIPES = (
-    Recipe("all_gather_gemm", "block_m", "M rounded up to a power of two, 16 at least; above 64 as it is", _row_tile),
-    Recipe("all_gather_gemm", "split_k", "so many parts that every unit which computes has one", _parts),
-    Recipe("all_gather_gemm", "rows_per_flag", "every program that communicates has a chunk", _chunk_rows),
-    Recipe("flash_decode", "kv_splits", "the busiest program attends to as few tokens as can be", _splits),
+    Recipe(
+        "all_gather_gemm",
+        "block_m",
+        "M rounded up to a power of two, 16 at least; above 64 as it is",
+        _row_tile,
+    ),
+    Recipe(
+        "all_gather_gemm", "split_k", "so many parts that every unit which computes has one", _parts
+    ),
+    Recipe(
+        "all_gather_gemm",
+        "rows_per_flag",
+        "every program that communicates has a chunk",
+        _chunk_rows,
+    ),
+    Recipe(
+        "flash_decode",
+        "kv_splits",
+        "the busiest program attends to as few tokens as can be",
+        _splits,
+    ),
 )
 
 
@@ -87,21 +108,32 @@ def fitted(space: Space, shape: Shape, chip: Chip, config: Config) -> list[Confi
     except ValueError:
         return []
     recipes = [recipe for recipe in RECIPES if recipe.op == space.op]
-    wanted = [complete, *(by_recipe(space, shape, chip, complete, some) for some in (recipes[:1], recipes))]
+    wanted = [
+        complete,
+        *(by_recipe(space, shape, chip, complete, some) for some in (recipes[:1], recipes)),
+    ]
     made = (nearest(space, shape, chip, each) for each in dict.fromkeys(wanted))
     return list(dict.fromkeys(each for each in made if each is not None))
 
 
-def by_recipe(space: Space, shape: Shape, chip: Chip, config: Config, recipes: Sequence[Recipe]) -> Config:
+def by_recipe(
+    space: Space, shape: Shape, chip: Chip, config: Config, recipes: Sequence[Recipe]
+) -> Config:
     """The config with the knobs that these recipes state, each at the greatest of its values that
     does not exceed the recipe's."""
     knobs = dict(config.knobs)
     for recipe in recipes:
         if recipe.knob in knobs and "block_n" in knobs:
             wanted = recipe.value(shape, knobs, chip)
-            values = [value for value in _values(space, config, recipe.knob, chip) if isinstance(value, int)]
+            values = [
+                value
+                for value in _values(space, config, recipe.knob, chip)
+                if isinstance(value, int)
+            ]
             if wanted is not None:
-                knobs[recipe.knob] = max((value for value in values if value <= wanted), default=min(values))
+                knobs[recipe.knob] = max(
+                    (value for value in values if value <= wanted), default=min(values)
+                )
     return Config(config.variant, **knobs)
 
 
@@ -148,12 +180,16 @@ def _broken(space: Space, shape: Shape, chip: Chip, config: Config) -> set[str] 
     return None
 
 
-def _changed(space: Space, chip: Chip, config: Config, names: set[str]) -> Sequence[tuple[int, Config]]:
+def _changed(
+    space: Space, chip: Chip, config: Config, names: set[str]
+) -> Sequence[tuple[int, Config]]:
     """The config with one of these knobs at another value, and how many steps along its values that
     is."""
     found = []
     for name in sorted(names):
-        values = next(choice.values for choice in space.choices(config.variant) if choice.name == name)
+        values = next(
+            choice.values for choice in space.choices(config.variant) if choice.name == name
+        )
         here = values.index(config[name])
         for value in _values(space, config, name, chip):
             if value != config[name]:
@@ -164,4 +200,6 @@ def _changed(space: Space, chip: Chip, config: Config, names: set[str]) -> Seque
 
 
 def _values(space: Space, config: Config, name: str, chip: Chip) -> tuple[Knob, ...]:
-    return next(choice.on(chip).values for choice in space.choices(config.variant) if choice.name == name)
+    return next(
+        choice.on(chip).values for choice in space.choices(config.variant) if choice.name == name
+    )

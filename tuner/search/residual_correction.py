@@ -41,8 +41,16 @@ THREADS = 8
 class Correction:
     """The corrected model on one chip in one mode."""
 
-    def __init__(self, space: Space, chip: Chip, mode: str, predict: Predict, describe: Describe | None) -> None:
-        self._space, self._chip, self._mode, self._predict, self._describe = space, chip, mode, predict, describe
+    def __init__(
+        self, space: Space, chip: Chip, mode: str, predict: Predict, describe: Describe | None
+    ) -> None:
+        self._space, self._chip, self._mode, self._predict, self._describe = (
+            space,
+            chip,
+            mode,
+            predict,
+            describe,
+        )
         self._rows: dict[Shape, dict[Config, tuple[bool, float]]] = {}
         """Whether the kernel is the present one, and microseconds."""
         self._columns: dict[tuple[Shape, Config], Array] = {}
@@ -89,7 +97,10 @@ class Correction:
         for other, rows in self._rows.items():
             if other != shape:
                 far = distance(shape, other)
-                found += [(far + EARLIER * (not present), other, config, us) for config, (present, us) in rows.items()]
+                found += [
+                    (far + EARLIER * (not present), other, config, us)
+                    for config, (present, us) in rows.items()
+                ]
         found.sort()
         return [row[1:] for row in found[:ROWS]]
 
@@ -101,5 +112,7 @@ class Correction:
         columns = np.array([self._row(shape, config) for shape, config, _ in rows])
         errors = np.log([us for _, _, us in rows]) - columns[:, -1]
         threads = max(1, min(THREADS, (os.cpu_count() or 1) // 4))
-        forest = ExtraTreesRegressor(TREES, min_samples_leaf=LEAF, max_features=SHARE, random_state=0, n_jobs=threads)
+        forest = ExtraTreesRegressor(
+            TREES, min_samples_leaf=LEAF, max_features=SHARE, random_state=0, n_jobs=threads
+        )
         return forest.fit(columns, errors)

@@ -13,7 +13,13 @@ from optuna.trial import TrialState
 
 from tftune.kernels.core.space import Config
 from tftune.tuner.search.feasible import Feasible
-from tftune.tuner.search.feasible_sampler import ExhaustiveSampler, FeasibleSampler, Hint, finished, suggest
+from tftune.tuner.search.feasible_sampler import (
+    ExhaustiveSampler,
+    FeasibleSampler,
+    Hint,
+    finished,
+    suggest,
+)
 from tftune.tuner.search.model_samplers import GpSampler, LfboSampler, MixedSampler
 
 PENALTY = 1e6
@@ -29,7 +35,9 @@ class NearTpeSampler(FeasibleSampler):
         super().__init__(feasible, seed, hint)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            self._study = optuna.create_study(sampler=TPESampler(multivariate=True, group=True, seed=seed))
+            self._study = optuna.create_study(
+                sampler=TPESampler(multivariate=True, group=True, seed=seed)
+            )
         self._told: set[int] = set()
 
     def ranked(self) -> list[int]:
@@ -37,8 +45,12 @@ class NearTpeSampler(FeasibleSampler):
             if number not in self._told:
                 self._told.add(number)
                 value = PENALTY if self.seen[number] is None else self.seen[number]
-                self._study.add_trial(finished(self.feasible.space, self.feasible.configs[number], value))
-        wanted = self._wanted({self.feasible.configs[number].variant for number in np.flatnonzero(self.unseen)})
+                self._study.add_trial(
+                    finished(self.feasible.space, self.feasible.configs[number], value)
+                )
+        wanted = self._wanted(
+            {self.feasible.configs[number].variant for number in np.flatnonzero(self.unseen)}
+        )
         near = self.feasible.nearest(wanted, np.flatnonzero(self.unseen))
         return [int(number) for number in self.random.permutation(near)]
 
@@ -47,7 +59,9 @@ class NearTpeSampler(FeasibleSampler):
             trial = self._study.ask()
             config = suggest(trial, self.feasible.space)
             if config.variant in variants:
-                self._study.tell(trial, state=TrialState.FAIL)  # forgotten: what it learns from is what was measured
+                self._study.tell(
+                    trial, state=TrialState.FAIL
+                )  # forgotten: what it learns from is what was measured
                 return config
             self._study.tell(trial, PENALTY)
 
@@ -62,15 +76,24 @@ class Kind:
 
 SAMPLERS = {
     "mixed": Kind("`lfbo` and `gp` in turn, each learning from both", MixedSampler),
-    "lfbo": Kind("random-forest likelihood-free Bayesian optimisation over the feasible configs", LfboSampler),
-    "gp": Kind("expected improvement of a Gaussian process whose prior mean is the model's time", GpSampler),
-    "tpe": Kind("Optuna's multivariate tree-structured Parzen estimator, moved to feasible configs; for comparison", NearTpeSampler),
+    "lfbo": Kind(
+        "random-forest likelihood-free Bayesian optimisation over the feasible configs", LfboSampler
+    ),
+    "gp": Kind(
+        "expected improvement of a Gaussian process whose prior mean is the model's time", GpSampler
+    ),
+    "tpe": Kind(
+        "Optuna's multivariate tree-structured Parzen estimator, moved to feasible configs; for comparison",
+        NearTpeSampler,
+    ),
     "random": Kind("feasible configs at random, none twice", FeasibleSampler),
     "exhaustive": Kind("every feasible config, in the order of the space", ExhaustiveSampler),
 }
 
 
-def make_sampler(name: str, feasible: Feasible, seed: int, hint: Hint | None = None) -> FeasibleSampler:
+def make_sampler(
+    name: str, feasible: Feasible, seed: int, hint: Hint | None = None
+) -> FeasibleSampler:
     """The sampler of that name; raises ValueError listing the known ones."""
     if name not in SAMPLERS:
         raise ValueError(f"there is no sampler {name!r}; there are {', '.join(SAMPLERS)}")
@@ -81,7 +104,9 @@ class Proposer:
     """A study in memory and its sampler: `ask` for a feasible config that it has not seen, `tell`
     any config's time."""
 
-    def __init__(self, feasible: Feasible, sampler: str, seed: int, hint: Hint | None = None) -> None:
+    def __init__(
+        self, feasible: Feasible, sampler: str, seed: int, hint: Hint | None = None
+    ) -> None:
         self.feasible = feasible
         self._sampler = make_sampler(sampler, feasible, seed, hint)
         self.study = optuna.create_study(sampler=self._sampler)
@@ -92,7 +117,9 @@ class Proposer:
     def any_left(self) -> bool:
         return len(self.seen) < len(self.feasible)
 
-    def look_ahead(self, ready: Callable[[Config], bool], announce: Callable[[Sequence[Config]], None]) -> None:
+    def look_ahead(
+        self, ready: Callable[[Config], bool], announce: Callable[[Sequence[Config]], None]
+    ) -> None:
         """Let the sampler prefer what is compiled, and have the head of each ranking compiled
         meanwhile."""
         self._sampler.ready, self._sampler.announce = ready, announce
@@ -123,6 +150,8 @@ class Proposer:
         if config in self.feasible:
             self.seen.add(config)
         if trial := self._asked.pop(config, None):
-            self.study.tell(trial, value, state=TrialState.FAIL if value is None else TrialState.COMPLETE)
+            self.study.tell(
+                trial, value, state=TrialState.FAIL if value is None else TrialState.COMPLETE
+            )
         else:
             self.study.add_trial(finished(self.feasible.space, config, value))

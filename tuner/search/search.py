@@ -89,8 +89,16 @@ def search(
     if progress:
         progress.start(stage.planned(places))
     try:
-        with threadpool_limits(1):  # compilers need the other cores, and matrices of 64 rows gain nothing
-            stage.run(shapes, modes, started + budget - (_for_finals(budget, len(places), bench) if EFFORTS[effort].sampled else 0.0))
+        with threadpool_limits(
+            1
+        ):  # compilers need the other cores, and matrices of 64 rows gain nothing
+            stage.run(
+                shapes,
+                modes,
+                started
+                + budget
+                - (_for_finals(budget, len(places), bench) if EFFORTS[effort].sampled else 0.0),
+            )
         rows.refuse_nothing(places)
         if EFFORTS[effort].sampled:
             final_stage(rows, places, EFFORTS[effort].finalists, started + budget)
@@ -99,24 +107,45 @@ def search(
         if progress:
             progress.finish()
     if stage.stopped:
-        tried, wanted = sum(len(rows.searched(place)) for place in places), sum(map(stage.wanted, places))
-        logger.warning("stopped by the budget: %s of %s trials; the same command goes on", f"{tried:,}", f"{wanted:,}")
-    found = [conclude(rows, place, bsp, stage.feasible[place]) for place in places if (bsp := rows.bsp(place))]
+        tried, wanted = (
+            sum(len(rows.searched(place)) for place in places),
+            sum(map(stage.wanted, places)),
+        )
+        logger.warning(
+            "stopped by the budget: %s of %s trials; the same command goes on",
+            f"{tried:,}",
+            f"{wanted:,}",
+        )
+    found = [
+        conclude(rows, place, bsp, stage.feasible[place])
+        for place in places
+        if (bsp := rows.bsp(place))
+    ]
     return [replace(best, off_by=stage.off_by.get((best.shape, best.mode))) for best in found]
 
 
 def _for_finals(budget_s: float, places: int, bench: Bench) -> float:
     """Seconds of a budget that the search stage leaves."""
     needed = FINAL_S * places if bench.compare is not None else 0.0
-    return max(FINAL_SHARE * budget_s, min(needed, FINAL_MOST * budget_s)) if budget_s < inf else 0.0
+    return (
+        max(FINAL_SHARE * budget_s, min(needed, FINAL_MOST * budget_s)) if budget_s < inf else 0.0
+    )
 
 
-def _check(op: str, shapes: Sequence[Shape], modes: Sequence[str], bench: Bench, effort: str, sampler: str) -> None:
-    for what, names, known in (("mode", modes, MODES), ("effort", (effort,), EFFORTS), ("sampler", (sampler,), SAMPLERS)):
+def _check(
+    op: str, shapes: Sequence[Shape], modes: Sequence[str], bench: Bench, effort: str, sampler: str
+) -> None:
+    for what, names, known in (
+        ("mode", modes, MODES),
+        ("effort", (effort,), EFFORTS),
+        ("sampler", (sampler,), SAMPLERS),
+    ):
         if wrong := [name for name in names if name not in known]:
             raise ValueError(f"there is no {what} {wrong[0]!r}; there are {', '.join(known)}")
     if not shapes or not modes:
-        raise ValueError(f"a search needs a shape and a mode: {len(shapes)} shapes and {len(modes)} modes were given")
+        raise ValueError(
+            f"a search needs a shape and a mode: {len(shapes)} shapes and {len(modes)} modes were given"
+        )
     for shape in shapes:
         if shape.op != op:
             raise ValueError(f"the shape {shape} is of {shape.op}, not of {op}")
@@ -124,7 +153,9 @@ def _check(op: str, shapes: Sequence[Shape], modes: Sequence[str], bench: Bench,
             raise ValueError(
                 f"the shape {shape} needs world={world} GPUs and {bench.target.name} has {bench.target.gpus}; give another --target"
             )
-        if not any(known is None or known for known in (bench.known(shape, mode) for mode in modes)):
+        if not any(
+            known is None or known for known in (bench.known(shape, mode) for mode in modes)
+        ):
             raise ValueError(
                 f"there are no rows of {shape} on {bench.target.name} in mode {' or '.join(modes)} to replay; "
                 "leave it out, or add rows with `tftune trials import`"

@@ -58,9 +58,18 @@ class Effort:
 EFFORTS = {
     "quick": Effort(24, 4, "24 trials for each shape and mode: a first look"),
     "default": Effort(64, 8, "64 trials for each shape and mode"),
-    "thorough": Effort(192, 8, "192 trials for each shape and mode: what a default search is judged by"),
-    "exhaustive": Effort(None, 8, "every feasible config of each shape and mode: hours on a node; give a budget"),
-    "scout": Effort(48, 0, "only the defaults, the model's best and what won nearby, once: for --portfolio to go on from", sampled=False),
+    "thorough": Effort(
+        192, 8, "192 trials for each shape and mode: what a default search is judged by"
+    ),
+    "exhaustive": Effort(
+        None, 8, "every feasible config of each shape and mode: hours on a node; give a budget"
+    ),
+    "scout": Effort(
+        48,
+        0,
+        "only the defaults, the model's best and what won nearby, once: for --portfolio to go on from",
+        sampled=False,
+    ),
 }
 
 
@@ -108,9 +117,17 @@ class SearchStage:
         pool: int | None,
         knowledge: Knowledge,
     ) -> None:
-        self.rows, self.effort, self.sampler, self.seed, self.pool = rows, effort, sampler, seed, pool
+        self.rows, self.effort, self.sampler, self.seed, self.pool = (
+            rows,
+            effort,
+            sampler,
+            seed,
+            pool,
+        )
         self.space, self.chip = rows.op.space, rows.bench.target.chip
-        self.variants = tuple(name for name in self.space.variants if not variants or name in (BSP, *variants))
+        self.variants = tuple(
+            name for name in self.space.variants if not variants or name in (BSP, *variants)
+        )
         for name in variants:
             self.space.choices(name)  # an unknown variant is a ValueError that lists the known ones
         self.modes: Sequence[str] = ()
@@ -126,7 +143,10 @@ class SearchStage:
     def planned(self, places: Sequence[Place]) -> int:
         """About how many trials are to come, the final stage included."""
         finals = 1 + self.effort.finalists if self.effort.sampled else 0
-        return sum(max(0, self._planned(place) - len(self.rows.searched(place))) + finals for place in places)
+        return sum(
+            max(0, self._planned(place) - len(self.rows.searched(place))) + finals
+            for place in places
+        )
 
     def _planned(self, place: Place) -> int:
         return len(self._feasible(place)) if self.effort.trials is None else self.effort.trials
@@ -135,7 +155,9 @@ class SearchStage:
         """How many trials a place would have without a budget, as far as its configs were
         counted."""
         tried = len(self.rows.searched(place))
-        return max(tried, self.feasible[place] if self.effort.trials is None else self.effort.trials)
+        return max(
+            tried, self.feasible[place] if self.effort.trials is None else self.effort.trials
+        )
 
     def run(self, shapes: Sequence[Shape], modes: Sequence[str], until: float) -> None:
         """Search every shape; each may use its share of the time that is left until then (of
@@ -146,7 +168,9 @@ class SearchStage:
             for source in (self._opened, self._all):
                 for shape in shapes:
                     self.rows.bench.ahead(shape, source(shape, modes))
-            self.rows.bench.settle(max(0.0, min(COMPILE_S, SETTLE_SHARE * (until - time.monotonic()))))
+            self.rows.bench.settle(
+                max(0.0, min(COMPILE_S, SETTLE_SHARE * (until - time.monotonic())))
+            )
         for done, shape in enumerate(shapes):
             self._search(shape, modes, until, shapes[done:])
 
@@ -161,16 +185,27 @@ class SearchStage:
 
     def _opened(self, shape: Shape, modes: Sequence[str]) -> list[Config]:
         """What is tried first, in that order."""
-        warm = (config for mode in modes for config in self.opening.warm((shape, mode)) if self.rows.can((shape, mode), config))
+        warm = (
+            config
+            for mode in modes
+            for config in self.opening.warm((shape, mode))
+            if self.rows.can((shape, mode), config)
+        )
         return list(dict.fromkeys([*self.opening.defaults(shape), *warm]))
 
     def _all(self, shape: Shape, modes: Sequence[str]) -> Sequence[Config]:
         """What may be tried: of a search that samples, the whole pool."""
         if self.effort.sampled:
             return [config for mode in modes for config in self._feasible((shape, mode)).configs]
-        return [config for mode in modes for config in self.opening.predicted((shape, mode), self._feasible((shape, mode)))]
+        return [
+            config
+            for mode in modes
+            for config in self.opening.predicted((shape, mode), self._feasible((shape, mode)))
+        ]
 
-    def _search(self, shape: Shape, modes: Sequence[str], until: float, left: Sequence[Shape]) -> None:
+    def _search(
+        self, shape: Shape, modes: Sequence[str], until: float, left: Sequence[Shape]
+    ) -> None:
         """The shapes left share the time that remains once BSP and the defaults of this one are
         measured: a world may start for them."""
         opening, places = self.opening.defaults(shape), [(shape, mode) for mode in modes]
@@ -180,10 +215,16 @@ class SearchStage:
         baselines = {place: bsp for place in places if (bsp := self._baseline(place, opening))}
         for default in opening:
             for place, bsp in baselines.items():
-                if default not in (rows := self.rows.searched(place)) and len(rows) < self._limit() and self.rows.can(place, default):
+                if (
+                    default not in (rows := self.rows.searched(place))
+                    and len(rows) < self._limit()
+                    and self.rows.can(place, default)
+                ):
                     self.rows.measure(place, default, bsp.config)
         now = time.monotonic()
-        if now >= until:  # what the defaults took was all the time: nothing is drawn, and no model asked, for trials that cannot come
+        if (
+            now >= until
+        ):  # what the defaults took was all the time: nothing is drawn, and no model asked, for trials that cannot come
             self.stopped = True
             self.feasible.update((place, len(self.rows.searched(place))) for place in baselines)
             return
@@ -208,7 +249,9 @@ class SearchStage:
     def _baseline(self, place: Place, opening: Sequence[Config]) -> Trial | None:
         """The strongest form of BSP; None, with a warning, where none could be measured. Where all
         have failed so far, all are measured once more: it may have been the machine."""
-        forms = [config for config in opening if config.variant == BSP and self.rows.can(place, config)]
+        forms = [
+            config for config in opening if config.variant == BSP and self.rows.can(place, config)
+        ]
         for again in (False, True):
             for form in forms:
                 if again or form not in self.rows.searched(place):
@@ -225,7 +268,10 @@ class SearchStage:
         knows of it."""
         known = self.rows.bench.known(*place)
         if known is not None:
-            return Feasible(self.space, sorted(c for c in known if c.variant in self.variants and self.rows.can(place, c)))
+            return Feasible(
+                self.space,
+                sorted(c for c in known if c.variant in self.variants and self.rows.can(place, c)),
+            )
         shape, defaults = place[0], self.opening.defaults(place[0])
         warm = (config for mode in self.modes for config in self.opening.warm((shape, mode)))
         likely = [*defaults, *self.opening.like_bsp(shape, defaults), *warm]
@@ -236,8 +282,12 @@ class SearchStage:
         kept for the shapes still to come where a pool keeps them few."""
         if shape not in self._considered:
             every = self.effort.trials is None and self.pool is None
-            size = None if every else self.pool or (CONSIDERED if self.effort.sampled else SCOUT_POOL)
-            self._considered[shape] = Feasible.of(self.space, shape, self.chip, self.variants, size, until=until).configs
+            size = (
+                None if every else self.pool or (CONSIDERED if self.effort.sampled else SCOUT_POOL)
+            )
+            self._considered[shape] = Feasible.of(
+                self.space, shape, self.chip, self.variants, size, until=until
+            ).configs
         return self._considered[shape]
 
     def _contending(self, place: Place) -> Feasible:
@@ -246,7 +296,9 @@ class SearchStage:
         feasible = self._feasible(place)
         if self.effort.sampled and len(feasible) > self._limit():
             contending = self.opening.contenders(place, feasible, self._limit())
-            feasible = Feasible(self.space, (config for config in feasible.configs if config.variant in contending))
+            feasible = Feasible(
+                self.space, (config for config in feasible.configs if config.variant in contending)
+            )
             if self._open(place):
                 feasible.grow(self.opening.descent(place, feasible))
         return feasible
@@ -265,7 +317,11 @@ class SearchStage:
         proposer.look_ahead(partial(bench.ready, shape), partial(bench.ahead, shape))
         limit = len(feasible) if self.effort.trials is None else self.effort.trials
         track = _Track(place, bsp, proposer, self._stored(name), rows, limit)
-        stored = {trial.user_attrs.get("trial") for trial in track.stored.get_trials(deepcopy=False)} if track.stored else set()
+        stored = (
+            {trial.user_attrs.get("trial") for trial in track.stored.get_trials(deepcopy=False)}
+            if track.stored
+            else set()
+        )
         for trial in rows.values():
             track.tell(trial)
             if trial.id not in stored:
@@ -279,12 +335,16 @@ class SearchStage:
     def _stored(self, name: str) -> optuna.Study | None:
         if not self.effort.sampled:
             return None
-        return optuna.create_study(storage=self.rows.store.optuna_storage(), study_name=name, load_if_exists=True)
+        return optuna.create_study(
+            storage=self.rows.store.optuna_storage(), study_name=name, load_if_exists=True
+        )
 
     def _copy(self, track: _Track, trial: Trial) -> None:
         """Tell the study in the database, where there is one, of a committed row."""
         if track.stored:
-            track.stored.add_trial(finished(self.space, trial.config, time_ratio(trial, track.bsp), trial=trial.id))
+            track.stored.add_trial(
+                finished(self.space, trial.config, time_ratio(trial, track.bsp), trial=trial.id)
+            )
 
     def _try(self, tracks: Sequence[_Track], config: Config) -> None:
         """Measure a config in every mode that has room and has not seen it."""
@@ -297,7 +357,9 @@ class SearchStage:
     def _may_try(self, track: _Track, config: Config) -> bool:
         """Whether it is among the feasible ones; where nothing is sampled these are a pool, and
         whatever is possible may be tried."""
-        return config in track.proposer.feasible or (not self.effort.sampled and self.rows.can(track.place, config))
+        return config in track.proposer.feasible or (
+            not self.effort.sampled and self.rows.can(track.place, config)
+        )
 
     def _candidates(self, tracks: Sequence[_Track]) -> Iterator[Config]:
         """What is like the strongest BSP, the warm configs, the model's best, then the proposals of
@@ -332,15 +394,24 @@ class SearchStage:
     def _refined(self, track: _Track) -> list[Config]:
         """What lies around the best configs so far, of those around which nobody has looked yet."""
         ratios = self.rows.ratios(track.place)
-        ranked = sorted((config for config in ratios if config in track.proposer.feasible), key=lambda config: ratios[config])
+        ranked = sorted(
+            (config for config in ratios if config in track.proposer.feasible),
+            key=lambda config: ratios[config],
+        )
         fresh = [config for config in ranked[:REFINED] if config not in track.refined]
         track.refined.update(fresh)
-        return [near for config in fresh for near in around(self.space, track.place[0], self.chip, config)]
+        return [
+            near
+            for config in fresh
+            for near in around(self.space, track.place[0], self.chip, config)
+        ]
 
     def _conclude(self, track: _Track) -> None:
         """What the place's rows say of the best config, and of the shapes to come."""
         self.feasible[track.place] = len(track.proposer.feasible)
         if self.effort.sampled:
             ratios = {config: time_ratio(trial, track.bsp) for config, trial in track.rows.items()}
-            self.off_by[track.place] = may_be_off_by(track.proposer.feasible, ratios, self.opening.hint(track.place))
+            self.off_by[track.place] = may_be_off_by(
+                track.proposer.feasible, ratios, self.opening.hint(track.place)
+            )
         self.opening.learn(track.place)

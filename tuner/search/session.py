@@ -38,14 +38,18 @@ class Rows:
     counts.
     """
 
-    def __init__(self, op: Operation, bench: Bench, store: Store, told: Callable[[Trial], None] | None = None) -> None:
+    def __init__(
+        self, op: Operation, bench: Bench, store: Store, told: Callable[[Trial], None] | None = None
+    ) -> None:
         """`told` hears of each new trial once it is committed."""
         self.op, self.bench, self.store, self._told = op, bench, store, told
         self._run: Run | None = None
         self._started = _now()
         self._rows: dict[str, dict[Place, dict[Config, Trial]]] = {stage: {} for stage in STAGES}
         others = self._compiled_otherwise()
-        for trial in evidence.completed(op.space, store.trials(op=op.name, target=bench.target.name, bench=bench.name)):
+        for trial in evidence.completed(
+            op.space, store.trials(op=op.name, target=bench.target.name, bench=bench.name)
+        ):
             if trial.run not in others:
                 self._take(trial)
 
@@ -70,7 +74,9 @@ class Rows:
 
     def finals(self, place: Place) -> dict[Config, Trial]:
         """The final rows that are not older than the newest search row of the place."""
-        return evidence.concluding(self._rows["final"].get(place, {}), self.searched(place).values())
+        return evidence.concluding(
+            self._rows["final"].get(place, {}), self.searched(place).values()
+        )
 
     def matrix(self, place: Place) -> dict[Config, Trial]:
         """What was measured there as one of the configs that are measured everywhere."""
@@ -97,24 +103,39 @@ class Rows:
         """At most so many configs of the search stage that it cannot tell from its winner, the
         fastest first."""
         ratios, searched = self.ratios(place), self.searched(place)
-        ranked = sorted((config for config in ratios if config.variant != BSP), key=lambda config: ratios[config])
+        ranked = sorted(
+            (config for config in ratios if config.variant != BSP),
+            key=lambda config: ratios[config],
+        )
         speedups = {config: evidence.speedup_interval(searched[config]) for config in ranked}
-        near = [config for config in ranked[1:] if evidence.overlap(speedups[config], speedups[ranked[0]])]
+        near = [
+            config
+            for config in ranked[1:]
+            if evidence.overlap(speedups[config], speedups[ranked[0]])
+        ]
         return near[:limit]
 
     def can(self, place: Place, config: Config) -> bool:
         """Whether the config is possible at the place, and the bench can answer for it."""
         shape, mode = place
         known = self.bench.known(shape, mode)
-        return self.op.space.why_invalid(shape, config, self.bench.target.chip) is None and (known is None or config in known)
+        return self.op.space.why_invalid(shape, config, self.bench.target.chip) is None and (
+            known is None or config in known
+        )
 
-    def measure(self, place: Place, config: Config, baseline: Config | None, stage: str = "search") -> Trial:
+    def measure(
+        self, place: Place, config: Config, baseline: Config | None, stage: str = "search"
+    ) -> Trial:
         """Measure a config and commit the row, whatever came of it."""
         shape, mode = place
-        (outcome,) = self._outcomes(1, lambda: [self.bench.measure(shape, config, mode, baseline, stage=stage)])
+        (outcome,) = self._outcomes(
+            1, lambda: [self.bench.measure(shape, config, mode, baseline, stage=stage)]
+        )
         return self._commit(place, config, outcome, stage)
 
-    def compare(self, place: Place, configs: Sequence[Config], baseline: Config, stage: str = "final") -> None:
+    def compare(
+        self, place: Place, configs: Sequence[Config], baseline: Config, stage: str = "final"
+    ) -> None:
         """Measure finalists and their baseline in the same rounds, on a bench that has rounds, and
         commit their rows."""
         shape, mode = place
@@ -128,8 +149,21 @@ class Rows:
         code = installed(self.op.name, config.variant)
         shape, mode = place
         run = self._run_id()
-        trial = Trial(shape, config, mode, self.bench.target.name, self.bench.name, run, code, outcome, stage, _now())
-        trial = Trial.from_dict(trial.to_dict())  # as a resumed search reads it: a rounded time may choose another winner
+        trial = Trial(
+            shape,
+            config,
+            mode,
+            self.bench.target.name,
+            self.bench.name,
+            run,
+            code,
+            outcome,
+            stage,
+            _now(),
+        )
+        trial = Trial.from_dict(
+            trial.to_dict()
+        )  # as a resumed search reads it: a rounded time may choose another winner
         self.store.add_trial(trial)
         self._take(trial)
         if self._told:
@@ -142,7 +176,9 @@ class Rows:
             return ask()
         except StoreError:
             raise
-        except Exception as error:  # one config must not end the search: what went wrong is its result
+        except (
+            Exception
+        ) as error:  # one config must not end the search: what went wrong is its result
             return [Failure("crash", f"{type(error).__name__}: {error}")] * count
 
     def _run_id(self) -> str:
@@ -165,5 +201,11 @@ class Rows:
         """Raise ValueError where not one config could be measured, with the first reason."""
         trials = [trial for place in places for trial in self.searched(place).values()]
         if not any(isinstance(trial.outcome, Measurement) for trial in trials):
-            reasons = [f"; the first failure: {trial.outcome.text}" for trial in trials if isinstance(trial.outcome, Failure)]
-            raise ValueError(f"nothing could be measured on {self.bench.target.name} ({len(trials)} trials failed){(reasons or [''])[0]}")
+            reasons = [
+                f"; the first failure: {trial.outcome.text}"
+                for trial in trials
+                if isinstance(trial.outcome, Failure)
+            ]
+            raise ValueError(
+                f"nothing could be measured on {self.bench.target.name} ({len(trials)} trials failed){(reasons or [''])[0]}"
+            )

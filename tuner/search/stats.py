@@ -10,7 +10,9 @@ Place = TypeVar("Place", bound=Hashable)
 Item = TypeVar("Item", bound=Hashable)
 
 
-def greedy_cover(times: Mapping[Place, Mapping[Item, float]], limit: int, tolerance: float = 0.05) -> tuple[Item, ...]:
+def greedy_cover(
+    times: Mapping[Place, Mapping[Item, float]], limit: int, tolerance: float = 0.05
+) -> tuple[Item, ...]:
     """At most `limit` items that cover most places: an item covers a place where its time is within
     `tolerance` of the best there.
 
@@ -24,7 +26,11 @@ def greedy_cover(times: Mapping[Place, Mapping[Item, float]], limit: int, tolera
     >>> greedy_cover({"small": {"b": 1.0, "a": 1.0}}, limit=1)
     ('a',)
     """
-    regrets = {place: {item: time / min(items.values()) for item, time in items.items()} for place, items in times.items() if items}
+    regrets = {
+        place: {item: time / min(items.values()) for item, time in items.items()}
+        for place, items in times.items()
+        if items
+    }
     chosen: list[Item] = []
     while regrets and len(chosen) < limit:
         near: dict[Item, list[float]] = {}
@@ -34,5 +40,9 @@ def greedy_cover(times: Mapping[Place, Mapping[Item, float]], limit: int, tolera
                     near.setdefault(item, []).append(regret)
         best = max(sorted(near, key=str), key=lambda item: (len(near[item]), -sum(near[item])))
         chosen.append(best)
-        regrets = {place: items for place, items in regrets.items() if items.get(best, float("inf")) > 1 + tolerance}
+        regrets = {
+            place: items
+            for place, items in regrets.items()
+            if items.get(best, float("inf")) > 1 + tolerance
+        }
     return tuple(chosen)

@@ -55,7 +55,14 @@ class GaussianProcess:
     each lies from any smooth function of the columns, the noise of its measurement included.
     """
 
-    def __init__(self, points: Array, values: Array, amplitude: float, residual: float, start: Array | None = None) -> None:
+    def __init__(
+        self,
+        points: Array,
+        values: Array,
+        amplitude: float,
+        residual: float,
+        start: Array | None = None,
+    ) -> None:
         self._points, self._values = points, values
         self._squares = (points[:, None, :] - points[None, :, :]) ** 2
         columns = points.shape[1]
@@ -63,14 +70,25 @@ class GaussianProcess:
         self._width = np.array([*[LENGTH[1]] * columns, SPREAD, OWN])
         first = self._center if start is None or len(start) != columns + 2 else start
         bounds = [*[BOUNDS[0]] * columns, *BOUNDS[1:]]
-        found = minimize(self._cost, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": ROUNDS})
+        found = minimize(
+            self._cost,
+            first,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": ROUNDS},
+        )
         self.settings: Array = found.x
         self._solve()
 
     def _cost(self, settings: Array) -> tuple[float, Array]:
         """Negative logarithm of the posterior density up to a constant, and its gradient."""
         columns = self._points.shape[1]
-        inverse, variance, own = np.exp(-2 * settings[:columns]), np.exp(2 * settings[columns]), np.exp(2 * settings[-1])
+        inverse, variance, own = (
+            np.exp(-2 * settings[:columns]),
+            np.exp(2 * settings[columns]),
+            np.exp(2 * settings[-1]),
+        )
         scaled = np.sqrt(5 * (self._squares @ inverse))
         decay = np.exp(-scaled)
         alike = variance * (1 + scaled + scaled**2 / 3) * decay
@@ -90,14 +108,21 @@ class GaussianProcess:
     def _solve(self) -> None:
         columns = self._points.shape[1]
         self._scales = np.exp(-self.settings[:columns])
-        self._variance, self._residual = np.exp(2 * self.settings[columns]), np.exp(2 * self.settings[-1])
-        whole = self._covariance(self._points, self._points) + self._residual * np.eye(len(self._points))
+        self._variance, self._residual = (
+            np.exp(2 * self.settings[columns]),
+            np.exp(2 * self.settings[-1]),
+        )
+        whole = self._covariance(self._points, self._points) + self._residual * np.eye(
+            len(self._points)
+        )
         self._factor = cho_factor(whole, lower=True)
         self._weights = cho_solve(self._factor, self._values)
 
     def _covariance(self, left: Array, right: Array) -> Array:
         left, right = left * self._scales, right * self._scales
-        squares = (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1)[None, :] - 2 * left @ right.T
+        squares = (
+            (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1)[None, :] - 2 * left @ right.T
+        )
         scaled = np.sqrt(5 * np.maximum(squares, 0.0))
         found: Array = self._variance * ((1 + scaled + scaled**2 / 3) * np.exp(-scaled) + LEVEL**2)
         return found
@@ -114,7 +139,13 @@ class GaussianProcess:
         """Values at these points together, drawn from the posterior: float64 [count, configs]."""
         across = self._covariance(points, self._points)
         known = solve_triangular(self._factor[0], across.T, lower=True)
-        covariance = self._covariance(points, points) - known.T @ known + self._residual * np.eye(len(points))
+        covariance = (
+            self._covariance(points, points)
+            - known.T @ known
+            + self._residual * np.eye(len(points))
+        )
         root = np.linalg.cholesky(covariance)
-        found: Array = across @ self._weights + random.standard_normal((count, len(points))) @ root.T
+        found: Array = (
+            across @ self._weights + random.standard_normal((count, len(points))) @ root.T
+        )
         return found

@@ -74,7 +74,11 @@ class PastWinners:
     def learn(self, trials: Iterable[Trial]) -> None:
         """Take in more rows, whose configs are complete."""
         for trial in trials:
-            if trial.config.variant != BSP and isinstance(trial.outcome, Measurement) and trial.outcome.speedup is not None:
+            if (
+                trial.config.variant != BSP
+                and isinstance(trial.outcome, Measurement)
+                and trial.outcome.speedup is not None
+            ):
                 best = self._best.setdefault((trial.shape, trial.mode), {})
                 new = trial.outcome.speedup, trial.config
                 best[trial.config.variant] = max(best.get(trial.config.variant, new), new)
@@ -82,7 +86,9 @@ class PastWinners:
     def near(self, shape: Shape, mode: str) -> list[Config]:
         """The winners of the neighbours in this mode, the nearest shape's first, each once."""
         shapes = neighbours(shape, (other for other, searched in self._best if searched == mode))
-        return list(dict.fromkeys(config for other in shapes for config in self._winners((other, mode))))
+        return list(
+            dict.fromkeys(config for other in shapes for config in self._winners((other, mode)))
+        )
 
     def _winners(self, place: Place) -> list[Config]:
         ranked = sorted(self._best[place].values(), reverse=True)

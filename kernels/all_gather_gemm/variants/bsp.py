@@ -18,7 +18,9 @@ Call = Callable[["torch.Tensor", "torch.Tensor", "torch.Tensor"], None]
 def bsp(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype, form: str) -> Call:
     """A call (a, b, c) that computes C = all_gather(A) @ B; its buffers, one or two gathered A, are
     allocated here."""
-    return {"gather": _gather, "gather_copy": _gather_copy, "local_transpose": _local_transpose}[form](shape, workspace, dtype)
+    return {"gather": _gather, "gather_copy": _gather_copy, "local_transpose": _local_transpose}[
+        form
+    ](shape, workspace, dtype)
 
 
 def _weights(shape: AllGatherGemm, b: torch.Tensor) -> torch.Tensor:
@@ -44,8 +46,12 @@ def _gather_copy(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype)
     import torch
     import torch.distributed as dist
 
-    gathered = torch.empty(shape.world * shape.m, shape.shard_columns, dtype=dtype, device=workspace.device)
-    whole = torch.empty(shape.m, shape.world, shape.shard_columns, dtype=dtype, device=workspace.device)
+    gathered = torch.empty(
+        shape.world * shape.m, shape.shard_columns, dtype=dtype, device=workspace.device
+    )
+    whole = torch.empty(
+        shape.m, shape.world, shape.shard_columns, dtype=dtype, device=workspace.device
+    )
 
     def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         dist.all_gather_into_tensor(gathered, a, group=workspace.group)
@@ -62,7 +68,9 @@ def _local_transpose(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dt
     import torch.distributed as dist
 
     transposed = torch.empty(shape.k, shape.m, dtype=dtype, device=workspace.device)
-    own = transposed[workspace.rank * shape.shard_columns : (workspace.rank + 1) * shape.shard_columns]
+    own = transposed[
+        workspace.rank * shape.shard_columns : (workspace.rank + 1) * shape.shard_columns
+    ]
 
     def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         own.copy_(a.t())

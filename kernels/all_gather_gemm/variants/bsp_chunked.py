@@ -41,17 +41,30 @@ def chunks(shard_rows: int, first_rows: int, growth: int) -> list[Rows]:
     return found
 
 
-def bsp_chunked(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype, config: Config) -> Call:
+def bsp_chunked(
+    shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype, config: Config
+) -> Call:
     """A call (a, b, c) that computes C = all_gather(A) @ B."""
     import torch
 
     rows = chunks(shape.shard_rows, config["first_rows"], config["growth"])
     apart, rank = workspace.generation_bytes, workspace.rank
-    exchange = Exchange(workspace, (0, apart), [piece(shape, rank, chunk) for chunk in rows], config["copy_streams"])
-    arrived = launcher(workspace, arrive, {"control": "i64", "slot": "i32", "last": "i32", "rank": "i32"})
-    inboxes = [workspace.payload_tensor[parity * apart :][: shape.gathered_bytes].view(dtype).view(shape.m, shape.k) for parity in (0, 1)]
+    exchange = Exchange(
+        workspace, (0, apart), [piece(shape, rank, chunk) for chunk in rows], config["copy_streams"]
+    )
+    arrived = launcher(
+        workspace, arrive, {"control": "i64", "slot": "i32", "last": "i32", "rank": "i32"}
+    )
+    inboxes = [
+        workspace.payload_tensor[parity * apart :][: shape.gathered_bytes]
+        .view(dtype)
+        .view(shape.m, shape.k)
+        for parity in (0, 1)
+    ]
     multiply = _multiply_peers if shape.shard == "m" else _multiply_rows
-    own_rows, own_columns = (slice(rank * size, (rank + 1) * size) for size in (shape.shard_rows, shape.shard_columns))
+    own_rows, own_columns = (
+        slice(rank * size, (rank + 1) * size) for size in (shape.shard_rows, shape.shard_columns)
+    )
 
     def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         weights = b.t() if shape.b_layout == "nk" else b
@@ -75,22 +88,47 @@ def piece(shape: AllGatherGemm, rank: int, rows: Rows) -> Piece:
     in each row."""
     (low, high), row_bytes = rows, shape.shard_columns * shape.element_bytes
     if shape.shard == "m":
-        return Piece(low * row_bytes, (rank * shape.shard_rows + low) * row_bytes, (high - low) * row_bytes)
-    return Piece(low * row_bytes, (low * shape.world + rank) * row_bytes, row_bytes, high - low, row_bytes, shape.world * row_bytes)
+        return Piece(
+            low * row_bytes, (rank * shape.shard_rows + low) * row_bytes, (high - low) * row_bytes
+        )
+    return Piece(
+        low * row_bytes,
+        (low * shape.world + rank) * row_bytes,
+        row_bytes,
+        high - low,
+        row_bytes,
+        shape.world * row_bytes,
+    )
 
 
-def _multiply_rows(shape: AllGatherGemm, rank: int, rows: Rows, gathered: torch.Tensor, weights: torch.Tensor, c: torch.Tensor) -> None:
+def _multiply_rows(
+    shape: AllGatherGemm,
+    rank: int,
+    rows: Rows,
+    gathered: torch.Tensor,
+    weights: torch.Tensor,
+    c: torch.Tensor,
+) -> None:
     import torch
 
     torch.matmul(gathered[slice(*rows)], weights, out=c[slice(*rows)])
 
 
-def _multiply_peers(shape: AllGatherGemm, rank: int, rows: Rows, gathered: torch.Tensor, weights: torch.Tensor, c: torch.Tensor) -> None:
+def _multiply_peers(
+    shape: AllGatherGemm,
+    rank: int,
+    rows: Rows,
+    gathered: torch.Tensor,
+    weights: torch.Tensor,
+    c: torch.Tensor,
+) -> None:
     """The same rows of every peer's shard: in one batch those of the ranks before this one, in
     another those behind it."""
     import torch
 
-    pieces, results = (whole.view(shape.world, shape.shard_rows, -1)[:, slice(*rows)] for whole in (gathered, c))
+    pieces, results = (
+        whole.view(shape.world, shape.shard_rows, -1)[:, slice(*rows)] for whole in (gathered, c)
+    )
     for peers in (slice(0, rank), slice(rank + 1, shape.world)):
         if count := len(pieces[peers]):
             torch.bmm(pieces[peers], weights.expand(count, -1, -1), out=results[peers])

@@ -16,7 +16,13 @@ import triton
 import triton.language as tl
 
 from tftune.kernels.comm.symmetric import begin, finish, flag, peer, signal
-from tftune.kernels.device.gemm import chunk_and_peer, copy_chunk, generation, multiply_all, place_of
+from tftune.kernels.device.gemm import (
+    chunk_and_peer,
+    copy_chunk,
+    generation,
+    multiply_all,
+    place_of,
+)
 
 
 @triton.jit(do_not_specialize=["generation_rows", "M", "rank"])

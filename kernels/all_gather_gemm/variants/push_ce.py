@@ -43,8 +43,19 @@ def push_ce(
     finish(control, epoch)
 
 
-def exchange(shape: AllGatherGemm, workspace: Workspace, inbox: tuple[int, int], rows_per_flag: int, streams: int) -> Exchange:
+def exchange(
+    shape: AllGatherGemm,
+    workspace: Workspace,
+    inbox: tuple[int, int],
+    rows_per_flag: int,
+    streams: int,
+) -> Exchange:
     """The copies of a call, one for each chunk of rows. `inbox`: bytes from the payload's start to
     a generation, and to the next one."""
-    rows = [(row, min(row + rows_per_flag, shape.shard_rows)) for row in range(0, shape.shard_rows, rows_per_flag)]
-    return Exchange(workspace, inbox, [piece(shape, workspace.rank, chunk) for chunk in rows], streams)
+    rows = [
+        (row, min(row + rows_per_flag, shape.shard_rows))
+        for row in range(0, shape.shard_rows, rows_per_flag)
+    ]
+    return Exchange(
+        workspace, inbox, [piece(shape, workspace.rank, chunk) for chunk in rows], streams
+    )

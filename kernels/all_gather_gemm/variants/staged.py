@@ -16,8 +16,23 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.symmetric import READY_FLAGS, begin, finish, flag, peer, signal, signal_peers, wait
-from tftune.kernels.device.gemm import chunk_and_peer, copy_chunk, generation, multiply_all, place_of
+from tftune.kernels.comm.symmetric import (
+    READY_FLAGS,
+    begin,
+    finish,
+    flag,
+    peer,
+    signal,
+    signal_peers,
+    wait,
+)
+from tftune.kernels.device.gemm import (
+    chunk_and_peer,
+    copy_chunk,
+    generation,
+    multiply_all,
+    place_of,
+)
 
 
 @triton.jit(do_not_specialize=["generation_rows", "M", "rank"])
@@ -52,8 +67,14 @@ def staged(
         # after another.
         turns = tl.cdiv(tl.maximum(chunks - pid, 0), COMM_PROGRAMS)
         for item in range(0, turns * (WORLD - 1)):
-            turn, number = (item % turns, item // turns) if ORDER == "group" else (item // (WORLD - 1), item % (WORLD - 1))
-            chunk, _ = chunk_and_peer(pid + turn * COMM_PROGRAMS, row_chunks, K_CHUNKS, 1, BAND, ORDER)
+            turn, number = (
+                (item % turns, item // turns)
+                if ORDER == "group"
+                else (item // (WORLD - 1), item % (WORLD - 1))
+            )
+            chunk, _ = chunk_and_peer(
+                pid + turn * COMM_PROGRAMS, row_chunks, K_CHUNKS, 1, BAND, ORDER
+            )
             source = (rank + 1 + number) % WORLD
             slot = inbox + place_of(source, shard_rows, K, WORLD, SHARD_IS_M)
             wait(flag(control, source, chunk), epoch)

@@ -21,7 +21,9 @@ def bsp(kv_splits: int) -> tuple[Launch, ...]:
     return *local(kv_splits), Launch(merge, {"INBOX": False, "WAIT": False})
 
 
-def collective(output: str, messages: torch.Tensor, received: torch.Tensor, group: Any) -> Callable[[], Any]:
+def collective(
+    output: str, messages: torch.Tensor, received: torch.Tensor, group: Any
+) -> Callable[[], Any]:
     """A call that moves messages, fp32, from each rank's `messages` into the `received` of every
     owner: an all-gather of the one message or, where each rank gets its own heads, an
     all-to-all."""

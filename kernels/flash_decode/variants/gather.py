@@ -14,4 +14,8 @@ from tftune.kernels.flash_decode.variants.launches import Launch, exchange, loca
 
 def gather(kv_splits: int) -> tuple[Launch, ...]:
     """The kernels of a call."""
-    return *local(kv_splits), Launch(exchange, {"WAIT": True}), Launch(merge, {"INBOX": True, "WAIT": False})
+    return (
+        *local(kv_splits),
+        Launch(exchange, {"WAIT": True}),
+        Launch(merge, {"INBOX": True, "WAIT": False}),
+    )

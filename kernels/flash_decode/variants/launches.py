@@ -63,7 +63,23 @@ def attend_units(
     group may leave it in `messages`."""
     units = batch * KV_HEADS * SPLITS
     unit = by_die(tl.program_id(0), units, XCDS)
-    o, lse = attend(q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, unit, kv_len, KV_HEADS, GROUP, D, PAGE, SPLITS, BLOCK_N, M, ARCH)
+    o, lse = attend(
+        q_ptr,
+        k_ptr,
+        v_ptr,
+        lengths_ptr,
+        table_ptr,
+        unit,
+        kv_len,
+        KV_HEADS,
+        GROUP,
+        D,
+        PAGE,
+        SPLITS,
+        BLOCK_N,
+        M,
+        ARCH,
+    )
     within = tl.arange(0, M)
     if INTO_MESSAGES:
         heads = unit % KV_HEADS * GROUP + within
@@ -84,13 +100,44 @@ def combine(
     pieces = batch * KV_HEADS * ((GROUP + R - 1) // R)
     epoch = begin(control)
     inbox = payload + (epoch & 1) * generation_bytes
-    away, flags_away = distances(payload_bases, rank, WORLD, WORLD_P), distances(control_bases, rank, WORLD, WORLD_P)
+    away, flags_away = (
+        distances(payload_bases, rank, WORLD, WORLD_P),
+        distances(control_bases, rank, WORLD, WORLD_P),
+    )
     for piece in tl.range(tl.program_id(0), pieces, tl.num_programs(0), num_stages=1):
         o, lse = combine_piece(parts, piece, batch, KV_HEADS, GROUP, D, R, SPLITS, SPLITS_CHUNK)
         batch_index, heads, valid = piece_heads(piece, KV_HEADS, GROUP, R)
         if SEND:
-            send(o, lse, away, inbox, batch_index, heads, valid, batch, rank, KV_HEADS * GROUP, OWN, D, R, WORLD, WORLD_P)
-            announce(piece, pieces, arrivals, control, flags_away, epoch, rank, PIECES_PER_FLAG, WORLD, WORLD_P, ARCH)
+            send(
+                o,
+                lse,
+                away,
+                inbox,
+                batch_index,
+                heads,
+                valid,
+                batch,
+                rank,
+                KV_HEADS * GROUP,
+                OWN,
+                D,
+                R,
+                WORLD,
+                WORLD_P,
+            )
+            announce(
+                piece,
+                pieces,
+                arrivals,
+                control,
+                flags_away,
+                epoch,
+                rank,
+                PIECES_PER_FLAG,
+                WORLD,
+                WORLD_P,
+                ARCH,
+            )
         else:
             keep(o, lse, messages, batch_index, heads, valid, batch, OWN, D)
 
@@ -106,14 +153,45 @@ def exchange(
     pieces = batch * KV_HEADS * ((GROUP + R - 1) // R)
     epoch = begin(control)
     inbox = payload + (epoch & 1) * generation_bytes
-    away, flags_away = distances(payload_bases, rank, WORLD, WORLD_P), distances(control_bases, rank, WORLD, WORLD_P)
+    away, flags_away = (
+        distances(payload_bases, rank, WORLD, WORLD_P),
+        distances(control_bases, rank, WORLD, WORLD_P),
+    )
     for piece in tl.range(tl.program_id(0), pieces, tl.num_programs(0), num_stages=1):
         batch_index, heads, valid = piece_heads(piece, KV_HEADS, GROUP, R)
         own_message = messages + heads // OWN * message_bytes(batch, OWN, D)
         o_at, lse_at = row_at(own_message, batch_index * OWN + heads % OWN, batch, OWN, D)
         o, lse = take(o_at, lse_at, valid, D)
-        send(o, lse, away, inbox, batch_index, heads, valid, batch, rank, KV_HEADS * GROUP, OWN, D, R, WORLD, WORLD_P)
-        announce(piece, pieces, arrivals, control, flags_away, epoch, rank, PIECES_PER_FLAG, WORLD, WORLD_P, ARCH)
+        send(
+            o,
+            lse,
+            away,
+            inbox,
+            batch_index,
+            heads,
+            valid,
+            batch,
+            rank,
+            KV_HEADS * GROUP,
+            OWN,
+            D,
+            R,
+            WORLD,
+            WORLD_P,
+        )
+        announce(
+            piece,
+            pieces,
+            arrivals,
+            control,
+            flags_away,
+            epoch,
+            rank,
+            PIECES_PER_FLAG,
+            WORLD,
+            WORLD_P,
+            ARCH,
+        )
     if WAIT and tl.program_id(0) == tl.num_programs(0) - 1:
         sources = tl.arange(0, WORLD_P)
         wait_all(flag(control, sources, 0)[:, None], epoch, (sources < WORLD)[:, None])
@@ -132,8 +210,24 @@ def merge(
     if INBOX:
         epoch = begin(control)
         messages = payload + (epoch & 1) * generation_bytes
-        finish(control, epoch)  # every program has read the epoch that the last one then advances: what follows need not be waited for
-    for number in tl.range(tl.program_id(0), batch * ((OWN + R - 1) // R), tl.num_programs(0), num_stages=1):
+        finish(
+            control, epoch
+        )  # every program has read the epoch that the last one then advances: what follows need not be waited for
+    for number in tl.range(
+        tl.program_id(0), batch * ((OWN + R - 1) // R), tl.num_programs(0), num_stages=1
+    ):
         if WAIT:
-            await_rows(control, epoch, number, rank, KV_HEADS, GROUP, OWN, R, PIECES_PER_FLAG, WORLD, WORLD_P)
+            await_rows(
+                control,
+                epoch,
+                number,
+                rank,
+                KV_HEADS,
+                GROUP,
+                OWN,
+                R,
+                PIECES_PER_FLAG,
+                WORLD,
+                WORLD_P,
+            )
         merge_rows(out_ptr, messages, number, batch, D, OWN, R, WORLD, WORLD_P, ARCH)

@@ -13,4 +13,8 @@ from tftune.kernels.flash_decode.variants.launches import Launch, exchange, loca
 
 def no_wait(kv_splits: int) -> tuple[Launch, ...]:
     """The kernels of a call."""
-    return *local(kv_splits), Launch(exchange, {"WAIT": False}), Launch(merge, {"INBOX": True, "WAIT": True})
+    return (
+        *local(kv_splits),
+        Launch(exchange, {"WAIT": False}),
+        Launch(merge, {"INBOX": True, "WAIT": True}),
+    )

@@ -64,11 +64,30 @@ def decode(
     groups = batch * KV_HEADS
     units, pieces = groups * SPLITS, groups * ((GROUP + R - 1) // R)
     inbox = payload + (epoch & 1) * generation_bytes
-    away, flags_away = distances(payload_bases, rank, WORLD, WORLD_P), distances(control_bases, rank, WORLD, WORLD_P)
+    away, flags_away = (
+        distances(payload_bases, rank, WORLD, WORLD_P),
+        distances(control_bases, rank, WORLD, WORLD_P),
+    )
     within = tl.arange(0, M)
     for index in tl.range(pid, units, programs, num_stages=1):
         unit = by_die(index, units, XCDS)
-        o, lse = attend(q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, unit, kv_len, KV_HEADS, GROUP, D, PAGE, SPLITS, BLOCK_N, M, ARCH)
+        o, lse = attend(
+            q_ptr,
+            k_ptr,
+            v_ptr,
+            lengths_ptr,
+            table_ptr,
+            unit,
+            kv_len,
+            KV_HEADS,
+            GROUP,
+            D,
+            PAGE,
+            SPLITS,
+            BLOCK_N,
+            M,
+            ARCH,
+        )
         o_at, lse_at = part_at(parts, unit, within, units, GROUP, D)
         put(o, lse, o_at, lse_at, within < GROUP, D)
         drain(unit, ARCH)
@@ -78,10 +97,42 @@ def decode(
         wait_parts(arrived + piece // ((GROUP + R - 1) // R) * 4, SPLITS)
         o, lse = combine_piece(parts, piece, batch, KV_HEADS, GROUP, D, R, SPLITS, SPLITS_CHUNK)
         batch_index, heads, valid = piece_heads(piece, KV_HEADS, GROUP, R)
-        send(o, lse, away, inbox, batch_index, heads, valid, batch, rank, KV_HEADS * GROUP, OWN, D, R, WORLD, WORLD_P)
-        announce(piece, pieces, arrivals, control, flags_away, epoch, rank, PIECES_PER_FLAG, WORLD, WORLD_P, ARCH)
-    leave(control, epoch, arrived, groups)  # here, where peers are waited for anyway: what follows reads nothing that it sets
+        send(
+            o,
+            lse,
+            away,
+            inbox,
+            batch_index,
+            heads,
+            valid,
+            batch,
+            rank,
+            KV_HEADS * GROUP,
+            OWN,
+            D,
+            R,
+            WORLD,
+            WORLD_P,
+        )
+        announce(
+            piece,
+            pieces,
+            arrivals,
+            control,
+            flags_away,
+            epoch,
+            rank,
+            PIECES_PER_FLAG,
+            WORLD,
+            WORLD_P,
+            ARCH,
+        )
+    leave(
+        control, epoch, arrived, groups
+    )  # here, where peers are waited for anyway: what follows reads nothing that it sets
     first, step = turn(programs - 1 - pid, ARCH)
     for number in tl.range(first, batch * ((OWN + R - 1) // R), step, num_stages=1):
-        await_rows(control, epoch, number, rank, KV_HEADS, GROUP, OWN, R, PIECES_PER_FLAG, WORLD, WORLD_P)
+        await_rows(
+            control, epoch, number, rank, KV_HEADS, GROUP, OWN, R, PIECES_PER_FLAG, WORLD, WORLD_P
+        )
         merge_rows(out_ptr, inbox, number, batch, D, OWN, R, WORLD, WORLD_P, ARCH)

@@ -74,10 +74,18 @@ def receive(
     wanted = tl.reshape(there, (ROWS,))[:, None]
     # One dimension of addresses, since alignment can be stated on no more.
     o_ptrs = word64(o_at + (items // R) * o_stride + items % R * (D * 8))[:, None] + dims[None, :]
-    lse_ptrs = tl.cast(lse_at + (items // R) * lse_stride + items % R * 8, tl.pointer_type(tl.int64))[:, None]
-    o_words, lse_words = poll(o_ptrs, wanted, ROWS * D, THREADS, ARCH), poll(lse_ptrs, wanted, ROWS, THREADS, ARCH)
+    lse_ptrs = tl.cast(
+        lse_at + (items // R) * lse_stride + items % R * 8, tl.pointer_type(tl.int64)
+    )[:, None]
+    o_words, lse_words = (
+        poll(o_ptrs, wanted, ROWS * D, THREADS, ARCH),
+        poll(lse_ptrs, wanted, ROWS, THREADS, ARCH),
+    )
     while in_any_warp(absent(o_words, wanted, epoch) | absent(lse_words, wanted, epoch), ARCH) != 0:
-        o_words, lse_words = poll(o_ptrs, wanted, ROWS * D, THREADS, ARCH), poll(lse_ptrs, wanted, ROWS, THREADS, ARCH)
+        o_words, lse_words = (
+            poll(o_ptrs, wanted, ROWS * D, THREADS, ARCH),
+            poll(lse_ptrs, wanted, ROWS, THREADS, ARCH),
+        )
     lse = tl.where(there, tl.reshape(data(lse_words), (COUNT_P, R)), float("-inf"))
     top = tl.max(lse, 0)
     base = tl.where(top == float("-inf"), 0.0, top)
@@ -106,24 +114,96 @@ def decode_ll(
     lse_parts = parts + tl.cast(units, tl.int64) * (GROUP * D * 8)
     for index in tl.range(pid, units, programs, num_stages=1):
         unit = by_die(index, units, XCDS)
-        o, lse = attend(q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, unit, kv_len, KV_HEADS, GROUP, D, PAGE, SPLITS, BLOCK_N, M, ARCH)
+        o, lse = attend(
+            q_ptr,
+            k_ptr,
+            v_ptr,
+            lengths_ptr,
+            table_ptr,
+            unit,
+            kv_len,
+            KV_HEADS,
+            GROUP,
+            D,
+            PAGE,
+            SPLITS,
+            BLOCK_N,
+            M,
+            ARCH,
+        )
         rows = tl.cast(unit, tl.int64) * GROUP + within
-        store(word64(parts + rows * (D * 8))[:, None] + dims[None, :], stamped(o, epoch), (within < GROUP)[:, None])
-        store(tl.cast(lse_parts + rows * 8, tl.pointer_type(tl.int64)), stamped(lse, epoch), within < GROUP)
+        store(
+            word64(parts + rows * (D * 8))[:, None] + dims[None, :],
+            stamped(o, epoch),
+            (within < GROUP)[:, None],
+        )
+        store(
+            tl.cast(lse_parts + rows * 8, tl.pointer_type(tl.int64)),
+            stamped(lse, epoch),
+            within < GROUP,
+        )
     first, step = turn(pid, ARCH)
     for piece in tl.range(first, batch * KV_HEADS * SLICES, step, num_stages=1):
         start = tl.cast(piece // SLICES, tl.int64) * (SPLITS * GROUP) + piece % SLICES * R
         batch_index, heads, valid = piece_heads(piece, KV_HEADS, GROUP, R)
         o_at, lse_at = parts + start * (D * 8), lse_parts + start * 8
-        o, lse = receive(o_at, lse_at, GROUP * D * 8, GROUP * 8, valid, epoch, R, SPLITS, SPLITS_P, D, THREADS, ARCH)
+        o, lse = receive(
+            o_at,
+            lse_at,
+            GROUP * D * 8,
+            GROUP * 8,
+            valid,
+            epoch,
+            R,
+            SPLITS,
+            SPLITS_P,
+            D,
+            THREADS,
+            ARCH,
+        )
         row = batch_index * OWN + heads % OWN
-        send_words(o, lse, away, inbox, row, heads, valid, batch, rank, epoch, KV_HEADS * GROUP, OWN, D, R, WORLD, WORLD_P)
-    finish(control, epoch)  # here, where peers are waited for anyway: what follows reads nothing that it sets
+        send_words(
+            o,
+            lse,
+            away,
+            inbox,
+            row,
+            heads,
+            valid,
+            batch,
+            rank,
+            epoch,
+            KV_HEADS * GROUP,
+            OWN,
+            D,
+            R,
+            WORLD,
+            WORLD_P,
+        )
+    finish(
+        control, epoch
+    )  # here, where peers are waited for anyway: what follows reads nothing that it sets
     first, step = turn(programs - 1 - pid, ARCH)
     stride = message_words(batch, OWN, D)
     for number in tl.range(first, batch * OWN_SLICES, step, num_stages=1):
         batch_index, head = number // OWN_SLICES, number % OWN_SLICES * R
         row = batch_index * OWN + head
-        o_at, lse_at = inbox + tl.cast(row, tl.int64) * (D * 8), inbox + tl.cast(batch, tl.int64) * (OWN * D * 8) + row * 8
-        o, _ = receive(o_at, lse_at, stride, stride, head + tl.arange(0, R) < OWN, epoch, R, WORLD, WORLD_P, D, THREADS, ARCH)
+        o_at, lse_at = (
+            inbox + tl.cast(row, tl.int64) * (D * 8),
+            inbox + tl.cast(batch, tl.int64) * (OWN * D * 8) + row * 8,
+        )
+        o, _ = receive(
+            o_at,
+            lse_at,
+            stride,
+            stride,
+            head + tl.arange(0, R) < OWN,
+            epoch,
+            R,
+            WORLD,
+            WORLD_P,
+            D,
+            THREADS,
+            ARCH,
+        )
         store_tile(out_ptr, o, row, dims, (batch_index + 1) * OWN, D, R, ARCH)

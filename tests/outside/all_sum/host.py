@@ -13,7 +13,14 @@ from tftune.kernels.runtime.compile import KernelSource
 from . import AllSum
 from .space import SPACE, blocks
 
-TYPES = {"x_ptr": "*{}", "out_ptr": "*{}", **plan.WORKSPACE_TYPES, "generation_bytes": "i64", "size": "i32", "rank": "i32"}
+TYPES = {
+    "x_ptr": "*{}",
+    "out_ptr": "*{}",
+    **plan.WORKSPACE_TYPES,
+    "generation_bytes": "i64",
+    "size": "i32",
+    "rank": "i32",
+}
 
 
 def payload_bytes(shape: AllSum) -> int:
@@ -22,7 +29,11 @@ def payload_bytes(shape: AllSum) -> int:
 
 
 def kernel_sources(shape: AllSum, config: Config, chip: Chip) -> tuple[KernelSource, ...]:
-    return () if config.variant == "bsp" else (_source(shape, SPACE.complete(config), chip.can.backend),)
+    return (
+        ()
+        if config.variant == "bsp"
+        else (_source(shape, SPACE.complete(config), chip.can.backend),)
+    )
 
 
 def _source(shape: AllSum, config: Config, arch: str) -> KernelSource:
@@ -46,6 +57,11 @@ def prepare(shape: AllSum, config: Config, workspace: Workspace) -> plan.Plan:
             dist.all_reduce(out, group=workspace.group)
 
         return call
-    fixed = plan.workspace_values(workspace) | {"generation_bytes": workspace.generation_bytes, "size": shape.elements}
+    fixed = plan.workspace_values(workspace) | {
+        "generation_bytes": workspace.generation_bytes,
+        "size": shape.elements,
+    }
     kernel = _source(shape, config, workspace.arch)
-    return plan.launcher(kernel, (blocks(shape, config), 1, 1), ("x_ptr", "out_ptr"), fixed, workspace.arch)
+    return plan.launcher(
+        kernel, (blocks(shape, config), 1, 1), ("x_ptr", "out_ptr"), fixed, workspace.arch
+    )

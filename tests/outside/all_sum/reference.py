@@ -13,7 +13,11 @@ def make_inputs(shape: AllSum, rank: int, seed: int, device: Any = "cpu") -> tup
     import torch
 
     generator = torch.Generator(device=device).manual_seed(1_000_003 * seed + rank)
-    return (torch.randn(shape.m, shape.n, generator=generator, device=device).to(torch_dtype(shape.dtype)),)
+    return (
+        torch.randn(shape.m, shape.n, generator=generator, device=device).to(
+            torch_dtype(shape.dtype)
+        ),
+    )
 
 
 def make_output(shape: AllSum, device: Any = "cpu") -> Any:
