@@ -142,22 +142,11 @@ def read(target: str, op: str = "all_gather_gemm", files: Sequence[Path] = ()) -
     )
 
 
-def page(target: str = TARGET) -> str:
-    """The `paper` set, fp16, A sharded along K, in both modes, with the share of shapes that a
-    fused variant wins."""
-    paper = set(operation("all_gather_gemm").shape_sets["paper"](world=Target.parse(target).gpus))
-    trials = [trial for trial in read(target) if trial.shape in paper]
-    parts = []
-    for mode, meaning in (
-        ("graph", "captured in a CUDA graph"),
-        ("eager", "one call from an idle queue"),
-    ):
-        rows = lines(trials, mode)
-        wins = sum(row.fused_wins for row in rows)
-        geomean = limit.geomean([speedup(row.winner) for row in rows])
-        head = f"**{mode}** ({meaning}): a fused variant wins {wins} of {len(rows)} shapes; geometric mean\nof BSP / winner {geomean:.2f}."
-        parts.append("\n".join([head, "", *table(rows)]))
-    return "\n\n".join(parts)
+def page() -> str:
+    """What docs/results.md shows."""
+    import results_page  # which asks this module for lines and tables
+
+    return results_page.page()
 
 
 def sets(target: str, op: str, trials: list[Trial]) -> Iterator[str]:
@@ -168,7 +157,7 @@ def sets(target: str, op: str, trials: list[Trial]) -> Iterator[str]:
         operation(op).shape_sets.items(), product(("graph", "eager"), ("final", "matrix"))
     ):
         for options in asked(shapes, trials):
-            wanted = _possible(shapes, Target.parse(target).gpus, options)
+            wanted = possible(shapes, Target.parse(target).gpus, options)
             rows = lines([trial for trial in trials if trial.shape in wanted], mode, stage)
             if wanted and {row.shape for row in rows} == wanted:
                 named = dict(
@@ -206,7 +195,7 @@ def asked(
     return [defaults, *(dict(zip(defaults, values, strict=True)) for values in sorted(measured))]
 
 
-def _possible(
+def possible(
     shapes: Callable[..., tuple[Shape, ...]], world: int, options: dict[str, Any]
 ) -> set[Shape]:
     """The shapes of a set that so many ranks can share."""
@@ -235,7 +224,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     if options.page:
-        print(page(options.target))
+        print(page())
         return
     target = Target.parse(options.target)
     chip, rates = (

@@ -1,0 +1,143 @@
+"""What docs/results.md shows between its markers: tables of the committed rows, current ones only.
+`python benchmarks/speedup.py --page` prints it, and a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+import limit
+import speedup
+
+from tftune.db.target import Target
+from tftune.db.trial import Trial
+from tftune.kernels.core.registry import operation
+
+MACHINES = ("h200x8", "h200x4", "h200x2")
+MODES = {"graph": "captured in a CUDA graph", "eager": "one call from an idle queue"}
+PARTS = {
+    "kv_below_100_us": "reading the cache takes less than 100 us",
+    "kv_from_100_us": "reading the cache takes 100 us or more",
+}
+HEAD = ["machine", "shapes", "number", "graph", "fused wins", "eager", "fused wins"]
+
+
+@cache
+def page() -> str:
+    gemm = {target: speedup.read(target) for target in MACHINES}
+    decode = {target: speedup.read(target, "flash_decode") for target in MACHINES}
+    return "\n\n".join(
+        [
+            "## all_gather_gemm: sets of shapes",
+            text([HEAD, *(row for target in MACHINES for row in set_rows(gemm[target], target))]),
+            "## all_gather_gemm: layouts at N = 3584, K = 8192",
+            text([HEAD, *(row for target in MACHINES for row in layouts(gemm[target], target))]),
+            "## all_gather_gemm: shape by shape, 8x H200",
+            *details(gemm["h200x8"]),
+            "## all_gather_gemm: how near to the limit, 8x H200",
+            *limits(gemm["h200x8"]),
+            "## flash_decode: sets of shapes",
+            text([HEAD, *(row for target in MACHINES for row in set_rows(decode[target], target))]),
+            "## flash_decode: shape by shape, 8x H200",
+            *decodes(decode["h200x8"]),
+        ]
+    )
+
+
+def text(rows: Sequence[Sequence[str]]) -> str:
+    head, *others = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([head, "|---" * len(rows[0]) + "|", *others])
+
+
+def title(target: str) -> str:
+    """As a reader writes it: 8x H200."""
+    machine = Target.parse(target)
+    return f"{machine.gpus}x {machine.chip.name.upper()}"
+
+
+def cells(rows: Sequence[speedup.Line]) -> list[str]:
+    """Geometric mean of BSP / winner, that of its lower bounds, and the shapes won."""
+    if not rows:
+        return ["-", "-"]
+    mean = limit.geomean([speedup.speedup(row.winner) for row in rows])
+    lower = limit.geomean([row.interval[0] for row in rows])
+    return [f"{mean:.3f} ({lower:.3f})", f"{sum(row.fused_wins for row in rows)} of {len(rows)}"]
+
+
+def set_rows(trials: list[Trial], target: str) -> Iterator[list[str]]:
+    """A row for each named set of which every shape has a final row in some mode, and for its parts
+    where its operation names them."""
+    if not trials:
+        return
+    op, chip = operation(trials[0].op), Target.parse(target).chip
+    part_of = op.module("limit").part
+    for name, shapes in op.shape_sets.items():
+        for options in speedup.asked(shapes, trials):
+            wanted = speedup.possible(shapes, Target.parse(target).gpus, options)
+            whole = [complete(trials, wanted, mode) for mode in MODES]
+            if wanted and any(whole):
+                layout = [str(options[word]) for word in ("dtype", "shard") if word in options]
+                named = ", ".join([f"`{name}`", *layout])
+                yield row_of(target, named, whole)
+                for part, words in PARTS.items():
+                    parts = [[r for r in rows if part_of(r.shape, chip) == part] for rows in whole]
+                    if any(parts):
+                        yield row_of(target, f"{named}: {words}", parts)
+
+
+def complete(trials: list[Trial], wanted: set[object], mode: str) -> list[speedup.Line]:
+    """Lines of a set in one mode, or none where a shape has no final row."""
+    rows = speedup.lines([trial for trial in trials if trial.shape in wanted], mode)
+    return rows if {row.shape for row in rows} == wanted else []
+
+
+def row_of(target: str, named: str, modes: Sequence[Sequence[speedup.Line]]) -> list[str]:
+    number = max(map(len, modes))
+    return [title(target), named, str(number), *(cell for rows in modes for cell in cells(rows))]
+
+
+def layouts(trials: list[Trial], target: str) -> Iterator[list[str]]:
+    for family in speedup.groups(trials).values():
+        shape = family[0].shape.to_dict()
+        modes = [speedup.lines(family, mode) for mode in MODES]
+        if (shape["n"], shape["k"]) == (3584, 8192) and any(modes):
+            m = [str(row.shape.to_dict()["m"]) for row in modes[0]]
+            span = ", ".join(m) if len(m) <= 4 else f"{m[0]} to {m[-1]}"
+            words = f"{shape['dtype']}, along {shape['shard'].upper()}, B {shape['b_layout']}"
+            yield row_of(target, f"{words}: M = {span}", modes)
+
+
+def paper(trials: list[Trial], target: str = speedup.TARGET) -> list[Trial]:
+    shapes = operation("all_gather_gemm").shape_sets["paper"](world=Target.parse(target).gpus)
+    return [trial for trial in trials if trial.shape in shapes]
+
+
+def details(trials: list[Trial]) -> Iterator[str]:
+    """The `paper` set, fp16, A sharded along K, in both modes."""
+    for mode, meaning in MODES.items():
+        rows = speedup.lines(paper(trials), mode)
+        wins = sum(row.fused_wins for row in rows)
+        mean = limit.geomean([speedup.speedup(row.winner) for row in rows])
+        yield (
+            f"**{mode}** ({meaning}): a fused variant wins {wins} of {len(rows)} shapes; geometric "
+            f"mean\nof BSP / winner {mean:.2f}."
+        )
+        yield "\n".join(speedup.table(rows))
+
+
+def limits(trials: list[Trial]) -> Iterator[str]:
+    """Of the same shapes, captured: the computed limit and the measured winner."""
+    chip = Target.parse(speedup.TARGET).chip
+    rows = speedup.lines(paper(trials), "graph")
+    times = ((row.shape, row.median_us(row.winner.config.variant)) for row in rows)
+    yield "The limit is computed, the winner is measured; graph, microseconds."
+    yield "\n".join(limit.table(limit.shares(times, chip)))
+
+
+def decodes(trials: list[Trial]) -> Iterator[str]:
+    """The `llama3-70b` set, captured."""
+    shapes = operation("flash_decode").shape_sets["llama3-70b"](world=8)
+    chosen = [trial for trial in trials if trial.shape in shapes]
+    yield "`llama3-70b`: 64 query heads on 8, fp16; `kv_len` is tokens on each rank; graph."
+    yield "\n".join(speedup.table(speedup.lines(chosen, "graph")))
