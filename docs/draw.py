@@ -51,14 +51,14 @@ FLAGS = {
 }
 
 SELECTING = [
-    ("Is there an artifact of this machine,\nkernel source and Triton?", "no", "BSP: fallback"),
+    ("Is there an artifact of this machine,\nlayout, kernel source and Triton?", "no", "BSP: fallback"),
     ("Was this very shape measured?", "yes", "its fastest config: measured"),
     ("Are smaller and larger sizes\nof the family measured?", "yes", "between them: interpolated"),
     ("Does the tree name configs\nthat are surely faster?", "yes", "one of them: interpolated"),
     ("Else", "", "BSP"),
 ]
 
-TREE = {
+SAYS: dict[str, Any] = {
     "taxes": TAXES,
     "flow": FLOW,
     "flags": FLAGS,
@@ -162,7 +162,7 @@ def draw(folder: Path = FOLDER) -> None:
     matplotlib.rcParams["svg.hashsalt"] = "tftune"
     for name, make in DIAGRAMS.items():
         figure = make()
-        description = {"Date": None, "Description": json.dumps(TREE[name])}
+        description = {"Date": None, "Description": json.dumps(SAYS[name])}
         figure.savefig(folder / f"{name}.svg", metadata=description)
         pyplot.close(figure)
 

@@ -238,7 +238,7 @@ def _times_us(
     """Comparable time of each config of one shape that was measured.
 
     Eager: the median. There BSP drifts most, by its host: the same final configs in two sessions
-    differ by 5 % in medians and by 11 % in ratios, in the median (docs/measured.md). Captured: the
+    differ by 5 % in medians and by 11 % in ratios, in the median (docs/notebook.md). Captured: the
     ratio to the form of BSP in the rounds that both shared, times one time of that form, because
     absolute times drift between worlds and days. The form that most rows stood beside sets the
     scale: by its fastest median of any stage, since beside many other configs a collective is

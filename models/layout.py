@@ -29,7 +29,7 @@ Source = Literal["measured", "interpolated", "modelled", "fallback"]
 SURE = 0.67
 """Standard deviations by which the logarithm of an estimated speed-up must lie above 0: three of
 four such estimates are faster than BSP. Chosen on 2 and 4 H200, families and sizes held out: more
-caution gives up more than it saves (docs/measured.md)."""
+caution gives up more than it saves (docs/notebook.md)."""
 WIDE = 1.64
 """Standard deviations that the interval of an estimated speed-up reaches to either side: nine of
 ten lie in it."""

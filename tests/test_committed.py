@@ -125,7 +125,7 @@ def test_final_rows_are_of_the_installed_kernels(rows: list[Trial]) -> None:
         for row in rows
         if row.stage == "final" and row.revision != installed(row.op, row.config.variant)
     }
-    assert stale == set(), "measure again, or say in docs/measured.md why older rows stay"
+    assert stale == set(), "measure again, or say in docs/notebook.md why older rows stay"
 
 
 def test_a_file_stays_small() -> None:

@@ -345,7 +345,7 @@ def test_a_modelled_speed_up_counts_above_what_the_model_errs_by(
     speedup: float,
     sure: bool,
 ) -> None:
-    """1.44: 95 % of configs stay below that error, out of sample (docs/measured.md)."""
+    """1.44: 95 % of configs stay below that error, out of sample (docs/notebook.md)."""
     rows = row(BSP, 70.0), row(PUSH, 70.0 / speedup, bsp=(70.0,))
     data = load((replace(each, bench="model") for each in rows), OP, TARGET, "graph", "model")
     assert data.allowed(SHAPE, PUSH) == sure

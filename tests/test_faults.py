@@ -144,8 +144,8 @@ def test_a_database_keeps_one_drill() -> None:
             other.refuse_another(rows(DRILL), "a.db")
 
 
-def test_the_page_for_contributors_names_every_fault_and_its_kind(root: Path) -> None:
-    page = (root / "CONTRIBUTING.md").read_text()
+def test_the_page_of_drills_names_every_fault_and_its_kind(root: Path) -> None:
+    page = (root / "docs/drill.md").read_text()
     table = [
         tuple(cell.strip(" `") for cell in line.split("|")[1:4:2])
         for line in page.splitlines()

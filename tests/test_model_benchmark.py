@@ -1,4 +1,4 @@
-"""benchmarks/model.py: its figures by hand, and that the committed rows keep what docs/measured.md
+"""benchmarks/model.py: its figures by hand, and that the committed rows keep what docs/notebook.md
 says."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """benchmarks/sampler.py: what counts as an evaluation, over made spaces; and that the committed
-rows keep what docs/measured.md says."""
+rows keep what docs/notebook.md says."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_the_result_takes_the_shape_that_speaks_most_against_us() -> None:
 
 @pytest.mark.parametrize("seeds", [3, pytest.param(5, marks=pytest.mark.thorough)])
 def test_committed_rows_lfbo_is_within_five_percent_of_the_best_soon(seeds: int) -> None:
-    """Few seeds of what docs/measured.md says of 40: at most 80 evaluations in the median, and no
+    """Few seeds of what docs/notebook.md says of 40: at most 80 evaluations in the median, and no
     asks wasted."""
     spaces = sampler.spaces(
         sampler.read("h200x4", "all_gather_gemm", None, "node"), TARGET, "graph", least=600

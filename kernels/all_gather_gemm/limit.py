@@ -20,7 +20,7 @@ BEST_FLOPS_PER_US = {
 }
 """By chip and dtype: the best rate that any GEMM was seen to reach, where it is above the library's
 of kernels/core/chips.py: `push_ce` at M = 8192 on 2x H200, 2026-11-22 (bf16 takes less power). The
-core alone took 680 us the day before (docs/measured.md)."""
+core alone took 680 us the day before (docs/notebook.md)."""
 
 
 def limit(shape: AllGatherGemm, chip: Chip) -> Limit:

@@ -122,7 +122,7 @@ COPY_BYTES = 1 << 18
 NVLink4 pair, kernels/core/chips.py)."""
 REGISTERED_BYTES = 1 << 22
 """Of the gathered A, from which on registered buffers are tried: on two H200 2 MB arrive no sooner,
-and of 8 to 134 MB one form or the other does (docs/measured.md)."""
+and of 8 to 134 MB one form or the other does (docs/notebook.md)."""
 COPIES = 16
 """Copies of one shard to each peer at most: every one, and its flag's, is queued by the host or is
 a node of a graph."""
@@ -345,7 +345,7 @@ def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ..
     knobs = _default_tile(shape, chip) | _default_exchange(shape)
     knobs["split_k"] = _default_split(shape, chip, knobs)
     pull, staged, push = (Config(variant, **knobs) for variant in _FUSED)
-    # On Hopper descriptors are never slower (docs/measured.md).
+    # On Hopper descriptors are never slower (docs/notebook.md).
     by_descriptor = [
         _where_possible(shape, chip, config, loads="descriptor") for config in (push, staged)
     ]
@@ -372,7 +372,7 @@ def likely_forms(shape: AllGatherGemm, chip: Chip) -> tuple[Config, ...]:
     """BSP where nothing was measured, captured. Registered buffers from 4 MB on, on two ranks,
     where they take 2 to 7 % less. Along K two ranks copy after the gather, more ranks transpose
     before it: that takes 4 to 9 % less from M = 64 on, but 35 to 44 % more at M = 2 and 4 (H200,
-    2026-11-22, docs/measured.md)."""
+    2026-11-22, docs/notebook.md)."""
     if shape.shard == "m":
         forms = ["gather"]
     else:
@@ -432,7 +432,7 @@ _CORE_TILES = tuple(
     )
 )
 """Tiles with which the GEMM alone is fastest on an H200 at M = 64 and 128, 256, 512 and 1024
-(benchmarks/core.py, docs/measured.md)."""
+(benchmarks/core.py, docs/notebook.md)."""
 
 
 def _with_core_tile(shape: AllGatherGemm, chip: Chip | None, config: Config) -> list[Config]:

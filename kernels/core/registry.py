@@ -6,7 +6,7 @@ Those of tftune are named here. Another package registers its own by an entry po
     [project.entry-points."tftune.operations"]
     all_sum = "mypackage.all_sum"
 
-docs/architecture.md says which files such a package has.
+docs/add-an-operation.md says which files such a package has.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ CONFIDENCE = 0.95
 DRAWN, AMONG = 400, 256
 """Draws from the posterior, each of so many configs that may be the best."""
 WIDER = 1.25
-"""Times the posterior's own deviations: see docs/measured.md."""
+"""Times the posterior's own deviations: see docs/notebook.md."""
 LEAST = 8
 """Measured configs below which nothing is said."""
 

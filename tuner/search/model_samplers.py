@@ -94,7 +94,7 @@ class LfboSampler(ModelSampler):
     too.
 
     The hint, where there is one, is a column like a knob: the forest finds out for itself how far
-    it can be believed. docs/measured.md has what `benchmarks/sampler.py` says of these constants.
+    it can be believed. docs/notebook.md has what `benchmarks/sampler.py` says of these constants.
     """
 
     QUANTILE = 0.2

@@ -1,0 +1,156 @@
+"""Pages that a script makes are current, and what the pages list is what the code has."""
+
+from __future__ import annotations
+
+import ast
+import html
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+CODE = ("tftune", "kernels", "tuner", "db", "models", "benchmarks")
+DIAGRAMS = ("flags", "flow", "selecting", "taxes")
+
+
+def in_docs(code: str) -> Any:
+    """What a program prints as JSON that runs in docs/."""
+    command = [sys.executable, "-c", f"import json; {code}"]
+    done = subprocess.run(command, cwd=ROOT / "docs", text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def options(command: Any, name: str) -> Iterator[tuple[str, set[str]]]:
+    """Every command below this one, with the words of its options and arguments."""
+    for word, child in getattr(command, "commands", {}).items():
+        words = {text for one in child.params for text in (*one.opts, *one.secondary_opts)}
+        yield f"{name} {word}", {text for text in words if text.startswith("--")}
+        yield from options(child, f"{name} {word}")
+
+
+def sections(page: str) -> dict[str, set[str]]:
+    """The options that the page lists, by command."""
+    found: dict[str, set[str]] = {}
+    for part in re.split(r"^#+ (?=`tftune)", page, flags=re.MULTILINE)[1:]:
+        found[part.split("`")[1]] = set(re.findall(r"^\* `(--[a-z-]+)", part, re.MULTILINE))
+    return found
+
+
+def test_the_page_of_commands_has_every_command_and_option_and_no_other() -> None:
+    """By name, and by the words of its help: the layout of the page is typer's."""
+    import typer
+
+    from tftune.cli.app import app
+
+    page = (ROOT / "docs/commands.md").read_text()
+    known = {
+        name: found - {"--help"} for name, found in options(typer.main.get_command(app), "tftune")
+    }
+    assert sections(page) == known, "run `python docs/commands.py > docs/commands.md`"
+
+
+def test_the_page_of_commands_says_what_the_help_says() -> None:
+    import typer
+
+    from tftune.cli.app import app
+
+    def texts(command: Any) -> Iterator[str]:
+        yield command.help or ""
+        yield from (getattr(one, "help", None) or "" for one in command.params)
+        for child in getattr(command, "commands", {}).values():
+            yield from texts(child)
+
+    page = " ".join((ROOT / "docs/commands.md").read_text().replace("\\", "").split())
+    ours = [
+        text
+        for child in typer.main.get_command(app).commands.values()  # type: ignore[attr-defined]
+        for text in texts(child)
+        if text != "Show this message and exit."
+    ]
+    assert len(ours) > 50
+    assert [text for text in ours if " ".join(text.split()) not in page] == [], (
+        "run `python docs/commands.py > docs/commands.md`"
+    )
+
+
+@pytest.mark.parametrize("name", DIAGRAMS)
+def test_a_diagram_is_what_its_script_draws(name: str) -> None:
+    text = (ROOT / f"docs/diagrams/{name}.svg").read_text()
+    said = text.partition("<dc:description>")[2].partition("</dc:description>")[0]
+    drawn = in_docs(f"import draw; print(json.dumps(draw.SAYS[{name!r}]))")
+    assert json.loads(html.unescape(said)) == drawn, "run `python docs/draw.py`"
+
+
+def test_there_is_no_other_diagram_and_each_is_shown() -> None:
+    assert sorted(path.stem for path in (ROOT / "docs/diagrams").iterdir()) == list(DIAGRAMS)
+    pages = "".join(path.read_text() for path in (ROOT / "docs").glob("*.md"))
+    assert [name for name in DIAGRAMS if f"](diagrams/{name}.svg)" not in pages] == []
+
+
+def variables(source: str) -> set[str]:
+    """Environment variables that a file reads or sets by name: keys of `environ`, arguments of
+    `getenv`, `envvar=`, and words that start as such a variable of a library does."""
+    found = set(re.findall(r"environ(?:\.get\(|\[|\.setdefault\()\s*\"([A-Z_]+)\"", source))
+    found |= set(re.findall(r"(?:getenv\(|envvar=)\s*\"([A-Z_]+)\"", source))
+    words = [node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)]
+    known = r"(TFTUNE|TRITON|TORCH|TORCHINDUCTOR|NCCL|CUDA|HIP|HSA|OMP|ROCM)_[A-Z_]+|PYTHONPATH"
+    return found | {word for word in words if isinstance(word, str) and re.fullmatch(known, word)}
+
+
+def test_the_page_of_the_environment_lists_every_variable_that_the_code_reads() -> None:
+    page = (ROOT / "docs/environment.md").read_text()
+    read = {
+        name: path.relative_to(ROOT).as_posix()
+        for folder in CODE
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for name in variables(path.read_text())
+    }
+    assert {"TFTUNE_DB", "TFTUNE_DEBUG", "NCCL_DEBUG", "HIP_VISIBLE_DEVICES"} <= read.keys()
+    assert {name: file for name, file in read.items() if not re.search(rf"\b{name}\b", page)} == {}
+
+
+def test_a_variable_is_found_however_it_is_read() -> None:
+    assert variables('os.environ["A_B"]; os.environ.get("C"); os.getenv("D"); f(envvar="E")') == {
+        "A_B",
+        "C",
+        "D",
+        "E",
+    }
+    assert variables('names = {"NCCL_X": "0", "OTHER_X": 1}') == {"NCCL_X"}
+
+
+def test_the_citation_is_of_this_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert citation["version"] == project["version"] and citation["license"] == project["license"]
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
+
+
+@pytest.mark.parametrize("image", ["cuda", "rocm"])
+def test_an_image_installs_an_extra_that_exists_runs_doctor_and_says_it_was_not_built(
+    image: str,
+) -> None:
+    text = (ROOT / f"docker/{image}.Dockerfile").read_text()
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    (asked,) = re.findall(r"'\.\[([a-z,]+)\]'", text)
+    assert set(asked.split(",")) <= extras.keys()
+    assert 'CMD ["tftune", "doctor"]' in text and "Not built here" in text
+    assert f"docker build -f docker/{image}.Dockerfile" in (ROOT / "docs/containers.md").read_text()
+    assert "not built here" in (ROOT / "docs/containers.md").read_text()
+
+
+def test_every_page_is_in_the_contents_of_the_site() -> None:
+    listed = re.findall(r"^([a-z0-9-]+)$", (ROOT / "docs/index.md").read_text(), re.MULTILINE)
+    pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert sorted(listed) == sorted(pages)
