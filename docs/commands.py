@@ -1,5 +1,5 @@
-"""Print docs/commands.md from the command line itself: `python docs/commands.py > docs/commands.md`.
-A test finds a stale page."""
+"""Print docs/commands.md from the command line: `python docs/commands.py > docs/commands.md`. A test
+finds a stale page."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ release = tftune.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
+smartquotes = False
 default_role = "code"  # docstrings are read in a terminal, too: a name stands in single backticks
 
 html_theme = "furo"
@@ -23,5 +24,6 @@ html_copy_source = False
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
+autodoc_default_options = {"exclude-members": "SIZE, LAYOUT, WORDS, LEAST, op"}
 autodoc_class_signature = "separated"
 nitpicky = False  # types of torch are named, not linked: a build needs no network

@@ -51,7 +51,11 @@ FLAGS = {
 }
 
 SELECTING = [
-    ("Is there an artifact of this machine,\nlayout, kernel source and Triton?", "no", "BSP: fallback"),
+    (
+        "Is there an artifact of this machine,\nlayout, kernel source and Triton?",
+        "no",
+        "BSP: fallback",
+    ),
     ("Was this very shape measured?", "yes", "its fastest config: measured"),
     ("Are smaller and larger sizes\nof the family measured?", "yes", "between them: interpolated"),
     ("Does the tree name configs\nthat are surely faster?", "yes", "one of them: interpolated"),
