@@ -77,8 +77,8 @@ def set_rows(trials: list[Trial], target: str) -> Iterator[list[str]]:
             wanted = speedup.possible(shapes, Target.parse(target).gpus, options)
             whole = [complete(trials, wanted, mode) for mode in MODES]
             if wanted and any(whole):
-                layout = [str(options[word]) for word in ("dtype", "shard") if word in options]
-                named = ", ".join([f"`{name}`", *layout])
+                shard = [f"along {options['shard'].upper()}"] if "shard" in options else []
+                named = ", ".join([f"`{name}`", options["dtype"], *shard])
                 yield row_of(target, named, whole)
                 for part, words in PARTS.items():
                     parts = [[r for r in rows if part_of(r.shape, chip) == part] for rows in whole]
@@ -104,7 +104,8 @@ def layouts(trials: list[Trial], target: str) -> Iterator[list[str]]:
         if (shape["n"], shape["k"]) == (3584, 8192) and any(modes):
             m = [str(row.shape.to_dict()["m"]) for row in modes[0]]
             span = ", ".join(m) if len(m) <= 4 else f"{m[0]} to {m[-1]}"
-            words = f"{shape['dtype']}, along {shape['shard'].upper()}, B {shape['b_layout']}"
+            stored = ", ".join(shape["b_layout"].upper())
+            words = f"{shape['dtype']}, along {shape['shard'].upper()}, B `[{stored}]`"
             yield row_of(target, f"{words}: M = {span}", modes)
 
 

@@ -13,8 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import limit
 import pytest
+import speedup
 import yaml
+
+from tftune.kernels.core.registry import operation
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ("tftune", "kernels", "tuner", "db", "models", "benchmarks")
@@ -154,3 +158,20 @@ def test_every_page_is_in_the_contents_of_the_site() -> None:
     listed = re.findall(r"^([a-z0-9-]+)$", (ROOT / "docs/index.md").read_text(), re.MULTILINE)
     pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
     assert sorted(listed) == sorted(pages)
+
+
+def headline(op: str, name: str) -> tuple[str, str]:
+    """The geometric mean of BSP / winner over a captured set on 8x H200, and how many it is of."""
+    shapes = operation(op).shape_sets[name](world=8)
+    rows = [trial for trial in speedup.read("h200x8", op) if trial.shape in shapes]
+    found = [speedup.speedup(line.winner) for line in speedup.lines(rows, "graph")]
+    return f"{limit.geomean(found):.2f}", str(len(found))
+
+
+def test_the_headline_of_the_readme_is_what_the_rows_say() -> None:
+    said = (
+        r"([\d.]+) times as fast as BSP over (\d+) GEMM shapes and ([\d.]+) times over (\d+) decode"
+    )
+    (found,) = re.findall(said, " ".join((ROOT / "README.md").read_text().split()))
+    assert found[:2] == headline("all_gather_gemm", "paper")
+    assert found[2:] == headline("flash_decode", "llama3-70b")
