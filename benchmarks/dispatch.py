@@ -55,7 +55,7 @@ def series(artifact: Path, calls: int) -> dict[str, list[float]]:
     """Samples of each kind of call, without those of an empty one; shapes within what the artifact
     answers."""
     found = read_artifact(artifact)
-    tftune._install(
+    tftune.use(
         Selector(found, allow_modelled=True, check_source=False)
     )  # what is stale answers BSP, by a longer way
     model = measured_most(found)

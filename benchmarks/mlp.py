@@ -186,7 +186,7 @@ def layer(
     compiled = torch.compile(mlp, backend=options.backend, fullgraph=True, dynamic=False)
 
     def run(selector: Selector) -> torch.Tensor:
-        tftune._install(selector)
+        tftune.use(selector)
         return compiled(x)
 
     graphs = {name: captured(partial(run, chosen[name]), workspace) for name in VARIANTS}
@@ -226,7 +226,7 @@ def layer(
 def overhead(shape: AllGatherGemm, chosen: dict[str, Selector], workspace: Workspace) -> str:
     """What tftune.ops adds on the host to the bare launch of the same plan. Collective; returns the
     RESULT line."""
-    tftune._install(chosen["push"])
+    tftune.use(chosen["push"])
     config = chosen["push"].select(shape).config
     plan, (a, b) = (
         host.prepare(shape, config, workspace),
@@ -274,7 +274,7 @@ def both_parallel(options: Options, chosen: dict[str, Selector]) -> str:
     groups = [dist.new_group(list(range(first, first + half))) for first in (0, half)]
     pairs = [dist.new_group([place, place + half]) for place in range(half)]
     mine, workspace = rank // half, sub_workspace(groups, rank // half, options)
-    tftune._install(chosen["push"])
+    tftune.use(chosen["push"])
     worst = 0.0
     for shard, m in options.layers:
         shape = options.shape(shard, m, half)

@@ -55,7 +55,7 @@ class Mode:
     lent: Mapping[Layout, Lent]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Artifact:
     """What one operation answers on one target, by mode, and what that depends on."""
 
@@ -66,6 +66,9 @@ class Artifact:
     document: Mapping[str, Any] = field(default_factory=dict)
     """Everything that the file says; empty where there is no file."""
     path: Path | None = None
+
+    def __repr__(self) -> str:
+        return f"<Artifact: {self.op} on {self.target}, bench {self.bench}, {self.digest[:12]}>"
 
     @property
     def modelled(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,6 +11,16 @@ from tftune.db.target import Machine, minor
 WARNED = ("driver", "cuda", "rocm", "torch", "iris")
 """Of a build: a difference in these is told once, and served. A new Triton compiles other kernels,
 and waits for `tftune verify`."""
+
+_LOGGED = set[str]()
+
+
+def log_once(cause: str, sentence: str = "") -> None:
+    """Log what costs performance: a warning of the logger `tftune`, one in this process for each
+    cause, however many calls meet it. `sentence`: where the cause alone does not say all."""
+    if cause not in _LOGGED:
+        _LOGGED.add(cause)
+        logging.getLogger("tftune").warning("%s", sentence or cause)
 
 
 def stamp(document: Mapping[str, Any]) -> Mapping[str, str]:

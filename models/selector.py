@@ -24,6 +24,7 @@ from tftune.kernels.core.space import Config
 from tftune.models import compatibility as validity
 from tftune.models.artifact import Artifact, read_artifact
 from tftune.models.baselines import rules
+from tftune.models.compatibility import log_once
 from tftune.models.layout import (
     MODEL_ERROR,
     Answer,
@@ -48,6 +49,14 @@ class Selection:
     `source`: "measured" (rows of this very shape), "interpolated" (estimated from rows of other
     shapes of this layout), "modelled" (times that an analytic model predicted), or "fallback" (BSP,
     where the artifact says nothing). Times are in microseconds.
+
+    >>> import tftune
+    >>> shape = tftune.AllGatherGemm(m=64, n=3584, k=8192, world=8)
+    >>> found = tftune.load(target="h200x8").select(shape)
+    >>> found.config.variant, found.source, found.near
+    ('push', 'measured', ((64, 3584, 8192),))
+    >>> found.to_dict()["config"]["variant"]
+    'push'
     """
 
     config: Config
@@ -79,8 +88,17 @@ class Selection:
 
 
 class Selector:
-    """Answers for one or more operations, one artifact each. An answer, once given, stays: later
-    calls look it up."""
+    """Answers for one or more operations, one artifact each; `tftune.load` makes one. An answer,
+    once given, stays: later calls look it up.
+
+    >>> import tftune
+    >>> shape = tftune.AllGatherGemm(m=64, n=3584, k=8192, world=8)
+    >>> selector = tftune.load(target="h200x8")
+    >>> selector.select(shape, mode="eager").source
+    'measured'
+    >>> tftune.Selector().select(shape).reason
+    'there is no artifact for all_gather_gemm; run `tftune search all_gather_gemm`'
+    """
 
     def __init__(
         self,
@@ -89,28 +107,35 @@ class Selector:
         bsp_only: str | None = None,
         check_source: bool = True,
         machine: Machine | None = None,
+        logs: bool = False,
     ) -> None:
         """`allow_modelled`: serve configs whose times were predicted. `bsp_only`: the sentence for
         which every answer is BSP. `check_source`: refuse configs whose kernel's source has changed;
         off where rows are judged rather than served. `machine`: where the answers will run; None
-        where it has no GPU, or is another than this one."""
+        where it has no GPU, or is another than this one. `logs`: each cause of a fallback is
+        logged once, as `tftune.load` has it."""
         self.artifacts = {artifact.op: artifact for artifact in artifacts}
         self.allow_modelled = allow_modelled
         self.bsp_only = bsp_only
         self.check_source = check_source
         self.machine = machine
+        self.logs = logs
         self._answers: defaultdict[str, dict[tuple[Any, ...], Selection]] = defaultdict(dict)
         self._answerers: dict[tuple[Any, ...], Answerer | str] = {}
         self._confirmed: dict[tuple[str, tuple[Any, ...]], Selection] = {}
+
+    def __repr__(self) -> str:
+        """Which artifacts it answers by, and what it was told of them."""
+        files = [f"{a.op} on {a.target} ({a.digest[:12]})" for a in self.artifacts.values()]
+        told = ["allow_modelled"] * self.allow_modelled + ["bsp_only"] * bool(self.bsp_only)
+        return f"<Selector: {', '.join([*(files or ['no artifact']), *told])}>"
 
     def select(self, shape: Shape, mode: str = "graph") -> Selection:
         """The config to run, and why. Never raises for a valid shape; raises ValueError for an
         unknown mode, TypeError for what is no shape."""
         key = getattr(shape, "key", None)
         if key is None:
-            raise TypeError(
-                f"select takes a shape, such as AllGatherGemm(m=64, n=3584, k=8192, world=8), and was given {shape!r:.80}"
-            )
+            check_shape(shape)
         return self._answers[mode].get(key) or self._first(shape, mode)
 
     def _first(self, shape: Shape, mode: str) -> Selection:
@@ -133,6 +158,9 @@ class Selector:
             )
         target = self.artifacts[shape.op].target
         found: Answer = answerer.answer(shape, lambda asked: fallback(asked, target))
+        if self.logs and found.source == "fallback":
+            cause = f"{shape.op} in mode {mode}: {layout_text(shape.op, shape.layout)}"
+            log_once(cause, f"{shape.op} runs BSP for {shape}, mode {mode}: {found.reason}")
         return Selection(
             found.config,
             found.source,
@@ -145,12 +173,26 @@ class Selector:
 
     def answerer(self, shape: Shape, mode: str) -> Answerer | str:
         """What answers for shapes of this layout, or the sentence for which nothing does. Raises
-        ValueError for an unknown mode."""
+        ValueError for an unknown mode, TypeError for what is no shape."""
+        check_shape(shape)
         check_word("mode", mode, MODES)
         key = (shape.op, mode, shape.layout)
         if key not in self._answerers:
             self._answerers[key] = self._made(shape, mode)
+            for sentence in self._causes(shape, self._answerers[key]) if self.logs else ():
+                log_once(f"{shape.op} runs BSP: {sentence}; see `tftune doctor`")
         return self._answerers[key]
+
+    def _causes(self, shape: Shape, found: Answerer | str) -> Iterator[str]:
+        """Why shapes of a layout fall back, all of them or those that a stale config would answer;
+        nothing where `tftune.bind` said it already."""
+        if isinstance(found, str):
+            yield from () if self.bsp_only else (found,)
+            return
+        artifact, model = self.artifacts[shape.op], found.model
+        for config, kernel in zip(model.configs, model.kernels, strict=True):
+            if config.variant != "bsp" and (why := self._why_stale(artifact, config, kernel)):
+                yield why
 
     def _made(self, shape: Shape, mode: str) -> Answerer | str:
         artifact = self.artifacts.get(shape.op)
@@ -267,6 +309,7 @@ class Selector:
             allow_modelled=self.allow_modelled,
             bsp_only=reason,
             machine=self.machine,
+            logs=self.logs,
         )
 
     def warnings(self) -> Iterator[str]:
@@ -316,6 +359,13 @@ class Selector:
             return None
         name = f"{artifact.op}/{config.variant}"
         return f"{name} has changed: its revision here is {here}, and the artifact's times are of {measured or 'none'}"
+
+
+def check_shape(value: Any) -> None:
+    """Raise TypeError, saying what to pass, where this is no shape."""
+    if not isinstance(value, Shape):
+        example = "AllGatherGemm(m=64, n=3584, k=8192, world=8)"
+        raise TypeError(f"select takes a shape, such as {example}, and was given {value!r:.80}")
 
 
 def _exists(op: str, config: Config) -> bool:

@@ -36,6 +36,14 @@ def told_of_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tftune.kernels.core.chips._DESCRIBED", {})
 
 
+@pytest.fixture(autouse=True)
+def selectors_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test leaves the process without a default selector of its own, and without what another
+    one logged."""
+    monkeypatch.setattr("tftune._default", None)
+    monkeypatch.setattr("tftune.models.compatibility._LOGGED", set())
+
+
 @pytest.fixture(scope="session", autouse=True)
 def ranks_die_with_pytest() -> Iterator[None]:
     """A rank that waits for a flag would poll for ever where pytest is killed."""

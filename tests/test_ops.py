@@ -37,7 +37,7 @@ def called(workspace: Workspace, paths: list[Path]) -> tuple[str, str, float]:
     from tftune.ops import all_gather_gemm
     from tftune.tuner.bench.check import relative_error
 
-    tftune.load(paths[workspace.rank], allow_modelled=True)
+    tftune.use(tftune.load(paths[workspace.rank], allow_modelled=True))
     tftune.bind(workspace.group)
     selection = tftune.select_kernel(SHAPE)
     a, b = reference.make_inputs(SHAPE, workspace.rank, 0)

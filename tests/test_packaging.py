@@ -203,7 +203,7 @@ def bare(built: Path) -> Path:
 SELECT = """
 import sys, tftune
 from tftune import AllGatherGemm, FlashDecode
-selector = tftune.load(target="h200x8")
+selector = tftune.use(tftune.load(target="h200x8"))
 for shape in (AllGatherGemm(64, 3584, 8192, 8), AllGatherGemm(96, 3584, 8192, 8), FlashDecode(8, 64, 8, 128, 9000, 8)):
     for mode in ("graph", "eager"):
         selection = selector.select(shape, mode=mode)

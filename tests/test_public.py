@@ -35,7 +35,7 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 import tftune
-tftune.load(sys.argv[1])
+tftune.use(tftune.load(sys.argv[1]))
 shape = tftune.AllGatherGemm(m=4096, n=3584, k=8192, world=8)
 print(tftune.select_kernel(shape).config)
 """
@@ -78,12 +78,13 @@ def test_names_are_loaded_when_asked_for() -> None:
         tftune.selekt  # noqa: B018
 
 
-def test_load_is_the_default_of_select_kernel(artifact: Path) -> None:
-    selector = tftune.load(artifact)
-    assert (
-        tftune.select_kernel(LARGE) is selector.select(LARGE)
-        and tftune.select_kernel(LARGE).config.variant == "push"
-    )
+def test_what_is_used_answers_and_what_is_loaded_alone_does_not(artifact: Path) -> None:
+    used = tftune.use(tftune.load(artifact))
+    other = tftune.load(artifact)
+    assert tftune.select_kernel(LARGE) is used.select(LARGE) is not other.select(LARGE)
+    assert tftune.select_kernel(LARGE).config.variant == "push"
+    with pytest.raises(TypeError, match="use takes a Selector, as tftune.load returns"):
+        tftune.use(artifact)  # type: ignore[arg-type]
 
 
 def test_an_artifact_of_another_target_than_asked(artifact: Path) -> None:
@@ -141,7 +142,7 @@ def join(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def test_ranks_that_agree_select(artifact: Path, join: Callable[..., None]) -> None:
-    selector = tftune.load(artifact)
+    selector = tftune.use(tftune.load(artifact))
     join({}, {})
     assert tftune.bind() is selector and tftune.select_kernel(LARGE).config.variant == "push"
 
@@ -160,7 +161,7 @@ def test_ranks_that_agree_select(artifact: Path, join: Callable[..., None]) -> N
 def test_any_difference_means_bsp_on_every_rank(
     artifact: Path, join: Callable[..., None], change: dict[str, Any], reason: str
 ) -> None:
-    tftune.load(artifact)
+    tftune.use(tftune.load(artifact))
     join(change)
     assert tftune.bind(group=object()).select(LARGE).config.variant == "bsp"
     found = tftune.select_kernel(LARGE)

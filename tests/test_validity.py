@@ -209,7 +209,7 @@ def loaded(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("default")
             for _ in range(2):
-                tftune.load(path, **arguments)
+                tftune.use(tftune.load(path, **arguments))
                 tftune.select_kernel(LARGE)
         return [str(warning.message) for warning in caught]
 

@@ -339,7 +339,7 @@ REAL = (AllGatherGemm(8, 40, 64, 2, shard="m"), FlashDecode(1, 4, 2, 64, 48, 2))
 
 def unplanted(workspace: Workspace, rows: Path) -> Any:
     """A warm-up that tries every default config of two operations, as the interpreter runs them."""
-    tftune._install(Selector())
+    tftune.use(Selector())
     contest.PROBE = contest.MOST = 1  # times of an interpreter say nothing
     Selector.shortlist = every_default  # type: ignore[method-assign]
     limits = {"budget_s": 100.0, "deadline_s": 200.0}

@@ -44,6 +44,7 @@ def test_what_is_no_positive_integer_is_no_size(m: Any) -> None:
         ("half", "fp16"),
         ("bfloat16", "bf16"),
         (torch.float16, "fp16"),
+        (np.dtype("float16"), "fp16"),
         (torch.bfloat16, "bf16"),
     ],
 )
@@ -77,7 +78,7 @@ def test_what_is_no_shape_is_told_what_is(asked: Any) -> None:
 
 
 def test_the_public_names_are_listed() -> None:
-    assert dir(tftune) == sorted(tftune.__all__)
+    assert dir(tftune) == sorted([*tftune.__all__, "ops"])
 
 
 @pytest.mark.parametrize(

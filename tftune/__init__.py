@@ -1,13 +1,15 @@
-"""The public face of tftune: which kernel and knobs to run for a shape, from measured times, in
+"""The public face of tftune: which kernel and knobs to run for a shape, and what that rests on, in
 about a microsecond.
 
 >>> import tftune
 >>> shape = tftune.AllGatherGemm(m=64, n=3584, k=8192, world=8)
->>> selector = tftune.load("all_gather_gemm__h200x8.json")  # doctest: +SKIP
->>> tftune.select_kernel(shape).config                      # doctest: +SKIP
-Config('push', block_m=64, ...)
+>>> selector = tftune.load(target="h200x8")
+>>> selector.select(shape).config.variant, selector.select(shape).source
+('push', 'measured')
 
-Importing it loads the standard library only, and no artifact.
+`tftune.use(selector)` makes it what `tftune.select_kernel` and `tftune.ops` ask in this process.
+Importing tftune loads the standard library only, and no artifact. What costs performance is logged
+once for each cause, as a warning of the logger `tftune`.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from os import PathLike
 
+    from tftune import ops
     from tftune.confirm import warm_up
     from tftune.kernels.all_gather_gemm import AllGatherGemm
     from tftune.kernels.comm.workspace import Workspace
@@ -40,6 +43,7 @@ __all__ = [
     "bind",
     "load",
     "select_kernel",
+    "use",
     "warm_up",
 ]
 
@@ -59,6 +63,8 @@ def __getattr__(name: str) -> Any:
     """Names are loaded when first asked for, so that importing tftune stays free."""
     if name == "__version__":
         return _version()
+    if name == "ops":  # needs torch
+        return importlib.import_module("tftune.ops")
     if name not in _PLACES:
         raise AttributeError(
             f"module 'tftune' has no attribute {name!r}; it has {', '.join(__all__)}"
@@ -68,7 +74,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "ops"])
 
 
 def _version() -> str:
@@ -83,17 +89,44 @@ def _version() -> str:
 def load(
     path: str | PathLike[str] | None = None, target: str | None = None, allow_modelled: bool = False
 ) -> Selector:
-    """Read and check artifacts once, and make them this process's default for `select_kernel`.
+    """Read and check artifacts once; returns what selects by them, and changes nothing else.
 
     `path`: one artifact file; None: every one shipped for `target`. `target`: the machine that runs
     ("h200x8"); None: this one, as torch sees it. Where a GPU is seen, fused leaves that were timed
     on another machine, GPU or Triton answer BSP and say why; another driver or torch is a warning.
     `allow_modelled`: serve predicted times, too. Raises ValueError, with the next command, where
     there is no artifact or it cannot be trusted.
+
+    >>> import tftune
+    >>> selector = tftune.load(target="h200x8")
+    >>> sorted(selector.artifacts)
+    ['all_gather_gemm', 'flash_decode']
     """
-    selector = _install(_read(path, target, allow_modelled))
+    selector = _read(path, target, allow_modelled)
     for sentence in selector.warnings():
         warnings.warn(sentence, stacklevel=2)
+    return selector
+
+
+def use(selector: Selector) -> Selector:
+    """Make this selector the one that `select_kernel`, `tftune.ops` and `warm_up` ask in this
+    process; returns it.
+
+    Over several ranks `bind` does it, once all of them agree. Raises TypeError for anything else
+    than a selector.
+
+    >>> import tftune
+    >>> selector = tftune.use(tftune.load(target="h200x8"))
+    >>> shape = tftune.AllGatherGemm(m=64, n=3584, k=8192, world=8)
+    >>> tftune.select_kernel(shape) is selector.select(shape)
+    True
+    """
+    from tftune.models.selector import Selector
+
+    global _default
+    if not isinstance(selector, Selector):
+        raise TypeError(f"use takes a Selector, as tftune.load returns, and not {selector!r:.80}")
+    _default = selector
     return selector
 
 
@@ -107,26 +140,15 @@ def _read(path: str | PathLike[str] | None, target: str | None, allow_modelled: 
 
     paths = [Path(path)] if path is not None else _shipped(target)
     artifacts = [read_artifact(found) for found in paths]
-    if (
-        target is not None
-        and path is not None
-        and (other := [a for a in artifacts if a.target.name != target])
-    ):
-        raise ValueError(
-            f"{path} is for {other[0].target}, not for {target}; leave the target out, or name another file"
-        )
+    for artifact in artifacts:
+        if target not in (None, artifact.target.name):
+            what = f"{path} is for {artifact.target}, not for {target}"
+            raise ValueError(f"{what}; leave the target out, or name another file")
     machine = here()
     if machine is not None and target is not None:
-        machine = replace(
-            machine, target=target
-        )  # the caller knows better than a process that sees some of the GPUs
-    return Selector(*artifacts, allow_modelled=allow_modelled, machine=machine)
-
-
-def _install(selector: Selector) -> Selector:
-    global _default
-    _default = selector
-    return selector
+        # The caller knows better than a process that sees some of the GPUs.
+        machine = replace(machine, target=target)
+    return Selector(*artifacts, allow_modelled=allow_modelled, machine=machine, logs=True)
 
 
 def _shipped(target: str | None) -> list[Any]:
@@ -139,33 +161,45 @@ def _shipped(target: str | None) -> list[Any]:
         return found
     shipped = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.json"))) or "none"
     raise ValueError(
-        f"no artifact is shipped for {wanted}; shipped: {shipped}; run `tftune search all_gather_gemm`, `tftune train all_gather_gemm` "
-        "and `tftune export all_gather_gemm` there, and load that file"
+        f"no artifact is shipped for {wanted}; shipped: {shipped}; "
+        "run `tftune search all_gather_gemm`, `tftune train all_gather_gemm` and "
+        "`tftune export all_gather_gemm` there, and load that file"
     )
 
 
 def select_kernel(shape: Shape, mode: str = "graph") -> Selection:
-    """The config to run for this shape, and why; `mode`: "graph" (captured) or "eager". Loads the
-    shipped artifacts on first use.
+    """The config to run for this shape, and why; `mode`: "graph" (captured) or "eager".
 
-    Over several ranks call `bind` first: a rank that fell back to BSP alone would hang the others.
+    Asks the selector that `use` or `bind` was given; without one it uses the shipped artifacts of
+    this machine. To ask another one, call its `select`. Over several ranks call `bind` first: a
+    rank that fell back to BSP alone would hang the others. Raises ValueError for an unknown mode,
+    and where nothing can be loaded; TypeError for what is no shape.
+
+    >>> import tftune
+    >>> selector = tftune.use(tftune.load(target="h200x8"))
+    >>> shape = tftune.AllGatherGemm(m=64, n=3584, k=8192, world=8)
+    >>> tftune.select_kernel(shape).config.variant
+    'push'
     """
-    return (_default if _default is not None else _loaded_for(mode)).select(shape, mode)
+    return (_default if _default is not None else _loaded_for(shape, mode)).select(shape, mode)
 
 
-def _loaded_for(mode: str) -> Selector:
-    """What `load` finds; a mode that nothing answers is refused first."""
+def _loaded_for(shape: Shape, mode: str) -> Selector:
+    """What `load` finds, from now on the default; what nothing answers is refused first."""
     from tftune.db.trial import MODES
     from tftune.kernels.core.shape import check_word
+    from tftune.models.selector import check_shape
 
+    check_shape(shape)
     check_word("mode", mode, MODES)
-    return load()
+    return use(load())
 
 
 def bind(
     group: Any = None,
     verdict: str = "ok",
     *,
+    selector: Selector | None = None,
     path: str | PathLike[str] | None = None,
     target: str | None = None,
     allow_modelled: bool = False,
@@ -173,11 +207,20 @@ def bind(
     """Agree once, over a torch.distributed group, on what is selected: collective, every rank calls
     it before the first selection.
 
-    With `path` or `target` it loads first, as `load` does, and so without where nothing was loaded.
-    Compared are the artifacts' digests, the versions installed, what is disabled here and why, and
-    each rank's `verdict` on its machine, which must be "ok". Any difference, or an artifact that
-    one rank cannot load, and every rank selects BSP only, with the reason: nothing is raised on one
-    rank alone.
+    Takes `selector`, else what `load` finds for a `path` or `target`, else what `use` was given,
+    else this machine's shipped artifacts; from then on it is the one used. Compared are the
+    artifacts' digests, the versions installed, what is disabled here and why, and each rank's
+    `verdict` on its machine, which must be "ok". Any difference, or an artifact that one rank
+    cannot load, and every rank selects BSP only, with the reason, which is logged: nothing is
+    raised on one rank alone. Raises ImportError without torch.
+
+    >>> import tftune, torch.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> selector = tftune.bind(dist.group.WORLD, target="h200x8")
+    >>> shape = tftune.AllGatherGemm(m=64, n=3584, k=8192, world=8)
+    >>> tftune.select_kernel(shape).config.variant
+    'push'
+    >>> dist.destroy_process_group()
     """
     try:
         import torch.distributed as dist
@@ -186,37 +229,56 @@ def bind(
             f"tftune.bind needs torch.distributed ({error}); `tftune doctor` says what to install"
         ) from error
 
+    from tftune.models.compatibility import log_once
     from tftune.models.selector import Selector
 
-    wanted = (
-        (path, target, allow_modelled)
-        if _default is None or path is not None or target is not None
-        else None
-    )
-    statement = _statement(verdict, wanted)
+    found = _asked(selector, path, target, allow_modelled)
+    statement = _statement(found, verdict)
     statements: list[dict[str, Any]] = [{} for _ in range(dist.get_world_size(group))]
     dist.all_gather_object(statements, statement, group=group)
-    selector = _default if _default is not None else Selector()
-    reason = disagreement(statements)
-    return selector if reason is None else _install(selector.restricted(reason))
+    if (reason := disagreement(statements)) is None and isinstance(found, Selector):
+        return use(found)
+    log_once(f"tftune.bind: {reason}; compare what `tftune doctor --json` says on the ranks")
+    sound = found if isinstance(found, Selector) else _default or Selector()
+    return use(sound.restricted(str(reason)))
 
 
-def _statement(verdict: str, wanted: tuple[Any, ...] | None) -> dict[str, Any]:
-    """What this rank would select by, `wanted` being what to load. Never raises: a rank that failed
+def _asked(
+    selector: Selector | None,
+    path: str | PathLike[str] | None,
+    target: str | None,
+    allow_modelled: bool,
+) -> Selector | str:
+    """What `bind` was asked to select by, or why there is none. Never raises: a rank that failed
     here would leave the others waiting."""
-    from tftune.db.target import build
+    from tftune.models.selector import Selector
 
     try:
-        selector = _default if wanted is None and _default is not None else load(*(wanted or ()))
-        artifacts = {
-            op: artifact.digest[:12] for op, artifact in sorted(selector.artifacts.items())
-        }
-        served = {"allow_modelled": selector.allow_modelled, "bsp_only": selector.bsp_only}
+        if selector is not None:
+            if path is not None or target is not None:
+                raise ValueError("tftune.bind takes a selector, or a path or target to load, alone")
+            if not isinstance(selector, Selector):
+                raise TypeError(f"{selector!r:.80} is no selector; give what tftune.load returns")
+            return selector
+        if _default is not None and path is None and target is None:
+            return _default
+        return load(path, target, allow_modelled)
+    except Exception as error:  # whatever it is, the other ranks wait for this statement
+        return f"not loaded: {error}"
+
+
+def _statement(found: Selector | str, verdict: str) -> dict[str, Any]:
+    """What this rank would select by, or why it cannot; never raises, as `_asked`."""
+    from tftune.db.target import build
+
+    if isinstance(found, str):
+        return {"verdict": verdict, "artifacts": found}
+    try:
         return {
             "verdict": verdict,
-            "artifacts": artifacts,
-            "served": served,
-            "disabled": selector.disabled(),
+            "artifacts": {op: one.digest[:12] for op, one in sorted(found.artifacts.items())},
+            "served": {"allow_modelled": found.allow_modelled, "bsp_only": found.bsp_only},
+            "disabled": found.disabled(),
             "versions": build(),
         }
     except Exception as error:  # whatever it is, the other ranks wait for this statement
@@ -226,9 +288,15 @@ def _statement(verdict: str, wanted: tuple[Any, ...] | None) -> dict[str, Any]:
 def disagreement(statements: list[dict[str, Any]]) -> str | None:
     """The sentence for which ranks that stated this select BSP only, or None where all may select.
 
-    >>> disagreement([{"verdict": "ok", "artifacts": {}}, {"verdict": "ok", "artifacts": {"all_gather_gemm": "f00"}}])
-    "rank 1 differs from rank 0 in artifacts ({'all_gather_gemm': 'f00'} and {}): every rank selects BSP"
+    >>> ours, theirs = ({"verdict": "ok", "artifacts": {"all_gather_gemm": d}} for d in ("a", "b"))
+    >>> print(disagreement([ours, theirs])[:39])
+    rank 1 differs from rank 0 in artifacts
     """
+    said = _first_difference(statements)
+    return None if said is None else f"{said}: every rank selects BSP"
+
+
+def _first_difference(statements: list[dict[str, Any]]) -> str | None:
     loaded = [
         f"rank {rank} has {s['artifacts']}"
         for rank, s in enumerate(statements)
@@ -236,12 +304,13 @@ def disagreement(statements: list[dict[str, Any]]) -> str | None:
     ]
     for rank, statement in enumerate(statements):
         if isinstance(statement.get("artifacts"), str):
-            return f"rank {rank} has {'; '.join([statement['artifacts'], *loaded[:1]])}: every rank selects BSP"
+            return f"rank {rank} has {'; '.join([statement['artifacts'], *loaded[:1]])}"
         if statement.get("verdict") != "ok":
-            return f"the machine check of rank {rank} says {statement.get('verdict')!r}: every rank selects BSP"
+            return f"the machine check of rank {rank} says {statement.get('verdict')!r}"
     first = statements[0]
     for rank, statement in enumerate(statements):
         for name in sorted(first.keys() | statement.keys()):
             if statement.get(name) != first.get(name):
-                return f"rank {rank} differs from rank 0 in {name} ({statement.get(name)} and {first.get(name)}): every rank selects BSP"
+                both = f"{statement.get(name)} and {first.get(name)}"
+                return f"rank {rank} differs from rank 0 in {name} ({both})"
     return None

@@ -69,6 +69,9 @@ def _bound() -> Selector:
 
 
 def _check_shape(shape: Shape, workspace: Workspace) -> None:
+    if not isinstance(shape, Shape):
+        example = "tftune.AllGatherGemm(m=64, n=3584, k=8192, world=8)"
+        raise ValueError(f"warm_up takes shapes, such as {example}, and was given {shape!r:.80}")
     world = getattr(shape, "world", None)
     if world != workspace.world:
         has = f"{shape} has world={world}, and the workspace has {workspace.world} ranks"
@@ -111,9 +114,13 @@ def warm_up(
     Returns the selection of each shape. Raises ValueError, on every rank alike, for arguments that
     do not fit or differ between ranks, without `tftune.bind`, and while a graph is captured.
 
-    >>> shapes = [tftune.AllGatherGemm(m, 3584, 8192, 8) for m in (64, 1024)]
-    >>> tftune.warm_up(shapes, workspace)[shapes[0]].config  # doctest: +SKIP
-    Config('push', block_m=64, ...)
+    On every rank::
+
+        tftune.bind(dist.group.WORLD)
+        workspace = tftune.Workspace.create(dist.group.WORLD, payload_bytes=1 << 22)
+        shapes = [tftune.AllGatherGemm(m, 64, 128, workspace.world) for m in (1, 16)]
+        answers = tftune.warm_up(shapes, workspace, budget_s=0.1)
+        assert tftune.select_kernel(shapes[0]) == answers[shapes[0]]
     """
     _refuse_capture(workspace)
     ranks = Ranks(workspace)
@@ -127,7 +134,7 @@ def warm_up(
     ranks.by_first(lambda: _compile(orders, here))
     found = _confirmed(scene, request, selector, orders)
     _give_memory_back(workspace)
-    tftune._install(copy(selector))  # another key: plans that tftune.ops made before are not found
+    tftune.use(copy(selector))  # another key: plans that tftune.ops made before are not found
     return found
 
 
@@ -293,7 +300,8 @@ def _measured(shape: Shape, config: Config, outcomes: Mapping[Config, Outcome]) 
             near=near,
         )
     bsp_us = us * (own.speedup or 1.0)
-    reason = f"{said}: {config.variant} takes {us:.1f} us and BSP {bsp_us:.1f} us, {_ratio(own)} over {rounds}"
+    times = f"{config.variant} takes {us:.1f} us and BSP {bsp_us:.1f} us"
+    reason = f"{said}: {times}, {_ratio(own)} over {rounds}"
     return Selection(config, "measured", reason, us, bsp_us, own.speedup_interval, near)
 
 

@@ -49,6 +49,15 @@ def all_gather_gemm(
     The first call of a shape compiles and allocates. Call `tftune.bind(group)` once before, so that
     all ranks have agreed on what they select. Under torch.compile the result is copied to `out`,
     where there is one. Raises ValueError where operands do not fit.
+
+    A column-parallel layer: this rank's tokens, and its rows of the weight [N of all ranks, K]::
+
+        tftune.bind(dist.group.WORLD)
+        workspace = tftune.Workspace.create(dist.group.WORLD, payload_bytes=1 << 22)
+        tokens = torch.randn(8, 64, dtype=torch.bfloat16, device=workspace.device)
+        weight = torch.randn(48, 64, dtype=torch.bfloat16, device=workspace.device)
+        y = tftune.ops.all_gather_gemm(tokens, weight, workspace, shard="m", b_layout="nk")
+        assert y.shape == (8 * workspace.world, 48)
     """
     if torch.compiler.is_compiling():
         c = traced_all_gather_gemm(a, b, workspace.handle, shard, b_layout, mode)
@@ -124,8 +133,22 @@ def flash_decode(
     """Attention of one token of each sequence over all ranks' parts of its cache, by the config
     that `select_kernel` names for this shape.
 
-    Operands as in the operation's host; `mode`, the first call, `tftune.bind` and torch.compile as
-    above. Raises ValueError where operands do not fit.
+    q: [batch, q_heads, head_dim], the same on every rank; k and v: this rank's cache, [batch,
+    kv_len, kv_heads, head_dim] or, with `table`, pages; lengths: int32 [batch], tokens of each
+    sequence here. fp16 or bf16. output "all": [batch, q_heads, head_dim] on every rank; "heads":
+    this rank's heads. `mode`, the first call, `tftune.bind` and torch.compile as above. Raises
+    ValueError where operands do not fit.
+
+    One token of 2 sequences, 8 query heads on 2, 16 cached tokens of each on this rank::
+
+        tftune.bind(dist.group.WORLD)
+        workspace = tftune.Workspace.create(dist.group.WORLD, payload_bytes=1 << 22)
+        options = {"dtype": torch.float16, "device": workspace.device}
+        q = torch.ones(2, 8, 64, **options)
+        k, v = torch.randn(2, 2, 16, 2, 64, **options)
+        lengths = torch.full((2,), 16, dtype=torch.int32, device=workspace.device)
+        out = tftune.ops.flash_decode(q, k, v, lengths, workspace)
+        assert out.shape == q.shape
     """
     if torch.compiler.is_compiling():
         result = traced_flash_decode(q, k, v, lengths, workspace.handle, table, output, mode)

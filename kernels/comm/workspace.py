@@ -16,7 +16,7 @@ from tftune.kernels.core.space import MAX_WORLD
 _NUMBERS = count()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Workspace:
     """Control (epoch, flags) and payload (two generations) of every rank of one process group.
 
@@ -25,6 +25,11 @@ class Workspace:
     resident. Memory on each rank: twice `generation_bytes`, rounded up to a power of two, and 32
     MiB for flags and mailbox; in all a multiple of 256 MiB, as Iris maps it. Addresses are plain
     integers, since they belong to a heap and not to a tensor of this process.
+
+    On every rank, once, sized for the largest call; all layers and shapes share it::
+
+        workspace = tftune.Workspace.create(dist.group.WORLD, payload_bytes=1 << 22)
+        assert workspace.world == dist.get_world_size()
     """
 
     rank: int
@@ -73,6 +78,13 @@ class Workspace:
     def __post_init__(self) -> None:
         object.__setattr__(self, "ordinal", -1 if self.device.type == "cpu" else self.device.index)
         _LIVING[self.handle] = self
+
+    def __repr__(self) -> str:
+        calls = f"{len(self.calls)} calls prepared"
+        return (
+            f"<Workspace: rank {self.rank} of {self.world} on {self.device} ({self.arch}), two "
+            f"generations of {self.generation_bytes:,} bytes, {calls}>"
+        )
 
     @staticmethod
     def of(handle: str) -> Workspace:

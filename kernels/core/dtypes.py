@@ -20,7 +20,8 @@ bfloat16)."""
 
 def word_of(dtype: Any) -> Any:
     """Our word for a dtype of torch or NumPy, or for its name; anything else as it is."""
-    return WORDS_OF_OTHERS.get(str(dtype).removeprefix("torch."), dtype)
+    name = str(getattr(dtype, "__name__", dtype))  # numpy.float16 is a class
+    return WORDS_OF_OTHERS.get(name.removeprefix("torch."), dtype)
 
 
 def torch_dtype(word: str) -> torch.dtype:

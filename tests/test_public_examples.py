@@ -1,0 +1,70 @@
+"""Every public name has an example, and it runs: doctests here, blocks of code on emulated ranks
+that stand in for GPUs."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+import tftune
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
+
+NAMES = [name for name in tftune.__all__ if name != "__version__"]
+OPERATIONS = ["ops.all_gather_gemm", "ops.flash_decode"]
+
+
+def public(name: str) -> Any:
+    found: Any = tftune
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def blocks(name: str) -> str:
+    """The code of a docstring's literal blocks."""
+    _, *found = (inspect.getdoc(public(name)) or "").split("::\n\n")
+    return "\n".join(dedent(part).partition("\n\n")[0] for part in found)
+
+
+def doctests(name: str) -> list[doctest.DocTest]:
+    found = public(name)
+    module = importlib.import_module(found.__module__)
+    return [t for t in doctest.DocTestFinder().find(found, name, module=module) if t.examples]
+
+
+def run_blocks(workspace: Workspace, name: str, folder: Path) -> str:
+    """What a user's rank runs, but that a workspace is where there is no GPU."""
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    os.chdir(folder)
+    Workspace.create = classmethod(lambda cls, group, payload_bytes: workspace)  # type: ignore
+    exec(blocks(name), {"tftune": tftune, "torch": torch, "dist": dist})
+    return name
+
+
+@pytest.mark.parametrize("name", [*NAMES, *OPERATIONS])
+def test_a_public_name_has_an_example(name: str) -> None:
+    assert doctests(name) or blocks(name)
+    assert "+SKIP" not in (public(name).__doc__ or "")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_doctests_run(name: str) -> None:
+    for test in doctests(name):
+        assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test).failed == 0
+
+
+@pytest.mark.parametrize("name", ["Workspace", "warm_up", *OPERATIONS])
+def test_blocks_run_on_two_ranks(name: str, tmp_path: Path) -> None:
+    assert "assert" in blocks(name)
+    assert emulated.run(2, run_blocks, name, tmp_path) == [name, name]
