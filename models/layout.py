@@ -185,6 +185,11 @@ class Answerer:
         self._gaps: dict[tuple[Sizes, Sizes], list[tuple[int, float, float, float, float]]] = {}
         self._source: Source = "interpolated" if terms.modelled_error == 1.0 else "modelled"
 
+    @property
+    def _word(self) -> str:
+        """How its times are called: a predicted one is never said to be measured."""
+        return "measured" if self._source == "interpolated" else "modelled"
+
     @cached_property
     def _by_sizes(self) -> dict[Sizes, Known]:
         return {known.sizes: known for known in self.model.known}
@@ -274,19 +279,23 @@ class Answerer:
         """The answer of rows of this very shape."""
         config, times = self._concrete(shape, known.best), dict(known.times_us)
         bsp_us = min(us for number, us in known.times_us if self._is_bsp[number])
-        us, source = (
-            times[known.best],
-            "measured" if self._source == "interpolated" else self._source,
-        )
+        us = times[known.best]
+        source: Source = "modelled" if self._word == "modelled" else "measured"
         how = "measured" if source == "measured" else "predicted"
-        if known.interval is None:
+        if known.interval is None and how == "predicted":
             reason = (
-                f"no fused config was {how} to be faster than BSP on this shape with confidence"
+                f"no fused config is predicted to be faster than BSP on this shape by {discount()}"
+            )
+        elif known.interval is None:
+            reason = (
+                "no fused config was measured to be faster than BSP on this shape with confidence"
             )
         else:
             (low, high), ratio = known.interval, bsp_us / us
             if low / ROUNDED <= ratio <= high * ROUNDED:
                 reason = f"{config.variant} was {how} to be {ratio:.2f} times as fast as BSP on this shape ({_text(known.interval, 95)})"
+                if how == "predicted":
+                    reason += f"; {discounted(ratio)}"
             else:
                 # The interval is of shared rounds. BSP's fastest time is of others, in a faster or
                 # slower moment of the host.
@@ -323,11 +332,15 @@ class Answerer:
     def _why_outside(self, sizes: Sizes) -> str | None:
         """Why the tree says nothing about these sizes, or None."""
         if not self._leaves or not self.model.spans:
-            return f"{self.model.title} was measured for {_families(len(self._families))}, and this shape is not between two shapes of one"
+            known = f"{self._word} for {_families(len(self._families))}"
+            return (
+                f"{self.model.title} was {known}, and this shape is not between two shapes of one"
+            )
         for name, size, (least, most) in zip(self._names, sizes, self._ranges, strict=True):
             if not least <= size <= most:
                 within = f"{math.ceil(least)} to {math.floor(most)}"
-                return f"{size_text(name, size)} is outside of {within}, where what was measured for {self.model.title} holds"
+                known = f"what was {self._word} for {self.model.title}"
+                return f"{size_text(name, size)} is outside of {within}, where {known} holds"
         return None
 
     def _neighbours(self, sizes: Sizes) -> tuple[Known, Known] | None:
@@ -475,7 +488,7 @@ class Answerer:
             why = (
                 self._why_none(shape, estimate)
                 if fused is None
-                else "no form of BSP was measured nearby"
+                else f"no form of BSP was {self._word} nearby"
             )
             return Answer(
                 form, self._source if bsp else "fallback", why, bsp_us, bsp_us, None, estimate.near
@@ -486,23 +499,37 @@ class Answerer:
         ratio, config = bsp_us / us, self._concrete(shape, number)
         interval = ratio * math.exp(-WIDE * error), ratio * math.exp(WIDE * error)
         lent = f" with {self._lent}" * bool(self._lent)
-        where = (
-            "the sizes measured below and above" if sure else "measured shapes of other families"
-        )
+        word = self._word
+        where = f"the sizes {word} below and above" if sure else f"{word} shapes of other families"
         reason = f"{config.variant} is estimated to be {ratio:.2f} times as fast as BSP ({_text(interval, 90)}), from {where}{lent}"
+        if self._given.modelled_error > 1:
+            reason += f"; {discounted(ratio)}"
         if ratio > math.exp(SURE * error) * self._given.modelled_error:
             return Answer(config, self._source, reason, us, bsp_us, interval, estimate.near)
-        if self._given.modelled_error > 1:
-            reason += (
-                f"; modelled speed-ups may be overstated {self._given.modelled_error:.2f} times"
-            )
         return Answer(form, self._source, f"{reason}: BSP", bsp_us, bsp_us, None, estimate.near)
 
     def _why_none(self, shape: Shape, estimate: _Estimate) -> str:
         """Why no fused config may answer."""
         for _, number in sorted(found for found in estimate.times_us if not self._is_bsp[found[1]]):
             return f"{self.model.configs[number].variant} would be the fastest: {self._why_not(shape, number)}"
-        return "no fused config was faster than BSP nearby"
+        modelled = self._given.modelled_error > 1
+        return "no fused config was faster than BSP nearby" + f" by {discount()}" * modelled
+
+
+def discount() -> str:
+    """What a modelled speed-up must exceed before a fused config answers, in words."""
+    return f"more than the discount of {MODEL_ERROR} on modelled speed-ups"
+
+
+def discounted(ratio: float) -> str:
+    """A modelled speed-up after the discount, in words.
+
+    >>> discounted(1.41)
+    '0.98 times after the discount of 1.44 on modelled speed-ups'
+    """
+    return (
+        f"{ratio / MODEL_ERROR:.2f} times after the discount of {MODEL_ERROR} on modelled speed-ups"
+    )
 
 
 def _text(interval: Interval, percent: int) -> str:

@@ -458,7 +458,8 @@ def test_modelled_times_name_a_fused_config_only_past_the_models_error(m: int) -
             served,
             "modelled",
         ) and "measured to be" not in found.reason
-    assert "modelled speed-ups may be overstated 1.44 times: BSP" in found.reason
+        assert "times after the discount of 1.44 on modelled speed-ups" in found.reason
+    assert found.reason.endswith("0.88 times after the discount of 1.44 on modelled speed-ups: BSP")
     refused = selector(model(), bench="model").select(shape(m))
     assert (
         is_fallback(refused)

@@ -15,10 +15,10 @@ from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models.artifact import Artifact
 from tftune.models.compatibility import stamp
-from tftune.models.layout import LayoutModel, layout_text
+from tftune.models.layout import MODEL_ERROR, LayoutModel, discounted, layout_text
 from tftune.models.selector import Selection, Selector
 from tftune.models.tree.tree import Leaf, Node
-from tftune.report.tables import Line, assumptions, label, lines, ratio_text, variants_of
+from tftune.report.tables import Line, assumptions, label, lines, over_bsp_text, variants_of
 
 if TYPE_CHECKING:
     from tftune.models.evaluate import Evaluation, Score
@@ -58,7 +58,16 @@ class Explanation:
             yield "  path: " + (", then ".join(self.path) or "the tree is a single leaf")
             times = "modelled" if self.selection.source == "modelled" else "measured"
             yield f"  leaf: {leaf_text(self.leaf, times)}; its formulas choose among {', '.join(map(str, self.candidates))}"
+        yield from self._discount()
         yield from (f"  {sentence}" for sentence in self.origin)
+
+    def _discount(self) -> Iterator[str]:
+        """Both speed-ups of what the rows of this very shape predict to be the fastest."""
+        for line in self.nearest[:1]:
+            if line.shape == self.shape and line.ratio and line.discounted is not None:
+                variant, ratio = line.winner.config.variant, line.ratio[0]
+                both = f"{ratio:.2f} times as fast as BSP here, {discounted(ratio)}"
+                yield f"  modelled: {variant} is {both}"
 
 
 def selection_text(selection: Selection, shape: Shape, mode: str, where: str) -> Iterator[str]:
@@ -190,7 +199,8 @@ def leaf_text(leaf: Leaf, times: str) -> str:
 def model_text(model: LayoutModel, held_out: Evaluation | None, times: str) -> Iterator[str]:
     """What a layout learned, as lines of text: its measured shapes, its tree, one indented line for
     each condition and leaf, and how both do on shapes held out. `times`: measured or modelled."""
-    yield f"{model.title}: {len(model.known)} {times} shapes, each answered by what was the fastest there"
+    less = f", modelled speed-ups divided by {MODEL_ERROR}" * (times == "modelled")
+    yield f"{model.title}: {len(model.known)} {times} shapes, each answered by what was the fastest there{less}"
     if model.root is not None:
         served = "" if model.spans else f" (answers between {times} sizes of these families only)"
         yield f"tree for other shapes{served}, formulas choose among the configs of a leaf:"
@@ -245,7 +255,7 @@ def nearest_table(nearest: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
             str(line.shape),
             *_times(line, variants),
             label(line.winner.config.variant),
-            ratio_text(line.ratio),
+            over_bsp_text(line),
         ]
         for line in nearest
     ]
