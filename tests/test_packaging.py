@@ -131,7 +131,7 @@ def test_the_wheel_carries_licence_and_command(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     archive = zipfile.ZipFile(wheel)
     assert (
-        "tftune = tftune.cli.app:main"
+        "tftune = tftune.__main__:main"
         in archive.read("tftune-0.1.0.dist-info/entry_points.txt").decode()
     )
     assert "The tftune authors" in archive.read("tftune-0.1.0.dist-info/licenses/LICENSE").decode()
@@ -229,14 +229,12 @@ def test_a_bare_install_selects(root: Path, bare: Path, built: Path) -> None:
     )
 
 
-def test_a_bare_install_says_what_the_command_needs(bare: Path, built: Path) -> None:
-    """The base install selects; the command needs the `tune` extra, and says so instead of a
-    traceback."""
-    done = subprocess.run(
-        [bare.parent / "tftune", "doctor"], cwd=built, text=True, capture_output=True
-    )
-    assert (
-        done.returncode == 2
-        and "pip install '.[tune]'" in done.stderr
-        and "Traceback" not in done.stderr
-    )
+def test_the_command_of_a_bare_install(bare: Path, built: Path) -> None:
+    """It selects and examines the machine; the other commands say which extra they need."""
+    command = bare.parent / "tftune"
+    asked = ("select", "all_gather_gemm", "m=64,n=3584,k=8192,world=8", "--target", "h200x8")
+    assert "measured, on this very shape" in run(command, *asked, cwd=built)
+    assert "tftune 0.1.0" in run(command, "doctor", cwd=built)
+    done = subprocess.run([command, "search"], cwd=built, text=True, capture_output=True)
+    assert done.returncode == 2 and "pip install '.[tune]'" in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from os import PathLike
 
-    from tftune import ops
+    from tftune import ops as ops
     from tftune.confirm import warm_up
     from tftune.kernels.all_gather_gemm import AllGatherGemm
     from tftune.kernels.comm.workspace import Workspace

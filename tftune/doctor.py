@@ -1,10 +1,11 @@
-"""What works on this machine: packages, GPUs, links, kernels' libraries, and whether each shipped
-artifact applies here."""
+"""What works on this machine: packages, GPUs, links, kernels' libraries, whether each shipped
+artifact applies here, and what costs performance. Standard library only; torch, triton and iris are
+imported where they are installed."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from tftune.report.tables import BENCH_WORDS
 
 if TYPE_CHECKING:
     from tftune.db.target import Machine
+    from tftune.models.artifact import Artifact
 
 PACKAGES = {
     "tune": (
@@ -32,16 +34,44 @@ PACKAGES = {
 """Distributions that each extra brings."""
 IMPORTED = ("triton", "iris")
 """What the kernels import: a found package is not always one that loads."""
+VARIABLES = (
+    *("TFTUNE_", "TRITON_", "TORCH", "PYTORCH_", "IRIS_", "CUDA_", "NVIDIA_", "NCCL_"),
+    *("HIP_", "HSA_", "ROCR_", "RCCL_", "AMD_", "GPU_", "OMP_"),
+)
+"""Beginnings of the environment variables that change what runs, or how fast."""
 
 
-def examine(artifacts: Sequence[Path] = ()) -> dict[str, Any]:
-    """Everything that `tftune doctor` says, of the shipped artifacts and these, as JSON values.
-    Nothing here fails: what does not work is told as a sentence."""
+def examine(
+    artifacts: Sequence[Path] = (), environment: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Everything that `tftune doctor` says, of the shipped artifacts and these, as JSON values: what
+    an issue needs. Nothing here fails: what does not work is told as a sentence.
+
+    `environment`: the variables to list those of that matter.
+
+    >>> found = examine(environment={"NCCL_NVLS_ENABLE": "0", "HOME": "/root"})
+    >>> found["environment"], [name for name in ("python", "build", "problems") if name in found]
+    ({'NCCL_NVLS_ENABLE': '0'}, ['python', 'build', 'problems'])
+    """
+    found = _examined(artifacts, environment or {})
+    return found | {"problems": list(_problems(found))}
+
+
+def is_broken(found: Mapping[str, Any]) -> bool:
+    """Whether an artifact of an examination cannot be trusted, for which `tftune doctor` returns
+    1."""
+    return any(artifact["broken"] for artifact in found["artifacts"])
+
+
+def _examined(artifacts: Sequence[Path], environment: Mapping[str, str]) -> dict[str, Any]:
+    from tftune import __version__
     from tftune.db.target import here
 
     (target, why), machine = _target(), here()
     constants, model = _constants(target)
     return {
+        "tftune": __version__,
+        "system": platform.platform(),
         "python": platform.python_version(),
         "packages": {
             extra: {name: _version(name) for name in names} for extra, names in PACKAGES.items()
@@ -50,13 +80,30 @@ def examine(artifacts: Sequence[Path] = ()) -> dict[str, Any]:
         "build": _build(),
         "gpus": _gpus(),
         "target": target or None,
+        "chip": _chip(target),
         "why_no_target": why,
         "rocm": list(rocm.problems()),
         "chip_file": _chip_file(target),
         "constants": constants,
         "model": model,
         "artifacts": [_artifact(path, machine, why) for path in (*_shipped(), *artifacts)],
+        "environment": {
+            name: environment[name] for name in sorted(environment) if name.startswith(VARIABLES)
+        },
     }
+
+
+def _problems(found: Mapping[str, Any]) -> Iterator[str]:
+    """What somebody must mend before it works, or runs as fast as it was measured to."""
+    for artifact in found["artifacts"]:
+        if artifact["broken"] or artifact["target"] == found["target"]:
+            yield from (f"{artifact['file']}: {why}" for why in artifact["why_not"])
+    yield from (f"ROCm: {problem}" for problem in found["rocm"])
+    if target := found["target"]:
+        failed = {name: why for name, why in found["imports"].items() if why != "ok"}
+        yield from (f"{name} cannot be imported: {why}" for name, why in failed.items())
+        if target not in [artifact["target"] for artifact in found["artifacts"]]:
+            yield f"no artifact is for {target}: BSP runs; search here with `tftune tune`"
 
 
 def _shipped() -> list[Path]:
@@ -75,15 +122,37 @@ def _artifact(path: Path, machine: Machine | None, why_no_target: str) -> dict[s
     try:
         artifact = read_artifact(path)
     except ValueError as error:
-        return {"file": path.name, "applies": False, "why_not": [str(error)], "warnings": []}
+        unknown = dict.fromkeys(("op", "target", "digest", "times"))
+        told = {"applies": False, "why_not": [str(error)], "warnings": [], "layouts": {}}
+        return {"file": path.name, "broken": True, **unknown, **told}
     elsewhere = why_elsewhere(artifact.document, machine) if machine else why_no_target
     reasons = [elsewhere] if elsewhere else []
     if artifact.modelled:
         reasons.append("its times are modelled; serve them with --allow-modelled")
     reasons += [f"{leaf} answers BSP: {why}" for leaf, why in Selector(artifact).disabled().items()]
     told = [*warnings(artifact.document, machine)]
-    return {"file": path.name, "op": artifact.op, "target": artifact.target.name, "times": BENCH_WORDS[artifact.bench],
-            "applies": not reasons, "why_not": reasons, "warnings": told}  # fmt: skip
+    return {
+        "file": path.name,
+        "broken": False,
+        "op": artifact.op,
+        "target": artifact.target.name,
+        "digest": artifact.digest,
+        "times": BENCH_WORDS[artifact.bench],
+        "layouts": _layouts(artifact),
+        "applies": not reasons,
+        "why_not": reasons,
+        "warnings": told,
+    }
+
+
+def _layouts(artifact: Artifact) -> dict[str, list[str]]:
+    """The layouts that have answers, by mode: any other one runs BSP."""
+    from tftune.models.layout import layout_text
+
+    return {
+        name: [layout_text(artifact.op, layout) for layout in (*mode.layouts, *mode.lent)]
+        for name, mode in artifact.modes.items()
+    }
 
 
 def _version(name: str) -> str | None:
@@ -118,6 +187,16 @@ def _target() -> tuple[str, str]:
         return detect().name, ""
     except (ValueError, ImportError) as error:
         return "", str(error)
+
+
+def _chip(target: str) -> dict[str, str] | None:
+    """The kind of GPU, and its architecture as compilers name it; None for no target."""
+    from tftune.db.target import Target
+
+    if not target:
+        return None
+    chip = Target.parse(target).chip
+    return {"name": chip.name, "arch": chip.arch}
 
 
 def _constants(target: str) -> tuple[str, str]:
@@ -172,17 +251,15 @@ def _gpus() -> dict[str, Any]:
 
 def sentences(found: dict[str, Any]) -> Iterator[str]:
     """The examination as lines of text."""
-    yield f"python {found['python']}"
+    yield f"python {found['python']}, tftune {found['tftune']}, {found['system']}"
     for extra, versions in found["packages"].items():
         missing = [name for name, version in versions.items() if version is None]
-        yield f"[{extra}] " + ", ".join(
-            f"{name} {version}" for name, version in versions.items() if version
-        )
+        there = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
+        if there:
+            yield f"[{extra}] {there}"
         if missing:
-            yield (
-                f"[{extra}] not installed: {', '.join(missing)}; in a clone: pip install '.[{extra}]'"
-                + _rocm(extra)
-            )
+            install = f"in a clone: pip install '.[{extra}]'{_rocm(extra)}"
+            yield f"[{extra}] not installed: {', '.join(missing)}; {install}"
     yield from (f"import {name}: {result}" for name, result in found["imports"].items())
     yield (
         "driver: "
@@ -211,6 +288,11 @@ def sentences(found: dict[str, Any]) -> Iterator[str]:
         if found["model"] and not found["chip_file"]:
             yield f"model: {found['model']}; searches go without its proposals until then"
     yield from _artifact_sentences(found["artifacts"])
+    for artifact in found["artifacts"]:
+        for mode, layouts in artifact["layouts"].items() if artifact["applies"] else ():
+            yield f"  {artifact['op']}, {mode}: layouts other than {'; '.join(layouts)} run BSP"
+    yield from (f"environment: {name}={value}" for name, value in found["environment"].items())
+    yield from (f"problem: {problem}" for problem in found["problems"])
 
 
 def _rocm(extra: str) -> str:

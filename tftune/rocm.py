@@ -19,13 +19,19 @@ def problems(root: Path = Path("/"), hip: str | None = "ask torch") -> Iterator[
     if not (root / "sys/module/amdgpu").exists():
         return
     if not (root / KFD).exists():
-        yield f"the amdgpu driver is loaded but there is no /{KFD}: in a container, give --device=/{KFD} --device=/{RENDER}"
+        devices = f"--device=/{KFD} --device=/{RENDER}"
+        yield f"the amdgpu driver is loaded but there is no /{KFD}: in a container, give {devices}"
     elif not os.access(root / KFD, os.R_OK | os.W_OK):
-        yield f"/{KFD} cannot be opened: add this user to the groups render and video (containers: --group-add)"
+        groups = "add this user to the groups render and video (containers: --group-add)"
+        yield f"/{KFD} cannot be opened: {groups}"
     if (hip := _hip() if hip == "ask torch" else hip) is None:
-        yield "there are AMD GPUs but no torch for ROCm: take AMD's container or wheels, and install tftune as '.[tune]', not [cuda]"
+        yield (
+            "there are AMD GPUs but no torch for ROCm: take AMD's container or wheels, and install "
+            "tftune as '.[tune]', not [cuda]"
+        )
     if (root / SHARED).exists() and (size := _free_bytes(root / SHARED)) < SHARED_BYTES:
-        yield f"/{SHARED} has {size >> 20} MB free and ranks need {SHARED_BYTES >> 20}: in a container, give --ipc=host or --shm-size=1g"
+        need = f"ranks need {SHARED_BYTES >> 20}: in a container, give --ipc=host or --shm-size=1g"
+        yield f"/{SHARED} has {size >> 20} MB free and {need}"
 
 
 def _free_bytes(folder: Path) -> int:

@@ -78,10 +78,14 @@ class Check:
     def to_dict(self) -> dict[str, Any]:
         found = self.outcome
         return {
-            "shape": str(self.sample.shape), "mode": self.sample.mode, "config": self.sample.config.to_dict(), "holds": self.holds,
-            "promised": self.sample.speedup_low, "speedup": found.speedup if isinstance(found, Measurement) else None,
+            "shape": str(self.sample.shape),
+            "mode": self.sample.mode,
+            "config": self.sample.config.to_dict(),
+            "holds": self.holds,
+            "promised": self.sample.speedup_low,
+            "speedup": found.speedup if isinstance(found, Measurement) else None,
             "verdict": self.verdict,
-        }  # fmt: skip
+        }
 
 
 HEAD = ["shape", "mode", "variant", "at least", "over BSP now", "verdict"]
@@ -111,8 +115,8 @@ def samples(artifact: Artifact, count: int) -> list[Sample]:
     turns = [sample for turn in zip_longest(*spread) for sample in turn if sample is not None]
     if not turns:
         raise ValueError(
-            f"no fused answer of the artifact for {artifact.op} on {artifact.target} is of the kernels installed here; "
-            f"run `tftune search {artifact.op}` and `tftune export {artifact.op}`"
+            f"no fused answer of the artifact for {artifact.op} on {artifact.target} is of the "
+            f"kernels installed here; run `tftune search {artifact.op}` and `tftune export {artifact.op}`"
         )
     return turns[:count]
 

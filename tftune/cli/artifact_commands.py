@@ -27,7 +27,6 @@ from tftune.kernels.core.registry import operation
 
 if TYPE_CHECKING:
     from tftune.db.trial import Trial
-    from tftune.models.selector import Selector
 
 
 def select(
@@ -40,21 +39,9 @@ def select(
     as_json: Json = False,
 ) -> None:
     """The config to run for one shape, and whether it was measured, interpolated or modelled."""
-    from tftune.cli.console import print_json
-    from tftune.report.explain import selection_text
-    from tftune.report.tables import assumptions
+    from tftune.cli import base
 
-    asked = operation(op).shape.parse(shape)
-    selector = _asked(artifact, target, allow_modelled)
-    selection = selector.select(asked, mode)
-    machine = selector.artifacts[op].target.name if op in selector.artifacts else None
-    if as_json:
-        return print_json(
-            {"shape": str(asked), "mode": mode, "target": machine, **selection.to_dict()}
-        )
-    print("\n".join(selection_text(selection, asked, mode, f" on {machine}" if machine else "")))
-    for sentence in assumptions(selector.artifacts[op].bench, machine) if machine else ():
-        print(f"  {sentence}")
+    base.select(op, shape, mode, target, artifact, allow_modelled, as_json)
 
 
 def explain(
@@ -69,13 +56,14 @@ def explain(
 ) -> None:
     """Why that config: the path in the tree, its leaf, and the nearest shapes with their times and
     intervals."""
+    from tftune.cli.base import asked as asked_of
     from tftune.cli.console import print_json, print_table
     from tftune.report.explain import explain as say
     from tftune.report.explain import nearest_table
     from tftune.report.tables import BENCH_WORDS
 
     asked = operation(op).shape.parse(shape)
-    selector = _asked(artifact, target, allow_modelled)
+    selector = asked_of(artifact, target, allow_modelled)
     found = say(selector, asked, mode, _rows_at(db, op))
     if as_json:
         return print_json(found.to_dict())
@@ -86,21 +74,6 @@ def explain(
             f"nearest shapes, {BENCH_WORDS[found.nearest[0].winner.bench]}",
             *nearest_table(found.nearest),
         )
-
-
-def _asked(artifact: Path | None, target: str | None, allow_modelled: bool) -> Selector:
-    """The selector that answers as on the artifact's own machine; what it would not serve on this
-    one is said on stderr."""
-    import tftune
-    from tftune.cli.console import note
-    from tftune.models.compatibility import why_elsewhere
-    from tftune.models.selector import Selector
-
-    selector = tftune.load(artifact, target, allow_modelled)
-    for found in selector.artifacts.values():
-        if why := why_elsewhere(found.document, selector.machine):
-            note(f"on this machine it answers BSP: {why}")
-    return Selector(*selector.artifacts.values(), allow_modelled=allow_modelled)
 
 
 def _rows_at(db: Path, op: str) -> list[Trial]:
@@ -193,9 +166,7 @@ def doctor(
     as_json: Json = False,
 ) -> None:
     """What works on this machine: packages, GPUs, driver, links, and why an artifact does or does
-    not apply."""
-    from tftune.cli.console import print_json
-    from tftune.doctor import examine, sentences
+    not apply; exit code 1 where one is broken."""
+    from tftune.cli import base
 
-    found = examine(artifact or [])
-    print_json(found) if as_json else print("\n".join(sentences(found)))
+    raise typer.Exit(base.doctor(artifact or [], as_json))
