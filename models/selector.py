@@ -135,7 +135,7 @@ class Selector:
         unknown mode, TypeError for what is no shape."""
         key = getattr(shape, "key", None)
         if key is None:
-            check_shape(shape)
+            raise no_shape(shape)
         return self._answers[mode].get(key) or self._first(shape, mode)
 
     def _first(self, shape: Shape, mode: str) -> Selection:
@@ -174,7 +174,8 @@ class Selector:
     def answerer(self, shape: Shape, mode: str) -> Answerer | str:
         """What answers for shapes of this layout, or the sentence for which nothing does. Raises
         ValueError for an unknown mode, TypeError for what is no shape."""
-        check_shape(shape)
+        if not isinstance(shape, Shape):
+            raise no_shape(shape)
         check_word("mode", mode, MODES)
         key = (shape.op, mode, shape.layout)
         if key not in self._answerers:
@@ -361,11 +362,10 @@ class Selector:
         return f"{name} has changed: its revision here is {here}, and the artifact's times are of {measured or 'none'}"
 
 
-def check_shape(value: Any) -> None:
-    """Raise TypeError, saying what to pass, where this is no shape."""
-    if not isinstance(value, Shape):
-        example = "AllGatherGemm(m=64, n=3584, k=8192, world=8)"
-        raise TypeError(f"select takes a shape, such as {example}, and was given {value!r:.80}")
+def no_shape(value: Any) -> TypeError:
+    """What is raised for a value that is no shape: it says what to pass."""
+    example = "AllGatherGemm(m=64, n=3584, k=8192, world=8)"
+    return TypeError(f"select takes a shape, such as {example}, and was given {value!r:.80}")
 
 
 def _exists(op: str, config: Config) -> bool:

@@ -187,10 +187,11 @@ def select_kernel(shape: Shape, mode: str = "graph") -> Selection:
 def _loaded_for(shape: Shape, mode: str) -> Selector:
     """What `load` finds, from now on the default; what nothing answers is refused first."""
     from tftune.db.trial import MODES
-    from tftune.kernels.core.shape import check_word
-    from tftune.models.selector import check_shape
+    from tftune.kernels.core.shape import Shape, check_word
+    from tftune.models.selector import no_shape
 
-    check_shape(shape)
+    if not isinstance(shape, Shape):
+        raise no_shape(shape)
     check_word("mode", mode, MODES)
     return use(load())
 

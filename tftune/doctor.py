@@ -123,8 +123,8 @@ def _artifact(path: Path, machine: Machine | None, why_no_target: str) -> dict[s
         artifact = read_artifact(path)
     except ValueError as error:
         unknown = dict.fromkeys(("op", "target", "digest", "times"))
-        told = {"applies": False, "why_not": [str(error)], "warnings": [], "layouts": {}}
-        return {"file": path.name, "broken": True, **unknown, **told}
+        why = {"applies": False, "why_not": [str(error)], "warnings": [], "layouts": {}}
+        return {"file": path.name, "broken": True} | unknown | why
     elsewhere = why_elsewhere(artifact.document, machine) if machine else why_no_target
     reasons = [elsewhere] if elsewhere else []
     if artifact.modelled:

@@ -71,7 +71,7 @@ def _print_json(value: Any) -> None:
     print(json.dumps(value, indent=2))
 
 
-def main(arguments: list[str] | None = None) -> NoReturn:
+def main(arguments: list[str] | None = None) -> None:
     """Run a command of the base install and exit: 0, 1 for a broken artifact, 2 with one sentence
     for wrong input and for commands that need more."""
     words = sys.argv[1:] if arguments is None else arguments
@@ -79,7 +79,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     given = vars(_parser().parse_args(words or ["--help"]))
     command = given.pop("command")
     try:
-        sys.exit(select(**given) if command == "select" else doctor(**given))
+        if command == "doctor":
+            sys.exit(doctor(**given))
+        select(**given)
+        sys.exit(0)
     except (ValueError, OSError, ImportError) as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)

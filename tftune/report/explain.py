@@ -199,8 +199,9 @@ def leaf_text(leaf: Leaf, times: str) -> str:
 def model_text(model: LayoutModel, held_out: Evaluation | None, times: str) -> Iterator[str]:
     """What a layout learned, as lines of text: its measured shapes, its tree, one indented line for
     each condition and leaf, and how both do on shapes held out. `times`: measured or modelled."""
-    less = f", modelled speed-ups divided by {MODEL_ERROR}" * (times == "modelled")
-    yield f"{model.title}: {len(model.known)} {times} shapes, each answered by what was the fastest there{less}"
+    yield f"{model.title}: {len(model.known)} {times} shapes, each answered by what was the fastest there"
+    if times == "modelled":
+        yield f"modelled speed-ups are divided by {MODEL_ERROR} before a fused config answers"
     if model.root is not None:
         served = "" if model.spans else f" (answers between {times} sizes of these families only)"
         yield f"tree for other shapes{served}, formulas choose among the configs of a leaf:"
