@@ -1,0 +1,114 @@
+"""Every example runs on emulated ranks, and its last line says what it checked."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_ops import exported
+from test_style import link_tree
+
+import tftune
+
+FOLDER = Path(__file__).parent.parent / "examples"
+SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "ranks")
+LAYER = ("column_parallel", "cuda_graph")
+ERROR = re.compile(r"error ([0-9.e+-]+), (?:below ([0-9.e+-]+)|equal to the bit)")
+
+
+@pytest.fixture(scope="module")
+def artifact(make_rows: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """It answers push for the layer of the examples on two ranks."""
+    shapes = tuple(tftune.AllGatherGemm(m, 96, 256, 2, "bf16", "m", "nk") for m in (8, 16, 32, 64))
+    rows = make_rows(shapes, bench="node") + make_rows(shapes, mode="eager", bench="node")
+    path = tmp_path_factory.mktemp("artifact") / "all_gather_gemm__h200x2.json"
+    return exported(rows, path)
+
+
+@pytest.fixture(scope="module")
+def lines(artifact: Path) -> Iterator[dict[str, list[str]]]:
+    """What each example prints, and those of the layer with an artifact; all run side by side."""
+    words = {name: (name, "--cpu") for name in SCRIPTS}
+    words |= {f"{name} fused": (name, "--cpu", "--artifact", str(artifact)) for name in LAYER}
+    running = {
+        name: subprocess.Popen(
+            [sys.executable, FOLDER / f"{script}.py", *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for name, (script, *options) in words.items()
+    }
+    try:
+        ended = {name: (*one.communicate(timeout=300), one) for name, one in running.items()}
+        assert {n: err for n, (_, err, one) in ended.items() if one.returncode} == {}
+        yield {name: out.splitlines() for name, (out, _, _) in ended.items()}
+    finally:
+        for one in running.values():
+            one.kill()
+            one.wait()
+
+
+def test_there_are_examples_and_the_page_lists_them() -> None:
+    assert len(SCRIPTS) == 5
+    page = (FOLDER / "README.md").read_text()
+    assert re.findall(r"^\| \[(\w+)\.py\]\(\1\.py\)", page, re.MULTILINE) == [
+        *("column_parallel", "cuda_graph", "decode", "serve_select", "new_operation"),
+    ]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_an_example_says_what_it_checked(lines: dict[str, list[str]], name: str) -> None:
+    last = lines[name][-1]
+    assert "checked " in last
+    if name != "serve_select":
+        found = ERROR.search(last)
+        assert found is not None and 0 <= float(found[1]) <= float(found[2] or 0), last
+
+
+@pytest.mark.parametrize("name", LAYER)
+def test_the_layer_runs_what_the_artifact_says(lines: dict[str, list[str]], name: str) -> None:
+    assert ": bsp (fallback) on 2 ranks" in lines[name][-1]
+    assert ": push (measured) on 2 ranks" in lines[f"{name} fused"][-1]
+
+
+def test_without_a_gpu_the_graph_says_so(lines: dict[str, list[str]]) -> None:
+    assert lines["cuda_graph"][-1].startswith("graphs need a GPU, so this ran eagerly; checked ")
+
+
+def test_serving_needs_the_standard_library_only(root: Path, tmp_path: Path) -> None:
+    link_tree(root, tmp_path)
+    command = [sys.executable, "-S", FOLDER / "serve_select.py"]
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("WARNING: ") == 1 and "was never measured" in done.stderr
+
+
+def test_without_ranks_an_example_says_how_to_start_it() -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "LOCAL_RANK"}
+    done = subprocess.run(
+        [sys.executable, FOLDER / "decode.py"], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "start it with torchrun --nproc-per-node GPUS, or with --cpu" in done.stderr
+
+
+@pytest.mark.parametrize("target", [("cuda", 90, 32), ("hip", "gfx942", 64)])
+def test_the_new_kernel_compiles(target: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    from triton.backends.compiler import GPUTarget
+
+    monkeypatch.syspath_prepend(FOLDER)
+    spec = importlib.util.spec_from_file_location("new_operation", FOLDER / "new_operation.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    compiled = module.source(64, 8, target[0]).compile(GPUTarget(*target))
+    assert compiled.asm["ptx" if target[0] == "cuda" else "amdgcn"]
