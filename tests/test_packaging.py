@@ -165,6 +165,8 @@ def test_the_sdist_holds_tests_and_pages(root: Path, built: Path) -> None:
         "Makefile",
         "constraints.txt",
         "docs/knobs.md",
+        "examples/README.md",
+        "examples/ranks.py",
         ".ci/run",
     }
     assert tests | rows | pages <= names

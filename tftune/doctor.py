@@ -44,8 +44,8 @@ VARIABLES = (
 def examine(
     artifacts: Sequence[Path] = (), environment: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Everything that `tftune doctor` says, of the shipped artifacts and these, as JSON values: what
-    an issue needs. Nothing here fails: what does not work is told as a sentence.
+    """Everything that `tftune doctor` says, of the shipped artifacts and these, as JSON values:
+    what an issue needs. Nothing here fails: what does not work is told as a sentence.
 
     `environment`: the variables to list those of that matter.
 

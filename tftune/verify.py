@@ -116,7 +116,8 @@ def samples(artifact: Artifact, count: int) -> list[Sample]:
     if not turns:
         raise ValueError(
             f"no fused answer of the artifact for {artifact.op} on {artifact.target} is of the "
-            f"kernels installed here; run `tftune search {artifact.op}` and `tftune export {artifact.op}`"
+            f"kernels installed here; run `tftune search {artifact.op}` and "
+            f"`tftune export {artifact.op}`"
         )
     return turns[:count]
 
