@@ -83,7 +83,7 @@ def test_what_is_used_answers_and_what_is_loaded_alone_does_not(artifact: Path) 
     other = tftune.load(artifact)
     assert tftune.select_kernel(LARGE) is used.select(LARGE) is not other.select(LARGE)
     assert tftune.select_kernel(LARGE).config.variant == "push"
-    with pytest.raises(TypeError, match="use takes a Selector, as tftune.load returns"):
+    with pytest.raises(TypeError, match=r"use takes a Selector, as tftune\.load returns"):
         tftune.use(artifact)  # type: ignore[arg-type]
 
 
