@@ -8,6 +8,7 @@ colour blindness tell apart (Okabe and Ito 2008). A line's name stands at its en
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -54,10 +55,13 @@ PIXEL = 1 / 72
 """Inches: a figure's points are pixels of the page."""
 WIDE, NARROW = (640, 350), (316, 240)
 """Pixels of a figure of all series, and of one series."""
-RATIOS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 1.5, 2, 3, 5, 10, 20, 50)
-FINE_RATIOS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.5, 2)
+RATIOS = (
+    (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 1.5, 2, 3, 5, 10, 20, 50),
+    (0.3, 0.5, 0.7, 1, 1.2, 1.5, 2, 3),
+    (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3),
+)
+"""Ticks of a ratio axis: of the first list that has a few in its range."""
 FEWEST_TICKS = 4
-"""Of a ratio axis: with fewer it takes the fine ratios."""
 STYLE: dict[Any, Any] = {
     "font.size": 11, "text.color": INK, "axes.labelcolor": QUIET, "axes.edgecolor": RULE,
     "axes.linewidth": 1, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
@@ -107,7 +111,7 @@ def overview_figure(series: Sequence[Series]) -> Figure | None:
     points = {each: found for each, found in points.items() if found}
     if not points:
         return None
-    figure, ax = _frame(WIDE, left=58, right=112, bottom=44, top=34)
+    figure, ax = _frame(WIDE, left=62, right=114, bottom=44, top=34)
     ends: Ends = {}
     for each, found in points.items():
         xs, ys = [size for size, _, _ in found], [ratio.ratio for _, _, ratio in found]
@@ -265,7 +269,7 @@ def _x_axis(ax: Axes, values: Sequence[int], name: str) -> None:
     span = math.log2(high / low) or 1.0
     ax.set_xscale("log", base=2)
     ax.set_xlim(low / 2 ** (0.04 * span), high * 2 ** (0.04 * span))
-    ticks = _ticks(sorted(set(values)), span, most=15 if _pixels(ax) > 300 else 5)
+    ticks = _ticks(values, span / (15 if _pixels(ax) > 300 else 5))
     ax.set_xticks(ticks, [short(size) for size in ticks])
     ax.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
     ax.set_xlabel(name)
@@ -275,14 +279,13 @@ def _pixels(ax: Axes) -> float:
     return float(ax.get_window_extent().width)
 
 
-def _ticks(sizes: Sequence[int], span: float, most: int) -> list[int]:
-    """The sizes, of which each is far enough from the one before; the largest always."""
-    least = span / most
-    kept = [sizes[-1]]
-    for size in reversed(sizes[:-1]):
-        if math.log2(kept[-1] / size) >= least:
-            kept.append(size)
-    return kept[::-1]
+def _ticks(values: Sequence[int], least: float) -> list[int]:
+    """The values that occur most often, each `least` doublings or more away from all others."""
+    kept: list[int] = []
+    for value, _ in sorted(Counter(values).items(), key=lambda item: (-item[1], -item[0])):
+        if all(abs(math.log2(value / other)) >= least for other in kept):
+            kept.append(value)
+    return sorted(kept)
 
 
 def short(size: int) -> str:
@@ -354,8 +357,8 @@ def _ratio_axis(ax: Axes, low: float, high: float) -> None:
     low, high = min(low, 0.85) / 1.03, max(high, 1.15) * 1.03
     ax.set_yscale("log")
     ax.set_ylim(low, high)
-    coarse, fine = ([t for t in ticks if low <= t <= high] for ticks in (RATIOS, FINE_RATIOS))
-    ticks = coarse if len(coarse) >= FEWEST_TICKS else fine
+    within = [[tick for tick in ticks if low <= tick <= high] for ticks in RATIOS]
+    ticks = next((found for found in within if len(found) >= FEWEST_TICKS), within[-1])
     ax.set_yticks(ticks, [f"{tick:g}{TIMES}" for tick in ticks])
     ax.yaxis.set_minor_locator(matplotlib.ticker.NullLocator())
     ax.axhspan(1, high, color=BAND, lw=0, zorder=0)

@@ -17,6 +17,7 @@ h1 { font-size: 1.85rem; line-height: 1.2; margin: 0; overflow-wrap: anywhere }
 h2 { font-size: 1.3rem; line-height: 1.3; margin: 3.2rem 0 .5rem; padding-top: .9rem;
   border-top: 1px solid var(--faint) }
 h3 { font-size: 1.02rem; margin: 1.6rem 0 .4rem } h4 { font-size: .88rem; margin: 0 0 .1rem }
+h4 .quiet { font-weight: 400 }
 figure h3 { margin: 0 0 .2rem; font-size: .95rem; max-width: 36rem }
 a { color: var(--link) } nav { margin: 1.1rem 0 0 } nav a { margin-right: 1.1rem }
 code { font: .86em/1.45 ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace;
