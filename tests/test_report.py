@@ -4,6 +4,7 @@ figures and says what was modelled."""
 from __future__ import annotations
 
 import re
+import resource
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import synthetic
 
 from tftune.db.evidence import measurement
+from tftune.db.lock import StoreError
 from tftune.db.trial import Failure, Measurement, Outcome, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.space import Config
@@ -275,6 +277,22 @@ def test_predicted_times_are_called_modelled_wherever_they_stand(tmp_path: Path)
 def test_the_same_rows_give_the_same_page(tmp_path: Path) -> None:
     first, second = (write(page(), tmp_path / name)[0].read_text() for name in ("a", "b"))
     assert first == second
+
+
+def test_a_file_system_that_fills_up_leaves_no_half_of_a_page_or_picture(tmp_path: Path) -> None:
+    """A real refusal in the middle of a file, of a kernel that lets a process write no more."""
+    paths = write(page(), tmp_path)
+    html, png = (path.read_bytes() for path in paths)
+    assert len(html) < 40_000 < len(png)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, limits[1]))
+    try:
+        with pytest.raises(StoreError, match="File too large; name another folder with --out"):
+            write(page(trials=rows()[:4]), tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert set(tmp_path.iterdir()) == set(paths) and paths[1].read_bytes() == png
+    assert html != paths[0].read_bytes() and paths[0].read_bytes().endswith(b"</html>\n")
 
 
 def test_what_others_wrote_is_escaped(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,8 @@ OVERLAPPING = """[...document.querySelectorAll('svg')].flatMap((svg) => {
   ).map(([other]) => words(one) + ' / ' + words(other))) })"""
 COLOURS = """leaves.map((e) => { let behind = e;
   const paper = (p) => getComputedStyle(p).backgroundColor;
-  while (behind.parentElement && paper(behind) === 'rgba(0, 0, 0, 0)') behind = behind.parentElement;
+  while (behind.parentElement && paper(behind) === 'rgba(0, 0, 0, 0)')
+    behind = behind.parentElement;
   const style = getComputedStyle(e);
   return [e.namespaceURI.endsWith('svg') ? style.fill : style.color, paper(behind), words(e)] })"""
 
@@ -99,8 +101,8 @@ def test_nothing_lies_beyond_the_window(
     sizes = browser.ask("[document.documentElement.scrollWidth, innerWidth]")
     assert sizes[0] <= sizes[1] == width
     assert ask(browser, CLIPPED) == []
-    scrolled = ask(browser, SCROLLED)
-    assert scrolled == [] if width == 1400 else "FIGURE" not in scrolled or width == 400
+    if width >= 800:  # no column is cut
+        assert ask(browser, SCROLLED) == []
     assert browser.messages == []
 
 
@@ -149,7 +151,7 @@ def test_a_screen_reader_finds_its_way(browser: Tab, pages: dict[str, Path]) -> 
                                      ".map((e) => e.tagName)")
     ]  # fmt: skip
     assert levels[0] == 1 and levels.count(1) == 1
-    assert all(lower - upper <= 1 for upper, lower in zip(levels, levels[1:], strict=False))
+    assert all(lower - upper <= 1 for upper, lower in pairwise(levels))
     for what in ("svg:not([role=img][aria-label])", "th:not([scope])", "table:not(.scroll *)",
                  ".scroll:not([tabindex='0'][role=region][aria-label])"):  # fmt: skip
         assert ask(browser, f'[...document.querySelectorAll("{what}")].map(words)') == [], what

@@ -248,12 +248,13 @@ def _failures(page: Page) -> str:
         by_variant = ", ".join(f"{name} {n:,}" for name, n in found.items())
         if found:
             rows.append(
-                f"<tr><th scope='row'>{escape(kind)}</th><td>{sum(found.values()):,}</td>"
+                f"<tr><th scope='row' class='text'>{escape(kind)}</th>"
+                f"<td>{sum(found.values()):,}</td>"
                 f"<td class='text'>{escape(by_variant)}</td>"
                 f"<td class='text'>{escape(meaning)}</td></tr>"
             )
     heads = (
-        "<tr><th scope='col'>kind</th><th scope='col'>trials</th>"
+        "<tr><th scope='col' class='text'>kind</th><th scope='col'>trials</th>"
         "<th scope='col' class='text'>by variant</th><th scope='col' class='text'>meaning</th></tr>"
     )
     table = f"<table><thead>{heads}</thead><tbody>{''.join(rows)}</tbody></table>"

@@ -22,7 +22,7 @@ figure h3 { margin: 0 0 .2rem; font-size: .95rem; max-width: 36rem }
 a { color: var(--link) } nav { margin: 1.1rem 0 0 } nav a { margin-right: 1.1rem }
 code { font: .86em/1.45 ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace;
   overflow-wrap: anywhere }
-.quiet, figcaption, caption { color: var(--quiet); font-size: .88rem }
+.quiet { color: var(--quiet); font-size: .88rem }
 .word { display: inline-block; font-size: .8rem; font-weight: 600; line-height: 1.4;
   padding: .15rem .6rem; border-radius: 1rem; background: var(--faint); vertical-align: .35em }
 .word.modelled { background: var(--mark) }
@@ -44,13 +44,12 @@ summary .quiet { font-weight: 400 }
 .scroll { overflow-x: auto; margin: .5rem 0 1rem }
 table { border-collapse: collapse; font-size: .85rem; line-height: 1.4; width: 100%;
   max-width: 76rem }
-caption { text-align: left; padding: .2rem 0 .5rem }
 th, td { text-align: right; padding: .32rem .55rem; border-bottom: 1px solid var(--faint);
   font-variant-numeric: tabular-nums; white-space: nowrap; vertical-align: top }
 th { font-weight: 600 } thead th { color: var(--quiet); vertical-align: bottom;
   white-space: normal }
 thead [scope=colgroup] { text-align: center }
-th:first-child, td:first-child { padding-left: 0 } .text { text-align: left }
+th:first-child, td:first-child { padding-left: 0 } .text { text-align: left; white-space: normal }
 tbody th[scope=rowgroup] { text-align: left; padding-top: 1rem }
 tr:has(+ tr .config) td { border-bottom: 0; padding-bottom: 0 } td.best { font-weight: 700 }
 td.config { text-align: left; white-space: normal; padding-top: .1rem; color: var(--quiet) }
@@ -60,7 +59,8 @@ td.config { text-align: left; white-space: normal; padding-top: .1rem; color: va
 dl { display: grid; grid-template-columns: 11rem 1fr; gap: .4rem 1rem; margin: .5rem 0 }
 dt { font-weight: 600; overflow-wrap: anywhere } dd { margin: 0 }
 .doubts { padding-left: 1.1rem } .doubts li { padding: .15rem 0; overflow-wrap: anywhere }
-@media (max-width: 56rem) { th, td { padding: .3rem .38rem } }
+@media (max-width: 56rem) { table { font-size: .8rem }
+  th, td { padding: .3rem .32rem } }
 @media (max-width: 40rem) { dl { display: block } dt { margin-top: .6rem }
   main { padding: 1.5rem 1rem 3rem } h1 { font-size: 1.5rem } }
 @media print { details { break-inside: avoid } }

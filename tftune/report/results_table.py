@@ -61,8 +61,8 @@ def _table(op: str, series: Sequence[Series]) -> str:
     word = BENCH_WORDS[lines[0].winner.bench]
     title = f"Mode {series[0].mode}, {layout_title(op, series[0].layout)}, {word}"
     caption = (
-        f"{title}: the winner's speed-up over BSP, and the time of each variant's best config, "
-        "the winner's in bold. Below the times: the winning config."
+        f"The winner's speed-up over BSP, {word}, and the time of each variant's best config, the "
+        "winner's in bold. Below the times: the winning config."
     )
     size = symbol(lines[0].shape.SIZE)
     first = [size, "speed-up", *(["95 % interval"] if with_interval else [])]
@@ -73,12 +73,15 @@ def _table(op: str, series: Sequence[Series]) -> str:
     )
     columns = len(first) + len(variants) + 1
     bodies = "\n".join(_body(each, variants, with_interval, columns) for each in series)
-    table = f"<table><caption>{escape(caption)}</caption><thead>{heads}</thead>\n{bodies}</table>"
-    return scrolled(table, title)
+    table = f"<table><thead>{heads}</thead>\n{bodies}</table>"
+    return f"<p class='quiet'>{escape(caption)}</p>{scrolled(table, title)}"
 
 
 def _head(name: str, rows: int = 1) -> str:
-    return f"<th scope='col'{f' rowspan={rows}' if rows > 1 else ''}>{escape(name)}</th>"
+    """A column's head; a name of two words may take two lines, at `_` and not at a hyphen."""
+    spanned = f" rowspan='{rows}'" if rows > 1 else ""
+    text = escape(name).replace("_", "_<wbr>").replace("-", "&#8209;")
+    return f"<th scope='col'{spanned}>{text}</th>"
 
 
 def _body(series: Series, variants: Sequence[str], with_interval: bool, columns: int) -> str:
