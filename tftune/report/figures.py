@@ -58,10 +58,10 @@ WIDE, NARROW = (640, 350), (316, 240)
 RATIOS = (
     (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 1.5, 2, 3, 5, 10, 20, 50),
     (0.3, 0.5, 0.7, 1, 1.2, 1.5, 2, 3),
-    (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3),
+    (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4, 1.5),
 )
 """Ticks of a ratio axis: of the first list that has a few in its range."""
-FEWEST_TICKS = 4
+FEWEST_TICKS = 3
 STYLE: dict[Any, Any] = {
     "font.size": 11, "text.color": INK, "axes.labelcolor": QUIET, "axes.edgecolor": RULE,
     "axes.linewidth": 1, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
