@@ -3,8 +3,8 @@ figures and says what was modelled."""
 
 from __future__ import annotations
 
-import base64
 import re
+import resource
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,16 +13,16 @@ import pytest
 import synthetic
 
 from tftune.db.evidence import measurement
+from tftune.db.lock import StoreError
 from tftune.db.trial import Failure, Measurement, Outcome, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.space import Config
-from tftune.kernels.flash_decode import FlashDecode
 from tftune.models.artifact import Mode
 from tftune.models.layout import LayoutModel
 from tftune.models.tree.tree import Leaf, Node, Split
 from tftune.report import tables
 from tftune.report.report import Page, write
+from tftune.report.tree_list import tree_list
 
 BSP = Config("bsp", form="gather_copy")
 PULL = Config("pull", block_m=64)
@@ -155,23 +155,23 @@ def test_a_failure_has_no_times(outcome: Outcome) -> None:
     assert tables.lines([replace(trial(PUSH, 1.0), outcome=outcome)]) == []
 
 
+def body(html: str) -> str:
+    """The page without its style sheet."""
+    return re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
+
+
 def test_the_page_holds_its_figures_and_its_provenance(tmp_path: Path) -> None:
     paths = write(
         page(learned={"graph": mode(model(tree())), "eager": "no rows of mode eager"}),
         tmp_path / "deep/report",
     )
     html = paths[0].read_text()
-    stems = ["time", "speedup", "tree_graph_0", "failures"]
     assert [path.name for path in paths] == [
-        f"all_gather_gemm__h200x8__node{end}"
-        for end in (".html", *(f"__{stem}.png" for stem in stems))
+        "all_gather_gemm__h200x8__node.html",
+        "all_gather_gemm__h200x8__node__speedup_graph.png",
     ]
-    embedded = [
-        base64.b64decode(data) for data in re.findall(r"src='data:image/png;base64,([^']+)'", html)
-    ]
-    assert {path.read_bytes() for path in paths[1:]} == set(embedded) and all(
-        data.startswith(b"\x89PNG") for data in embedded
-    )
+    assert paths[1].read_bytes().startswith(b"\x89PNG")
+    assert len(re.findall(r"<svg [^>]*role='img' aria-label='[^']{40,}'", html)) == 3
     assert "<title>all_gather_gemm on h200x8, measured 2026-11-20</title>" in html
     assert all(
         text in html
@@ -179,53 +179,120 @@ def test_the_page_holds_its_figures_and_its_provenance(tmp_path: Path) -> None:
             "torch 2.11.0",
             "no rows of mode eager",
             "1 of 10 trials failed",
-            "m=64,n=3584,k=8192,world=8",
+            "<code>push(block_m=64)</code>",
+            "N\u00a0=\u00a03584, K\u00a0=\u00a08192 (paper)",
         )
     )
-    assert "http" not in html and "modelled" not in re.sub(
-        r"<style>.*?</style>", "", html, flags=re.DOTALL
+    assert "http" not in html and "modelled" not in body(html)
+
+
+def test_the_headline_comes_first_and_counts_what_wins(tmp_path: Path) -> None:
+    html = write(page(), tmp_path)[0].read_text()
+    (card,) = re.findall(r"<div class='card'>(.*?)</div>", html)
+    assert "<p class='number'>1.00\u00d7</p>" in card and "median speed-up over BSP" in card
+    assert "A fused variant wins on 1 of 3 shapes. The largest speed-up is 2.00\u00d7 (M" in card
+    titles = re.findall(r"<h2 id='[^']*'>([^<]*)</h2>", html)
+    assert html.index(card) < html.index("<section>") and titles[:2] == [
+        "Speed-up by size",
+        "Results",
+    ]
+
+
+def test_intervals_are_named_only_where_there_are_some(tmp_path: Path) -> None:
+    with_some, without = (
+        body(write(page(bench, trials=timed(bench)), tmp_path)[0].read_text())
+        for bench in ("node", "model")
     )
+    assert with_some.count("95 % interval") == 3 and "1.99\u20132.01" in with_some
+    assert "interval" not in without and "\u2013" not in without
+
+
+def timed(bench: str) -> list[Trial]:
+    return [row for row in rows(bench) if isinstance(row.outcome, Measurement)]
+
+
+def test_the_tree_is_a_list_that_names_every_condition_leaf_and_shape(tmp_path: Path) -> None:
+    html = write(page(learned={"graph": mode(model(tree()))}), tmp_path)[0].read_text()
+    (listed,) = re.findall(r"<ul class='tree'>.*</ul>", html, flags=re.DOTALL)
+    assert re.findall(r"<span class='if'>(.*?)</span>", listed) == [
+        "m \u2264 96",
+        "m &gt; 96",
+        "gflop \u2264 7.5",
+        "gflop &gt; 7.5",
+    ]
+    assert re.findall(r"<code>(.*?)</code>", listed) == [
+        "push(block_m=64)",
+        "pull(block_m=64)",
+        "bsp()",
+    ]
+    assert listed.count("(2 shapes)") == 2 and listed.count("(2 shapes; or push, BSP)") == 1
+    assert "<dt>gflop</dt><dd>billions of operations on one rank.</dd>" in html
+
+
+def test_a_leaf_counts_its_other_configs_by_variant() -> None:
+    configs = (BSP, PULL, PUSH, Config("push", block_m=128))
+    made = replace(model(None), configs=configs, root=Leaf((1, 2, 3, 0), 1, 0.02, ()))
+    assert "any shape: <code>pull(block_m=64)</code>" in tree_list(made)
+    assert "(1 shape; or 2 of push, BSP)" in tree_list(made)
+
+
+def test_a_layout_without_a_tree_has_no_list_of_it() -> None:
+    with pytest.raises(ValueError, match="dtype=bf16,shard=m,b_layout=nk,world=2 has no tree"):
+        tree_list(model(None))
 
 
 def test_each_layout_that_has_a_tree_shows_it_in_the_order_of_the_mode(tmp_path: Path) -> None:
-    """A layout without one has no figure; a mode without any says so."""
+    """A layout without one is left out; a mode without any says so."""
     layouts = [(dtype, "m", "nk", 2) for dtype in ("bf16", "fp16")]
     made = [model(tree(), layout=layout) for layout in layouts]
     bare = model(None, layout=("fp16", "k", "nk", 2))
-    paths = write(
-        page(learned={"graph": mode(made[0], bare, made[1]), "eager": mode(bare)}), tmp_path
-    )
-    assert [path.stem.rpartition("__")[2] for path in paths[1:]] == [
-        "time",
-        "speedup",
-        "tree_graph_0",
-        "tree_graph_1",
-        "failures",
+    learned = {"graph": mode(made[0], bare, made[1]), "eager": mode(bare)}
+    html = write(page(learned=learned), tmp_path)[0].read_text()
+    selector = html.partition("<h2 id='selector'>")[2].partition("</section>")[0]
+    space = "\u00a0"
+    assert [title.replace(space, " ") for title in re.findall(r"<summary>([^<]*) <", selector)] == [
+        f"{dtype}, shard = m, b_layout = nk, 2 ranks" for dtype in ("bf16", "fp16")
     ]
-    html = paths[0].read_text()
-    titles = [f"dtype={dtype},shard=m,b_layout=nk,world=2" for dtype in ("bf16", "fp16")]
-    assert (
-        re.findall(r"<p class='quiet'>(dtype=[^<]*)</p>", html) == titles
-        and html.count("Which configs the selector chooses among") == 4
-    )
-    (eager,) = re.findall(r"<h2>Tree, eager</h2>\n(.*)", html)
-    assert (
-        eager
-        == "<p class='quiet'>Too few shapes for a tree: measured shapes, and sizes between them, have answers.</p>"
+    assert selector.count("3 leaves, learned from measured times") == 2
+    assert selector.partition("<h3>Mode eager</h3>\n")[2].startswith(
+        "<p class='quiet'>Too few shapes for a tree: measured shapes, and sizes between them, have "
+        "answers.</p>"
     )
 
 
-def test_predicted_times_are_called_modelled_in_title_and_rows(tmp_path: Path) -> None:
-    only = [row for row in rows("model") if isinstance(row.outcome, Measurement)]
-    html = write(page("model", trials=only), tmp_path)[0].read_text()
-    text = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
-    assert "modelled 2026-11-20</title>" in text and text.count("<td>modelled</td>") == 3
-    assert "measured" not in text
+def test_predicted_times_are_called_modelled_wherever_they_stand(tmp_path: Path) -> None:
+    learned = {"graph": mode(model(tree())), "eager": mode(model(None))}
+    written = write(page("model", learned, timed("model")), tmp_path)
+    text = body(written[0].read_text())
+    assert "modelled 2026-11-20</title>" in text and "measured" not in text
+    assert "may overstate a speed-up by up to 1.44\u00d7" in text
+    assert "<th scope='colgroup' colspan='3'>time, \u00b5s (modelled)</th>" in text
+    for name in ("speed-up", "results", "variants", "times", "selector", "glossary"):
+        assert "modelled" in text.partition(f"<h2 id='{name}'>")[2].partition("</section>")[0], name
+    figures = re.findall(r"<svg .*?</svg>", text, flags=re.DOTALL)
+    assert len(figures) == 3 and all("modelled" in figure for figure in figures)
+    assert text.count("median speed-up over BSP by the fastest config of each shape, modelled") == 1
 
 
 def test_the_same_rows_give_the_same_page(tmp_path: Path) -> None:
     first, second = (write(page(), tmp_path / name)[0].read_text() for name in ("a", "b"))
     assert first == second
+
+
+def test_a_file_system_that_fills_up_leaves_no_half_of_a_page_or_picture(tmp_path: Path) -> None:
+    """A real refusal in the middle of a file, of a kernel that lets a process write no more."""
+    paths = write(page(), tmp_path)
+    html, png = (path.read_bytes() for path in paths)
+    assert len(html) < 40_000 < len(png)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, limits[1]))
+    try:
+        with pytest.raises(StoreError, match="File too large; name another folder with --out"):
+            write(page(trials=rows()[:4]), tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert set(tmp_path.iterdir()) == set(paths) and paths[1].read_bytes() == png
+    assert html != paths[0].read_bytes() and paths[0].read_bytes().endswith(b"</html>\n")
 
 
 def test_what_others_wrote_is_escaped(tmp_path: Path) -> None:
@@ -240,137 +307,6 @@ def test_rows_without_a_time_make_no_page(tmp_path: Path) -> None:
     ):
         write(page(trials=[failed(PUSH)]), tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_colours_are_one_for_each_variant() -> None:
-    from tftune.report import figures
-
-    assert figures.colour("unheard") == figures.colour("unheard") in figures.SPARE_COLOURS
-    for name in OPS:
-        variants = operation(name).space.variants
-        assert len({figures.colour(variant) for variant in variants}) == len(variants)
-
-
-def test_one_problem_on_more_ranks_is_strong_scaling(tmp_path: Path) -> None:
-    from tftune.report import figures
-
-    shapes = [FlashDecode(1, 64, 8, 128, 65_536 // world, world) for world in (1, 2, 4, 8)] + [
-        FlashDecode(4, 64, 8, 128, 1024, 8)
-    ]
-    found = [trial(BSP, 160 / shape.world + 20, shape=shape) for shape in shapes]
-    found += [
-        trial(
-            Config("persistent"), 160 / shape.world + 5, bsp_us=160 / shape.world + 20, shape=shape
-        )
-        for shape in shapes
-    ]
-    with figures.style():
-        drawn = figures.scaling_figure(tables.lines(found))
-    assert drawn is not None and len(drawn.axes) == 1
-    (panel,) = drawn.axes
-    assert "kv_len=65536" in panel.get_title(loc="left") and panel.get_xlabel() == "world"
-    times = next(line for line in panel.lines if line.get_color() == figures.colour("persistent"))
-    assert list(times.get_xdata()) == [1, 2, 4, 8] and list(times.get_ydata()) == pytest.approx(
-        [165, 85, 45, 25]
-    )
-    ideal = next(line for line in panel.lines if line.get_linestyle() == "--")
-    assert list(ideal.get_ydata()) == pytest.approx([165, 82.5, 41.25, 20.625])
-    assert figures.scaling_figure(tables.lines(rows())) is None
-    flash = replace(page(trials=found), op="flash_decode")
-    written = write(flash, tmp_path)
-    assert [path.name for path in written if "scaling" in path.name] == [
-        "flash_decode__h200x8__node__scaling.png"
-    ]
-    assert "<h2>Strong scaling</h2>" in written[0].read_text()
-
-
-def test_the_size_is_each_operations_own() -> None:
-    from tftune.report import figures
-
-    shapes = [
-        FlashDecode(batch, 64, 8, 128, kv_len, 8) for batch in (1, 4) for kv_len in (1024, 32_768)
-    ]
-    with figures.style():
-        drawn = figures.time_figure(
-            tables.lines([trial(BSP, 20.0, shape=shape) for shape in shapes])
-        )
-    assert [panel.get_xlabel() for panel in drawn.axes] == ["kv_len"] * 2
-    assert [panel.get_title(loc="left").split("  ")[1].strip() for panel in drawn.axes] == [
-        "batch=1",
-        "batch=4",
-    ]
-    assert [tick.get_text() for tick in drawn.axes[0].get_xticklabels()] == ["1024", "32K"]
-
-
-def test_the_figures_draw_what_the_lines_say() -> None:
-    from tftune.report import figures
-
-    found = tables.lines(rows())
-    with figures.style():
-        times, ratios = figures.time_figure(found).axes[0], figures.speedup_figure(found).axes[0]
-        bars = figures.failure_figure(rows())
-    push = next(drawn for drawn in times.lines if drawn.get_color() == figures.colour("push"))
-    assert list(push.get_xdata()) == [64, 128, 256] and list(push.get_ydata()) == pytest.approx(
-        [25, 50, 80]
-    )
-    assert (times.get_xscale(), times.get_yscale(), ratios.get_yscale()) == ("log", "log", "log")
-    speedups = next(drawn for drawn in ratios.lines if drawn.get_color() == figures.colour("push"))
-    assert list(speedups.get_ydata()) == pytest.approx([2.0, 1.0, 0.625])
-    assert bars is not None and [tick.get_text() for tick in bars.axes[0].get_yticklabels()] == [
-        "hang"
-    ]
-    assert (
-        figures.failure_figure([row for row in rows() if isinstance(row.outcome, Measurement)])
-        is None
-    )
-
-
-def test_the_tree_figure_names_every_leaf_and_condition() -> None:
-    from tftune.report import figures
-
-    texts = [text.get_text() for text in figures.tree_figure(model(tree())).axes[0].texts]
-    assert {
-        "m \u2264 96",
-        "m > 96",
-        "gflop \u2264 7.5",
-        "gflop > 7.5",
-        "push",
-        "pull",
-        "BSP",
-    } <= set(texts)
-    assert texts.count("2 shapes") == 2 and texts.count("2 shapes; or push, BSP") == 1
-
-
-def test_a_leaf_counts_its_other_configs_by_variant() -> None:
-    from tftune.report import figures
-
-    made = replace(
-        model(None),
-        configs=(BSP, PULL, PUSH, Config("push", block_m=128)),
-        root=Leaf((1, 2, 3, 0), 1, 0.02, ()),
-    )
-    texts = [text.get_text() for text in figures.tree_figure(made).axes[0].texts]
-    assert texts[:2] == ["pull", "1 shape; or 2 x push, BSP"]
-
-
-def test_a_layout_without_a_tree_has_no_figure_of_it() -> None:
-    from tftune.report import figures
-
-    with pytest.raises(ValueError, match="dtype=bf16,shard=m,b_layout=nk,world=2 has no tree"):
-        figures.tree_figure(model(None))
-
-
-def test_of_a_large_tree_the_figure_shows_the_first_levels_and_counts_the_rest() -> None:
-    from tftune.report import figures
-
-    leaf = Leaf((2, 0), 1, 0.02, ())
-
-    def node(levels: int) -> Node:
-        return Split("m", float(levels), node(levels - 1), node(levels - 1)) if levels else leaf
-
-    texts = [text.get_text() for text in figures.tree_figure(model(node(7))).axes[0].texts]
-    assert sum(text == "4 leaves: 4 push" for text in texts) == figures.MOST_LEAVES == 32
-    assert sum(text.startswith("m ") for text in texts) == 62
 
 
 def test_configs_a_second_count_each_config_of_a_shape_once() -> None:

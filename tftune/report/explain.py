@@ -43,12 +43,14 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         leaf = None if self.leaf is None else {
-            "candidates": [config.to_dict() for config in self.candidates], "rows": self.leaf.rows, "error": self.leaf.error,
+            "candidates": [config.to_dict() for config in self.candidates],
+            "rows": self.leaf.rows, "error": self.leaf.error,
             "near": [list(sizes) for sizes in self.leaf.near],
         }  # fmt: skip
         return {
-            "shape": str(self.shape), "mode": self.mode, "target": self.target, **self.selection.to_dict(),
-            "path": list(self.path), "leaf": leaf, "origin": self.origin, "nearest": [line.to_dict() for line in self.nearest],
+            "shape": str(self.shape), "mode": self.mode, "target": self.target,
+            **self.selection.to_dict(), "path": list(self.path), "leaf": leaf,
+            "origin": self.origin, "nearest": [line.to_dict() for line in self.nearest],
         }  # fmt: skip
 
     def sentences(self) -> Iterator[str]:
@@ -157,7 +159,8 @@ def _origin(artifact: Artifact, shape: Shape, mode: str) -> Iterator[str]:
         for name, version in stamp(found).items()
         if name in ("driver", "torch", "triton")
     )
-    yield f"artifact: {artifact.path}, digest {artifact.digest[:12]}, {found['rows']:,} rows, {found['created'][:10]}"
+    rows = f"{found['rows']:,} rows, {found['created'][:10]}"
+    yield f"artifact: {artifact.path}, digest {artifact.digest[:12]}, {rows}"
     yield f"times are of: {versions or 'no build'}"
     yield from assumptions(artifact.bench, artifact.target.name)
     modelled = "" if artifact.bench == "node" else ", both as modelled"
@@ -167,7 +170,8 @@ def _origin(artifact: Artifact, shape: Shape, mode: str) -> Iterator[str]:
         if model and model.rule and (found_regret := _regret_of(report, model.rule)) is not None:
             regret, answers = found_regret, f", of the rule {model.rule!r}"
         best = f"1 being the fastest config known{modelled}"
-        yield f"held out in mode {mode}{answers}: regret {regret:.3f} (geometric mean{_judged(report)}), {best}"
+        mean = f"regret {regret:.3f} (geometric mean{_judged(report)})"
+        yield f"held out in mode {mode}{answers}: {mean}, {best}"
         if not answers and (group := report.get("groups", {}).get(shape.layer)):
             yield "held out with all of {}: {:.3f}, at worst {:.3f}".format(shape.layer, *group)
 
@@ -184,7 +188,8 @@ def _judged(report: Mapping[str, Any]) -> str:
     """At how many of the shapes held out an answer had a time, where some had none."""
     unknown = report["selector"].get("unknown", 0)
     return (
-        f" of {report['shapes'] - unknown} of {report['shapes']} shapes, the other answers having no time there"
+        f" of {report['shapes'] - unknown} of {report['shapes']} shapes, "
+        "the other answers having no time there"
         if unknown
         else ""
     )
@@ -214,7 +219,8 @@ def model_text(model: LayoutModel, held_out: Evaluation | None, times: str) -> I
         )
         yield f"constant rules there: regret {regrets} (geomean)"
     if model.rule:
-        yield f"the rule {model.rule!r} loses less, and answers for other shapes instead of the tree"
+        rule = f"the rule {model.rule!r} loses less"
+        yield f"{rule}, and answers for other shapes instead of the tree"
 
 
 def _regret_text(score: Score, shapes: int) -> str:
@@ -230,7 +236,8 @@ def _regret_text(score: Score, shapes: int) -> str:
 
 def _node_text(model: LayoutModel, node: Node, indent: str, times: str) -> Iterator[str]:
     if isinstance(node, Leaf):
-        yield f"{indent}{leaf_text(node, times)}: {' or '.join(_named(model.configs[number]) for number in node.candidates)}"
+        configs = " or ".join(_named(model.configs[number]) for number in node.candidates)
+        yield f"{indent}{leaf_text(node, times)}: {configs}"
         return
     for child, sign in ((node.below, "<="), (node.above, ">")):
         yield f"{indent}{node.feature} {sign} {node.threshold:g}"

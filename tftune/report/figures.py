@@ -1,15 +1,15 @@
-"""The report's figures, drawn with matplotlib: time, speed-up, tree, failures. Imported only by the
-report.
+"""The report's figures, drawn with matplotlib: speed-up and time against the size, and strong
+scaling. Imported only by the report.
 
-Few colours, one per variant wherever it appears; lines are labelled where they end instead of in a
-legend.
+One colour and one mark for each variant wherever it appears, from the palette that people with
+colour blindness tell apart (Okabe and Ito 2008). A line's name stands at its end, tied to it.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -19,30 +19,60 @@ import matplotlib.ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tftune.db.evidence import speedup
-from tftune.db.trial import FAILURES, MODES, Failure, Trial
-from tftune.kernels.core.registry import operation
-from tftune.kernels.core.space import Config
-from tftune.models.layout import LayoutModel
-from tftune.models.tree.tree import Leaf, Node, Split, depth_of, leaves_of
+from tftune.db.evidence import BSP, Speedup, speedup
+from tftune.report.series import TIMES, Series, equation, size_of, symbol
 from tftune.report.tables import BENCH_WORDS, Line, label, variants_of
 
-INK, QUIET, FAINT = "#22262b", "#6b7280", "#e5e7eb"
-COLOURS = {
-    "bsp": "#8a8f98",
-    "pull": "#2b6cb0", "staged": "#b83280", "push": "#dd6b20", "push_ce": "#b7791f", "bsp_chunked": "#4a5568",
-    "gather": "#2b6cb0", "no_wait": "#0f8b8d", "fused": "#2f855a", "fused_heads": "#805ad5", "persistent": "#dd6b20",
-    "persistent_ll": "#c53030",
+INK, QUIET, RULE, FAINT = "#22262b", "#5c636e", "#b4bac3", "#e4e7eb"
+PAGE, BAND = "#fdfdfe", "#eef5f1"
+"""The greys: the page gives each another value where a reader prefers a dark one."""
+BLUE, SKY, GREEN, ORANGE, VERMILION, PURPLE = (
+    "#0072b2", "#56b4e9", "#009e73", "#e69f00", "#d55e00", "#cc79a7",
+)  # fmt: skip
+"""Okabe and Ito's colours, without black, and yellow, which is faint on white."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a variant is drawn."""
+
+    colour: str
+    mark: str
+    """A marker of matplotlib: a second cue beside the colour."""
+
+
+LOOKS = {
+    "bsp": Look(QUIET, "o"),
+    "pull": Look(BLUE, "s"), "staged": Look(PURPLE, "D"), "push": Look(VERMILION, "o"),
+    "push_ce": Look(ORANGE, "^"), "bsp_chunked": Look(SKY, "v"),
+    "gather": Look(SKY, "v"), "no_wait": Look(ORANGE, "^"), "fused": Look(GREEN, "s"),
+    "fused_heads": Look(PURPLE, "D"), "persistent": Look(VERMILION, "o"),
+    "persistent_ll": Look(BLUE, "P"),
 }  # fmt: skip
-SPARE_COLOURS = ("#2f855a", "#805ad5", "#b83280", "#b7791f")
-MOST_FAMILIES = 4
-"""Rows of panels in one figure; the table below it shows every shape."""
+SPARE_LOOKS = (Look(VERMILION, "o"), Look(BLUE, "s"), Look(GREEN, "D"), Look(ORANGE, "^"))
+"""Of variants that other packages bring."""
+PIXEL = 1 / 72
+"""Inches: a figure's points are pixels of the page."""
+WIDE, NARROW = (640, 350), (316, 240)
+"""Pixels of a figure of all series, and of one series."""
+RATIOS = (
+    (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 1.5, 2, 3, 5, 10, 20, 50),
+    (0.3, 0.5, 0.7, 1, 1.2, 1.5, 2, 3),
+    (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4, 1.5),
+)
+"""Ticks of a ratio axis: of the first list that has a few in its range."""
+FEWEST_TICKS = 3
 STYLE: dict[Any, Any] = {
-    "font.size": 9, "text.color": INK, "axes.labelcolor": QUIET, "axes.edgecolor": "#c5c9d0", "axes.linewidth": 0.8, "axes.titlesize": 10,
-    "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.grid.axis": "y",
-    "axes.axisbelow": True, "grid.color": FAINT, "grid.linewidth": 0.8, "xtick.color": QUIET, "ytick.color": QUIET,
-    "xtick.major.size": 0, "ytick.major.size": 0, "xtick.minor.size": 0, "ytick.minor.size": 0, "figure.facecolor": "white",
+    "font.size": 11, "text.color": INK, "axes.labelcolor": QUIET, "axes.edgecolor": RULE,
+    "axes.linewidth": 1, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
+    "axes.grid.axis": "y", "axes.axisbelow": True, "grid.color": FAINT, "grid.linewidth": 1,
+    "axes.facecolor": "none", "figure.facecolor": PAGE, "xtick.color": RULE, "ytick.color": RULE,
+    "xtick.labelcolor": QUIET, "ytick.labelcolor": QUIET, "ytick.major.size": 0,
+    "xtick.minor.size": 0, "ytick.minor.size": 0, "xtick.major.size": 3, "svg.fonttype": "none",
+    "lines.linewidth": 1.8, "axes.labelsize": 11, "xtick.labelsize": 10.5, "ytick.labelsize": 10.5,
 }  # fmt: skip
+Ends = dict[str, tuple[float, float]]
+"""Where each variant's line ends, for its name."""
 
 
 def style() -> AbstractContextManager[None]:
@@ -51,390 +81,289 @@ def style() -> AbstractContextManager[None]:
     return matplotlib.rc_context(STYLE)
 
 
-def colour(variant: str) -> str:
-    """The variant's colour, the same in every figure and page."""
-    return COLOURS.get(variant) or SPARE_COLOURS[sum(variant.encode()) % len(SPARE_COLOURS)]
+def look(variant: str) -> Look:
+    """The variant's colour and mark, the same in every figure."""
+    return LOOKS.get(variant) or SPARE_LOOKS[sum(variant.encode()) % len(SPARE_LOOKS)]
 
 
-@dataclass(frozen=True)
-class Across:
-    """What a figure's x axis is: a field of the shapes; and what a row of panels has in common."""
-
-    field: Callable[[Line], str]
-    panel: Callable[[Line], str]
-
-    def at(self, line: Line) -> int:
-        return int(getattr(line.shape, self.field(line)))
+def best_beside_bsp(line: Line) -> tuple[str, Speedup] | None:
+    """The variant other than BSP with the greatest speed-up over it; None where none has one."""
+    ratios = speedups(line)
+    best = max(ratios, key=lambda variant: ratios[variant].ratio, default=None)
+    return None if best is None else (best, ratios[best])
 
 
-def _others(line: Line) -> str:
-    """Every field but the size, as the shape writes them."""
-    return "  ".join(
-        part for part in str(line.shape).split(",") if not part.startswith(f"{line.shape.SIZE}=")
-    )
+def speedups(line: Line) -> dict[str, Speedup]:
+    """The speed-up over BSP of every other variant that has one."""
+    found = {name: speedup(trial, line.bsp) for name, trial in line.by_variant.items()}
+    return {name: ratio for name, ratio in found.items() if ratio is not None and name != BSP}
 
 
-SIZES = Across(lambda line: line.shape.SIZE, _others)
-WORLDS = Across(lambda line: "world", lambda line: line.shape.problem.replace(",", "  "))
-
-
-Ends = dict[str, tuple[float, float]]
-"""Where each variant's line ends, for its label."""
-
-
-def _panels(
-    lines: Sequence[Line],
-    across: Across,
-    draw: Callable[[Axes, list[Line], Across], Ends],
-    y_axis: Callable[[Axes], None],
-    y_title: str,
-) -> Figure:
-    """A grid of panels, a row for each family (the first few) and a column for each mode; a row
-    shares its y axis."""
-    families = list(dict.fromkeys(map(across.panel, lines)))[:MOST_FAMILIES]
-    modes = [mode for mode in MODES if any(line.mode == mode for line in lines)]
-    figure = Figure(figsize=(max(5.8 * len(modes), 6.6), 3.7 * len(families)), layout="constrained")
-    grid = figure.subplots(len(families), len(modes), squeeze=False, sharey="row")
-    for family, panels in zip(families, grid, strict=True):
-        chosen = [
-            [line for line in lines if across.panel(line) == family and line.mode == mode]
-            for mode in modes
-        ]
-        drawn = [
-            draw(ax, sorted(part, key=across.at), across) if part else {}
-            for ax, part in zip(panels, chosen, strict=True)
-        ]
-        for ax, mode, part, ends in zip(panels, modes, chosen, drawn, strict=True):
-            ax.set_title(f"{mode}   {family}", fontsize=9, color=QUIET, pad=10)
-            _size_axis(ax, part, across)
-            y_axis(ax)
-            _end_labels(ax, ends)
-        panels[0].set_ylabel(f"{y_title}, {BENCH_WORDS[lines[0].winner.bench]}")
+def overview_figure(series: Sequence[Series]) -> Figure | None:
+    """The best speed-up over BSP against the size: a thin line for each series of one mode, a thick
+    one for those of the paper, and a mark for the variant of each point. None without a speed-up.
+    """
+    drawn = [(each, [(line, best_beside_bsp(line)) for line in each.lines]) for each in series]
+    points = {
+        each: [(size_of(line.shape), *best) for line, best in found if best is not None]
+        for each, found in drawn
+    }
+    points = {each: found for each, found in points.items() if found}
+    if not points:
+        return None
+    figure, ax = _frame(WIDE, left=62, right=114, bottom=44, top=34)
+    ends: Ends = {}
+    for each, found in points.items():
+        xs, ys = [size for size, _, _ in found], [ratio.ratio for _, _, ratio in found]
+        ax.plot(xs, ys, color=INK if each.is_papers else RULE, lw=2 if each.is_papers else 0.9,
+                zorder=4 if each.is_papers else 2)  # fmt: skip
+        if each.is_papers:
+            ends[_paper_name(each, list(points))] = xs[-1], ys[-1]
+    _mark_variants(ax, points)
+    _size_axis(ax, [line for each in points for line in each.lines])
+    _ratio_axis(ax, *ax.get_ylim())
+    ax.set_ylabel(f"speed-up over BSP, {_word(series)}")
+    ax.axhline(1, color=QUIET, lw=1.5, zorder=1)
+    _names_at_ends(ax, ends | {BSP: (ax.get_xlim()[1], 1.0)}, dict.fromkeys(ends, INK))
+    figure.legend(loc="upper left", ncols=6, frameon=False, handletextpad=0.1, columnspacing=1.2,
+                  bbox_to_anchor=(0, 1), borderaxespad=0.2, fontsize=11)  # fmt: skip
     return figure
 
 
-def _size_axis(ax: Axes, lines: Sequence[Line], across: Across) -> None:
-    if not (sizes := sorted({across.at(line) for line in lines})):
-        return
-    shown = sizes[:: -(-len(sizes) // 14)]
-    ax.set_xscale("log", base=2)
-    ax.set_xticks(shown, [_short(size) for size in shown], fontsize=8)
-    ax.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
-    name = across.field(lines[0])
-    ax.set_xlabel(name.upper() if len(name) == 1 else name)
-    low, high = min(sizes), max(sizes)
+def _mark_variants(ax: Axes, points: Mapping[Series, Sequence[tuple[int, str, Speedup]]]) -> None:
+    """A mark for each point, by variant; those of the paper's series are larger."""
+    for variant in sorted({name for found in points.values() for _, name, _ in found}):
+        for is_papers in (True, False):
+            marked = [
+                (size, ratio.ratio)
+                for each, found in points.items()
+                for size, name, ratio in found
+                if name == variant and each.is_papers == is_papers
+            ]
+            ax.scatter(
+                [x for x, _ in marked], [y for _, y in marked], s=46 if is_papers else 21,
+                marker=look(variant).mark, color=look(variant).colour, edgecolors=PAGE,
+                linewidths=0.6, zorder=5 if is_papers else 3,
+                label=variant if is_papers else None,
+            )  # fmt: skip
+
+
+def _paper_name(series: Series, beside: Sequence[Series]) -> str:
+    """What tells the paper's series apart: the sizes in which they differ."""
+    papers = [each for each in beside if each.is_papers]
+    first = papers[0].lines[0].shape.to_dict()
+    mine = series.lines[0].shape
+    differing = [
+        name
+        for name in (*mine.coordinates(), *mine.LAYOUT)
+        if name != mine.SIZE
+        and any(each.lines[0].shape.to_dict()[name] != first[name] for each in papers)
+    ]
+    shown = ", ".join(equation(name, mine.to_dict()[name]) for name in differing)
+    return f"paper, {shown}" if shown else "paper"
+
+
+def speedup_figure(series: Series, limits: tuple[float, float] | None = None) -> Figure:
+    """BSP's time over each variant's, in the same rounds, against the size; a bar is a 95 %
+    interval. `limits`: of the y axis, where several figures share them."""
+    figure, ax = _frame(NARROW, left=42, right=90, bottom=40, top=8)
+    ends: Ends = {}
+    by_size = [(size_of(line.shape), speedups(line)) for line in series.lines]
+    for variant in variants_of(series.lines):
+        points = [(size, ratios[variant]) for size, ratios in by_size if variant in ratios]
+        if not points:
+            continue
+        shown = look(variant)
+        xs, ys = [size for size, _ in points], [ratio.ratio for _, ratio in points]
+        ax.plot(xs, ys, color=shown.colour, marker=shown.mark, ms=4.5, zorder=3)
+        bars = [(size, ratio) for size, ratio in points if ratio.low < ratio.high]
+        ax.vlines(
+            [size for size, _ in bars], [r.low for _, r in bars], [r.high for _, r in bars],
+            color=shown.colour, lw=4, alpha=0.4, zorder=2,
+        )  # fmt: skip
+        ends[variant] = xs[-1], ys[-1]
+    _size_axis(ax, series.lines)
+    _ratio_axis(ax, *(limits or ax.get_ylim()))
+    ax.axhline(1, color=QUIET, lw=1.5, zorder=1)
+    _names_at_ends(ax, ends | {BSP: (size_of(series.lines[-1].shape), 1.0)})
+    return figure
+
+
+def ratio_limits(series: Sequence[Series]) -> tuple[float, float]:
+    """The least and the greatest speed-up of some series, and a little room beyond."""
+    ratios = [
+        ratio.ratio for each in series for line in each.lines for ratio in speedups(line).values()
+    ]
+    return min(ratios, default=1.0) / 1.1, max(ratios, default=1.0) * 1.1
+
+
+def time_figure(series: Series) -> Figure:
+    """Time of each variant's best config against the size, both logarithmic; a filled mark is the
+    fastest at its size."""
+    figure, ax = _frame(NARROW, left=50, right=90, bottom=40, top=8)
+    ends = _draw_times(ax, series.lines, [size_of(line.shape) for line in series.lines])
+    _size_axis(ax, series.lines)
+    _time_axis(ax)
+    _names_at_ends(ax, ends)
+    return figure
+
+
+def scaling_figure(lines: Sequence[Line]) -> Figure:
+    """The same for the lines of one problem on more and more ranks, beside halving with every
+    doubling."""
+    ordered = sorted(lines, key=_world)
+    figure, ax = _frame(NARROW, left=50, right=90, bottom=40, top=8)
+    first, xs = ordered[0], [_world(line) for line in ordered]
+    fastest_us = first.median_us(first.winner.config.variant)
+    ideal = [fastest_us * xs[0] / x for x in xs]
+    ax.plot(xs, ideal, color=RULE, ls=(0, (4, 3)), zorder=1)
+    ends = _draw_times(ax, ordered, xs)
+    _x_axis(ax, xs, "ranks")
+    _time_axis(ax)
+    _names_at_ends(ax, ends)
+    return figure
+
+
+def _world(line: Line) -> int:
+    return int(line.shape.to_dict()["world"])
+
+
+def _draw_times(ax: Axes, lines: Sequence[Line], xs: Sequence[int]) -> Ends:
+    ends: Ends = {}
+    for variant in variants_of(lines):
+        having = [
+            (x, line) for x, line in zip(xs, lines, strict=True) if variant in line.by_variant
+        ]
+        places, times = [x for x, _ in having], [line.median_us(variant) for _, line in having]
+        shown = look(variant)
+        fills = [
+            shown.colour if line.winner.config.variant == variant else PAGE for _, line in having
+        ]
+        ax.plot(places, times, color=shown.colour, zorder=2 if variant == BSP else 3)
+        ax.scatter(
+            places, times, s=22, marker=shown.mark, zorder=4, edgecolors=shown.colour,
+            linewidths=1.3, color=fills,
+        )  # fmt: skip
+        ends[variant] = places[-1], times[-1]
+    return ends
+
+
+def _frame(
+    size: tuple[int, int], *, left: float, right: float, bottom: float, top: float
+) -> tuple[Figure, Axes]:
+    """A figure of so many pixels with one pair of axes, and margins in pixels for what stands
+    beside them."""
+    width, height = size
+    figure = Figure(figsize=(width * PIXEL, height * PIXEL), dpi=72)
+    box = left / width, bottom / height, 1 - (left + right) / width, 1 - (bottom + top) / height
+    return figure, figure.add_axes(box)
+
+
+def _size_axis(ax: Axes, lines: Sequence[Line]) -> None:
+    _x_axis(ax, [size_of(line.shape) for line in lines], symbol(lines[0].shape.SIZE))
+
+
+def _x_axis(ax: Axes, values: Sequence[int], name: str) -> None:
+    """A logarithmic axis with as many values named as there is room for."""
+    low, high = min(values), max(values)
     span = math.log2(high / low) or 1.0
-    ax.set_xlim(
-        low / 2 ** (0.04 * span), high * 2 ** (0.13 * span)
-    )  # room for the labels where the lines end
+    ax.set_xscale("log", base=2)
+    ax.set_xlim(low / 2 ** (0.04 * span), high * 2 ** (0.04 * span))
+    ticks = _ticks(values, span / (15 if _pixels(ax) > 300 else 5))
+    ax.set_xticks(ticks, [short(size) for size in ticks])
+    ax.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
+    ax.set_xlabel(name)
 
 
-def _short(size: int) -> str:
+def _pixels(ax: Axes) -> float:
+    return float(ax.get_window_extent().width)
+
+
+def _ticks(values: Sequence[int], least: float) -> list[int]:
+    """The values that occur most often, each `least` doublings or more away from all others."""
+    kept: list[int] = []
+    for value, _ in sorted(Counter(values).items(), key=lambda item: (-item[1], -item[0])):
+        if all(abs(math.log2(value / other)) >= least for other in kept):
+            kept.append(value)
+    return sorted(kept)
+
+
+def short(size: int) -> str:
     """A large power of two as people say it.
 
-    >>> _short(8192), _short(131_072), _short(100_000)
+    >>> short(8192), short(131_072), short(100_000)
     ('8192', '128K', '100000')
     """
     return f"{size // 1024}K" if size >= 16_384 and size % 1024 == 0 else str(size)
 
 
-def _end_labels(ax: Axes, ends: Ends) -> None:
-    """Names at the line ends, moved apart where two would overlap. Both axes are logarithmic."""
+def _names_at_ends(ax: Axes, ends: Ends, colours: Mapping[str, str] | None = None) -> None:
+    """A name beside the end of each line, tied to it by a thin one; moved apart where two would
+    overlap. Both axes are logarithmic."""
     low, high = (math.log(limit) for limit in ax.get_ylim())
+    height = float(ax.get_window_extent().height)
     ordered = sorted(ends.items(), key=lambda end: end[1][1])
-    heights = _apart([(math.log(y) - low) / (high - low) for _, (_, y) in ordered])
-    for (variant, (x, _)), height in zip(ordered, heights, strict=True):
-        ax.annotate(
-            label(variant), (x, math.exp(low + height * (high - low))), xytext=(7, 0), textcoords="offset points", va="center",
-            color=colour(variant), fontweight="bold", annotation_clip=False,
+    heights = apart(
+        [(math.log(y) - low) / (high - low) for _, (_, y) in ordered], 12.5 / height, 1 - 4 / height
+    )
+    for (name, (x, y)), at in zip(ordered, heights, strict=True):
+        colour = (colours or {}).get(name) or look(name).colour
+        text = ax.annotate(
+            label(name), (x, y), xytext=(1.0, at), textcoords=("axes fraction", "axes fraction"),
+            va="center", annotation_clip=False, fontsize=10.5, color=INK,
+            arrowprops={"arrowstyle": "-", "color": colour, "lw": 1, "shrinkA": 0, "shrinkB": 3,
+                        "relpos": (0, 0.5)},
         )  # fmt: skip
+        text.set_position((1 + 14 / _pixels(ax), at))
 
 
-def _apart(heights: Sequence[float], gap: float = 0.06, top: float = 0.98) -> list[float]:
-    """Ascending heights, each at least a gap above the one before, and none above the top where
-    there is room below.
+def apart(heights: Sequence[float], gap: float, top: float) -> list[float]:
+    """Ascending heights moved until each is a gap above the one before: those that are too near
+    spread around their mean. None lies above the top where there is room below.
 
-    >>> [round(height, 2) for height in _apart([0.2, 0.21, 0.97, 0.98])]
-    [0.2, 0.26, 0.92, 0.98]
+    >>> [round(height, 2) for height in apart([0.2, 0.22, 0.5, 0.98], 0.06, 0.98)]
+    [0.18, 0.24, 0.5, 0.98]
     """
-    placed: list[float] = []
+    groups: list[list[float]] = []  # of what each height asks for its group's lowest place
     for height in heights:
-        placed.append(max(height, placed[-1] + gap) if placed else height)
+        groups.append([height])
+        while len(groups) > 1 and _lowest(groups[-2]) + gap * len(groups[-2]) > _lowest(groups[-1]):
+            upper = groups.pop()
+            groups[-1] += [asked - gap * len(groups[-1]) for asked in upper]
+    placed = [_lowest(group) + gap * i for group in groups for i in range(len(group))]
     for i in reversed(range(len(placed))):
         placed[i] = min(placed[i], placed[i + 1] - gap if i + 1 < len(placed) else top)
     return placed
 
 
-def time_figure(lines: Sequence[Line]) -> Figure:
-    """Time of each variant's best config against the size, both logarithmic; a filled mark is the
-    fastest at its size."""
-    return _panels(lines, SIZES, _draw_times, _time_axis, "µs for one call")
-
-
-def scaling_figure(lines: Sequence[Line]) -> Figure | None:
-    """The same for one problem on more and more ranks, beside halving with every doubling; None
-    where each has one number of ranks."""
-    worlds: dict[str, set[int]] = {}
-    for line in lines:
-        worlds.setdefault(line.shape.problem, set()).add(WORLDS.at(line))
-    scaled = sorted(
-        (line for line in lines if len(worlds[line.shape.problem]) > 1),
-        key=lambda line: -len(worlds[line.shape.problem]),
-    )
-    return _panels(scaled, WORLDS, _draw_scaling, _time_axis, "µs for one call") if scaled else None
-
-
-def _draw_scaling(ax: Axes, lines: Sequence[Line], across: Across) -> Ends:
-    first = min(lines, key=across.at)
-    start, fastest_us = across.at(first), first.median_us(first.winner.config.variant)
-    xs = [across.at(line) for line in lines]
-    ax.plot(xs, [fastest_us * start / x for x in xs], color=FAINT, lw=1.8, ls=(0, (4, 3)), zorder=1)
-    return _draw_times(ax, lines, across)
-
-
-def _draw_times(ax: Axes, lines: Sequence[Line], across: Across) -> Ends:
-    ends: Ends = {}
-    for variant in variants_of(lines):
-        having = [line for line in lines if variant in line.by_variant]
-        xs, ys = [across.at(line) for line in having], [line.median_us(variant) for line in having]
-        fills = [
-            colour(variant) if line.winner.config.variant == variant else "white" for line in having
-        ]
-        ax.plot(xs, ys, color=colour(variant), lw=1.8, zorder=2 if variant == "bsp" else 3)
-        ax.scatter(xs, ys, s=26, zorder=4, edgecolors=colour(variant), linewidths=1.3, color=fills)
-        ends[variant] = (xs[-1], ys[-1])
-    return ends
+def _lowest(asked: Sequence[float]) -> float:
+    return sum(asked) / len(asked)
 
 
 def _time_axis(ax: Axes) -> None:
     ax.set_yscale("log")
-    ax.yaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    low, high = ax.get_ylim()
+    ax.yaxis.set_major_locator(
+        matplotlib.ticker.LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 500 else (1.0,))
+    )
     ax.yaxis.set_minor_locator(matplotlib.ticker.NullLocator())
     ax.yaxis.set_major_formatter(
         matplotlib.ticker.FuncFormatter(lambda us, _: f"{us:,.0f}" if us >= 1 else f"{us:g}")
     )
 
 
-def speedup_figure(lines: Sequence[Line]) -> Figure:
-    """BSP's time over each fused variant's, in the same rounds, against the size, with the 95 %
-    interval as a bar."""
-    return _panels(lines, SIZES, _draw_speedups, _ratio_axis, "speed-up over BSP")
-
-
-def _draw_speedups(ax: Axes, lines: Sequence[Line], across: Across) -> Ends:
-    ends: Ends = {}
-    for variant in variants_of(lines):
-        found = [
-            (across.at(line), speedup(line.by_variant[variant], line.bsp))
-            for line in lines
-            if variant in line.by_variant
-        ]
-        points = [(size, *ratio) for size, ratio in found if ratio is not None]
-        if variant == "bsp" or not points:
-            continue
-        xs, ys, lows, highs = zip(*points, strict=True)
-        ax.plot(xs, ys, color=colour(variant), lw=1.8, marker="o", ms=4.5, zorder=3)
-        ax.vlines(xs, lows, highs, color=colour(variant), lw=4, alpha=0.35, zorder=2)
-        ends[variant] = (xs[-1], ys[-1])
-    last = max(map(across.at, lines))
-    ax.plot((min(map(across.at, lines)), last), (1, 1), color=colour("bsp"), lw=1.8, zorder=1)
-    return ends | {"bsp": (last, 1.0)}
-
-
-def _ratio_axis(ax: Axes) -> None:
+def _ratio_axis(ax: Axes, low: float, high: float) -> None:
     """A logarithmic axis of ratios around the line of BSP, at 1."""
+    low, high = min(low, 0.85) / 1.03, max(high, 1.15) * 1.03
     ax.set_yscale("log")
-    low, high = ax.get_ylim()
-    low, high = min(low, 0.8), max(high, 1.25)
-    ticks = [
-        tick
-        for tick in (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.4, 2, 3, 5, 10, 20, 50)
-        if low <= tick <= high
-    ]
     ax.set_ylim(low, high)
-    ax.set_yticks(ticks, [f"{tick:g}x" for tick in ticks])
+    within = [[tick for tick in ticks if low <= tick <= high] for ticks in RATIOS]
+    ticks = next((found for found in within if len(found) >= FEWEST_TICKS), within[-1])
+    ax.set_yticks(ticks, [f"{tick:g}{TIMES}" for tick in ticks])
     ax.yaxis.set_minor_locator(matplotlib.ticker.NullLocator())
-    ax.axhspan(1, high, color="#f4f7f4", zorder=0)
+    ax.axhspan(1, high, color=BAND, lw=0, zorder=0)
 
 
-def failure_figure(trials: Sequence[Trial]) -> Figure | None:
-    """Failures by kind, each bar split by variant and labelled with its count; None where nothing
-    failed."""
-    counts = Counter(
-        (trial.outcome.kind, trial.config.variant)
-        for trial in trials
-        if isinstance(trial.outcome, Failure)
-    )
-    kinds = [kind for kind in FAILURES if any(found == kind for found, _ in counts)]
-    if not kinds:
-        return None
-    figure = Figure(figsize=(8.4, 0.7 + 0.42 * len(kinds)), layout="constrained")
-    ax = figure.subplots()
-    ax.grid(False)
-    for row, kind in enumerate(kinds):
-        _draw_failure_bar(
-            ax,
-            row,
-            {variant: count for (found, variant), count in sorted(counts.items()) if found == kind},
-        )
-    ax.set_yticks(range(len(kinds)), kinds)
-    ax.invert_yaxis()
-    ax.xaxis.set_visible(False)
-    ax.spines["bottom"].set_visible(False)
-    ax.margins(x=0.3)
-    ax.set_xlim(left=0)
-    return figure
-
-
-def _draw_failure_bar(ax: Axes, row: int, counts: Mapping[str, int]) -> None:
-    left = 0
-    for variant, count in counts.items():
-        ax.barh(row, count, left=left, height=0.55, color=colour(variant))
-        left += count
-    parts = ", ".join(f"{count} {variant}" for variant, count in counts.items())
-    ax.annotate(
-        f"{left}  ({parts})",
-        (left, row),
-        xytext=(6, 0),
-        textcoords="offset points",
-        va="center",
-        color=QUIET,
-    )
-
-
-MOST_LEAVES = 32
-"""Of a figure of a tree: what is deeper than the levels that have no more is summed up."""
-
-
-@dataclass(frozen=True)
-class _Rest:
-    """What is left out under one node."""
-
-    leaves: tuple[Leaf, ...]
-
-
-@dataclass(frozen=True)
-class _Fork:
-    """A split of which not all that is below is drawn."""
-
-    split: Split
-    below: _Shown
-    above: _Shown
-
-
-_Shown = Leaf | _Rest | _Fork
-
-
-def _shown(node: Node, levels: int) -> _Shown:
-    """The node with so many levels below it."""
-    if isinstance(node, Leaf):
-        return node
-    if not levels:
-        return _Rest(tuple(leaves_of(node)))
-    return _Fork(node, _shown(node.below, levels - 1), _shown(node.above, levels - 1))
-
-
-def _ends(shown: _Shown) -> int:
-    return _ends(shown.below) + _ends(shown.above) if isinstance(shown, _Fork) else 1
-
-
-def _depth(shown: _Shown) -> int:
-    return 1 + max(_depth(shown.below), _depth(shown.above)) if isinstance(shown, _Fork) else 0
-
-
-def tree_figure(model: LayoutModel) -> Figure:
-    """The tree of a layout from left to right: each branch carries its condition, each leaf the
-    configs that its formulas choose among. Of a large tree the first levels, and how many leaves
-    follow. Raises ValueError where there is none."""
-    if model.root is None:
-        raise ValueError(f"{model.title} has no tree")
-    shown = _shown(model.root, 0)
-    for levels in range(1, 1 + depth_of(model.root)):
-        deeper = _shown(model.root, levels)
-        shown = deeper if _ends(deeper) <= MOST_LEAVES else shown
-    depth = _depth(shown)
-    figure = Figure(
-        figsize=(2.4 + 1.5 * depth + 5.6, 0.6 + 0.55 * _ends(shown)), layout="constrained"
-    )
-    ax = figure.subplots()
-    ax.set_axis_off()
-    ax.set_xlim(-0.1, depth + 3.9)
-    ax.set_ylim(_ends(shown) - 0.3, -0.7)
-    _draw_node(ax, model, shown, 0, depth, iter(range(_ends(shown))))
-    return figure
-
-
-def _draw_node(
-    ax: Axes, model: LayoutModel, node: _Shown, level: int, depth: int, places: Iterator[int]
-) -> float:
-    """Draw what is under a node, and say at which height it stands."""
-    if isinstance(node, Leaf):
-        height = next(places)
-        _draw_leaf(ax, model, node, depth, height)
-        return height
-    if isinstance(node, _Rest):
-        height = next(places)
-        _draw_rest(ax, model, node, depth, height)
-        return height
-    heights = []
-    for child, sign in ((node.below, "\u2264"), (node.above, ">")):
-        heights.append(_draw_node(ax, model, child, level + 1, depth, places))
-        end = level + 1 if isinstance(child, _Fork) else depth
-        ax.plot((level, end), (heights[-1], heights[-1]), color="#c5c9d0", lw=1.2, zorder=1)
-        condition = f"{node.split.feature} {sign} {node.split.threshold:,.10g}"
-        ax.annotate(
-            condition, (level, heights[-1]), xytext=(5, 3), textcoords="offset points", fontsize=8.5
-        )
-    ax.plot((level, level), heights, color="#c5c9d0", lw=1.2, zorder=1)
-    return sum(heights) / 2
-
-
-def _first(model: LayoutModel, leaf: Leaf) -> Config:
-    """The config of a leaf that comes near the fastest most often."""
-    return model.configs[leaf.candidates[0]]
-
-
-def _draw_rest(ax: Axes, model: LayoutModel, rest: _Rest, depth: int, height: float) -> None:
-    counts = Counter(_first(model, leaf).variant for leaf in rest.leaves).most_common()
-    ax.scatter(
-        [depth], [height], s=34, facecolors="none", edgecolors=colour(counts[0][0]), zorder=3
-    )
-    said = f"{len(rest.leaves)} leaves: " + ", ".join(
-        f"{count} {label(variant)}" for variant, count in counts
-    )
-    ax.annotate(
-        said, (depth, height), xytext=(9, -3), textcoords="offset points", color=QUIET, fontsize=8
-    )
-
-
-def _draw_leaf(ax: Axes, model: LayoutModel, leaf: Leaf, depth: int, height: float) -> None:
-    config = _first(model, leaf)
-    ax.scatter([depth], [height], s=34, color=colour(config.variant), zorder=3)
-    others = Counter(label(model.configs[number].variant) for number in leaf.candidates[1:])
-    also = "".join(
-        f", {count} x {variant}" if count > 1 else f", {variant}"
-        for variant, count in others.items()
-    )
-    shapes = f"{leaf.rows} shape{'s' if leaf.rows != 1 else ''}{f'; or{also[1:]}' if also else ''}"
-    ax.annotate(
-        label(config.variant), (depth, height), xytext=(9, 2), textcoords="offset points",
-        color=colour(config.variant), fontweight="bold",
-    )  # fmt: skip
-    beside = 15 + 6.2 * len(label(config.variant))
-    ax.annotate(
-        shapes,
-        (depth, height),
-        xytext=(beside, 2),
-        textcoords="offset points",
-        color=QUIET,
-        fontsize=8,
-    )
-    defaults = {
-        choice.name: choice.default for choice in operation(model.op).space.choices(config.variant)
-    }
-    knobs = "  ".join(
-        f"{name} {value}" for name, value in config.knobs if value != defaults.get(name)
-    )
-    ax.annotate(
-        knobs, (depth, height), xytext=(9, -8), textcoords="offset points", color=QUIET, fontsize=7
-    )
+def _word(series: Sequence[Series]) -> str:
+    """Whether the times are measured or modelled."""
+    return BENCH_WORDS[series[0].lines[0].winner.bench]
