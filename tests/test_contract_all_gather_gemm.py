@@ -228,7 +228,11 @@ SLOW_PULLER: Change = (
     PULLS,
     f"{PULLS}            {SLEEP}(1.0 * bool(source == 0))\n",
 )
-ONE_GENERATION: Change = ("gemm", "(epoch & 1) * generation_rows, tl", "0 * generation_rows, tl")
+ONE_GENERATION: Change = (
+    "gemm",
+    "generation_of(epoch) * generation_rows, tl",
+    "0 * generation_rows, tl",
+)
 SIGNAL = "            signal(peer(flag(control, rank, chunk), control_bases, rank, target), epoch, ARCH)\n"
 SIGNAL_PEERS = "            signal_peers(control, control_bases, chunk, epoch, rank, WORLD, ARCH)\n"
 PEERS_FLAG = "word(peer(flag(control, rank, slot), control_bases, rank, target))"
@@ -286,7 +290,9 @@ places follow the shape."""
 
 COPIED = "                self._runtime.copy(piece, target, shard + piece.source, stream)\n"
 FLAGGED = "                self._runtime.copy(_WORD, its_flag, self._staged.data_ptr(), stream)\n"
-SKIPS = "    if (epoch & 1) != parity:\n        barrier(control, control_bases, rank, WORLD)\n"
+SKIPS = (
+    "    if generation_of(epoch) != parity:\n        barrier(control, control_bases, rank, WORLD)\n"
+)
 MEETS_NOBODY: Change = (
     "copy_engine",
     SKIPS,
@@ -309,11 +315,11 @@ PUSH_CE = {
         "end",
     ),
     "stale epoch word": Mutant(
-        (("copy_engine", "tl.store(word(staged), epoch)", "tl.store(word(staged), epoch - 1)"),),
+        (("copy_engine", "tl.store(word(staged), epoch)", "tl.store(word(staged), epoch - 2)"),),
         "end",
     ),
     "skips no epoch": Mutant(
-        (("copy_engine", "if (epoch & 1) != parity:", "if epoch < 0:"),),
+        (("copy_engine", "if generation_of(epoch) != parity:", "if epoch < 0:"),),
         "wrong",
         calls="beside push",
     ),
@@ -326,7 +332,7 @@ GEMM = {
     "no wait": Mutant((NO_WAIT,), "wrong"),
     "waits for the wrong source": Mutant((WRONG_SOURCE,), "wrong"),
     "takes the last call's flag": Mutant(
-        tuple((file, "- epoch) & -2)", "- epoch + 1) & -4)") for file in ("gemm", "symmetric")),
+        tuple((file, "- epoch) & -3)", "- epoch + 2) & -7)") for file in ("gemm", "symmetric")),
         "wrong",
     ),
     "row chunk off by one": Mutant((FIRST_ROWS_LEFT_OUT,), "wrong"),
@@ -384,7 +390,7 @@ def mutants(variant: str) -> dict[str, Mutant]:
         ),
         "one generation": Mutant((ONE_GENERATION, slow), "wrong", control=(slow,)),
         "signals the last epoch": Mutant(
-            tuple(("symmetric", t, t.replace("epoch,", "epoch - 1,")) for t in last_epoch), "end"
+            tuple(("symmetric", t, t.replace("epoch,", "epoch - 2,")) for t in last_epoch), "end"
         ),
     }
     if variant != "pull":
@@ -407,7 +413,7 @@ def mutants(variant: str) -> dict[str, Mutant]:
 def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
     """What a variant must survive: two calls of a small shape; of one with three row tiles; a long
     K; chunks of whole steps; two shapes, the second with more flags: 2 of each source, then 3; and
-    for copies to fixed places a call of push between, for odd epochs."""
+    for copies to fixed places a call of push between, so that a generation is out of turn."""
 
     def case(m: int, k: int, variant: str = variant, **knobs: int) -> Case:
         small = dict(

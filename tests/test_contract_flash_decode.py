@@ -150,7 +150,7 @@ SLEEP = "__import__('time').sleep"
 HOLD = "__import__('contract').hold(control, rank, epoch, {})"
 """`contract.hold`, of so many flags."""
 LAUNCHES = "flash_decode.launches"
-GENERATION = "(epoch & 1) * generation_bytes"
+GENERATION = "generation_of(epoch) * generation_bytes"
 SEND = "send(o, lse, away, inbox, batch_index, heads, valid, batch, rank, KV_HEADS * GROUP, OWN, D, R, WORLD, WORLD_P)"
 ANNOUNCE = "announce(piece, pieces, arrivals, control, flags_away, epoch, rank, PIECES_PER_FLAG, WORLD, WORLD_P, ARCH)"
 SENDERS = {
@@ -172,7 +172,7 @@ ROW, ROW_OF_WORDS = "row = batch_index * OWN + first\n", "row = batch_index * OW
 NEAR = {name: f"tl.where(tl.arange(0, WORLD_P) == 0, 0, {name})" for name in ("away", "flags_away")}
 LATE_FOR_0 = (
     f"({SEND.replace('away', NEAR['away'])}, {ANNOUNCE.replace('flags_away', NEAR['flags_away'])}, {HOLD.format(1)}, {SLEEP}(1))"
-    f" if (rank == 2) & (epoch % 2 == 1) & (piece == pieces - 1) else None; {SEND}"
+    f" if (rank == 2) & (epoch % 4 == 1) & (piece == pieces - 1) else None; {SEND}"
 )
 """In the first call rank 2 reaches all but rank 0 with its last piece, and rank 0 when rank 1 is in
 its next call."""
@@ -278,10 +278,10 @@ def mutants_of_flags(variant: str) -> dict[str, Mutant]:
             calls="together",
         ),
         "takes the last call's flag": Mutant(
-            (("attention", "((seen - epoch) & -2)", "((seen - epoch + 1) & -4)"),), "wrong"
+            (("attention", "((seen - epoch) & -3)", "((seen - epoch + 2) & -7)"),), "wrong"
         ),
         "signals the next epoch": Mutant(
-            ((sender, "flags_away, epoch,", "flags_away, epoch + (rank == 2),"),), "wrong"
+            ((sender, "flags_away, epoch,", "flags_away, epoch + 2 * (rank == 2),"),), "wrong"
         ),
         "one generation": Mutant(
             ((sender, GENERATION, "0 * generation_bytes"), *readers, slow_reader),
@@ -328,7 +328,7 @@ def mutants_of_counters() -> dict[str, Mutant]:
                 (
                     "attention",
                     "(WORLD_P,), 0, tl.int32) + epoch",
-                    "(WORLD_P,), -1, tl.int32) + epoch",
+                    "(WORLD_P,), -2, tl.int32) + epoch",
                 ),
             ),
             "end",
@@ -370,7 +370,7 @@ def words_mutants() -> dict[str, Mutant]:
     slow_reader: Change = (
         kernel,
         "        o, _ = receive(o_at, lse_at, stride",
-        f"        {SLEEP}(3.0 * bool((rank == 2) & (number == 0) & (epoch % 2 == 1)))\n        o, _ = receive(o_at, lse_at, stride",
+        f"        {SLEEP}(3.0 * bool((rank == 2) & (number == 0) & (epoch % 4 == 1)))\n        o, _ = receive(o_at, lse_at, stride",
     )
     stores = "    lse_ptrs = tl.cast(away[:, None]"
     slow_sender: Change = (
@@ -381,16 +381,16 @@ def words_mutants() -> dict[str, Mutant]:
     return {
         "no wait": Mutant((("words", "(words >> 32) != epoch", "(words >> 32) > epoch"),), "wrong"),
         "takes words of the call before the last": Mutant(
-            (("words", late, "< epoch - 2), tl.int32)"),), "wrong", calls="three"
+            (("words", late, "< epoch - 4), tl.int32)"),), "wrong", calls="three"
         ),
         "one generation": Mutant(
-            ((kernel, "(epoch & 1) * MAILBOX", "0 * MAILBOX"), slow_reader),
+            ((kernel, "generation_of(epoch) * MAILBOX", "0 * MAILBOX"), slow_reader),
             "end",
             control=(slow_reader,),
             calls="together",
         ),
         "stamps the last epoch": Mutant(
-            (("words", "tl.cast(epoch, tl.int64) << 32", "tl.cast(epoch - 1, tl.int64) << 32"),),
+            (("words", "tl.cast(epoch, tl.int64) << 32", "tl.cast(epoch - 2, tl.int64) << 32"),),
             "end",
             calls="once",
         ),

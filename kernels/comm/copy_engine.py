@@ -38,13 +38,14 @@ import triton
 import triton.language as tl
 
 from tftune.kernels.comm.symmetric import (
-    EPOCH_OFFSET,
     FLAGS_OFFSET,
     FLAGS_PER_SOURCE,
+    advance,
     barrier,
     begin,
     finish,
     flag,
+    generation_of,
     wait,
     word,
 )
@@ -58,10 +59,10 @@ def start(control, control_bases, staged, parity, rank, WORLD: tl.constexpr):
     """One program, first in a call: make the epoch's generation the one that the copies go to, and
     leave the epoch for the flags."""
     epoch = begin(control)
-    if (epoch & 1) != parity:
+    if generation_of(epoch) != parity:
         barrier(control, control_bases, rank, WORLD)
-        tl.store(word(control + EPOCH_OFFSET), epoch)
-        epoch += 1
+        advance(control, epoch)
+        epoch += 2
     tl.store(word(staged), epoch)
 
 

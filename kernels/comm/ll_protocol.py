@@ -62,7 +62,7 @@ def absent(words, wanted, epoch):
     warp sees it that asks.
 
     A peer may be one call ahead, but that call's words go to the other generation: any other epoch
-    is an old one.
+    is an old one. A word that was never written is 0, and an epoch is odd.
     """
     return tl.max(tl.max(tl.cast(wanted & ((words >> 32) != epoch), tl.int32), 1), 0)
 

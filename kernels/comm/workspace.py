@@ -94,10 +94,11 @@ class Workspace:
 
     def set_epoch(self, epoch: int) -> None:
         """Start counting from here, on every rank alike and with no call in flight: for tests of
-        the wrap. Flags stay as they are, old as they may be."""
+        the wrap. The next call's epoch is `epoch | 1`. Flags stay as they are, old as they may
+        be."""
         if self._set_epoch is None:
             raise NotImplementedError("this workspace cannot set its epoch")
-        self._set_epoch(epoch)
+        self._set_epoch(epoch & -2)
 
     @contextmanager
     def registered(self) -> Iterator[None]:

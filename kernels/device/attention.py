@@ -12,7 +12,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.symmetric import EPOCH_OFFSET, EXITS_OFFSET, drain, flag, word
+from tftune.kernels.comm.symmetric import EXITS_OFFSET, advance, drain, flag, word
 from tftune.kernels.device.gemm import store_tile
 
 GRANULE = tl.constexpr(16)
@@ -279,7 +279,7 @@ def wait_all(flags, epoch, wanted):
     late = 1
     while late != 0:
         seen = tl.atomic_add(word(flags), 0, mask=wanted, sem="acquire", scope="sys")
-        late = tl.max(tl.max(tl.cast(wanted & (((seen - epoch) & -2) != 0), tl.int32), 1), 0)
+        late = tl.max(tl.max(tl.cast(wanted & (((seen - epoch) & -3) != 0), tl.int32), 1), 0)
 
 
 @triton.jit
@@ -337,4 +337,4 @@ def leave(control, epoch, arrived, groups):
             numbers = first + tl.arange(0, ZEROS)
             tl.store(word(arrived + numbers * 4), 0, mask=numbers < groups)
         tl.store(word(control + EXITS_OFFSET), 0)
-        tl.store(word(control + EPOCH_OFFSET), epoch)
+        advance(control, epoch)

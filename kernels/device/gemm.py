@@ -6,7 +6,15 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.symmetric import UNITS_OFFSET, drain, flag, peer, see_arrivals, word
+from tftune.kernels.comm.symmetric import (
+    UNITS_OFFSET,
+    drain,
+    flag,
+    generation_of,
+    peer,
+    see_arrivals,
+    word,
+)
 
 
 @triton.jit
@@ -222,7 +230,7 @@ def wait_chunks(
     here = 0
     while here == 0:
         seen = tl.atomic_add(flags, 0, mask=wanted, sem="acquire", scope="sys")
-        late = tl.max(tl.cast(wanted & (((seen - epoch) & -2) != 0), tl.int32), 0)
+        late = tl.max(tl.cast(wanted & (((seen - epoch) & -3) != 0), tl.int32), 0)
         here = tl.min(tl.where((late != 0) | (number >= limit), number, AHEAD), 0)
     return here
 
@@ -286,7 +294,7 @@ def copy_chunk(
 @triton.jit
 def generation(payload, epoch, generation_rows, K: tl.constexpr):
     """Where this call's generation of the payload starts: the gathered A, rows of K elements."""
-    return payload + tl.cast((epoch & 1) * generation_rows, tl.int64) * (K * 2)
+    return payload + tl.cast(generation_of(epoch) * generation_rows, tl.int64) * (K * 2)
 
 
 @triton.jit
@@ -380,7 +388,8 @@ def multiply_tile(
             if at_home:
                 shard_desc, first_row, before = a_desc, row % shard_rows, first
             else:
-                shard_desc, first_row, before = payload_desc, (epoch & 1) * generation_rows + row, 0
+                first_row = generation_of(epoch) * generation_rows + row
+                shard_desc, before = payload_desc, 0
             acc = multiply_blocks(
                 acc,
                 shard_desc,

@@ -16,7 +16,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.symmetric import begin, finish, flag
+from tftune.kernels.comm.symmetric import begin, finish, flag, generation_of
 from tftune.kernels.device.attention import (
     announce,
     attend,
@@ -99,7 +99,7 @@ def combine(
     """Add up the splits, piece by piece: into `messages` or, SEND, into the owners' inboxes."""
     pieces = batch * KV_HEADS * ((GROUP + R - 1) // R)
     epoch = begin(control)
-    inbox = payload + (epoch & 1) * generation_bytes
+    inbox = payload + generation_of(epoch) * generation_bytes
     away, flags_away = (
         distances(payload_bases, rank, WORLD, WORLD_P),
         distances(control_bases, rank, WORLD, WORLD_P),
@@ -152,7 +152,7 @@ def exchange(
     flag of a source is for all pieces)."""
     pieces = batch * KV_HEADS * ((GROUP + R - 1) // R)
     epoch = begin(control)
-    inbox = payload + (epoch & 1) * generation_bytes
+    inbox = payload + generation_of(epoch) * generation_bytes
     away, flags_away = (
         distances(payload_bases, rank, WORLD, WORLD_P),
         distances(control_bases, rank, WORLD, WORLD_P),
@@ -209,7 +209,7 @@ def merge(
     epoch, messages = 0, received
     if INBOX:
         epoch = begin(control)
-        messages = payload + (epoch & 1) * generation_bytes
+        messages = payload + generation_of(epoch) * generation_bytes
         finish(
             control, epoch
         )  # every program has read the epoch that the last one then advances: what follows need not be waited for

@@ -14,7 +14,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.symmetric import begin, drain, word
+from tftune.kernels.comm.symmetric import begin, drain, generation_of, word
 from tftune.kernels.device.attention import (
     announce,
     attend,
@@ -63,7 +63,7 @@ def decode(
     pid, programs, epoch = tl.program_id(0), tl.num_programs(0), begin(control)
     groups = batch * KV_HEADS
     units, pieces = groups * SPLITS, groups * ((GROUP + R - 1) // R)
-    inbox = payload + (epoch & 1) * generation_bytes
+    inbox = payload + generation_of(epoch) * generation_bytes
     away, flags_away = (
         distances(payload_bases, rank, WORLD, WORLD_P),
         distances(control_bases, rank, WORLD, WORLD_P),

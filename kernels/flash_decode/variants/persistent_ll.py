@@ -12,7 +12,13 @@ import triton
 import triton.language as tl
 
 from tftune.kernels.comm.ll_protocol import absent, data, in_any_warp, poll, stamped, store, word64
-from tftune.kernels.comm.symmetric import MAILBOX_BYTES, MAILBOX_OFFSET, begin, finish
+from tftune.kernels.comm.symmetric import (
+    MAILBOX_BYTES,
+    MAILBOX_OFFSET,
+    begin,
+    finish,
+    generation_of,
+)
 from tftune.kernels.device.attention import attend, distances, piece_heads
 from tftune.kernels.device.gemm import by_die, store_tile
 from tftune.kernels.flash_decode.variants.launches import Launch
@@ -108,7 +114,7 @@ def decode_ll(
     SLICES: tl.constexpr = (GROUP + R - 1) // R
     OWN_SLICES: tl.constexpr = (OWN + R - 1) // R
     units = batch * KV_HEADS * SPLITS
-    inbox = control + MAILBOX_OFFSET + (epoch & 1) * MAILBOX_BYTES
+    inbox = control + MAILBOX_OFFSET + generation_of(epoch) * MAILBOX_BYTES
     away = distances(control_bases, rank, WORLD, WORLD_P)
     dims, within = tl.arange(0, D), tl.arange(0, M)
     lse_parts = parts + tl.cast(units, tl.int64) * (GROUP * D * 8)
