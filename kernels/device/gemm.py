@@ -135,18 +135,28 @@ def multiply_blocks(
 
 
 @triton.jit
+def rounded(values, DTYPE: tl.constexpr, ARCH: tl.constexpr):
+    """fp32 values as DTYPE, to nearest even. The interpreter's own cast to bf16 cuts off, and turns
+    what is below 2^-126 into that."""
+    if ARCH == "interpreter" and DTYPE == tl.bfloat16:
+        bits = tl.cast(values, tl.int32, bitcast=True)
+        nearest = bits + 0x7FFF + ((bits >> 16) & 1)
+        upper = tl.where(values == values, nearest, bits) >> 16  # a NaN stays one
+        result = tl.cast(tl.cast(upper, tl.int16), DTYPE, bitcast=True)
+    else:
+        result = tl.cast(values, DTYPE)
+    return result
+
+
+@triton.jit
 def store_tile(
     c_ptr, acc, row, cols, M, N: tl.constexpr, BLOCK_M: tl.constexpr, ARCH: tl.constexpr
 ):
     """C[row:row+BM, cols] = acc, rounded once, to nearest even."""
-    if ARCH == "interpreter" and c_ptr.dtype.element_ty == tl.bfloat16:  # whose cast cuts off
-        bits = tl.cast(acc, tl.int32, bitcast=True)
-        acc = tl.cast(bits + 0x7FFF + ((bits >> 16) & 1), tl.float32, bitcast=True)
     rows = row + tl.arange(0, BLOCK_M)
     c_ptrs = c_ptr + (tl.cast(rows, tl.int64) * N)[:, None] + cols[None, :]
-    tl.store(
-        c_ptrs, tl.cast(acc, c_ptr.dtype.element_ty), mask=(rows < M)[:, None] & (cols < N)[None, :]
-    )
+    inside = (rows < M)[:, None] & (cols < N)[None, :]
+    tl.store(c_ptrs, rounded(acc, c_ptr.dtype.element_ty, ARCH), mask=inside)
 
 
 @triton.jit
