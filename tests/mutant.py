@@ -25,7 +25,7 @@ occurs in it exactly once, and what stands there instead."""
 HOME = {
     "symmetric": "comm.symmetric",
     "copy_engine": "comm.copy_engine",
-    "words": "comm.ll_protocol",
+    "ll_protocol": "comm.ll_protocol",
     "gemm": "device.gemm",
     "attention": "device.attention",
 }
@@ -35,7 +35,7 @@ SHARED = {
     "all_gather_gemm": ("symmetric", "copy_engine", "gemm"),
     "flash_decode": (
         "symmetric",
-        "words",
+        "ll_protocol",
         "gemm",
         "attention",
         "flash_decode.launches",

@@ -326,8 +326,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "the flag goes before its piece",
         "kernels/comm/copy_engine.py",
         "                self._runtime.copy(piece, target, shard + piece.source, stream)\n"
-        "                self._runtime.copy(_WORD, its_flag, self._staged.data_ptr(), stream)\n",
-        "                self._runtime.copy(_WORD, its_flag, self._staged.data_ptr(), stream)\n"
+        "                self._runtime.copy(_WORD, flag_address, self._staged.data_ptr(), stream)\n",
+        "                self._runtime.copy(_WORD, flag_address, self._staged.data_ptr(), stream)\n"
         "                self._runtime.copy(piece, target, shard + piece.source, stream)\n",
         f"{COPIES}::test_a_flag_is_copied_right_behind_its_piece_in_the_same_stream",
     ),

@@ -289,7 +289,9 @@ places follow the shape."""
 
 
 COPIED = "                self._runtime.copy(piece, target, shard + piece.source, stream)\n"
-FLAGGED = "                self._runtime.copy(_WORD, its_flag, self._staged.data_ptr(), stream)\n"
+FLAGGED = (
+    "                self._runtime.copy(_WORD, flag_address, self._staged.data_ptr(), stream)\n"
+)
 SKIPS = (
     "    if generation_of(epoch) != parity:\n        barrier(control, control_bases, rank, WORLD)\n"
 )

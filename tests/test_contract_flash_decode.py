@@ -151,7 +151,7 @@ HOLD = "__import__('contract').hold(control, rank, epoch, {})"
 """`contract.hold`, of so many flags."""
 LAUNCHES = "flash_decode.launches"
 GENERATION = "generation_of(epoch) * generation_bytes"
-SEND = "send(o, lse, away, inbox, batch_index, heads, valid, batch, rank, KV_HEADS * GROUP, OWN, D, R, WORLD, WORLD_P)"
+SEND = "send(o, lse, away, inbox, batch_index, heads, valid, batch, rank, KV_HEADS * GROUP, OWN, D, HEADS, WORLD, WORLD_P)"
 ANNOUNCE = "announce(piece, pieces, arrivals, control, flags_away, epoch, rank, PIECES_PER_FLAG, WORLD, WORLD_P, ARCH)"
 SENDERS = {
     "gather": f"{LAUNCHES}:exchange",
@@ -203,7 +203,7 @@ PACKED: tuple[Change, ...] = (
 """Flags of a source right behind those of the one before it, as many as a sequence of this shape
 has pieces."""
 
-ROWS_LOST = "turn(programs - 1 - pid, ARCH)", "turn(programs - pid, ARCH)"
+ROWS_LOST = "work_range(programs - 1 - pid, ARCH)", "work_range(programs - pid, ARCH)"
 SPLITS_ANY: Change = ("flash_decode.persistent", "wait_parts(arrived + piece", "(arrived + piece")
 ONLY_ON_GPUS = {
     "persistent": {
@@ -242,9 +242,7 @@ def mutants(variant: str) -> dict[str, Mutant]:
     found |= ONLY_ON_GPUS.get(variant, {})
     if variant == "persistent":
         found |= mutants_of_counters()
-    return found | (
-        words_mutants() if ll else mutants_of_flags(variant) if variant in SENDERS else {}
-    )
+    return found | (ll_mutants() if ll else mutants_of_flags(variant) if variant in SENDERS else {})
 
 
 def mutants_of_flags(variant: str) -> dict[str, Mutant]:
@@ -335,7 +333,7 @@ def mutants_of_counters() -> dict[str, Mutant]:
             calls="once",
         ),
         "split dropped": Mutant(
-            (("attention", "valid, R, SPLITS, D", "valid, R, SPLITS - 1, D"),),
+            (("attention", "valid, HEADS, SPLITS, D", "valid, HEADS, SPLITS - 1, D"),),
             "wrong",
             calls="once",
         ),
@@ -364,7 +362,7 @@ def mutants_of_counters() -> dict[str, Mutant]:
     }
 
 
-def words_mutants() -> dict[str, Mutant]:
+def ll_mutants() -> dict[str, Mutant]:
     """Of words that carry their epoch."""
     kernel, late = "flash_decode.persistent_ll", "!= epoch), tl.int32)"
     slow_reader: Change = (
@@ -379,9 +377,11 @@ def words_mutants() -> dict[str, Mutant]:
         f"    {SLEEP}(0.5 * bool((rank == 1) & (tl.max(row, 0) == 0)))\n{stores}",
     )
     return {
-        "no wait": Mutant((("words", "(words >> 32) != epoch", "(words >> 32) > epoch"),), "wrong"),
+        "no wait": Mutant(
+            (("ll_protocol", "(words >> 32) != epoch", "(words >> 32) > epoch"),), "wrong"
+        ),
         "takes words of the call before the last": Mutant(
-            (("words", late, "< epoch - 4), tl.int32)"),), "wrong", calls="three"
+            (("ll_protocol", late, "< epoch - 4), tl.int32)"),), "wrong", calls="three"
         ),
         "one generation": Mutant(
             ((kernel, "generation_of(epoch) * MAILBOX", "0 * MAILBOX"), slow_reader),
@@ -390,7 +390,13 @@ def words_mutants() -> dict[str, Mutant]:
             calls="together",
         ),
         "stamps the last epoch": Mutant(
-            (("words", "tl.cast(epoch, tl.int64) << 32", "tl.cast(epoch - 2, tl.int64) << 32"),),
+            (
+                (
+                    "ll_protocol",
+                    "tl.cast(epoch, tl.int64) << 32",
+                    "tl.cast(epoch - 2, tl.int64) << 32",
+                ),
+            ),
             "end",
             calls="once",
         ),
@@ -400,12 +406,12 @@ def words_mutants() -> dict[str, Mutant]:
             calls="once",
         ),
         "split dropped": Mutant(
-            ((kernel, "epoch, R, SPLITS, SPLITS_P", "epoch, R, SPLITS - 1, SPLITS_P"),),
+            ((kernel, "epoch, HEADS, SPLITS, SPLITS_P", "epoch, HEADS, SPLITS - 1, SPLITS_P"),),
             "wrong",
             calls="once",
         ),
         "log-sum-exp not waited for": Mutant(
-            (slow_sender, (kernel, " | absent(lse_words, wanted, epoch)", "")),
+            (slow_sender, (kernel, " | missing(lse_words, wanted, epoch)", "")),
             "wrong",
             control=(slow_sender,),
             calls="once",

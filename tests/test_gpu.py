@@ -369,7 +369,7 @@ def _mutants() -> dict[str, tuple[str, Any]]:
     places = "places, number = first + tl"
     copies = (
         "                self._runtime.copy(piece, target, shard + piece.source, stream)\n"
-        "                self._runtime.copy(_WORD, its_flag, self._staged.data_ptr(), stream)\n"
+        "                self._runtime.copy(_WORD, flag_address, self._staged.data_ptr(), stream)\n"
     )
     return {
         "no wait": (
@@ -400,7 +400,7 @@ def _mutants() -> dict[str, tuple[str, Any]]:
 
 def _decode_mutants() -> dict[str, tuple[str, Any]]:
     """The same of flash_decode; and what only delays some programs, which must be accepted."""
-    parts = "wait_parts(arrived + piece // ((GROUP + R - 1) // R) * 4, SPLITS)"
+    parts = "wait_parts(arrived + piece // ((GROUP + HEADS - 1) // HEADS) * 4, SPLITS)"
     last = "        if before + 1 == covered:\n            tl.store(word(arrivals + slot * 4), 0)\n"
     send = "        if SEND:\n            send("
     late = f"        for _ in range(0, tl.where(piece > 0, 20000, 0)):\n            tl.debug_barrier()\n{send}"
@@ -411,8 +411,8 @@ def _decode_mutants() -> dict[str, tuple[str, Any]]:
             (
                 (
                     "flash_decode.persistent",
-                    "turn(programs - 1 - pid, ARCH)",
-                    "turn(programs - pid, ARCH)",
+                    "work_range(programs - 1 - pid, ARCH)",
+                    "work_range(programs - pid, ARCH)",
                 ),
             ),
         ),

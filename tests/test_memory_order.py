@@ -323,7 +323,7 @@ def test_a_decode_moves_16_bytes_at_a_time_and_none_before_its_wait(arch: str) -
     ]
     assert narrow(assemble(kernel, arch), is_hip(arch), *lines) == []
     merge = decode_source("fused_heads", "merge", arch).compile(gpu_target(arch)).asm["ttgir"]
-    assert early_loads(merge, ATTENTION, ("some = tl.load(o_ptrs",)) == []
+    assert early_loads(merge, ATTENTION, ("partial = tl.load(o_ptrs",)) == []
 
 
 DECODE_MUTANTS: dict[str, tuple[Change, Faults, tuple[str, str]]] = {

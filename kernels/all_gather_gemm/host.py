@@ -227,7 +227,7 @@ def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any
         SPLIT_K=config["split_k"], SCHEDULE=config["schedule"], XCDS=config["xcds"], COMM_PROGRAMS=config["comm_programs"],
         ROWS_PER_FLAG=config["rows_per_flag"], K_PER_FLAG=config["k_per_flag"],
         ORDER=knobs.get("order"), COPY_ROWS=copy_rows, COPY_COLUMNS=copy_columns,
-        LOADS=knobs.get("loads", "pointer"), WHOLE="loads" in knobs and spans_sources(shape, config),
+        LOADS=knobs.get("loads", "pointer"), LOCAL_VIA_INBOX="loads" in knobs and spans_sources(shape, config),
         EVEN_K=shape.shard_columns % config["block_k"] == 0, EVEN_N=shape.n % config["block_n"] == 0, ARCH=arch,
     )  # fmt: skip
 

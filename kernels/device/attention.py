@@ -3,7 +3,7 @@ log-sum-exp, sent, announced, awaited.
 
 A partial result is a row o[D] of fp32, normalised by itself, and its log-sum-exp to the base 2;
 minus infinity says that there was nothing to attend to. A message holds the rows of one rank for
-one owner of heads, batch by batch, then their log-sum-exps. A piece is up to R heads of one group
+one owner of heads, batch by batch, then their log-sum-exps. A piece is up to HEADS heads of one group
 (the query heads that share a KV head); pieces are numbered batch by batch, group by group.
 """
 
@@ -41,10 +41,10 @@ def token_rows(table_ptr, tokens, inside, batch_index, kv_len, PAGE: tl.constexp
 def attend(
     q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, unit, kv_len,
     KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr,
-    SPLITS: tl.constexpr, BLOCK_N: tl.constexpr, M: tl.constexpr, ARCH: tl.constexpr,
+    SPLITS: tl.constexpr, BLOCK_N: tl.constexpr, PADDED_GROUP: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
-    """The partial result o[M, D], lse[M] of one split of one sequence, for the GROUP query heads of
-    one KV head, padded to M rows.
+    """The partial result o[PADDED_GROUP, D], lse[PADDED_GROUP] of one split of one sequence, for the GROUP query heads of
+    one KV head, padded to as many rows.
 
     q_ptr: [batch, KV_HEADS * GROUP, D]; k_ptr, v_ptr: [batch, kv_len, KV_HEADS, D], or [pages,
     PAGE, KV_HEADS, D] with table_ptr [batch, kv_len / PAGE]; lengths_ptr: int32[batch]. unit:
@@ -53,15 +53,15 @@ def attend(
     group, split = unit // SPLITS, unit % SPLITS
     batch_index, kv_head = group // KV_HEADS, group % KV_HEADS
     length = tl.load(lengths_ptr + batch_index)
-    heads, dims, steps = tl.arange(0, M), tl.arange(0, D), tl.arange(0, BLOCK_N)
+    heads, dims, steps = tl.arange(0, PADDED_GROUP), tl.arange(0, D), tl.arange(0, BLOCK_N)
     q_ptrs = q_ptr + (tl.cast(group, tl.int64) * GROUP + heads)[:, None] * D + dims[None, :]
     q = tl.load(q_ptrs, mask=(heads < GROUP)[:, None], other=0.0)
     each = tl.cdiv(tl.cdiv(length, SPLITS), GRANULE) * GRANULE
     begin = tl.minimum(split * each, length)
     end = tl.minimum(begin + each, length)
-    top = tl.full((M,), float("-inf"), tl.float32)
-    total = tl.zeros((M,), tl.float32)
-    acc = tl.zeros((M, D), tl.float32)
+    top = tl.full((PADDED_GROUP,), float("-inf"), tl.float32)
+    total = tl.zeros((PADDED_GROUP,), tl.float32)
+    acc = tl.zeros((PADDED_GROUP, D), tl.float32)
     scale = 1.4426950408889634 * D**-0.5  # powers of 2 instead of e
     for start in range(begin, end, BLOCK_N):
         inside = start + steps < end
@@ -83,29 +83,29 @@ def attend(
 @triton.jit
 def add_up(
     o_at, lse_at, o_stride, lse_stride, valid,
-    R: tl.constexpr, COUNT: tl.constexpr, D: tl.constexpr, CHUNK: tl.constexpr,
+    HEADS: tl.constexpr, COUNT: tl.constexpr, D: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """COUNT partial results of the same rows merged by log-sum-exp, always in the same order: o[R,
-    D], lse[R].
+    """COUNT partial results of the same rows merged by log-sum-exp, always in the same order: o[HEADS,
+    D], lse[HEADS].
 
     The first row of the first is at these addresses, its other rows right behind, and each next
-    partial result a stride of bytes further; CHUNK of them are loaded at a time. valid [R]: which
+    partial result a stride of bytes further; CHUNK of them are loaded at a time. valid [HEADS]: which
     rows there are.
     """
-    rows, dims, items = tl.arange(0, R), tl.arange(0, D), tl.arange(0, CHUNK * R)
-    top = tl.full((R,), float("-inf"), tl.float32)
-    total = tl.zeros((R,), tl.float32)
-    o = tl.zeros((R, D), tl.float32)
+    rows, dims, items = tl.arange(0, HEADS), tl.arange(0, D), tl.arange(0, CHUNK * HEADS)
+    top = tl.full((HEADS,), float("-inf"), tl.float32)
+    total = tl.zeros((HEADS,), tl.float32)
+    o = tl.zeros((HEADS, D), tl.float32)
     for first in tl.static_range(0, COUNT, CHUNK):
         numbers = first + tl.arange(0, CHUNK)
         there = (numbers < COUNT)[:, None] & valid[None, :]
         # One dimension of addresses, since alignment can be stated on no more. Both loads before
         # anything waits for one of them.
         o_ptrs = (
-            floats(o_at + (first + items // R) * o_stride + items % R * (D * 4))[:, None]
+            floats(o_at + (first + items // HEADS) * o_stride + items % HEADS * (D * 4))[:, None]
             + dims[None, :]
         )
-        some = tl.load(o_ptrs, mask=tl.reshape(there, (CHUNK * R,))[:, None], other=0.0)
+        partial = tl.load(o_ptrs, mask=tl.reshape(there, (CHUNK * HEADS,))[:, None], other=0.0)
         lse_ptrs = tl.cast(
             lse_at + (numbers * lse_stride)[:, None] + (rows * 4)[None, :],
             tl.pointer_type(tl.float32),
@@ -115,22 +115,24 @@ def add_up(
         base = tl.where(higher == float("-inf"), 0.0, higher)
         shares, shrink = tl.exp2(lse - base[None, :]), tl.exp2(top - base)
         total = total * shrink + tl.sum(shares, 0)
-        weighted = tl.reshape(some * tl.reshape(shares, (CHUNK * R,))[:, None], (CHUNK, R, D))
+        weighted = tl.reshape(
+            partial * tl.reshape(shares, (CHUNK * HEADS,))[:, None], (CHUNK, HEADS, D)
+        )
         o = o * shrink[:, None] + tl.sum(weighted, 0)
         top = higher
     return o / tl.where(total > 0, total, 1.0)[:, None], top + tl.log2(total)
 
 
 @triton.jit
-def take(o_at, lse_at, valid, D: tl.constexpr):
-    """Rows o[R, D], lse[R] from these addresses."""
+def load_partial(o_at, lse_at, valid, D: tl.constexpr):
+    """Rows o[HEADS, D], lse[HEADS] from these addresses."""
     o = tl.load(floats(o_at)[:, None] + tl.arange(0, D)[None, :], mask=valid[:, None], other=0.0)
     return o, tl.load(tl.cast(lse_at, tl.pointer_type(tl.float32)), mask=valid, other=float("-inf"))
 
 
 @triton.jit
-def put(o, lse, o_at, lse_at, valid, D: tl.constexpr):
-    """Store rows o[R, D], lse[R] at these addresses."""
+def store_partial(o, lse, o_at, lse_at, valid, D: tl.constexpr):
+    """Store rows o[HEADS, D], lse[HEADS] at these addresses."""
     tl.store(floats(o_at)[:, None] + tl.arange(0, D)[None, :], o, mask=valid[:, None])
     tl.store(tl.cast(lse_at, tl.pointer_type(tl.float32)), lse, mask=valid)
 
@@ -158,33 +160,35 @@ def row_at(message, row, batch, OWN: tl.constexpr, D: tl.constexpr):
 
 
 @triton.jit
-def piece_heads(piece, KV_HEADS: tl.constexpr, GROUP: tl.constexpr, R: tl.constexpr):
+def piece_heads(piece, KV_HEADS: tl.constexpr, GROUP: tl.constexpr, HEADS: tl.constexpr):
     """The batch index of a piece, its heads within the sequence's, and which of them are there."""
-    SLICES: tl.constexpr = (GROUP + R - 1) // R
-    group, within = piece // SLICES, piece % SLICES * R + tl.arange(0, R)
+    SLICES: tl.constexpr = (GROUP + HEADS - 1) // HEADS
+    group, within = piece // SLICES, piece % SLICES * HEADS + tl.arange(0, HEADS)
     return group // KV_HEADS, group % KV_HEADS * GROUP + within, within < GROUP
 
 
 @triton.jit
 def combine_piece(
     parts, piece, batch,
-    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, R: tl.constexpr,
+    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, HEADS: tl.constexpr,
     SPLITS: tl.constexpr, SPLITS_CHUNK: tl.constexpr,
 ):  # fmt: skip
     """The partial result of this rank for the heads of one piece: all splits added up."""
-    SLICES: tl.constexpr = (GROUP + R - 1) // R
-    group, first = piece // SLICES, piece % SLICES * R
+    SLICES: tl.constexpr = (GROUP + HEADS - 1) // HEADS
+    group, first = piece // SLICES, piece % SLICES * HEADS
     o_at, lse_at = part_at(parts, group * SPLITS, first, batch * KV_HEADS * SPLITS, GROUP, D)
-    valid = first + tl.arange(0, R) < GROUP
-    return add_up(o_at, lse_at, GROUP * D * 4, GROUP * 4, valid, R, SPLITS, D, SPLITS_CHUNK)
+    valid = first + tl.arange(0, HEADS) < GROUP
+    return add_up(o_at, lse_at, GROUP * D * 4, GROUP * 4, valid, HEADS, SPLITS, D, SPLITS_CHUNK)
 
 
 @triton.jit
-def keep(o, lse, messages, batch_index, heads, valid, batch, OWN: tl.constexpr, D: tl.constexpr):
+def store_message(
+    o, lse, messages, batch_index, heads, valid, batch, OWN: tl.constexpr, D: tl.constexpr
+):
     """Store rows of these heads into the messages to their owners, in this rank's scratch."""
     own_message = messages + heads // OWN * message_bytes(batch, OWN, D)
     o_at, lse_at = row_at(own_message, batch_index * OWN + heads % OWN, batch, OWN, D)
-    put(o, lse, o_at, lse_at, valid, D)
+    store_partial(o, lse, o_at, lse_at, valid, D)
 
 
 @triton.jit
@@ -198,7 +202,7 @@ def distances(bases, rank, WORLD: tl.constexpr, WORLD_P: tl.constexpr):
 @triton.jit
 def send(
     o, lse, away, inbox, batch_index, heads, valid, batch, rank,
-    HEADS: tl.constexpr, OWN: tl.constexpr, D: tl.constexpr, R: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr,
+    Q_HEADS: tl.constexpr, OWN: tl.constexpr, D: tl.constexpr, HEADS: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr,
 ):  # fmt: skip
     """Store rows of these heads into the inbox of every rank that owns them, this rank's own among
     them, all at once.
@@ -210,16 +214,18 @@ def send(
     )
     ranks = tl.arange(0, WORLD_P)
     wanted = (ranks < WORLD)[:, None] & valid[None, :]
-    if OWN != HEADS:
+    if OWN != Q_HEADS:
         wanted = wanted & (heads // OWN == ranks[:, None])
     lse_ptrs = tl.cast(away[:, None] + lse_at[None, :], tl.pointer_type(tl.float32))
-    tl.store(lse_ptrs, tl.broadcast_to(lse[None, :], (WORLD_P, R)), mask=wanted)
-    rows = tl.reshape(away[:, None] + o_at[None, :], (WORLD_P * R,))
-    everywhere = tl.reshape(tl.broadcast_to(o[None, :, :], (WORLD_P, R, D)), (WORLD_P * R, D))
+    tl.store(lse_ptrs, tl.broadcast_to(lse[None, :], (WORLD_P, HEADS)), mask=wanted)
+    rows = tl.reshape(away[:, None] + o_at[None, :], (WORLD_P * HEADS,))
+    everywhere = tl.reshape(
+        tl.broadcast_to(o[None, :, :], (WORLD_P, HEADS, D)), (WORLD_P * HEADS, D)
+    )
     tl.store(
         floats(rows)[:, None] + tl.arange(0, D)[None, :],
         everywhere,
-        mask=tl.reshape(wanted, (WORLD_P * R,))[:, None],
+        mask=tl.reshape(wanted, (WORLD_P * HEADS,))[:, None],
     )
 
 
@@ -285,31 +291,37 @@ def wait_all(flags, epoch, wanted):
 @triton.jit
 def merge_rows(
     out_ptr, received, number, batch,
-    D: tl.constexpr, OWN: tl.constexpr, R: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr, ARCH: tl.constexpr,
+    D: tl.constexpr, OWN: tl.constexpr, HEADS: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
-    """Up to R rows of the output: the messages of all ranks added up in the order of ranks, and
+    """Up to HEADS rows of the output: the messages of all ranks added up in the order of ranks, and
     rounded."""
-    batch_index, first = number // ((OWN + R - 1) // R), number % ((OWN + R - 1) // R) * R
+    batch_index, first = (
+        number // ((OWN + HEADS - 1) // HEADS),
+        number % ((OWN + HEADS - 1) // HEADS) * HEADS,
+    )
     row = batch_index * OWN + first
     o_at, lse_at = row_at(received, row, batch, OWN, D)
-    valid = first + tl.arange(0, R) < OWN
+    valid = first + tl.arange(0, HEADS) < OWN
     stride = message_bytes(batch, OWN, D)
-    o, _ = add_up(o_at, lse_at, stride, stride, valid, R, WORLD, D, WORLD_P)
-    store_tile(out_ptr, o, row, tl.arange(0, D), (batch_index + 1) * OWN, D, R, ARCH)
+    o, _ = add_up(o_at, lse_at, stride, stride, valid, HEADS, WORLD, D, WORLD_P)
+    store_tile(out_ptr, o, row, tl.arange(0, D), (batch_index + 1) * OWN, D, HEADS, ARCH)
 
 
 @triton.jit
 def await_rows(
     control, epoch, number, rank,
-    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, OWN: tl.constexpr, R: tl.constexpr, PIECES_PER_FLAG: tl.constexpr,
+    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, OWN: tl.constexpr, HEADS: tl.constexpr, PIECES_PER_FLAG: tl.constexpr,
     WORLD: tl.constexpr, WORLD_P: tl.constexpr,
 ):  # fmt: skip
     """Wait for everything that `merge_rows` reads."""
-    SLICES: tl.constexpr = (GROUP + R - 1) // R
-    batch_index, first = number // ((OWN + R - 1) // R), number % ((OWN + R - 1) // R) * R
-    within = first + tl.arange(0, R)
+    SLICES: tl.constexpr = (GROUP + HEADS - 1) // HEADS
+    batch_index, first = (
+        number // ((OWN + HEADS - 1) // HEADS),
+        number % ((OWN + HEADS - 1) // HEADS) * HEADS,
+    )
+    within = first + tl.arange(0, HEADS)
     heads = within if OWN == KV_HEADS * GROUP else rank * OWN + within
-    pieces = (batch_index * KV_HEADS + heads // GROUP) * SLICES + heads % GROUP // R
+    pieces = (batch_index * KV_HEADS + heads // GROUP) * SLICES + heads % GROUP // HEADS
     slots = pieces // PIECES_PER_FLAG if PIECES_PER_FLAG else pieces * 0
     sources = tl.arange(0, WORLD_P)
     wait_all(
@@ -327,7 +339,7 @@ def wait_parts(arrived, COUNT: tl.constexpr):
 
 
 @triton.jit
-def leave(control, epoch, arrived, groups):
+def finish_groups(control, epoch, arrived, groups):
     """As `symmetric.finish`, for programs that read neither the epoch nor the groups' counters any
     more: the last sets these back, too."""
     tl.debug_barrier()

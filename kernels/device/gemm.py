@@ -203,13 +203,13 @@ def add_parts(
 def wait_chunks(
     control, row, M, shard_rows, step, limit, first_flag, epoch, rank,
     WORLD: tl.constexpr, SHARD_IS_M: tl.constexpr, BLOCK_M: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_CHUNKS: tl.constexpr,
-    AHEAD: tl.constexpr, WHOLE: tl.constexpr,
+    MAX_CHUNKS: tl.constexpr, LOCAL_VIA_INBOX: tl.constexpr,
 ):  # fmt: skip
     """Wait for everything that the tile of rows row..row+BM-1 reads of chunk `step`; how many
-    chunks from there are here by then, 1 to `limit` and to AHEAD. All their flags are polled at
+    chunks from there are here by then, 1 to `limit` and to MAX_CHUNKS. All their flags are polled at
     once: acquire at system scope, for the reasons that `symmetric.wait` gives.
 
-    This rank's own rows are there from the start, unless they are read from the inbox (WHOLE).
+    This rank's own rows are there from the start, unless they are read from the inbox (LOCAL_VIA_INBOX).
     """
     tl.static_assert(
         BLOCK_M % ROWS_PER_FLAG == 0 or ROWS_PER_FLAG % BLOCK_M == 0,
@@ -225,7 +225,7 @@ def wait_chunks(
         row // shard_rows * row_chunks + row % shard_rows // ROWS_PER_FLAG
     )  # counted through all sources
     last = end // shard_rows * row_chunks + end % shard_rows // ROWS_PER_FLAG
-    places, number = first + tl.arange(0, triton.next_power_of_2(MOST)), tl.arange(0, AHEAD)
+    places, number = first + tl.arange(0, triton.next_power_of_2(MOST)), tl.arange(0, MAX_CHUNKS)
     if SHARD_IS_M:
         sources, columns = (places // row_chunks)[:, None], (step + number)[None, :]
     else:
@@ -233,7 +233,11 @@ def wait_chunks(
             ((rank + (step + number) // K_CHUNKS) % WORLD)[None, :],
             ((step + number) % K_CHUNKS)[None, :],
         )
-    wanted = (places <= last)[:, None] & (number < limit)[None, :] & ((sources != rank) | WHOLE)
+    wanted = (
+        (places <= last)[:, None]
+        & (number < limit)[None, :]
+        & ((sources != rank) | LOCAL_VIA_INBOX)
+    )
     flags = word(
         flag(control, sources, first_flag + (places % row_chunks * K_CHUNKS)[:, None] + columns)
     )
@@ -241,7 +245,7 @@ def wait_chunks(
     while here == 0:
         seen = tl.atomic_add(flags, 0, mask=wanted, sem="acquire", scope="sys")
         late = tl.max(tl.cast(wanted & (((seen - epoch) & -3) != 0), tl.int32), 0)
-        here = tl.min(tl.where((late != 0) | (number >= limit), number, AHEAD), 0)
+        here = tl.min(tl.where((late != 0) | (number >= limit), number, MAX_CHUNKS), 0)
     return here
 
 
@@ -343,8 +347,8 @@ def multiply_tile(
     a_ptr, b_ptr, a_desc, payload_desc, b_desc, control, inbox, payload_bases, epoch, generation_rows, shard_rows, part, row, col, M, rank,
     N: tl.constexpr, K: tl.constexpr, WORLD: tl.constexpr, SHARD_IS_M: tl.constexpr, B_IS_NK: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, SPLIT_K: tl.constexpr,
-    ROWS_PER_FLAG: tl.constexpr, K_PER_FLAG: tl.constexpr, FIRST_FLAG: tl.constexpr, REMOTE: tl.constexpr, LOADS: tl.constexpr,
-    WHOLE: tl.constexpr, EVEN_K: tl.constexpr, EVEN_N: tl.constexpr, ARCH: tl.constexpr,
+    ROWS_PER_FLAG: tl.constexpr, K_PER_FLAG: tl.constexpr, FIRST_FLAG: tl.constexpr, PULL: tl.constexpr, LOADS: tl.constexpr,
+    LOCAL_VIA_INBOX: tl.constexpr, EVEN_K: tl.constexpr, EVEN_N: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """One part of the tile at row, col of C, fp32 [BLOCK_M, BLOCK_N]: chunk after chunk of K, this
     rank's own shard first. Chunks that are there and lie side by side go by in one pipelined loop,
@@ -360,8 +364,8 @@ def multiply_tile(
     ALONE: tl.constexpr = (
         SPLIT_K > 1 or not EVEN_K
     )  # else steps of K would lie as chunks happen to come, and sums with them
-    MOST: tl.constexpr = 1 if ALONE else K_CHUNKS if REMOTE or SHARD_IS_M else STEPS - K_CHUNKS
-    AHEAD: tl.constexpr = 1 if MOST <= 1 else 2 if MOST == 2 else 4 if MOST <= 4 else 8
+    MOST: tl.constexpr = 1 if ALONE else K_CHUNKS if PULL or SHARD_IS_M else STEPS - K_CHUNKS
+    MAX_CHUNKS: tl.constexpr = 1 if MOST <= 1 else 2 if MOST == 2 else 4 if MOST <= 4 else 8
     WRAPS: tl.constexpr = MOST > K_CHUNKS  # behind the last rank's shard comes the first one's
     tl.static_assert(
         MOST == 1 or K_CHUNKS == 1 or K_PER_FLAG % BLOCK_K == 0,
@@ -374,17 +378,17 @@ def multiply_tile(
     while step < STEPS:
         source = row // shard_rows if SHARD_IS_M else (rank + step // K_CHUNKS) % WORLD
         at_home = (
-            source == rank and not WHOLE and (LOADS == "descriptor" or not SHARD_IS_M)
+            source == rank and not LOCAL_VIA_INBOX and (LOADS == "descriptor" or not SHARD_IS_M)
         )  # what pointers load may span sources
         # Chunks are counted as they lie in the gathered A.
         chunk = step if SHARD_IS_M else source * K_CHUNKS + step % K_CHUNKS
         limit = 1
         if not ALONE:
-            limit = K_CHUNKS - chunk % K_CHUNKS if REMOTE or at_home else STEPS - step
+            limit = K_CHUNKS - chunk % K_CHUNKS if PULL or at_home else STEPS - step
         if not at_home:
             limit = wait_chunks(
                 control, row, M, shard_rows, step, limit, FIRST_FLAG, epoch, rank,
-                WORLD, SHARD_IS_M, BLOCK_M, ROWS_PER_FLAG, K_CHUNKS, AHEAD, WHOLE,
+                WORLD, SHARD_IS_M, BLOCK_M, ROWS_PER_FLAG, K_CHUNKS, MAX_CHUNKS, LOCAL_VIA_INBOX,
             )  # fmt: skip
         last = chunk + limit - 1
         k, end = (
@@ -423,7 +427,7 @@ def multiply_tile(
                 * (COLUMNS * 2)
                 - first * 2
             )
-            there = (peer(inbox, payload_bases, rank, owners) if REMOTE else inbox) + tl.cast(
+            there = (peer(inbox, payload_bases, rank, owners) if PULL else inbox) + tl.cast(
                 rows, tl.int64
             ) * (K * 2)
             a_rows = tl.where(owners == rank, own_rows, there)
@@ -455,7 +459,7 @@ def multiply_all(
     N: tl.constexpr, K: tl.constexpr, WORLD: tl.constexpr, SHARD_IS_M: tl.constexpr, B_IS_NK: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr, SPLIT_K: tl.constexpr,
     SCHEDULE: tl.constexpr, XCDS: tl.constexpr, COMM_PROGRAMS: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_PER_FLAG: tl.constexpr,
-    FIRST_FLAG: tl.constexpr, REMOTE: tl.constexpr, LOADS: tl.constexpr, WHOLE: tl.constexpr,
+    FIRST_FLAG: tl.constexpr, PULL: tl.constexpr, LOADS: tl.constexpr, LOCAL_VIA_INBOX: tl.constexpr,
     EVEN_K: tl.constexpr, EVEN_N: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """Every tile of C that falls to this program.
@@ -466,8 +470,8 @@ def multiply_all(
     int32[tiles], zero at first: scratch of this rank where SPLIT_K > 1. control, payload: addresses
     of this rank's blocks; *_bases: int64[WORLD], the same blocks on every rank, as mapped here;
     generation_rows: rows of the payload from one generation, a gathered A, to the next. A source's
-    part of it is read from this rank's payload or, REMOTE, from the source's own; flags count from
-    FIRST_FLAG. WHOLE: this rank's own rows are read from there, too, so that a descriptor's block
+    part of it is read from this rank's payload or, PULL, from the source's own; flags count from
+    FIRST_FLAG. LOCAL_VIA_INBOX: this rank's own rows are read from there, too, so that a descriptor's block
     may span sources.
     """
     COLUMNS: tl.constexpr = K if SHARD_IS_M else K // WORLD
@@ -503,7 +507,7 @@ def multiply_all(
         acc = multiply_tile(
             a_ptr, b_ptr, a_desc, payload_desc, b_desc, control, inbox, payload_bases, epoch, generation_rows, shard_rows, part, row, col,
             M, rank, N, K, WORLD, SHARD_IS_M, B_IS_NK, BLOCK_M, BLOCK_N, BLOCK_K, SPLIT_K,
-            ROWS_PER_FLAG, K_PER_FLAG, FIRST_FLAG, REMOTE, LOADS, WHOLE, EVEN_K, EVEN_N, ARCH,
+            ROWS_PER_FLAG, K_PER_FLAG, FIRST_FLAG, PULL, LOADS, LOCAL_VIA_INBOX, EVEN_K, EVEN_N, ARCH,
         )  # fmt: skip
         cols = col + tl.arange(0, BLOCK_N)
         if SPLIT_K == 1:

@@ -234,9 +234,9 @@ def _source(
 def _constants(shape: FlashDecode, config: Config, arch: str) -> dict[str, Any]:
     splits, heads = config["kv_splits"], config["heads_per_program"]
     return dict(
-        KV_HEADS=shape.kv_heads, GROUP=shape.group, D=shape.head_dim, PAGE=shape.page_size, OWN=shape.own_heads, R=heads,
+        KV_HEADS=shape.kv_heads, GROUP=shape.group, D=shape.head_dim, PAGE=shape.page_size, OWN=shape.own_heads, HEADS=heads,
         SPLITS=splits, SPLITS_P=power_of_two_from(splits), SPLITS_CHUNK=min(power_of_two_from(splits), TILE // (heads * shape.head_dim)),
-        BLOCK_N=config["block_n"], M=SMALLEST_M, XCDS=config["xcds"], PIECES_PER_FLAG=pieces_per_flag(config),
+        BLOCK_N=config["block_n"], PADDED_GROUP=SMALLEST_M, XCDS=config["xcds"], PIECES_PER_FLAG=pieces_per_flag(config),
         WORLD=shape.world, WORLD_P=power_of_two_from(shape.world), THREADS=32 * config["num_warps"],
         ARCH=arch,
     )  # fmt: skip

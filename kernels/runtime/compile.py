@@ -69,11 +69,10 @@ def _hash_helpers() -> None:
     (3.6 and 3.7), so it would differ between a process that compiled another kernel first and one
     that did not, and neither would find the other's binary.
     """
-    from tftune.kernels.comm import ll_protocol as words
-    from tftune.kernels.comm import symmetric
+    from tftune.kernels.comm import ll_protocol, symmetric
     from tftune.kernels.device import attention, gemm
 
-    for module in (symmetric, words, gemm, attention):
+    for module in (symmetric, ll_protocol, gemm, attention):
         for function in vars(module).values():
             getattr(function, "cache_key", None)
 

@@ -32,7 +32,7 @@ def push(
     N: tl.constexpr, K: tl.constexpr, WORLD: tl.constexpr, SHARD_IS_M: tl.constexpr, B_IS_NK: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr, SPLIT_K: tl.constexpr,
     SCHEDULE: tl.constexpr, XCDS: tl.constexpr, COMM_PROGRAMS: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_PER_FLAG: tl.constexpr,
-    ORDER: tl.constexpr, COPY_ROWS: tl.constexpr, COPY_COLUMNS: tl.constexpr, LOADS: tl.constexpr, WHOLE: tl.constexpr,
+    ORDER: tl.constexpr, COPY_ROWS: tl.constexpr, COPY_COLUMNS: tl.constexpr, LOADS: tl.constexpr, LOCAL_VIA_INBOX: tl.constexpr,
     EVEN_K: tl.constexpr, EVEN_N: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """C[M,N] = all_gather(A) @ B; `gemm.multiply_all` says what the arguments are."""
@@ -40,7 +40,7 @@ def push(
     shard_rows = M // WORLD if SHARD_IS_M else M
     K_CHUNKS: tl.constexpr = (COLUMNS + K_PER_FLAG - 1) // K_PER_FLAG
     BAND: tl.constexpr = (GROUP_M * BLOCK_M + ROWS_PER_FLAG - 1) // ROWS_PER_FLAG
-    RECEIVERS: tl.constexpr = WORLD if WHOLE else WORLD - 1
+    RECEIVERS: tl.constexpr = WORLD if LOCAL_VIA_INBOX else WORLD - 1
     row_chunks = tl.cdiv(shard_rows, ROWS_PER_FLAG)
     pid, epoch = tl.program_id(0), begin(control)
     inbox = generation(payload, epoch, generation_rows, K)
@@ -58,6 +58,6 @@ def push(
         a_ptr, b_ptr, c_ptr, a_desc, payload_desc, b_desc, parts_ptr, arrivals_ptr, control, payload, payload_bases,
         epoch, generation_rows, M, rank,
         N, K, WORLD, SHARD_IS_M, B_IS_NK, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, SPLIT_K, SCHEDULE, XCDS, COMM_PROGRAMS,
-        ROWS_PER_FLAG, K_PER_FLAG, 0, False, LOADS, WHOLE, EVEN_K, EVEN_N, ARCH,
+        ROWS_PER_FLAG, K_PER_FLAG, 0, False, LOADS, LOCAL_VIA_INBOX, EVEN_K, EVEN_N, ARCH,
     )  # fmt: skip
     finish(control, epoch)

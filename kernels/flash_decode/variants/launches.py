@@ -23,15 +23,15 @@ from tftune.kernels.device.attention import (
     await_rows,
     combine_piece,
     distances,
-    keep,
+    load_partial,
     merge_rows,
     message_bytes,
     part_at,
     piece_heads,
-    put,
     row_at,
     send,
-    take,
+    store_message,
+    store_partial,
     wait_all,
 )
 from tftune.kernels.device.gemm import by_die
@@ -57,7 +57,7 @@ def local(kv_splits: int) -> tuple[Launch, ...]:
 def attend_units(
     q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, parts, messages, batch, kv_len,
     KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, OWN: tl.constexpr,
-    SPLITS: tl.constexpr, BLOCK_N: tl.constexpr, M: tl.constexpr, XCDS: tl.constexpr, INTO_MESSAGES: tl.constexpr, ARCH: tl.constexpr,
+    SPLITS: tl.constexpr, BLOCK_N: tl.constexpr, PADDED_GROUP: tl.constexpr, XCDS: tl.constexpr, INTO_MESSAGES: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """Each program attends to one unit, and leaves its partial result in `parts`; the only one of a
     group may leave it in `messages`."""
@@ -77,27 +77,27 @@ def attend_units(
         PAGE,
         SPLITS,
         BLOCK_N,
-        M,
+        PADDED_GROUP,
         ARCH,
     )
-    within = tl.arange(0, M)
+    within = tl.arange(0, PADDED_GROUP)
     if INTO_MESSAGES:
         heads = unit % KV_HEADS * GROUP + within
-        keep(o, lse, messages, unit // KV_HEADS, heads, within < GROUP, batch, OWN, D)
+        store_message(o, lse, messages, unit // KV_HEADS, heads, within < GROUP, batch, OWN, D)
     else:
         o_at, lse_at = part_at(parts, unit, within, units, GROUP, D)
-        put(o, lse, o_at, lse_at, within < GROUP, D)
+        store_partial(o, lse, o_at, lse_at, within < GROUP, D)
 
 
 @triton.jit(do_not_specialize=["batch", "rank"])
 def combine(
     parts, messages, arrivals, control, payload, control_bases, payload_bases, generation_bytes, batch, rank,
-    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, OWN: tl.constexpr, R: tl.constexpr,
+    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, OWN: tl.constexpr, HEADS: tl.constexpr,
     SPLITS: tl.constexpr, SPLITS_CHUNK: tl.constexpr, PIECES_PER_FLAG: tl.constexpr,
     WORLD: tl.constexpr, WORLD_P: tl.constexpr, SEND: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """Add up the splits, piece by piece: into `messages` or, SEND, into the owners' inboxes."""
-    pieces = batch * KV_HEADS * ((GROUP + R - 1) // R)
+    pieces = batch * KV_HEADS * ((GROUP + HEADS - 1) // HEADS)
     epoch = begin(control)
     inbox = payload + generation_of(epoch) * generation_bytes
     away, flags_away = (
@@ -105,8 +105,8 @@ def combine(
         distances(control_bases, rank, WORLD, WORLD_P),
     )
     for piece in tl.range(tl.program_id(0), pieces, tl.num_programs(0), num_stages=1):
-        o, lse = combine_piece(parts, piece, batch, KV_HEADS, GROUP, D, R, SPLITS, SPLITS_CHUNK)
-        batch_index, heads, valid = piece_heads(piece, KV_HEADS, GROUP, R)
+        o, lse = combine_piece(parts, piece, batch, KV_HEADS, GROUP, D, HEADS, SPLITS, SPLITS_CHUNK)
+        batch_index, heads, valid = piece_heads(piece, KV_HEADS, GROUP, HEADS)
         if SEND:
             send(
                 o,
@@ -121,7 +121,7 @@ def combine(
                 KV_HEADS * GROUP,
                 OWN,
                 D,
-                R,
+                HEADS,
                 WORLD,
                 WORLD_P,
             )
@@ -139,18 +139,18 @@ def combine(
                 ARCH,
             )
         else:
-            keep(o, lse, messages, batch_index, heads, valid, batch, OWN, D)
+            store_message(o, lse, messages, batch_index, heads, valid, batch, OWN, D)
 
 
 @triton.jit(do_not_specialize=["batch", "rank"])
 def exchange(
     messages, arrivals, control, payload, control_bases, payload_bases, generation_bytes, batch, rank,
-    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, OWN: tl.constexpr, R: tl.constexpr,
+    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, OWN: tl.constexpr, HEADS: tl.constexpr,
     PIECES_PER_FLAG: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr, WAIT: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """Send the messages, piece by piece; with WAIT the kernel ends when every rank has done so (one
     flag of a source is for all pieces)."""
-    pieces = batch * KV_HEADS * ((GROUP + R - 1) // R)
+    pieces = batch * KV_HEADS * ((GROUP + HEADS - 1) // HEADS)
     epoch = begin(control)
     inbox = payload + generation_of(epoch) * generation_bytes
     away, flags_away = (
@@ -158,10 +158,10 @@ def exchange(
         distances(control_bases, rank, WORLD, WORLD_P),
     )
     for piece in tl.range(tl.program_id(0), pieces, tl.num_programs(0), num_stages=1):
-        batch_index, heads, valid = piece_heads(piece, KV_HEADS, GROUP, R)
+        batch_index, heads, valid = piece_heads(piece, KV_HEADS, GROUP, HEADS)
         own_message = messages + heads // OWN * message_bytes(batch, OWN, D)
         o_at, lse_at = row_at(own_message, batch_index * OWN + heads % OWN, batch, OWN, D)
-        o, lse = take(o_at, lse_at, valid, D)
+        o, lse = load_partial(o_at, lse_at, valid, D)
         send(
             o,
             lse,
@@ -175,7 +175,7 @@ def exchange(
             KV_HEADS * GROUP,
             OWN,
             D,
-            R,
+            HEADS,
             WORLD,
             WORLD_P,
         )
@@ -200,7 +200,7 @@ def exchange(
 @triton.jit(do_not_specialize=["batch", "rank"])
 def merge(
     out_ptr, received, control, payload, generation_bytes, batch, rank,
-    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, OWN: tl.constexpr, R: tl.constexpr,
+    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, OWN: tl.constexpr, HEADS: tl.constexpr,
     PIECES_PER_FLAG: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr,
     INBOX: tl.constexpr, WAIT: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
@@ -214,7 +214,7 @@ def merge(
             control, epoch
         )  # every program has read the epoch that the last one then advances: what follows need not be waited for
     for number in tl.range(
-        tl.program_id(0), batch * ((OWN + R - 1) // R), tl.num_programs(0), num_stages=1
+        tl.program_id(0), batch * ((OWN + HEADS - 1) // HEADS), tl.num_programs(0), num_stages=1
     ):
         if WAIT:
             await_rows(
@@ -225,9 +225,9 @@ def merge(
                 KV_HEADS,
                 GROUP,
                 OWN,
-                R,
+                HEADS,
                 PIECES_PER_FLAG,
                 WORLD,
                 WORLD_P,
             )
-        merge_rows(out_ptr, messages, number, batch, D, OWN, R, WORLD, WORLD_P, ARCH)
+        merge_rows(out_ptr, messages, number, batch, D, OWN, HEADS, WORLD, WORLD_P, ARCH)

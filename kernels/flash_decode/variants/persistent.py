@@ -21,12 +21,12 @@ from tftune.kernels.device.attention import (
     await_rows,
     combine_piece,
     distances,
-    leave,
+    finish_groups,
     merge_rows,
     part_at,
     piece_heads,
-    put,
     send,
+    store_partial,
     wait_parts,
 )
 from tftune.kernels.device.gemm import by_die
@@ -39,8 +39,8 @@ def persistent(kv_splits: int) -> tuple[Launch, ...]:
 
 
 @triton.jit
-def turn(number, ARCH: tl.constexpr):
-    """The first item of the program that is `number` in turn, and from one to the next. The
+def work_range(number, ARCH: tl.constexpr):
+    """The first item of the program that is `number` in work_range, and from one to the next. The
     interpreter runs programs one after another: there the last does what needs all others' work."""
     if ARCH == "interpreter":
         first, step = tl.where(tl.program_id(0) == tl.num_programs(0) - 1, 0, 1 << 30), 1
@@ -53,8 +53,8 @@ def turn(number, ARCH: tl.constexpr):
 def decode(
     q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, out_ptr, parts, arrived, arrivals, control, payload, control_bases, payload_bases,
     generation_bytes, batch, kv_len, rank,
-    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, OWN: tl.constexpr, R: tl.constexpr,
-    SPLITS: tl.constexpr, SPLITS_CHUNK: tl.constexpr, BLOCK_N: tl.constexpr, M: tl.constexpr, XCDS: tl.constexpr,
+    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, OWN: tl.constexpr, HEADS: tl.constexpr,
+    SPLITS: tl.constexpr, SPLITS_CHUNK: tl.constexpr, BLOCK_N: tl.constexpr, PADDED_GROUP: tl.constexpr, XCDS: tl.constexpr,
     PIECES_PER_FLAG: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """out = the whole attention; `attention.attend` says what the operands are. parts: scratch for
@@ -62,13 +62,13 @@ def decode(
     and for each flag, zero between calls."""
     pid, programs, epoch = tl.program_id(0), tl.num_programs(0), begin(control)
     groups = batch * KV_HEADS
-    units, pieces = groups * SPLITS, groups * ((GROUP + R - 1) // R)
+    units, pieces = groups * SPLITS, groups * ((GROUP + HEADS - 1) // HEADS)
     inbox = payload + generation_of(epoch) * generation_bytes
     away, flags_away = (
         distances(payload_bases, rank, WORLD, WORLD_P),
         distances(control_bases, rank, WORLD, WORLD_P),
     )
-    within = tl.arange(0, M)
+    within = tl.arange(0, PADDED_GROUP)
     for index in tl.range(pid, units, programs, num_stages=1):
         unit = by_die(index, units, XCDS)
         o, lse = attend(
@@ -85,18 +85,18 @@ def decode(
             PAGE,
             SPLITS,
             BLOCK_N,
-            M,
+            PADDED_GROUP,
             ARCH,
         )
         o_at, lse_at = part_at(parts, unit, within, units, GROUP, D)
-        put(o, lse, o_at, lse_at, within < GROUP, D)
+        store_partial(o, lse, o_at, lse_at, within < GROUP, D)
         drain(unit, ARCH)
         tl.atomic_add(word(arrived + unit // SPLITS * 4), 1, sem="release", scope="gpu")
-    first, step = turn(pid, ARCH)
+    first, step = work_range(pid, ARCH)
     for piece in tl.range(first, pieces, step, num_stages=1):
-        wait_parts(arrived + piece // ((GROUP + R - 1) // R) * 4, SPLITS)
-        o, lse = combine_piece(parts, piece, batch, KV_HEADS, GROUP, D, R, SPLITS, SPLITS_CHUNK)
-        batch_index, heads, valid = piece_heads(piece, KV_HEADS, GROUP, R)
+        wait_parts(arrived + piece // ((GROUP + HEADS - 1) // HEADS) * 4, SPLITS)
+        o, lse = combine_piece(parts, piece, batch, KV_HEADS, GROUP, D, HEADS, SPLITS, SPLITS_CHUNK)
+        batch_index, heads, valid = piece_heads(piece, KV_HEADS, GROUP, HEADS)
         send(
             o,
             lse,
@@ -110,7 +110,7 @@ def decode(
             KV_HEADS * GROUP,
             OWN,
             D,
-            R,
+            HEADS,
             WORLD,
             WORLD_P,
         )
@@ -127,12 +127,22 @@ def decode(
             WORLD_P,
             ARCH,
         )
-    leave(
+    finish_groups(
         control, epoch, arrived, groups
     )  # here, where peers are waited for anyway: what follows reads nothing that it sets
-    first, step = turn(programs - 1 - pid, ARCH)
-    for number in tl.range(first, batch * ((OWN + R - 1) // R), step, num_stages=1):
+    first, step = work_range(programs - 1 - pid, ARCH)
+    for number in tl.range(first, batch * ((OWN + HEADS - 1) // HEADS), step, num_stages=1):
         await_rows(
-            control, epoch, number, rank, KV_HEADS, GROUP, OWN, R, PIECES_PER_FLAG, WORLD, WORLD_P
+            control,
+            epoch,
+            number,
+            rank,
+            KV_HEADS,
+            GROUP,
+            OWN,
+            HEADS,
+            PIECES_PER_FLAG,
+            WORLD,
+            WORLD_P,
         )
-        merge_rows(out_ptr, inbox, number, batch, D, OWN, R, WORLD, WORLD_P, ARCH)
+        merge_rows(out_ptr, inbox, number, batch, D, OWN, HEADS, WORLD, WORLD_P, ARCH)
