@@ -165,5 +165,6 @@ def check_ranks(ranks: list[int], gpus: int, world: int) -> None:
         raise ValueError(f"a Workspace holds flags for at most {MAX_WORLD} ranks, not {len(ranks)}")
     if world > gpus:
         raise ValueError(
-            f"the job has {world} ranks but this node has {gpus} GPUs: Iris maps the ranks of one node only"
+            f"the job has {world} ranks but this node has {gpus} GPUs: "
+            "Iris maps the ranks of one node only"
         )
