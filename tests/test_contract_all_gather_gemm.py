@@ -233,9 +233,13 @@ ONE_GENERATION: Change = (
     "generation_of(epoch) * generation_rows, tl",
     "0 * generation_rows, tl",
 )
-SIGNAL = "            signal(peer(flag(control, rank, chunk), control_bases, rank, target), epoch, ARCH)\n"
-SIGNAL_PEERS = "            signal_peers(control, control_bases, chunk, epoch, rank, WORLD, ARCH)\n"
-PEERS_FLAG = "word(peer(flag(control, rank, slot), control_bases, rank, target))"
+SIGNAL = (
+    "            "
+    "signal(peer(flag(control, rank, chunk), control_bases, rank, target), epoch, ARCH)\n"
+)
+SIGNAL_PEERS = (
+    "            signal_peers(control, control_bases, chunk, epoch, rank, problem.WORLD, ARCH)\n"
+)
 NO_WAIT: Change = (
     "gemm",
     "        if not at_home:\n            limit = wait",
@@ -243,21 +247,19 @@ NO_WAIT: Change = (
 )
 WRONG_SOURCE: Change = (
     "gemm",
-    "((rank + (step + number) // K_CHUNKS) % WORLD)",
-    "((rank + 1 + 0 * number) % WORLD)",
+    "((rank + (step + number) // K_CHUNKS) % problem.WORLD)",
+    "((rank + 1 + 0 * number) % problem.WORLD)",
 )
 NO_WRAP: tuple[Change, ...] = (
     ("gemm", "tl.where(k + BLOCK_K == K, BLOCK_K - K, BLOCK_K) if WRAPS", "BLOCK_K if WRAPS"),
-    ("gemm", "tl.where(k >= K, k - K, k) if WRAPS", "k if WRAPS"),
+    ("gemm", "tl.where(k >= problem.K, k - problem.K, k) if WRAPS", "k if WRAPS"),
 )
 FIRST_ROWS_LEFT_OUT: Change = (
     "gemm",
     "places, number = first + tl",
     "places, number = first + 1 + tl",
 )
-FLAGS_OF_ROWS = (
-    "flag(control, sources, first_flag + (places % row_chunks * K_CHUNKS)[:, None] + columns)"
-)
+FLAGS_OF_ROWS = "flag(control, sources, slots)"
 
 ONLY_ON_GPUS = "no wait", "waits for the wrong source", "row chunk off by one"
 """Of staged: its programs that pull run before those that wait for them, one after another.
@@ -266,8 +268,8 @@ tests/test_gpu.py has these."""
 LATE = f"            {SLEEP}(2.0 * bool((rank == 2) & (target == 0) & (chunk == 1)))\n"
 LATE_FOR_0: Change = (
     "all_gather_gemm.push",
-    "            copy_chunk(",
-    f"{LATE}            copy_chunk(",
+    "            copy_shard(",
+    f"{LATE}            copy_shard(",
 )
 """Rank 2 reaches rank 1 and, much later, rank 0 with its last chunk. Meanwhile rank 1 ends its
 call, and in its next one signals to rank 0: which reads too early, and then misses that signal,
@@ -281,7 +283,7 @@ PACKED: tuple[Change, ...] = (
     (
         "all_gather_gemm.push",
         "flag(control, rank, chunk)",
-        "flag(control, 0, rank * row_chunks * K_CHUNKS + chunk)",
+        "flag(control, 0, rank * row_chunks * chunks.K_CHUNKS + chunk)",
     ),
 )
 """Flags of a source right behind those of the one before it, as many as this shape has: their
@@ -289,9 +291,7 @@ places follow the shape."""
 
 
 COPIED = "                self._runtime.copy(piece, target, shard + piece.source, stream)\n"
-FLAGGED = (
-    "                self._runtime.copy(_WORD, flag_address, self._staged.data_ptr(), stream)\n"
-)
+FLAGGED = "                self._runtime.copy(_WORD, flag_at, self._staged.data_ptr(), stream)\n"
 SKIPS = (
     "    if generation_of(epoch) != parity:\n        barrier(control, control_bases, rank, WORLD)\n"
 )
@@ -383,9 +383,9 @@ def mutants(variant: str) -> dict[str, Mutant]:
     if variant == "push_ce":
         return COPIES | PUSH_CE | GEMM | AROUND | ONE_BY_ONE
     kernel, signals = f"all_gather_gemm.{variant}", SIGNAL if variant == "push" else SIGNAL_PEERS
-    copy = "            copy_chunk(\n                tl.cast(a_ptr"
+    copy = "            copy_shard(a_ptr"
     slow = SLOW_PULLER if variant == "staged" else SLOW_READER
-    last_epoch = [f"{flag}, epoch, sem" for flag in ("word(address)", PEERS_FLAG)]
+    last_epoch = [f"{flag}, epoch, sem" for flag in ("word(address)", "there")]
     found = GEMM | {
         "flag before data": Mutant(
             ((kernel, copy, f"{signals}            {SLEEP}(0.1)\n{copy}"),), "wrong"
@@ -397,9 +397,9 @@ def mutants(variant: str) -> dict[str, Mutant]:
     }
     if variant != "pull":
         found |= AROUND
-    if (
-        variant == "push"
-    ):  # where peers read, nobody ends a call before everybody's shard is there: a flag set too early does no harm
+    # Where peers read, nobody ends a call before everybody's shard is there: a flag that is set too
+    # early does no harm.
+    if variant == "push":
         found["flags packed by shape"] = Mutant(
             (LATE_FOR_0, *PACKED), "wrong or end", control=(LATE_FOR_0,), calls="alternating"
         )

@@ -210,7 +210,10 @@ def test_descriptors_see_what_a_wait_has_seen(variant: str) -> None:
 
 @pytest.mark.parametrize("arch", ARCHES)
 def test_a_load_that_passes_its_wait_is_seen(tmp_path: Path, arch: str) -> None:
-    early = "acc = multiply(acc, own + rows * 2, b_ptr, 0, BLOCK_K, cols, COLUMNS, N, K, False, B_IS_NK, EVEN_K, EVEN_N, BLOCK_K, ARCH)"
+    early = (
+        "acc = multiply(acc, own + rows * 2, b_ptr, 0, tile.BLOCK_K, cols, False, "
+        "problem, tile, ARCH)"
+    )
     change = ("gemm", "    step = part\n", f"    {early}\n    step = part\n")
     kernel = replace(one_step("pull", arch), kernel=mutant(tmp_path, "pull", (change,)))
     assert early_loads(kernel.compile(gpu_target(arch)).asm["ttgir"])
@@ -338,7 +341,7 @@ DECODE_MUTANTS: dict[str, tuple[Change, Faults, tuple[str, str]]] = {
         ("persistent", "decode"),
     ),
     "signals before the stores": (
-        ("attention", "    drain(epoch, ARCH)\n    values", "    values"),
+        ("attention", "    drain(epoch, peers.ARCH)\n    values", "    values"),
         signal_faults,
         ("persistent", "decode"),
     ),

@@ -209,13 +209,13 @@ class Exchange:
         controls, payloads = workspace.control_bases.tolist(), workspace.payload_bases.tolist()
 
         def item(slot: int, peer: int, parity: int) -> tuple[Piece, int, int]:
-            flag_address = (
+            flag_at = (
                 controls[peer] + FLAGS_OFFSET.value + (rank * FLAGS_PER_SOURCE.value + slot) * 4
             )
             return (
                 pieces[slot],
                 payloads[peer] + inbox[0] + parity * inbox[1] + pieces[slot].target,
-                flag_address,
+                flag_at,
             )
 
         # First the peer that reads this shard right after its own. The next item may go by another
@@ -250,9 +250,9 @@ class Exchange:
         """Queue the copies of every piece of the shard at this address, each with its flag's behind
         it."""
         for number, stream in enumerate(self._streams):
-            for piece, target, flag_address in self._items[parity][number :: len(self._streams)]:
+            for piece, target, flag_at in self._items[parity][number :: len(self._streams)]:
                 self._runtime.copy(piece, target, shard + piece.source, stream)
-                self._runtime.copy(_WORD, flag_address, self._staged.data_ptr(), stream)
+                self._runtime.copy(_WORD, flag_at, self._staged.data_ptr(), stream)
 
     def join(self) -> None:
         """The main stream goes on when the copies have ended."""

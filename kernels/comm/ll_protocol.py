@@ -77,7 +77,8 @@ def in_any_warp(late, ARCH: tl.constexpr):
     """
     if ARCH == "cuda":
         late = tl.inline_asm_elementwise(
-            "{\n.reg .pred p, q;\nsetp.ne.s32 p, $1, 0;\nbarrier.red.or.pred q, 0, p;\nselp.s32 $0, 1, 0, q;\n}",
+            "{\n.reg .pred p, q;\nsetp.ne.s32 p, $1, 0;\n"
+            "barrier.red.or.pred q, 0, p;\nselp.s32 $0, 1, 0, q;\n}",
             "=r,r", [late], tl.int32, is_pure=False, pack=1,
         )  # fmt: skip
     return late

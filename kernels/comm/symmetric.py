@@ -95,12 +95,8 @@ def signal_peers(
     drain(epoch, ARCH)
     for step in range(1, WORLD):
         target = (rank + step) % WORLD
-        tl.atomic_xchg(
-            word(peer(flag(control, rank, slot), control_bases, rank, target)),
-            epoch,
-            sem="release",
-            scope="sys",
-        )
+        there = word(peer(flag(control, rank, slot), control_bases, rank, target))
+        tl.atomic_xchg(there, epoch, sem="release", scope="sys")
 
 
 @triton.jit
@@ -123,7 +119,8 @@ def see_arrivals(value, ARCH: tl.constexpr):
     `value`: any int32."""
     if ARCH == "cuda":
         tl.inline_asm_elementwise(
-            "fence.proxy.async.global;\nmov.b32 $0, $1;", "=r,r", [value], tl.int32, is_pure=False, pack=1
+            "fence.proxy.async.global;\nmov.b32 $0, $1;",
+            "=r,r", [value], tl.int32, is_pure=False, pack=1,
         )  # fmt: skip
 
 
@@ -165,12 +162,8 @@ def barrier(control, control_bases, rank, WORLD: tl.constexpr):
     epoch = tl.load(word(control + BARRIER_OFFSET)) + 1
     own = control + BARRIER_FLAGS_OFFSET + rank * BARRIER_FLAG_STRIDE
     for step in range(1, WORLD):
-        tl.atomic_xchg(
-            word(peer(own, control_bases, rank, (rank + step) % WORLD)),
-            epoch,
-            sem="release",
-            scope="sys",
-        )
+        arrival = word(peer(own, control_bases, rank, (rank + step) % WORLD))
+        tl.atomic_xchg(arrival, epoch, sem="release", scope="sys")
     for step in range(1, WORLD):
         wait(control + BARRIER_FLAGS_OFFSET + (rank + step) % WORLD * BARRIER_FLAG_STRIDE, epoch)
     tl.store(word(control + BARRIER_OFFSET), epoch + 1)

@@ -18,8 +18,8 @@ class KernelSource:
     """A kernel with everything that decides its code.
 
     `types`: argument name -> Triton type (`*fp16`, `i32`, `i64`), in order, for all that is not
-    constexpr; `constants`: the constexpr arguments; `divisible`: arguments that are multiples of
-    16; `options`: num_warps, num_stages, ...
+    constexpr; `constants`: the constexpr arguments, single ones or groups; `divisible`: arguments
+    that are multiples of 16; `options`: num_warps, num_stages, ...
     """
 
     kernel: Any
@@ -49,7 +49,8 @@ class KernelSource:
         names = self.kernel.arg_names
         signature = {name: self.types.get(name, "constexpr") for name in names}
         attributes = {(names.index(name),): [["tt.divisibility", 16]] for name in self.divisible}
-        source = ASTSource(self.kernel, signature, dict(self.constants), attributes)
+        constants = {name: _fields_as_constexprs(value) for name, value in self.constants.items()}
+        source = ASTSource(self.kernel, signature, constants, attributes)
         return triton.compile(source, target=target, options=dict(self.options))
 
     def arguments(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -59,6 +60,16 @@ class KernelSource:
             values[name] if name in self.types else self.constants[name]
             for name in self.kernel.arg_names
         )
+
+
+def _fields_as_constexprs(constant: Any) -> Any:
+    """A group of constants (`kernels.device.constants`) as Triton's code generator takes it; any
+    other constant as it is."""
+    if not isinstance(constant, tuple):
+        return constant
+    from triton.language import constexpr
+
+    return type(constant)(*map(constexpr, constant))
 
 
 @cache

@@ -51,98 +51,38 @@ def work_range(number, ARCH: tl.constexpr):
 
 @triton.jit(do_not_specialize=["batch", "kv_len", "rank"])
 def decode(
-    q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, out_ptr, parts, arrived, arrivals, control, payload, control_bases, payload_bases,
-    generation_bytes, batch, kv_len, rank,
-    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, OWN: tl.constexpr, HEADS: tl.constexpr,
-    SPLITS: tl.constexpr, SPLITS_CHUNK: tl.constexpr, BLOCK_N: tl.constexpr, PADDED_GROUP: tl.constexpr, XCDS: tl.constexpr,
-    PIECES_PER_FLAG: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr, ARCH: tl.constexpr,
+    q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, out_ptr, parts, arrived, arrivals,
+    control, payload, control_bases, payload_bases, generation_bytes, batch, kv_len, rank,
+    shape: tl.constexpr, cache: tl.constexpr, peers: tl.constexpr,
 ):  # fmt: skip
     """out = the whole attention; `attention.attend` says what the operands are. parts: scratch for
     every unit's partial result; arrived and arrivals: int32 counters of this rank for each group
     and for each flag, zero between calls."""
     pid, programs, epoch = tl.program_id(0), tl.num_programs(0), begin(control)
-    groups = batch * KV_HEADS
-    units, pieces = groups * SPLITS, groups * ((GROUP + HEADS - 1) // HEADS)
+    groups = batch * shape.KV_HEADS
+    units, pieces = groups * cache.SPLITS, groups * peers.SLICES
     inbox = payload + generation_of(epoch) * generation_bytes
-    away, flags_away = (
-        distances(payload_bases, rank, WORLD, WORLD_P),
-        distances(control_bases, rank, WORLD, WORLD_P),
-    )
-    within = tl.arange(0, PADDED_GROUP)
+    away, flags_away = distances(payload_bases, rank, peers), distances(control_bases, rank, peers)
+    within = tl.arange(0, cache.PADDED_GROUP)
     for index in tl.range(pid, units, programs, num_stages=1):
-        unit = by_die(index, units, XCDS)
+        unit = by_die(index, units, cache.XCDS)
         o, lse = attend(
-            q_ptr,
-            k_ptr,
-            v_ptr,
-            lengths_ptr,
-            table_ptr,
-            unit,
-            kv_len,
-            KV_HEADS,
-            GROUP,
-            D,
-            PAGE,
-            SPLITS,
-            BLOCK_N,
-            PADDED_GROUP,
-            ARCH,
-        )
-        o_at, lse_at = part_at(parts, unit, within, units, GROUP, D)
-        store_partial(o, lse, o_at, lse_at, within < GROUP, D)
-        drain(unit, ARCH)
-        tl.atomic_add(word(arrived + unit // SPLITS * 4), 1, sem="release", scope="gpu")
-    first, step = work_range(pid, ARCH)
+            q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, unit, kv_len, shape, cache, peers.ARCH,
+        )  # fmt: skip
+        o_at, lse_at = part_at(parts, unit, within, units, shape)
+        store_partial(o, lse, o_at, lse_at, within < shape.GROUP, shape.D)
+        drain(unit, peers.ARCH)
+        tl.atomic_add(word(arrived + unit // cache.SPLITS * 4), 1, sem="release", scope="gpu")
+    first, step = work_range(pid, peers.ARCH)
     for piece in tl.range(first, pieces, step, num_stages=1):
-        wait_parts(arrived + piece // ((GROUP + HEADS - 1) // HEADS) * 4, SPLITS)
-        o, lse = combine_piece(parts, piece, batch, KV_HEADS, GROUP, D, HEADS, SPLITS, SPLITS_CHUNK)
-        batch_index, heads, valid = piece_heads(piece, KV_HEADS, GROUP, HEADS)
-        send(
-            o,
-            lse,
-            away,
-            inbox,
-            batch_index,
-            heads,
-            valid,
-            batch,
-            rank,
-            KV_HEADS * GROUP,
-            OWN,
-            D,
-            HEADS,
-            WORLD,
-            WORLD_P,
-        )
-        announce(
-            piece,
-            pieces,
-            arrivals,
-            control,
-            flags_away,
-            epoch,
-            rank,
-            PIECES_PER_FLAG,
-            WORLD,
-            WORLD_P,
-            ARCH,
-        )
-    finish_groups(
-        control, epoch, arrived, groups
-    )  # here, where peers are waited for anyway: what follows reads nothing that it sets
-    first, step = work_range(programs - 1 - pid, ARCH)
-    for number in tl.range(first, batch * ((OWN + HEADS - 1) // HEADS), step, num_stages=1):
-        await_rows(
-            control,
-            epoch,
-            number,
-            rank,
-            KV_HEADS,
-            GROUP,
-            OWN,
-            HEADS,
-            PIECES_PER_FLAG,
-            WORLD,
-            WORLD_P,
-        )
-        merge_rows(out_ptr, inbox, number, batch, D, OWN, HEADS, WORLD, WORLD_P, ARCH)
+        wait_parts(arrived + piece // peers.SLICES * 4, cache.SPLITS)
+        o, lse = combine_piece(parts, piece, batch, cache.SPLITS, shape, peers)
+        batch_index, heads, valid = piece_heads(piece, shape, peers)
+        send(o, lse, away, inbox, batch_index, heads, valid, batch, rank, shape, peers)
+        announce(piece, pieces, arrivals, control, flags_away, epoch, rank, peers)
+    # Here, where peers are waited for anyway: what follows reads nothing that it sets.
+    finish_groups(control, epoch, arrived, groups)
+    first, step = work_range(programs - 1 - pid, peers.ARCH)
+    for number in tl.range(first, batch * peers.OWN_SLICES, step, num_stages=1):
+        await_rows(control, epoch, number, rank, shape, peers)
+        merge_rows(out_ptr, inbox, number, batch, shape, peers)
