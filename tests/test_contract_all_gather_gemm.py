@@ -229,7 +229,7 @@ SLOW_PULLER: Change = (
     f"{PULLS}            {SLEEP}(1.0 * bool(source == 0))\n",
 )
 ONE_GENERATION: Change = (
-    "gemm",
+    "shards",
     "generation_of(epoch) * generation_rows, tl",
     "0 * generation_rows, tl",
 )

@@ -12,7 +12,7 @@ pytest.importorskip("triton")
 from tftune.kernels.core.registry import OPS, operation
 
 MOST = 20
-SHARED = ("comm.symmetric", "comm.ll_protocol", "comm.copy_engine", "device.gemm",
+SHARED = ("comm.symmetric", "comm.ll_protocol", "comm.copy_engine", "device.gemm", "device.shards",
           "device.attention", "device.calibration_kernels")  # fmt: skip
 MODULES = [
     *(f"tftune.kernels.{name}" for name in SHARED),

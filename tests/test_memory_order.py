@@ -21,6 +21,7 @@ from assembly import (
     ATTENTION,
     GEMM,
     LOADS_OF_A,
+    SHARDS,
     Assembly,
     assemble,
     early_loads,
@@ -158,7 +159,7 @@ def test_a_weak_wait_for_one_flag_is_refused(tmp_path: Path, arch: str, name: st
 @pytest.mark.parametrize("arch", ARCHES)
 def test_remote_accesses_are_16_bytes_wide(arch: str, variant: str, size: str) -> None:
     """The copy loop's loads and stores, and the loads of A, which in `pull` are remote."""
-    lines = [line_of(GEMM, "tl.store(to_ptrs")]
+    lines = [line_of(SHARDS, "tl.store(to_ptrs")]
     if (
         "a_desc" not in default_source(variant, size, arch).types
     ):  # a descriptor's load is one instruction for the whole tile
@@ -168,7 +169,7 @@ def test_remote_accesses_are_16_bytes_wide(arch: str, variant: str, size: str) -
 
 def test_narrow_accesses_are_seen(tmp_path: Path) -> None:
     change = (
-        "gemm",
+        "shards",
         "return tl.multiple_of(result, 16) if COLUMNS % 8 == 0 else result",
         "return result",
     )
@@ -176,7 +177,7 @@ def test_narrow_accesses_are_seen(tmp_path: Path) -> None:
         kernel = replace(
             default_source("push", "small", arch), kernel=mutant(tmp_path, "push", (change,))
         )
-        assert narrow(assemble(kernel, arch), is_hip(arch), line_of(GEMM, "tl.store(to_ptrs"))
+        assert narrow(assemble(kernel, arch), is_hip(arch), line_of(SHARDS, "tl.store(to_ptrs"))
 
 
 ONE_STEP = Config(

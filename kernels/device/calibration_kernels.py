@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 from tftune.kernels.comm.symmetric import flag, peer, signal, wait, word
-from tftune.kernels.device.gemm import copy_block
+from tftune.kernels.device.shards import copy_block
 
 
 @triton.jit(do_not_specialize=["steps"])

@@ -15,13 +15,8 @@ import triton
 import triton.language as tl
 
 from tftune.kernels.comm.symmetric import begin, finish, signal_peers
-from tftune.kernels.device.gemm import (
-    chunk_and_peer,
-    copy_shard,
-    generation,
-    multiply_all,
-    place_of,
-)
+from tftune.kernels.device.gemm import multiply_all
+from tftune.kernels.device.shards import chunk_and_peer, copy_shard, generation, place_of
 
 
 @triton.jit(do_not_specialize=["generation_rows", "M", "rank"])

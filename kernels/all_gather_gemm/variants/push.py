@@ -4,9 +4,9 @@ as its chunks arrive.
 Who owns a tile: programs `comm_programs..` of every rank, and with schedule="dynamic" the others
 when they are done, compute C's tiles, or `split_k` parts of each, one at a time; each of a tile's
 parts then adds up a slice of its rows. Who writes remotely: programs `0..comm_programs-1` store
-chunk after chunk into the inbox of each peer, in the order that `gemm.chunk_and_peer` gives; of two
-peers the one first that reads this rank's shard sooner; this rank itself, where it reads its own
-rows from its inbox, last. Which flag says ready: flag[source][row chunk, column chunk] in the
+chunk after chunk into the inbox of each peer, in the order that `shards.chunk_and_peer` gives; of
+two peers the one first that reads this rank's shard sooner; this rank itself, where it reads its
+own rows from its inbox, last. Which flag says ready: flag[source][row chunk, column chunk] in the
 reader's memory, set to the epoch after the chunk's stores.
 """
 
@@ -16,13 +16,8 @@ import triton
 import triton.language as tl
 
 from tftune.kernels.comm.symmetric import begin, finish, flag, peer, signal
-from tftune.kernels.device.gemm import (
-    chunk_and_peer,
-    copy_shard,
-    generation,
-    multiply_all,
-    place_of,
-)
+from tftune.kernels.device.gemm import multiply_all
+from tftune.kernels.device.shards import chunk_and_peer, copy_shard, generation, place_of
 
 
 @triton.jit(do_not_specialize=["generation_rows", "M", "rank"])

@@ -5,10 +5,10 @@ Who owns a tile: programs `comm_programs..` of every rank, and with schedule="dy
 when they are done, compute C's tiles, or `split_k` parts of each, one at a time; each of a tile's
 parts then adds up a slice of its rows. Who writes remotely: nobody but the flags; programs
 `0..comm_programs-1` copy the shard into their own payload, signal to every peer, then copy the
-peers' chunks with the same numbers into this rank's inbox, in the order that `gemm.chunk_and_peer`
-gives. Which flags say ready: flag[source][chunk] set to the epoch after the source has copied it,
-in the puller's memory; and, behind all of these, flag[source][READY_FLAGS + chunk] of the same
-memory after it was pulled.
+peers' chunks with the same numbers into this rank's inbox, in the order of
+`shards.chunk_and_peer`. Which flags say ready: flag[source][chunk] set to the epoch after the
+source has copied it, in the puller's memory; and, behind all of these, flag[source][READY_FLAGS +
+chunk] of the same memory after it was pulled.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from tftune.kernels.comm.symmetric import (
     signal_peers,
     wait,
 )
-from tftune.kernels.device.gemm import (
+from tftune.kernels.device.gemm import multiply_all
+from tftune.kernels.device.shards import (
     chunk_and_peer,
     copy_chunk,
     copy_shard,
     generation,
-    multiply_all,
     place_of,
 )
 
