@@ -10,9 +10,9 @@ from pathlib import Path
 from tftune import kernels
 from tftune.kernels.runtime.compile import KernelSource, gpu_target
 
-SYMMETRIC, GEMM, ATTENTION = (
+SYMMETRIC, SHARDS, GEMM, ATTENTION = (
     Path(kernels.__path__[0]) / f"{name}.py"
-    for name in ("comm/symmetric", "device/gemm", "device/attention")
+    for name in ("comm/symmetric", "device/shards", "device/gemm", "device/attention")
 )
 LOADS_OF_A = "a = tl.load(a_ptrs)", "a = a_desc.load("
 

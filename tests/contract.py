@@ -207,8 +207,8 @@ def _meet(name: str) -> None:
 
 
 def hold(control: Any, rank: Any, epoch: Any, flags: Any) -> None:
-    """For the text of a mutant, on 3 ranks: in an odd call rank 2 stays here until it sees so many
-    flags of the others' next call.
+    """For the text of a mutant, on 3 ranks: in every second call rank 2 stays here until it sees so
+    many flags of the others' next call.
 
     Unlike after a sleep, what the others do meanwhile is certain, and nobody waits for longer than
     it takes.
@@ -223,8 +223,8 @@ def hold(control: Any, rank: Any, epoch: Any, flags: Any) -> None:
     seen = numpy.frombuffer(words, dtype=numpy.int32)
     while (
         int(rank) == 2
-        and int(epoch) % 2 == 1
-        and numpy.count_nonzero(seen == int(epoch) + 1) < int(flags)
+        and int(epoch) % 4 == 1
+        and numpy.count_nonzero(seen == int(epoch) + 2) < int(flags)
     ):
         time.sleep(0.001)
 

@@ -90,7 +90,8 @@ class Trace:
                 else name or "integers"
             )
         if hasattr(value, "block_shape"):  # a tensor descriptor
-            return f"desc({self.word(value.base.data_ptr())} {value.shape} {value.strides} {value.block_shape})"
+            base, sizes = self.word(value.base.data_ptr()), (value.shape, value.strides)
+            return f"desc({base} {sizes[0]} {sizes[1]} {value.block_shape})"
         if type(value) is int and value >= 1 << 20:
             return self.names.get(value) or next(
                 (f"{name}{(value - base) // APART}+{(value - base) % APART}" for name, base in
@@ -200,7 +201,8 @@ def host_trace(shape: Shape, config: Config, arch: str) -> list[str]:
     workspace = Workspace(
         rank=min(1, shape.world - 1), world=shape.world, arch=chip.can.backend, units=chip.units,
         device=torch.device("cpu"), group=None, control=CONTROL + APART, payload=PAYLOAD + APART,
-        control_bases=bases + CONTROL, payload_bases=bases + PAYLOAD, generation_bytes=generation, payload_tensor=payload, chip=chip,
+        control_bases=bases + CONTROL, payload_bases=bases + PAYLOAD,
+        generation_bytes=generation, payload_tensor=payload, chip=chip,
     )  # fmt: skip
     operands = _operands(shape)
     trace.names |= {tensor.data_ptr(): name for name, tensor in operands.items()}
@@ -273,8 +275,8 @@ def differences(variant: str, revision: int, sample: Sample) -> Iterator[str]:
     op = sample.shape.op
     if installed(op, variant) != f"r{revision}":
         yield (
-            f"{op}/{variant} has revision {installed(op, variant)} and its pins are of r{revision}; "
-            "run `python tests/fingerprint.py --renew`"
+            f"{op}/{variant} has revision {installed(op, variant)} and its pins are of "
+            f"r{revision}; run `python tests/fingerprint.py --renew`"
         )
         return
     for arch in CHIPS:
@@ -287,9 +289,11 @@ def differences(variant: str, revision: int, sample: Sample) -> Iterator[str]:
                     else f"the code that Triton {part} lowers"
                 )
                 yield (
-                    f"{what} for {sample.config} of {sample.shape} on {arch} has changed ({pinned[part]} -> {here}) under the same "
-                    f"revision {revision} of {op}/{variant}: raise it in kernels/{op}/space.py and measure again; or, where paired "
-                    "rounds on a node show times within 1 %, run `python tests/fingerprint.py --renew` and give the figures in the commit"
+                    f"{what} for {sample.config} of {sample.shape} on {arch} has changed "
+                    f"({pinned[part]} -> {here}) under the same revision {revision} of "
+                    f"{op}/{variant}: raise it in kernels/{op}/space.py and measure again; or, "
+                    "where paired rounds on a node show times within 1 %, run "
+                    "`python tests/fingerprint.py --renew` and give the figures in the commit"
                 )
 
 

@@ -25,17 +25,19 @@ occurs in it exactly once, and what stands there instead."""
 HOME = {
     "symmetric": "comm.symmetric",
     "copy_engine": "comm.copy_engine",
-    "words": "comm.ll_protocol",
+    "ll_protocol": "comm.ll_protocol",
+    "shards": "device.shards",
     "gemm": "device.gemm",
     "attention": "device.attention",
 }
 """Where the shared modules of device code live below tftune.kernels; variants live in
 `variants`."""
 SHARED = {
-    "all_gather_gemm": ("symmetric", "copy_engine", "gemm"),
+    "all_gather_gemm": ("symmetric", "copy_engine", "shards", "gemm"),
     "flash_decode": (
         "symmetric",
-        "words",
+        "ll_protocol",
+        "shards",
         "gemm",
         "attention",
         "flash_decode.launches",

@@ -326,8 +326,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "the flag goes before its piece",
         "kernels/comm/copy_engine.py",
         "                self._runtime.copy(piece, target, shard + piece.source, stream)\n"
-        "                self._runtime.copy(_WORD, its_flag, self._staged.data_ptr(), stream)\n",
-        "                self._runtime.copy(_WORD, its_flag, self._staged.data_ptr(), stream)\n"
+        "                self._runtime.copy(_WORD, flag_at, self._staged.data_ptr(), stream)\n",
+        "                self._runtime.copy(_WORD, flag_at, self._staged.data_ptr(), stream)\n"
         "                self._runtime.copy(piece, target, shard + piece.source, stream)\n",
         f"{COPIES}::test_a_flag_is_copied_right_behind_its_piece_in_the_same_stream",
     ),
@@ -349,15 +349,15 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "barrier: flags without order",
         "kernels/comm/symmetric.py",
-        '% WORLD)), epoch, sem="release", scope="sys")',
-        '% WORLD)), epoch, sem="relaxed", scope="sys")',
+        'arrival, epoch, sem="release", scope="sys")',
+        'arrival, epoch, sem="relaxed", scope="sys")',
         MEETING,
     ),
     Mutant(
         "barrier: flags released for one GPU",
         "kernels/comm/symmetric.py",
-        '% WORLD)), epoch, sem="release", scope="sys")',
-        '% WORLD)), epoch, sem="release", scope="gpu")',
+        'arrival, epoch, sem="release", scope="sys")',
+        'arrival, epoch, sem="release", scope="gpu")',
         MEETING,
     ),
     Mutant(

@@ -128,7 +128,7 @@ def judged(workspace: Workspace, folder: Path) -> list[float]:
         k_per_flag=256,
     )
     references = References(shape, workspace)
-    change = ("gemm", "(epoch & 1) * generation_rows, tl", "0 * generation_rows, tl")
+    change = ("shards", "generation_of(epoch) * generation_rows, tl", "0 * generation_rows, tl")
     text = "    dtype = b_ptr.dtype.element_ty\n"
     slow: Any = (
         "gemm",

@@ -228,10 +228,18 @@ SLOW_PULLER: Change = (
     PULLS,
     f"{PULLS}            {SLEEP}(1.0 * bool(source == 0))\n",
 )
-ONE_GENERATION: Change = ("gemm", "(epoch & 1) * generation_rows, tl", "0 * generation_rows, tl")
-SIGNAL = "            signal(peer(flag(control, rank, chunk), control_bases, rank, target), epoch, ARCH)\n"
-SIGNAL_PEERS = "            signal_peers(control, control_bases, chunk, epoch, rank, WORLD, ARCH)\n"
-PEERS_FLAG = "word(peer(flag(control, rank, slot), control_bases, rank, target))"
+ONE_GENERATION: Change = (
+    "shards",
+    "generation_of(epoch) * generation_rows, tl",
+    "0 * generation_rows, tl",
+)
+SIGNAL = (
+    "            "
+    "signal(peer(flag(control, rank, chunk), control_bases, rank, target), epoch, ARCH)\n"
+)
+SIGNAL_PEERS = (
+    "            signal_peers(control, control_bases, chunk, epoch, rank, problem.WORLD, ARCH)\n"
+)
 NO_WAIT: Change = (
     "gemm",
     "        if not at_home:\n            limit = wait",
@@ -239,21 +247,19 @@ NO_WAIT: Change = (
 )
 WRONG_SOURCE: Change = (
     "gemm",
-    "((rank + (step + number) // K_CHUNKS) % WORLD)",
-    "((rank + 1 + 0 * number) % WORLD)",
+    "((rank + (step + number) // K_CHUNKS) % problem.WORLD)",
+    "((rank + 1 + 0 * number) % problem.WORLD)",
 )
 NO_WRAP: tuple[Change, ...] = (
     ("gemm", "tl.where(k + BLOCK_K == K, BLOCK_K - K, BLOCK_K) if WRAPS", "BLOCK_K if WRAPS"),
-    ("gemm", "tl.where(k >= K, k - K, k) if WRAPS", "k if WRAPS"),
+    ("gemm", "tl.where(k >= problem.K, k - problem.K, k) if WRAPS", "k if WRAPS"),
 )
 FIRST_ROWS_LEFT_OUT: Change = (
     "gemm",
     "places, number = first + tl",
     "places, number = first + 1 + tl",
 )
-FLAGS_OF_ROWS = (
-    "flag(control, sources, first_flag + (places % row_chunks * K_CHUNKS)[:, None] + columns)"
-)
+FLAGS_OF_ROWS = "flag(control, sources, slots)"
 
 ONLY_ON_GPUS = "no wait", "waits for the wrong source", "row chunk off by one"
 """Of staged: its programs that pull run before those that wait for them, one after another.
@@ -262,8 +268,8 @@ tests/test_gpu.py has these."""
 LATE = f"            {SLEEP}(2.0 * bool((rank == 2) & (target == 0) & (chunk == 1)))\n"
 LATE_FOR_0: Change = (
     "all_gather_gemm.push",
-    "            copy_chunk(",
-    f"{LATE}            copy_chunk(",
+    "            copy_shard(",
+    f"{LATE}            copy_shard(",
 )
 """Rank 2 reaches rank 1 and, much later, rank 0 with its last chunk. Meanwhile rank 1 ends its
 call, and in its next one signals to rank 0: which reads too early, and then misses that signal,
@@ -277,7 +283,7 @@ PACKED: tuple[Change, ...] = (
     (
         "all_gather_gemm.push",
         "flag(control, rank, chunk)",
-        "flag(control, 0, rank * row_chunks * K_CHUNKS + chunk)",
+        "flag(control, 0, rank * row_chunks * chunks.K_CHUNKS + chunk)",
     ),
 )
 """Flags of a source right behind those of the one before it, as many as this shape has: their
@@ -285,8 +291,10 @@ places follow the shape."""
 
 
 COPIED = "                self._runtime.copy(piece, target, shard + piece.source, stream)\n"
-FLAGGED = "                self._runtime.copy(_WORD, its_flag, self._staged.data_ptr(), stream)\n"
-SKIPS = "    if (epoch & 1) != parity:\n        barrier(control, control_bases, rank, WORLD)\n"
+FLAGGED = "                self._runtime.copy(_WORD, flag_at, self._staged.data_ptr(), stream)\n"
+SKIPS = (
+    "    if generation_of(epoch) != parity:\n        barrier(control, control_bases, rank, WORLD)\n"
+)
 MEETS_NOBODY: Change = (
     "copy_engine",
     SKIPS,
@@ -309,11 +317,11 @@ PUSH_CE = {
         "end",
     ),
     "stale epoch word": Mutant(
-        (("copy_engine", "tl.store(word(staged), epoch)", "tl.store(word(staged), epoch - 1)"),),
+        (("copy_engine", "tl.store(word(staged), epoch)", "tl.store(word(staged), epoch - 2)"),),
         "end",
     ),
     "skips no epoch": Mutant(
-        (("copy_engine", "if (epoch & 1) != parity:", "if epoch < 0:"),),
+        (("copy_engine", "if generation_of(epoch) != parity:", "if epoch < 0:"),),
         "wrong",
         calls="beside push",
     ),
@@ -326,7 +334,7 @@ GEMM = {
     "no wait": Mutant((NO_WAIT,), "wrong"),
     "waits for the wrong source": Mutant((WRONG_SOURCE,), "wrong"),
     "takes the last call's flag": Mutant(
-        tuple((file, "- epoch) & -2)", "- epoch + 1) & -4)") for file in ("gemm", "symmetric")),
+        tuple((file, "- epoch) & -3)", "- epoch + 2) & -7)") for file in ("gemm", "symmetric")),
         "wrong",
     ),
     "row chunk off by one": Mutant((FIRST_ROWS_LEFT_OUT,), "wrong"),
@@ -375,23 +383,23 @@ def mutants(variant: str) -> dict[str, Mutant]:
     if variant == "push_ce":
         return COPIES | PUSH_CE | GEMM | AROUND | ONE_BY_ONE
     kernel, signals = f"all_gather_gemm.{variant}", SIGNAL if variant == "push" else SIGNAL_PEERS
-    copy = "            copy_chunk(\n                tl.cast(a_ptr"
+    copy = "            copy_shard(a_ptr"
     slow = SLOW_PULLER if variant == "staged" else SLOW_READER
-    last_epoch = [f"{flag}, epoch, sem" for flag in ("word(address)", PEERS_FLAG)]
+    last_epoch = [f"{flag}, epoch, sem" for flag in ("word(address)", "there")]
     found = GEMM | {
         "flag before data": Mutant(
             ((kernel, copy, f"{signals}            {SLEEP}(0.1)\n{copy}"),), "wrong"
         ),
         "one generation": Mutant((ONE_GENERATION, slow), "wrong", control=(slow,)),
         "signals the last epoch": Mutant(
-            tuple(("symmetric", t, t.replace("epoch,", "epoch - 1,")) for t in last_epoch), "end"
+            tuple(("symmetric", t, t.replace("epoch,", "epoch - 2,")) for t in last_epoch), "end"
         ),
     }
     if variant != "pull":
         found |= AROUND
-    if (
-        variant == "push"
-    ):  # where peers read, nobody ends a call before everybody's shard is there: a flag set too early does no harm
+    # Where peers read, nobody ends a call before everybody's shard is there: a flag that is set too
+    # early does no harm.
+    if variant == "push":
         found["flags packed by shape"] = Mutant(
             (LATE_FOR_0, *PACKED), "wrong or end", control=(LATE_FOR_0,), calls="alternating"
         )
@@ -407,7 +415,7 @@ def mutants(variant: str) -> dict[str, Mutant]:
 def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
     """What a variant must survive: two calls of a small shape; of one with three row tiles; a long
     K; chunks of whole steps; two shapes, the second with more flags: 2 of each source, then 3; and
-    for copies to fixed places a call of push between, for odd epochs."""
+    for copies to fixed places a call of push between, so that a generation is out of turn."""
 
     def case(m: int, k: int, variant: str = variant, **knobs: int) -> Case:
         small = dict(

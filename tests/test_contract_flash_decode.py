@@ -150,9 +150,9 @@ SLEEP = "__import__('time').sleep"
 HOLD = "__import__('contract').hold(control, rank, epoch, {})"
 """`contract.hold`, of so many flags."""
 LAUNCHES = "flash_decode.launches"
-GENERATION = "(epoch & 1) * generation_bytes"
-SEND = "send(o, lse, away, inbox, batch_index, heads, valid, batch, rank, KV_HEADS * GROUP, OWN, D, R, WORLD, WORLD_P)"
-ANNOUNCE = "announce(piece, pieces, arrivals, control, flags_away, epoch, rank, PIECES_PER_FLAG, WORLD, WORLD_P, ARCH)"
+GENERATION = "generation_of(epoch) * generation_bytes"
+SEND = "send(o, lse, away, inbox, batch_index, heads, valid, batch, rank, shape, peers)"
+ANNOUNCE = "announce(piece, pieces, arrivals, control, flags_away, epoch, rank, peers)"
 SENDERS = {
     "gather": f"{LAUNCHES}:exchange",
     "no_wait": f"{LAUNCHES}:exchange",
@@ -161,21 +161,27 @@ SENDERS = {
     "persistent": "flash_decode.persistent:decode",
 }
 """Where each variant with flags sends and announces."""
-AWAIT_ROWS = "wait_all(flag(control, sources[None, :], slots[:, None]), epoch, (within < OWN)[:, None] & (sources < WORLD)[None, :])"
-AWAIT_ALL = "wait_all(flag(control, sources, 0)[:, None], epoch, (sources < WORLD)[:, None])"
+AWAIT_ROWS = "wait_all(flags, epoch, (within < OWN)[:, None] & (sources < peers.WORLD)[None, :])"
+AWAIT_ALL = "wait_all(flag(control, sources, 0)[:, None], epoch, (sources < peers.WORLD)[:, None])"
 FLAGS = {"fused_heads": 4, "persistent": 8}
 """Of one source in the small trial, where there are several."""
 DOT = "tl.dot(tl.cast(shares, v.dtype), v, acc * shrink[:, None])"
 WITHIN = "min(die, programs % XCDS) + within"
 ROW, ROW_OF_WORDS = "row = batch_index * OWN + first\n", "row = batch_index * OWN + head\n"
 
-NEAR = {name: f"tl.where(tl.arange(0, WORLD_P) == 0, 0, {name})" for name in ("away", "flags_away")}
+NEAR = {
+    name: f"tl.where(tl.arange(0, peers.WORLD_P) == 0, 0, {name})"
+    for name in ("away", "flags_away")
+}
 LATE_FOR_0 = (
-    f"({SEND.replace('away', NEAR['away'])}, {ANNOUNCE.replace('flags_away', NEAR['flags_away'])}, {HOLD.format(1)}, {SLEEP}(1))"
-    f" if (rank == 2) & (epoch % 2 == 1) & (piece == pieces - 1) else None; {SEND}"
+    f"({SEND.replace('away', NEAR['away'])}, "
+    f"{ANNOUNCE.replace('flags_away', NEAR['flags_away'])}, {HOLD.format(1)}, {SLEEP}(1))"
+    f" if (rank == 2) & (epoch % 4 == 1) & (piece == pieces - 1) else None; {SEND}"
 )
 """In the first call rank 2 reaches all but rank 0 with its last piece, and rank 0 when rank 1 is in
 its next call."""
+OWN_ROWS = "message_rows(messages, batch_index, heads, batch, shape)"
+NEXT_HEADS = "heads // shape.OWN * shape.OWN + (heads + 1) % shape.OWN"
 GROWS: Change = (
     "attention",
     "tl.atomic_xchg(word(address + away), values,",
@@ -196,14 +202,14 @@ PACKED: tuple[Change, ...] = (
     (
         "attention",
         "flag(control, sources[None, :], slots[:, None])",
-        "flag(control, 0, (sources * KV_HEADS * SLICES)[None, :] + slots[:, None])",
+        "flag(control, 0, (sources * shape.KV_HEADS * peers.SLICES)[None, :] + slots[:, None])",
     ),
     (LAUNCHES, "flag(control, sources, 0)", "flag(control, 0, sources * pieces)"),
 )
 """Flags of a source right behind those of the one before it, as many as a sequence of this shape
 has pieces."""
 
-ROWS_LOST = "turn(programs - 1 - pid, ARCH)", "turn(programs - pid, ARCH)"
+ROWS_LOST = "work_range(programs - 1 - pid,", "work_range(programs - pid,"
 SPLITS_ANY: Change = ("flash_decode.persistent", "wait_parts(arrived + piece", "(arrived + piece")
 ONLY_ON_GPUS = {
     "persistent": {
@@ -242,9 +248,7 @@ def mutants(variant: str) -> dict[str, Mutant]:
     found |= ONLY_ON_GPUS.get(variant, {})
     if variant == "persistent":
         found |= mutants_of_counters()
-    return found | (
-        words_mutants() if ll else mutants_of_flags(variant) if variant in SENDERS else {}
-    )
+    return found | (ll_mutants() if ll else mutants_of_flags(variant) if variant in SENDERS else {})
 
 
 def mutants_of_flags(variant: str) -> dict[str, Mutant]:
@@ -278,10 +282,10 @@ def mutants_of_flags(variant: str) -> dict[str, Mutant]:
             calls="together",
         ),
         "takes the last call's flag": Mutant(
-            (("attention", "((seen - epoch) & -2)", "((seen - epoch + 1) & -4)"),), "wrong"
+            (("attention", "((seen - epoch) & -3)", "((seen - epoch + 2) & -7)"),), "wrong"
         ),
         "signals the next epoch": Mutant(
-            ((sender, "flags_away, epoch,", "flags_away, epoch + (rank == 2),"),), "wrong"
+            ((sender, "flags_away, epoch,", "flags_away, epoch + 2 * (rank == 2),"),), "wrong"
         ),
         "one generation": Mutant(
             ((sender, GENERATION, "0 * generation_bytes"), *readers, slow_reader),
@@ -301,15 +305,15 @@ def mutants_of_flags(variant: str) -> dict[str, Mutant]:
     if variant in FLAGS:
         slot: Change = (
             "attention",
-            "slots = pieces // PIECES_PER_FLAG if",
-            "slots = tl.maximum(pieces // PIECES_PER_FLAG - 1, 0) if",
+            "slots = pieces // PER_FLAG if",
+            "slots = tl.maximum(pieces // PER_FLAG - 1, 0) if",
         )
         found["waits for the flag before its own"] = Mutant(
             (slot, slow_sender), "wrong", calls="together"
         )
     if sender.endswith("exchange"):
         found["sends the next head"] = Mutant(
-            ((sender, "+ heads % OWN", "+ (heads + 1) % OWN"),), "wrong", calls="once"
+            ((sender, OWN_ROWS, OWN_ROWS.replace("heads", NEXT_HEADS)),), "wrong", calls="once"
         )
     return found
 
@@ -327,15 +331,15 @@ def mutants_of_counters() -> dict[str, Mutant]:
             (
                 (
                     "attention",
-                    "(WORLD_P,), 0, tl.int32) + epoch",
-                    "(WORLD_P,), -1, tl.int32) + epoch",
+                    "(peers.WORLD_P,), 0, tl.int32) + epoch",
+                    "(peers.WORLD_P,), -2, tl.int32) + epoch",
                 ),
             ),
             "end",
             calls="once",
         ),
         "split dropped": Mutant(
-            (("attention", "valid, R, SPLITS, D", "valid, R, SPLITS - 1, D"),),
+            (("attention", "valid, HEADS, SPLITS, D", "valid, HEADS, SPLITS - 1, D"),),
             "wrong",
             calls="once",
         ),
@@ -354,8 +358,8 @@ def mutants_of_counters() -> dict[str, Mutant]:
             (
                 (
                     "attention",
-                    "group % KV_HEADS * GROUP + within",
-                    "(group + 1) % KV_HEADS * GROUP + within",
+                    "group % KV_HEADS * shape.GROUP + within",
+                    "(group + 1) % KV_HEADS * shape.GROUP + within",
                 ),
             ),
             "wrong",
@@ -364,13 +368,14 @@ def mutants_of_counters() -> dict[str, Mutant]:
     }
 
 
-def words_mutants() -> dict[str, Mutant]:
+def ll_mutants() -> dict[str, Mutant]:
     """Of words that carry their epoch."""
     kernel, late = "flash_decode.persistent_ll", "!= epoch), tl.int32)"
     slow_reader: Change = (
         kernel,
         "        o, _ = receive(o_at, lse_at, stride",
-        f"        {SLEEP}(3.0 * bool((rank == 2) & (number == 0) & (epoch % 2 == 1)))\n        o, _ = receive(o_at, lse_at, stride",
+        f"        {SLEEP}(3.0 * bool((rank == 2) & (number == 0) & (epoch % 4 == 1)))\n"
+        "        o, _ = receive(o_at, lse_at, stride",
     )
     stores = "    lse_ptrs = tl.cast(away[:, None]"
     slow_sender: Change = (
@@ -379,33 +384,47 @@ def words_mutants() -> dict[str, Mutant]:
         f"    {SLEEP}(0.5 * bool((rank == 1) & (tl.max(row, 0) == 0)))\n{stores}",
     )
     return {
-        "no wait": Mutant((("words", "(words >> 32) != epoch", "(words >> 32) > epoch"),), "wrong"),
+        "no wait": Mutant(
+            (("ll_protocol", "(words >> 32) != epoch", "(words >> 32) > epoch"),), "wrong"
+        ),
         "takes words of the call before the last": Mutant(
-            (("words", late, "< epoch - 2), tl.int32)"),), "wrong", calls="three"
+            (("ll_protocol", late, "< epoch - 4), tl.int32)"),), "wrong", calls="three"
         ),
         "one generation": Mutant(
-            ((kernel, "(epoch & 1) * MAILBOX", "0 * MAILBOX"), slow_reader),
+            ((kernel, "generation_of(epoch) * MAILBOX", "0 * MAILBOX"), slow_reader),
             "end",
             control=(slow_reader,),
             calls="together",
         ),
         "stamps the last epoch": Mutant(
-            (("words", "tl.cast(epoch, tl.int64) << 32", "tl.cast(epoch - 1, tl.int64) << 32"),),
+            (
+                (
+                    "ll_protocol",
+                    "tl.cast(epoch, tl.int64) << 32",
+                    "tl.cast(epoch - 2, tl.int64) << 32",
+                ),
+            ),
             "end",
             calls="once",
         ),
         "sent to itself only": Mutant(
-            ((kernel, "(ranks < WORLD)[:, None] & valid", "(ranks == rank)[:, None] & valid"),),
+            (
+                (
+                    kernel,
+                    "(ranks < peers.WORLD)[:, None] & valid",
+                    "(ranks == rank)[:, None] & valid",
+                ),
+            ),
             "end",
             calls="once",
         ),
         "split dropped": Mutant(
-            ((kernel, "epoch, R, SPLITS, SPLITS_P", "epoch, R, SPLITS - 1, SPLITS_P"),),
+            ((kernel, "valid, epoch, SPLITS, D", "valid, epoch, SPLITS - 1, D"),),
             "wrong",
             calls="once",
         ),
         "log-sum-exp not waited for": Mutant(
-            (slow_sender, (kernel, " | absent(lse_words, wanted, epoch)", "")),
+            (slow_sender, (kernel, " | missing(lse_words, wanted, epoch)", "")),
             "wrong",
             control=(slow_sender,),
             calls="once",

@@ -60,7 +60,7 @@ def test_a_die_takes_neighbouring_places() -> None:
 
 @pytest.mark.parametrize("order", ["chunk", "column", "group"])
 def test_every_order_moves_every_chunk_to_every_peer_once(order: str) -> None:
-    from tftune.kernels.device.gemm import chunk_and_peer
+    from tftune.kernels.device.shards import chunk_and_peer
 
     for rows, columns, peers, band in itertools.product(
         (1, 2, 5, 8, 9), (1, 2, 3), (1, 3, 7), (1, 2, 8, 16)
@@ -74,7 +74,7 @@ def test_every_order_moves_every_chunk_to_every_peer_once(order: str) -> None:
 
 def test_orders_say_what_comes_first() -> None:
     """Three row chunks of two column chunks, numbered along K first, to two peers."""
-    from tftune.kernels.device.gemm import chunk_and_peer
+    from tftune.kernels.device.shards import chunk_and_peer
 
     def moves(order: str, band: int) -> list[tuple[int, int]]:
         return [chunk_and_peer.fn(item, 3, 2, 2, band, order) for item in range(12)]

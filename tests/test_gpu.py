@@ -369,7 +369,7 @@ def _mutants() -> dict[str, tuple[str, Any]]:
     places = "places, number = first + tl"
     copies = (
         "                self._runtime.copy(piece, target, shard + piece.source, stream)\n"
-        "                self._runtime.copy(_WORD, its_flag, self._staged.data_ptr(), stream)\n"
+        "                self._runtime.copy(_WORD, flag_at, self._staged.data_ptr(), stream)\n"
     )
     return {
         "no wait": (
@@ -381,8 +381,8 @@ def _mutants() -> dict[str, tuple[str, Any]]:
             (
                 (
                     "gemm",
-                    "((rank + (step + number) // K_CHUNKS) % WORLD)",
-                    "((rank + 1 + 0 * number) % WORLD)",
+                    "((rank + (step + number) // K_CHUNKS) % problem.WORLD)",
+                    "((rank + 1 + 0 * number) % problem.WORLD)",
                 ),
             ),
         ),
@@ -400,10 +400,13 @@ def _mutants() -> dict[str, tuple[str, Any]]:
 
 def _decode_mutants() -> dict[str, tuple[str, Any]]:
     """The same of flash_decode; and what only delays some programs, which must be accepted."""
-    parts = "wait_parts(arrived + piece // ((GROUP + R - 1) // R) * 4, SPLITS)"
+    parts = "wait_parts(arrived + piece // peers.SLICES * 4, cache.SPLITS)"
     last = "        if before + 1 == covered:\n            tl.store(word(arrivals + slot * 4), 0)\n"
     send = "        if SEND:\n            send("
-    late = f"        for _ in range(0, tl.where(piece > 0, 20000, 0)):\n            tl.debug_barrier()\n{send}"
+    late = (
+        "        for _ in range(0, tl.where(piece > 0, 20000, 0)):\n"
+        f"            tl.debug_barrier()\n{send}"
+    )
     return {
         "splits not waited for": ("persistent", (("flash_decode.persistent", parts, "pass"),)),
         "rows lost": (
@@ -411,8 +414,8 @@ def _decode_mutants() -> dict[str, tuple[str, Any]]:
             (
                 (
                     "flash_decode.persistent",
-                    "turn(programs - 1 - pid, ARCH)",
-                    "turn(programs - pid, ARCH)",
+                    "work_range(programs - 1 - pid,",
+                    "work_range(programs - pid,",
                 ),
             ),
         ),
@@ -484,10 +487,8 @@ def _judge(
             name in mutants and "control" not in name
         ), (name, errors)
     if workspace.rank == 0:
-        print(
-            f"refused on real ranks: {', '.join(name for name in mutants if 'control' not in name)}",
-            flush=True,
-        )
+        refused = ", ".join(name for name in mutants if "control" not in name)
+        print(f"refused on real ranks: {refused}", flush=True)
 
 
 def _peer_is_iris_translation(workspace: Any) -> None:

@@ -21,6 +21,7 @@ from assembly import (
     ATTENTION,
     GEMM,
     LOADS_OF_A,
+    SHARDS,
     Assembly,
     assemble,
     early_loads,
@@ -158,7 +159,7 @@ def test_a_weak_wait_for_one_flag_is_refused(tmp_path: Path, arch: str, name: st
 @pytest.mark.parametrize("arch", ARCHES)
 def test_remote_accesses_are_16_bytes_wide(arch: str, variant: str, size: str) -> None:
     """The copy loop's loads and stores, and the loads of A, which in `pull` are remote."""
-    lines = [line_of(GEMM, "tl.store(to_ptrs")]
+    lines = [line_of(SHARDS, "tl.store(to_ptrs")]
     if (
         "a_desc" not in default_source(variant, size, arch).types
     ):  # a descriptor's load is one instruction for the whole tile
@@ -168,7 +169,7 @@ def test_remote_accesses_are_16_bytes_wide(arch: str, variant: str, size: str) -
 
 def test_narrow_accesses_are_seen(tmp_path: Path) -> None:
     change = (
-        "gemm",
+        "shards",
         "return tl.multiple_of(result, 16) if COLUMNS % 8 == 0 else result",
         "return result",
     )
@@ -176,7 +177,7 @@ def test_narrow_accesses_are_seen(tmp_path: Path) -> None:
         kernel = replace(
             default_source("push", "small", arch), kernel=mutant(tmp_path, "push", (change,))
         )
-        assert narrow(assemble(kernel, arch), is_hip(arch), line_of(GEMM, "tl.store(to_ptrs"))
+        assert narrow(assemble(kernel, arch), is_hip(arch), line_of(SHARDS, "tl.store(to_ptrs"))
 
 
 ONE_STEP = Config(
@@ -210,7 +211,10 @@ def test_descriptors_see_what_a_wait_has_seen(variant: str) -> None:
 
 @pytest.mark.parametrize("arch", ARCHES)
 def test_a_load_that_passes_its_wait_is_seen(tmp_path: Path, arch: str) -> None:
-    early = "acc = multiply(acc, own + rows * 2, b_ptr, 0, BLOCK_K, cols, COLUMNS, N, K, False, B_IS_NK, EVEN_K, EVEN_N, BLOCK_K, ARCH)"
+    early = (
+        "acc = multiply(acc, own + rows * 2, b_ptr, 0, tile.BLOCK_K, cols, False, "
+        "problem, tile, ARCH)"
+    )
     change = ("gemm", "    step = part\n", f"    {early}\n    step = part\n")
     kernel = replace(one_step("pull", arch), kernel=mutant(tmp_path, "pull", (change,)))
     assert early_loads(kernel.compile(gpu_target(arch)).asm["ttgir"])
@@ -323,7 +327,7 @@ def test_a_decode_moves_16_bytes_at_a_time_and_none_before_its_wait(arch: str) -
     ]
     assert narrow(assemble(kernel, arch), is_hip(arch), *lines) == []
     merge = decode_source("fused_heads", "merge", arch).compile(gpu_target(arch)).asm["ttgir"]
-    assert early_loads(merge, ATTENTION, ("some = tl.load(o_ptrs",)) == []
+    assert early_loads(merge, ATTENTION, ("partial = tl.load(o_ptrs",)) == []
 
 
 DECODE_MUTANTS: dict[str, tuple[Change, Faults, tuple[str, str]]] = {
@@ -338,7 +342,7 @@ DECODE_MUTANTS: dict[str, tuple[Change, Faults, tuple[str, str]]] = {
         ("persistent", "decode"),
     ),
     "signals before the stores": (
-        ("attention", "    drain(epoch, ARCH)\n    values", "    values"),
+        ("attention", "    drain(epoch, peers.ARCH)\n    values", "    values"),
         signal_faults,
         ("persistent", "decode"),
     ),

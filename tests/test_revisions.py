@@ -23,10 +23,13 @@ PUSH = next(
     one for one in samples("all_gather_gemm")["push"][1] if one.config["loads"] == "pointer"
 )
 
-_SIGNAL = "            signal(peer(flag(control, rank, chunk), control_bases, rank, target), epoch, ARCH)\n"
+_SIGNAL = (
+    "            signal("
+    "peer(flag(control, rank, chunk), control_bases, rank, target), epoch, ARCH)\n"
+)
 FLAG_FIRST: tuple[Change, ...] = (
     ("all_gather_gemm.push", f"{_SIGNAL}    multiply_all", "    multiply_all"),
-    ("all_gather_gemm.push", "            copy_chunk(\n", f"{_SIGNAL}            copy_chunk(\n"),
+    ("all_gather_gemm.push", "            copy_shard(", f"{_SIGNAL}            copy_shard("),
 )
 
 

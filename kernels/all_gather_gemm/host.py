@@ -20,6 +20,7 @@ from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.dtypes import torch_dtype
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import Config
+from tftune.kernels.device.constants import Chunks, Problem, Tile
 from tftune.kernels.runtime.compile import KernelSource
 from tftune.kernels.runtime.operands import check_device, check_operand, check_out, word_of
 from tftune.kernels.runtime.plan import (
@@ -115,7 +116,8 @@ def shape_of(
     gathered = columns * workspace.world if shard == "k" else columns
     if gathered != k:
         raise ValueError(
-            f"the gathered a has {gathered} columns but b has {k} rows (shard={shard!r}, b_layout={b_layout!r})"
+            f"the gathered a has {gathered} columns but b has {k} rows "
+            f"(shard={shard!r}, b_layout={b_layout!r})"
         )
     shape = AllGatherGemm(
         rows if shard == "k" else rows * workspace.world,
@@ -177,13 +179,9 @@ def source(shape: AllGatherGemm, config: Config, arch: str) -> KernelSource:
     kernel = getattr(
         import_module(f"tftune.kernels.all_gather_gemm.variants.{config.variant}"), config.variant
     )
-    constants = {
-        name: value
-        for name, value in _constants(shape, config, arch).items()
-        if name in kernel.arg_names
-    }
+    constants = _constants(shape, config, arch)
     types = {name: text.format(shape.dtype) for name, text in _TYPES.items()}
-    if constants["LOADS"] == "descriptor":
+    if constants["tile"].LOADS == "descriptor":
         types |= {
             name: f"tensordesc<{shape.dtype}{block}>"
             for name, block in zip(_DESCRIPTORS, _blocks(shape, config), strict=True)
@@ -221,15 +219,38 @@ def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any
     copy_rows = max(
         1, min(config["rows_per_flag"], config["num_warps"] * lanes * 8 * 4 // copy_columns)
     )
-    return dict(
-        N=shape.n, K=shape.k, WORLD=shape.world, SHARD_IS_M=shape.shard == "m", B_IS_NK=shape.b_layout == "nk",
-        BLOCK_M=config["block_m"], BLOCK_N=config["block_n"], BLOCK_K=config["block_k"], GROUP_M=config["group_m"],
-        SPLIT_K=config["split_k"], SCHEDULE=config["schedule"], XCDS=config["xcds"], COMM_PROGRAMS=config["comm_programs"],
-        ROWS_PER_FLAG=config["rows_per_flag"], K_PER_FLAG=config["k_per_flag"],
-        ORDER=knobs.get("order"), COPY_ROWS=copy_rows, COPY_COLUMNS=copy_columns,
-        LOADS=knobs.get("loads", "pointer"), WHOLE="loads" in knobs and spans_sources(shape, config),
-        EVEN_K=shape.shard_columns % config["block_k"] == 0, EVEN_N=shape.n % config["block_n"] == 0, ARCH=arch,
-    )  # fmt: skip
+    problem = Problem(
+        N=shape.n,
+        K=shape.k,
+        WORLD=shape.world,
+        SHARD_IS_M=shape.shard == "m",
+        B_IS_NK=shape.b_layout == "nk",
+        COLUMNS=shape.shard_columns,
+    )
+    tile = Tile(
+        BLOCK_M=config["block_m"],
+        BLOCK_N=config["block_n"],
+        BLOCK_K=config["block_k"],
+        GROUP_M=config["group_m"],
+        SPLIT_K=config["split_k"],
+        EVEN_K=shape.shard_columns % config["block_k"] == 0,
+        EVEN_N=shape.n % config["block_n"] == 0,
+        LOADS=knobs.get("loads", "pointer"),
+        SCHEDULE=config["schedule"],
+        XCDS=config["xcds"],
+    )
+    chunks = Chunks(
+        COMM_PROGRAMS=config["comm_programs"],
+        ROWS_PER_FLAG=config["rows_per_flag"],
+        K_PER_FLAG=config["k_per_flag"],
+        K_CHUNKS=-(-shape.shard_columns // config["k_per_flag"]),
+        BAND=-(-config["group_m"] * config["block_m"] // config["rows_per_flag"]),
+        ORDER=knobs.get("order"),
+        COPY_ROWS=copy_rows,
+        COPY_COLUMNS=copy_columns,
+        LOCAL_VIA_INBOX="loads" in knobs and spans_sources(shape, config),
+    )
+    return {"problem": problem, "tile": tile, "chunks": chunks, "ARCH": arch}
 
 
 def programs(shape: AllGatherGemm, config: Config, units: int) -> int:

@@ -1,1 +1,1 @@
-"""How ranks exchange data: the symmetric heap, flags, the LL protocol, copy engines; and ranks that are emulated."""
+"""How ranks exchange data: symmetric heap, flags, LL protocol, copy engines; emulated ranks."""

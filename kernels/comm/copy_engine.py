@@ -38,13 +38,14 @@ import triton
 import triton.language as tl
 
 from tftune.kernels.comm.symmetric import (
-    EPOCH_OFFSET,
     FLAGS_OFFSET,
     FLAGS_PER_SOURCE,
+    advance,
     barrier,
     begin,
     finish,
     flag,
+    generation_of,
     wait,
     word,
 )
@@ -58,10 +59,10 @@ def start(control, control_bases, staged, parity, rank, WORLD: tl.constexpr):
     """One program, first in a call: make the epoch's generation the one that the copies go to, and
     leave the epoch for the flags."""
     epoch = begin(control)
-    if (epoch & 1) != parity:
+    if generation_of(epoch) != parity:
         barrier(control, control_bases, rank, WORLD)
-        tl.store(word(control + EPOCH_OFFSET), epoch)
-        epoch += 1
+        advance(control, epoch)
+        epoch += 2
     tl.store(word(staged), epoch)
 
 
@@ -208,13 +209,13 @@ class Exchange:
         controls, payloads = workspace.control_bases.tolist(), workspace.payload_bases.tolist()
 
         def item(slot: int, peer: int, parity: int) -> tuple[Piece, int, int]:
-            its_flag = (
+            flag_at = (
                 controls[peer] + FLAGS_OFFSET.value + (rank * FLAGS_PER_SOURCE.value + slot) * 4
             )
             return (
                 pieces[slot],
                 payloads[peer] + inbox[0] + parity * inbox[1] + pieces[slot].target,
-                its_flag,
+                flag_at,
             )
 
         # First the peer that reads this shard right after its own. The next item may go by another
@@ -249,9 +250,9 @@ class Exchange:
         """Queue the copies of every piece of the shard at this address, each with its flag's behind
         it."""
         for number, stream in enumerate(self._streams):
-            for piece, target, its_flag in self._items[parity][number :: len(self._streams)]:
+            for piece, target, flag_at in self._items[parity][number :: len(self._streams)]:
                 self._runtime.copy(piece, target, shard + piece.source, stream)
-                self._runtime.copy(_WORD, its_flag, self._staged.data_ptr(), stream)
+                self._runtime.copy(_WORD, flag_at, self._staged.data_ptr(), stream)
 
     def join(self) -> None:
         """The main stream goes on when the copies have ended."""

@@ -156,7 +156,8 @@ def _join(
                 )
         if time.monotonic() > deadline:
             raise TimeoutError(
-                f"ranks {sorted(waiting)} had not ended after {timeout_s:g} s: a flag that is never set?"
+                f"ranks {sorted(waiting)} had not ended after {timeout_s:g} s: "
+                "a flag that is never set?"
             )
         time.sleep(0.005)
 
@@ -206,9 +207,9 @@ def _rank(folder: Path, rank: int) -> None:
         time.sleep(0.005)
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(
-        0
-    )  # gloo's threads abort about one orderly exit in twelve on a busy machine: "terminate called without an active exception"
+    # gloo's threads abort about one orderly exit in twelve on a busy machine: "terminate called
+    # without an active exception".
+    os._exit(0)
 
 
 if __name__ == "__main__":

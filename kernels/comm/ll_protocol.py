@@ -1,10 +1,10 @@
-"""Words that say themselves whether they have arrived: 32 bits of data beside the epoch of the call
-that they are of, stored at once.
+"""LL protocol: each 8-byte store carries 4 bytes of data and a 4-byte epoch, so the reader polls
+the data itself.
 
-The low-latency protocol of NCCL (LL): twice the bytes, but no fence, no flag, and one flight. A
-reader polls the data itself. Where such words lie nothing else may be written, ever: whatever else
-lay there could look like this call's epoch. A workspace keeps a mailbox for them in its control
-block, two generations as of the payload, and for the same reason (`symmetric`).
+NCCL's low-latency protocol costs twice the bytes, but no fence, no flag, and one flight. Nothing
+but such words may ever be written where they lie: it could look like this call's epoch. A workspace
+keeps a mailbox for them in its control block, in two generations like the payload, and for the same
+reason (`symmetric`).
 
 For one die only: what the programs of another die store without a fence may stay in that die's
 cache (CDNA).
@@ -23,7 +23,7 @@ def word64(addresses):
 
 
 @triton.jit
-def stamped(values, epoch):
+def pack_ll(values, epoch):
     """fp32 values as words of this epoch."""
     bits = tl.cast(tl.cast(values, tl.uint32, bitcast=True), tl.int64)
     return bits | (tl.cast(epoch, tl.int64) << 32)
@@ -57,12 +57,12 @@ def poll(pointers, wanted, COUNT: tl.constexpr, THREADS: tl.constexpr, ARCH: tl.
 
 
 @triton.jit
-def absent(words, wanted, epoch):
+def missing(words, wanted, epoch):
     """1 where any wanted word of a block [rows, columns] is not yet of this epoch, else 0, as the
     warp sees it that asks.
 
     A peer may be one call ahead, but that call's words go to the other generation: any other epoch
-    is an old one.
+    is an old one. A word that was never written is 0, and an epoch is odd.
     """
     return tl.max(tl.max(tl.cast(wanted & ((words >> 32) != epoch), tl.int32), 1), 0)
 
@@ -77,7 +77,8 @@ def in_any_warp(late, ARCH: tl.constexpr):
     """
     if ARCH == "cuda":
         late = tl.inline_asm_elementwise(
-            "{\n.reg .pred p, q;\nsetp.ne.s32 p, $1, 0;\nbarrier.red.or.pred q, 0, p;\nselp.s32 $0, 1, 0, q;\n}",
+            "{\n.reg .pred p, q;\nsetp.ne.s32 p, $1, 0;\n"
+            "barrier.red.or.pred q, 0, p;\nselp.s32 $0, 1, 0, q;\n}",
             "=r,r", [late], tl.int32, is_pure=False, pack=1,
         )  # fmt: skip
     return late

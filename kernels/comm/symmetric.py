@@ -3,7 +3,12 @@ the layout both sides share.
 
 A workspace has two symmetric blocks on every rank. Control: the epoch word, the exit counter, one
 flag word for each (source rank, slot), and a mailbox for words that carry their epoch. Payload: two
-generations, each at a fixed byte offset; call `epoch` uses generation `epoch & 1`.
+generations, each at a fixed byte offset, which calls use in turn.
+
+Epochs are odd, and the next call's is 2 more. Memory starts as zeros, so a flag that was never
+written equals no epoch, not even where the 32 bits wrap. The epoch word holds the even number below
+the next epoch. Each of the 2^31 odd numbers comes again after 2^31 calls: a flag exactly that old,
+or one call less, would pass for arrived.
 
 Why two generations suffice: a call ends only after it heard from every peer, and a peer signals in
 call e only after its call e-1 ended. So when call e starts here, every peer has ended call e-2, the
@@ -90,25 +95,21 @@ def signal_peers(
     drain(epoch, ARCH)
     for step in range(1, WORLD):
         target = (rank + step) % WORLD
-        tl.atomic_xchg(
-            word(peer(flag(control, rank, slot), control_bases, rank, target)),
-            epoch,
-            sem="release",
-            scope="sys",
-        )
+        there = word(peer(flag(control, rank, slot), control_bases, rank, target))
+        tl.atomic_xchg(there, epoch, sem="release", scope="sys")
 
 
 @triton.jit
 def wait(address, epoch):
     """Return when the flag has reached the epoch: acquire at system scope.
 
-    A peer is at most one call ahead, so the flag then holds the epoch or the next one: anything
-    else is old, unless it is older than 2^32 calls. (With `flag - epoch < 0` a slot that was not
-    used for 2^31 calls would look ahead.) Only this form of polling is right on both targets: a
-    volatile load is hoisted into an endless loop on gfx942, and an acquire whose result is not used
-    is deleted on sm_90.
+    A peer is at most one call ahead, so the flag then holds the epoch or the next one, 2 more:
+    anything else is old, or was never written. (With `flag - epoch < 0` a slot that was not used
+    for 2^30 calls would look ahead.) Only this form of polling is right on both targets: a volatile
+    load is hoisted into an endless loop on gfx942, and an acquire whose result is not used is
+    deleted on sm_90.
     """
-    while ((tl.atomic_add(word(address), 0, sem="acquire", scope="sys") - epoch) & -2) != 0:
+    while ((tl.atomic_add(word(address), 0, sem="acquire", scope="sys") - epoch) & -3) != 0:
         pass
 
 
@@ -118,15 +119,28 @@ def see_arrivals(value, ARCH: tl.constexpr):
     `value`: any int32."""
     if ARCH == "cuda":
         tl.inline_asm_elementwise(
-            "fence.proxy.async.global;\nmov.b32 $0, $1;", "=r,r", [value], tl.int32, is_pure=False, pack=1
+            "fence.proxy.async.global;\nmov.b32 $0, $1;",
+            "=r,r", [value], tl.int32, is_pure=False, pack=1,
         )  # fmt: skip
 
 
 @triton.jit
 def begin(control):
-    """This call's epoch. It lives in device memory, since a captured graph freezes every scalar
-    argument."""
+    """This call's epoch, an odd number. It lives in device memory, since a captured graph freezes
+    every scalar argument."""
     return tl.load(word(control + EPOCH_OFFSET)) + 1
+
+
+@triton.jit
+def advance(control, epoch):
+    """The call after this one has the next epoch."""
+    tl.store(word(control + EPOCH_OFFSET), epoch + 1)
+
+
+@triton.jit
+def generation_of(epoch):
+    """Which generation this call uses: 0 and 1 in turn."""
+    return (epoch >> 1) & 1
 
 
 @triton.jit
@@ -138,22 +152,18 @@ def finish(control, epoch):
     if left == tl.num_programs(0) - 1:
         tl.store(word(control + EXITS_OFFSET), 0)
         tl.store(word(control + UNITS_OFFSET), 0)
-        tl.store(word(control + EPOCH_OFFSET), epoch)
+        advance(control, epoch)
 
 
 @triton.jit(do_not_specialize=["rank"])
 def barrier(control, control_bases, rank, WORLD: tl.constexpr):
     """One program of every rank: return when all have come here. Counts its own epoch, in device
-    memory like the other."""
+    memory and odd like the other."""
     epoch = tl.load(word(control + BARRIER_OFFSET)) + 1
     own = control + BARRIER_FLAGS_OFFSET + rank * BARRIER_FLAG_STRIDE
     for step in range(1, WORLD):
-        tl.atomic_xchg(
-            word(peer(own, control_bases, rank, (rank + step) % WORLD)),
-            epoch,
-            sem="release",
-            scope="sys",
-        )
+        arrival = word(peer(own, control_bases, rank, (rank + step) % WORLD))
+        tl.atomic_xchg(arrival, epoch, sem="release", scope="sys")
     for step in range(1, WORLD):
         wait(control + BARRIER_FLAGS_OFFSET + (rank + step) % WORLD * BARRIER_FLAG_STRIDE, epoch)
-    tl.store(word(control + BARRIER_OFFSET), epoch)
+    tl.store(word(control + BARRIER_OFFSET), epoch + 1)

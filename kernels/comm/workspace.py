@@ -106,10 +106,11 @@ class Workspace:
 
     def set_epoch(self, epoch: int) -> None:
         """Start counting from here, on every rank alike and with no call in flight: for tests of
-        the wrap. Flags stay as they are, old as they may be."""
+        the wrap. The next call's epoch is `epoch | 1`. Flags stay as they are, old as they may
+        be."""
         if self._set_epoch is None:
             raise NotImplementedError("this workspace cannot set its epoch")
-        self._set_epoch(epoch)
+        self._set_epoch(epoch & -2)
 
     @contextmanager
     def registered(self) -> Iterator[None]:
@@ -176,5 +177,6 @@ def check_ranks(ranks: list[int], gpus: int, world: int) -> None:
         raise ValueError(f"a Workspace holds flags for at most {MAX_WORLD} ranks, not {len(ranks)}")
     if world > gpus:
         raise ValueError(
-            f"the job has {world} ranks but this node has {gpus} GPUs: Iris maps the ranks of one node only"
+            f"the job has {world} ranks but this node has {gpus} GPUs: "
+            "Iris maps the ranks of one node only"
         )

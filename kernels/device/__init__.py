@@ -1,1 +1,1 @@
-"""Device code that several kernels share: the GEMM, attention, and kernels that calibrate a machine."""
+"""Device code that kernels share (the GEMM, attention), and kernels that calibrate a machine."""

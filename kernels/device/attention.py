@@ -3,8 +3,9 @@ log-sum-exp, sent, announced, awaited.
 
 A partial result is a row o[D] of fp32, normalised by itself, and its log-sum-exp to the base 2;
 minus infinity says that there was nothing to attend to. A message holds the rows of one rank for
-one owner of heads, batch by batch, then their log-sum-exps. A piece is up to R heads of one group
-(the query heads that share a KV head); pieces are numbered batch by batch, group by group.
+one owner of heads, batch by batch, then their log-sum-exps. A piece is up to HEADS heads of one
+group (the query heads that share a KV head); pieces are numbered batch by batch, group by group.
+`constants` says what `shape`, `cache` and `peers` hold.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.symmetric import EPOCH_OFFSET, EXITS_OFFSET, drain, flag, word
+from tftune.kernels.comm.symmetric import EXITS_OFFSET, advance, drain, flag, word
 from tftune.kernels.device.gemm import store_tile
 
 GRANULE = tl.constexpr(16)
@@ -40,32 +41,37 @@ def token_rows(table_ptr, tokens, inside, batch_index, kv_len, PAGE: tl.constexp
 @triton.jit
 def attend(
     q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, unit, kv_len,
-    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr,
-    SPLITS: tl.constexpr, BLOCK_N: tl.constexpr, M: tl.constexpr, ARCH: tl.constexpr,
+    shape: tl.constexpr, cache: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
-    """The partial result o[M, D], lse[M] of one split of one sequence, for the GROUP query heads of
-    one KV head, padded to M rows.
+    """The partial result o[PADDED_GROUP, D], lse[PADDED_GROUP] of one split of one sequence, for
+    the GROUP query heads of one KV head, padded to as many rows.
 
     q_ptr: [batch, KV_HEADS * GROUP, D]; k_ptr, v_ptr: [batch, kv_len, KV_HEADS, D], or [pages,
     PAGE, KV_HEADS, D] with table_ptr [batch, kv_len / PAGE]; lengths_ptr: int32[batch]. unit:
     (batch index * KV_HEADS + KV head) * SPLITS + split.
     """
+    KV_HEADS: tl.constexpr = shape.KV_HEADS
+    GROUP: tl.constexpr = shape.GROUP
+    D: tl.constexpr = shape.D
+    SPLITS: tl.constexpr = cache.SPLITS
+    BLOCK_N: tl.constexpr = cache.BLOCK_N
+    PADDED_GROUP: tl.constexpr = cache.PADDED_GROUP
     group, split = unit // SPLITS, unit % SPLITS
     batch_index, kv_head = group // KV_HEADS, group % KV_HEADS
     length = tl.load(lengths_ptr + batch_index)
-    heads, dims, steps = tl.arange(0, M), tl.arange(0, D), tl.arange(0, BLOCK_N)
+    heads, dims, steps = tl.arange(0, PADDED_GROUP), tl.arange(0, D), tl.arange(0, BLOCK_N)
     q_ptrs = q_ptr + (tl.cast(group, tl.int64) * GROUP + heads)[:, None] * D + dims[None, :]
     q = tl.load(q_ptrs, mask=(heads < GROUP)[:, None], other=0.0)
     each = tl.cdiv(tl.cdiv(length, SPLITS), GRANULE) * GRANULE
     begin = tl.minimum(split * each, length)
     end = tl.minimum(begin + each, length)
-    top = tl.full((M,), float("-inf"), tl.float32)
-    total = tl.zeros((M,), tl.float32)
-    acc = tl.zeros((M, D), tl.float32)
+    top = tl.full((PADDED_GROUP,), float("-inf"), tl.float32)
+    total = tl.zeros((PADDED_GROUP,), tl.float32)
+    acc = tl.zeros((PADDED_GROUP, D), tl.float32)
     scale = 1.4426950408889634 * D**-0.5  # powers of 2 instead of e
     for start in range(begin, end, BLOCK_N):
         inside = start + steps < end
-        rows = token_rows(table_ptr, start + steps, inside, batch_index, kv_len, PAGE)
+        rows = token_rows(table_ptr, start + steps, inside, batch_index, kv_len, cache.PAGE)
         offsets = (rows * KV_HEADS + kv_head)[:, None] * D + dims[None, :]
         k = tl.load(k_ptr + offsets, mask=inside[:, None], other=0.0)
         v = tl.load(v_ptr + offsets, mask=inside[:, None], other=0.0)
@@ -83,29 +89,29 @@ def attend(
 @triton.jit
 def add_up(
     o_at, lse_at, o_stride, lse_stride, valid,
-    R: tl.constexpr, COUNT: tl.constexpr, D: tl.constexpr, CHUNK: tl.constexpr,
+    HEADS: tl.constexpr, COUNT: tl.constexpr, D: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """COUNT partial results of the same rows merged by log-sum-exp, always in the same order: o[R,
-    D], lse[R].
+    """COUNT partial results of the same rows merged by log-sum-exp, always in the same order:
+    o[HEADS, D], lse[HEADS].
 
     The first row of the first is at these addresses, its other rows right behind, and each next
-    partial result a stride of bytes further; CHUNK of them are loaded at a time. valid [R]: which
-    rows there are.
+    partial result a stride of bytes further; CHUNK of them are loaded at a time. valid [HEADS]:
+    which rows there are.
     """
-    rows, dims, items = tl.arange(0, R), tl.arange(0, D), tl.arange(0, CHUNK * R)
-    top = tl.full((R,), float("-inf"), tl.float32)
-    total = tl.zeros((R,), tl.float32)
-    o = tl.zeros((R, D), tl.float32)
+    rows, dims, items = tl.arange(0, HEADS), tl.arange(0, D), tl.arange(0, CHUNK * HEADS)
+    top = tl.full((HEADS,), float("-inf"), tl.float32)
+    total = tl.zeros((HEADS,), tl.float32)
+    o = tl.zeros((HEADS, D), tl.float32)
     for first in tl.static_range(0, COUNT, CHUNK):
         numbers = first + tl.arange(0, CHUNK)
         there = (numbers < COUNT)[:, None] & valid[None, :]
         # One dimension of addresses, since alignment can be stated on no more. Both loads before
         # anything waits for one of them.
         o_ptrs = (
-            floats(o_at + (first + items // R) * o_stride + items % R * (D * 4))[:, None]
+            floats(o_at + (first + items // HEADS) * o_stride + items % HEADS * (D * 4))[:, None]
             + dims[None, :]
         )
-        some = tl.load(o_ptrs, mask=tl.reshape(there, (CHUNK * R,))[:, None], other=0.0)
+        partial = tl.load(o_ptrs, mask=tl.reshape(there, (CHUNK * HEADS,))[:, None], other=0.0)
         lse_ptrs = tl.cast(
             lse_at + (numbers * lse_stride)[:, None] + (rows * 4)[None, :],
             tl.pointer_type(tl.float32),
@@ -115,157 +121,165 @@ def add_up(
         base = tl.where(higher == float("-inf"), 0.0, higher)
         shares, shrink = tl.exp2(lse - base[None, :]), tl.exp2(top - base)
         total = total * shrink + tl.sum(shares, 0)
-        weighted = tl.reshape(some * tl.reshape(shares, (CHUNK * R,))[:, None], (CHUNK, R, D))
+        weighted = tl.reshape(
+            partial * tl.reshape(shares, (CHUNK * HEADS,))[:, None], (CHUNK, HEADS, D)
+        )
         o = o * shrink[:, None] + tl.sum(weighted, 0)
         top = higher
     return o / tl.where(total > 0, total, 1.0)[:, None], top + tl.log2(total)
 
 
 @triton.jit
-def take(o_at, lse_at, valid, D: tl.constexpr):
-    """Rows o[R, D], lse[R] from these addresses."""
+def load_partial(o_at, lse_at, valid, D: tl.constexpr):
+    """Rows o[HEADS, D], lse[HEADS] from these addresses."""
     o = tl.load(floats(o_at)[:, None] + tl.arange(0, D)[None, :], mask=valid[:, None], other=0.0)
     return o, tl.load(tl.cast(lse_at, tl.pointer_type(tl.float32)), mask=valid, other=float("-inf"))
 
 
 @triton.jit
-def put(o, lse, o_at, lse_at, valid, D: tl.constexpr):
-    """Store rows o[R, D], lse[R] at these addresses."""
+def store_partial(o, lse, o_at, lse_at, valid, D: tl.constexpr):
+    """Store rows o[HEADS, D], lse[HEADS] at these addresses."""
     tl.store(floats(o_at)[:, None] + tl.arange(0, D)[None, :], o, mask=valid[:, None])
     tl.store(tl.cast(lse_at, tl.pointer_type(tl.float32)), lse, mask=valid)
 
 
 @triton.jit
-def part_at(parts, unit, heads, units, GROUP: tl.constexpr, D: tl.constexpr):
+def part_at(parts, unit, heads, units, shape: tl.constexpr):
     """Addresses of a unit's partial result in this rank's scratch, o and lse of these heads of its
     group."""
-    rows = tl.cast(unit, tl.int64) * GROUP + heads
-    return parts + rows * (D * 4), parts + tl.cast(units, tl.int64) * (GROUP * D * 4) + rows * 4
+    ROW_BYTES: tl.constexpr = shape.D * 4
+    rows = tl.cast(unit, tl.int64) * shape.GROUP + heads
+    o_at = parts + rows * ROW_BYTES
+    return o_at, parts + tl.cast(units, tl.int64) * (shape.GROUP * ROW_BYTES) + rows * 4
 
 
 @triton.jit
-def message_bytes(batch, OWN: tl.constexpr, D: tl.constexpr):
+def message_bytes(batch, shape: tl.constexpr):
     """Bytes of one message of batch * OWN rows, a multiple of 16."""
-    rows = tl.cast(batch, tl.int64) * OWN
-    return rows * (D * 4) + tl.cdiv(rows, 4) * 16
+    rows = tl.cast(batch, tl.int64) * shape.OWN
+    return rows * (shape.D * 4) + tl.cdiv(rows, 4) * 16
 
 
 @triton.jit
-def row_at(message, row, batch, OWN: tl.constexpr, D: tl.constexpr):
+def row_at(message, row, batch, shape: tl.constexpr):
     """Addresses of rows in a message: o and lse."""
-    rows = tl.cast(batch, tl.int64) * OWN
-    return message + tl.cast(row, tl.int64) * (D * 4), message + rows * (D * 4) + row * 4
+    ROW_BYTES: tl.constexpr = shape.D * 4
+    rows = tl.cast(batch, tl.int64) * shape.OWN
+    return message + tl.cast(row, tl.int64) * ROW_BYTES, message + rows * ROW_BYTES + row * 4
 
 
 @triton.jit
-def piece_heads(piece, KV_HEADS: tl.constexpr, GROUP: tl.constexpr, R: tl.constexpr):
+def piece_heads(piece, shape: tl.constexpr, peers: tl.constexpr):
     """The batch index of a piece, its heads within the sequence's, and which of them are there."""
-    SLICES: tl.constexpr = (GROUP + R - 1) // R
-    group, within = piece // SLICES, piece % SLICES * R + tl.arange(0, R)
-    return group // KV_HEADS, group % KV_HEADS * GROUP + within, within < GROUP
+    HEADS: tl.constexpr = peers.HEADS
+    KV_HEADS: tl.constexpr = shape.KV_HEADS
+    group, within = piece // peers.SLICES, piece % peers.SLICES * HEADS + tl.arange(0, HEADS)
+    return group // KV_HEADS, group % KV_HEADS * shape.GROUP + within, within < shape.GROUP
 
 
 @triton.jit
 def combine_piece(
-    parts, piece, batch,
-    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, R: tl.constexpr,
-    SPLITS: tl.constexpr, SPLITS_CHUNK: tl.constexpr,
-):  # fmt: skip
+    parts, piece, batch, SPLITS: tl.constexpr, shape: tl.constexpr, peers: tl.constexpr
+):
     """The partial result of this rank for the heads of one piece: all splits added up."""
-    SLICES: tl.constexpr = (GROUP + R - 1) // R
-    group, first = piece // SLICES, piece % SLICES * R
-    o_at, lse_at = part_at(parts, group * SPLITS, first, batch * KV_HEADS * SPLITS, GROUP, D)
-    valid = first + tl.arange(0, R) < GROUP
-    return add_up(o_at, lse_at, GROUP * D * 4, GROUP * 4, valid, R, SPLITS, D, SPLITS_CHUNK)
+    HEADS: tl.constexpr = peers.HEADS
+    GROUP: tl.constexpr = shape.GROUP
+    D: tl.constexpr = shape.D
+    SPLITS_P: tl.constexpr = triton.next_power_of_2(SPLITS)
+    MOST: tl.constexpr = peers.TILE // (HEADS * D)
+    CHUNK: tl.constexpr = SPLITS_P if SPLITS_P < MOST else MOST
+    group, first = piece // peers.SLICES, piece % peers.SLICES * HEADS
+    o_at, lse_at = part_at(parts, group * SPLITS, first, batch * shape.KV_HEADS * SPLITS, shape)
+    valid = first + tl.arange(0, HEADS) < GROUP
+    return add_up(o_at, lse_at, GROUP * D * 4, GROUP * 4, valid, HEADS, SPLITS, D, CHUNK)
 
 
 @triton.jit
-def keep(o, lse, messages, batch_index, heads, valid, batch, OWN: tl.constexpr, D: tl.constexpr):
+def message_rows(messages, batch_index, heads, batch, shape: tl.constexpr):
+    """Addresses of these heads' rows in the messages to their owners: o and lse."""
+    OWN: tl.constexpr = shape.OWN
+    own_message = messages + heads // OWN * message_bytes(batch, shape)
+    return row_at(own_message, batch_index * OWN + heads % OWN, batch, shape)
+
+
+@triton.jit
+def store_message(o, lse, messages, batch_index, heads, valid, batch, shape: tl.constexpr):
     """Store rows of these heads into the messages to their owners, in this rank's scratch."""
-    own_message = messages + heads // OWN * message_bytes(batch, OWN, D)
-    o_at, lse_at = row_at(own_message, batch_index * OWN + heads % OWN, batch, OWN, D)
-    put(o, lse, o_at, lse_at, valid, D)
+    o_at, lse_at = message_rows(messages, batch_index, heads, batch, shape)
+    store_partial(o, lse, o_at, lse_at, valid, shape.D)
 
 
 @triton.jit
-def distances(bases, rank, WORLD: tl.constexpr, WORLD_P: tl.constexpr):
+def distances(bases, rank, peers: tl.constexpr):
     """What to add to an address of this rank to get the same on each rank: int64[WORLD_P]. Loaded
     early, long before it is used."""
-    ranks = tl.arange(0, WORLD_P)
-    return tl.load(bases + ranks, mask=ranks < WORLD, other=0) - tl.load(bases + rank)
+    ranks = tl.arange(0, peers.WORLD_P)
+    return tl.load(bases + ranks, mask=ranks < peers.WORLD, other=0) - tl.load(bases + rank)
 
 
 @triton.jit
 def send(
     o, lse, away, inbox, batch_index, heads, valid, batch, rank,
-    HEADS: tl.constexpr, OWN: tl.constexpr, D: tl.constexpr, R: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr,
+    shape: tl.constexpr, peers: tl.constexpr,
 ):  # fmt: skip
     """Store rows of these heads into the inbox of every rank that owns them, this rank's own among
     them, all at once.
 
     away: `distances` of the payload; inbox: this call's generation of it here.
     """
-    o_at, lse_at = row_at(
-        inbox + rank * message_bytes(batch, OWN, D), batch_index * OWN + heads % OWN, batch, OWN, D
-    )
+    OWN: tl.constexpr = shape.OWN
+    D: tl.constexpr = shape.D
+    HEADS: tl.constexpr = peers.HEADS
+    WORLD_P: tl.constexpr = peers.WORLD_P
+    ROWS: tl.constexpr = WORLD_P * HEADS
+    own_message = inbox + rank * message_bytes(batch, shape)
+    o_at, lse_at = row_at(own_message, batch_index * OWN + heads % OWN, batch, shape)
     ranks = tl.arange(0, WORLD_P)
-    wanted = (ranks < WORLD)[:, None] & valid[None, :]
-    if OWN != HEADS:
+    wanted = (ranks < peers.WORLD)[:, None] & valid[None, :]
+    if OWN != shape.KV_HEADS * shape.GROUP:
         wanted = wanted & (heads // OWN == ranks[:, None])
     lse_ptrs = tl.cast(away[:, None] + lse_at[None, :], tl.pointer_type(tl.float32))
-    tl.store(lse_ptrs, tl.broadcast_to(lse[None, :], (WORLD_P, R)), mask=wanted)
-    rows = tl.reshape(away[:, None] + o_at[None, :], (WORLD_P * R,))
-    everywhere = tl.reshape(tl.broadcast_to(o[None, :, :], (WORLD_P, R, D)), (WORLD_P * R, D))
-    tl.store(
-        floats(rows)[:, None] + tl.arange(0, D)[None, :],
-        everywhere,
-        mask=tl.reshape(wanted, (WORLD_P * R,))[:, None],
-    )
+    tl.store(lse_ptrs, tl.broadcast_to(lse[None, :], (WORLD_P, HEADS)), mask=wanted)
+    rows = tl.reshape(away[:, None] + o_at[None, :], (ROWS,))
+    everywhere = tl.reshape(tl.broadcast_to(o[None, :, :], (WORLD_P, HEADS, D)), (ROWS, D))
+    wanted_rows = tl.reshape(wanted, (ROWS,))[:, None]
+    tl.store(floats(rows)[:, None] + tl.arange(0, D)[None, :], everywhere, mask=wanted_rows)
 
 
 @triton.jit
-def signal_all(
-    address, away, epoch, WORLD: tl.constexpr, WORLD_P: tl.constexpr, ARCH: tl.constexpr
-):
+def signal_all(address, away, epoch, peers: tl.constexpr):
     """Publish every store that this program made so far, then set the flag on every rank at once,
     here, too: release at system scope.
 
     address: of the flag here; away: `distances` of the control block.
     """
-    drain(epoch, ARCH)
-    values = tl.full((WORLD_P,), 0, tl.int32) + epoch
-    tl.atomic_xchg(
-        word(address + away), values, mask=tl.arange(0, WORLD_P) < WORLD, sem="release", scope="sys"
-    )
+    drain(epoch, peers.ARCH)
+    values = tl.full((peers.WORLD_P,), 0, tl.int32) + epoch
+    wanted = tl.arange(0, peers.WORLD_P) < peers.WORLD
+    tl.atomic_xchg(word(address + away), values, mask=wanted, sem="release", scope="sys")
 
 
 @triton.jit
-def announce(
-    piece, pieces, arrivals, control, away, epoch, rank,
-    PIECES_PER_FLAG: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr, ARCH: tl.constexpr,
-):  # fmt: skip
+def announce(piece, pieces, arrivals, control, away, epoch, rank, peers: tl.constexpr):
     """Say that this program has sent a piece: by its flag; or, where a flag covers several, the
     last of them to be sent sets it.
 
     arrivals: int32 of this rank for each flag, zero between calls. PIECES_PER_FLAG 0: one flag for
     all pieces.
     """
-    if PIECES_PER_FLAG == 1:
-        signal_all(flag(control, rank, piece), away, epoch, WORLD, WORLD_P, ARCH)
+    PER_FLAG: tl.constexpr = peers.PIECES_PER_FLAG
+    if PER_FLAG == 1:
+        signal_all(flag(control, rank, piece), away, epoch, peers)
     else:
-        slot = piece // PIECES_PER_FLAG if PIECES_PER_FLAG else 0
-        covered = (
-            tl.minimum(PIECES_PER_FLAG, pieces - slot * PIECES_PER_FLAG)
-            if PIECES_PER_FLAG
-            else pieces
-        )
-        drain(epoch, ARCH)
+        slot = piece // PER_FLAG if PER_FLAG else 0
+        covered = tl.minimum(PER_FLAG, pieces - slot * PER_FLAG) if PER_FLAG else pieces
+        drain(epoch, peers.ARCH)
         # At system scope, since what the others stored to peers must be there before the flag that
         # this program will set.
         before = tl.atomic_add(word(arrivals + slot * 4), 1, sem="acq_rel", scope="sys")
         if before + 1 == covered:
             tl.store(word(arrivals + slot * 4), 0)
-            signal_all(flag(control, rank, slot), away, epoch, WORLD, WORLD_P, ARCH)
+            signal_all(flag(control, rank, slot), away, epoch, peers)
 
 
 @triton.jit
@@ -279,44 +293,41 @@ def wait_all(flags, epoch, wanted):
     late = 1
     while late != 0:
         seen = tl.atomic_add(word(flags), 0, mask=wanted, sem="acquire", scope="sys")
-        late = tl.max(tl.max(tl.cast(wanted & (((seen - epoch) & -2) != 0), tl.int32), 1), 0)
+        late = tl.max(tl.max(tl.cast(wanted & (((seen - epoch) & -3) != 0), tl.int32), 1), 0)
 
 
 @triton.jit
-def merge_rows(
-    out_ptr, received, number, batch,
-    D: tl.constexpr, OWN: tl.constexpr, R: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr, ARCH: tl.constexpr,
-):  # fmt: skip
-    """Up to R rows of the output: the messages of all ranks added up in the order of ranks, and
+def merge_rows(out_ptr, received, number, batch, shape: tl.constexpr, peers: tl.constexpr):
+    """Up to HEADS rows of the output: the messages of all ranks added up in the order of ranks, and
     rounded."""
-    batch_index, first = number // ((OWN + R - 1) // R), number % ((OWN + R - 1) // R) * R
+    OWN: tl.constexpr = shape.OWN
+    D: tl.constexpr = shape.D
+    HEADS: tl.constexpr = peers.HEADS
+    batch_index, first = number // peers.OWN_SLICES, number % peers.OWN_SLICES * HEADS
     row = batch_index * OWN + first
-    o_at, lse_at = row_at(received, row, batch, OWN, D)
-    valid = first + tl.arange(0, R) < OWN
-    stride = message_bytes(batch, OWN, D)
-    o, _ = add_up(o_at, lse_at, stride, stride, valid, R, WORLD, D, WORLD_P)
-    store_tile(out_ptr, o, row, tl.arange(0, D), (batch_index + 1) * OWN, D, R, ARCH)
+    o_at, lse_at = row_at(received, row, batch, shape)
+    valid = first + tl.arange(0, HEADS) < OWN
+    stride = message_bytes(batch, shape)
+    o, _ = add_up(o_at, lse_at, stride, stride, valid, HEADS, peers.WORLD, D, peers.WORLD_P)
+    store_tile(out_ptr, o, row, tl.arange(0, D), (batch_index + 1) * OWN, D, HEADS, peers.ARCH)
 
 
 @triton.jit
-def await_rows(
-    control, epoch, number, rank,
-    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, OWN: tl.constexpr, R: tl.constexpr, PIECES_PER_FLAG: tl.constexpr,
-    WORLD: tl.constexpr, WORLD_P: tl.constexpr,
-):  # fmt: skip
+def await_rows(control, epoch, number, rank, shape: tl.constexpr, peers: tl.constexpr):
     """Wait for everything that `merge_rows` reads."""
-    SLICES: tl.constexpr = (GROUP + R - 1) // R
-    batch_index, first = number // ((OWN + R - 1) // R), number % ((OWN + R - 1) // R) * R
-    within = first + tl.arange(0, R)
-    heads = within if OWN == KV_HEADS * GROUP else rank * OWN + within
-    pieces = (batch_index * KV_HEADS + heads // GROUP) * SLICES + heads % GROUP // R
-    slots = pieces // PIECES_PER_FLAG if PIECES_PER_FLAG else pieces * 0
-    sources = tl.arange(0, WORLD_P)
-    wait_all(
-        flag(control, sources[None, :], slots[:, None]),
-        epoch,
-        (within < OWN)[:, None] & (sources < WORLD)[None, :],
-    )
+    OWN: tl.constexpr = shape.OWN
+    GROUP: tl.constexpr = shape.GROUP
+    HEADS: tl.constexpr = peers.HEADS
+    PER_FLAG: tl.constexpr = peers.PIECES_PER_FLAG
+    batch_index, first = number // peers.OWN_SLICES, number % peers.OWN_SLICES * HEADS
+    within = first + tl.arange(0, HEADS)
+    heads = within if OWN == shape.KV_HEADS * GROUP else rank * OWN + within
+    groups = batch_index * shape.KV_HEADS + heads // GROUP
+    pieces = groups * peers.SLICES + heads % GROUP // HEADS
+    slots = pieces // PER_FLAG if PER_FLAG else pieces * 0
+    sources = tl.arange(0, peers.WORLD_P)
+    flags = flag(control, sources[None, :], slots[:, None])
+    wait_all(flags, epoch, (within < OWN)[:, None] & (sources < peers.WORLD)[None, :])
 
 
 @triton.jit
@@ -327,7 +338,7 @@ def wait_parts(arrived, COUNT: tl.constexpr):
 
 
 @triton.jit
-def leave(control, epoch, arrived, groups):
+def finish_groups(control, epoch, arrived, groups):
     """As `symmetric.finish`, for programs that read neither the epoch nor the groups' counters any
     more: the last sets these back, too."""
     tl.debug_barrier()
@@ -337,4 +348,4 @@ def leave(control, epoch, arrived, groups):
             numbers = first + tl.arange(0, ZEROS)
             tl.store(word(arrived + numbers * 4), 0, mask=numbers < groups)
         tl.store(word(control + EXITS_OFFSET), 0)
-        tl.store(word(control + EPOCH_OFFSET), epoch)
+        advance(control, epoch)

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 from tftune.kernels.comm.symmetric import flag, peer, signal, wait, word
-from tftune.kernels.device.gemm import copy_chunk
+from tftune.kernels.device.shards import copy_block
 
 
 @triton.jit(do_not_specialize=["steps"])
@@ -64,7 +64,7 @@ def store_blocks(
         target = (rank + 1 + (pid + block) % PEERS) % WORLD
         region = payload + tl.cast(rank * slots, tl.int64) * (ROWS * COLUMNS * 2)
         slot = (pid * blocks + block) % slots
-        copy_chunk(
+        copy_block(
             source, peer(region, payload_bases, rank, target), slot, slots * ROWS,
             COLUMNS, COLUMNS, COLUMNS, ROWS, COLUMNS, tl.float16, ROWS, COLUMNS,
         )  # fmt: skip

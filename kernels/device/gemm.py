@@ -1,12 +1,20 @@
-"""What the fused kernels share: copying a chunk, and all that computes: tiles in order, waits, the
-loop over K, parts added, the store."""
+"""What the fused GEMMs share: tiles in order, waits, the loop over K, parts added, the store."""
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.symmetric import UNITS_OFFSET, drain, flag, peer, see_arrivals, word
+from tftune.kernels.comm.symmetric import (
+    UNITS_OFFSET,
+    drain,
+    flag,
+    generation_of,
+    peer,
+    see_arrivals,
+    word,
+)
+from tftune.kernels.device.shards import generation, pointer
 
 
 @triton.jit
@@ -21,18 +29,6 @@ def tile_order(tile, tiles_m, tiles_n, GROUP_M: tl.constexpr):
 
 
 @triton.jit
-def pointer(address, COLUMNS: tl.constexpr, DTYPE: tl.constexpr):
-    """Pointers to rows of COLUMNS elements of 2 bytes, at addresses that start a row of an aligned
-    matrix.
-
-    Loads and stores are 16 bytes wide, and the loop over K is pipelined, only where the alignment
-    is stated on the pointer: stated on the integer it is lost.
-    """
-    result = tl.cast(address, tl.pointer_type(DTYPE))
-    return tl.multiple_of(result, 16) if COLUMNS % 8 == 0 else result
-
-
-@triton.jit
 def by_die(number, programs, XCDS: tl.constexpr):
     """A program's place where each die takes a run of neighbours: the hardware deals programs to
     dies in turn, so that tiles which share rows of A or columns of B would else lie in the caches
@@ -43,13 +39,7 @@ def by_die(number, programs, XCDS: tl.constexpr):
 
 @triton.jit
 def first_unit(
-    control,
-    pid,
-    COMM_PROGRAMS: tl.constexpr,
-    XCDS: tl.constexpr,
-    units,
-    SCHEDULE: tl.constexpr,
-    ARCH: tl.constexpr,
+    control, pid, units, tile: tl.constexpr, COMM_PROGRAMS: tl.constexpr, ARCH: tl.constexpr
 ):
     """The first piece of work of a program, by its place among those that compute; or, dynamic, the
     next that nobody has claimed.
@@ -57,12 +47,12 @@ def first_unit(
     In the interpreter a communicating program claims none: programs run one after another there,
     and it would wait for ever for peers that wait for the next one.
     """
-    if pid < COMM_PROGRAMS and (SCHEDULE == "static" or ARCH == "interpreter"):
+    if pid < COMM_PROGRAMS and (tile.SCHEDULE == "static" or ARCH == "interpreter"):
         unit = units
-    elif SCHEDULE == "static":
-        unit = by_die(pid - COMM_PROGRAMS, tl.num_programs(0) - COMM_PROGRAMS, XCDS)
+    elif tile.SCHEDULE == "static":
+        unit = by_die(pid - COMM_PROGRAMS, tl.num_programs(0) - COMM_PROGRAMS, tile.XCDS)
     else:
-        unit = next_unit(control, 0, COMM_PROGRAMS, SCHEDULE)
+        unit = next_unit(control, 0, COMM_PROGRAMS, tile.SCHEDULE)
     return unit
 
 
@@ -77,25 +67,30 @@ def next_unit(control, unit, COMM_PROGRAMS: tl.constexpr, SCHEDULE: tl.constexpr
 
 @triton.jit
 def multiply(
-    acc, a_rows, b_ptr, begin, end, cols,
-    COLUMNS: tl.constexpr, N: tl.constexpr, K: tl.constexpr, WRAPS: tl.constexpr, B_IS_NK: tl.constexpr, EVEN_K: tl.constexpr,
-    EVEN_N: tl.constexpr, BLOCK_K: tl.constexpr, ARCH: tl.constexpr,
+    acc, a_rows, b_ptr, begin, end, cols, WRAPS: tl.constexpr,
+    problem: tl.constexpr, tile: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """acc[BM,BN] += A[:, begin:end] @ B[begin:end, cols]. `a_rows` [BM]: addresses of column 0,
-    int64, in rows of a shard of COLUMNS or of the gathered A. WRAPS: columns from K on are those
-    from 0 on."""
+    int64, in rows of a shard or of the gathered A. WRAPS: columns from K on are those from 0
+    on."""
+    N: tl.constexpr = problem.N
+    K: tl.constexpr = problem.K
+    BLOCK_K: tl.constexpr = tile.BLOCK_K
     dtype = b_ptr.dtype.element_ty
     steps = tl.arange(0, BLOCK_K)
-    a_ptrs = pointer(a_rows, COLUMNS, dtype)[:, None] + (begin + steps)[None, :]
+    a_ptrs = pointer(a_rows, problem.COLUMNS, dtype)[:, None] + (begin + steps)[None, :]
     b_rows = tl.cast(begin, tl.int64)
-    if B_IS_NK:
+    if problem.B_IS_NK:
         b_ptrs = b_ptr + b_rows + (tl.cast(cols, tl.int64) * K)[None, :] + steps[:, None]
     else:
         b_ptrs = b_ptr + b_rows * N + steps[:, None] * N + cols[None, :]
     for k in range(begin, end, BLOCK_K):
-        if EVEN_K:
+        if tile.EVEN_K:
             a = tl.load(a_ptrs)
-            b = tl.load(b_ptrs) if EVEN_N else tl.load(b_ptrs, mask=(cols < N)[None, :], other=0.0)
+            if tile.EVEN_N:
+                b = tl.load(b_ptrs)
+            else:
+                b = tl.load(b_ptrs, mask=(cols < N)[None, :], other=0.0)
         else:
             inside = steps < end - k
             a = tl.load(a_ptrs, mask=inside[None, :], other=0.0)
@@ -105,21 +100,21 @@ def multiply(
         acc = tl.dot(a, b, acc)
         further = tl.where(k + BLOCK_K == K, BLOCK_K - K, BLOCK_K) if WRAPS else BLOCK_K
         a_ptrs += further
-        b_ptrs += further if B_IS_NK else tl.cast(further, tl.int64) * N
+        b_ptrs += further if problem.B_IS_NK else tl.cast(further, tl.int64) * N
     return acc
 
 
 @triton.jit
 def multiply_blocks(
-    acc, a_desc, a_row, before, b_desc, col, begin, end,
-    K: tl.constexpr, WRAPS: tl.constexpr, B_IS_NK: tl.constexpr, BLOCK_K: tl.constexpr, ARCH: tl.constexpr,
+    acc, a_desc, a_row, before, b_desc, col, begin, end, WRAPS: tl.constexpr,
+    problem: tl.constexpr, tile: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """The same by tensor descriptors (TMA), whole steps of K: rows a_row.. of a_desc, whose first
     column is A's column `before`; what is outside a tensor counts as zero."""
-    for k in range(begin, end, BLOCK_K):
-        column = tl.where(k >= K, k - K, k) if WRAPS else k
+    for k in range(begin, end, tile.BLOCK_K):
+        column = tl.where(k >= problem.K, k - problem.K, k) if WRAPS else k
         a = a_desc.load([a_row, column - before])
-        b = b_desc.load([col, column]).T if B_IS_NK else b_desc.load([column, col])
+        b = b_desc.load([col, column]).T if problem.B_IS_NK else b_desc.load([column, col])
         if ARCH == "interpreter":
             a, b = tl.cast(a, tl.float32), tl.cast(b, tl.float32)
         acc = tl.dot(a, b, acc)
@@ -127,24 +122,34 @@ def multiply_blocks(
 
 
 @triton.jit
+def rounded(values, dtype: tl.constexpr, ARCH: tl.constexpr):
+    """fp32 values as dtype, to nearest even. The interpreter's own cast to bf16 cuts off, and turns
+    what is below 2^-126 into that."""
+    if ARCH == "interpreter" and dtype == tl.bfloat16:
+        bits = tl.cast(values, tl.int32, bitcast=True)
+        nearest = bits + 0x7FFF + ((bits >> 16) & 1)
+        upper = tl.where(values == values, nearest, bits) >> 16  # a NaN stays one
+        result = tl.cast(tl.cast(upper, tl.int16), dtype, bitcast=True)
+    else:
+        result = tl.cast(values, dtype)
+    return result
+
+
+@triton.jit
 def store_tile(
     c_ptr, acc, row, cols, M, N: tl.constexpr, BLOCK_M: tl.constexpr, ARCH: tl.constexpr
 ):
     """C[row:row+BM, cols] = acc, rounded once, to nearest even."""
-    if ARCH == "interpreter" and c_ptr.dtype.element_ty == tl.bfloat16:  # whose cast cuts off
-        bits = tl.cast(acc, tl.int32, bitcast=True)
-        acc = tl.cast(bits + 0x7FFF + ((bits >> 16) & 1), tl.float32, bitcast=True)
     rows = row + tl.arange(0, BLOCK_M)
     c_ptrs = c_ptr + (tl.cast(rows, tl.int64) * N)[:, None] + cols[None, :]
-    tl.store(
-        c_ptrs, tl.cast(acc, c_ptr.dtype.element_ty), mask=(rows < M)[:, None] & (cols < N)[None, :]
-    )
+    inside = (rows < M)[:, None] & (cols < N)[None, :]
+    tl.store(c_ptrs, rounded(acc, c_ptr.dtype.element_ty, ARCH), mask=inside)
 
 
 @triton.jit
 def add_parts(
-    c_ptr, parts_ptr, arrivals_ptr, acc, tile, part, row, cols, M,
-    N: tl.constexpr, SPLIT_K: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, ARCH: tl.constexpr,
+    c_ptr, parts_ptr, arrivals_ptr, acc, tile, part, row, cols, M, N: tl.constexpr,
+    SPLIT_K: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """Leave this part of a tile in fp32, wait for the tile's other parts, then add one slice of
     rows of all of them, in a fixed order.
@@ -183,150 +188,75 @@ def add_parts(
 
 @triton.jit
 def wait_chunks(
-    control, row, M, shard_rows, step, limit, first_flag, epoch, rank,
-    WORLD: tl.constexpr, SHARD_IS_M: tl.constexpr, BLOCK_M: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_CHUNKS: tl.constexpr,
-    AHEAD: tl.constexpr, WHOLE: tl.constexpr,
+    control, row, M, shard_rows, step, limit, first_flag, epoch, rank, MAX_CHUNKS: tl.constexpr,
+    problem: tl.constexpr, tile: tl.constexpr, chunks: tl.constexpr,
 ):  # fmt: skip
     """Wait for everything that the tile of rows row..row+BM-1 reads of chunk `step`; how many
-    chunks from there are here by then, 1 to `limit` and to AHEAD. All their flags are polled at
-    once: acquire at system scope, for the reasons that `symmetric.wait` gives.
+    chunks from there are here by then, 1 to `limit` and to MAX_CHUNKS. All their flags are polled
+    at once: acquire at system scope, for the reasons that `symmetric.wait` gives.
 
-    This rank's own rows are there from the start, unless they are read from the inbox (WHOLE).
+    This rank's own rows are there from the start, unless they are read from the inbox.
     """
+    BLOCK_M: tl.constexpr = tile.BLOCK_M
+    ROWS_PER_FLAG: tl.constexpr = chunks.ROWS_PER_FLAG
+    K_CHUNKS: tl.constexpr = chunks.K_CHUNKS
     tl.static_assert(
         BLOCK_M % ROWS_PER_FLAG == 0 or ROWS_PER_FLAG % BLOCK_M == 0,
         "a tile along K begins where a flag does",
     )
     # Whole flags, and along M for each source that the tile meets one more at most, that of its
     # last rows.
-    MOST: tl.constexpr = (BLOCK_M + ROWS_PER_FLAG - 1) // ROWS_PER_FLAG + (
-        WORLD if SHARD_IS_M else 0
-    )
+    PARTLY: tl.constexpr = problem.WORLD if problem.SHARD_IS_M else 0
+    MOST: tl.constexpr = (BLOCK_M + ROWS_PER_FLAG - 1) // ROWS_PER_FLAG + PARTLY
     row_chunks, end = tl.cdiv(shard_rows, ROWS_PER_FLAG), tl.minimum(row + BLOCK_M, M) - 1
-    first = (
-        row // shard_rows * row_chunks + row % shard_rows // ROWS_PER_FLAG
-    )  # counted through all sources
+    # Counted through all sources.
+    first = row // shard_rows * row_chunks + row % shard_rows // ROWS_PER_FLAG
     last = end // shard_rows * row_chunks + end % shard_rows // ROWS_PER_FLAG
-    places, number = first + tl.arange(0, triton.next_power_of_2(MOST)), tl.arange(0, AHEAD)
-    if SHARD_IS_M:
+    places, number = first + tl.arange(0, triton.next_power_of_2(MOST)), tl.arange(0, MAX_CHUNKS)
+    if problem.SHARD_IS_M:
         sources, columns = (places // row_chunks)[:, None], (step + number)[None, :]
     else:
-        sources, columns = (
-            ((rank + (step + number) // K_CHUNKS) % WORLD)[None, :],
-            ((step + number) % K_CHUNKS)[None, :],
-        )
-    wanted = (places <= last)[:, None] & (number < limit)[None, :] & ((sources != rank) | WHOLE)
-    flags = word(
-        flag(control, sources, first_flag + (places % row_chunks * K_CHUNKS)[:, None] + columns)
-    )
+        sources = ((rank + (step + number) // K_CHUNKS) % problem.WORLD)[None, :]
+        columns = ((step + number) % K_CHUNKS)[None, :]
+    wanted = (places <= last)[:, None] & (number < limit)[None, :]
+    wanted = wanted & ((sources != rank) | chunks.LOCAL_VIA_INBOX)
+    slots = first_flag + (places % row_chunks * K_CHUNKS)[:, None] + columns
+    flags = word(flag(control, sources, slots))
     here = 0
     while here == 0:
         seen = tl.atomic_add(flags, 0, mask=wanted, sem="acquire", scope="sys")
-        late = tl.max(tl.cast(wanted & (((seen - epoch) & -2) != 0), tl.int32), 0)
-        here = tl.min(tl.where((late != 0) | (number >= limit), number, AHEAD), 0)
+        late = tl.max(tl.cast(wanted & (((seen - epoch) & -3) != 0), tl.int32), 0)
+        here = tl.min(tl.where((late != 0) | (number >= limit), number, MAX_CHUNKS), 0)
     return here
 
 
 @triton.jit
-def chunk_and_peer(
-    item,
-    row_chunks,
-    K_CHUNKS: tl.constexpr,
-    PEERS: tl.constexpr,
-    BAND: tl.constexpr,
-    ORDER: tl.constexpr,
+def descriptors_of(
+    a_ptr, b_ptr, payload, payload_rows, shard_rows, problem: tl.constexpr, tile: tl.constexpr
 ):
-    """Which chunk a copy moves, and to or from which peer, counted in the order in which peers need
-    each other's shards.
-
-    "chunk": each chunk goes to all peers before the next one, along K, then down the rows.
-    "column": down the rows first, so that tiles which all run at once get their first steps of K
-    early. "group": what one peer needs of a band of BAND row chunks, column after column, before
-    the next peer: where NVSwitch gives all bandwidth to any one peer, the shard needed first is
-    whole first.
-    """
-    if ORDER == "chunk":
-        chunk, peer_number = item // PEERS, item % PEERS
-    elif ORDER == "column":
-        place, peer_number = item // PEERS, item % PEERS
-        chunk = place % row_chunks * K_CHUNKS + place // row_chunks
-    else:
-        first = item // (BAND * K_CHUNKS * PEERS) * BAND
-        height = min(row_chunks - first, BAND)
-        within = item % (BAND * K_CHUNKS * PEERS)
-        place, peer_number = within % (height * K_CHUNKS), within // (height * K_CHUNKS)
-        chunk = (first + place % height) * K_CHUNKS + place // height
-    return chunk, peer_number
-
-
-@triton.jit
-def copy_chunk(
-    source, target, chunk, shard_rows,
-    COLUMNS: tl.constexpr, FROM_COLUMNS: tl.constexpr, TO_COLUMNS: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_PER_FLAG: tl.constexpr,
-    DTYPE: tl.constexpr, COPY_ROWS: tl.constexpr, COPY_COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """Copy one flag's chunk of a shard [shard_rows, COLUMNS] from address to address, in runs of
-    COPY_COLUMNS contiguous elements, out of rows of FROM_COLUMNS elements into rows of
-    TO_COLUMNS."""
-    K_CHUNKS: tl.constexpr = (COLUMNS + K_PER_FLAG - 1) // K_PER_FLAG
-    row, column = chunk // K_CHUNKS * ROWS_PER_FLAG, chunk % K_CHUNKS * K_PER_FLAG
-    from_ptr, to_ptr = pointer(source, COLUMNS, DTYPE), pointer(target, COLUMNS, DTYPE)
-    for r in range(row, tl.minimum(row + ROWS_PER_FLAG, shard_rows), COPY_ROWS):
-        rows = r + tl.arange(0, COPY_ROWS)
-        for c in range(column, tl.minimum(column + K_PER_FLAG, COLUMNS), COPY_COLUMNS):
-            columns = c + tl.arange(0, COPY_COLUMNS)
-            from_ptrs = (
-                from_ptr + (tl.cast(rows, tl.int64) * FROM_COLUMNS)[:, None] + columns[None, :]
-            )
-            to_ptrs = to_ptr + (tl.cast(rows, tl.int64) * TO_COLUMNS)[:, None] + columns[None, :]
-            inside = (rows < shard_rows)[:, None] & (columns < COLUMNS)[None, :]
-            tl.store(to_ptrs, tl.load(from_ptrs, mask=inside), mask=inside)
-
-
-@triton.jit
-def generation(payload, epoch, generation_rows, K: tl.constexpr):
-    """Where this call's generation of the payload starts: the gathered A, rows of K elements."""
-    return payload + tl.cast((epoch & 1) * generation_rows, tl.int64) * (K * 2)
-
-
-@triton.jit
-def place_of(source, shard_rows, K: tl.constexpr, WORLD: tl.constexpr, SHARD_IS_M: tl.constexpr):
-    """Bytes from the start of a generation to a source's shard: its rows, or its columns of every
-    row."""
-    elements = (
-        tl.cast(source * shard_rows, tl.int64) * K
-        if SHARD_IS_M
-        else tl.cast(source * (K // WORLD), tl.int64)
-    )
-    return elements * 2
-
-
-@triton.jit
-def blocks_of(
-    a_ptr, b_ptr, payload, payload_rows, shard_rows,
-    N: tl.constexpr, K: tl.constexpr, COLUMNS: tl.constexpr, B_IS_NK: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-):  # fmt: skip
     """Tensor descriptors of a, of the payload and of b, made here."""
+    N: tl.constexpr = problem.N
+    K: tl.constexpr = problem.K
+    COLUMNS: tl.constexpr = problem.COLUMNS
+    BLOCK_K: tl.constexpr = tile.BLOCK_K
+    BLOCK_M: tl.constexpr = tile.BLOCK_M
     slots = tl.cast(payload, tl.pointer_type(a_ptr.dtype.element_ty))
     a_desc = tl.make_tensor_descriptor(
         a_ptr, [shard_rows, COLUMNS], [COLUMNS, 1], [BLOCK_M, BLOCK_K]
     )
     payload_desc = tl.make_tensor_descriptor(slots, [payload_rows, K], [K, 1], [BLOCK_M, BLOCK_K])
-    if B_IS_NK:
-        b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [K, 1], [BLOCK_N, BLOCK_K])
+    if problem.B_IS_NK:
+        b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [K, 1], [tile.BLOCK_N, BLOCK_K])
     else:
-        b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [N, 1], [BLOCK_K, BLOCK_N])
+        b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [N, 1], [BLOCK_K, tile.BLOCK_N])
     return a_desc, payload_desc, b_desc
 
 
 @triton.jit
 def multiply_tile(
-    a_ptr, b_ptr, a_desc, payload_desc, b_desc, control, inbox, payload_bases, epoch, generation_rows, shard_rows, part, row, col, M, rank,
-    N: tl.constexpr, K: tl.constexpr, WORLD: tl.constexpr, SHARD_IS_M: tl.constexpr, B_IS_NK: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, SPLIT_K: tl.constexpr,
-    ROWS_PER_FLAG: tl.constexpr, K_PER_FLAG: tl.constexpr, FIRST_FLAG: tl.constexpr, REMOTE: tl.constexpr, LOADS: tl.constexpr,
-    WHOLE: tl.constexpr, EVEN_K: tl.constexpr, EVEN_N: tl.constexpr, ARCH: tl.constexpr,
+    a_ptr, b_ptr, descriptors, control, inbox, payload_bases, epoch, generation_rows, shard_rows,
+    part, row, col, M, rank, problem: tl.constexpr, tile: tl.constexpr, chunks: tl.constexpr,
+    FIRST_FLAG: tl.constexpr, PULL: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """One part of the tile at row, col of C, fp32 [BLOCK_M, BLOCK_N]: chunk after chunk of K, this
     rank's own shard first. Chunks that are there and lie side by side go by in one pipelined loop,
@@ -336,174 +266,114 @@ def multiply_tile(
     inbox: address of this call's generation of the payload; the other operands are those of
     `multiply_all`.
     """
-    COLUMNS: tl.constexpr = K if SHARD_IS_M else K // WORLD
-    K_CHUNKS: tl.constexpr = (COLUMNS + K_PER_FLAG - 1) // K_PER_FLAG
+    WORLD: tl.constexpr = problem.WORLD
+    SHARD_IS_M: tl.constexpr = problem.SHARD_IS_M
+    COLUMNS: tl.constexpr = problem.COLUMNS
+    BLOCK_M: tl.constexpr = tile.BLOCK_M
+    K_CHUNKS: tl.constexpr = chunks.K_CHUNKS
+    K_PER_FLAG: tl.constexpr = chunks.K_PER_FLAG
     STEPS: tl.constexpr = K_CHUNKS if SHARD_IS_M else K_CHUNKS * WORLD
-    ALONE: tl.constexpr = (
-        SPLIT_K > 1 or not EVEN_K
-    )  # else steps of K would lie as chunks happen to come, and sums with them
-    MOST: tl.constexpr = 1 if ALONE else K_CHUNKS if REMOTE or SHARD_IS_M else STEPS - K_CHUNKS
-    AHEAD: tl.constexpr = 1 if MOST <= 1 else 2 if MOST == 2 else 4 if MOST <= 4 else 8
+    # Else steps of K would lie as chunks happen to come, and sums with them.
+    ALONE: tl.constexpr = tile.SPLIT_K > 1 or not tile.EVEN_K
+    MOST: tl.constexpr = 1 if ALONE else K_CHUNKS if PULL or SHARD_IS_M else STEPS - K_CHUNKS
+    MAX_CHUNKS: tl.constexpr = 1 if MOST <= 1 else 2 if MOST == 2 else 4 if MOST <= 4 else 8
     WRAPS: tl.constexpr = MOST > K_CHUNKS  # behind the last rank's shard comes the first one's
+    # What pointers load may span sources.
+    ONE_SOURCE: tl.constexpr = tile.LOADS == "descriptor" or not SHARD_IS_M
     tl.static_assert(
-        MOST == 1 or K_CHUNKS == 1 or K_PER_FLAG % BLOCK_K == 0,
+        MOST == 1 or K_CHUNKS == 1 or K_PER_FLAG % tile.BLOCK_K == 0,
         "chunks in one loop are whole steps of K",
     )
+    a_desc, payload_desc, b_desc = descriptors
     own = tl.cast(a_ptr, tl.int64)
-    rows, cols = tl.minimum(row + tl.arange(0, BLOCK_M), M - 1), col + tl.arange(0, BLOCK_N)
-    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    rows = tl.minimum(row + tl.arange(0, BLOCK_M), M - 1)
+    cols = col + tl.arange(0, tile.BLOCK_N)
+    acc = tl.zeros((BLOCK_M, tile.BLOCK_N), tl.float32)
     step = part
     while step < STEPS:
         source = row // shard_rows if SHARD_IS_M else (rank + step // K_CHUNKS) % WORLD
-        at_home = (
-            source == rank and not WHOLE and (LOADS == "descriptor" or not SHARD_IS_M)
-        )  # what pointers load may span sources
+        at_home = source == rank and not chunks.LOCAL_VIA_INBOX and ONE_SOURCE
         # Chunks are counted as they lie in the gathered A.
         chunk = step if SHARD_IS_M else source * K_CHUNKS + step % K_CHUNKS
         limit = 1
         if not ALONE:
-            limit = K_CHUNKS - chunk % K_CHUNKS if REMOTE or at_home else STEPS - step
+            limit = K_CHUNKS - chunk % K_CHUNKS if PULL or at_home else STEPS - step
         if not at_home:
             limit = wait_chunks(
-                control, row, M, shard_rows, step, limit, FIRST_FLAG, epoch, rank,
-                WORLD, SHARD_IS_M, BLOCK_M, ROWS_PER_FLAG, K_CHUNKS, AHEAD, WHOLE,
+                control, row, M, shard_rows, step, limit, FIRST_FLAG, epoch, rank, MAX_CHUNKS,
+                problem, tile, chunks,
             )  # fmt: skip
         last = chunk + limit - 1
-        k, end = (
-            chunk // K_CHUNKS * COLUMNS + chunk % K_CHUNKS * K_PER_FLAG,
-            last // K_CHUNKS * COLUMNS,
-        )
+        k = chunk // K_CHUNKS * COLUMNS + chunk % K_CHUNKS * K_PER_FLAG
+        end = last // K_CHUNKS * COLUMNS
         end += tl.minimum(last % K_CHUNKS * K_PER_FLAG + K_PER_FLAG, COLUMNS)
         first = rank * COLUMNS if not SHARD_IS_M else 0  # column of the own shard
-        if LOADS == "descriptor":
+        if tile.LOADS == "descriptor":
             see_arrivals(epoch, ARCH)
             if at_home:
                 shard_desc, first_row, before = a_desc, row % shard_rows, first
             else:
-                shard_desc, first_row, before = payload_desc, (epoch & 1) * generation_rows + row, 0
+                first_row = generation_of(epoch) * generation_rows + row
+                shard_desc, before = payload_desc, 0
             acc = multiply_blocks(
-                acc,
-                shard_desc,
-                first_row,
-                before,
-                b_desc,
-                col,
-                k,
-                end,
-                K,
-                WRAPS,
-                B_IS_NK,
-                BLOCK_K,
-                ARCH,
-            )
+                acc, shard_desc, first_row, before, b_desc, col, k, end, WRAPS,
+                problem, tile, ARCH,
+            )  # fmt: skip
         else:
             owners = rows // shard_rows if SHARD_IS_M else source
-            own_rows = (
-                own
-                + tl.cast(rows - owners * shard_rows if SHARD_IS_M else rows, tl.int64)
-                * (COLUMNS * 2)
-                - first * 2
-            )
-            there = (peer(inbox, payload_bases, rank, owners) if REMOTE else inbox) + tl.cast(
-                rows, tl.int64
-            ) * (K * 2)
+            own_row = rows - owners * shard_rows if SHARD_IS_M else rows
+            own_rows = own + tl.cast(own_row, tl.int64) * (COLUMNS * 2) - first * 2
+            shards = peer(inbox, payload_bases, rank, owners) if PULL else inbox
+            there = shards + tl.cast(rows, tl.int64) * (problem.K * 2)
             a_rows = tl.where(owners == rank, own_rows, there)
-            acc = multiply(
-                acc,
-                a_rows,
-                b_ptr,
-                k,
-                end,
-                cols,
-                COLUMNS,
-                N,
-                K,
-                WRAPS,
-                B_IS_NK,
-                EVEN_K,
-                EVEN_N,
-                BLOCK_K,
-                ARCH,
-            )
-        step += SPLIT_K if ALONE else limit
+            acc = multiply(acc, a_rows, b_ptr, k, end, cols, WRAPS, problem, tile, ARCH)
+        step += tile.SPLIT_K if ALONE else limit
     return acc
 
 
 @triton.jit
 def multiply_all(
-    a_ptr, b_ptr, c_ptr, a_desc, payload_desc, b_desc, parts_ptr, arrivals_ptr, control, payload, payload_bases,
+    a_ptr, b_ptr, c_ptr, descriptors, parts_ptr, arrivals_ptr, control, payload, payload_bases,
     epoch, generation_rows, M, rank,
-    N: tl.constexpr, K: tl.constexpr, WORLD: tl.constexpr, SHARD_IS_M: tl.constexpr, B_IS_NK: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr, SPLIT_K: tl.constexpr,
-    SCHEDULE: tl.constexpr, XCDS: tl.constexpr, COMM_PROGRAMS: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_PER_FLAG: tl.constexpr,
-    FIRST_FLAG: tl.constexpr, REMOTE: tl.constexpr, LOADS: tl.constexpr, WHOLE: tl.constexpr,
-    EVEN_K: tl.constexpr, EVEN_N: tl.constexpr, ARCH: tl.constexpr,
+    problem: tl.constexpr, tile: tl.constexpr, chunks: tl.constexpr,
+    FIRST_FLAG: tl.constexpr, PULL: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """Every tile of C that falls to this program.
 
     a_ptr: this rank's shard; b_ptr: [K,N] or [N,K]; c_ptr: [M,N]; all fp16 or all bf16, row-major.
-    *_desc: where LOADS is "descriptor", the tensor descriptors of a, of the payload as rows of K
-    elements, and of b. parts_ptr: fp32[tiles * SPLIT_K * BLOCK_M * BLOCK_N] and arrivals_ptr:
-    int32[tiles], zero at first: scratch of this rank where SPLIT_K > 1. control, payload: addresses
-    of this rank's blocks; *_bases: int64[WORLD], the same blocks on every rank, as mapped here;
-    generation_rows: rows of the payload from one generation, a gathered A, to the next. A source's
-    part of it is read from this rank's payload or, REMOTE, from the source's own; flags count from
-    FIRST_FLAG. WHOLE: this rank's own rows are read from there, too, so that a descriptor's block
-    may span sources.
+    descriptors: where LOADS is "descriptor", those of a, of the payload as rows of K elements, and
+    of b. parts_ptr: fp32[tiles * SPLIT_K * BLOCK_M * BLOCK_N] and arrivals_ptr: int32[tiles], zero
+    at first: scratch of this rank where SPLIT_K > 1. control, payload: addresses of this rank's
+    blocks; *_bases: int64[WORLD], the same blocks on every rank, as mapped here; generation_rows:
+    rows of the payload from one generation, a gathered A, to the next. A source's part of it is
+    read from this rank's payload or, PULL, from the source's own; flags count from FIRST_FLAG.
+    `constants` says what the groups hold.
     """
-    COLUMNS: tl.constexpr = K if SHARD_IS_M else K // WORLD
-    shard_rows = M // WORLD if SHARD_IS_M else M
-    inbox = generation(payload, epoch, generation_rows, K)
-    if (
-        LOADS == "descriptor" and ARCH == "interpreter"
-    ):  # a tensor argument would be copied back over what peers wrote meanwhile
+    shard_rows = M // problem.WORLD if problem.SHARD_IS_M else M
+    inbox = generation(payload, epoch, generation_rows, problem.K)
+    # In the interpreter a tensor argument would be copied back over what peers wrote meanwhile.
+    if tile.LOADS == "descriptor" and ARCH == "interpreter":
         payload_rows = generation_rows + M
-        a_desc, payload_desc, b_desc = blocks_of(
-            a_ptr,
-            b_ptr,
-            payload,
-            payload_rows,
-            shard_rows,
-            N,
-            K,
-            COLUMNS,
-            B_IS_NK,
-            BLOCK_M,
-            BLOCK_N,
-            BLOCK_K,
-        )
-    tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
-    units = tiles_m * tiles_n * SPLIT_K
-    unit = first_unit(control, tl.program_id(0), COMM_PROGRAMS, XCDS, units, SCHEDULE, ARCH)
+        descriptors = descriptors_of(a_ptr, b_ptr, payload, payload_rows, shard_rows, problem, tile)
+    tiles_m, tiles_n = tl.cdiv(M, tile.BLOCK_M), tl.cdiv(problem.N, tile.BLOCK_N)
+    units = tiles_m * tiles_n * tile.SPLIT_K
+    unit = first_unit(control, tl.program_id(0), units, tile, chunks.COMM_PROGRAMS, ARCH)
     while unit < units:
-        tile, part = unit // SPLIT_K, unit % SPLIT_K
-        tile_m, tile_n = tile_order(tile, tiles_m, tiles_n, GROUP_M)
-        if SHARD_IS_M:
-            tile_m = (tile_m + rank * tiles_m // WORLD) % tiles_m  # own rows first
-        row, col = tile_m * BLOCK_M, tile_n * BLOCK_N
+        number, part = unit // tile.SPLIT_K, unit % tile.SPLIT_K
+        tile_m, tile_n = tile_order(number, tiles_m, tiles_n, tile.GROUP_M)
+        if problem.SHARD_IS_M:
+            tile_m = (tile_m + rank * tiles_m // problem.WORLD) % tiles_m  # own rows first
+        row, col = tile_m * tile.BLOCK_M, tile_n * tile.BLOCK_N
         acc = multiply_tile(
-            a_ptr, b_ptr, a_desc, payload_desc, b_desc, control, inbox, payload_bases, epoch, generation_rows, shard_rows, part, row, col,
-            M, rank, N, K, WORLD, SHARD_IS_M, B_IS_NK, BLOCK_M, BLOCK_N, BLOCK_K, SPLIT_K,
-            ROWS_PER_FLAG, K_PER_FLAG, FIRST_FLAG, REMOTE, LOADS, WHOLE, EVEN_K, EVEN_N, ARCH,
+            a_ptr, b_ptr, descriptors, control, inbox, payload_bases, epoch, generation_rows,
+            shard_rows, part, row, col, M, rank, problem, tile, chunks, FIRST_FLAG, PULL, ARCH,
         )  # fmt: skip
-        cols = col + tl.arange(0, BLOCK_N)
-        if SPLIT_K == 1:
-            store_tile(c_ptr, acc, row, cols, M, N, BLOCK_M, ARCH)
+        cols = col + tl.arange(0, tile.BLOCK_N)
+        if tile.SPLIT_K == 1:
+            store_tile(c_ptr, acc, row, cols, M, problem.N, tile.BLOCK_M, ARCH)
         else:
             add_parts(
-                c_ptr,
-                parts_ptr,
-                arrivals_ptr,
-                acc,
-                tile,
-                part,
-                row,
-                cols,
-                M,
-                N,
-                SPLIT_K,
-                BLOCK_M,
-                BLOCK_N,
-                ARCH,
-            )
-        unit = next_unit(control, unit, COMM_PROGRAMS, SCHEDULE)
+                c_ptr, parts_ptr, arrivals_ptr, acc, number, part, row, cols, M,
+                problem.N, tile.SPLIT_K, tile.BLOCK_M, tile.BLOCK_N, ARCH,
+            )  # fmt: skip
+        unit = next_unit(control, unit, chunks.COMM_PROGRAMS, tile.SCHEDULE)

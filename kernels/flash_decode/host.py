@@ -12,6 +12,7 @@ from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import Config
+from tftune.kernels.device.constants import Attention, Cache, Peers
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.space import (
     SPACE,
@@ -42,14 +43,15 @@ if TYPE_CHECKING:
     import torch
 
 _TYPES = {
-    "q_ptr": "*{}", "k_ptr": "*{}", "v_ptr": "*{}", "lengths_ptr": "*i32", "table_ptr": "*i32", "out_ptr": "*{}",
+    "q_ptr": "*{}", "k_ptr": "*{}", "v_ptr": "*{}",
+    "lengths_ptr": "*i32", "table_ptr": "*i32", "out_ptr": "*{}",
     "parts": "i64", "messages": "i64", "received": "i64", "arrived": "i64", "arrivals": "i64",
     **WORKSPACE_TYPES, "generation_bytes": "i64", "batch": "i32", "kv_len": "i32", "rank": "i32",
 }  # fmt: skip
 _OPERANDS = tuple(_TYPES)[:6]
 _RESIDENT = ("decode", "decode_ll")
 """Kernels whose programs wait for each other, so that all must be resident at once."""
-SMALLEST_M = 16
+PADDED_GROUP = 16
 """Rows of the smallest product on tensor cores: a group of query heads is padded to it."""
 _OPEN = ("batch", "kv_len", "rank")
 """Integers of any value; all other arguments are multiples of 16: addresses, and the size of a
@@ -216,7 +218,7 @@ def _source(
 ) -> KernelSource:
     types = {name: _TYPES[name].format(shape.dtype) for name in kernel.arg_names if name in _TYPES}
     all_constants = _constants(shape, config, arch) | dict(constants)
-    attends = "BLOCK_N" in kernel.arg_names
+    attends = "cache" in kernel.arg_names
     options = {
         "num_warps": config["num_warps"] if attends else 4,
         "num_stages": config["num_stages"] if attends else 1,
@@ -232,14 +234,30 @@ def _source(
 
 
 def _constants(shape: FlashDecode, config: Config, arch: str) -> dict[str, Any]:
-    splits, heads = config["kv_splits"], config["heads_per_program"]
-    return dict(
-        KV_HEADS=shape.kv_heads, GROUP=shape.group, D=shape.head_dim, PAGE=shape.page_size, OWN=shape.own_heads, R=heads,
-        SPLITS=splits, SPLITS_P=power_of_two_from(splits), SPLITS_CHUNK=min(power_of_two_from(splits), TILE // (heads * shape.head_dim)),
-        BLOCK_N=config["block_n"], M=SMALLEST_M, XCDS=config["xcds"], PIECES_PER_FLAG=pieces_per_flag(config),
-        WORLD=shape.world, WORLD_P=power_of_two_from(shape.world), THREADS=32 * config["num_warps"],
+    heads = config["heads_per_program"]
+    attention = Attention(
+        KV_HEADS=shape.kv_heads, GROUP=shape.group, D=shape.head_dim, OWN=shape.own_heads
+    )
+    cache = Cache(
+        PAGE=shape.page_size,
+        SPLITS=config["kv_splits"],
+        BLOCK_N=config["block_n"],
+        PADDED_GROUP=PADDED_GROUP,
+        XCDS=config["xcds"],
+    )
+    peers = Peers(
+        HEADS=heads,
+        SLICES=-(-shape.group // heads),
+        OWN_SLICES=-(-shape.own_heads // heads),
+        TILE=TILE,
+        PIECES_PER_FLAG=pieces_per_flag(config),
+        WORLD=shape.world,
+        WORLD_P=power_of_two_from(shape.world),
         ARCH=arch,
-    )  # fmt: skip
+    )
+    groups = {"shape": attention, "cache": cache, "peers": peers}
+    single = {"SPLITS": config["kv_splits"], "THREADS": 32 * config["num_warps"], "ARCH": arch}
+    return groups | single
 
 
 def _grid(kernel: KernelSource, shape: FlashDecode, config: Config, chip_units: int) -> Grid:

@@ -18,8 +18,8 @@ class KernelSource:
     """A kernel with everything that decides its code.
 
     `types`: argument name -> Triton type (`*fp16`, `i32`, `i64`), in order, for all that is not
-    constexpr; `constants`: the constexpr arguments; `divisible`: arguments that are multiples of
-    16; `options`: num_warps, num_stages, ...
+    constexpr; `constants`: the constexpr arguments, single ones or groups; `divisible`: arguments
+    that are multiples of 16; `options`: num_warps, num_stages, ...
     """
 
     kernel: Any
@@ -49,7 +49,8 @@ class KernelSource:
         names = self.kernel.arg_names
         signature = {name: self.types.get(name, "constexpr") for name in names}
         attributes = {(names.index(name),): [["tt.divisibility", 16]] for name in self.divisible}
-        source = ASTSource(self.kernel, signature, dict(self.constants), attributes)
+        constants = {name: _fields_as_constexprs(value) for name, value in self.constants.items()}
+        source = ASTSource(self.kernel, signature, constants, attributes)
         return triton.compile(source, target=target, options=dict(self.options))
 
     def arguments(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -61,6 +62,16 @@ class KernelSource:
         )
 
 
+def _fields_as_constexprs(constant: Any) -> Any:
+    """A group of constants (`kernels.device.constants`) as Triton's code generator takes it; any
+    other constant as it is."""
+    if not isinstance(constant, tuple):
+        return constant
+    from triton.language import constexpr
+
+    return type(constant)(*map(constexpr, constant))
+
+
 @cache
 def _hash_helpers() -> None:
     """Hash what kernels share, always in the same order, before any kernel.
@@ -69,11 +80,10 @@ def _hash_helpers() -> None:
     (3.6 and 3.7), so it would differ between a process that compiled another kernel first and one
     that did not, and neither would find the other's binary.
     """
-    from tftune.kernels.comm import ll_protocol as words
-    from tftune.kernels.comm import symmetric
-    from tftune.kernels.device import attention, gemm
+    from tftune.kernels.comm import ll_protocol, symmetric
+    from tftune.kernels.device import attention, gemm, shards
 
-    for module in (symmetric, words, gemm, attention):
+    for module in (symmetric, ll_protocol, shards, gemm, attention):
         for function in vars(module).values():
             getattr(function, "cache_key", None)
 

@@ -25,20 +25,16 @@ from tftune.kernels.device.gemm import multiply_all
 
 @triton.jit(do_not_specialize=["generation_rows", "M", "rank"])
 def push_ce(
-    a_ptr, b_ptr, c_ptr, a_desc, payload_desc, b_desc, parts_ptr, arrivals_ptr, control, payload, control_bases, payload_bases,
-    generation_rows, M, rank,
-    N: tl.constexpr, K: tl.constexpr, WORLD: tl.constexpr, SHARD_IS_M: tl.constexpr, B_IS_NK: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr, SPLIT_K: tl.constexpr,
-    SCHEDULE: tl.constexpr, XCDS: tl.constexpr, COMM_PROGRAMS: tl.constexpr, ROWS_PER_FLAG: tl.constexpr, K_PER_FLAG: tl.constexpr,
-    LOADS: tl.constexpr, WHOLE: tl.constexpr, EVEN_K: tl.constexpr, EVEN_N: tl.constexpr, ARCH: tl.constexpr,
+    a_ptr, b_ptr, c_ptr, a_desc, payload_desc, b_desc, parts_ptr, arrivals_ptr,
+    control, payload, control_bases, payload_bases, generation_rows, M, rank,
+    problem: tl.constexpr, tile: tl.constexpr, chunks: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """C[M,N] = all_gather(A) @ B; `gemm.multiply_all` says what the arguments are."""
     epoch = begin(control)
     multiply_all(
-        a_ptr, b_ptr, c_ptr, a_desc, payload_desc, b_desc, parts_ptr, arrivals_ptr, control, payload, payload_bases,
-        epoch, generation_rows, M, rank,
-        N, K, WORLD, SHARD_IS_M, B_IS_NK, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, SPLIT_K, SCHEDULE, XCDS, COMM_PROGRAMS,
-        ROWS_PER_FLAG, K_PER_FLAG, 0, False, LOADS, WHOLE, EVEN_K, EVEN_N, ARCH,
+        a_ptr, b_ptr, c_ptr, (a_desc, payload_desc, b_desc), parts_ptr, arrivals_ptr,
+        control, payload, payload_bases, epoch, generation_rows, M, rank, problem, tile, chunks,
+        FIRST_FLAG=0, PULL=False, ARCH=ARCH,
     )  # fmt: skip
     finish(control, epoch)
 

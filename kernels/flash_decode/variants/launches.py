@@ -16,22 +16,21 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.symmetric import begin, finish, flag
+from tftune.kernels.comm.symmetric import begin, finish, flag, generation_of
 from tftune.kernels.device.attention import (
     announce,
     attend,
     await_rows,
     combine_piece,
     distances,
-    keep,
+    load_partial,
     merge_rows,
-    message_bytes,
+    message_rows,
     part_at,
     piece_heads,
-    put,
-    row_at,
     send,
-    take,
+    store_message,
+    store_partial,
     wait_all,
 )
 from tftune.kernels.device.gemm import by_die
@@ -56,178 +55,84 @@ def local(kv_splits: int) -> tuple[Launch, ...]:
 @triton.jit(do_not_specialize=["batch", "kv_len"])
 def attend_units(
     q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, parts, messages, batch, kv_len,
-    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, OWN: tl.constexpr,
-    SPLITS: tl.constexpr, BLOCK_N: tl.constexpr, M: tl.constexpr, XCDS: tl.constexpr, INTO_MESSAGES: tl.constexpr, ARCH: tl.constexpr,
+    shape: tl.constexpr, cache: tl.constexpr, INTO_MESSAGES: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """Each program attends to one unit, and leaves its partial result in `parts`; the only one of a
     group may leave it in `messages`."""
-    units = batch * KV_HEADS * SPLITS
-    unit = by_die(tl.program_id(0), units, XCDS)
+    units = batch * shape.KV_HEADS * cache.SPLITS
+    unit = by_die(tl.program_id(0), units, cache.XCDS)
     o, lse = attend(
-        q_ptr,
-        k_ptr,
-        v_ptr,
-        lengths_ptr,
-        table_ptr,
-        unit,
-        kv_len,
-        KV_HEADS,
-        GROUP,
-        D,
-        PAGE,
-        SPLITS,
-        BLOCK_N,
-        M,
-        ARCH,
-    )
-    within = tl.arange(0, M)
+        q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, unit, kv_len, shape, cache, ARCH,
+    )  # fmt: skip
+    within = tl.arange(0, cache.PADDED_GROUP)
     if INTO_MESSAGES:
-        heads = unit % KV_HEADS * GROUP + within
-        keep(o, lse, messages, unit // KV_HEADS, heads, within < GROUP, batch, OWN, D)
+        heads = unit % shape.KV_HEADS * shape.GROUP + within
+        valid = within < shape.GROUP
+        store_message(o, lse, messages, unit // shape.KV_HEADS, heads, valid, batch, shape)
     else:
-        o_at, lse_at = part_at(parts, unit, within, units, GROUP, D)
-        put(o, lse, o_at, lse_at, within < GROUP, D)
+        o_at, lse_at = part_at(parts, unit, within, units, shape)
+        store_partial(o, lse, o_at, lse_at, within < shape.GROUP, shape.D)
 
 
 @triton.jit(do_not_specialize=["batch", "rank"])
 def combine(
-    parts, messages, arrivals, control, payload, control_bases, payload_bases, generation_bytes, batch, rank,
-    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, OWN: tl.constexpr, R: tl.constexpr,
-    SPLITS: tl.constexpr, SPLITS_CHUNK: tl.constexpr, PIECES_PER_FLAG: tl.constexpr,
-    WORLD: tl.constexpr, WORLD_P: tl.constexpr, SEND: tl.constexpr, ARCH: tl.constexpr,
+    parts, messages, arrivals, control, payload, control_bases, payload_bases, generation_bytes,
+    batch, rank, shape: tl.constexpr, peers: tl.constexpr, SPLITS: tl.constexpr,
+    SEND: tl.constexpr,
 ):  # fmt: skip
     """Add up the splits, piece by piece: into `messages` or, SEND, into the owners' inboxes."""
-    pieces = batch * KV_HEADS * ((GROUP + R - 1) // R)
+    pieces = batch * shape.KV_HEADS * peers.SLICES
     epoch = begin(control)
-    inbox = payload + (epoch & 1) * generation_bytes
-    away, flags_away = (
-        distances(payload_bases, rank, WORLD, WORLD_P),
-        distances(control_bases, rank, WORLD, WORLD_P),
-    )
+    inbox = payload + generation_of(epoch) * generation_bytes
+    away, flags_away = distances(payload_bases, rank, peers), distances(control_bases, rank, peers)
     for piece in tl.range(tl.program_id(0), pieces, tl.num_programs(0), num_stages=1):
-        o, lse = combine_piece(parts, piece, batch, KV_HEADS, GROUP, D, R, SPLITS, SPLITS_CHUNK)
-        batch_index, heads, valid = piece_heads(piece, KV_HEADS, GROUP, R)
+        o, lse = combine_piece(parts, piece, batch, SPLITS, shape, peers)
+        batch_index, heads, valid = piece_heads(piece, shape, peers)
         if SEND:
-            send(
-                o,
-                lse,
-                away,
-                inbox,
-                batch_index,
-                heads,
-                valid,
-                batch,
-                rank,
-                KV_HEADS * GROUP,
-                OWN,
-                D,
-                R,
-                WORLD,
-                WORLD_P,
-            )
-            announce(
-                piece,
-                pieces,
-                arrivals,
-                control,
-                flags_away,
-                epoch,
-                rank,
-                PIECES_PER_FLAG,
-                WORLD,
-                WORLD_P,
-                ARCH,
-            )
+            send(o, lse, away, inbox, batch_index, heads, valid, batch, rank, shape, peers)
+            announce(piece, pieces, arrivals, control, flags_away, epoch, rank, peers)
         else:
-            keep(o, lse, messages, batch_index, heads, valid, batch, OWN, D)
+            store_message(o, lse, messages, batch_index, heads, valid, batch, shape)
 
 
 @triton.jit(do_not_specialize=["batch", "rank"])
 def exchange(
-    messages, arrivals, control, payload, control_bases, payload_bases, generation_bytes, batch, rank,
-    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, OWN: tl.constexpr, R: tl.constexpr,
-    PIECES_PER_FLAG: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr, WAIT: tl.constexpr, ARCH: tl.constexpr,
+    messages, arrivals, control, payload, control_bases, payload_bases, generation_bytes,
+    batch, rank, shape: tl.constexpr, peers: tl.constexpr, WAIT: tl.constexpr,
 ):  # fmt: skip
     """Send the messages, piece by piece; with WAIT the kernel ends when every rank has done so (one
     flag of a source is for all pieces)."""
-    pieces = batch * KV_HEADS * ((GROUP + R - 1) // R)
+    pieces = batch * shape.KV_HEADS * peers.SLICES
     epoch = begin(control)
-    inbox = payload + (epoch & 1) * generation_bytes
-    away, flags_away = (
-        distances(payload_bases, rank, WORLD, WORLD_P),
-        distances(control_bases, rank, WORLD, WORLD_P),
-    )
+    inbox = payload + generation_of(epoch) * generation_bytes
+    away, flags_away = distances(payload_bases, rank, peers), distances(control_bases, rank, peers)
     for piece in tl.range(tl.program_id(0), pieces, tl.num_programs(0), num_stages=1):
-        batch_index, heads, valid = piece_heads(piece, KV_HEADS, GROUP, R)
-        own_message = messages + heads // OWN * message_bytes(batch, OWN, D)
-        o_at, lse_at = row_at(own_message, batch_index * OWN + heads % OWN, batch, OWN, D)
-        o, lse = take(o_at, lse_at, valid, D)
-        send(
-            o,
-            lse,
-            away,
-            inbox,
-            batch_index,
-            heads,
-            valid,
-            batch,
-            rank,
-            KV_HEADS * GROUP,
-            OWN,
-            D,
-            R,
-            WORLD,
-            WORLD_P,
-        )
-        announce(
-            piece,
-            pieces,
-            arrivals,
-            control,
-            flags_away,
-            epoch,
-            rank,
-            PIECES_PER_FLAG,
-            WORLD,
-            WORLD_P,
-            ARCH,
-        )
+        batch_index, heads, valid = piece_heads(piece, shape, peers)
+        o_at, lse_at = message_rows(messages, batch_index, heads, batch, shape)
+        o, lse = load_partial(o_at, lse_at, valid, shape.D)
+        send(o, lse, away, inbox, batch_index, heads, valid, batch, rank, shape, peers)
+        announce(piece, pieces, arrivals, control, flags_away, epoch, rank, peers)
     if WAIT and tl.program_id(0) == tl.num_programs(0) - 1:
-        sources = tl.arange(0, WORLD_P)
-        wait_all(flag(control, sources, 0)[:, None], epoch, (sources < WORLD)[:, None])
+        sources = tl.arange(0, peers.WORLD_P)
+        wait_all(flag(control, sources, 0)[:, None], epoch, (sources < peers.WORLD)[:, None])
 
 
 @triton.jit(do_not_specialize=["batch", "rank"])
 def merge(
     out_ptr, received, control, payload, generation_bytes, batch, rank,
-    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, OWN: tl.constexpr, R: tl.constexpr,
-    PIECES_PER_FLAG: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr,
-    INBOX: tl.constexpr, WAIT: tl.constexpr, ARCH: tl.constexpr,
+    shape: tl.constexpr, peers: tl.constexpr, INBOX: tl.constexpr, WAIT: tl.constexpr,
 ):  # fmt: skip
     """The output from what all ranks sent: from `received` or, INBOX, from this call's generation
     of the payload."""
     epoch, messages = 0, received
     if INBOX:
         epoch = begin(control)
-        messages = payload + (epoch & 1) * generation_bytes
-        finish(
-            control, epoch
-        )  # every program has read the epoch that the last one then advances: what follows need not be waited for
-    for number in tl.range(
-        tl.program_id(0), batch * ((OWN + R - 1) // R), tl.num_programs(0), num_stages=1
-    ):
+        messages = payload + generation_of(epoch) * generation_bytes
+        # Every program has read the epoch that the last one then advances: what follows need not
+        # be waited for.
+        finish(control, epoch)
+    first, rows = tl.program_id(0), batch * peers.OWN_SLICES
+    for number in tl.range(first, rows, tl.num_programs(0), num_stages=1):
         if WAIT:
-            await_rows(
-                control,
-                epoch,
-                number,
-                rank,
-                KV_HEADS,
-                GROUP,
-                OWN,
-                R,
-                PIECES_PER_FLAG,
-                WORLD,
-                WORLD_P,
-            )
-        merge_rows(out_ptr, messages, number, batch, D, OWN, R, WORLD, WORLD_P, ARCH)
+            await_rows(control, epoch, number, rank, shape, peers)
+        merge_rows(out_ptr, messages, number, batch, shape, peers)

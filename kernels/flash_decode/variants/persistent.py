@@ -14,19 +14,19 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.symmetric import begin, drain, word
+from tftune.kernels.comm.symmetric import begin, drain, generation_of, word
 from tftune.kernels.device.attention import (
     announce,
     attend,
     await_rows,
     combine_piece,
     distances,
-    leave,
+    finish_groups,
     merge_rows,
     part_at,
     piece_heads,
-    put,
     send,
+    store_partial,
     wait_parts,
 )
 from tftune.kernels.device.gemm import by_die
@@ -39,8 +39,8 @@ def persistent(kv_splits: int) -> tuple[Launch, ...]:
 
 
 @triton.jit
-def turn(number, ARCH: tl.constexpr):
-    """The first item of the program that is `number` in turn, and from one to the next. The
+def work_range(number, ARCH: tl.constexpr):
+    """The first item of the program that is `number` in work_range, and from one to the next. The
     interpreter runs programs one after another: there the last does what needs all others' work."""
     if ARCH == "interpreter":
         first, step = tl.where(tl.program_id(0) == tl.num_programs(0) - 1, 0, 1 << 30), 1
@@ -51,88 +51,38 @@ def turn(number, ARCH: tl.constexpr):
 
 @triton.jit(do_not_specialize=["batch", "kv_len", "rank"])
 def decode(
-    q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, out_ptr, parts, arrived, arrivals, control, payload, control_bases, payload_bases,
-    generation_bytes, batch, kv_len, rank,
-    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, OWN: tl.constexpr, R: tl.constexpr,
-    SPLITS: tl.constexpr, SPLITS_CHUNK: tl.constexpr, BLOCK_N: tl.constexpr, M: tl.constexpr, XCDS: tl.constexpr,
-    PIECES_PER_FLAG: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr, ARCH: tl.constexpr,
+    q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, out_ptr, parts, arrived, arrivals,
+    control, payload, control_bases, payload_bases, generation_bytes, batch, kv_len, rank,
+    shape: tl.constexpr, cache: tl.constexpr, peers: tl.constexpr,
 ):  # fmt: skip
     """out = the whole attention; `attention.attend` says what the operands are. parts: scratch for
     every unit's partial result; arrived and arrivals: int32 counters of this rank for each group
     and for each flag, zero between calls."""
     pid, programs, epoch = tl.program_id(0), tl.num_programs(0), begin(control)
-    groups = batch * KV_HEADS
-    units, pieces = groups * SPLITS, groups * ((GROUP + R - 1) // R)
-    inbox = payload + (epoch & 1) * generation_bytes
-    away, flags_away = (
-        distances(payload_bases, rank, WORLD, WORLD_P),
-        distances(control_bases, rank, WORLD, WORLD_P),
-    )
-    within = tl.arange(0, M)
+    groups = batch * shape.KV_HEADS
+    units, pieces = groups * cache.SPLITS, groups * peers.SLICES
+    inbox = payload + generation_of(epoch) * generation_bytes
+    away, flags_away = distances(payload_bases, rank, peers), distances(control_bases, rank, peers)
+    within = tl.arange(0, cache.PADDED_GROUP)
     for index in tl.range(pid, units, programs, num_stages=1):
-        unit = by_die(index, units, XCDS)
+        unit = by_die(index, units, cache.XCDS)
         o, lse = attend(
-            q_ptr,
-            k_ptr,
-            v_ptr,
-            lengths_ptr,
-            table_ptr,
-            unit,
-            kv_len,
-            KV_HEADS,
-            GROUP,
-            D,
-            PAGE,
-            SPLITS,
-            BLOCK_N,
-            M,
-            ARCH,
-        )
-        o_at, lse_at = part_at(parts, unit, within, units, GROUP, D)
-        put(o, lse, o_at, lse_at, within < GROUP, D)
-        drain(unit, ARCH)
-        tl.atomic_add(word(arrived + unit // SPLITS * 4), 1, sem="release", scope="gpu")
-    first, step = turn(pid, ARCH)
+            q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, unit, kv_len, shape, cache, peers.ARCH,
+        )  # fmt: skip
+        o_at, lse_at = part_at(parts, unit, within, units, shape)
+        store_partial(o, lse, o_at, lse_at, within < shape.GROUP, shape.D)
+        drain(unit, peers.ARCH)
+        tl.atomic_add(word(arrived + unit // cache.SPLITS * 4), 1, sem="release", scope="gpu")
+    first, step = work_range(pid, peers.ARCH)
     for piece in tl.range(first, pieces, step, num_stages=1):
-        wait_parts(arrived + piece // ((GROUP + R - 1) // R) * 4, SPLITS)
-        o, lse = combine_piece(parts, piece, batch, KV_HEADS, GROUP, D, R, SPLITS, SPLITS_CHUNK)
-        batch_index, heads, valid = piece_heads(piece, KV_HEADS, GROUP, R)
-        send(
-            o,
-            lse,
-            away,
-            inbox,
-            batch_index,
-            heads,
-            valid,
-            batch,
-            rank,
-            KV_HEADS * GROUP,
-            OWN,
-            D,
-            R,
-            WORLD,
-            WORLD_P,
-        )
-        announce(
-            piece,
-            pieces,
-            arrivals,
-            control,
-            flags_away,
-            epoch,
-            rank,
-            PIECES_PER_FLAG,
-            WORLD,
-            WORLD_P,
-            ARCH,
-        )
-    leave(
-        control, epoch, arrived, groups
-    )  # here, where peers are waited for anyway: what follows reads nothing that it sets
-    first, step = turn(programs - 1 - pid, ARCH)
-    for number in tl.range(first, batch * ((OWN + R - 1) // R), step, num_stages=1):
-        await_rows(
-            control, epoch, number, rank, KV_HEADS, GROUP, OWN, R, PIECES_PER_FLAG, WORLD, WORLD_P
-        )
-        merge_rows(out_ptr, inbox, number, batch, D, OWN, R, WORLD, WORLD_P, ARCH)
+        wait_parts(arrived + piece // peers.SLICES * 4, cache.SPLITS)
+        o, lse = combine_piece(parts, piece, batch, cache.SPLITS, shape, peers)
+        batch_index, heads, valid = piece_heads(piece, shape, peers)
+        send(o, lse, away, inbox, batch_index, heads, valid, batch, rank, shape, peers)
+        announce(piece, pieces, arrivals, control, flags_away, epoch, rank, peers)
+    # Here, where peers are waited for anyway: what follows reads nothing that it sets.
+    finish_groups(control, epoch, arrived, groups)
+    first, step = work_range(programs - 1 - pid, peers.ARCH)
+    for number in tl.range(first, batch * peers.OWN_SLICES, step, num_stages=1):
+        await_rows(control, epoch, number, rank, shape, peers)
+        merge_rows(out_ptr, inbox, number, batch, shape, peers)

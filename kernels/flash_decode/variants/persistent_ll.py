@@ -11,12 +11,18 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.ll_protocol import absent, data, in_any_warp, poll, stamped, store, word64
-from tftune.kernels.comm.symmetric import MAILBOX_BYTES, MAILBOX_OFFSET, begin, finish
+from tftune.kernels.comm.ll_protocol import data, in_any_warp, missing, pack_ll, poll, store, word64
+from tftune.kernels.comm.symmetric import (
+    MAILBOX_BYTES,
+    MAILBOX_OFFSET,
+    begin,
+    finish,
+    generation_of,
+)
 from tftune.kernels.device.attention import attend, distances, piece_heads
 from tftune.kernels.device.gemm import by_die, store_tile
 from tftune.kernels.flash_decode.variants.launches import Launch
-from tftune.kernels.flash_decode.variants.persistent import turn
+from tftune.kernels.flash_decode.variants.persistent import work_range
 
 
 def persistent_ll(kv_splits: int) -> tuple[Launch, ...]:
@@ -25,185 +31,132 @@ def persistent_ll(kv_splits: int) -> tuple[Launch, ...]:
 
 
 @triton.jit
-def message_words(batch, OWN: tl.constexpr, D: tl.constexpr):
+def message_words(batch, shape: tl.constexpr):
     """Bytes of one message of batch * OWN rows as words, a multiple of 16."""
-    rows = tl.cast(batch, tl.int64) * OWN
-    return rows * (D * 8) + tl.cdiv(rows, 2) * 16
+    rows = tl.cast(batch, tl.int64) * shape.OWN
+    return rows * (shape.D * 8) + tl.cdiv(rows, 2) * 16
 
 
 @triton.jit
 def send_words(
     o, lse, away, inbox, row, heads, valid, batch, rank, epoch,
-    HEADS: tl.constexpr, OWN: tl.constexpr, D: tl.constexpr, R: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr,
+    shape: tl.constexpr, peers: tl.constexpr,
 ):  # fmt: skip
-    """Store rows o[R, D], lse[R] into the mailbox of every rank that owns their heads, this rank's
-    own among them.
+    """Store rows o[HEADS, D], lse[HEADS] into the mailbox of every rank that owns their heads, this
+    rank's own among them.
 
     away: `distances` of the control block; inbox: this call's generation of the mailbox here; row:
     their places in a message.
     """
-    message = inbox + rank * message_words(batch, OWN, D)
+    OWN: tl.constexpr = shape.OWN
+    D: tl.constexpr = shape.D
+    HEADS: tl.constexpr = peers.HEADS
+    WORLD_P: tl.constexpr = peers.WORLD_P
+    ROWS: tl.constexpr = WORLD_P * HEADS
+    message = inbox + rank * message_words(batch, shape)
     o_at = message + tl.cast(row, tl.int64) * (D * 8)
     lse_at = message + tl.cast(batch, tl.int64) * (OWN * D * 8) + row * 8
     ranks = tl.arange(0, WORLD_P)
-    wanted = (ranks < WORLD)[:, None] & valid[None, :]
-    if OWN != HEADS:
+    wanted = (ranks < peers.WORLD)[:, None] & valid[None, :]
+    if OWN != shape.KV_HEADS * shape.GROUP:
         wanted = wanted & (heads // OWN == ranks[:, None])
-    words = tl.broadcast_to(stamped(o, epoch)[None, :, :], (WORLD_P, R, D))
-    rows = tl.reshape(away[:, None] + o_at[None, :], (WORLD_P * R,))
+    words = tl.broadcast_to(pack_ll(o, epoch)[None, :, :], (WORLD_P, HEADS, D))
+    rows = tl.reshape(away[:, None] + o_at[None, :], (ROWS,))
     o_ptrs = word64(rows)[:, None] + tl.arange(0, D)[None, :]
-    store(o_ptrs, tl.reshape(words, (WORLD_P * R, D)), tl.reshape(wanted, (WORLD_P * R,))[:, None])
+    store(o_ptrs, tl.reshape(words, (ROWS, D)), tl.reshape(wanted, (ROWS,))[:, None])
     lse_ptrs = tl.cast(away[:, None] + lse_at[None, :], tl.pointer_type(tl.int64))
-    store(lse_ptrs, tl.broadcast_to(stamped(lse, epoch)[None, :], (WORLD_P, R)), wanted)
+    store(lse_ptrs, tl.broadcast_to(pack_ll(lse, epoch)[None, :], (WORLD_P, HEADS)), wanted)
 
 
 @triton.jit
 def receive(
-    o_at, lse_at, o_stride, lse_stride, valid, epoch,
-    R: tl.constexpr, COUNT: tl.constexpr, COUNT_P: tl.constexpr, D: tl.constexpr, THREADS: tl.constexpr, ARCH: tl.constexpr,
+    o_at, lse_at, o_stride, lse_stride, valid, epoch, COUNT: tl.constexpr, D: tl.constexpr,
+    THREADS: tl.constexpr, peers: tl.constexpr,
 ):  # fmt: skip
     """COUNT partial results of the same rows, once all of their words are there, merged by
-    log-sum-exp in a fixed order: o[R, D], lse[R].
+    log-sum-exp in a fixed order: o[HEADS, D], lse[HEADS].
 
     The first row of the first is at these addresses, its other rows right behind, and each next
-    partial result a stride of bytes further. valid [R]: which rows there are.
+    partial result a stride of bytes further. valid [HEADS]: which rows there are.
     """
-    ROWS: tl.constexpr = COUNT_P * R
+    ARCH: tl.constexpr = peers.ARCH
+    HEADS: tl.constexpr = peers.HEADS
+    COUNT_P: tl.constexpr = triton.next_power_of_2(COUNT)
+    ROWS: tl.constexpr = COUNT_P * HEADS
     items, dims = tl.arange(0, ROWS), tl.arange(0, D)
     there = (tl.arange(0, COUNT_P) < COUNT)[:, None] & valid[None, :]
     wanted = tl.reshape(there, (ROWS,))[:, None]
     # One dimension of addresses, since alignment can be stated on no more.
-    o_ptrs = word64(o_at + (items // R) * o_stride + items % R * (D * 8))[:, None] + dims[None, :]
-    lse_ptrs = tl.cast(
-        lse_at + (items // R) * lse_stride + items % R * 8, tl.pointer_type(tl.int64)
-    )[:, None]
-    o_words, lse_words = (
-        poll(o_ptrs, wanted, ROWS * D, THREADS, ARCH),
-        poll(lse_ptrs, wanted, ROWS, THREADS, ARCH),
-    )
-    while in_any_warp(absent(o_words, wanted, epoch) | absent(lse_words, wanted, epoch), ARCH) != 0:
-        o_words, lse_words = (
-            poll(o_ptrs, wanted, ROWS * D, THREADS, ARCH),
-            poll(lse_ptrs, wanted, ROWS, THREADS, ARCH),
-        )
-    lse = tl.where(there, tl.reshape(data(lse_words), (COUNT_P, R)), float("-inf"))
+    o_rows = word64(o_at + (items // HEADS) * o_stride + items % HEADS * (D * 8))
+    o_ptrs = o_rows[:, None] + dims[None, :]
+    lse_rows = lse_at + (items // HEADS) * lse_stride + items % HEADS * 8
+    lse_ptrs = tl.cast(lse_rows, tl.pointer_type(tl.int64))[:, None]
+    o_words = poll(o_ptrs, wanted, ROWS * D, THREADS, ARCH)
+    lse_words = poll(lse_ptrs, wanted, ROWS, THREADS, ARCH)
+    while (
+        in_any_warp(missing(o_words, wanted, epoch) | missing(lse_words, wanted, epoch), ARCH) != 0
+    ):
+        o_words = poll(o_ptrs, wanted, ROWS * D, THREADS, ARCH)
+        lse_words = poll(lse_ptrs, wanted, ROWS, THREADS, ARCH)
+    lse = tl.where(there, tl.reshape(data(lse_words), (COUNT_P, HEADS)), float("-inf"))
     top = tl.max(lse, 0)
     base = tl.where(top == float("-inf"), 0.0, top)
     shares = tl.exp2(lse - base[None, :])
     total = tl.sum(shares, 0)
-    weighted = tl.reshape(data(o_words) * tl.reshape(shares, (ROWS,))[:, None], (COUNT_P, R, D))
+    weighted = data(o_words) * tl.reshape(shares, (ROWS,))[:, None]
+    weighted = tl.reshape(weighted, (COUNT_P, HEADS, D))
     return tl.sum(weighted, 0) / tl.where(total > 0, total, 1.0)[:, None], top + tl.log2(total)
 
 
 @triton.jit(do_not_specialize=["batch", "kv_len", "rank"])
 def decode_ll(
-    q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, out_ptr, parts, control, control_bases, batch, kv_len, rank,
-    KV_HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, OWN: tl.constexpr, R: tl.constexpr,
-    SPLITS: tl.constexpr, SPLITS_P: tl.constexpr, BLOCK_N: tl.constexpr, M: tl.constexpr, XCDS: tl.constexpr,
-    WORLD: tl.constexpr, WORLD_P: tl.constexpr, THREADS: tl.constexpr, ARCH: tl.constexpr,
+    q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, out_ptr, parts, control, control_bases,
+    batch, kv_len, rank, shape: tl.constexpr, cache: tl.constexpr, peers: tl.constexpr,
+    THREADS: tl.constexpr,
 ):  # fmt: skip
     """out = the whole attention; `attention.attend` says what the operands are. parts: words for
     every unit's partial result, which no other plan writes."""
     pid, programs, epoch = tl.program_id(0), tl.num_programs(0), begin(control)
-    SLICES: tl.constexpr = (GROUP + R - 1) // R
-    OWN_SLICES: tl.constexpr = (OWN + R - 1) // R
-    units = batch * KV_HEADS * SPLITS
-    inbox = control + MAILBOX_OFFSET + (epoch & 1) * MAILBOX_BYTES
-    away = distances(control_bases, rank, WORLD, WORLD_P)
-    dims, within = tl.arange(0, D), tl.arange(0, M)
+    GROUP: tl.constexpr = shape.GROUP
+    D: tl.constexpr = shape.D
+    OWN: tl.constexpr = shape.OWN
+    HEADS: tl.constexpr = peers.HEADS
+    SPLITS: tl.constexpr = cache.SPLITS
+    units = batch * shape.KV_HEADS * SPLITS
+    inbox = control + MAILBOX_OFFSET + generation_of(epoch) * MAILBOX_BYTES
+    away = distances(control_bases, rank, peers)
+    dims, within = tl.arange(0, D), tl.arange(0, cache.PADDED_GROUP)
     lse_parts = parts + tl.cast(units, tl.int64) * (GROUP * D * 8)
     for index in tl.range(pid, units, programs, num_stages=1):
-        unit = by_die(index, units, XCDS)
+        unit = by_die(index, units, cache.XCDS)
         o, lse = attend(
-            q_ptr,
-            k_ptr,
-            v_ptr,
-            lengths_ptr,
-            table_ptr,
-            unit,
-            kv_len,
-            KV_HEADS,
-            GROUP,
-            D,
-            PAGE,
-            SPLITS,
-            BLOCK_N,
-            M,
-            ARCH,
-        )
+            q_ptr, k_ptr, v_ptr, lengths_ptr, table_ptr, unit, kv_len, shape, cache, peers.ARCH,
+        )  # fmt: skip
         rows = tl.cast(unit, tl.int64) * GROUP + within
-        store(
-            word64(parts + rows * (D * 8))[:, None] + dims[None, :],
-            stamped(o, epoch),
-            (within < GROUP)[:, None],
-        )
-        store(
-            tl.cast(lse_parts + rows * 8, tl.pointer_type(tl.int64)),
-            stamped(lse, epoch),
-            within < GROUP,
-        )
-    first, step = turn(pid, ARCH)
-    for piece in tl.range(first, batch * KV_HEADS * SLICES, step, num_stages=1):
-        start = tl.cast(piece // SLICES, tl.int64) * (SPLITS * GROUP) + piece % SLICES * R
-        batch_index, heads, valid = piece_heads(piece, KV_HEADS, GROUP, R)
+        o_ptrs = word64(parts + rows * (D * 8))[:, None] + dims[None, :]
+        store(o_ptrs, pack_ll(o, epoch), (within < GROUP)[:, None])
+        lse_ptrs = tl.cast(lse_parts + rows * 8, tl.pointer_type(tl.int64))
+        store(lse_ptrs, pack_ll(lse, epoch), within < GROUP)
+    first, step = work_range(pid, peers.ARCH)
+    for piece in tl.range(first, batch * shape.KV_HEADS * peers.SLICES, step, num_stages=1):
+        place = tl.cast(piece // peers.SLICES, tl.int64) * (SPLITS * GROUP)
+        start = place + piece % peers.SLICES * HEADS
+        batch_index, heads, valid = piece_heads(piece, shape, peers)
         o_at, lse_at = parts + start * (D * 8), lse_parts + start * 8
         o, lse = receive(
-            o_at,
-            lse_at,
-            GROUP * D * 8,
-            GROUP * 8,
-            valid,
-            epoch,
-            R,
-            SPLITS,
-            SPLITS_P,
-            D,
-            THREADS,
-            ARCH,
+            o_at, lse_at, GROUP * D * 8, GROUP * 8, valid, epoch, SPLITS, D, THREADS, peers
         )
         row = batch_index * OWN + heads % OWN
-        send_words(
-            o,
-            lse,
-            away,
-            inbox,
-            row,
-            heads,
-            valid,
-            batch,
-            rank,
-            epoch,
-            KV_HEADS * GROUP,
-            OWN,
-            D,
-            R,
-            WORLD,
-            WORLD_P,
-        )
-    finish(
-        control, epoch
-    )  # here, where peers are waited for anyway: what follows reads nothing that it sets
-    first, step = turn(programs - 1 - pid, ARCH)
-    stride = message_words(batch, OWN, D)
-    for number in tl.range(first, batch * OWN_SLICES, step, num_stages=1):
-        batch_index, head = number // OWN_SLICES, number % OWN_SLICES * R
+        send_words(o, lse, away, inbox, row, heads, valid, batch, rank, epoch, shape, peers)
+    # Here, where peers are waited for anyway: what follows reads nothing that it sets.
+    finish(control, epoch)
+    first, step = work_range(programs - 1 - pid, peers.ARCH)
+    stride = message_words(batch, shape)
+    for number in tl.range(first, batch * peers.OWN_SLICES, step, num_stages=1):
+        batch_index, head = number // peers.OWN_SLICES, number % peers.OWN_SLICES * HEADS
         row = batch_index * OWN + head
-        o_at, lse_at = (
-            inbox + tl.cast(row, tl.int64) * (D * 8),
-            inbox + tl.cast(batch, tl.int64) * (OWN * D * 8) + row * 8,
-        )
-        o, _ = receive(
-            o_at,
-            lse_at,
-            stride,
-            stride,
-            head + tl.arange(0, R) < OWN,
-            epoch,
-            R,
-            WORLD,
-            WORLD_P,
-            D,
-            THREADS,
-            ARCH,
-        )
-        store_tile(out_ptr, o, row, dims, (batch_index + 1) * OWN, D, R, ARCH)
+        o_at = inbox + tl.cast(row, tl.int64) * (D * 8)
+        lse_at = inbox + tl.cast(batch, tl.int64) * (OWN * D * 8) + row * 8
+        valid = head + tl.arange(0, HEADS) < OWN
+        o, _ = receive(o_at, lse_at, stride, stride, valid, epoch, peers.WORLD, D, THREADS, peers)
+        store_tile(out_ptr, o, row, dims, (batch_index + 1) * OWN, D, HEADS, peers.ARCH)

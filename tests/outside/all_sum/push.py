@@ -10,7 +10,15 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.symmetric import begin, finish, flag, peer, signal_peers, wait
+from tftune.kernels.comm.symmetric import (
+    begin,
+    finish,
+    flag,
+    generation_of,
+    peer,
+    signal_peers,
+    wait,
+)
 
 
 @triton.jit(do_not_specialize=["size", "rank"])
@@ -21,7 +29,7 @@ def push(
     """out = the sum over ranks in rank order, in fp32, rounded once."""
     epoch = begin(control)
     block = tl.program_id(0)
-    inbox = payload + (epoch & 1) * generation_bytes
+    inbox = payload + generation_of(epoch) * generation_bytes
     element = x_ptr.dtype.element_ty
     apart = (size * 2 + 15) // 16 * 16
     offsets = block * BLOCK + tl.arange(0, BLOCK)

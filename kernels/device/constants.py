@@ -1,0 +1,106 @@
+"""Groups of constants: a kernel takes each as one argument and reads `tile.BLOCK_M`.
+
+Fields hold plain values here and in the interpreter. Triton's code generator (3.6 and 3.7) takes a
+field only as a constexpr of its own: `runtime.compile` wraps them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Problem(NamedTuple):
+    """What a GEMM computes; M is left open."""
+
+    N: int
+    K: int
+    WORLD: int
+    SHARD_IS_M: bool
+    """A is sharded along M, else along K."""
+    B_IS_NK: bool
+    """B is stored [N, K], else [K, N]."""
+    COLUMNS: int
+    """Of a shard of A."""
+
+
+class Tile(NamedTuple):
+    """How programs compute tiles of C."""
+
+    BLOCK_M: int
+    BLOCK_N: int
+    BLOCK_K: int
+    GROUP_M: int
+    """Row tiles before the next column tile."""
+    SPLIT_K: int
+    EVEN_K: bool
+    """BLOCK_K divides a shard's columns."""
+    EVEN_N: bool
+    LOADS: str
+    """`pointer` or `descriptor` (TMA)."""
+    SCHEDULE: str
+    """`static`, or `dynamic`: programs claim tiles."""
+    XCDS: int
+    """Dies that the hardware deals programs to in turn."""
+
+
+class Chunks(NamedTuple):
+    """How shards travel: one flag for each chunk."""
+
+    COMM_PROGRAMS: int
+    ROWS_PER_FLAG: int
+    K_PER_FLAG: int
+    K_CHUNKS: int
+    """Chunks of one row of a shard."""
+    BAND: int
+    """Row chunks of a group of tiles."""
+    ORDER: str | None
+    COPY_ROWS: int
+    COPY_COLUMNS: int
+    LOCAL_VIA_INBOX: bool
+    """This rank's own rows are read from the inbox, too, so that a descriptor's block may span
+    sources."""
+
+
+class Attention(NamedTuple):
+    """What a decode computes; batch and lengths are left open."""
+
+    KV_HEADS: int
+    GROUP: int
+    """Query heads that share a KV head."""
+    D: int
+    """The head dimension."""
+    OWN: int
+    """Query heads whose output this rank computes."""
+
+
+class Cache(NamedTuple):
+    """How the KV cache lies and is split."""
+
+    PAGE: int
+    """Tokens of a page; 0: contiguous."""
+    SPLITS: int
+    BLOCK_N: int
+    """Tokens of one step."""
+    PADDED_GROUP: int
+    """Rows of a product on tensor cores, to which a group is padded."""
+    XCDS: int
+    """Dies that the hardware deals programs to in turn."""
+
+
+class Peers(NamedTuple):
+    """How partial results reach the ranks that own their heads."""
+
+    HEADS: int
+    """Of one group at most, that are sent together: a piece."""
+    SLICES: int
+    """Pieces of a group."""
+    OWN_SLICES: int
+    """Runs of HEADS heads that this rank's output is merged by."""
+    TILE: int
+    """Elements of partial results that are loaded at a time."""
+    PIECES_PER_FLAG: int
+    """0: one flag for all pieces of a source."""
+    WORLD: int
+    WORLD_P: int
+    """WORLD rounded up to a power of two."""
+    ARCH: str
