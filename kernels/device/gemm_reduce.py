@@ -126,11 +126,11 @@ def send_partials(
         else:
             base = peer(inbox, payload_bases, rank, owners_of_rows)
             slot = rank * SPLIT_K + part
-        places = tl.cast(slot * shard_rows + rows_there, tl.int64) * (N * WIRE.primitive_bitwidth // 8)
-        pointers = pointer(base + places, N, WIRE)[:, None] + cols[None, :]
-        tl.store(
-            pointers, rounded(acc, WIRE, ARCH), mask=wanted[:, None] & (cols < N)[None, :]
+        places = tl.cast(slot * shard_rows + rows_there, tl.int64) * (
+            N * WIRE.primitive_bitwidth // 8
         )
+        pointers = pointer(base + places, N, WIRE)[:, None] + cols[None, :]
+        tl.store(pointers, rounded(acc, WIRE, ARCH), mask=wanted[:, None] & (cols < N)[None, :])
         group = tile // TILES_PER_FLAG
         covered = tl.minimum(TILES_PER_FLAG, tiles - group * TILES_PER_FLAG) * SPLIT_K
         announce_tiles(

@@ -145,7 +145,9 @@ def _default_tile(shape: GemmReduceScatter, chip: Chip | None) -> dict[str, Any]
     staged = chip is not None and chip.can.stage_in_registers
     few = shape.m <= 128
     block_m = max(16, power_of_two_from(shape.m if few else min(shape.shard_rows, 128)))
-    block_n = min(256 if shape.m >= 1024 else 64 if few else 128, max(32, power_of_two_from(shape.n)))
+    block_n = min(
+        256 if shape.m >= 1024 else 64 if few else 128, max(32, power_of_two_from(shape.n))
+    )
     tile = dict(
         block_m=block_m,
         block_n=block_n,
