@@ -11,9 +11,10 @@ from contract import WRAPS, Call, Case, Mutant, differing, judge, misjudged, sce
 
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.partials import flags, spans
 from tftune.kernels.core.space import Config
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
-from tftune.kernels.gemm_reduce_scatter.space import SPACE, flags, spans
+from tftune.kernels.gemm_reduce_scatter.space import SPACE
 
 OP = "gemm_reduce_scatter"
 FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
@@ -118,13 +119,9 @@ def test_push_and_pull_add_in_the_same_order(ran: list[dict[str, list[Call]]]) -
 
 
 SLEEP = "__import__('time').sleep"
-ADDS = "        total = tl.zeros((ADD_ROWS, BLOCK_N), tl.float32)\n"
+ADDS = "        total = add_slots(\n"
 SLOW_READER = ("gemm_reduce", ADDS, f"        {SLEEP}(0.3)\n{ADDS}")
-WAITS = "wait_all(flags[:, None], epoch, (sources < WORLD)[:, None])"
-STORES = """        tl.store(
-            pointers, rounded(acc, WIRE, ARCH), mask=wanted[:, None] & (cols < N)[None, :]
-        )
-"""
+WAITS = "wait_all(flag(control, sources, group)[:, None], epoch, (sources < WORLD)[:, None])"
 ANNOUNCES = "        group = tile // TILES_PER_FLAG\n"
 MUTANTS = {
     "no wait": Mutant((("gemm_reduce", WAITS, "pass"),), "wrong"),
@@ -155,7 +152,7 @@ MUTANTS = {
         calls="several tiles",
     ),
     "spanning tile tells the next rank alone": Mutant(
-        (("gemm_reduce", "for step in range(1, WORLD + 1):", "for step in range(1, 2):"),), "end"
+        (("gemm_reduce:announce_tiles", "range(1, WORLD + 1)", "range(1, 2)"),), "end"
     ),
     "last call's flag": Mutant(
         (("attention", "- epoch) & -2)", "- epoch + 1) & -4)"),), "wrong"
@@ -195,8 +192,8 @@ def bits_of_both_orders(workspace: Workspace, folder: Path) -> tuple[str, str]:
 
     change = (
         "gemm_reduce",
-        "            owner = rank if PULL else source\n",
-        "            owner = (source + rank) % WORLD\n",
+        "base, first_slot = inbox, source * SPLIT_K",
+        "base, first_slot = inbox, (source + rank) % WORLD * SPLIT_K",
     )
     case = (
         GemmReduceScatter(480, 264, 66, workspace.world, "fp16"),

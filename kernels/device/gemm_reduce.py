@@ -1,5 +1,12 @@
 """A GEMM whose inner size is split over the ranks: partial tiles, where they go, and their sum.
 
+WAY says where a partial tile goes, and who adds it up:
+
+    push      into the inbox of the rank that owns its rows
+    pull      nowhere: the owner loads it from the rank that computed it
+    one_shot  into the inbox of every rank; each owns all rows
+    two_shot  as push; then the owner stores the sum to every rank
+
 Tiles are counted owner by owner, the next rank's first and this rank's last, so that every owner
 hears early from one source and late from another. Where a row tile holds all rows of the call
 (SPANS), it has rows of every owner.
@@ -14,7 +21,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.symmetric import drain, flag, peer, signal, word
+from tftune.kernels.comm.symmetric import READY_FLAGS, drain, flag, peer, signal, wait, word
 from tftune.kernels.device.attention import wait_all
 from tftune.kernels.device.gemm import multiply, multiply_blocks, pointer, tile_order
 
@@ -22,7 +29,7 @@ from tftune.kernels.device.gemm import multiply, multiply_blocks, pointer, tile_
 @triton.jit
 def rounded(values, DTYPE: tl.constexpr, ARCH: tl.constexpr):
     """fp32 values in DTYPE, rounded to nearest even."""
-    if ARCH == "interpreter" and DTYPE == tl.bfloat16:  # whose cast cuts off
+    if ARCH == "interpreter" and tl.bfloat16 == DTYPE:  # whose cast cuts off
         bits = tl.cast(values, tl.int32, bitcast=True)
         values = tl.cast(bits + 0x7FFF + ((bits >> 16) & 1), tl.float32, bitcast=True)
     return tl.cast(values, DTYPE)
@@ -57,16 +64,16 @@ def partial_tile(
 @triton.jit
 def announce_tiles(
     arrivals, counter, covered, flag_here, control_bases, owner, epoch, rank,
-    WORLD: tl.constexpr, SPANS: tl.constexpr, ARCH: tl.constexpr,
+    WORLD: tl.constexpr, EVERYONE: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
-    """Say that this program has stored one of `covered` parts of tiles: the last of them sets the
-    flag at the owner or, SPANS, at every rank. arrivals: int32 counters, zero between calls."""
+    """Say that this program has stored one of `covered` pieces: the last of them sets the flag at
+    the owner or at EVERYONE. arrivals: int32 counters, zero between calls."""
     drain(epoch, ARCH)
     # At system scope: what the others stored to peers must be there before the flag is.
     before = tl.atomic_add(word(arrivals + counter * 4), 1, sem="acq_rel", scope="sys")
     if before + 1 == covered:
         tl.store(word(arrivals + counter * 4), 0)
-        if SPANS:
+        if EVERYONE:
             for step in range(1, WORLD + 1):
                 target = (rank + step) % WORLD
                 signal(peer(flag_here, control_bases, rank, target), epoch, ARCH)
@@ -75,7 +82,7 @@ def announce_tiles(
 
 
 @triton.jit
-def reduce_turn(ARCH: tl.constexpr):
+def last_does_all(ARCH: tl.constexpr):
     """The first item of this program, and from one to the next. The interpreter runs programs one
     after another: there the last does what needs all others' work."""
     first, step = tl.program_id(0), tl.num_programs(0)
@@ -85,108 +92,171 @@ def reduce_turn(ARCH: tl.constexpr):
 
 
 @triton.jit
+def store_rows(
+    values, address, rows, cols, there, N: tl.constexpr, DTYPE: tl.constexpr, ARCH: tl.constexpr
+):
+    """Store fp32 values to these rows of N elements from an address on; `there`: which rows."""
+    places = tl.cast(rows, tl.int64) * (N * DTYPE.primitive_bitwidth // 8)
+    pointers = pointer(address + places, N, DTYPE)[:, None] + cols[None, :]
+    tl.store(pointers, rounded(values, DTYPE, ARCH), mask=there[:, None] & (cols < N)[None, :])
+
+
+@triton.jit
 def send_partials(
     a_ptr, b_ptr, a_desc, b_desc, arrivals, control, inbox, control_bases, payload_bases, epoch, M, rank,
     N: tl.constexpr, K: tl.constexpr, WORLD: tl.constexpr, B_IS_NK: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
-    SPLIT_K: tl.constexpr, TILES_PER_FLAG: tl.constexpr, PULL: tl.constexpr, SPANS: tl.constexpr,
+    SPLIT_K: tl.constexpr, TILES_PER_FLAG: tl.constexpr, WAY: tl.constexpr, SPANS: tl.constexpr,
     LOADS: tl.constexpr, EVEN_K: tl.constexpr, EVEN_N: tl.constexpr, WIRE: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
-    """Every part of a tile that falls to this program: into its slot in the owner's inbox or, PULL,
-    in this rank's own payload. inbox: address here of this call's generation."""
-    shard_rows, tiles_n = M // WORLD, tl.cdiv(N, BLOCK_N)
-    row_tiles = 1 if SPANS else tl.cdiv(shard_rows, BLOCK_M)
+    """Every part of a tile that falls to this program, into its slot. inbox: address here of this
+    call's generation."""
+    OWNERS: tl.constexpr = 1 if WAY == "one_shot" else WORLD
+    TURNS: tl.constexpr = 1 if SPANS else OWNERS
+    owner_rows, tiles_n = M // OWNERS, tl.cdiv(N, BLOCK_N)
+    row_tiles = 1 if SPANS else tl.cdiv(owner_rows, BLOCK_M)
     tiles = row_tiles * tiles_n
     groups = tl.cdiv(tiles, TILES_PER_FLAG)
-    owners = 1 if SPANS else WORLD
-    within_rows = tl.arange(0, BLOCK_M)
     for unit in tl.range(
-        tl.program_id(0), owners * tiles * SPLIT_K, tl.num_programs(0), num_stages=1
+        tl.program_id(0), TURNS * tiles * SPLIT_K, tl.num_programs(0), num_stages=1
     ):
         tile, part = unit // SPLIT_K % tiles, unit % SPLIT_K
         turn = unit // SPLIT_K // tiles
         owner = (rank + 1 + turn) % WORLD
         tile_m, tile_n = tile_order(tile, row_tiles, tiles_n, GROUP_M)
+        first = owner * owner_rows if TURNS > 1 else 0
+        last = first + owner_rows - 1 if TURNS > 1 else M - 1
         row, col = tile_m * BLOCK_M, tile_n * BLOCK_N
-        first = 0 if SPANS else owner * shard_rows
-        last = M - 1 if SPANS else first + shard_rows - 1
         acc = partial_tile(
             a_ptr, b_ptr, a_desc, b_desc, first + row, last, col, part,
             N, K, B_IS_NK, BLOCK_M, BLOCK_N, BLOCK_K, SPLIT_K, LOADS, EVEN_K, EVEN_N, ARCH,
         )  # fmt: skip
-        rows, cols = row + within_rows, col + tl.arange(0, BLOCK_N)
+        rows, cols = row + tl.arange(0, BLOCK_M), col + tl.arange(0, BLOCK_N)
+        there = rows <= last - first
         if SPANS:
-            owners_of_rows = tl.minimum(rows // shard_rows, WORLD - 1)
-            rows_there, wanted = rows % shard_rows, rows < M
+            owners = tl.minimum(rows // owner_rows, OWNERS - 1)
+            rows = rows % owner_rows
         else:
-            owners_of_rows = owner
-            rows_there, wanted = rows, rows < shard_rows
-        if PULL:
-            base, slot = inbox, owners_of_rows * SPLIT_K + part
+            owners = owner
+        if WAY == "one_shot":
+            slot_rows = (rank * SPLIT_K + part) * owner_rows + rows
+            for step in range(1, WORLD + 1):
+                base = peer(inbox, payload_bases, rank, (rank + step) % WORLD)
+                store_rows(acc, base, slot_rows, cols, there, N, WIRE, ARCH)
+        elif WAY == "pull":
+            slot_rows = (owners * SPLIT_K + part) * owner_rows + rows
+            store_rows(acc, inbox, slot_rows, cols, there, N, WIRE, ARCH)
         else:
-            base = peer(inbox, payload_bases, rank, owners_of_rows)
-            slot = rank * SPLIT_K + part
-        places = tl.cast(slot * shard_rows + rows_there, tl.int64) * (
-            N * WIRE.primitive_bitwidth // 8
-        )
-        pointers = pointer(base + places, N, WIRE)[:, None] + cols[None, :]
-        tl.store(pointers, rounded(acc, WIRE, ARCH), mask=wanted[:, None] & (cols < N)[None, :])
+            slot_rows = (rank * SPLIT_K + part) * owner_rows + rows
+            base = peer(inbox, payload_bases, rank, owners)
+            store_rows(acc, base, slot_rows, cols, there, N, WIRE, ARCH)
         group = tile // TILES_PER_FLAG
         covered = tl.minimum(TILES_PER_FLAG, tiles - group * TILES_PER_FLAG) * SPLIT_K
         announce_tiles(
             arrivals, turn * groups + group, covered, flag(control, rank, group), control_bases,
-            owner, epoch, rank, WORLD, SPANS, ARCH,
+            owner, epoch, rank, WORLD, SPANS or WAY == "one_shot", ARCH,
         )  # fmt: skip
 
 
 @triton.jit
+def add_slots(
+    inbox, payload_bases, rows, cols, there, owner_rows, rank,
+    N: tl.constexpr, WORLD: tl.constexpr, SPLIT_K: tl.constexpr, ADD_ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
+    WAY: tl.constexpr, WIRE: tl.constexpr,
+):  # fmt: skip
+    """fp32 [ADD_ROWS, BLOCK_N]: these rows and columns of all slots, added in their order."""
+    inside = there[:, None] & (cols < N)[None, :]
+    total = tl.zeros((ADD_ROWS, BLOCK_N), tl.float32)
+    for source in tl.static_range(WORLD):
+        if WAY == "pull":
+            base, first_slot = peer(inbox, payload_bases, rank, source), rank * SPLIT_K
+        else:
+            base, first_slot = inbox, source * SPLIT_K
+        for part in tl.static_range(SPLIT_K):
+            slot_rows = (first_slot + part) * owner_rows + rows
+            places = tl.cast(slot_rows, tl.int64) * (N * WIRE.primitive_bitwidth // 8)
+            pointers = pointer(base + places, N, WIRE)[:, None] + cols[None, :]
+            total += tl.cast(tl.load(pointers, mask=inside, other=0.0), tl.float32)
+    return total
+
+
+@triton.jit
 def add_partials(
-    c_ptr, control, inbox, payload_bases, epoch, M, rank,
+    c_ptr, arrivals, control, inbox, control_bases, payload_bases, sums, epoch, M, rank,
     N: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-    GROUP_M: tl.constexpr, SPLIT_K: tl.constexpr, TILES_PER_FLAG: tl.constexpr, PULL: tl.constexpr,
+    GROUP_M: tl.constexpr, SPLIT_K: tl.constexpr, TILES_PER_FLAG: tl.constexpr, WAY: tl.constexpr,
     SPANS: tl.constexpr, ADD_ROWS: tl.constexpr, WIRE: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
-    """C's rows of this rank, ADD_ROWS of a tile at a time: every source's flag is awaited, then all
-    slots are added in their order, from this rank's inbox or, PULL, from each source's payload."""
-    shard_rows, tiles_n = M // WORLD, tl.cdiv(N, BLOCK_N)
-    row_tiles = 1 if SPANS else tl.cdiv(shard_rows, BLOCK_M)
-    slices = tl.cdiv(shard_rows if SPANS else BLOCK_M, ADD_ROWS)
-    sources = tl.arange(0, WORLD_P)
-    first, step = reduce_turn(ARCH)
-    for number in tl.range(first, row_tiles * tiles_n * slices, step, num_stages=1):
+    """C's rows of this rank, ADD_ROWS of a tile at a time, once all their slots are there.
+
+    two_shot: C has all rows; the sums go to the same rows of [M, N] at `sums` on every peer, and
+    are told by flags of a second bank; then this rank's C takes those of the others.
+    """
+    OWNERS: tl.constexpr = 1 if WAY == "one_shot" else WORLD
+    DTYPE: tl.constexpr = c_ptr.dtype.element_ty
+    owner_rows, tiles_n = M // OWNERS, tl.cdiv(N, BLOCK_N)
+    row_tiles = 1 if SPANS else tl.cdiv(owner_rows, BLOCK_M)
+    tiles = row_tiles * tiles_n
+    slices = tl.cdiv(owner_rows if SPANS else BLOCK_M, ADD_ROWS)
+    groups = tl.cdiv(tiles, TILES_PER_FLAG)
+    c, sources = tl.cast(c_ptr, tl.int64), tl.arange(0, WORLD_P)
+    first, step = last_does_all(ARCH)
+    for number in tl.range(first, tiles * slices, step, num_stages=1):
         tile = number // slices
+        group = tile // TILES_PER_FLAG
         tile_m, tile_n = tile_order(tile, row_tiles, tiles_n, GROUP_M)
         rows = tile_m * BLOCK_M + number % slices * ADD_ROWS + tl.arange(0, ADD_ROWS)
         cols = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
-        flags = flag(control, sources, tile // TILES_PER_FLAG)
-        wait_all(flags[:, None], epoch, (sources < WORLD)[:, None])
-        inside = (rows < shard_rows)[:, None] & (cols < N)[None, :]
-        total = tl.zeros((ADD_ROWS, BLOCK_N), tl.float32)
-        for source in tl.static_range(WORLD):
-            base = peer(inbox, payload_bases, rank, source) if PULL else inbox
-            owner = rank if PULL else source
-            for part in tl.static_range(SPLIT_K):
-                slot_rows = (owner * SPLIT_K + part) * shard_rows + rows
-                places = tl.cast(slot_rows, tl.int64) * (N * WIRE.primitive_bitwidth // 8)
-                pointers = pointer(base + places, N, WIRE)[:, None] + cols[None, :]
-                total += tl.cast(tl.load(pointers, mask=inside, other=0.0), tl.float32)
-        c_ptrs = c_ptr + (tl.cast(rows, tl.int64) * N)[:, None] + cols[None, :]
-        tl.store(c_ptrs, rounded(total, c_ptr.dtype.element_ty, ARCH), mask=inside)
+        there = rows < owner_rows
+        wait_all(flag(control, sources, group)[:, None], epoch, (sources < WORLD)[:, None])
+        total = add_slots(
+            inbox, payload_bases, rows, cols, there, owner_rows, rank,
+            N, WORLD, SPLIT_K, ADD_ROWS, BLOCK_N, WAY, WIRE,
+        )  # fmt: skip
+        if WAY == "two_shot":
+            own_rows = rank * owner_rows + rows
+            store_rows(total, c, own_rows, cols, there, N, DTYPE, ARCH)
+            for other in range(1, WORLD):
+                base = peer(sums, payload_bases, rank, (rank + other) % WORLD)
+                store_rows(total, base, own_rows, cols, there, N, DTYPE, ARCH)
+            covered = tl.minimum(TILES_PER_FLAG, tiles - group * TILES_PER_FLAG) * slices
+            announce_tiles(
+                arrivals, (1 if SPANS else WORLD) * groups + group, covered,
+                flag(control, rank, READY_FLAGS + group), control_bases, rank, epoch, rank, WORLD, True, ARCH,
+            )  # fmt: skip
+        else:
+            store_rows(total, c, rows, cols, there, N, DTYPE, ARCH)
+    if WAY == "two_shot":
+        for number in tl.range(first, (WORLD - 1) * tiles * slices, step, num_stages=1):
+            tile = number // slices % tiles
+            owner = (rank + 1 + number // slices // tiles) % WORLD
+            tile_m, tile_n = tile_order(tile, row_tiles, tiles_n, GROUP_M)
+            rows = tile_m * BLOCK_M + number % slices * ADD_ROWS + tl.arange(0, ADD_ROWS)
+            cols = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
+            there, rows = rows < owner_rows, owner * owner_rows + rows
+            wait(flag(control, owner, READY_FLAGS + tile // TILES_PER_FLAG), epoch)
+            places = tl.cast(rows, tl.int64) * (N * 2)
+            pointers = pointer(sums + places, N, DTYPE)[:, None] + cols[None, :]
+            inside = there[:, None] & (cols < N)[None, :]
+            taken = tl.cast(tl.load(pointers, mask=inside, other=0.0), tl.float32)
+            store_rows(taken, c, rows, cols, there, N, DTYPE, ARCH)
 
 
 @triton.jit
 def gemm_reduce(
     a_ptr, b_ptr, c_ptr, a_desc, b_desc, arrivals, control, payload, control_bases, payload_bases,
-    generation_bytes, epoch, M, rank,
+    generation_bytes, slots_bytes, epoch, M, rank,
     N: tl.constexpr, K: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr, B_IS_NK: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
-    SPLIT_K: tl.constexpr, TILES_PER_FLAG: tl.constexpr, PULL: tl.constexpr, SPANS: tl.constexpr, ADD_ROWS: tl.constexpr,
+    SPLIT_K: tl.constexpr, TILES_PER_FLAG: tl.constexpr, WAY: tl.constexpr, SPANS: tl.constexpr, ADD_ROWS: tl.constexpr,
     LOADS: tl.constexpr, EVEN_K: tl.constexpr, EVEN_N: tl.constexpr, WIRE_FP32: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
-    """C [M / WORLD, N] = this rank's rows of the sum over ranks of A [M, K] @ B. K: of one rank.
+    """C = the sum over ranks of A [M, K] @ B: this rank's M / WORLD rows, or all of them where WAY
+    is one_shot or two_shot. K: of one rank.
 
     a_ptr, b_ptr ([K, N] or [N, K]) and c_ptr: all fp16 or all bf16, row-major; *_desc: tensor
-    descriptors of a and b where LOADS is "descriptor".
+    descriptors of a and b where LOADS is "descriptor". slots_bytes: of a generation, what the slots
+    take; behind them the sums of two_shot lie.
     """
     WIRE: tl.constexpr = tl.float32 if WIRE_FP32 else a_ptr.dtype.element_ty
     inbox = payload + (epoch & 1) * generation_bytes
@@ -198,10 +268,10 @@ def gemm_reduce(
             b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [N, 1], [BLOCK_K, BLOCK_N])
     send_partials(
         a_ptr, b_ptr, a_desc, b_desc, arrivals, control, inbox, control_bases, payload_bases, epoch, M, rank,
-        N, K, WORLD, B_IS_NK, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, SPLIT_K, TILES_PER_FLAG, PULL, SPANS,
+        N, K, WORLD, B_IS_NK, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, SPLIT_K, TILES_PER_FLAG, WAY, SPANS,
         LOADS, EVEN_K, EVEN_N, WIRE, ARCH,
     )  # fmt: skip
     add_partials(
-        c_ptr, control, inbox, payload_bases, epoch, M, rank,
-        N, WORLD, WORLD_P, BLOCK_M, BLOCK_N, GROUP_M, SPLIT_K, TILES_PER_FLAG, PULL, SPANS, ADD_ROWS, WIRE, ARCH,
+        c_ptr, arrivals, control, inbox, control_bases, payload_bases, inbox + slots_bytes, epoch, M, rank,
+        N, WORLD, WORLD_P, BLOCK_M, BLOCK_N, GROUP_M, SPLIT_K, TILES_PER_FLAG, WAY, SPANS, ADD_ROWS, WIRE, ARCH,
     )  # fmt: skip

@@ -11,17 +11,11 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
+from tftune.kernels.core.partials import is_registered, owner_tiles, parts, slots_bytes, spans
 from tftune.kernels.core.space import Config
 from tftune.kernels.core.timeline_ir import MEMORY, WAIT, Call, Gate, Stage
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
-from tftune.kernels.gemm_reduce_scatter.space import (
-    SPACE,
-    is_registered,
-    owner_tiles,
-    parts,
-    slots_bytes,
-    spans,
-)
+from tftune.kernels.gemm_reduce_scatter.space import SPACE
 
 LAST_WAVE = 0.8
 """Of an unfilled last wave, what it costs beyond its share, as in all_gather_gemm."""
