@@ -36,6 +36,9 @@ REGISTERED_BYTES = 1 << 22
 SPLIT_BYTES = 1 << 24
 """Of all parts of a split product on one rank, at most: what is larger has tiles enough."""
 ONE_SHOT = "one_shot"
+BANK_FLAGS = FLAGS_PER_SOURCE // 4
+"""Flags of one phase. Both banks lie in that half of a source's flags which peers may set: a rank
+may wait in the other half for its own signals while a peer is one call ahead."""
 
 
 def owners(shape: Any, config: Config) -> int:
@@ -111,8 +114,8 @@ def rules(variants: tuple[str, ...]) -> tuple[Rule, ...]:
              lambda s, c, chip: c["split_k"] == 1 or slots_bytes(s, c) <= SPLIT_BYTES, variants, required=True),
         Rule("split_k must be 1 where there is a whole tile for each program",
              lambda s, c, chip: c["split_k"] == 1 or chip is None or parts(s, c) // c["split_k"] <= chip.units, variants),
-        Rule(f"one source may have at most {FLAGS_PER_SOURCE // 2} flags: take larger tiles_per_flag or tiles",
-             lambda s, c, chip: flags(s, c) <= FLAGS_PER_SOURCE // 2, variants, required=True),
+        Rule(f"one source may have at most {BANK_FLAGS} flags: take larger tiles_per_flag or tiles",
+             lambda s, c, chip: flags(s, c) <= BANK_FLAGS, variants, required=True),
         Rule("tiles_per_flag must not exceed the tiles of an owner, unless it is 1",
              lambda s, c, chip: c["tiles_per_flag"] == 1 or c["tiles_per_flag"] <= owner_tiles(s, c), variants),
     )  # fmt: skip

@@ -21,9 +21,13 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.symmetric import READY_FLAGS, drain, flag, peer, signal, wait, word
+from tftune.kernels.comm.symmetric import drain, flag, peer, signal, wait, word
+from tftune.kernels.core import partials
 from tftune.kernels.device.attention import wait_all
 from tftune.kernels.device.gemm import multiply, multiply_blocks, pointer, tile_order
+
+SECOND_BANK = tl.constexpr(partials.BANK_FLAGS)
+"""Where the flags of two_shot's sums begin."""
 
 
 @triton.jit
@@ -222,7 +226,7 @@ def add_partials(
             covered = tl.minimum(TILES_PER_FLAG, tiles - group * TILES_PER_FLAG) * slices
             announce_tiles(
                 arrivals, (1 if SPANS else WORLD) * groups + group, covered,
-                flag(control, rank, READY_FLAGS + group), control_bases, rank, epoch, rank, WORLD, True, ARCH,
+                flag(control, rank, SECOND_BANK + group), control_bases, rank, epoch, rank, WORLD, True, ARCH,
             )  # fmt: skip
         else:
             store_rows(total, c, rows, cols, there, N, DTYPE, ARCH)
@@ -234,7 +238,7 @@ def add_partials(
             rows = tile_m * BLOCK_M + number % slices * ADD_ROWS + tl.arange(0, ADD_ROWS)
             cols = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
             there, rows = rows < owner_rows, owner * owner_rows + rows
-            wait(flag(control, owner, READY_FLAGS + tile // TILES_PER_FLAG), epoch)
+            wait(flag(control, owner, SECOND_BANK + tile // TILES_PER_FLAG), epoch)
             places = tl.cast(rows, tl.int64) * (N * 2)
             pointers = pointer(sums + places, N, DTYPE)[:, None] + cols[None, :]
             inside = there[:, None] & (cols < N)[None, :]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
 
 ROWS = (8, 24, 40, 96, 128, 200, 512, 1024, 3000, 4096, 8192)
-"""M, the tokens of one call, rounded up to a multiple of the world: prefill in chunks, above all."""
+"""M, the tokens of one call, rounded up to a multiple of the world: chunks of prefill above all."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ def _set_of(projections: tuple[Projection, ...]) -> Callable[..., tuple[GemmRedu
     return make
 
 
-SHAPE_SETS = {name: _set_of(projections) for name, projections in MODELS.items()} | {
-    "engine": _set_of(tuple(each for model in MODELS.values() for each in model))
+SHAPE_SETS = {
+    "engine": _set_of(tuple(each for model in MODELS.values() for each in model)),
+    **{name: _set_of(projections) for name, projections in MODELS.items()},
 }
