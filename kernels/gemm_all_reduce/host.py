@@ -76,9 +76,7 @@ def prepare(shape: GemmAllReduce, config: Config, workspace: Workspace) -> Plan:
     return bsp(shape, workspace, config["form"])
 
 
-def kernel_sources(
-    shape: GemmAllReduce, config: Config, chip: Chip
-) -> tuple[KernelSource, ...]:
+def kernel_sources(shape: GemmAllReduce, config: Config, chip: Chip) -> tuple[KernelSource, ...]:
     """What must be compiled ahead for this config on this chip; nothing for the library's calls."""
     if config.variant == "bsp":
         return ()

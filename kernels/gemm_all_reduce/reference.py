@@ -35,9 +35,7 @@ def make_output(shape: GemmAllReduce, device: Any = "cpu") -> torch.Tensor:
     return torch.empty(shape.m, shape.n, device=device, dtype=torch_dtype(shape.dtype))
 
 
-def reference(
-    shape: GemmAllReduce, a: torch.Tensor, b: torch.Tensor, group: Any
-) -> torch.Tensor:
+def reference(shape: GemmAllReduce, a: torch.Tensor, b: torch.Tensor, group: Any) -> torch.Tensor:
     """The sum over ranks, [M, N] in fp32: products and sums in at least fp32
     (float64 on the CPU)."""
     import torch

@@ -13,7 +13,9 @@ ROWS = (1, 8, 24, 40, 96, 128, 200, 256, 512, 1024, 3000, 4096, 8192)
 
 
 def _set_of(projections: tuple[Projection, ...]) -> Callable[..., tuple[GemmAllReduce, ...]]:
-    def make(world: int = 8, dtype: str = "bf16", b_layout: str = "nk") -> tuple[GemmAllReduce, ...]:
+    def make(
+        world: int = 8, dtype: str = "bf16", b_layout: str = "nk"
+    ) -> tuple[GemmAllReduce, ...]:
         """Every projection at every M of ROWS; raises ValueError where K cannot be split."""
         return tuple(
             GemmAllReduce(m, each.n, each.k, world, dtype, b_layout)
