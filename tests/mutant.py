@@ -46,6 +46,7 @@ SHARED = {
         "flash_decode.persistent",
     ),
     "gemm_reduce_scatter": ("symmetric", "gemm", "attention", "gemm_reduce"),
+    "gemm_all_reduce": ("symmetric", "gemm", "attention", "gemm_reduce"),
 }
 """Modules of device code that the variants of an operation share, each before those that use it."""
 
