@@ -86,7 +86,7 @@ def test_all_ranks_have_the_same_bits(ran: list[dict[str, list[Call]]]) -> None:
 
 
 FIRST_WAIT = "wait_all(flag(control, sources, group)[:, None], epoch, (sources < WORLD)[:, None])"
-SECOND_WAIT = "wait(flag(control, owner, SECOND_BANK + tile // TILES_PER_FLAG), epoch)"
+SECOND_WAIT = "wait(flag(control, owner, SECOND_BANK + number // way.TILES_PER_FLAG), epoch)"
 PUT = "                store_rows(total, base, own_rows, cols, there, N, DTYPE, ARCH)\n"
 MUTANTS = {
     "sums not waited for": Mutant((("gemm_reduce", SECOND_WAIT, "pass"),), "wrong"),
@@ -101,7 +101,7 @@ MUTANTS = {
         (("gemm_reduce", "for other in range(1, WORLD):", "for other in range(2, WORLD):"),), "wrong"
     ),
     "sums over the slots of another call": Mutant(
-        (("gemm_reduce", "payload_bases, inbox + slots_bytes, epoch", "payload_bases, inbox, epoch"),),
+        (("gemm_reduce", "payload_bases, inbox + slots_bytes,", "payload_bases, inbox,"),),
         "wrong",
     ),
     "parts not waited for": Mutant((("gemm_reduce", FIRST_WAIT, "pass"),), "wrong"),

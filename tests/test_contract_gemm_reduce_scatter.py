@@ -122,17 +122,17 @@ SLEEP = "__import__('time').sleep"
 ADDS = "        total = add_slots(\n"
 SLOW_READER = ("gemm_reduce", ADDS, f"        {SLEEP}(0.3)\n{ADDS}")
 WAITS = "wait_all(flag(control, sources, group)[:, None], epoch, (sources < WORLD)[:, None])"
-ANNOUNCES = "        group = tile // TILES_PER_FLAG\n"
+ANNOUNCES = "        group = number // way.TILES_PER_FLAG\n        covered"
 MUTANTS = {
     "no wait": Mutant((("gemm_reduce", WAITS, "pass"),), "wrong"),
     "one source not waited for": Mutant(
         (("gemm_reduce", WAITS, WAITS.replace("sources < WORLD", "sources < WORLD - 1")),), "wrong"
     ),
     "one source not added": Mutant(
-        (("gemm_reduce", "in tl.static_range(WORLD):", "in tl.static_range(1, WORLD):"),), "wrong"
+        (("gemm_reduce", "in tl.static_range(problem.WORLD):", "in tl.static_range(1, problem.WORLD):"),), "wrong"
     ),
     "one generation": Mutant(
-        (("gemm_reduce", "payload + (epoch & 1) * generation_bytes", "payload"), SLOW_READER),
+        (("gemm_reduce", "payload + generation_of(epoch) * generation_bytes", "payload"), SLOW_READER),
         "wrong",
         control=(SLOW_READER,),
     ),
@@ -152,10 +152,10 @@ MUTANTS = {
         calls="several tiles",
     ),
     "spanning tile tells the next rank alone": Mutant(
-        (("gemm_reduce:announce_tiles", "range(1, WORLD + 1)", "range(1, 2)"),), "end"
+        (("gemm_reduce:announce", "range(1, WORLD + 1)", "range(1, 2)"),), "end"
     ),
     "last call's flag": Mutant(
-        (("attention", "- epoch) & -2)", "- epoch + 1) & -4)"),), "wrong"
+        (("attention", "- epoch) & -3)", "- epoch + 2) & -7)"),), "wrong"
     ),
 }  # fmt: skip
 
@@ -192,8 +192,8 @@ def bits_of_both_orders(workspace: Workspace, folder: Path) -> tuple[str, str]:
 
     change = (
         "gemm_reduce",
-        "base, first_slot = inbox, source * SPLIT_K",
-        "base, first_slot = inbox, (source + rank) % WORLD * SPLIT_K",
+        "base, first_slot = inbox, source * tile.SPLIT_K",
+        "base, first_slot = inbox, (source + rank) % problem.WORLD * tile.SPLIT_K",
     )
     case = (
         GemmReduceScatter(480, 264, 66, workspace.world, "fp16"),

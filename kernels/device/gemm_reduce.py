@@ -21,52 +21,43 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.symmetric import drain, flag, peer, signal, wait, word
+from tftune.kernels.comm.symmetric import drain, flag, generation_of, peer, signal, wait, word
 from tftune.kernels.core import partials
 from tftune.kernels.device.attention import wait_all
-from tftune.kernels.device.gemm import multiply, multiply_blocks, pointer, tile_order
+from tftune.kernels.device.gemm import multiply, multiply_blocks, rounded, tile_order
+from tftune.kernels.device.shards import pointer
 
 SECOND_BANK = tl.constexpr(partials.BANK_FLAGS)
 """Where the flags of two_shot's sums begin."""
 
 
 @triton.jit
-def rounded(values, DTYPE: tl.constexpr, ARCH: tl.constexpr):
-    """fp32 values in DTYPE, rounded to nearest even."""
-    if ARCH == "interpreter" and tl.bfloat16 == DTYPE:  # whose cast cuts off
-        bits = tl.cast(values, tl.int32, bitcast=True)
-        values = tl.cast(bits + 0x7FFF + ((bits >> 16) & 1), tl.float32, bitcast=True)
-    return tl.cast(values, DTYPE)
-
-
-@triton.jit
 def partial_tile(
     a_ptr, b_ptr, a_desc, b_desc, row, last_row, col, part,
-    N: tl.constexpr, K: tl.constexpr, B_IS_NK: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr, SPLIT_K: tl.constexpr, LOADS: tl.constexpr, EVEN_K: tl.constexpr, EVEN_N: tl.constexpr,
-    ARCH: tl.constexpr,
+    problem: tl.constexpr, tile: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """fp32 [BLOCK_M, BLOCK_N]: rows row.. of A [M, K] times columns col.. of B, over one of SPLIT_K
-    runs of K. Rows from last_row on are not wanted; pointers read last_row in their place."""
-    STEPS: tl.constexpr = ((K + BLOCK_K - 1) // BLOCK_K + SPLIT_K - 1) // SPLIT_K
-    begin = part * STEPS * BLOCK_K
-    end = tl.minimum(begin + STEPS * BLOCK_K, K)
-    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    if LOADS == "descriptor":
-        return multiply_blocks(
-            acc, a_desc, row, 0, b_desc, col, begin, end, K, False, B_IS_NK, BLOCK_K, ARCH
+    runs of K. Rows behind last_row are not wanted; pointers read last_row in their place."""
+    K: tl.constexpr = problem.K
+    STEPS: tl.constexpr = (K + tile.BLOCK_K - 1) // tile.BLOCK_K
+    RUN: tl.constexpr = (STEPS + tile.SPLIT_K - 1) // tile.SPLIT_K * tile.BLOCK_K
+    begin = part * RUN
+    end = tl.minimum(begin + RUN, K)
+    acc = tl.zeros((tile.BLOCK_M, tile.BLOCK_N), tl.float32)
+    if tile.LOADS == "descriptor":
+        acc = multiply_blocks(
+            acc, a_desc, row, 0, b_desc, col, begin, end, False, problem, tile, ARCH
         )
-    rows = tl.minimum(row + tl.arange(0, BLOCK_M), last_row)
-    a_rows = tl.cast(a_ptr, tl.int64) + tl.cast(rows, tl.int64) * (K * 2)
-    cols = col + tl.arange(0, BLOCK_N)
-    return multiply(
-        acc, a_rows, b_ptr, begin, end, cols,
-        K, N, K, False, B_IS_NK, EVEN_K, EVEN_N, BLOCK_K, ARCH,
-    )  # fmt: skip
+    else:
+        rows = tl.minimum(row + tl.arange(0, tile.BLOCK_M), last_row)
+        a_rows = tl.cast(a_ptr, tl.int64) + tl.cast(rows, tl.int64) * (K * 2)
+        cols = col + tl.arange(0, tile.BLOCK_N)
+        acc = multiply(acc, a_rows, b_ptr, begin, end, cols, False, problem, tile, ARCH)
+    return acc
 
 
 @triton.jit
-def announce_tiles(
+def announce(
     arrivals, counter, covered, flag_here, control_bases, owner, epoch, rank,
     WORLD: tl.constexpr, EVERYONE: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
@@ -96,48 +87,54 @@ def last_does_all(ARCH: tl.constexpr):
 
 
 @triton.jit
+def row_pointers(address, rows, cols, N: tl.constexpr, DTYPE: tl.constexpr):
+    """Pointers to these rows and columns of a matrix [.., N] at an address."""
+    places = tl.cast(rows, tl.int64) * (N * DTYPE.primitive_bitwidth // 8)
+    return pointer(address + places, N, DTYPE)[:, None] + cols[None, :]
+
+
+@triton.jit
 def store_rows(
     values, address, rows, cols, there, N: tl.constexpr, DTYPE: tl.constexpr, ARCH: tl.constexpr
 ):
-    """Store fp32 values to these rows of N elements from an address on; `there`: which rows."""
-    places = tl.cast(rows, tl.int64) * (N * DTYPE.primitive_bitwidth // 8)
-    pointers = pointer(address + places, N, DTYPE)[:, None] + cols[None, :]
-    tl.store(pointers, rounded(values, DTYPE, ARCH), mask=there[:, None] & (cols < N)[None, :])
+    """Store fp32 values there; `there`: which rows."""
+    inside = there[:, None] & (cols < N)[None, :]
+    pointers = row_pointers(address, rows, cols, N, DTYPE)
+    tl.store(pointers, rounded(values, DTYPE, ARCH), mask=inside)
 
 
 @triton.jit
 def send_partials(
     a_ptr, b_ptr, a_desc, b_desc, arrivals, control, inbox, control_bases, payload_bases, epoch, M, rank,
-    N: tl.constexpr, K: tl.constexpr, WORLD: tl.constexpr, B_IS_NK: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
-    SPLIT_K: tl.constexpr, TILES_PER_FLAG: tl.constexpr, WAY: tl.constexpr, SPANS: tl.constexpr,
-    LOADS: tl.constexpr, EVEN_K: tl.constexpr, EVEN_N: tl.constexpr, WIRE: tl.constexpr, ARCH: tl.constexpr,
+    problem: tl.constexpr, tile: tl.constexpr, way: tl.constexpr, WAY: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """Every part of a tile that falls to this program, into its slot. inbox: address here of this
     call's generation."""
+    N: tl.constexpr = problem.N
+    WORLD: tl.constexpr = problem.WORLD
+    SPLIT_K: tl.constexpr = tile.SPLIT_K
     OWNERS: tl.constexpr = 1 if WAY == "one_shot" else WORLD
-    TURNS: tl.constexpr = 1 if SPANS else OWNERS
-    owner_rows, tiles_n = M // OWNERS, tl.cdiv(N, BLOCK_N)
-    row_tiles = 1 if SPANS else tl.cdiv(owner_rows, BLOCK_M)
+    TURNS: tl.constexpr = 1 if way.SPANS else OWNERS
+    WIRE: tl.constexpr = tl.float32 if way.WIRE_FP32 else a_ptr.dtype.element_ty
+    owner_rows, tiles_n = M // OWNERS, tl.cdiv(N, tile.BLOCK_N)
+    row_tiles = 1 if way.SPANS else tl.cdiv(owner_rows, tile.BLOCK_M)
     tiles = row_tiles * tiles_n
-    groups = tl.cdiv(tiles, TILES_PER_FLAG)
-    for unit in tl.range(
-        tl.program_id(0), TURNS * tiles * SPLIT_K, tl.num_programs(0), num_stages=1
-    ):
-        tile, part = unit // SPLIT_K % tiles, unit % SPLIT_K
+    groups = tl.cdiv(tiles, way.TILES_PER_FLAG)
+    units = TURNS * tiles * SPLIT_K
+    for unit in tl.range(tl.program_id(0), units, tl.num_programs(0), num_stages=1):
+        number, part = unit // SPLIT_K % tiles, unit % SPLIT_K
         turn = unit // SPLIT_K // tiles
         owner = (rank + 1 + turn) % WORLD
-        tile_m, tile_n = tile_order(tile, row_tiles, tiles_n, GROUP_M)
+        tile_m, tile_n = tile_order(number, row_tiles, tiles_n, tile.GROUP_M)
         first = owner * owner_rows if TURNS > 1 else 0
         last = first + owner_rows - 1 if TURNS > 1 else M - 1
-        row, col = tile_m * BLOCK_M, tile_n * BLOCK_N
+        row, col = tile_m * tile.BLOCK_M, tile_n * tile.BLOCK_N
         acc = partial_tile(
-            a_ptr, b_ptr, a_desc, b_desc, first + row, last, col, part,
-            N, K, B_IS_NK, BLOCK_M, BLOCK_N, BLOCK_K, SPLIT_K, LOADS, EVEN_K, EVEN_N, ARCH,
-        )  # fmt: skip
-        rows, cols = row + tl.arange(0, BLOCK_M), col + tl.arange(0, BLOCK_N)
+            a_ptr, b_ptr, a_desc, b_desc, first + row, last, col, part, problem, tile, ARCH
+        )
+        rows, cols = row + tl.arange(0, tile.BLOCK_M), col + tl.arange(0, tile.BLOCK_N)
         there = rows <= last - first
-        if SPANS:
+        if way.SPANS:
             owners = tl.minimum(rows // owner_rows, OWNERS - 1)
             rows = rows % owner_rows
         else:
@@ -154,128 +151,121 @@ def send_partials(
             slot_rows = (rank * SPLIT_K + part) * owner_rows + rows
             base = peer(inbox, payload_bases, rank, owners)
             store_rows(acc, base, slot_rows, cols, there, N, WIRE, ARCH)
-        group = tile // TILES_PER_FLAG
-        covered = tl.minimum(TILES_PER_FLAG, tiles - group * TILES_PER_FLAG) * SPLIT_K
-        announce_tiles(
+        group = number // way.TILES_PER_FLAG
+        covered = tl.minimum(way.TILES_PER_FLAG, tiles - group * way.TILES_PER_FLAG) * SPLIT_K
+        announce(
             arrivals, turn * groups + group, covered, flag(control, rank, group), control_bases,
-            owner, epoch, rank, WORLD, SPANS or WAY == "one_shot", ARCH,
+            owner, epoch, rank, WORLD, way.SPANS or WAY == "one_shot", ARCH,
         )  # fmt: skip
 
 
 @triton.jit
 def add_slots(
-    inbox, payload_bases, rows, cols, there, owner_rows, rank,
-    N: tl.constexpr, WORLD: tl.constexpr, SPLIT_K: tl.constexpr, ADD_ROWS: tl.constexpr, BLOCK_N: tl.constexpr,
-    WAY: tl.constexpr, WIRE: tl.constexpr,
+    inbox, payload_bases, rows, cols, there, owner_rows, rank, WIRE: tl.constexpr,
+    problem: tl.constexpr, tile: tl.constexpr, way: tl.constexpr, WAY: tl.constexpr,
 ):  # fmt: skip
     """fp32 [ADD_ROWS, BLOCK_N]: these rows and columns of all slots, added in their order."""
-    inside = there[:, None] & (cols < N)[None, :]
-    total = tl.zeros((ADD_ROWS, BLOCK_N), tl.float32)
-    for source in tl.static_range(WORLD):
+    inside = there[:, None] & (cols < problem.N)[None, :]
+    total = tl.zeros((way.ADD_ROWS, tile.BLOCK_N), tl.float32)
+    for source in tl.static_range(problem.WORLD):
         if WAY == "pull":
-            base, first_slot = peer(inbox, payload_bases, rank, source), rank * SPLIT_K
+            base, first_slot = peer(inbox, payload_bases, rank, source), rank * tile.SPLIT_K
         else:
-            base, first_slot = inbox, source * SPLIT_K
-        for part in tl.static_range(SPLIT_K):
+            base, first_slot = inbox, source * tile.SPLIT_K
+        for part in tl.static_range(tile.SPLIT_K):
             slot_rows = (first_slot + part) * owner_rows + rows
-            places = tl.cast(slot_rows, tl.int64) * (N * WIRE.primitive_bitwidth // 8)
-            pointers = pointer(base + places, N, WIRE)[:, None] + cols[None, :]
+            pointers = row_pointers(base, slot_rows, cols, problem.N, WIRE)
             total += tl.cast(tl.load(pointers, mask=inside, other=0.0), tl.float32)
     return total
 
 
 @triton.jit
 def add_partials(
-    c_ptr, arrivals, control, inbox, control_bases, payload_bases, sums, epoch, M, rank,
-    N: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-    GROUP_M: tl.constexpr, SPLIT_K: tl.constexpr, TILES_PER_FLAG: tl.constexpr, WAY: tl.constexpr,
-    SPANS: tl.constexpr, ADD_ROWS: tl.constexpr, WIRE: tl.constexpr, ARCH: tl.constexpr,
+    a_ptr, c_ptr, arrivals, control, inbox, control_bases, payload_bases, sums, epoch, M, rank,
+    problem: tl.constexpr, tile: tl.constexpr, way: tl.constexpr, WAY: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """C's rows of this rank, ADD_ROWS of a tile at a time, once all their slots are there.
 
     two_shot: C has all rows; the sums go to the same rows of [M, N] at `sums` on every peer, and
     are told by flags of a second bank; then this rank's C takes those of the others.
     """
+    N: tl.constexpr = problem.N
+    WORLD: tl.constexpr = problem.WORLD
     OWNERS: tl.constexpr = 1 if WAY == "one_shot" else WORLD
     DTYPE: tl.constexpr = c_ptr.dtype.element_ty
-    owner_rows, tiles_n = M // OWNERS, tl.cdiv(N, BLOCK_N)
-    row_tiles = 1 if SPANS else tl.cdiv(owner_rows, BLOCK_M)
+    WIRE: tl.constexpr = tl.float32 if way.WIRE_FP32 else a_ptr.dtype.element_ty
+    owner_rows, tiles_n = M // OWNERS, tl.cdiv(N, tile.BLOCK_N)
+    row_tiles = 1 if way.SPANS else tl.cdiv(owner_rows, tile.BLOCK_M)
     tiles = row_tiles * tiles_n
-    slices = tl.cdiv(owner_rows if SPANS else BLOCK_M, ADD_ROWS)
-    groups = tl.cdiv(tiles, TILES_PER_FLAG)
-    c, sources = tl.cast(c_ptr, tl.int64), tl.arange(0, WORLD_P)
+    slices = tl.cdiv(owner_rows if way.SPANS else tile.BLOCK_M, way.ADD_ROWS)
+    groups = tl.cdiv(tiles, way.TILES_PER_FLAG)
+    c, sources = tl.cast(c_ptr, tl.int64), tl.arange(0, way.WORLD_P)
+    within_rows, within_cols = tl.arange(0, way.ADD_ROWS), tl.arange(0, tile.BLOCK_N)
     first, step = last_does_all(ARCH)
-    for number in tl.range(first, tiles * slices, step, num_stages=1):
-        tile = number // slices
-        group = tile // TILES_PER_FLAG
-        tile_m, tile_n = tile_order(tile, row_tiles, tiles_n, GROUP_M)
-        rows = tile_m * BLOCK_M + number % slices * ADD_ROWS + tl.arange(0, ADD_ROWS)
-        cols = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
-        there = rows < owner_rows
+    for piece in tl.range(first, tiles * slices, step, num_stages=1):
+        number = piece // slices
+        group = number // way.TILES_PER_FLAG
+        tile_m, tile_n = tile_order(number, row_tiles, tiles_n, tile.GROUP_M)
+        rows = tile_m * tile.BLOCK_M + piece % slices * way.ADD_ROWS + within_rows
+        cols, there = tile_n * tile.BLOCK_N + within_cols, rows < owner_rows
         wait_all(flag(control, sources, group)[:, None], epoch, (sources < WORLD)[:, None])
         total = add_slots(
-            inbox, payload_bases, rows, cols, there, owner_rows, rank,
-            N, WORLD, SPLIT_K, ADD_ROWS, BLOCK_N, WAY, WIRE,
-        )  # fmt: skip
+            inbox, payload_bases, rows, cols, there, owner_rows, rank, WIRE, problem, tile, way, WAY
+        )
         if WAY == "two_shot":
             own_rows = rank * owner_rows + rows
             store_rows(total, c, own_rows, cols, there, N, DTYPE, ARCH)
             for other in range(1, WORLD):
                 base = peer(sums, payload_bases, rank, (rank + other) % WORLD)
                 store_rows(total, base, own_rows, cols, there, N, DTYPE, ARCH)
-            covered = tl.minimum(TILES_PER_FLAG, tiles - group * TILES_PER_FLAG) * slices
-            announce_tiles(
-                arrivals, (1 if SPANS else WORLD) * groups + group, covered,
+            in_group = tl.minimum(way.TILES_PER_FLAG, tiles - group * way.TILES_PER_FLAG)
+            announce(
+                arrivals, (1 if way.SPANS else WORLD) * groups + group, in_group * slices,
                 flag(control, rank, SECOND_BANK + group), control_bases, rank, epoch, rank, WORLD, True, ARCH,
             )  # fmt: skip
         else:
             store_rows(total, c, rows, cols, there, N, DTYPE, ARCH)
     if WAY == "two_shot":
-        for number in tl.range(first, (WORLD - 1) * tiles * slices, step, num_stages=1):
-            tile = number // slices % tiles
-            owner = (rank + 1 + number // slices // tiles) % WORLD
-            tile_m, tile_n = tile_order(tile, row_tiles, tiles_n, GROUP_M)
-            rows = tile_m * BLOCK_M + number % slices * ADD_ROWS + tl.arange(0, ADD_ROWS)
-            cols = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
-            there, rows = rows < owner_rows, owner * owner_rows + rows
-            wait(flag(control, owner, SECOND_BANK + tile // TILES_PER_FLAG), epoch)
-            places = tl.cast(rows, tl.int64) * (N * 2)
-            pointers = pointer(sums + places, N, DTYPE)[:, None] + cols[None, :]
+        for piece in tl.range(first, (WORLD - 1) * tiles * slices, step, num_stages=1):
+            number = piece // slices % tiles
+            owner = (rank + 1 + piece // slices // tiles) % WORLD
+            tile_m, tile_n = tile_order(number, row_tiles, tiles_n, tile.GROUP_M)
+            rows = tile_m * tile.BLOCK_M + piece % slices * way.ADD_ROWS + within_rows
+            cols, there = tile_n * tile.BLOCK_N + within_cols, rows < owner_rows
+            rows += owner * owner_rows
+            wait(flag(control, owner, SECOND_BANK + number // way.TILES_PER_FLAG), epoch)
             inside = there[:, None] & (cols < N)[None, :]
-            taken = tl.cast(tl.load(pointers, mask=inside, other=0.0), tl.float32)
-            store_rows(taken, c, rows, cols, there, N, DTYPE, ARCH)
+            taken = tl.load(row_pointers(sums, rows, cols, N, DTYPE), mask=inside, other=0.0)
+            tl.store(row_pointers(c, rows, cols, N, DTYPE), taken, mask=inside)
 
 
 @triton.jit
 def gemm_reduce(
     a_ptr, b_ptr, c_ptr, a_desc, b_desc, arrivals, control, payload, control_bases, payload_bases,
     generation_bytes, slots_bytes, epoch, M, rank,
-    N: tl.constexpr, K: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr, B_IS_NK: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
-    SPLIT_K: tl.constexpr, TILES_PER_FLAG: tl.constexpr, WAY: tl.constexpr, SPANS: tl.constexpr, ADD_ROWS: tl.constexpr,
-    LOADS: tl.constexpr, EVEN_K: tl.constexpr, EVEN_N: tl.constexpr, WIRE_FP32: tl.constexpr, ARCH: tl.constexpr,
+    problem: tl.constexpr, tile: tl.constexpr, way: tl.constexpr, WAY: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """C = the sum over ranks of A [M, K] @ B: this rank's M / WORLD rows, or all of them where WAY
-    is one_shot or two_shot. K: of one rank.
+    is one_shot or two_shot. problem.K: of one rank.
 
     a_ptr, b_ptr ([K, N] or [N, K]) and c_ptr: all fp16 or all bf16, row-major; *_desc: tensor
-    descriptors of a and b where LOADS is "descriptor". slots_bytes: of a generation, what the slots
-    take; behind them the sums of two_shot lie.
+    descriptors of a and b where tile.LOADS is "descriptor". arrivals: address of int32 counters.
+    slots_bytes: of a generation, what the slots take; behind them the sums of two_shot lie.
     """
-    WIRE: tl.constexpr = tl.float32 if WIRE_FP32 else a_ptr.dtype.element_ty
-    inbox = payload + (epoch & 1) * generation_bytes
-    if LOADS == "descriptor" and ARCH == "interpreter":
-        a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BLOCK_M, BLOCK_K])
-        if B_IS_NK:
-            b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [K, 1], [BLOCK_N, BLOCK_K])
+    inbox = payload + generation_of(epoch) * generation_bytes
+    if tile.LOADS == "descriptor" and ARCH == "interpreter":
+        K: tl.constexpr = problem.K
+        N: tl.constexpr = problem.N
+        a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [tile.BLOCK_M, tile.BLOCK_K])
+        if problem.B_IS_NK:
+            b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [K, 1], [tile.BLOCK_N, tile.BLOCK_K])
         else:
-            b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [N, 1], [BLOCK_K, BLOCK_N])
+            b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [N, 1], [tile.BLOCK_K, tile.BLOCK_N])
     send_partials(
-        a_ptr, b_ptr, a_desc, b_desc, arrivals, control, inbox, control_bases, payload_bases, epoch, M, rank,
-        N, K, WORLD, B_IS_NK, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, SPLIT_K, TILES_PER_FLAG, WAY, SPANS,
-        LOADS, EVEN_K, EVEN_N, WIRE, ARCH,
+        a_ptr, b_ptr, a_desc, b_desc, arrivals, control, inbox, control_bases, payload_bases,
+        epoch, M, rank, problem, tile, way, WAY, ARCH,
     )  # fmt: skip
     add_partials(
-        c_ptr, arrivals, control, inbox, control_bases, payload_bases, inbox + slots_bytes, epoch, M, rank,
-        N, WORLD, WORLD_P, BLOCK_M, BLOCK_N, GROUP_M, SPLIT_K, TILES_PER_FLAG, WAY, SPANS, ADD_ROWS, WIRE, ARCH,
+        a_ptr, c_ptr, arrivals, control, inbox, control_bases, payload_bases, inbox + slots_bytes,
+        epoch, M, rank, problem, tile, way, WAY, ARCH,
     )  # fmt: skip

@@ -19,6 +19,7 @@ from tftune.kernels.core.partials import (
 )
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import Config, Space
+from tftune.kernels.device.constants import Partials, Problem, Tile
 from tftune.kernels.runtime.compile import KernelSource
 from tftune.kernels.runtime.operands import check_device, check_operand, word_of
 from tftune.kernels.runtime.plan import (
@@ -107,12 +108,19 @@ def _blocks(shape: Any, config: Config) -> tuple[list[int], list[int]]:
 
 def _constants(shape: Any, config: Config, arch: str) -> dict[str, Any]:
     return dict(
-        N=shape.n, K=shape.inner, WORLD=shape.world, WORLD_P=power_of_two_from(shape.world),
-        B_IS_NK=shape.b_layout == "nk", BLOCK_M=config["block_m"], BLOCK_N=config["block_n"],
-        BLOCK_K=config["block_k"], GROUP_M=config["group_m"], SPLIT_K=config["split_k"],
-        TILES_PER_FLAG=config["tiles_per_flag"], SPANS=spans(shape, config), ADD_ROWS=add_rows(shape, config, arch),
-        LOADS=config["loads"], EVEN_K=shape.inner % config["block_k"] == 0,
-        EVEN_N=shape.n % config["block_n"] == 0, WIRE_FP32=config["wire"] == "fp32", ARCH=arch,
+        problem=Problem(
+            shape.n, shape.inner, shape.world, False, shape.b_layout == "nk", shape.inner
+        ),
+        tile=Tile(
+            config["block_m"], config["block_n"], config["block_k"], config["group_m"],
+            config["split_k"], shape.inner % config["block_k"] == 0,
+            shape.n % config["block_n"] == 0, config["loads"], "static", 1,
+        ),
+        way=Partials(
+            power_of_two_from(shape.world), spans(shape, config), config["tiles_per_flag"],
+            add_rows(shape, config, arch), config["wire"] == "fp32",
+        ),
+        ARCH=arch,
     )  # fmt: skip
 
 

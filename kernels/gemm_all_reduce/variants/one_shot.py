@@ -20,17 +20,12 @@ from tftune.kernels.device.gemm_reduce import gemm_reduce
 def one_shot(
     a_ptr, b_ptr, c_ptr, a_desc, b_desc, arrivals, control, payload, control_bases, payload_bases,
     generation_bytes, slots_bytes, M, rank,
-    N: tl.constexpr, K: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr, B_IS_NK: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
-    SPLIT_K: tl.constexpr, TILES_PER_FLAG: tl.constexpr, SPANS: tl.constexpr, ADD_ROWS: tl.constexpr,
-    LOADS: tl.constexpr, EVEN_K: tl.constexpr, EVEN_N: tl.constexpr, WIRE_FP32: tl.constexpr, ARCH: tl.constexpr,
+    problem: tl.constexpr, tile: tl.constexpr, way: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """`gemm_reduce.gemm_reduce` says what the arguments are."""
     epoch = begin(control)
     gemm_reduce(
         a_ptr, b_ptr, c_ptr, a_desc, b_desc, arrivals, control, payload, control_bases, payload_bases,
-        generation_bytes, slots_bytes, epoch, M, rank,
-        N, K, WORLD, WORLD_P, B_IS_NK, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, SPLIT_K, TILES_PER_FLAG, "one_shot",
-        SPANS, ADD_ROWS, LOADS, EVEN_K, EVEN_N, WIRE_FP32, ARCH,
+        generation_bytes, slots_bytes, epoch, M, rank, problem, tile, way, "one_shot", ARCH,
     )  # fmt: skip
     finish(control, epoch)
