@@ -29,6 +29,7 @@ HOME = {
     "shards": "device.shards",
     "gemm": "device.gemm",
     "attention": "device.attention",
+    "gemm_reduce": "device.gemm_reduce",
 }
 """Where the shared modules of device code live below tftune.kernels; variants live in
 `variants`."""
@@ -44,6 +45,8 @@ SHARED = {
         "flash_decode.fused",
         "flash_decode.persistent",
     ),
+    "gemm_reduce_scatter": ("symmetric", "gemm", "attention", "gemm_reduce"),
+    "gemm_all_reduce": ("symmetric", "gemm", "attention", "gemm_reduce"),
 }
 """Modules of device code that the variants of an operation share, each before those that use it."""
 

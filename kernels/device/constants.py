@@ -61,6 +61,20 @@ class Chunks(NamedTuple):
     sources."""
 
 
+class Partials(NamedTuple):
+    """How partial tiles of a GEMM with a split inner size reach the ranks that add them up."""
+
+    WORLD_P: int
+    """WORLD rounded up to a power of two."""
+    SPANS: bool
+    """One row tile holds the rows of every owner."""
+    TILES_PER_FLAG: int
+    ADD_ROWS: int
+    """Rows of a tile that one program adds up at a time."""
+    WIRE_FP32: bool
+    """Partial tiles are sent in fp32, else in the dtype of A."""
+
+
 class Attention(NamedTuple):
     """What a decode computes; batch and lengths are left open."""
 

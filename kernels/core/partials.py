@@ -1,0 +1,158 @@
+"""What may vary where a GEMM's inner size is split over the ranks, and partial tiles are added up:
+shared by the operations that do so (`kernels.device.gemm_reduce` is the device side). Standard
+library only.
+
+Shapes have m, n, `inner` (columns of A on one rank), world and element_bytes. Each variant sends a
+tile to the owner of its rows or, one_shot, to every rank.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.gemm_space import LOADS, TILE, tile_rules
+from tftune.kernels.core.rounding import power_of_two_from
+from tftune.kernels.core.space import FLAGS_PER_SOURCE, Choice, Config, Rule, Space
+
+SPLIT = Choice(
+    "split_k",
+    (1, 2, 4, 8),
+    "parts of a rank's K, each sent by itself and added up at the end: more programs where tiles "
+    "are few",
+    1,
+)
+FLAG = Choice("tiles_per_flag", (1, 4, 16), "tiles of one owner that one flag covers", 1)
+WIRE = Choice(
+    "wire",
+    ("dtype", "fp32"),
+    "what partial tiles are sent in; the dtype errs no more than the library, which rounds the "
+    "same products and then each sum",
+    "dtype",
+)
+KNOBS = (*TILE, SPLIT, LOADS, FLAG, WIRE)
+REGISTERED_BYTES = 1 << 22
+"""Of the product, from which on registered buffers are tried, as all_gather_gemm does."""
+SPLIT_BYTES = 1 << 24
+"""Of all parts of a split product on one rank, at most: what is larger has tiles enough."""
+ONE_SHOT = "one_shot"
+BANK_FLAGS = FLAGS_PER_SOURCE // 4
+"""Flags of one phase. Both banks lie in that half of a source's flags which peers may set: a rank
+may wait in the other half for its own signals while a peer is one call ahead."""
+
+
+def owners(shape: Any, config: Config) -> int:
+    """How many ranks share the rows: tiles are counted owner by owner."""
+    return 1 if config.variant == ONE_SHOT else int(shape.world)
+
+
+def owner_rows(shape: Any, config: Config) -> int:
+    """Rows of one owner: rows that a rank adds up."""
+    return int(shape.m) // owners(shape, config)
+
+
+def spans(shape: Any, config: Config) -> bool:
+    """Whether one row tile holds the rows of every owner."""
+    return owners(shape, config) > 1 and shape.m <= int(config["block_m"])
+
+
+def owner_tiles(shape: Any, config: Config) -> int:
+    """Tiles that one bank of flags counts: those of one owner, or, where tiles span owners, all."""
+    rows = owner_rows(shape, config)
+    row_tiles = 1 if spans(shape, config) else -(-rows // int(config["block_m"]))
+    return row_tiles * -(-int(shape.n) // int(config["block_n"]))
+
+
+def flags(shape: Any, config: Config) -> int:
+    """Flags of one source."""
+    return -(-owner_tiles(shape, config) // int(config["tiles_per_flag"]))
+
+
+def parts(shape: Any, config: Config) -> int:
+    """Pieces of work of the GEMM: parts of tiles."""
+    turns = 1 if spans(shape, config) else owners(shape, config)
+    return turns * owner_tiles(shape, config) * int(config["split_k"])
+
+
+def slots_bytes(shape: Any, config: Config) -> int:
+    """Bytes that a rank adds up: a slot for each source and part, of the rows of one owner."""
+    element = 4 if config["wire"] == "fp32" else int(shape.element_bytes)
+    slots = int(shape.world) * int(config["split_k"])
+    return owner_rows(shape, config) * int(shape.n) * element * slots
+
+
+def is_registered(form: str) -> bool:
+    """Whether the library knows BSP's buffers beforehand."""
+    return form.endswith("_registered")
+
+
+def worth_registering(shape: Any, chip: Chip) -> bool:
+    """Whether registered buffers are tried: by NCCL alone, from 4 MB on."""
+    product = shape.m * shape.n * shape.element_bytes
+    return bool(shape.world > 1 and chip.can.registered_buffers and product >= REGISTERED_BYTES)
+
+
+def _tile_fits(shape: Any, config: Config) -> bool:
+    """A row tile lies within one owner's rows, or holds all rows of the call."""
+    block_m = int(config["block_m"])
+    return block_m <= max(16, power_of_two_from(owner_rows(shape, config))) or (
+        shape.m <= block_m <= max(16, power_of_two_from(shape.m))
+    )
+
+
+def rules(variants: tuple[str, ...]) -> tuple[Rule, ...]:
+    """The rules of KNOBS for these variants."""
+    return (
+        Rule("block_m must not exceed an owner's rows rounded up to a power of two, or must hold all rows of the call",
+             lambda s, c, chip: _tile_fits(s, c), variants, required=True),
+        *tile_rules(variants),
+        Rule("group_m must be 1 where there is one row tile of an owner",
+             lambda s, c, chip: c["group_m"] == 1 or owner_rows(s, c) > c["block_m"], variants),
+        Rule("split_k must leave each part at least one step of K",
+             lambda s, c, chip: c["split_k"] * c["block_k"] <= max(s.inner, c["block_k"]), variants),
+        Rule("all parts of a split product have at most 16 MB: take a smaller split_k",
+             lambda s, c, chip: c["split_k"] == 1 or slots_bytes(s, c) <= SPLIT_BYTES, variants, required=True),
+        Rule("split_k must be 1 where there is a whole tile for each program",
+             lambda s, c, chip: c["split_k"] == 1 or chip is None or parts(s, c) // c["split_k"] <= chip.units, variants),
+        Rule(f"one source may have at most {BANK_FLAGS} flags: take larger tiles_per_flag or tiles",
+             lambda s, c, chip: flags(s, c) <= BANK_FLAGS, variants, required=True),
+        Rule("tiles_per_flag must not exceed the tiles of an owner, unless it is 1",
+             lambda s, c, chip: c["tiles_per_flag"] == 1 or c["tiles_per_flag"] <= owner_tiles(s, c), variants),
+    )  # fmt: skip
+
+
+def default_knobs(shape: Any, chip: Chip | None, variant: str) -> dict[str, Any]:
+    """All rows in one tile where they are few; else a large tile of one owner's rows. As many parts
+    of K as run at once."""
+    staged = chip is not None and chip.can.stage_in_registers
+    few = shape.m <= 128
+    rows = shape.m if few else min(owner_rows(shape, Config(variant)), 128)
+    block_m = max(16, power_of_two_from(rows))
+    wide = 256 if shape.m >= 1024 else 64 if few else 128
+    block_n = min(wide, max(32, power_of_two_from(shape.n)))
+    tile = dict(
+        block_m=block_m,
+        block_n=block_n,
+        block_k=64,
+        group_m=8 if owner_rows(shape, Config(variant)) > block_m else 1,
+        num_warps=8 if block_m * block_n >= 64 * 128 else 4,
+        num_stages=2 if staged else 3 if block_n == 256 else 4,
+    )
+    units = chip.units if chip is not None else 1
+    fitting = [
+        split
+        for split in (2, 4, 8)
+        if parts(shape, Config(variant, **tile, split_k=split)) <= units
+        and split * tile["block_k"] <= shape.inner
+    ]
+    return tile | {"split_k": max(fitting, default=1)}
+
+
+def default(space: Space, shape: Any, chip: Chip | None, variant: str) -> Config:
+    """One sound config of a variant, by descriptors where the chip has them."""
+    knobs = default_knobs(shape, chip, variant)
+    config = Config(variant, **knobs)
+    if chip is None:
+        return config
+    found = Config(variant, **knobs, loads="descriptor")
+    return found if space.why_invalid(shape, found, chip) is None else config

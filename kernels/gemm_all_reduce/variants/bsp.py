@@ -1,0 +1,59 @@
+"""bsp: the vendor's GEMM, then an all-reduce of a library; what every other variant is held
+against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.dtypes import torch_dtype
+from tftune.kernels.gemm_all_reduce import GemmAllReduce
+
+if TYPE_CHECKING:
+    import torch
+
+Call = Callable[["torch.Tensor", "torch.Tensor", "torch.Tensor"], None]
+
+
+def bsp(shape: GemmAllReduce, workspace: Workspace, form: str) -> Call:
+    """A call (a, b, c). The forms over symmetric memory allocate a buffer here, which is
+    collective: every rank prepares them alike. With one rank the GEMM is the whole call."""
+    return _library(shape, workspace) if form == "library" else _symmetric(shape, workspace, form)
+
+
+def _library(shape: GemmAllReduce, workspace: Workspace) -> Call:
+    """The sum takes the place of this rank's product."""
+    import torch
+    import torch.distributed as dist
+
+    def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+        torch.matmul(a, _weights(shape, b), out=c)
+        if shape.world > 1:
+            dist.all_reduce(c, group=workspace.group)
+
+    return call
+
+
+def _symmetric(shape: GemmAllReduce, workspace: Workspace, form: str) -> Call:
+    """The GEMM writes where peers can read, so that nothing is copied."""
+    import torch
+    import torch.distributed as dist
+    import torch.distributed._symmetric_memory as symmetric_memory
+
+    name = (workspace.group or dist.group.WORLD).group_name
+    size, dtype = (shape.m, shape.n), torch_dtype(shape.dtype)
+    product = symmetric_memory.empty(size, dtype=dtype, device=workspace.device)
+    symmetric_memory.rendezvous(product, name)
+    ops = torch.ops.symm_mem
+    reduce = ops.one_shot_all_reduce_out if form == "one_shot" else ops.two_shot_all_reduce_out
+
+    def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+        torch.matmul(a, _weights(shape, b), out=product)
+        reduce(product, "sum", name, c)
+
+    return call
+
+
+def _weights(shape: GemmAllReduce, b: torch.Tensor) -> torch.Tensor:
+    return b.t() if shape.b_layout == "nk" else b

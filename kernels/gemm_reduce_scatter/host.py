@@ -1,0 +1,94 @@
+"""gemm_reduce_scatter on the host: check the operands, pick the variant, launch. A plan is made once
+for each shape and config."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.partials import is_registered
+from tftune.kernels.core.space import Config
+from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
+from tftune.kernels.gemm_reduce_scatter.space import SPACE, payload_bytes
+from tftune.kernels.runtime import gemm_reduce
+from tftune.kernels.runtime.compile import KernelSource
+from tftune.kernels.runtime.gemm_reduce import placed_well
+from tftune.kernels.runtime.operands import check_out
+from tftune.kernels.runtime.plan import Plan, checked, plan_of
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["gemm_reduce_scatter", "kernel_sources", "payload_bytes", "placed_well", "prepare"]
+
+
+def gemm_reduce_scatter(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    workspace: Workspace,
+    config: Config,
+    *,
+    b_layout: str = "nk",
+    out: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """This rank's rows of the sum over ranks of a @ b, computed as `config` says; returns `out`, or
+    a new tensor, [M/world, N].
+
+    a: [M, K/world]; b: [N, K/world] or, with b_layout "kn", [K/world, N]; both fp16 or both bf16,
+    contiguous, 16-byte aligned; M a multiple of the world. The first call of a shape and config
+    compiles and allocates: make it before capturing a graph. Every rank must pass the same shape
+    and config. Raises ValueError naming what does not fit.
+    """
+    shape = shape_of(a, b, workspace, b_layout)
+    size = result_size(shape)
+    c = a.new_empty(size) if out is None else check_out(out, size, a)
+    plan_of(shape, config, workspace, prepare)(a, b, c)
+    return c
+
+
+def result_size(shape: GemmReduceScatter) -> tuple[int, int]:
+    """Of C on one rank."""
+    return shape.shard_rows, shape.n
+
+
+def shape_of(
+    a: torch.Tensor, b: torch.Tensor, workspace: Workspace, b_layout: str
+) -> GemmReduceScatter:
+    """The shape of one call; raises ValueError naming what does not fit."""
+    shape: GemmReduceScatter = gemm_reduce.shape_of(GemmReduceScatter, a, b, workspace, b_layout)
+    return shape
+
+
+def prepare(shape: GemmReduceScatter, config: Config, workspace: Workspace) -> Plan:
+    """A call (a, b, c) for this shape and config: compiled, with buffers allocated; not collective,
+    and launches nothing.
+
+    Its buffers live as long as it does: whoever captures it in a graph keeps it as long as the
+    graph. Raises ValueError with the rule's sentence for an impossible config, and where the
+    workspace is too small or has other ranks.
+    """
+    config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
+    if config.variant != "bsp":
+        return gemm_reduce.plan(SPACE, _kernel(config), shape, config, workspace)
+    from tftune.kernels.gemm_reduce_scatter.variants.bsp import bsp
+
+    known = shape.world > 1 and is_registered(config["form"])
+    with workspace.registered() if known else nullcontext():
+        return bsp(shape, workspace)
+
+
+def kernel_sources(
+    shape: GemmReduceScatter, config: Config, chip: Chip
+) -> tuple[KernelSource, ...]:
+    """What must be compiled ahead for this config on this chip; nothing for the library's calls."""
+    if config.variant == "bsp":
+        return ()
+    return (gemm_reduce.source(SPACE, _kernel(config), shape, config, chip.can.backend),)
+
+
+def _kernel(config: Config) -> Any:
+    module = import_module(f"tftune.kernels.gemm_reduce_scatter.variants.{config.variant}")
+    return getattr(module, config.variant)

@@ -1,0 +1,1 @@
+"""The variants of gemm_reduce_scatter."""

@@ -1,0 +1,31 @@
+"""push: each partial tile is stored into its owner's inbox, and signalled; owners add them up.
+
+Who owns a tile: every program of every rank computes parts of tiles, of the next rank's rows first
+and of its own last. Then each adds up slices of this rank's rows, once all sources are there. Who
+writes remotely: the program that computed a part stores it into its slot of the owner's inbox,
+this rank's own among them. Which flag says ready: flag[source][tiles of an owner] in the owner's
+memory, set to the epoch by the last program that stored one of them.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from tftune.kernels.comm.symmetric import begin, finish
+from tftune.kernels.device.gemm_reduce import gemm_reduce
+
+
+@triton.jit(do_not_specialize=["M", "rank"])
+def push(
+    a_ptr, b_ptr, c_ptr, a_desc, b_desc, arrivals, control, payload, control_bases, payload_bases,
+    generation_bytes, slots_bytes, M, rank,
+    problem: tl.constexpr, tile: tl.constexpr, way: tl.constexpr, ARCH: tl.constexpr,
+):  # fmt: skip
+    """`gemm_reduce.gemm_reduce` says what the arguments are."""
+    epoch = begin(control)
+    gemm_reduce(
+        a_ptr, b_ptr, c_ptr, a_desc, b_desc, arrivals, control, payload, control_bases, payload_bases,
+        generation_bytes, slots_bytes, epoch, M, rank, problem, tile, way, "push", ARCH,
+    )  # fmt: skip
+    finish(control, epoch)

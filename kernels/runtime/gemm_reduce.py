@@ -1,0 +1,179 @@
+"""The host side that operations on a GEMM with a split inner size share: checks of a and b, the
+kernel and its constants, the launch (`kernels.device.gemm_reduce` is the device side)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.dtypes import torch_dtype
+from tftune.kernels.core.partials import (
+    flags,
+    owner_rows,
+    owner_tiles,
+    owners,
+    parts,
+    slots_bytes,
+    spans,
+)
+from tftune.kernels.core.rounding import power_of_two_from
+from tftune.kernels.core.space import Config, Space
+from tftune.kernels.device.constants import Partials, Problem, Tile
+from tftune.kernels.runtime.compile import KernelSource
+from tftune.kernels.runtime.operands import check_device, check_operand, word_of
+from tftune.kernels.runtime.plan import (
+    WORKSPACE_TYPES,
+    Plan,
+    addresses,
+    arguments_after,
+    counters,
+    descriptors,
+    interpreted,
+    workspace_values,
+)
+
+if TYPE_CHECKING:
+    import torch
+
+_TYPES = {
+    "a_ptr": "*{}", "b_ptr": "*{}", "c_ptr": "*{}", "arrivals": "i64",
+    **WORKSPACE_TYPES, "generation_bytes": "i64", "slots_bytes": "i64", "M": "i32", "rank": "i32",
+}  # fmt: skip
+_OPEN = ("M", "rank")
+"""Integers of any value; all other arguments are multiples of 16."""
+_OPERANDS, _DESCRIPTORS = ("a_ptr", "b_ptr", "c_ptr"), ("a_desc", "b_desc")
+ACCESSES = 2
+"""16-byte loads of each thread in flight while slots are added."""
+
+
+def placed_well(a: torch.Tensor, b: torch.Tensor, workspace: Workspace) -> bool:
+    """Whether operands of a shape that ran before can be launched as they are; where not,
+    `shape_of` says what is wrong."""
+    return (
+        a.is_contiguous()
+        and b.is_contiguous()
+        and (a.data_ptr() | b.data_ptr()) & 15 == 0
+        and a.dtype is b.dtype
+        and a.get_device() == b.get_device() == workspace.ordinal
+    )
+
+
+def shape_of(
+    kind: Callable[..., Any], a: torch.Tensor, b: torch.Tensor, workspace: Workspace, b_layout: str
+) -> Any:
+    """The shape (m, n, k, world, dtype, b_layout) of one call; raises ValueError naming the operand
+    and both sizes where A and B do not fit each other."""
+    dtype = word_of(kind.op, "a", a)  # type: ignore[attr-defined]
+    if a.dim() != 2 or b.dim() != 2:
+        raise ValueError(f"a and b must have 2 dimensions, not {a.dim()} and {b.dim()}")
+    check_device("a", a, workspace)
+    m, inner = a.shape
+    n, rows = b.shape if b_layout == "nk" else reversed(b.shape)
+    if rows != inner:
+        raise ValueError(f"a has {inner} columns but b has {rows} rows (b_layout={b_layout!r})")
+    shape = kind(m, n, inner * workspace.world, workspace.world, dtype, b_layout)
+    for name, operand in (("a", a), ("b", b)):
+        check_operand(name, operand, tuple(operand.shape), a.dtype, a.device, because="a is")
+    return shape
+
+
+def source(space: Space, kernel: Any, shape: Any, config: Config, arch: str) -> KernelSource:
+    """The kernel of a fused config with everything that decides its code. `arch`: `cuda`, `hip` or
+    `interpreter`. M and rank are left open, so that one binary serves every rank and many M."""
+    config = space.complete(config)
+    constants = _constants(shape, config, arch)
+    types = {name: text.format(shape.dtype) for name, text in _TYPES.items()}
+    divisible = tuple(name for name in types if name not in _OPEN)
+    if config["loads"] == "descriptor":
+        blocks = zip(_DESCRIPTORS, _blocks(shape, config), strict=True)
+        types |= {name: f"tensordesc<{shape.dtype}{block}>" for name, block in blocks}
+    else:
+        constants |= dict.fromkeys(_DESCRIPTORS)
+    options = {
+        "num_warps": config["num_warps"],
+        "num_stages": config["num_stages"],
+        "launch_cooperative_grid": True,
+    }
+    if arch == "hip":
+        options["matrix_instr_nonkdim"] = 16
+    return KernelSource(kernel, types, constants, divisible, options)
+
+
+def _blocks(shape: Any, config: Config) -> tuple[list[int], list[int]]:
+    """What one load of each descriptor takes: of a, of b."""
+    b = [config["block_n"], config["block_k"]]
+    return [config["block_m"], config["block_k"]], b if shape.b_layout == "nk" else b[::-1]
+
+
+def _constants(shape: Any, config: Config, arch: str) -> dict[str, Any]:
+    return dict(
+        problem=Problem(
+            shape.n, shape.inner, shape.world, False, shape.b_layout == "nk", shape.inner
+        ),
+        tile=Tile(
+            config["block_m"], config["block_n"], config["block_k"], config["group_m"],
+            config["split_k"], shape.inner % config["block_k"] == 0,
+            shape.n % config["block_n"] == 0, config["loads"], "static", 1,
+        ),
+        way=Partials(
+            power_of_two_from(shape.world), spans(shape, config), config["tiles_per_flag"],
+            add_rows(shape, config, arch), config["wire"] == "fp32",
+        ),
+        ARCH=arch,
+    )  # fmt: skip
+
+
+def add_rows(shape: Any, config: Config, arch: str) -> int:
+    """Rows of a tile that one program adds up at a time."""
+    threads = config["num_warps"] * (64 if arch == "hip" else 32)
+    rows = max(1, threads * 8 * ACCESSES // config["block_n"])
+    spanning = spans(shape, config)
+    most = power_of_two_from(owner_rows(shape, config)) if spanning else config["block_m"]
+    return int(min(rows, most))
+
+
+def programs(shape: Any, config: Config, units: int, arch: str) -> int:
+    """Programs of a launch: one for each part of a tile, or slice of rows to add, while units are
+    left; all resident at once."""
+    rows = owner_rows(shape, config) if spans(shape, config) else config["block_m"]
+    slices = owner_tiles(shape, config) * -(-rows // add_rows(shape, config, arch))
+    return int(min(units, max(parts(shape, config), slices)))
+
+
+def plan(space: Space, kernel: Any, shape: Any, config: Config, workspace: Workspace) -> Plan:
+    """A call (a, b, c) of a complete config: compiled, with its counters allocated."""
+    compiled = source(space, kernel, shape, config, workspace.arch)
+    grid = (programs(shape, config, workspace.units, workspace.arch), 1, 1)
+    banks = (1 if spans(shape, config) else owners(shape, config)) + 1
+    arrivals = counters(banks * flags(shape, config), workspace.device)
+    fixed = workspace_values(workspace) | dict(
+        arrivals=arrivals.data_ptr(),
+        generation_bytes=workspace.generation_bytes,
+        slots_bytes=-(-slots_bytes(shape, config) // 16) * 16,
+        M=shape.m,
+    )
+    if workspace.arch == "interpreter":
+        run = interpreted(compiled, grid, _OPERANDS, fixed | dict.fromkeys(_DESCRIPTORS))
+        return lambda a, b, c, kept=arrivals: run(a, b, c)
+    launch, types = compiled.compile()[grid], compiled.types
+    tail = arguments_after(compiled, (*_OPERANDS, *_DESCRIPTORS), addresses(types, fixed))
+    dtype, blocks = torch_dtype(shape.dtype), _blocks(shape, config)
+    b_size = (shape.n, shape.inner) if shape.b_layout == "nk" else (shape.inner, shape.n)
+    made = "a_desc" in types
+    a_desc, b_desc = (
+        descriptors(dtype, size, block) if made else _nothing
+        for size, block in zip(((shape.m, shape.inner), b_size), blocks, strict=True)
+    )
+
+    def call(
+        a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, kept: Any = arrivals
+    ) -> None:  # addresses keep nothing alive
+        a_at, b_at = a.data_ptr(), b.data_ptr()
+        launch(a_at, b_at, c.data_ptr(), a_desc(a_at), b_desc(b_at), *tail)
+
+    return call
+
+
+def _nothing(address: int) -> None:
+    return None

@@ -1,0 +1,119 @@
+"""The contract of gemm_all_reduce, on emulated ranks: every variant is right, repeatable, and the
+same to the bit on every rank; mutants of its two phases are refused. What it shares with
+gemm_reduce_scatter has its mutants there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from contract import WRAPS, Call, Case, Mutant, differing, judge, misjudged, scenario, wrong_calls
+
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.space import Config
+from tftune.kernels.gemm_all_reduce import GemmAllReduce
+from tftune.kernels.gemm_all_reduce.space import SPACE
+
+OP = "gemm_all_reduce"
+FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
+WORLDS = (3, *(pytest.param(world, marks=pytest.mark.thorough) for world in (1, 2, 4)))
+SMALL = dict(block_m=16, block_n=32, block_k=64, group_m=1, num_warps=4)
+
+
+def cases(world: int) -> list[Case]:
+    """One token; rows that the world does not divide; rows of all owners in one tile, and several
+    tiles of each; a split K; both layouts, wires and loads."""
+    shapes = {
+        GemmAllReduce(1, 40, 33 * world, world): [SMALL],
+        GemmAllReduce(7, 72, 130 * world, world, "fp16", "kn"): [
+            SMALL | dict(split_k=2, wire="fp32")
+        ],
+        GemmAllReduce(4 * world, 100, 65 * world, world): [SMALL | dict(tiles_per_flag=4)],
+        GemmAllReduce(20 * world, 72, 128 * world, world): [
+            SMALL | dict(group_m=8),
+            SMALL | dict(tiles_per_flag=4, loads="descriptor"),
+        ],
+    }
+    fused = [
+        (shape, Config(variant, **knobs))
+        for shape, several in shapes.items()
+        for knobs in several
+        for variant in FUSED
+    ]
+    library = [(shape, Config("bsp", form="library")) for shape in shapes]
+    return library + [case for case in fused if SPACE.why_refused(*case, None) is None]
+
+
+def small_cases(world: int) -> list[Case]:
+    """Each next call has another shape or variant."""
+    shapes = [GemmAllReduce(m * world, 40, 33 * world, world) for m in (1, 9)]
+    return [(shape, Config(variant, **SMALL)) for shape in shapes for variant in FUSED]
+
+
+def contract(workspace: Workspace) -> dict[str, list[Call]]:
+    world, last = workspace.world, workspace.rank == workspace.world - 1
+    thrice = [case for case in cases(world) for _ in range(3)]
+    return {
+        "back to back": scenario(workspace, thrice, cycle=(0, 1, 0)),
+        "one rank late": scenario(workspace, small_cases(world) * 2, pause_s=0.05 * last),
+        "one rank ahead": scenario(workspace, small_cases(world) * 2, pause_s=0.05 * (not last)),
+        "the epoch wraps": scenario(workspace, small_cases(world), last_epoch=WRAPS),
+    }
+
+
+@pytest.fixture(scope="module", params=WORLDS)
+def ran(request: pytest.FixtureRequest) -> list[dict[str, list[Call]]]:
+    return emulated.run(request.param, contract, timeout_s=600)
+
+
+def test_every_call_is_right(ran: list[dict[str, list[Call]]]) -> None:
+    assert wrong_calls(ran) == []
+    called = {call.config.variant for call in ran[0]["back to back"]}
+    assert called == {*SPACE.variants}
+
+
+def test_results_repeat_to_the_bit(ran: list[dict[str, list[Call]]]) -> None:
+    for found in ran:
+        assert differing(found) == []
+
+
+def test_all_ranks_have_the_same_bits(ran: list[dict[str, list[Call]]]) -> None:
+    for name in ran[0]:
+        for calls in zip(*(found[name] for found in ran), strict=True):
+            if calls[0].config.variant != "bsp":  # a library may add in another order on each rank
+                assert len({call.bits for call in calls}) == 1, calls[0]
+
+
+FIRST_WAIT = "wait_all(flag(control, sources, group)[:, None], epoch, (sources < WORLD)[:, None])"
+SECOND_WAIT = "wait(flag(control, owner, SECOND_BANK + number // way.TILES_PER_FLAG), epoch)"
+PUT = "                store_rows(total, base, own_rows, cols, there, N, DTYPE, ARCH)\n"
+MUTANTS = {
+    "sums not waited for": Mutant((("gemm_reduce", SECOND_WAIT, "pass"),), "wrong"),
+    "one flag bank for both phases": Mutant(
+        (
+            ("gemm_reduce", "flag(control, rank, SECOND_BANK + group)", "flag(control, rank, group)"),
+            ("gemm_reduce", SECOND_WAIT, SECOND_WAIT.replace("SECOND_BANK + ", "")),
+        ),
+        "wrong or end",
+    ),
+    "a peer gets no sums": Mutant(
+        (("gemm_reduce", "for other in range(1, WORLD):", "for other in range(2, WORLD):"),), "wrong"
+    ),
+    "sums over the slots of another call": Mutant(
+        (("gemm_reduce", "payload_bases, inbox + slots_bytes,", "payload_bases, inbox,"),),
+        "wrong",
+    ),
+    "parts not waited for": Mutant((("gemm_reduce", FIRST_WAIT, "pass"),), "wrong"),
+}  # fmt: skip
+
+
+def judge_all(workspace: Workspace, folder: Path) -> dict[str, str]:
+    shape = GemmAllReduce(20 * workspace.world, 72, 33 * workspace.world, workspace.world)
+    calls = {"small": [(shape, Config("two_shot", **SMALL, tiles_per_flag=4))] * 2}
+    return judge(workspace, folder, OP, "two_shot", calls, MUTANTS, 2_000_000)
+
+
+def test_mutants_are_refused(tmp_path: Path) -> None:
+    by_rank = emulated.run(3, judge_all, tmp_path, timeout_s=600)
+    assert misjudged(by_rank, MUTANTS) == []
