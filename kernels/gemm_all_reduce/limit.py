@@ -19,8 +19,8 @@ def limit(shape: GemmAllReduce, chip: Chip) -> Limit:
     ValueError, with the next command, where the chip's rates are not known.
 
     >>> from tftune.kernels.core.chips import H200
-    >>> limit(GemmAllReduce(8192, 8192, 28672, 8), H200).bound
-    'compute'
+    >>> limit(GemmAllReduce(16, 8192, 28672, 8), H200).bound
+    'memory'
     """
     inputs = (shape.m + shape.n) * shape.inner * shape.element_bytes
     rates, links = chip.rates, chip.links_of(shape.world)
