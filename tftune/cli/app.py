@@ -120,7 +120,7 @@ def search(
     from tftune.cli.shapes_file import read_shapes
     from tftune.report import tables
 
-    known = operation(op)
+    began, known = monotonic(), operation(op)
     variants = _known_variants(known, variant or [])
     if portfolio and (given := _search_only(effort, variants, sampler, seed, pool)):
         raise ValueError(
@@ -150,7 +150,7 @@ def search(
             seed=seed,
             pool=pool,
         )
-        began, earlier = monotonic(), len(store.runs())
+        earlier = len(store.runs())
         progress = Progress(budget_s)
         if portfolio:
             found, missing = fill(op, wanted, modes, bench, store, progress, budget_s)
