@@ -17,9 +17,6 @@ from rich.table import Table
 from tftune.db.trial import Measurement, Trial
 from tftune.report.tables import BENCH_WORDS
 
-WIDE = 220
-"""Columns of a table that goes to a file or a pipe, where nothing may be cut off."""
-
 
 def print_json(value: Any) -> None:
     """The only thing on stdout of a command with --json."""
@@ -47,7 +44,9 @@ def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) 
     for row in rows:
         table.add_row(*row)
     console = Console(markup=False, highlight=False)
-    console.width = max(console.width, WIDE) if not console.is_terminal else console.width
+    if not console.is_terminal:
+        widest = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+        console.width = sum(widest) + 2 * len(head)
     console.print(table)
 
 

@@ -1,10 +1,12 @@
-"""The options that several commands take, each stated once."""
+"""The options that several commands take, each stated once, and the database that they open."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 try:
     import typer
@@ -16,6 +18,9 @@ except ModuleNotFoundError as missing:
     sys.exit(2)
 
 from tftune.kernels.core.registry import OPS
+
+if TYPE_CHECKING:
+    from tftune.db.store import Store
 
 Op = Annotated[str, typer.Argument(metavar="OP", help=f"Operation: {', '.join(OPS)}.")]
 ShapeText = Annotated[
@@ -126,3 +131,12 @@ ChipFile = Annotated[
         "--chip", metavar="PATH", help="The machine's constants, from `tftune calibrate`."
     ),
 ]
+
+
+@contextmanager
+def open_store(path: Path, *, write: bool = False) -> Iterator[Store]:
+    """The database of a command, closed at its end."""
+    from tftune.db.store import Store
+
+    with Store.open(path, write=write) as store:
+        yield store
