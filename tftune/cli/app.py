@@ -30,6 +30,10 @@ from tftune.cli.search_command import search
 __all__ = ["app", "main", "open_store", "search"]
 
 USAGE, INTERRUPTED = 2, 130
+RESUMED = ("search", "tune", "audit")
+STOPPED = "what finished is stored, and the same command resumes"
+UNHARMED = "each file is whole, as it was or as it was to be"
+"""What a stopped command leaves."""
 UsageError: Any = typer.BadParameter.__bases__[
     0
 ]  # typer brings its own click, or takes the installed one, by its version
@@ -114,14 +118,9 @@ def main(arguments: list[str] | None = None) -> None:
     except EXPECTED as error:
         if os.environ.get("TFTUNE_DEBUG"):
             raise
-        _fail(f"error: {_sentence(error)}", USAGE)
+        _fail(f"error: {_sentence(error, arguments)}", USAGE)
     if code == INTERRUPTED:  # newer typer returns it, older typer raises
-        _fail(
-            "stopped"
-            + "; what finished is stored, and the same command resumes"
-            * (arguments[0] == "search"),
-            INTERRUPTED,
-        )
+        _fail(f"stopped; {STOPPED if arguments[0] in RESUMED else UNHARMED}", INTERRUPTED)
     sys.exit(code)
 
 
@@ -130,12 +129,30 @@ def _fail(sentence: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-def _sentence(error: Any) -> str:
+def _sentence(error: Any, arguments: list[str]) -> str:
     """What an error says, on one line."""
     text = str(error)
     if isinstance(error, UsageError):
         command = error.ctx.command_path if error.ctx else "tftune"
-        text = f"{error.format_message().replace('Value error, ', '').rstrip('.')}; see `{command} --help`"
+        said = error.format_message().replace("Value error, ", "").rstrip(".")
+        text = f"{said}{_given(error, arguments)}; see `{command} --help`"
+    elif isinstance(error, ImportError) and (name := (error.name or "").partition(".")[0]):
+        extra = "cuda" if name in ("torch", "triton", "iris") else "tune"
+        text = (
+            f"this needs {name}, which is not installed or cannot be loaded ({error}); install it "
+            f"(in a clone: pip install '.[{extra}]'); `tftune doctor` says what else is missing"
+        )
     elif isinstance(error, OSError) and error.filename:
         text = f"{error.filename}: {error.strerror}"
     return " ".join(text.split())
+
+
+def _given(error: Any, arguments: list[str]) -> str:
+    """What was given for the option that an error is about, where the error does not show it."""
+    options = getattr(getattr(error, "param", None), "opts", ())
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        name, _, value = word.partition("=")
+        if name in options:
+            given = value or following
+            return "" if repr(given) in error.format_message() else f", and {given!r} was given"
+    return ""

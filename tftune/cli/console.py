@@ -9,11 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-from rich.progress import Progress as Bar
-from rich.table import Table
-
 from tftune.db.trial import Measurement, Trial
 from tftune.report.tables import BENCH_WORDS
 
@@ -31,6 +26,9 @@ def note(sentence: str) -> None:
 def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table under its title, the first column to the left and the others to the right; nothing is
     cut off outside a terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(
         title=title,
         title_justify="left",
@@ -86,6 +84,10 @@ class Progress:
         every: int = 50,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+        from rich.progress import Progress as Bar
+
         self._budget_s = budget_s
         self._every = every
         self._clock = clock

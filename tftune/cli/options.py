@@ -12,7 +12,8 @@ try:
     import typer
 except ModuleNotFoundError as missing:
     print(
-        f"error: the command line needs {missing.name}, which comes with (in a clone): pip install '.[tune]'",
+        f"error: the command line needs {missing.name}, which comes with (in a clone): "
+        "pip install '.[tune]'",
         file=sys.stderr,
     )
     sys.exit(2)
@@ -67,7 +68,8 @@ Shapes = Annotated[
     typer.Option(
         "--shapes",
         metavar="SHAPES",
-        help="Shape, YAML or JSON file, or named set (paper, llama3-70b:shard=m,m=16+128); repeat, or separate by ';'.",
+        help="Shape, YAML or JSON file, or named set (paper, llama3-70b:shard=m,m=16+128; "
+        "`tftune sets` lists them); repeat, or separate by ';'.",
     ),
 ]
 On = Annotated[
@@ -87,7 +89,8 @@ Budget = Annotated[
     typer.Option(
         "--budget",
         metavar="DURATION",
-        help="Stop after this wall-clock time, such as 90s, 10m or 2h.",
+        help="Stop after this wall-clock time, such as 90s, 10m or 2h; BSP and the default configs "
+        "of every shape are measured whatever it says.",
     ),
 ]
 Variants = Annotated[
@@ -106,14 +109,16 @@ Pool = Annotated[
     typer.Option(
         "--pool",
         min=1,
-        help="Consider only this many configs of each variant, and compile all of them before the first trial.",
+        help="Consider only this many configs of each variant, and compile all of them before the "
+        "first trial.",
     ),
 ]
 Portfolio = Annotated[
     bool,
     typer.Option(
         "--portfolio",
-        help="Measure the configs that cover what was searched, and each shape's best, on every shape.",
+        help="Measure the configs that cover what was searched, and each shape's best, on every "
+        "shape.",
     ),
 ]
 Inject = Annotated[
@@ -121,7 +126,8 @@ Inject = Annotated[
     typer.Option(
         "--inject",
         metavar="FAULTS",
-        help="A drill: faults on purpose, as in hang=0.1,crash=0.05, the probability for each config.",
+        help="A drill: faults on purpose, as in hang=0.1,crash=0.05, the probability for each "
+        "config.",
     ),
 ]
 Gpus = Annotated[int | None, typer.Option("--gpus", min=1, help="Use at most this many GPUs.")]

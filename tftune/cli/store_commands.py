@@ -33,7 +33,9 @@ def import_trials(
     """Add the rows of a JSONL file to the database: all of them or none; rows already there are
     passed over."""
     from tftune.cli.console import print_json
+    from tftune.db.files import refuse_special
 
+    refuse_special(file)  # a pipe would be waited for
     with open_store(db, write=True) as store:
         added, there = store.import_rows(file)
     if as_json:
