@@ -25,6 +25,7 @@ OP = "all_gather_gemm"
 SMALL, LARGE = "m=64,n=512,k=1024,world=2", "m=512,n=512,k=1024,world=2"
 MODEL = "--on model --target mi300x8 --mode graph"
 BETWEEN = "m=100,n=3072,k=4096,world=2,dtype=bf16,shard=m,b_layout=nk"
+DECODE = "batch=1,q_heads=8,kv_heads=1,head_dim=128,kv_len=1024,world=2"
 SCHEMAS = json_schema.schemas(json_schema.PAGE.read_text())
 ELSEWHERE = {"doctor"}
 """Commands whose JSON is a report for people, which has no schema."""
@@ -85,7 +86,7 @@ LINES = {
     "tftune select": [
         f"select {OP} {BETWEEN} --artifact layers.json --allow-modelled",
         f"select {OP} {BETWEEN} --artifact layers.json",
-        f"select flash_decode batch=1,q_heads=8,kv_heads=1,head_dim=128,kv_len=1024,world=2 --artifact layers.json",
+        f"select flash_decode {DECODE} --artifact layers.json",
     ],
     "tftune explain": [
         f"explain {OP} {BETWEEN} --artifact layers.json --allow-modelled --db layers.db",

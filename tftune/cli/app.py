@@ -136,7 +136,8 @@ def _sentence(error: Any, arguments: list[str]) -> str:
         command = error.ctx.command_path if error.ctx else "tftune"
         said = error.format_message().replace("Value error, ", "").rstrip(".")
         text = f"{said}{_given(error, arguments)}; see `{command} --help`"
-    elif isinstance(error, ImportError) and (name := (error.name or "").partition(".")[0]):
+    elif isinstance(error, ImportError) and not (error.name or "tftune").startswith("tftune"):
+        name = str(error.name).partition(".")[0]
         extra = "cuda" if name in ("torch", "triton", "iris") else "tune"
         text = (
             f"this needs {name}, which is not installed or cannot be loaded ({error}); install it "

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tftune.db.files import read_file
+from tftune.db.trial import LARGEST_SIZE
 from tftune.kernels.core.registry import Operation
 from tftune.kernels.core.shape import Shape
 
@@ -34,7 +35,15 @@ def read_shapes(
             f"no shapes are given for {operation.name}; give one as "
             f"{operation.shape.example()!r}, {_known(operation)}"
         )
+    for shape in shapes:
+        _refuse_a_size_no_row_can_have(shape)
     return list(shapes)
+
+
+def _refuse_a_size_no_row_can_have(shape: Shape) -> None:
+    for name in shape.sizes():
+        if (size := getattr(shape, name)) > LARGEST_SIZE:
+            raise ValueError(f"{name}={size} of {shape} is above {LARGEST_SIZE}")
 
 
 def _known(operation: Operation) -> str:

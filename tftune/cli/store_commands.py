@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tftune.cli.options import DEFAULT_DB, Db, Json, TargetName, open_store
-from tftune.db.trial import Failure, Measurement
+from tftune.db.trial import Failure
 from tftune.kernels.core.registry import operation
 
 if TYPE_CHECKING:
@@ -101,8 +101,7 @@ def stats(db: Db = DEFAULT_DB, as_json: Json = False) -> None:
     if as_json:
         return print_json(groups)
     head = ["op", "target", "bench", "mode", "stage", "trials", "failed", "shapes", "first", "last"]
-    cells = [[f"{group[name]:,}" if isinstance(group[name], int) else str(group[name])[:19] for name in head] for group in groups]  # fmt: skip
-    print_table(f"trials in {db}", head, cells)
+    print_table(f"trials in {db}", head, [[_cell(row[name]) for name in head] for row in groups])
     print("failed: trials without a time; first, last: when the rows were stored, UTC")
 
 
@@ -141,17 +140,32 @@ def _filters(
 
 def _listed(trial: Trial) -> dict[str, Any]:
     """One trial as `trials list --json` shows it."""
+    from tftune.db.evidence import measurement
     from tftune.report.tables import BENCH_WORDS
 
-    found = trial.outcome
-    measured = isinstance(found, Measurement)
+    failed = trial.outcome if isinstance(trial.outcome, Failure) else None
     return {
-        "id": trial.id, "op": trial.op, "shape": str(trial.shape), "mode": trial.mode, "target": trial.target,
-        "bench": trial.bench, "times": BENCH_WORDS[trial.bench], "stage": trial.stage, "config": trial.config.to_dict(),
-        "us": found.median_us if measured else None, "speedup": found.speedup if measured else None,
-        "failure": found.kind if isinstance(found, Failure) else None, "text": found.text if isinstance(found, Failure) else None,
-        "run": trial.run, "created": trial.created,
-    }  # fmt: skip
+        "id": trial.id,
+        "op": trial.op,
+        "shape": str(trial.shape),
+        "mode": trial.mode,
+        "target": trial.target,
+        "bench": trial.bench,
+        "times": BENCH_WORDS[trial.bench],
+        "stage": trial.stage,
+        "config": trial.config.to_dict(),
+        "us": None if failed else measurement(trial).median_us,
+        "speedup": None if failed else measurement(trial).speedup,
+        "failure": failed and failed.kind,
+        "text": failed and failed.text,
+        "run": trial.run,
+        "created": trial.created,
+    }
+
+
+def _cell(value: str | int) -> str:
+    """A count, or a word; of an instant, the day and the second."""
+    return f"{value:,}" if isinstance(value, int) else value[:19]
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

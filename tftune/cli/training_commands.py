@@ -52,7 +52,8 @@ def train(
     for name, mode in found.modes.items():
         data = found.datasets[name]
         print(
-            f"{op} on {data.target}, mode {name}: {len(data.shapes)} shapes, {data.rows:,} rows, {word}"
+            f"{op} on {data.target}, mode {name}: {len(data.shapes)} shapes, {data.rows:,} rows, "
+            f"{word}"
         )
         for model in mode.layouts.values():
             print("\n".join(model_text(model, found.evaluations[name].get(model.title), word)))
@@ -98,7 +99,8 @@ def export(
             }
         )
     print(
-        f"{path}: {op} on {found.source.target}, {BENCH_WORDS[found.source.bench]}, modes {', '.join(found.modes)}, {origin.rows:,} rows"
+        f"{path}: {op} on {found.source.target}, {BENCH_WORDS[found.source.bench]}, "
+        f"modes {', '.join(found.modes)}, {origin.rows:,} rows"
     )
     for sentence in assumptions(found.source.bench, found.source.target):
         print(sentence)

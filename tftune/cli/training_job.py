@@ -57,9 +57,14 @@ class Source:
         kept = [trial for trial in self.trials if trial.run not in others]
         if left := len(self.trials) - len(kept):
             logger.warning(
-                "%d of %d rows of %s on %s are left out: the newest run has Triton %s, and they were measured with another",
-                left, len(self.trials), self.op, self.target, newest or "unknown",
-            )  # fmt: skip
+                "%d of %d rows of %s on %s are left out: the newest run has Triton %s, and they "
+                "were measured with another",
+                left,
+                len(self.trials),
+                self.op,
+                self.target,
+                newest or "unknown",
+            )
         return kept
 
 
