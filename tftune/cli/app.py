@@ -50,7 +50,8 @@ trials_app = typer.Typer(
 )
 db_app = typer.Typer(help="Look after a database.", short_help="Look after a database.")
 
-COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
+Commands = dict[str, tuple[Callable[..., None], str]]
+COMMANDS: Commands = {
     "search": (search, "Measure configs of each shape, store every trial."),
     "train": (training_commands.train, "Learn from the rows, and judge it held out."),
     "export": (training_commands.export, "Train, and write the artifact that answers."),
@@ -67,13 +68,13 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "version": (about_commands.version, "Print versions of tftune and its libraries."),
 }
 """By name: what runs, and its summary in `tftune --help`, a whole sentence that fits 80 columns."""
-TRIALS = {
+TRIALS: Commands = {
     "import": (store_commands.import_trials, "Add the rows of a JSONL file."),
     "export": (store_commands.export_trials, "Write rows as JSONL."),
     "list": (store_commands.list_trials, "Show the newest rows."),
     "stats": (store_commands.stats, "Count rows by operation, target and bench."),
 }
-DB = {"check": (store_commands.check, "Read every row, and say what is wrong.")}
+DB: Commands = {"check": (store_commands.check, "Read every row, and say what is wrong.")}
 for _group, _commands in ((app, COMMANDS), (trials_app, TRIALS), (db_app, DB)):
     for _name, (_run, _summary) in _commands.items():
         _group.command(_name, short_help=_summary)(_run)

@@ -125,7 +125,7 @@ def check(db: Db = DEFAULT_DB, as_json: Json = False) -> None:
 
 def _filters(
     op: str | None, target: str | None, bench: str | None, mode: str | None, db: Path
-) -> dict[str, str | None]:
+) -> dict[str, Any]:
     """The filters of a store, with names as its rows have them; raises ValueError for an unknown
     one."""
     from tftune.cli.bench_factory import named

@@ -137,7 +137,7 @@ def report(
     if not chosen:
         there = ", ".join(f"{s.op} on {s.target} ({s.bench})" for s in found) or "nothing"
         raise ValueError(f"{db} has no rows to report; it has {there}; run `tftune search`")
-    written = []
+    written: list[str] = []
     for source in chosen:
         note(f"{source.op} on {source.target}, {source.bench}: {len(source.trials):,} rows")
         kept = source.op, source.target, source.bench, source.trials, source.runs
