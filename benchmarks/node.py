@@ -28,8 +28,8 @@ NO_MULTICAST = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1"
 """What every command here runs with: NCCL and torch without NVLink multicast, as the committed rows
 were measured."""
 RESERVE_S = 10
-"""Kept free of every search's budget: its processes start, and its winners are measured again
-whatever the budget says."""
+"""Kept free of every search's budget: its processes start and end, and BSP and the defaults of
+every shape are measured whatever the budget says."""
 RIVALS_S = 120
 """For other libraries, of each world, where they are asked for."""
 STOP_S = 60

@@ -88,7 +88,7 @@ def _read(path: Path) -> tuple[dict[str, Any], Target]:
         raise ValueError(
             f"{path} is no file of a calibration: it is no text ({error}); run `tftune calibrate` to write one"
         ) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"{path} is no file of a calibration ({error!r}); run `tftune calibrate` to write one"
         ) from error

@@ -56,7 +56,9 @@ class Notes:
     def note(self, word: str, key: Key) -> None:
         os.write(self.file, ("\t".join((word, *key)) + "\n").encode())
 
-    def start(self, total: int) -> None: ...
+    def start(self, total: int | None, stage: str = "") -> None: ...
+
+    def doing(self, what: str) -> None: ...
 
     def advance(self, trial: Trial) -> None:
         self.note("committed", key_of(trial))

@@ -24,27 +24,71 @@ def some_trial() -> Trial:
     return Trial(shape, Config("push"), "graph", "mi300x8", "model", "r", "k", Measurement((12.5,)))
 
 
+def lines_of(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return capsys.readouterr().err.splitlines()
+
+
 def test_the_time_left_is_the_mean_so_far_times_what_is_to_come(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     now = [0.0]
     progress = Progress(every=2, clock=lambda: now[0])
     progress.start(6)
-    assert progress.left() == "?"
+    assert progress.left_s() is None
     for _ in range(4):
         now[0] += 30
         progress.advance(some_trial())
     progress.finish()
-    assert capsys.readouterr().err.splitlines() == [
+    assert lines_of(capsys) == [
         "6 trials to come",
         f"trial 2 of 6, 2 min 0 s left: {SMALL} graph push 12.5 us modelled",
         f"trial 4 of 6, 1 min 0 s left: {SMALL} graph push 12.5 us modelled",
     ]
-    budgeted = Progress(budget_s=50, clock=lambda: now[0])
-    budgeted.start(100)
-    now[0] += 30
-    budgeted.advance(some_trial())
-    assert budgeted.left() == "20 s"
+
+
+def test_the_first_trials_of_many_say_nothing_of_the_time_left(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """They waited for imports and a world: 50 of 2,044 trials once said 12 min, and it was one."""
+    now = [0.0]
+    for budget_s in (None, 50.0):
+        progress = Progress(budget_s, every=1, clock=lambda: now[0])
+        progress.start(100)
+        now[0] += 30
+        progress.advance(some_trial())
+        assert progress.left_s() is None
+    now[0] += 21
+    progress.advance(some_trial())
+    shown = [line.partition(":")[0] for line in lines_of(capsys)]
+    assert shown == [
+        "100 trials to come",
+        "trial 1 of 100",
+        "100 trials to come",
+        "trial 1 of 100, at most 20 s left",
+        "trial 2 of 100, the budget is spent",
+    ]
+
+
+def test_the_stages_of_a_search_are_counted_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress()
+    for total, stage in ((1, ""), (1, "final")):
+        progress.start(total, stage)
+        progress.advance(some_trial())
+    progress.start(None)
+    progress.advance(some_trial())
+    counts = [line.partition(",")[0].partition(":")[0] for line in lines_of(capsys)]
+    assert counts == ["1 trials to come", "trial 1 of 1", "1 final trials to come", "trial 1 of 1"]
+
+
+def test_what_takes_a_while_is_named_after_ten_silent_seconds(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now = [0.0]
+    progress = Progress(clock=lambda: now[0])
+    for seconds, what in ((9, "draws"), (2, "ranks"), (9, "compiles"), (1, "shape 1 of 2")):
+        now[0] += seconds
+        progress.doing(what)
+    assert lines_of(capsys) == ["ranks", "shape 1 of 2"]
 
 
 def test_a_terminal_gets_a_bar(

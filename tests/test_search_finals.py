@@ -4,7 +4,9 @@ winner, and the machine's state at its end."""
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 
 import pytest
 from fake_bench import BOTH, OPERATION, OTHER, SMALL, Answer, FakeBench, plain, run, time_us
@@ -15,6 +17,7 @@ from tftune.db.trial import Failure, Measurement, Outcome
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.tuner.bench.benches import Compare
+from tftune.tuner.search.final_stage import final_stage
 from tftune.tuner.search.search import EFFORTS, Effort
 from tftune.tuner.search.session import Rows
 
@@ -163,13 +166,22 @@ def test_shared_rounds_are_measured_once(store: Store) -> None:
     assert again.groups == [] == again.asked and store.trials() == trials and store.runs() == runs
 
 
-def test_without_time_only_the_winners_share_rounds(store: Store) -> None:
-    bench = PairingBench()
+def test_a_budget_ends_the_final_stage_between_places(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The winners of a place share their rounds, or have none; what is left is counted, and the
+    next search makes it."""
+    bench, places = PairingBench(), list(itertools.product((SMALL, OTHER), BOTH))
     run(store, bench, (SMALL, OTHER), budget_s=0.0)
-    assert [(shape, mode) for shape, mode, _ in bench.groups] == list(
-        itertools.product((SMALL, OTHER), BOTH)
-    )
+    assert bench.groups == []
+    rows, now = Rows(OPERATION, bench, store), itertools.count()
+    clock = SimpleNamespace(monotonic=lambda: float(next(now)))
+    monkeypatch.setattr("tftune.tuner.search.final_stage.time", clock)
+    left = final_stage(rows, places, 2, 3.0)
+    assert [(shape, mode) for shape, mode, _ in bench.groups] == places[:2] and left == 8
     assert {len(group) for *_, group in bench.groups} == {4}
+    assert final_stage(rows, places, 2, math.inf) == 0
+    assert [(shape, mode) for shape, mode, _ in bench.groups] == places
 
 
 def test_finalists_that_a_bench_cannot_compare_are_failures(store: Store) -> None:

@@ -39,7 +39,8 @@ def run_audit(
     if arch not in ARCHITECTURES:
         known = " or ".join(ARCHITECTURES)
         raise ValueError(
-            f"an audit reads the AMD assembly of {known}, and {arch} is another; take --target mi300x8, or --arch {known}"
+            f"an audit reads the AMD assembly of {known}, and {arch} is another; "
+            f"take --target mi300x8, or --arch {known}"
         )
     wanted = {
         row(op, shape, config, arch, "").key: (shape, config)
@@ -49,7 +50,8 @@ def run_audit(
     missing = [pair for key, pair in wanted.items() if key not in kept]
     there = len(wanted) - len(missing)
     note(
-        f"{len(wanted):,} distinct kernels of {op.name} for {arch}: {there:,} are in {path}, {len(missing):,} to compile"
+        f"{len(wanted):,} distinct kernels of {op.name} for {arch}: {there:,} are in {path}, "
+        f"{len(missing):,} to compile"
     )
     saved = monotonic()
     for number, one in enumerate(audit(missing, target, arch, workers or (os.cpu_count() or 1)), 1):
@@ -80,7 +82,10 @@ def summary(audits: Iterable[Audit], shared_bytes: int) -> Iterator[str]:
         )
         widths = Counter(needs.remote_bytes for _, needs in found)
         waves = min(needs.waves_per_simd for _, needs in found)
-        yield f"at most {vgprs} vector registers and {shared:,} bytes of LDS, at least {waves} waves for each SIMD"
+        yield (
+            f"at most {vgprs} vector registers and {shared:,} bytes of LDS, "
+            f"at least {waves} waves for each SIMD"
+        )
         yield "remote accesses of " + ", ".join(
             f"{width} bytes ({count:,} kernels)" for width, count in widths.most_common()
         )
@@ -98,7 +103,8 @@ def compare(audits: Iterable[Audit], others: Iterable[Audit]) -> Iterator[str]:
     ]
     if not both:
         raise ValueError(
-            "no kernel compiled in both files: the other one must be of the same operation, architecture and kernel sources"
+            "no kernel compiled in both files: the other one must be of the same operation, "
+            "architecture and kernel sources"
         )
     names = [", ".join(sorted({one.triton for one in side})) for side in zip(*pairs, strict=True)]
     yield f"Triton {names[0]} beside {names[1]}: {len(both):,} kernels in both"
@@ -108,7 +114,8 @@ def compare(audits: Iterable[Audit], others: Iterable[Audit]) -> Iterator[str]:
         ratios = [other / mine - 1 for mine, other in values if mine != other and mine]
         spread = f" by {min(ratios):+.0%} to {max(ratios):+.0%}" if ratios else ""
         moved = (
-            f"differs in {len(changes):,}{spread}, {sum(change > 0 for change in changes):,} of them more"
+            f"differs in {len(changes):,}{spread}, "
+            f"{sum(change > 0 for change in changes):,} of them more"
             if changes
             else "is the same"
         )

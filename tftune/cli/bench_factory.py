@@ -68,7 +68,8 @@ def _named_or_found(on: str, name: str | None, db: Path | None) -> Target:
     given = named(name, db) if name else None
     if given and given.name != here.name:
         raise ValueError(
-            f"--target {given.name} differs from this machine, {here.name}; leave it out, or give --on model"
+            f"--target {given.name} differs from this machine, {here.name}; "
+            "leave it out, or give --on model"
         )
     return here
 
@@ -95,7 +96,8 @@ def check_worlds(shapes: Sequence[Shape], target: Target, gpus: int | None) -> N
     for shape in shapes:
         if _world(shape) > there:
             raise ValueError(
-                f"world={_world(shape)} of {shape} is larger than the {there} GPUs of {where}; give shapes with world={there}"
+                f"world={_world(shape)} of {shape} is larger than the {there} GPUs of {where}; "
+                f"give shapes with world={there}"
             )
 
 
@@ -110,7 +112,8 @@ def make_drill(inject: str | None, seed: int, on: str) -> Drill | None:
         return None
     if on != "node":
         raise ValueError(
-            f"--inject needs --on node, whose ranks run into the faults; it was given with --on {on}"
+            "--inject needs --on node, whose ranks run into the faults; "
+            f"it was given with --on {on}"
         )
     from tftune.tuner.bench.faults import Drill
 
@@ -128,8 +131,8 @@ def measured_here(op: str, path: Path | None) -> Artifact:
     if (found.op, found.target.name, found.modelled) != (op, here.name, False):
         times = "modelled" if found.modelled else "measured"
         raise ValueError(
-            f"{found.path} has {times} times of {found.op} on {found.target}, and this machine is {here}: "
-            f"there is nothing to measure again; run `tftune search {op}`"
+            f"{found.path} has {times} times of {found.op} on {found.target}, and this machine "
+            f"is {here}: there is nothing to measure again; run `tftune search {op}`"
         )
     return found
 
@@ -166,7 +169,8 @@ def make_bench(
         ]
         if not rows:
             raise ValueError(
-                f"no measured rows of {known.name} on {target.name} to replay; fill {store.path} with `tftune trials import`"
+                f"no measured rows of {known.name} on {target.name} to replay; "
+                f"fill {store.path} with `tftune trials import`"
             )
         return ReplayBench(target, completed(known.space, rows))
     from tftune.tuner.bench.node import MATRIX, NodeBench, Rounds

@@ -61,15 +61,17 @@ def audit(
 
     if against and not against.exists():
         raise ValueError(
-            f"there is no file {against}: `tftune audit {op} --out {against}` with another Triton makes it"
+            f"there is no file {against}: `tftune audit {op} --out {against}` with another Triton "
+            "makes it"
         )
+    others = read_audits(against) if against else ()
     known, machine = operation(op), Target.parse(target)
     arch = arch or machine.chip.arch
     path = out or Path("audits") / machine.name / f"{op}-{arch}.jsonl"
     found = run_audit(known, machine, arch, pool, path, workers, shipped(known, machine))
     for line in (
         *summary(found, machine.chip.shared_bytes),
-        *(compare(found, read_audits(against)) if against else ()),
+        *(compare(found, others) if against else ()),
     ):
         print(line)
 
@@ -139,10 +141,12 @@ def tune(
 ) -> None:
     """On a new node: calibrate, search from the model's best, train, export and report, within a
     budget; the same command goes on."""
-    from tftune.cli.bench_factory import named, seconds
+    from tftune.cli.bench_factory import check_worlds, named, seconds
+    from tftune.cli.shapes_file import read_shapes
     from tftune.cli.tune import run, steps
 
     target = named(show, db) if show else _here(None)
+    check_worlds(read_shapes(operation(op), [shapes], target.gpus), target, None)
     found = steps(operation(op).name, target, shapes, seconds(budget), db)
     if show:
         print("\n".join(map(str, found)))

@@ -9,16 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-from rich.progress import Progress as Bar
-from rich.table import Table
-
 from tftune.db.trial import Measurement, Trial
 from tftune.report.tables import BENCH_WORDS
-
-WIDE = 220
-"""Columns of a table that goes to a file or a pipe, where nothing may be cut off."""
 
 
 def print_json(value: Any) -> None:
@@ -34,6 +26,9 @@ def note(sentence: str) -> None:
 def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table under its title, the first column to the left and the others to the right; nothing is
     cut off outside a terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(
         title=title,
         title_justify="left",
@@ -47,7 +42,9 @@ def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) 
     for row in rows:
         table.add_row(*row)
     console = Console(markup=False, highlight=False)
-    console.width = max(console.width, WIDE) if not console.is_terminal else console.width
+    if not console.is_terminal:
+        widest = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+        console.width = sum(widest) + 2 * len(head)
     console.print(table)
 
 
@@ -66,12 +63,19 @@ def duration(seconds: float) -> str:
     )
 
 
+KNOWN_FROM, KNOWN_S = 0.1, 60.0
+"""The mean of the trials so far says something of those to come from this share of them on, or
+after so many seconds: the first ones wait for imports, compilers and a world of ranks."""
+SILENT_S = 10.0
+"""Outside a terminal, what takes a while is named where nothing was printed for so long."""
+
+
 class Progress:
     """How far a search is, on stderr: a bar with the time left on a terminal, else a plain line for
     every `every` trials.
 
-    The time left is the mean of the trials so far times those to come, at most what the budget
-    leaves.
+    The time left is the mean of a stage's trials so far times those to come in it, once there are
+    enough of them; at most what the budget leaves.
     """
 
     def __init__(
@@ -80,33 +84,48 @@ class Progress:
         every: int = 50,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+        from rich.progress import Progress as Bar
+
         self._budget_s = budget_s
         self._every = every
         self._clock = clock
-        self._start = clock()
-        self._done = self._total = 0
+        self._began = self._start = self._spoke = clock()
+        self._done = 0
+        self._total: int | None = None
         console = Console(stderr=True)
         columns = (
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[left]} left"),
+            TextColumn("{task.fields[left]}"),
         )
         self._bar = Bar(*columns, console=console) if console.is_terminal else None
 
-    def start(self, total: int) -> None:
-        """About this many trials are to come."""
+    def start(self, total: int | None, stage: str = "") -> None:
+        """A stage begins, with so many trials to come at most; None where nobody counted them."""
         self._start, self._done, self._total = self._clock(), 0, total
         if self._bar:
-            self._bar.add_task("", total=total, left=self.left())
+            for task in self._bar.task_ids:
+                self._bar.remove_task(task)
+            self._bar.add_task(stage, total=total, left=self._left_words())
             self._bar.start()
-        else:
-            note(f"{total} trials to come")
+        elif total is not None:
+            self._note(f"{total:,} {stage}{' ' * bool(stage)}trials to come")
+
+    def doing(self, what: str) -> None:
+        """This takes a while, and no trial comes meanwhile."""
+        if self._bar:
+            self._bar.update(self._bar.task_ids[-1], description=what, left=self._left_words())
+        elif self._clock() - self._spoke >= SILENT_S:
+            self._note(what)
 
     def advance(self, trial: Trial) -> None:
         """This trial is committed. More than were announced move the total along."""
         self._done += 1
-        self._total = max(self._total, self._done)
+        if self._total is not None:
+            self._total = max(self._total, self._done)
         if self._bar:
             task = self._bar.task_ids[-1]
             self._bar.update(
@@ -114,25 +133,42 @@ class Progress:
                 completed=self._done,
                 total=self._total,
                 description=_short(trial),
-                left=self.left(),
+                left=self._left_words(),
             )
         elif self._done % self._every == 0 or self._done == self._total:
-            note(f"trial {self._done} of {self._total}, {self.left()} left: {_short(trial)}")
+            of = "" if self._total is None else f" of {self._total:,}"
+            left = f", {words}" if (words := self._left_words()) else ""
+            self._note(f"trial {self._done:,}{of}{left}: {_short(trial)}")
 
     def finish(self) -> None:
         """No more trials come."""
         if self._bar:
             self._bar.stop()
 
-    def left(self) -> str:
-        """The time left in words; `?` before the first trial."""
-        if not self._done:
-            return "?"
+    def left_s(self) -> float | None:
+        """The seconds left; None while nothing is known of them."""
         elapsed = self._clock() - self._start
-        seconds = elapsed / self._done * (self._total - self._done)
-        return duration(
-            max(0.0, min(seconds, self._budget_s - elapsed)) if self._budget_s else seconds
-        )
+        if self._total is None or not self._done:
+            return None
+        if self._done < KNOWN_FROM * self._total and elapsed < KNOWN_S:
+            return None
+        return elapsed / self._done * (self._total - self._done)
+
+    def _left_words(self) -> str:
+        """The time left; "" where neither the trials nor a budget say it. What is measured whatever
+        the budget says is still to come where it is spent."""
+        estimate = self.left_s()
+        if self._budget_s is not None:
+            budget = max(0.0, self._budget_s - (self._clock() - self._began))
+            if not budget:
+                return "the budget is spent"
+            if estimate is None or estimate > budget:
+                return f"at most {duration(budget)} left"
+        return "" if estimate is None else f"{duration(estimate)} left"
+
+    def _note(self, sentence: str) -> None:
+        self._spoke = self._clock()
+        note(sentence)
 
 
 def _short(trial: Trial) -> str:

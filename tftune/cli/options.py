@@ -1,21 +1,27 @@
-"""The options that several commands take, each stated once."""
+"""The options that several commands take, each stated once, and the database that they open."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 try:
     import typer
 except ModuleNotFoundError as missing:
     print(
-        f"error: the command line needs {missing.name}, which comes with (in a clone): pip install '.[tune]'",
+        f"error: the command line needs {missing.name}, which comes with (in a clone): "
+        "pip install '.[tune]'",
         file=sys.stderr,
     )
     sys.exit(2)
 
 from tftune.kernels.core.registry import OPS
+
+if TYPE_CHECKING:
+    from tftune.db.store import Store
 
 Op = Annotated[str, typer.Argument(metavar="OP", help=f"Operation: {', '.join(OPS)}.")]
 ShapeText = Annotated[
@@ -62,7 +68,8 @@ Shapes = Annotated[
     typer.Option(
         "--shapes",
         metavar="SHAPES",
-        help="Shape, YAML or JSON file, or named set (paper, llama3-70b:shard=m,m=16+128); repeat, or separate by ';'.",
+        help="Shape, YAML or JSON file, or named set (paper, llama3-70b:shard=m,m=16+128; "
+        "`tftune sets` lists them); repeat, or separate by ';'.",
     ),
 ]
 On = Annotated[
@@ -82,7 +89,8 @@ Budget = Annotated[
     typer.Option(
         "--budget",
         metavar="DURATION",
-        help="Stop after this wall-clock time, such as 90s, 10m or 2h.",
+        help="Stop after this wall-clock time, such as 90s, 10m or 2h; BSP and the default configs "
+        "of every shape are measured whatever it says.",
     ),
 ]
 Variants = Annotated[
@@ -101,14 +109,16 @@ Pool = Annotated[
     typer.Option(
         "--pool",
         min=1,
-        help="Consider only this many configs of each variant, and compile all of them before the first trial.",
+        help="Consider only this many configs of each variant, and compile all of them before the "
+        "first trial.",
     ),
 ]
 Portfolio = Annotated[
     bool,
     typer.Option(
         "--portfolio",
-        help="Measure the configs that cover what was searched, and each shape's best, on every shape.",
+        help="Measure the configs that cover what was searched, and each shape's best, on every "
+        "shape.",
     ),
 ]
 Inject = Annotated[
@@ -116,7 +126,8 @@ Inject = Annotated[
     typer.Option(
         "--inject",
         metavar="FAULTS",
-        help="A drill: faults on purpose, as in hang=0.1,crash=0.05, the probability for each config.",
+        help="A drill: faults on purpose, as in hang=0.1,crash=0.05, the probability for each "
+        "config.",
     ),
 ]
 Gpus = Annotated[int | None, typer.Option("--gpus", min=1, help="Use at most this many GPUs.")]
@@ -126,3 +137,12 @@ ChipFile = Annotated[
         "--chip", metavar="PATH", help="The machine's constants, from `tftune calibrate`."
     ),
 ]
+
+
+@contextmanager
+def open_store(path: Path, *, write: bool = False) -> Iterator[Store]:
+    """The database of a command, closed at its end."""
+    from tftune.db.store import Store
+
+    with Store.open(path, write=write) as store:
+        yield store

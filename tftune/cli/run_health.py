@@ -94,7 +94,10 @@ def _falls(run: Run) -> Iterator[str]:
         before, after = values.get("sm_mhz"), last.get(gpu, {}).get("sm_mhz")
         if before and after is not None and after < (1 - FALL) * before:
             share = 100 * (1 - after / before)
-            yield f"the SM clock of GPU {gpu} fell by {share:.0f} %, from {before:.0f} to {after:.0f} MHz: let it cool and search again"
+            yield (
+                f"the SM clock of GPU {gpu} fell by {share:.0f} %, from {before:.0f} to "
+                f"{after:.0f} MHz: let it cool and search again"
+            )
 
 
 def _copies(run: Run) -> CopyRates | None:

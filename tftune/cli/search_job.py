@@ -4,6 +4,7 @@ lines, and where its time went."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from tftune.db.trial import MODES, Trial
@@ -25,9 +26,10 @@ def find(
     store: Store,
     progress: Any,
     options: Mapping[str, Any],
+    budget_s: float | None = None,
 ) -> list[Line]:
     """The tuner's search, given the analytic model, where the chip has one, committed rows and the
-    shipped artifact for its first proposals."""
+    shipped artifact for its first proposals. What reading them takes is taken from the budget."""
     from tftune.cli.console import note
     from tftune.cli.seeds import knowledge
     from tftune.tuner.search.search import search
@@ -35,10 +37,11 @@ def find(
     off = bench.target.chip.why_no_model(max(getattr(shape, "world", 1) for shape in shapes))
     if off:
         note(f"without the model's proposals: {off}")
+    began = monotonic()
     known = knowledge(op, bench.target, shapes, store, with_model=not off)
-    return _lines(
-        search(op, shapes, modes, bench, store, progress=progress, knowledge=known, **options)
-    )
+    left_s = None if budget_s is None else max(0.0, budget_s - (monotonic() - began))
+    more = dict(options, progress=progress, knowledge=known, budget_s=left_s)
+    return _lines(search(op, shapes, modes, bench, store, **more))
 
 
 def fill(

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tftune.db.files import read_file
+from tftune.db.trial import LARGEST_SIZE
 from tftune.kernels.core.registry import Operation
 from tftune.kernels.core.shape import Shape
 
@@ -30,9 +32,18 @@ def read_shapes(
     shapes = dict.fromkeys(shape for part in parts for shape in _read(operation, part, world))
     if not shapes:
         raise ValueError(
-            f"no shapes are given for {operation.name}; give one as {operation.shape.example()!r}, {_known(operation)}"
+            f"no shapes are given for {operation.name}; give one as "
+            f"{operation.shape.example()!r}, {_known(operation)}"
         )
+    for shape in shapes:
+        _refuse_a_size_no_row_can_have(shape)
     return list(shapes)
+
+
+def _refuse_a_size_no_row_can_have(shape: Shape) -> None:
+    for name in shape.sizes():
+        if (size := getattr(shape, name)) > LARGEST_SIZE:
+            raise ValueError(f"{name}={size} of {shape} is above {LARGEST_SIZE}")
 
 
 def _known(operation: Operation) -> str:
@@ -47,7 +58,8 @@ def _read(operation: Operation, text: str, world: int | None) -> list[Shape]:
         return _read_file(operation, Path(text))
     if "=" not in text:
         raise ValueError(
-            f"{text!r} is no shape, named set or file of {operation.name}; give {operation.shape.example()!r}, {_known(operation)}"
+            f"{text!r} is no shape, named set or file of {operation.name}; give "
+            f"{operation.shape.example()!r}, {_known(operation)}"
         )
     return [operation.shape.parse(text)]
 
@@ -84,7 +96,8 @@ def _part(name: str, shapes: list[Shape], kept: Mapping[str, list[int]]) -> list
         there = dict.fromkeys(shape.to_dict()[size] for shape in shapes)
         if missing := [value for value in values if value not in there]:
             raise ValueError(
-                f"the set {name!r} has no {size}={missing[0]}; it has {size}={'+'.join(map(str, there))}"
+                f"the set {name!r} has no {size}={missing[0]}; "
+                f"it has {size}={'+'.join(map(str, there))}"
             )
         shapes = [shape for shape in shapes if shape.to_dict()[size] in values]
     return shapes
@@ -100,7 +113,8 @@ def _read_file(operation: Operation, path: Path) -> list[Shape]:
     items = _parse(path)
     if not isinstance(items, list):
         raise ValueError(
-            f"{path} must hold a list of shapes, not {type(items).__name__}; write one as - {operation.shape.example()!r}"
+            f"{path} must hold a list of shapes, not {type(items).__name__}; "
+            f"write one as - {operation.shape.example()!r}"
         )
     return [
         shape
@@ -118,26 +132,32 @@ def _item(operation: Operation, path: Path, number: int, item: Any) -> list[Shap
     except ValueError as error:
         raise ValueError(f"{path}, item {number}: {error}") from None
     raise ValueError(
-        f"{path}, item {number}: {item!r} is neither a mapping of fields nor a shape such as {operation.shape.example()!r}"
+        f"{path}, item {number}: {item!r} is neither a mapping of fields nor a shape such as "
+        f"{operation.shape.example()!r}"
     )
 
 
 def _parse(path: Path) -> Any:
     """The content of the file; raises ValueError where it is not valid JSON or YAML."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_file(path).decode()
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path} is no text in UTF-8: {error.reason} at byte {error.start}"
         ) from None
-    if path.suffix == ".json":
-        try:
-            return json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path} is not valid JSON: {error}") from None
+    kind = "JSON" if path.suffix == ".json" else "YAML"
+    try:
+        return json.loads(text) if kind == "JSON" else _yaml(text)
+    except RecursionError:
+        raise ValueError(f"{path} is nested deeper than any list of shapes") from None
+    except ValueError as error:
+        raise ValueError(f"{path} is not valid {kind}: {' '.join(str(error).split())}") from None
+
+
+def _yaml(text: str) -> Any:
     import yaml
 
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ValueError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
+        raise ValueError(str(error)) from None

@@ -10,8 +10,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
+from time import monotonic
 from typing import Any
 
+from tftune.cli.console import SILENT_S
 from tftune.db.evidence import other_compiler
 from tftune.db.target import Target
 from tftune.db.trial import EVIDENCE, MODES, Run, Trial
@@ -24,6 +26,7 @@ from tftune.tuner.bench.processes import Helpers
 
 logger = logging.getLogger(__name__)
 
+Say = Callable[[str], None]
 MANY = 24
 """Measured shapes from which on the work is shared among processes, which take some seconds to
 start."""
@@ -54,9 +57,14 @@ class Source:
         kept = [trial for trial in self.trials if trial.run not in others]
         if left := len(self.trials) - len(kept):
             logger.warning(
-                "%d of %d rows of %s on %s are left out: the newest run has Triton %s, and they were measured with another",
-                left, len(self.trials), self.op, self.target, newest or "unknown",
-            )  # fmt: skip
+                "%d of %d rows of %s on %s are left out: the newest run has Triton %s, and they "
+                "were measured with another",
+                left,
+                len(self.trials),
+                self.op,
+                self.target,
+                newest or "unknown",
+            )
         return kept
 
 
@@ -122,13 +130,15 @@ def choose(
     return min(left, key=lambda source: ("node", "replay", "model", "drill").index(source.bench))
 
 
-def fit(source: Source, judged: bool = True) -> Fit:
+def fit(source: Source, judged: bool = True, say: Say = lambda sentence: None) -> Fit:
     """Learn what each layout of each mode answers, and judge it on shapes held out.
 
     A layout whose tree loses more than a constant rule on shapes held out answers by that rule; not
     where times are modelled, since no rule minds what they err by (`MODEL_ERROR`). `judged` False:
-    neither is done. Layouts with many shapes are shared among processes.
+    neither is done. Layouts with many shapes are shared among processes. `say` hears what is being
+    done.
     """
+    say(f"{source.op} on {source.target}: {len(source.trials):,} rows of the {source.bench} bench")
     datasets = {
         mode: load(source.current, source.op, source.target, mode, source.bench)
         for mode in source.modes
@@ -141,7 +151,9 @@ def fit(source: Source, judged: bool = True) -> Fit:
     )
     with ExitStack() as stack:
         each: Each = stack.enter_context(_sharing()) if large else map
-        found = {mode: _learned(layouts, judged, each) for mode, layouts in parts.items()}
+        if judged:
+            each = _counting(each, say)
+        found = {mode: _learned(layouts, judged, each, say) for mode, layouts in parts.items()}
     return Fit(
         source,
         datasets,
@@ -165,11 +177,31 @@ def _sharing() -> Iterator[Each]:
         yield each
 
 
+def _counting(each: Each, say: Say, clock: Callable[[], float] = monotonic) -> Each:
+    """The same `map`, which says every ten seconds how many folds are judged."""
+
+    def counted(work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        listed, spoke = list(items), clock()
+        for number, found in enumerate(each(work, listed), start=1):
+            if clock() - spoke >= SILENT_S:
+                say(f"judged {number} of {len(listed)} folds")
+                spoke = clock()
+            yield found
+
+    return counted
+
+
 def _learned(
-    parts: Mapping[Layout, Dataset], judged: bool, each: Each
+    parts: Mapping[Layout, Dataset],
+    judged: bool,
+    each: Each,
+    say: Say = lambda sentence: None,
 ) -> tuple[Mode, dict[str, Evaluation]]:
     """What one mode answers, and the evaluations by layout."""
-    models = {layout: train_layout(part) for layout, part in parts.items()}
+    models = {}
+    for layout, part in parts.items():
+        models[layout] = train_layout(part)
+        say(f"learned mode {part.mode}, {models[layout].title}: {len(part.shapes)} shapes")
     evaluations: dict[str, Evaluation] = {}
     for layout, part in parts.items() if judged else ():
         if (found := evaluate(part, each=each)) is not None:

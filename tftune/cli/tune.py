@@ -38,16 +38,28 @@ def steps(op: str, target: Target, shapes: str, budget_s: float, db: Path) -> It
     missing = "it names what is missing; docs/mi300x.md and docs/machines.md say what to do"
     yield Step("what works here", ("doctor",), missing)
     if not chip.exists():
-        yield Step("the machine's constants, under two minutes", ("calibrate", "--out", str(chip)),
-                   "no world of ranks started: see that no process holds a GPU, and that Iris is installed")  # fmt: skip
-    yield Step("search, the model's best first", (*search, "--pool", str(POOL), "--budget", f"{int(SEARCH_SHARE * budget_s)}s"),
-               "what was measured is stored: give the same command again")  # fmt: skip
-    yield Step("few configs on every shape", (*search, "--portfolio", "--budget", f"{int(MATRIX_SHARE * budget_s)}s"),
-               "pairs are missing: give the same command again, with more --budget")  # fmt: skip
-    yield Step("a tree", ("train", op, "--target", target.name, "--bench", "node", "--db", str(db)),
-               "too few rows: give the same command again, with more --budget")  # fmt: skip
-    yield Step("the artifact", ("export", op, "--target", target.name, "--bench", "node", "--db", str(db), "--out", str(artifact)),
-               "train it first")  # fmt: skip
+        yield Step(
+            "the machine's constants, under two minutes",
+            ("calibrate", "--out", str(chip)),
+            "no world of ranks started: see that no process holds a GPU and that Iris is installed",
+        )
+    yield Step(
+        "search, the model's best first",
+        (*search, "--pool", str(POOL), "--budget", f"{int(SEARCH_SHARE * budget_s)}s"),
+        "what was measured is stored: give the same command again",
+    )
+    yield Step(
+        "few configs on every shape",
+        (*search, "--portfolio", "--budget", f"{int(MATRIX_SHARE * budget_s)}s"),
+        "pairs are missing: give the same command again, with more --budget",
+    )
+    rows = ("--target", target.name, "--bench", "node", "--db", str(db))
+    yield Step(
+        "a tree",
+        ("train", op, *rows),
+        "too few rows: give the same command again, with more --budget",
+    )
+    yield Step("the artifact", ("export", op, *rows, "--out", str(artifact)), "train it first")
     yield Step(
         "tables and plots",
         ("report", "--op", op, "--target", target.name, "--db", str(db)),
@@ -62,7 +74,8 @@ def run(found: Iterator[Step], call: Callable[[tuple[str, ...]], int] | None = N
         code = (call or _call)(step.arguments)
         if code:
             raise ValueError(
-                f"`{step}` ended with {code}; {step.if_it_fails}; then give `tftune tune` again: it goes on from here"
+                f"`{step}` ended with {code}; {step.if_it_fails}; then give `tftune tune` again: "
+                "it goes on from here"
             )
 
 

@@ -55,13 +55,20 @@ def portfolio(rows: Rows, places: Sequence[Place], limit: int) -> dict[str, tupl
     return chosen
 
 
-def final_stage(rows: Rows, places: Sequence[Place], finalists: int, until: float) -> None:
-    """Measure in a fresh world: at each place BSP and its own winners; then, while there is time,
-    the portfolio at every place.
+def final_stage(
+    rows: Rows,
+    places: Sequence[Place],
+    finalists: int,
+    until: float,
+    starting: Callable[[int], None] = lambda total: None,
+) -> int:
+    """Measure in a fresh world, while there is time: at each place BSP and its own winners; then
+    the portfolio at every place. Returns how many trials there was no time for.
 
     The portfolio is measured everywhere so that the regret of each of its configs is defined at
     every shape. Where the bench has rounds to share, all finalists of a place, and the winner's
-    rivals, are in them.
+    rivals, are in them. A place's own winners are measured together or not at all: BSP alone would
+    count as the best there. `starting` hears how many trials are to come.
     """
     chosen = portfolio(rows, places, finalists)
     own = {place: rows.winners(place) for place in places}
@@ -70,16 +77,40 @@ def final_stage(rows: Rows, places: Sequence[Place], finalists: int, until: floa
         shared = [config for config in chosen[place[1]] if rows.can(place, config)]
         rivals = rows.rivals(place, RIVALS) if rows.bench.compare else []
         everything[place] = list(dict.fromkeys([*own[place], *rivals, *shared]))
+    if time.monotonic() < until:
+        starting(_to_come(rows, own, everything))
     fresh = False
     for part, wanted in enumerate((own, everything)):
         for place, configs in wanted.items():
+            if time.monotonic() >= until:
+                return _to_come(rows, own, everything)
             for measure in _steps(rows, place, configs):
                 if part and time.monotonic() >= until:
-                    return
+                    return _to_come(rows, own, everything)
                 if not fresh:
                     rows.bench.restart()
                     fresh = True
                 measure()
+    return 0
+
+
+def _to_come(
+    rows: Rows, own: Mapping[Place, list[Config]], everything: Mapping[Place, list[Config]]
+) -> int:
+    """Trials that the final stage still makes, if none of BSP fails: shared rounds measure all
+    configs of a place where one is missing."""
+    count = 0
+    for place, configs in everything.items():
+        if (bsp := rows.bsp(place)) is None:
+            continue
+        known = rows.finals(place)
+        first = [config for config in (bsp.config, *own[place]) if config not in known]
+        rest = [c for c in configs if c not in known and c not in own[place]]
+        if rows.bench.compare is None:
+            count += len(first) + len(rest)
+        else:
+            count += bool(first) * (1 + len(own[place])) + bool(rest) * (1 + len(configs))
+    return count
 
 
 def _steps(rows: Rows, place: Place, configs: Sequence[Config]) -> Iterator[Callable[[], object]]:

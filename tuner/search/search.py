@@ -13,6 +13,7 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import Protocol
 
@@ -43,8 +44,12 @@ logger = logging.getLogger(__name__)
 class Progress(Protocol):
     """What is told while a search runs."""
 
-    def start(self, total: int) -> None:
-        """About this many trials are to come."""
+    def start(self, total: int | None, stage: str = "") -> None:
+        """A stage begins, and so many trials are to come in it at most; None: not counted. `stage`:
+        a word for all but the first."""
+
+    def doing(self, what: str) -> None:
+        """This may take a while, and no trial comes meanwhile."""
 
     def advance(self, trial: Trial) -> None:
         """This trial is committed."""
@@ -72,11 +77,11 @@ def search(
     """Search each shape in each mode, then measure the winners again; every outcome is a committed
     row of `store`.
 
-    `budget_s` is wall-clock time; BSP and the default configs of every shape, and each shape's own
-    winners, are measured whatever it says. `variants` limits the search (BSP is always among them);
-    `pool` limits it to that many configs of each variant, which are all compiled ahead; a replay is
-    limited by its rows instead. `knowledge`: what is known before the first trial. A shape and mode
-    where no BSP form could be measured is left out. Raises ValueError for an unknown name, a shape
+    `budget_s` is wall-clock time; BSP and the default configs of every shape are measured whatever
+    it says, since without them there is no answer. `variants` limits the search (BSP is always
+    among them); `pool` limits it to that many configs of each variant, which are all compiled
+    ahead; a replay is limited by its rows instead. `knowledge`: what is known before the first
+    trial. A shape and mode where no BSP form could be measured is left out. Raises ValueError for an unknown name, a shape
     that the target is too small for, or if nothing at all could be measured.
     """
     shapes, modes = tuple(dict.fromkeys(shapes)), tuple(dict.fromkeys(modes))
@@ -84,8 +89,9 @@ def search(
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     started, budget = time.monotonic(), inf if budget_s is None else budget_s
     rows = Rows(operation(op), bench, store, progress.advance if progress else None)
-    stage = SearchStage(rows, EFFORTS[effort], sampler, variants, seed, pool, knowledge)
-    places = [(shape, mode) for shape in shapes for mode in modes]
+    doing = progress.doing if progress else lambda what: None
+    stage = SearchStage(rows, EFFORTS[effort], sampler, variants, seed, pool, knowledge, doing)
+    places, unfinished = [(shape, mode) for shape in shapes for mode in modes], 0
     if progress:
         progress.start(stage.planned(places))
     try:
@@ -101,20 +107,22 @@ def search(
             )
         rows.refuse_nothing(places)
         if EFFORTS[effort].sampled:
-            final_stage(rows, places, EFFORTS[effort].finalists, started + budget)
+            unfinished = final_stage(
+                rows,
+                places,
+                EFFORTS[effort].finalists,
+                started + budget,
+                partial(progress.start, stage="final") if progress else lambda total: None,
+            )
         rows.end()
     finally:
         if progress:
             progress.finish()
-    if stage.stopped:
-        tried, wanted = (
-            sum(len(rows.searched(place)) for place in places),
-            sum(map(stage.wanted, places)),
-        )
+    if stage.stopped or unfinished:
         logger.warning(
-            "stopped by the budget: %s of %s trials; the same command goes on",
-            f"{tried:,}",
-            f"{wanted:,}",
+            "stopped by the budget: %s%s; the same command goes on",
+            stage.progress(places),
+            f", {unfinished:,} final ones left" if unfinished else "",
         )
     found = [
         conclude(rows, place, bsp, stage.feasible[place])

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
@@ -116,7 +116,10 @@ class SearchStage:
         seed: int,
         pool: int | None,
         knowledge: Knowledge,
+        doing: Callable[[str], None] = lambda what: None,
     ) -> None:
+        """`doing` hears what takes a while before the next trial."""
+        self._doing = doing
         self.rows, self.effort, self.sampler, self.seed, self.pool = (
             rows,
             effort,
@@ -140,24 +143,20 @@ class SearchStage:
         self.stopped = False
         """Whether a shape's share of the time ended before its trials."""
 
-    def planned(self, places: Sequence[Place]) -> int:
-        """About how many trials are to come, the final stage included."""
-        finals = 1 + self.effort.finalists if self.effort.sampled else 0
-        return sum(
-            max(0, self._planned(place) - len(self.rows.searched(place))) + finals
-            for place in places
-        )
+    def planned(self, places: Sequence[Place]) -> int | None:
+        """How many trials of this stage are to come at most; None where each config is one, since
+        to count them takes minutes."""
+        if self.effort.trials is None:
+            return None
+        return sum(max(0, self.effort.trials - len(self.rows.searched(place))) for place in places)
 
-    def _planned(self, place: Place) -> int:
-        return len(self._feasible(place)) if self.effort.trials is None else self.effort.trials
-
-    def wanted(self, place: Place) -> int:
-        """How many trials a place would have without a budget, as far as its configs were
-        counted."""
-        tried = len(self.rows.searched(place))
-        return max(
-            tried, self.feasible[place] if self.effort.trials is None else self.effort.trials
-        )
+    def progress(self, places: Sequence[Place]) -> str:
+        """How many trials of all that there would be without a budget, in words."""
+        tried = [len(self.rows.searched(place)) for place in places]
+        if self.effort.trials is None:
+            return f"{sum(tried):,} trials, and every feasible config is wanted"
+        wanted = sum(max(count, self.effort.trials) for count in tried)
+        return f"{sum(tried):,} of {wanted:,} trials"
 
     def run(self, shapes: Sequence[Shape], modes: Sequence[str], until: float) -> None:
         """Search every shape; each may use its share of the time that is left until then (of
@@ -165,14 +164,23 @@ class SearchStage:
         self.modes = modes
         if self.pool is not None or not self.effort.sampled:  # few enough to compile them all
             self._draw(shapes, until)
-            for source in (self._opened, self._all):
-                for shape in shapes:
-                    self.rows.bench.ahead(shape, source(shape, modes))
-            self.rows.bench.settle(
-                max(0.0, min(COMPILE_S, SETTLE_SHARE * (until - time.monotonic())))
-            )
+            self._compile(shapes, modes, until)
         for done, shape in enumerate(shapes):
+            self._doing(f"shape {done + 1} of {len(shapes)}: {shape}")
             self._search(shape, modes, until, shapes[done:])
+
+    def _compile(self, shapes: Sequence[Shape], modes: Sequence[str], until: float) -> None:
+        """Have the pools compiled: what is tried first before the rest, as far as the time goes."""
+        now = time.monotonic()
+        end = now + SETTLE_SHARE * max(0.0, until - now) if until < inf else inf
+        for source in (self._opened, self._all):
+            for shape in shapes:
+                if time.monotonic() >= end:
+                    break
+                self._doing(f"ranks what to compile for {shape}")
+                self.rows.bench.ahead(shape, source(shape, modes))
+        self._doing("compiles")
+        self.rows.bench.settle(max(0.0, min(COMPILE_S, end - time.monotonic())))
 
     def _draw(self, shapes: Sequence[Shape], until: float) -> None:
         """Draw the pool of every shape, each in its part of the time that compiling may take,
@@ -181,6 +189,7 @@ class SearchStage:
         end = now + SETTLE_SHARE * max(0.0, until - now) if until < inf else inf
         for done, shape in enumerate(shapes):
             now = time.monotonic()
+            self._doing(f"draws configs for {shape}")
             self._pool(shape, now + (end - now) / (len(shapes) - done))
 
     def _opened(self, shape: Shape, modes: Sequence[str]) -> list[Config]:

@@ -1,0 +1,257 @@
+"""Bad input of many kinds, for every command: each is one sentence that names what was given, with
+exit code 2, and no file is made, changed or waited for."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import synthetic
+
+from tftune.cli import app as cli
+from tftune.db.store import Store, write_rows
+from tftune.db.trial import Run
+
+OP = "all_gather_gemm"
+SMALL = "m=64,n=512,k=1024,world=2"
+SEARCH = f"search {OP} --on model --target mi300x8"
+Says = Callable[[str], str]
+
+
+def _item(**sizes: object) -> str:
+    return json.dumps([{"m": 64, "n": 512, "k": 1024, "world": 2, **sizes}])
+
+
+FILES = {
+    "empty": "",
+    "empty.json": "",
+    "cut.json": "[1,",
+    "object.json": "{}",
+    "nested.json": "[[1]]",
+    "itself.json": '["itself.json"]',
+    "nan.json": "NaN",
+    "infinite.json": _item(m=1e400),
+    "negative.json": _item(m=-1),
+    "boolean.json": _item(m=True),
+    "deep.json": "[" * 100_000,
+    "deep.yaml": "[" * 3_000,
+    "cut.yaml": "a: [",
+    "code.yaml": '!!python/object/apply:os.system ["true"]',
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files that are not what a command wants, and a sound database."""
+    folder = tmp_path_factory.mktemp("input")
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    (folder / "binary").write_bytes(b"\x96\xff" * 500)
+    (folder / "folder.json").mkdir()
+    for name in ("pipe", "pipe.json"):
+        os.mkfifo(folder / name)
+    (folder / "loop").symlink_to("loop")
+    with sqlite3.connect(folder / "foreign.db") as connection:
+        connection.execute("CREATE TABLE mine (a)")
+    connection.close()
+    run = Run("run", synthetic.TARGET, "model", {}, "2026-11-22", {})
+    write_rows(folder / "rows.jsonl", [run], synthetic.rows(synthetic.SHAPES[:2], bench="model"))
+    with Store.open(folder / "t.db") as store:
+        store.import_rows(folder / "rows.jsonl")
+    return folder
+
+
+@pytest.fixture
+def says(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Says]:
+    """The one sentence of a command that is refused; no file changes but for locks."""
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("TFTUNE_DB", raising=False)
+    monkeypatch.delenv("TFTUNE_DEBUG", raising=False)
+
+    def content() -> dict[str, bytes | None]:
+        own = (".lock", ".db-shm", ".db-wal")
+        files = (path for path in folder.iterdir() if path.suffix not in own)
+        return {path.name: path.read_bytes() if path.is_file() else None for path in files}
+
+    def run(line: str) -> str:
+        before = content()
+        capsys.readouterr()
+        words = [word.replace("~", " ") for word in line.split()]
+        with pytest.raises(SystemExit) as ended:
+            cli.main(words)
+        out, err = capsys.readouterr()
+        errors = [said for said in err.splitlines() if said.startswith("error: ")]
+        assert (ended.value.code, out, len(errors)) == (2, "", 1), err
+        assert content() == before
+        return errors[0]
+
+    yield run
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        *((f"--budget={text}", f"--budget '{text}'") for text in ("-5s", "0s", "nan", "1e9h", "")),
+        ("--pool 0", "'--pool': Input should be greater than or equal to 1, and '0' was given"),
+        ("--pool=-1", "and '-1' was given"),
+        ("--pool 1e3", "and '1e3' was given"),
+        ("--seed abc", "and 'abc' was given"),
+        ("--gpus 1.5", "and '1.5' was given"),
+        ("--gpus 99999999999999999999", "--gpus 99999999999999999999 is more than the 8 GPUs"),
+        ("--mode none", "'none' is not one of 'graph', 'eager', 'both'"),
+        ("--variant=", "has no variant ''"),
+        ("--shapes m=1e3,n=8,k=8,world=2", "m='1e3' must be an integer"),
+        ("--shapes m=nan,n=8,k=8,world=2", "m='nan' must be an integer"),
+        ("--shapes m=0,n=8,k=8,world=2", "m=0 must be an integer of at least 1"),
+        ("--shapes m=99999999999,n=8,k=8,world=2", "m=99999999999,n=8,k=8,world=2 is above"),
+        ("--shapes m=1,m=2,n=8,k=8,world=2", "names 'm' twice"),
+        ("--shapes m=1,n=8,k=8,world=2,dtype=fp8", "dtype='fp8' is not one of fp16, bf16"),
+        ("--shapes ;;", "no shapes are given"),
+        ("--shapes paper:world=3", "world=3"),
+        ("--shapes paper:world=", "world='' must be an integer"),
+        ("--shapes empty.json", "empty.json is not valid JSON"),
+        ("--shapes cut.json", "cut.json is not valid JSON"),
+        ("--shapes object.json", "object.json must hold a list of shapes, not dict"),
+        ("--shapes nested.json", "nested.json, item 1: [1] is neither"),
+        ("--shapes itself.json", "itself.json, item 1"),
+        ("--shapes nan.json", "nan.json must hold a list"),
+        ("--shapes infinite.json", "infinite.json, item 1: m=inf"),
+        ("--shapes negative.json", "negative.json, item 1: m=-1"),
+        ("--shapes boolean.json", "boolean.json, item 1: m=True"),
+        ("--shapes deep.json", "deep.json is nested deeper than any list of shapes"),
+        ("--shapes deep.yaml", "deep.yaml is nested deeper than any list of shapes"),
+        ("--shapes cut.yaml", "cut.yaml is not valid YAML"),
+        ("--shapes code.yaml", "code.yaml is not valid YAML: could not determine a constructor"),
+        ("--shapes folder.json", "folder.json: Is a directory"),
+        ("--shapes pipe.json", "pipe.json: it is a pipe or a device, not a file"),
+        *((f"--chip {name}", name) for name in ("pipe", "empty", "folder.json", "deep.json")),
+        *((f"--db {name}", name) for name in ("pipe", "folder.json", "loop", "binary")),
+        ("--db foreign.db", "foreign.db is not tftune's: it has mine"),
+        ("--db /dev/full", "/dev/full is no database"),
+        ("--target mi300x0", "'mi300x0' is no target"),
+        ("--target \u00fcn\u00efx8", "'\u00fcn\u00efx8' is no target"),
+        ("--onn model", "No such option: --onn"),
+    ],
+)
+def test_a_search_refuses(words: str, part: str, says: Says) -> None:
+    shape = "" if "--shapes" in words else f" --shapes {SMALL}"
+    assert part in says(f"{SEARCH}{shape} {words}")
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        *((f"train {OP} --db {name}", name) for name in ("pipe", "binary", "foreign.db", "loop")),
+        (f"train {OP} --db empty", "empty has schema 0"),
+        (f"export {OP} --db t.db --out folder.json", "folder.json: Is a directory"),
+        (f"export {OP} --db t.db --out pipe", "pipe: it is a pipe or a device"),
+        (f"export {OP} --db t.db --out t.db", "t.db is a database, which would be lost"),
+        (f"export {OP} --db t.db --out loop", "loop: Too many levels of symbolic links"),
+        ("report --db t.db --out empty", "cannot write empty/"),
+        *(
+            (f"select {OP} {SMALL} --artifact {name}", name)
+            for name in ("pipe", "folder.json", "loop", "empty", "binary", "nan.json", "t.db")
+        ),
+        (f"explain {OP} {SMALL} --target h200x8 --db pipe", "pipe is no database"),
+        ("diff rows.jsonl pipe", "rows.jsonl"),
+        (f"verify {OP} --leaves 0", "and '0' was given"),
+        (f"audit {OP} --against binary", "binary is no rows of an audit"),
+        (f"audit {OP} --against pipe", "cannot read pipe"),
+        (f"audit {OP} --arch gfx1", "gfx1 is another"),
+        ("calibrate --emulated nope", "'nope' is no target"),
+        ("tune --show mi300x8 --shapes nope", "'nope' is no shape, named set or file"),
+        ("tune --show mi300x4 --shapes paper:world=8", "world=8"),
+        ("tune --show mi300x8 --budget x", "--budget 'x' is no duration"),
+        *((f"trials import {name}", name) for name in ("pipe", "folder.json", "binary")),
+        *((f"trials export {name} --db t.db", name) for name in ("pipe", "folder.json", "t.db")),
+        ("trials list --db none.db", "there is no database"),
+        ("trials list --db t.db --limit 0", "and '0' was given"),
+        ("trials list --db t.db --op nope", "there is no operation 'nope'"),
+        ("trials stats --db foreign.db", "foreign.db is not tftune's"),
+        ("db check --db pipe", "pipe is no database"),
+        ("sets nope", "there is no operation 'nope'"),
+        ("sets --shapes paper", "--shapes 'paper' needs an operation"),
+        (f"sets {OP} --shapes nope", "'nope' is no shape, named set or file"),
+        ("version x", "unexpected extra argument"),
+    ],
+)
+def test_a_command_refuses(line: str, part: str, says: Says, folder: Path) -> None:
+    if "trials import" in line:
+        line += f" --db {folder}/t.db"
+    assert part in says(line)
+
+
+@pytest.mark.parametrize(("module", "extra"), [("optuna", "tune"), ("triton.language", "cuda")])
+def test_what_is_not_installed_is_named_with_its_extra(
+    module: str, extra: str, says: Says, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: object, **__: object) -> None:
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+
+    monkeypatch.setattr("tftune.cli.shapes_file.read_shapes", missing)
+    said = says(f"{SEARCH} --shapes {SMALL}")
+    assert said.startswith(f"error: this needs {module.partition('.')[0]}, ")
+    assert f"pip install '.[{extra}]'" in said and "`tftune doctor`" in said
+
+
+def test_a_list_in_yaml_needs_a_reader(says: Says, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    assert "this needs yaml, " in says(f"{SEARCH} --shapes cut.yaml")
+
+
+def test_ctrl_c_says_what_is_left(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("tftune.cli.training_job.load", stopped)
+    for command in (f"train {OP}", f"export {OP} --out new.json", "report --out new"):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*command.split(), "--db", "t.db"])
+        assert ended.value.code == 130
+        last = capsys.readouterr().err.splitlines()[-1]
+        assert last == "stopped; each file is whole, as it was or as it was to be"
+    assert not (folder / "new.json").exists() and not (folder / "new").exists()
+
+
+def test_rows_are_listed_and_counted_in_tables(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    for line in ("trials list --limit 2", "trials stats"):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*line.split(), "--db", "t.db"])
+        assert not ended.value.code
+    with Store.open(folder / "t.db", write=False) as store:
+        trials = store.trials()
+    title, head, *rows = (line.rstrip() for line in capsys.readouterr().out.splitlines())
+    assert title == f"2 of {len(trials)} trials in t.db" and head.split()[-3:] == [
+        "us",
+        "over",
+        "BSP",
+    ]
+    assert [row.split()[0] for row in rows[:2]] == [str(trial.shape) for trial in trials[-2:]]
+    assert rows[2].startswith("us: median time of one call")
+    counted = next(row.split() for row in rows if row.startswith(f"{OP} "))
+    assert counted[:8] == [OP, "h200x2", "model", "graph", "matrix", f"{len(trials)}", "0", "2"]
+
+
+def test_summaries_are_whole_sentences(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for line, names in (("--help", [*cli.COMMANDS, "trials", "db"]), ("trials --help", cli.TRIALS)):
+        with pytest.raises(SystemExit):
+            cli.main(line.split())
+        commands = capsys.readouterr().out.partition("Commands:\n")[2].splitlines()
+        assert [row.split()[0] for row in commands] == list(names)
+        assert [row for row in commands if not row.endswith(".") or row.endswith("..")] == []

@@ -1,0 +1,164 @@
+"""What `--json` prints is what docs/json.md says, for every command that has it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import json_schema
+import jsonschema
+import pytest
+import synthetic
+from test_verify import Fake, exported
+
+from tftune.cli import app as cli
+from tftune.db.store import Store, write_rows
+from tftune.db.target import Target
+from tftune.db.trial import Failure, Run, Trial
+from tftune.kernels.all_gather_gemm import paper
+
+OP = "all_gather_gemm"
+SMALL, LARGE = "m=64,n=512,k=1024,world=2", "m=512,n=512,k=1024,world=2"
+MODEL = "--on model --target mi300x8 --mode graph"
+BETWEEN = "m=100,n=3072,k=4096,world=2,dtype=bf16,shard=m,b_layout=nk"
+DECODE = "batch=1,q_heads=8,kv_heads=1,head_dim=128,kv_len=1024,world=2"
+SCHEMAS = json_schema.schemas(json_schema.PAGE.read_text())
+ELSEWHERE = {"doctor"}
+"""Commands whose JSON is a report for people, which has no schema."""
+
+Print = Callable[[str], Any]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("json")
+
+
+@pytest.fixture
+def printed(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Print]:
+    """The JSON that a command prints, run in a folder that all tests here share."""
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("TFTUNE_DB", raising=False)
+
+    def run(line: str) -> Any:
+        capsys.readouterr()
+        with pytest.raises(SystemExit):
+            cli.main([*line.split(), "--json"])
+        out, err = capsys.readouterr()
+        assert out, err
+        return json.loads(out)
+
+    yield run
+
+
+@pytest.fixture(scope="module", autouse=True)
+def filled(folder: Path, make_rows: Callable[..., list[Trial]]) -> None:
+    """Artifacts, rows and databases that the commands ask."""
+    rows = synthetic.rows(synthetic.SHAPES, bench="model")
+    failed = Failure("hang", "a rank waited")
+    rows += [Trial(**(vars_of(rows[0]) | {"outcome": failed, "created": "2026-11-23"}))]
+    run = Run("run", synthetic.TARGET, "model", {}, "2026-11-22", {})
+    write_rows(folder / "rows.jsonl", [run], rows)
+    with Store.open(folder / "layers.db") as store:
+        store.import_rows(folder / "rows.jsonl")
+    exported(folder / "node.json", make_rows(paper(), "graph", bench="node"), {"torch": "2.11.0"})
+
+
+def vars_of(trial: Trial) -> dict[str, Any]:
+    names = inspect.signature(Trial).parameters
+    return {name: getattr(trial, name) for name in names}
+
+
+LINES = {
+    "tftune search": [
+        f"search {OP} --shapes {SMALL};{LARGE} {MODEL} --effort quick --variant push --db s.db",
+        f"search {OP} --shapes {SMALL} {MODEL} --portfolio --db s.db",
+    ],
+    "tftune train": [f"train {OP} --db layers.db"],
+    "tftune export": [f"export {OP} --db layers.db --out layers.json"],
+    "tftune report": [f"report --db s.db --op {OP} --out page"],
+    "tftune select": [
+        f"select {OP} {BETWEEN} --artifact layers.json --allow-modelled",
+        f"select {OP} {BETWEEN} --artifact layers.json",
+        f"select flash_decode {DECODE} --artifact layers.json",
+    ],
+    "tftune explain": [
+        f"explain {OP} {BETWEEN} --artifact layers.json --allow-modelled --db layers.db",
+        f"explain {OP} {SMALL} --artifact layers.json --allow-modelled --db layers.db",
+    ],
+    "tftune diff": ["diff layers.json layers.json"],
+    "tftune sets": ["sets", f"sets {OP}"],
+    "tftune sets --shapes": [f"sets {OP} --shapes paper:m=16+32"],
+    "tftune version": ["version"],
+    "tftune trials import": ["trials import rows.jsonl --db i.db"],
+    "tftune trials export": ["trials export out.jsonl --db layers.db"],
+    "tftune trials list": ["trials list --db layers.db --limit 5"],
+    "tftune trials stats": ["trials stats --db layers.db"],
+    "tftune db check": ["db check --db layers.db"],
+}  # fmt: skip
+"""In this order: later ones read what earlier ones wrote."""
+
+
+@pytest.mark.parametrize("command", LINES)
+def test_a_command_prints_what_the_page_says(command: str, printed: Print) -> None:
+    for line in LINES[command]:
+        jsonschema.validate(printed(line), SCHEMAS[command])
+
+
+def test_verify_prints_what_the_page_says(
+    printed: Print, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tftune.cli.bench_factory.detect", lambda: Target.parse("h200x8"))
+    for bench in (Fake(0.5), Fake(0.5, push=Failure("crash", "a rank died"))):
+        monkeypatch.setattr(
+            "tftune.tuner.bench.node.NodeBench", lambda *_, bench=bench, **__: bench
+        )
+        answer = printed(f"verify {OP} --artifact node.json --out {folder}/stamped.json")
+        jsonschema.validate(answer, SCHEMAS["tftune verify"])
+        assert len(answer["checks"]) > 0
+
+
+def test_an_answer_that_differs_is_one_of_the_page(
+    printed: Print, folder: Path, make_rows: Callable[..., list[Trial]]
+) -> None:
+    exported(folder / "other.json", make_rows(paper()[:7], "graph", bench="node"), {})
+    found = printed("diff node.json other.json")
+    jsonschema.validate(found, SCHEMAS["tftune diff"])
+    assert found["answers"]
+
+
+def test_every_command_with_json_is_on_the_page() -> None:
+    groups = {"": cli.COMMANDS, "trials ": cli.TRIALS, "db ": cli.DB}
+    having = {
+        f"tftune {prefix}{name}"
+        for prefix, commands in groups.items()
+        for name, (run, _) in commands.items()
+        if "as_json" in inspect.signature(run).parameters and name not in ELSEWHERE
+    }
+    assert having == {command.removesuffix(" --shapes") for command in SCHEMAS}
+    assert {*LINES, "tftune verify"} == set(SCHEMAS)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (lambda rows: rows[0].pop("us"), "'us' is a required property"),
+        (lambda rows: rows[0].update(extra=1), "Additional properties are not allowed"),
+        (lambda rows: rows[0].update(shape=1), "1 is not of type 'string'"),
+        (lambda rows: rows[0]["us"].update(bsp="fast"), "'fast' is not of type 'number'"),
+        (lambda rows: rows[0]["winner"].pop("variant"), "'variant' is a required property"),
+    ],
+)
+def test_the_schemas_see_what_is_wrong(
+    wrong: Callable[[Any], object], why: str, printed: Print
+) -> None:
+    rows = deepcopy(printed(LINES["tftune search"][0]))
+    wrong(rows)
+    with pytest.raises(jsonschema.ValidationError, match=why):
+        jsonschema.validate(rows, SCHEMAS["tftune search"])

@@ -1,0 +1,197 @@
+"""The commands that look after a database: trials import, export, list and stats, db check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from tftune.cli.options import DEFAULT_DB, Db, Json, TargetName, open_store
+from tftune.db.trial import Failure
+from tftune.kernels.core.registry import operation
+
+if TYPE_CHECKING:
+    from tftune.db.trial import Trial
+
+OneOp = Annotated[str | None, typer.Option("--op", help="Only this operation.")]
+AnyMode = Annotated[
+    Literal["graph", "eager"] | None, typer.Option("--mode", help="Only this mode.")
+]
+AnyBench = Annotated[
+    Literal["node", "model", "replay", "drill"] | None,
+    typer.Option("--bench", help="Only rows of this bench."),
+]
+
+
+def import_trials(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSONL rows to add.")],
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
+    """Add the rows of a JSONL file to the database: all of them or none; rows already there are
+    passed over."""
+    from tftune.cli.console import print_json
+    from tftune.db.files import refuse_special
+
+    refuse_special(file)  # a pipe would be waited for
+    with open_store(db, write=True) as store:
+        added, there = store.import_rows(file)
+    if as_json:
+        return print_json({"file": str(file), "db": str(db), "added": added, "there": there})
+    print(f"{file}: {added} trials added to {db}, {there} already there")
+
+
+def export_trials(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="JSONL file to write; replaced whole.")
+    ],
+    op: OneOp = None,
+    target: TargetName = None,
+    bench: AnyBench = None,
+    mode: AnyMode = None,
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
+    """Write rows of the database, and the runs they belong to, as JSONL."""
+    from tftune.cli.console import print_json
+
+    filters = _filters(op, target, bench, mode, db)
+    with open_store(db) as store:
+        count = store.export_rows(file, **filters)
+    if as_json:
+        return print_json({"file": str(file), "db": str(db), "trials": count})
+    print(f"{count} trials written to {file}")
+
+
+def list_trials(
+    op: OneOp = None,
+    target: TargetName = None,
+    bench: AnyBench = None,
+    mode: AnyMode = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, help="Only so many, the newest ones.")
+    ] = 20,
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
+    """Show the newest rows of the database, the newest last."""
+    from tftune.cli.console import print_json, print_table
+
+    with open_store(db) as store:
+        trials = store.trials(**_filters(op, target, bench, mode, db))
+    shown = [_listed(trial) for trial in trials[-limit:]]
+    if as_json:
+        return print_json(shown)
+    head = ["shape", "mode", "target", "stage", "times", "variant", "us", "over BSP"]
+    print_table(
+        f"{len(shown):,} of {len(trials):,} trials in {db}", head, [_cells(row) for row in shown]
+    )
+    print("us: median time of one call, or why there is none; over BSP: how many times as long the")
+    print("strongest unfused form took in the same rounds; --json has the configs")
+
+
+def stats(db: Db = DEFAULT_DB, as_json: Json = False) -> None:
+    """Count the rows of the database by operation, target, bench, mode and stage."""
+    from tftune.cli.console import print_json, print_table
+
+    with open_store(db) as store:
+        groups = _counted(store.trials())
+    if as_json:
+        return print_json(groups)
+    head = ["op", "target", "bench", "mode", "stage", "trials", "failed", "shapes", "first", "last"]
+    print_table(f"trials in {db}", head, [[_cell(row[name]) for name in head] for row in groups])
+    print("failed: trials without a time; first, last: when the rows were stored, UTC")
+
+
+def check(db: Db = DEFAULT_DB, as_json: Json = False) -> None:
+    """Read every row of the database and say what is wrong with it; exit code 1 where something
+    is."""
+    from tftune.cli.console import print_json
+    from tftune.db.lock import DamagedError
+
+    try:
+        with open_store(db) as store:
+            problems = store.check()
+    except DamagedError as error:
+        problems = [str(error)]
+    if as_json:
+        print_json({"db": str(db), "sound": not problems, "problems": problems})
+    else:
+        print("\n".join(problems) or f"{db} is sound")
+    raise typer.Exit(1 if problems else 0)
+
+
+def _filters(
+    op: str | None, target: str | None, bench: str | None, mode: str | None, db: Path
+) -> dict[str, Any]:
+    """The filters of a store, with names as its rows have them; raises ValueError for an unknown
+    one."""
+    from tftune.cli.bench_factory import named
+
+    return {
+        "op": operation(op).name if op else None,
+        "target": named(target, db).name if target else None,
+        "bench": bench,
+        "mode": mode,
+    }
+
+
+def _listed(trial: Trial) -> dict[str, Any]:
+    """One trial as `trials list --json` shows it."""
+    from tftune.db.evidence import measurement
+    from tftune.report.tables import BENCH_WORDS
+
+    failed = trial.outcome if isinstance(trial.outcome, Failure) else None
+    return {
+        "id": trial.id,
+        "op": trial.op,
+        "shape": str(trial.shape),
+        "mode": trial.mode,
+        "target": trial.target,
+        "bench": trial.bench,
+        "times": BENCH_WORDS[trial.bench],
+        "stage": trial.stage,
+        "config": trial.config.to_dict(),
+        "us": None if failed else measurement(trial).median_us,
+        "speedup": None if failed else measurement(trial).speedup,
+        "failure": failed and failed.kind,
+        "text": failed and failed.text,
+        "run": trial.run,
+        "created": trial.created,
+    }
+
+
+def _cell(value: str | int) -> str:
+    """A count, or a word; of an instant, the day and the second."""
+    return f"{value:,}" if isinstance(value, int) else value[:19]
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    speedup = row["speedup"]
+    return [
+        *(row[name] for name in ("shape", "mode", "target", "stage", "times")),
+        row["config"]["variant"],
+        row["failure"] or f"{row['us']:,.1f}",
+        "-" if speedup is None else f"{speedup:.2f}x",
+    ]
+
+
+def _counted(trials: Iterable[Trial]) -> list[dict[str, Any]]:
+    """The trials by what rows must have in common to be compared."""
+    names = ("op", "target", "bench", "mode", "stage")
+    groups: dict[tuple[str, ...], list[Trial]] = {}
+    for trial in trials:
+        groups.setdefault(tuple(getattr(trial, name) for name in names), []).append(trial)
+    return [
+        dict(zip(names, key, strict=True))
+        | {
+            "trials": len(group),
+            "failed": sum(isinstance(trial.outcome, Failure) for trial in group),
+            "shapes": len({trial.shape for trial in group}),
+            "first": min(trial.created for trial in group),
+            "last": max(trial.created for trial in group),
+        }
+        for key, group in groups.items()
+    ]
