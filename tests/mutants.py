@@ -12,7 +12,7 @@ class Mutant:
     name: str
     file: str
     before: str
-    """The text as it stands: it must occur exactly once in the file."""
+    """The text as it stands, in any layout: it must occur exactly once in the file."""
     after: str
     test: str
     """The pytest node id of the test that must fail."""
