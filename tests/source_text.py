@@ -1,4 +1,4 @@
-"""Replace a text in Python source, whatever lines and trailing commas its formatter chose."""
+"""Find or replace a text in Python source, in whatever lines its formatter put it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,16 @@ def replaced_once(source: str, old: str, new: str, where: str = "the source") ->
     >>> replaced_once("call(\\n    a, b,\\n)", "call(a, b)", "other(a)")
     'other(a)'
     """
-    places = list(re.finditer(_pattern(old), source, re.MULTILINE))
-    if len(places) != 1:
-        raise ValueError(f"the text occurs {len(places)} times in {where}, not once: {old!r}")
-    (place,) = places
+    place = only_place(source, old, where)
     return source[: place.start()] + new + source[place.end() :]
+
+
+def only_place(source: str, text: str, where: str = "the source") -> re.Match[str]:
+    """Where a text stands that occurs once; else ValueError as above."""
+    places = list(re.finditer(_pattern(text), source, re.MULTILINE))
+    if len(places) != 1:
+        raise ValueError(f"the text occurs {len(places)} times in {where}, not once: {text!r}")
+    return places[0]
 
 
 def _pattern(text: str) -> str:
