@@ -33,7 +33,10 @@ from tftune.models.tree.tree import Split
 
 OP = "all_gather_gemm"
 SMALL, LARGE = "m=64,n=512,k=1024,world=2", "m=512,n=512,k=1024,world=2"
-SEARCH = f"search {OP} --shapes {SMALL};{LARGE} --on model --target mi300x8 --mode graph --effort quick --variant push"
+SEARCH = (
+    f"search {OP} --shapes {SMALL};{LARGE} --on model --target mi300x8 --mode graph --effort "
+    "quick --variant push"
+)
 
 
 class Ran(tuple[int, str, str]):
@@ -119,7 +122,10 @@ def test_a_search_says_modelled_and_prints_plain_lines_outside_a_terminal(tftune
 
 
 def test_a_portfolio_is_measured_on_every_shape_that_was_searched(tftune: Tftune, db: Path) -> None:
-    matrix = f"search {OP} --shapes {SMALL};{LARGE} --on model --target mi300x8 --mode graph --portfolio --db {db}"
+    matrix = (
+        f"search {OP} --shapes {SMALL};{LARGE} --on model --target mi300x8 --mode graph "
+        f"--portfolio --db {db}"
+    )
     ran = tftune(matrix)
     assert (
         ran.code == 0
@@ -149,7 +155,10 @@ def test_a_portfolio_is_measured_on_every_shape_that_was_searched(tftune: Tftune
 def test_a_matrix_with_gaps_is_an_error_in_either_form(
     form: str, tftune: Tftune, tmp_path: Path
 ) -> None:
-    search = f"search {OP} --shapes {SMALL} --on model --target mi300x8 --mode graph --db {tmp_path / 'a.db'}"
+    search = (
+        f"search {OP} --shapes {SMALL} --on model --target mi300x8 --mode graph --db "
+        f"{tmp_path / 'a.db'}"
+    )
     assert tftune(f"{search} --effort scout").code == 0
     ran = tftune(f"{search} --portfolio --budget 0.001s {form}")
     assert (
@@ -502,7 +511,8 @@ def test_a_search_replays_measured_rows(tftune: Tftune) -> None:
     )
     tftune("trials import rows.jsonl")
     ran = tftune(
-        f"search {OP} --shapes {LARGE} --on replay --target h200x8 --mode graph --effort quick --variant bsp --json"
+        f"search {OP} --shapes {LARGE} --on replay --target h200x8 --mode graph --effort quick "
+        "--variant bsp --json"
     )
     assert (
         ran.code == 0
@@ -574,31 +584,45 @@ def test_doctor_says_why_an_artifact_does_not_apply(
         ("search foo", ["there is no operation 'foo'", OP]),
         (f"search {OP} --on model", ["--on model needs --target"]),
         (f"search {OP} --on model --target b300x8", ["'b300x8' is no target", "mi300x", "h200"]),
-        (f"search {OP} --on model --target h200x8 --variant pul", ["no variant 'pul'", "bsp, pull, staged, push"]),
-        (f"search {OP} --on model --target h200x8 --shapes m=1,n=8,k=8,world=2,q=3", ["no shape field 'q'", "m, n, k, world, dtype"]),
-        (f"search {OP} --on model --target h200x8 --shapes m=1,n=8,k=9,world=2", ["k=9", "world=2"]),
-        (f"search {OP} --on model --target h200x4 --shapes paper:world=8", ["world=8", "4 GPUs of h200x4"]),
+        (f"search {OP} --on model --target h200x8 --variant pul",
+            ["no variant 'pul'", "bsp, pull, staged, push"]),
+        (f"search {OP} --on model --target h200x8 --shapes m=1,n=8,k=8,world=2,q=3",
+            ["no shape field 'q'", "m, n, k, world, dtype"]),
+        (f"search {OP} --on model --target h200x8 --shapes m=1,n=8,k=9,world=2",
+            ["k=9", "world=2"]),
+        (f"search {OP} --on model --target h200x4 --shapes paper:world=8",
+            ["world=8", "4 GPUs of h200x4"]),
         (f"search {OP} --on model --target h200x8 --gpus 9", ["--gpus 9", "8 GPUs of h200x8"]),
         (f"search {OP} --on model --target h200x8 --gpus 4", ["world=8", "--gpus 4"]),
         (f"search {OP} --on model --target h200x8 --shapes pape", ["'pape' is no shape", "paper"]),
-        (f"search {OP} --on model --target h200x8 --shapes paper:tp=4", ["no option 'tp'", "world, dtype, shard", "m, n, k keep a part"]),
-        (f"search {OP} --on model --target h200x8 --shapes paper:m=16+24", ["'paper' has no m=24", "m=1+2+4+8+16+32"]),
-        (f"search {OP} --on model --target h200x8 --shapes paper:m=16-32", ["m='16-32' must be an integer"]),
-        (f"search {OP} --on model --target h200x8 --shapes none.yaml", ["none.yaml", "No such file"]),
+        (f"search {OP} --on model --target h200x8 --shapes paper:tp=4",
+            ["no option 'tp'", "world, dtype, shard", "m, n, k keep a part"]),
+        (f"search {OP} --on model --target h200x8 --shapes paper:m=16+24",
+            ["'paper' has no m=24", "m=1+2+4+8+16+32"]),
+        (f"search {OP} --on model --target h200x8 --shapes paper:m=16-32",
+            ["m='16-32' must be an integer"]),
+        (f"search {OP} --on model --target h200x8 --shapes none.yaml",
+            ["none.yaml", "No such file"]),
         (f"search {OP} --on model --target h200x8 --budget soon", ["'soon' is no duration", "10m"]),
-        (f"search {OP} --on model --target h200x8 --inject hang=0.1", ["--inject needs --on node", "--on model"]),
-        (f"search {OP} --inject hagn=0.1", ["no fault 'hagn'", "hang, crash, wrong, oom, rank_error"]),
+        (f"search {OP} --on model --target h200x8 --inject hang=0.1",
+            ["--inject needs --on node", "--on model"]),
+        (f"search {OP} --inject hagn=0.1",
+            ["no fault 'hagn'", "hang, crash, wrong, oom, rank_error"]),
         (f"search {OP} --inject hang=x", ["hang=x is no probability"]),
         (f"search {OP} --inject hang=0.9,oom=0.2", ["sum to 1.1", "above 1"]),
-        (f"search {OP} --on replay --target mi300x8 --db r.db", ["no measured rows", "tftune trials import"]),
-        (f"search {OP} --on modell", ["'modell' is not one of 'node', 'model', 'replay'", "tftune search --help"]),
-        (f"search {OP} --on model --target h200x8 --db /proc/none/t.db", ["cannot write /proc/none/t.db"]),
+        (f"search {OP} --on replay --target mi300x8 --db r.db",
+            ["no measured rows", "tftune trials import"]),
+        (f"search {OP} --on modell",
+            ["'modell' is not one of 'node', 'model', 'replay'", "tftune search --help"]),
+        (f"search {OP} --on model --target h200x8 --db /proc/none/t.db",
+            ["cannot write /proc/none/t.db"]),
         ("serch", ["No such command 'serch'"]),
         ("trials", ["Missing command", "tftune trials --help"]),
         (f"train {OP} --db none.db", ["there is no database", "none.db", "tftune search"]),
         (f"select {OP} m=64,n=512 --target h200x8", ["lacks k, world"]),
         (f"select {OP} {SMALL} --artifact none.json", ["none.json", "tftune export"]),
-        (f"select {OP} {SMALL} --target mi300x3", ["no artifact is shipped for mi300x3", "tftune search"]),
+        (f"select {OP} {SMALL} --target mi300x3",
+            ["no artifact is shipped for mi300x3", "tftune search"]),
         (f"explain {OP} {SMALL} --artifact none.json", ["none.json", "tftune export"]),
         ("trials import none.jsonl", ["cannot read none.jsonl"]),
         ("trials export rows.jsonl --op foo", ["there is no operation 'foo'"]),
@@ -686,7 +710,8 @@ def test_rows_of_a_drill_are_not_trained_on(
 
 def test_rows_of_several_targets_must_be_told_apart(tftune: Tftune, db: Path) -> None:
     tftune(
-        f"search {OP} --shapes {SMALL} --on model --target h200x8 --mode graph --effort quick --variant bsp --db {db}"
+        f"search {OP} --shapes {SMALL} --on model --target h200x8 --mode graph --effort quick "
+        f"--variant bsp --db {db}"
     )
     assert refused(tftune(f"train {OP} --db {db}"), "h200x8, mi300x8", "--target")
     assert refused(

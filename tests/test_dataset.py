@@ -360,7 +360,8 @@ def test_shapes_without_bsp_are_skipped() -> None:
 def test_nothing_to_learn_from_says_what_to_do() -> None:
     with pytest.raises(
         ValueError,
-        match=r"no row of all_gather_gemm on h200x8 in mode graph from the node bench.*run `tftune search",
+        match=r"no row of all_gather_gemm on h200x8 in mode graph from the node bench.*run "
+        r"`tftune search",
     ):
         of(row(PUSH, 50.0))
     with pytest.raises(ValueError, match="mode='fast' is not one of graph, eager"):

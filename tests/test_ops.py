@@ -297,7 +297,8 @@ def test_a_decode_that_ran_before_makes_no_plan_and_is_still_checked(
         ("all", 16),
     ] and len(seen) == 8
     for bad, sentence in (
-        ((q, k.bfloat16(), k, lengths), "k is torch.bfloat16"), ((q, k, k, lengths.long()), "lengths is torch.int64"),
+        ((q, k.bfloat16(), k, lengths), "k is torch.bfloat16"),
+        ((q, k, k, lengths.long()), "lengths is torch.int64"),
         ((q.mT.contiguous().mT, k, k, lengths), "q must be contiguous"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=sentence):
@@ -346,7 +347,8 @@ def test_a_shape_that_ran_before_is_still_checked() -> None:
         torch.zeros(33, dtype=torch.float16)[1:].view(4, 8),
     )
     for bad, sentence in (
-        ((crooked, b), "a must be contiguous"), ((shifted, b), r"pass a.clone\(\)"), ((a, b.bfloat16()), "b is torch.bfloat16"),
+        ((crooked, b), "a must be contiguous"), ((shifted, b), r"pass a.clone\(\)"),
+        ((a, b.bfloat16()), "b is torch.bfloat16"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=sentence):
             ops.all_gather_gemm(*bad, workspace)
@@ -366,7 +368,8 @@ def test_an_operand_half_aligned_or_elsewhere_is_refused() -> None:
     half = torch.zeros(36, dtype=torch.float16)[4:].view(4, 8)
     here, there = torch.device("cpu"), torch.device("cuda", 0)
     for device, operand, sentence in (
-        (here, half, "a begins 8 bytes behind a multiple of 16"), (there, a, "a is on cpu but the workspace is on cuda:0"),
+        (here, half, "a begins 8 bytes behind a multiple of 16"),
+        (there, a, "a is on cpu but the workspace is on cuda:0"),
     ):  # fmt: skip
         workspace = Workspace(0, 2, "interpreter", 4, device, None, 0, 0, None, None, 4096, None)
         key = tftune._default, a.shape, b.shape, a.dtype, "k", "kn", "graph"

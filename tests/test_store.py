@@ -165,7 +165,10 @@ class TestRows:
                 assert len(reader.trials()) == count
 
     def test_the_lookup_uses_the_index(self, store: Store, path: Path) -> None:
-        query = "SELECT * FROM tft_trials WHERE op = 'a' AND target = 'b' AND bench = 'c' AND mode = 'd' AND shape = 'e'"
+        query = (
+            "SELECT * FROM tft_trials WHERE op = 'a' AND target = 'b' AND bench = 'c' AND "
+            "mode = 'd' AND shape = 'e'"
+        )
         with raw(path) as db:
             assert "tft_trials_lookup" in db.execute(f"EXPLAIN QUERY PLAN {query}").fetchone()[3]
 
@@ -204,7 +207,8 @@ class TestFiles:
         rows.write_bytes(rows.read_bytes()[: -1 - cut])
         with pytest.raises(
             StoreError,
-            match=f"^line {2 + len(TRIALS)} of {rows} is no whole row .*; delete that line, then run the command again$",
+            match=f"^line {2 + len(TRIALS)} of {rows} is no whole row .*; delete that line, then "
+            "run the command again$",
         ):
             store.import_rows(rows)
         assert (store.trials(), store.runs()) == ([], [RUN])
@@ -323,7 +327,8 @@ class TestCheck:
             db.execute("UPDATE tft_trials SET config = '{}'")
         with pytest.raises(
             StoreError,
-            match=f"trial {trial().id} of {path} cannot be read .it lacks 'variant'.; `tftune db check`",
+            match=f"trial {trial().id} of {path} cannot be read .it lacks 'variant'.; `tftune db "
+            "check`",
         ):
             store.trials()
 
