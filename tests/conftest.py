@@ -45,12 +45,21 @@ def selectors_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def ranks_die_with_pytest() -> Iterator[None]:
-    """A rank that waits for a flag would poll for ever where pytest is killed."""
-    from orphans import popen_of_mortals
+def ranks_are_forked() -> Iterator[None]:
+    """Emulated ranks start with torch imported. They die with pytest: a rank that waits for a flag
+    would poll for ever where pytest is killed."""
+    from forked_ranks import forked
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("tftune.kernels.comm.emulated.subprocess", popen_of_mortals())
+    with forked():
+        yield
+
+
+@pytest.fixture
+def ranks_start_anew() -> Iterator[None]:
+    """Ranks are new processes in this test."""
+    from forked_ranks import started_anew
+
+    with started_anew():
         yield
 
 
