@@ -203,10 +203,9 @@ def test_every_rule_refuses_something_and_not_everything() -> None:
             for config in configs
             if rule.applies(config.variant)
         ]
-        assert {rule.holds(s, c, chip) for c in concerned for s in tried for chip in chips} == {
-            True,
-            False,
-        }, rule.sentence
+        answers = (rule.holds(s, c, chip) for c in concerned for s in tried for chip in chips)
+        first = next(answers)
+        assert any(answer != first for answer in answers), rule.sentence
 
 
 def sharded(m: int, n: int, k: int, world: int, shard: str) -> AllGatherGemm:
@@ -313,19 +312,20 @@ def _by_hand(variant: str, shape: AllGatherGemm, chip: Chip) -> Iterator[Config]
             yield Config(variant, **knobs)
 
 
-def test_configs_are_the_possible_ones_in_a_fixed_order() -> None:
+@pytest.mark.parametrize(
+    "variants",
+    [("bsp", "pull"), pytest.param(tuple(SPACE.variants), marks=pytest.mark.thorough)],
+    ids=["two", "all"],
+)
+def test_configs_are_the_possible_ones_in_a_fixed_order(variants: tuple[str, ...]) -> None:
     shape = AllGatherGemm(16, 64, 8192, 8)
     found = list(SPACE.configs(shape, H200))
-    assert found == list(SPACE.configs(shape, H200)) and len(set(found)) == len(found)
-    assert found == [
-        config for variant in SPACE.variants for config in _by_hand(variant, shape, H200)
-    ]
-    assert [config for config in found if SPACE.why_invalid(shape, config, H200)] == []
-    assert list(SPACE.configs(shape, H200, ("pull",))) == [
-        config for config in found if config.variant == "pull"
-    ]
-    for default in SPACE.defaults(shape, H200):
-        assert SPACE.complete(default) in found
+    assert len(set(found)) == len(found)
+    by_hand = [config for variant in variants for config in _by_hand(variant, shape, H200)]
+    assert [config for config in found if config.variant in variants] == by_hand
+    assert list(SPACE.configs(shape, H200, variants)) == by_hand
+    assert [config for config in found[::29] if SPACE.why_invalid(shape, config, H200)] == []
+    assert {SPACE.complete(default) for default in SPACE.defaults(shape, H200)} <= {*found}
 
 
 def _two(choice: Choice) -> tuple[Knob, ...]:
