@@ -1,4 +1,4 @@
-"""Constant rules beside the selector, and how scores are told: percentiles, and intervals of groups."""
+"""Constant rules beside the selector, and how scores are told."""
 
 from __future__ import annotations
 
