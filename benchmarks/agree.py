@@ -38,7 +38,10 @@ class Winner:
 
     @property
     def text(self) -> str:
-        return f"{self.trial.config.variant} {measurement(self.trial).speedup or 1.0:.3f} (tie of {len(self.ties)})"
+        return (
+            f"{self.trial.config.variant} {measurement(self.trial).speedup or 1.0:.3f} (tie of "
+            f"{len(self.ties)})"
+        )
 
 
 @dataclass(frozen=True)
@@ -123,14 +126,20 @@ def table(found: Iterable[Agreement]) -> Iterator[str]:
     yield "|---" * 7 + "|"
     for each in found:
         said = "yes" if each.agreed else "no"
-        yield f"| {each.place[0]} | {each.place[1]} | {each.one.text} | {each.other.text} | {said} | {each.configs} | {each.within} |"
+        yield (
+            f"| {each.place[0]} | {each.place[1]} | {each.one.text} | {each.other.text} | "
+            f"{said} | {each.configs} | {each.within} |"
+        )
 
 
 def result(found: list[Agreement]) -> str:
     """The RESULT line: places where both searches ended and those that agree; configs that both
     measured and those that agree."""
     places, agreed = len(found), sum(each.agreed for each in found)
-    return f"RESULT agree {places=} {agreed=} configs={sum(e.configs for e in found)} within={sum(e.within for e in found)}"
+    return (
+        f"RESULT agree {places=} {agreed=} configs={sum(e.configs for e in found)} "
+        f"within={sum(e.within for e in found)}"
+    )
 
 
 def read(path: Path, op: str, target: str | None) -> list[Trial]:

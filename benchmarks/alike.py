@@ -6,10 +6,9 @@ usage: python benchmarks/alike.py dump CHECKOUT OUT.json [--workers 8]
 `dump` lowers the kernels of every config that has a final row under db/trials, or that a shipped
 artifact answers a measured shape with, for sm_90 and gfx942, as far as Triton's IR, inlined and
 optimised, without names and debug locations. It writes a digest of that and of all compile options:
-the rest of the compiler sees nothing else. It also asks
-every shipped artifact for 5,000 random shapes in both modes. `compare` prints how many are the same. The rows and
-artifacts are those of the checkout that this file is in, so that both dumps have the same list. No
-GPU is needed.
+the rest of the compiler sees nothing else. It also asks every shipped artifact for 5,000 random
+shapes in both modes. `compare` prints how many are the same. The rows and artifacts are those of
+the checkout that this file is in, so that both dumps have the same list. No GPU is needed.
 """
 
 from __future__ import annotations
@@ -125,18 +124,21 @@ def first_stage(source, target, options):
     backend.add_stages(stages, parsed, source.language)
     return stages["ttir"](module, {}).str_nodebug()
 
+GEMM_LAYOUTS = ("fp16", "k", "kn"), ("bf16", "m", "nk"), ("fp16", "m", "kn"), ("bf16", "k", "kn")
+
 def shapes(op, world, count):
     draw, found = random.Random(op), []
     while len(found) < count:
         if op == "all_gather_gemm":
-            layout = draw.choice((("fp16", "k", "kn"), ("bf16", "m", "nk"), ("fp16", "m", "kn"), ("bf16", "k", "kn")))
+            layout = draw.choice(GEMM_LAYOUTS)
             n, k = (8 * round(2 ** draw.uniform(5, 12)) for _ in range(2))
             values = (round(2 ** draw.uniform(0, 14)), n, k, world, *layout)
         else:
             kv_heads, dim = draw.choice((1, 4, 8, 12)), draw.choice((64, 128))
             sizes = draw.randint(1, 32), kv_heads * draw.choice((1, 4, 8)), kv_heads, dim
             length = 16 * round(2 ** draw.uniform(4, 13))
-            values = (*sizes, length, world, draw.choice(("fp16", "bf16")), draw.choice(("all", "heads")), draw.choice((0, 0, 16)))
+            layout = [draw.choice(of) for of in (("fp16", "bf16"), ("all", "heads"), (0, 0, 16))]
+            values = (*sizes, length, world, *layout)
         try:
             found.append(operation(op).shape(*values))
         except ValueError:
@@ -149,8 +151,8 @@ def answers(path, count):
     op, _, target = path.stem.partition("__")
     world = int(target.rpartition("x")[2])
     given = [(shape, mode) for shape in shapes(op, world, count) for mode in ("graph", "eager")]
-    found = [(str(shape), mode, selector.select(shape, mode)) for shape, mode in given]
-    return [f"{shape} {mode} {one.config} {one.source} {one.expected_us}" for shape, mode, one in found]
+    found = [(shape, mode, selector.select(shape, mode)) for shape, mode in given]
+    return [f"{shape} {mode} {a.config} {a.source} {a.expected_us}" for shape, mode, a in found]
 
 def digest(call, arch, chip):
     try:

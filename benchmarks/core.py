@@ -36,7 +36,8 @@ from tftune.tuner.bench.sandbox import Broken, World
 LIBRARY = Config("torch.matmul")
 """What stands beside the core: no variant of the space."""
 TILES = {
-    "block_m": (16, 32, 64, 128, 256), "block_n": (64, 128, 256), "block_k": (64, 128), "split_k": (1, 2, 4, 8), "num_stages": (3, 4, 5),
+    "block_m": (16, 32, 64, 128, 256), "block_n": (64, 128, 256), "block_k": (64, 128),
+    "split_k": (1, 2, 4, 8), "num_stages": (3, 4, 5),
     "num_warps": (4, 8),
 }  # fmt: skip
 """What is tried; the exchange, which has nothing to do, is the same for all."""
@@ -150,15 +151,24 @@ def report(
     shapes: Sequence[AllGatherGemm], target: Target, until: float, cpu: bool
 ) -> Iterator[str]:
     """Lines of Markdown as they are measured, then a RESULT line."""
-    yield f"| M | torch.matmul, us | the core, us | torch.matmul / core | {', '.join(TILES)} |\n|---|---|---|---|---|"
+    yield (
+        f"| M | torch.matmul, us | the core, us | torch.matmul / core | {', '.join(TILES)} "
+        "|\n|---|---|---|---|---|"
+    )
     ratios = []
     for shape, found in measured(shapes, target, until, cpu):
         ratios.append(found.ratio)
         tile = ", ".join(str(found.config[name]) for name in TILES)
-        yield f"| {shape.m} | {found.library_us:.1f} | {found.core_us:.1f} | {found.ratio:.2f} | {tile} |"
+        yield (
+            f"| {shape.m} | {found.library_us:.1f} | {found.core_us:.1f} | {found.ratio:.2f} | "
+            f"{tile} |"
+        )
     geomean = math.exp(math.fsum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
     sizes = f"n={shapes[0].n} k={shapes[0].k} dtype={shapes[0].dtype}"
-    yield f"RESULT core chip={target.chip.name} {sizes} matmul_over_core={geomean:.3f} shapes={len(ratios)} of={len(shapes)}"
+    yield (
+        f"RESULT core chip={target.chip.name} {sizes} matmul_over_core={geomean:.3f} "
+        f"shapes={len(ratios)} of={len(shapes)}"
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -170,7 +170,10 @@ def result(samples: dict[str, list[float]], import_ms: float) -> str:
         statistics.median(samples[name]) for name in names
     )
     p99_us = percentile([*samples["memo"], *samples["tree"], *samples["fresh"]], 0.99)
-    return f"RESULT dispatch {memo_us=:.2f} {tree_us=:.2f} {fresh_us=:.2f} {p99_us=:.2f} {import_ms=:.1f} {first_us=:.2f} {other_us=:.2f}"
+    return (
+        f"RESULT dispatch {memo_us=:.2f} {tree_us=:.2f} {fresh_us=:.2f} {p99_us=:.2f} "
+        f"{import_ms=:.1f} {first_us=:.2f} {other_us=:.2f}"
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -183,10 +186,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     samples = series(options.artifact, options.calls)
     for name, found in samples.items():
         print(
-            f"{name:6} p50 {statistics.median(found):6.2f} us   p99 {percentile(found, 0.99):6.2f} us   {len(found)} calls"
+            f"{name:6} p50 {statistics.median(found):6.2f} us   p99 "
+            f"{percentile(found, 0.99):6.2f} us   {len(found)} calls"
         )
     print(
-        f"{cpu()}, Python {platform.python_version()}; {options.artifact.stat().st_size / 1e3:.0f} KB"
+        f"{cpu()}, Python {platform.python_version()}; "
+        f"{options.artifact.stat().st_size / 1e3:.0f} KB"
     )
     print(result(samples, import_ms()))
 

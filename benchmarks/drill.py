@@ -134,7 +134,8 @@ def make_drill(shape: Shape, configs: Iterable[Config], share: float) -> Drill:
         ):
             return drill
     raise ValueError(
-        f"a share of {share:g} of {len(fused)} configs cannot hold {len(FAULTS)} faults; give more --trials or --share"
+        f"a share of {share:g} of {len(fused)} configs cannot hold {len(FAULTS)} faults; give "
+        "more --trials or --share"
     )
 
 
@@ -344,7 +345,10 @@ def report(
     for name, fault in FAULTS.items():
         yield f"| {name} | {found.injected[name]} | {found.stored[name]} | {fault.kind} |"
     gaps = sorted(map(abs, found.gaps)) or [float("nan")]
-    yield f"\ngood fused trials: {len(found.gaps)} compared, {found.agreeing} with the clean ratio to BSP within the joint interval"
+    yield (
+        f"\ngood fused trials: {len(found.gaps)} compared, {found.agreeing} with the clean "
+        "ratio to BSP within the joint interval"
+    )
     yield f"and {found.near} within the larger of {NEAR:.0%} and that"
     yield f"difference of the ratios: {median(gaps):.2%} median, {gaps[-1]:.2%} worst"
     for what, names in (
@@ -358,7 +362,8 @@ def report(
     )
     yield f"recoveries: {len(recoveries_s)}, {middle:.1f} s median, {worst:.1f} s worst"
     yield (
-        f"RESULT drill target={scene.target.name} trials={trials} faults={found.injected.total()} stored={found.stored.total()} "
+        f"RESULT drill target={scene.target.name} trials={trials} faults={found.injected.total()} "
+        f"stored={found.stored.total()} "
         f"agree={found.agree:.3f} near={found.near / max(1, len(found.gaps)):.3f} "
         f"recovery_median_s={middle:.2f} recovery_worst_s={worst:.2f} left={len(remains)}"
     )
@@ -415,7 +420,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.seconds <= RESERVE_S:
         parser.error(
-            f"--seconds {options.seconds:g} is too little: {RESERVE_S:g} s of it are for ending and comparing"
+            f"--seconds {options.seconds:g} is too little: {RESERVE_S:g} s of it are for ending "
+            "and comparing"
         )
     try:
         scene = (emulated if options.emulated else node)(options.world)

@@ -55,7 +55,10 @@ def table(rows: Sequence[Share]) -> Iterator[str]:
     yield "|---" * len(heads) + "|"
     for row in rows:
         least = row.limit
-        parts = f"{least.compute:.1f} | {least.memory:.1f} | {least.links:.1f} | {least.us:.1f} | {least.bound}"
+        parts = (
+            f"{least.compute:.1f} | {least.memory:.1f} | {least.links:.1f} | {least.us:.1f} | "
+            f"{least.bound}"
+        )
         yield f"| {sizes(row.shape, names)} | {parts} | {row.winner_us:.1f} | {row.reached:.2f} |"
 
 

@@ -218,7 +218,8 @@ def layer(
     ratio = us["bsp"] / us["selected"] if us["selected"] else 0.0
     times = " ".join(f"{name}_us={value:.1f}" for name, value in us.items())
     return (
-        f"RESULT mlp shape={shape} selected={selection.config.variant} source={selection.source} {times} ratio={ratio:.3f} "
+        f"RESULT mlp shape={shape} selected={selection.config.variant} source={selection.source} "
+        f"{times} ratio={ratio:.3f} "
         f"error={worst:.1e} graph_breaks=0\n  {selection.reason}"
     )
 
@@ -249,7 +250,10 @@ def overhead(shape: AllGatherGemm, chosen: dict[str, Selector], workspace: Works
             samples[name].append(1e6 * (time.perf_counter() - began) / CALLS)
     sync(workspace)
     bare_us, out_us, ops_us = (median(samples[name]) for name in calls)
-    return f"RESULT ops {shape=!s} {bare_us=:.2f} {out_us=:.2f} {ops_us=:.2f} added_us={ops_us - bare_us:.2f}"
+    return (
+        f"RESULT ops {shape=!s} {bare_us=:.2f} {out_us=:.2f} {ops_us=:.2f} "
+        f"added_us={ops_us - bare_us:.2f}"
+    )
 
 
 def sub_workspace(groups: Sequence[Any], mine: int, options: Options) -> Workspace:

@@ -2,7 +2,7 @@
 within a shape, and what a search gains.
 
 usage: python benchmarks/model.py [--target h200x2] [--mode graph] [--seeds 40] [--shapes] [--fit]
-[--chip FILE]
+                                  [--chip FILE]
 
 Out of sample: six constants of the chip were fitted (`--fit` does it again) to two families of
 shapes, fp16, A sharded along K, B stored [K, N]: N=3584, K=8192, without M = 16 and M = 2048, and
@@ -15,14 +15,14 @@ kernels, too: spaces that were exhausted.
 
 mdape          median over configs of |modelled - measured| / measured
 spearman       median over shapes of the rank correlation of modelled and measured times
-top10          share of shapes where one of the ten configs that the model puts first is within 5 % of the best measured one
-warm_over_cold evaluations until a config within 5 % of the best, of a search that starts with the model's best and asks lfbo with the
-               model as a column, over those of lfbo without the model: medians over seeds, added up
-               over the exhausted spaces; BSP first
-               in both
+top10          share of shapes where one of the ten configs that the model puts first is within 5 %
+               of the best measured one
+warm_over_cold evaluations until a config within 5 % of the best, of a search that starts with the
+               model's best and asks lfbo with the model as a column, over those of lfbo without the
+               model: medians over seeds, added up over the exhausted spaces; BSP first in both
 
-overstated     the modelled speed-up over BSP over the measured one: 95 % of fused configs stay below; training on modelled rows allows
-               for it
+overstated     the modelled speed-up over BSP over the measured one: 95 % of fused configs stay
+               below; training on modelled rows allows for it
 
 `roofline`: the same figures of the longest of operations, memory and links, each at its full rate,
 for BSP their sum.
@@ -208,7 +208,10 @@ def by_shape(found: Mapping[AllGatherGemm, Score]) -> Iterator[str]:
     yield "|---" * 6 + "|"
     for shape, one in found.items():
         error, bias = median(map(abs, one.errors)), median(one.errors)
-        yield f"| {shape} | {len(one.errors)} | {error:.3f} | {bias:+.3f} | {one.spearman:.3f} | {one.regret:.3f} |"
+        yield (
+            f"| {shape} | {len(one.errors)} | {error:.3f} | {bias:+.3f} | {one.spearman:.3f} | "
+            f"{one.regret:.3f} |"
+        )
 
 
 def taxes(rows: Times, mode: str, chip: Chip) -> Iterator[str]:
@@ -230,7 +233,10 @@ def taxes(rows: Times, mode: str, chip: Chip) -> Iterator[str]:
             )
             one = timeline(shape, config, mode, chip)
             parts = (one.us, one.launch_us, one.wait_us, one.memory_us, one.work_us)
-            yield f"| {shape.m} | {config.variant} | {measured[config]:.1f} | {' | '.join(f'{us:.1f}' for us in parts)} |"
+            yield (
+                f"| {shape.m} | {config.variant} | {measured[config]:.1f} | "
+                f"{' | '.join(f'{us:.1f}' for us in parts)} |"
+            )
 
 
 def shown(figures: Mapping[str, float]) -> str:
@@ -262,7 +268,8 @@ def main() -> None:
     target, trials = Target.parse(options.target), read(options.target)
     if not any(trial.mode == options.mode for trial in trials):
         parser.error(
-            f"no row of the kernels as they are is committed for {options.target}, mode {options.mode}; name another --target"
+            f"no row of the kernels as they are is committed for {options.target}, mode "
+            f"{options.mode}; name another --target"
         )
     rows, chip = (
         times(trials, options.mode),
@@ -277,7 +284,8 @@ def main() -> None:
     for name, part in (("fitted to", inside), ("held out", outside)):
         found = scores(part, lambda shape, config: predict(shape, config, options.mode, chip))
         print(
-            f"\n{name}: {len(part)} shapes, {sum(map(len, part.values()))} configs, {shown(result(found.values()))}"
+            f"\n{name}: {len(part)} shapes, {sum(map(len, part.values()))} configs, "
+            f"{shown(result(found.values()))}"
         )
         if options.shapes:
             print("\n".join(by_shape(found)))

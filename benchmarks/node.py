@@ -59,7 +59,8 @@ class Part:
 CONTEXT = 65_536
 """Tokens of the context that strong scaling splits over more and more ranks."""
 PARTS = {
-    "paper": Part("paper:world={world}", 13, 1.0, "the tables of docs/results.md: 14 shapes, fp16, A sharded along K"),
+    "paper": Part("paper:world={world}", 13, 1.0,
+        "the tables of docs/results.md: 14 shapes, fp16, A sharded along K"),
     "layouts": Part(
         "paper:world={world},shard=m,m=16+128+1024+8192;"
         "paper:world={world},dtype=bf16,m=16+128+1024+8192;"
@@ -71,24 +72,32 @@ PARTS = {
         "llama3-70b:world={world};llama3-405b:world={world};deepseek-v3:world={world}",
         20, 0.25, "other N and K: the projections of three models, 44 shapes",
     ),
-    "grid": Part("grid:world={world}", 10, 0, "what is likely to be fast for 24 N and K at 8 M", ("--effort", "scout")),
-    "portfolio": Part("grid:world={world}", 13, 0, "the configs that cover the grid on every shape of it, after `grid`", ("--portfolio",)),
-    "decode": Part("llama3-70b:world={world}", 10, 0.25, "flash_decode for Llama 3 70B, 20 shapes", op="flash_decode"),
-    "decode-paper": Part("paper:world={world}", 13, 0.15, "flash_decode as the paper measures it", op="flash_decode"),
+    "grid": Part("grid:world={world}", 10, 0, "what is likely to be fast for 24 N and K at 8 M",
+        ("--effort", "scout")),
+    "portfolio": Part("grid:world={world}", 13, 0,
+        "the configs that cover the grid on every shape of it, after `grid`", ("--portfolio",)),
+    "decode": Part("llama3-70b:world={world}", 10, 0.25, "flash_decode for Llama 3 70B, 20 shapes",
+        op="flash_decode"),
+    "decode-paper": Part("paper:world={world}", 13, 0.15, "flash_decode as the paper measures it",
+        op="flash_decode"),
     "decode-layouts": Part(
         "llama3-70b:world={world},output=heads,batch=1+8,kv_len=4096+8192;"
         "llama3-70b:world={world},page_size=16,batch=1+8,kv_len=4096+8192;"
         "llama3-70b:world={world},dtype=bf16,batch=1+8,kv_len=4096+8192",
-        7, 0.15, "flash_decode with each rank's own heads, with pages of 16 tokens, and in bf16", op="flash_decode",
+        7, 0.15, "flash_decode with each rank's own heads, with pages of 16 tokens, and in bf16",
+        op="flash_decode",
     ),
     "decode-matrix": Part(
         "llama3-70b:world={world};paper:world={world},kv_len=1024+4096+16384+65536",
-        8, 0, "the configs that cover these 36 shapes on every one of them, after `decode` and `decode-paper`", ("--portfolio",),
+        8, 0,
+        "the configs that cover these 36 shapes on every one, after `decode` and `decode-paper`",
+        ("--portfolio",),
         op="flash_decode",
     ),
     "decode-scaling": Part(
         "batch=1,q_heads=64,kv_heads=8,head_dim=128,kv_len={tokens},world={world}",
-        2, 0.5, "flash_decode of one context, for strong scaling: give --world 1 2 4 8", op="flash_decode",
+        2, 0.5, "flash_decode of one context, for strong scaling: give --world 1 2 4 8",
+        op="flash_decode",
     ),
 }  # fmt: skip
 DEFAULT_PARTS = ("paper", "layouts")
@@ -158,7 +167,8 @@ def measure(
         budget = budget_s(left, todo[number:])
         if budget < 1:
             problems.append(
-                f"not begun: {what}; {max(0.0, left):.0f} s were left for {len(todo) - number} searches"
+                f"not begun: {what}; {max(0.0, left):.0f} s were left for {len(todo) - number} "
+                "searches"
             )
         elif code := run(search(work, db, pool, budget), until):
             problems.append(f"ended with {code}: {what}")

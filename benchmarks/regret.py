@@ -64,7 +64,8 @@ def layouts(dataset: Dataset, fields: Mapping[str, str]) -> dict[str, Dataset]:
     if not found:
         there = "; ".join(layout_text(dataset.op, layout) for layout in dataset.by_layout())
         raise ValueError(
-            f"no layout has {','.join(f'{name}={value}' for name, value in fields.items())}; there are {there}"
+            f"no layout has {','.join(f'{name}={value}' for name, value in fields.items())}; "
+            f"there are {there}"
         )
     return found
 
@@ -86,21 +87,30 @@ def held_out(
 def table(report: Evaluation) -> Iterator[str]:
     """Markdown: the selector, then the rules from the least regret to the largest."""
     fewest, most = report.oracle_evaluations
-    yield f"{report.split}: {report.shapes} shapes in {report.folds} folds; ratios to the oracle, with 95 % bootstrap intervals."
     yield (
-        f"The oracle is the best of {fewest} to {most} configs; it is complete (an exhausted space, or {ORACLE_EVALUATIONS} configs) "
+        f"{report.split}: {report.shapes} shapes in {report.folds} folds; ratios to the oracle, "
+        "with 95 % bootstrap intervals."
+    )
+    yield (
+        f"The oracle is the best of {fewest} to {most} configs; it is complete (an exhausted "
+        f"space, or {ORACLE_EVALUATIONS} configs) "
         f"at {report.complete_oracles} of {report.shapes} shapes."
     )
-    yield "\n| rule | geomean | p95 | worst | at | of the oracle's gain | slower than BSP | unknown |\n|---|---|---|---|---|---|---|---|"
+    yield (
+        "\n| rule | geomean | p95 | worst | at | of the oracle's gain | slower than BSP | "
+        "unknown |\n|---|---|---|---|---|---|---|---|"
+    )
     ranked = sorted(report.rules.items(), key=lambda item: item[1].geomean_regret)
     yield from (_row(name, score) for name, score in [("selector", report.selector), *ranked])
 
 
 def _row(name: str, score: Score) -> str:
     cells = [
-        name, f"{score.geomean_regret:.3f} {_interval(score.geomean_interval)}", f"{score.p95_regret:.3f} {_interval(score.p95_interval)}",
+        name, f"{score.geomean_regret:.3f} {_interval(score.geomean_interval)}",
+        f"{score.p95_regret:.3f} {_interval(score.p95_interval)}",
         f"{score.worst_regret:.3f}", score.worst_shape,
-        "-" if score.oracle_gain_captured is None else f"{score.oracle_gain_captured:.3f} {_interval(score.captured_interval)}",
+        "-" if (captured := score.oracle_gain_captured) is None
+        else f"{captured:.3f} {_interval(score.captured_interval)}",
         str(score.slower_than_bsp), str(score.unknown),
     ]  # fmt: skip
     return f"| {' | '.join(cells)} |"
@@ -125,7 +135,9 @@ def missed(report: Evaluation) -> Iterator[str]:
     if score.oracle_gain_captured is not None and score.oracle_gain_captured < CAPTURED:
         yield f"captured {score.oracle_gain_captured:.3f} is below {CAPTURED:.2f}"
     if score.slower_than_bsp or score.unknown:
-        yield f"{score.slower_than_bsp} shapes are slower than BSP, and {score.unknown} have no time"
+        yield (
+            f"{score.slower_than_bsp} shapes are slower than BSP, and {score.unknown} have no time"
+        )
     better = {
         name: rule
         for name, rule in report.rules.items()
@@ -141,8 +153,10 @@ def result(dataset: Dataset, split: str, report: Evaluation) -> str:
     score, layout = report.selector, layout_text(dataset.op, dataset.shapes[0].layout)
     captured = "nan" if score.oracle_gain_captured is None else f"{score.oracle_gain_captured:.3f}"
     return (
-        f"RESULT {RESULTS[split]} target={dataset.target} op={dataset.op} mode={dataset.mode} layout={layout} "
-        f"geomean={score.geomean_regret:.3f} p95={score.p95_regret:.3f} max={score.worst_regret:.3f} captured={captured} "
+        f"RESULT {RESULTS[split]} target={dataset.target} op={dataset.op} mode={dataset.mode} "
+        f"layout={layout} "
+        f"geomean={score.geomean_regret:.3f} p95={score.p95_regret:.3f} "
+        f"max={score.worst_regret:.3f} captured={captured} "
         f"below_bsp={score.slower_than_bsp}"
     )
 
@@ -161,7 +175,10 @@ def judged(source: Source, fields: Mapping[str, str], each: Each = map) -> Itera
                     result(part, split, reports[split]) for split in RESULTS if split in reports
                 )
             else:
-                yield f"\n{source.op} on {source.target}, mode {mode}, {title}: {len(part.shapes)} shapes are too few to hold any out"
+                yield (
+                    f"\n{source.op} on {source.target}, mode {mode}, {title}: "
+                    f"{len(part.shapes)} shapes are too few to hold any out"
+                )
 
 
 def rows_of(files: Iterable[Path]) -> tuple[list[Trial], list[Run]]:
@@ -173,7 +190,8 @@ def rows_of(files: Iterable[Path]) -> tuple[list[Trial], list[Run]]:
         trials += rows
     if not trials:
         raise ValueError(
-            "no rows are given, and none are committed for this target; see CONTRIBUTING.md for how to measure a grid"
+            "no rows are given, and none are committed for this target; see CONTRIBUTING.md for "
+            "how to measure a grid"
         )
     return trials, sorted(runs.values(), key=lambda run: run.started)
 

@@ -155,7 +155,8 @@ class IrisBuffer(Iris):
         super().__init__(shape, workspace)
         if shape.m % self.ROWS or shape.shard_columns % self.COLUMNS:
             raise NotImplementedError(
-                f"it takes multiples of {self.ROWS} rows and of {self.COLUMNS} columns of a shard, not {shape.m} and {shape.shard_columns}"
+                f"it takes multiples of {self.ROWS} rows and of {self.COLUMNS} columns of a "
+                f"shard, not {shape.m} and {shape.shard_columns}"
             )
         self._buffers: Any = None
 

@@ -147,7 +147,8 @@ class Bench:
         if len(before) >= STRIKES:
             return Failure(
                 before[-1].kind,
-                f"not tried: it ended {len(before)} worlds in mode {mode}, the last time so: {before[-1].text}",
+                f"not tried: it ended {len(before)} worlds in mode {mode}, the last time so: "
+                f"{before[-1].text}",
             )
         try:
             self._ask("prepare", (shape, config), PREPARE_S)
@@ -292,7 +293,10 @@ def measure(
     for shape in shapes:
         for mode in modes:
             if (left := until - time.monotonic()) < LEAST_S:
-                text = f"not measured: {max(0.0, left):.0f} s of the budget were left, and {LEAST_S:.0f} are needed; give more --seconds"
+                text = (
+                    f"not measured: {max(0.0, left):.0f} s of the budget were left, and "
+                    f"{LEAST_S:.0f} are needed; give more --seconds"
+                )
                 yield from (
                     Row(shape, mode, name, None, Failure("invalid", text))
                     for name in ("bsp", "tftune", *names)
@@ -397,7 +401,8 @@ def show(rows: Sequence[Row], where: str) -> None:
     for (mode, *_), part in groups.items():
         names = {name: value for name, value in part[0].shape.to_dict().items() if name != "m"}
         print(
-            f"\n{OP} on {where}, {mode}: {', '.join(f'{k}={v}' for k, v in names.items())}; microseconds\n"
+            f"\n{OP} on {where}, {mode}: {', '.join(f'{k}={v}' for k, v in names.items())}; "
+            "microseconds\n"
         )
         print("\n".join([*table(part), *results(part, op=OP, target=where, mode=mode, **names)]))
 
@@ -410,7 +415,8 @@ def run(options: argparse.Namespace) -> None:
     shapes: list[Any] = read_shapes(operation(OP), [options.shapes], options.world or target.gpus)
     if len(worlds := {shape.world for shape in shapes}) > 1 or max(worlds) > target.gpus:
         raise ValueError(
-            f"the shapes have worlds {sorted(worlds)}; give those of one, of at most the {target.gpus} GPUs of {target}"
+            f"the shapes have worlds {sorted(worlds)}; give those of one, of at most the "
+            f"{target.gpus} GPUs of {target}"
         )
     pick = default_push if options.emulated else picks(options.db, target)
     where = (

@@ -2,7 +2,7 @@
 table for each shape, and a RESULT line.
 
 usage: python benchmarks/sampler.py [--target h200x4] [--mode graph] [--db FILE] [--bench node]
-[--least 600] [--seeds 40]
+                                    [--least 600] [--seeds 40]
 
 A space is every config of one shape that was measured in one mode, failures included; its best
 config is the oracle, by the ratio to BSP in the same rounds. The forms of BSP are tried first,
@@ -10,15 +10,16 @@ since ratios need them, and count. Then each arm asks alone:
 
 lfbo        our sampler as a search has it: the analytic model's time is a column beside the knobs
 plain       the same without the model
-search      lfbo after the opening of a search: the default configs and the model's best, which count
+search      lfbo after the opening of a search: default configs and the model's best, which count
 warm        the same without the default configs: what the model alone is worth to a search
-near_tpe    `--sampler tpe`: Optuna's multivariate TPE, each proposal moved to the nearest config that was not tried
+near_tpe    `--sampler tpe`: Optuna's multivariate TPE, each proposal moved to the nearest config
+            that was not tried
 random      configs at random, none twice
-tpe         stock Optuna: TPESampler with its defaults over the fused variants and their knobs, all categorical. A config that breaks a
-            rule is pruned, one that was asked for before is answered as before; both count, like
-            any ask. A possible config that has
-            no row is answered by the nearest config not tried yet: that the rows are a part of the
-            space costs it nothing.
+tpe         stock Optuna: TPESampler with its defaults over the fused variants and their knobs, all
+            categorical. A config that breaks a rule is pruned, one that was asked for before is
+            answered as before; both count, like any ask. A possible config that has no row is
+            answered by the nearest config not tried yet: that the rows are a part of the space
+            costs it nothing.
 
 An arm gives up after 320 evaluations. `distinct` is how many configs it measured; `after 80` is the
 best of its first 80 evaluations over the oracle. The RESULT line takes the shape that speaks most
@@ -234,7 +235,8 @@ def spaces(trials: Iterable[Trial], target: Target, mode: str, least: int) -> li
         return enough
     largest = max((len(one.ratios) for one in measured), default=0)
     raise ValueError(
-        f"no shape has {least} configs measured on {target.name} in mode {mode}, the most is {largest}; give --least {max(largest, 1)}, "
+        f"no shape has {least} configs measured on {target.name} in mode {mode}, the most is "
+        f"{largest}; give --least {max(largest, 1)}, "
         "or measure more with `tftune search --effort exhaustive --pool 600`"
     )
 
@@ -303,7 +305,10 @@ def shown(value: float) -> str:
 
 def table(outcomes: dict[str, list[Tried]]) -> Iterator[str]:
     """Markdown: evaluations until a good config over seeds, and medians of the rest."""
-    yield "| arm | median | p95 | gave up | distinct | repeated | infeasible | after 80 | ms per ask |"
+    yield (
+        "| arm | median | p95 | gave up | distinct | repeated | infeasible | after 80 | ms per "
+        "ask |"
+    )
     yield "|---" * 9 + "|"
     for arm, tried in outcomes.items():
         counts = [one.evaluations for one in tried]
@@ -369,7 +374,8 @@ def main() -> None:
     for one, found in zip(measured, shapes, strict=True):
         failed = sum(value is None for value in one.ratios.values())
         print(
-            f"\n{one.shape}, {one.mode}: {len(one.ratios)} configs, {failed} of them failed, {len(one.good)} within 5 % of the best\n"
+            f"\n{one.shape}, {one.mode}: {len(one.ratios)} configs, {failed} of them failed, "
+            f"{len(one.good)} within 5 % of the best\n"
         )
         print("\n".join(table(found)))
     named = {

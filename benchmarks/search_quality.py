@@ -1,24 +1,23 @@
 """How near a search of 64 evaluations comes to the best config known: a table of shapes and modes,
 and a RESULT line.
 
-usage: python benchmarks/search_quality.py [ROWS.jsonl ...] [--db FILE] [--target h200x2] [--op
-all_gather_gemm]
-                                           [--mode graph] [--evaluations 64] [--least 160] [--near
-                                           1.05]
+usage: python benchmarks/search_quality.py [ROWS.jsonl ...] [--db FILE] [--target h200x2]
+                                           [--op all_gather_gemm] [--mode graph]
+                                           [--evaluations 64] [--least 160] [--near 1.05]
 
 Rows are those of the files and of the database; without either, the committed ones. Judged is every
 shape that was searched long enough, `--least` evaluations of the search stage (`tftune search
 --effort thorough` goes on where `--effort default` stopped, with the same database).
 
 ended       the best config among the first evaluations, in the order in which they were committed
-best known  the best of all configs that have a row there, of any stage: a longer search, a matrix, other tools
-            that store rows
-regret      ended over best known. A config's time is its time over BSP's in the same rounds: the median over
-            its rows of the final or matrix stage where it has some, since they have more rounds,
-            else of the
-            search stage
-within      the share of the best known that the search's own bound allowed for: whether regret is at most what
-            `tftune search` would have said after those evaluations (see tuner/search/bound.py)
+best known  the best of all configs that have a row there, of any stage: a longer search, a matrix,
+            other tools that store rows
+regret      ended over best known. A config's time is its time over BSP's in the same rounds: the
+            median over its rows of the final or matrix stage where it has some, since they have
+            more rounds, else of the search stage
+within      the share of the best known that the search's own bound allowed for: whether regret is
+            at most what `tftune search` would have said after those evaluations (see
+            tuner/search/bound.py)
 """
 
 from __future__ import annotations
@@ -171,14 +170,18 @@ def judge_all(
         default=0,
     )
     raise ValueError(
-        f"no shape of {target.name} was searched with {least} evaluations, the longest search has {longest}; "
+        f"no shape of {target.name} was searched with {least} evaluations, the longest search has "
+        f"{longest}; "
         "run `tftune search --effort thorough` on the same database, or give --least"
     )
 
 
 def table(judged: Sequence[Judged], near: float) -> Iterator[str]:
     """Markdown."""
-    yield "| shape | mode | evaluations | configs known | regret | allowed | ended with | best known |"
+    yield (
+        "| shape | mode | evaluations | configs known | regret | allowed | ended with | best "
+        "known |"
+    )
     yield "|---" * 8 + "|"
     for one in judged:
         allowed = "-" if one.allowed is None else f"{one.allowed:.3f}" + " (more)" * (not one.held)

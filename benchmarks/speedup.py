@@ -98,7 +98,10 @@ def table(rows: list[Line]) -> Iterator[str]:
         if any(name in row.best for row in rows)
     ]
     names = limit.varying([row.shape for row in rows])
-    yield f"| {' | '.join(map(limit.title, names))} | {' | '.join(variants)} | winner | BSP / winner (95 % interval) |"
+    yield (
+        f"| {' | '.join(map(limit.title, names))} | {' | '.join(variants)} | winner | BSP / "
+        "winner (95 % interval) |"
+    )
     yield "|---" * (2 + len(names) + len(variants)) + "|"
     for row in rows:
         times = [f"{row.median_us(name):.1f}" if name in row.best else "-" for name in variants]
@@ -108,7 +111,10 @@ def table(rows: list[Line]) -> Iterator[str]:
             if row.winner.config.variant != "bsp"
             else "1"
         )
-        yield f"| {limit.sizes(row.shape, names)} | {' | '.join(times)} | {row.winner.config.variant} | {ratio} |"
+        yield (
+            f"| {limit.sizes(row.shape, names)} | {' | '.join(times)} | "
+            f"{row.winner.config.variant} | {ratio} |"
+        )
 
 
 def result(rows: list[Line], **names: object) -> str:
@@ -118,7 +124,10 @@ def result(rows: list[Line], **names: object) -> str:
     lower = limit.geomean([row.interval[0] for row in rows])
     named = " ".join(f"{name}={value}" for name, value in names.items())
     wins = sum(row.fused_wins for row in rows)
-    return f"RESULT speedup {named} geomean={geomean:.3f} lower={lower:.3f} fused_wins={wins} shapes={len(rows)}"
+    return (
+        f"RESULT speedup {named} geomean={geomean:.3f} lower={lower:.3f} fused_wins={wins} "
+        f"shapes={len(rows)}"
+    )
 
 
 def groups(trials: list[Trial]) -> dict[tuple[object, ...], list[Trial]]:
@@ -236,7 +245,8 @@ def main() -> None:
     if not committed:
         where = ", ".join(map(str, options.rows)) or ROWS
         parser.error(
-            f"no rows of {options.op} are committed for {options.target}, in {where}; CONTRIBUTING.md says how to measure some"
+            f"no rows of {options.op} are committed for {options.target}, in {where}; "
+            "CONTRIBUTING.md says how to measure some"
         )
     for _, trials in groups(committed).items():
         shape = trials[0].shape.to_dict()
@@ -245,7 +255,8 @@ def main() -> None:
         for mode in ("graph", "eager"):
             if rows := lines(trials, mode):
                 print(
-                    f"\n{options.op} on {options.target}, {mode}: {', '.join(f'{k}={v}' for k, v in names.items())}\n"
+                    f"\n{options.op} on {options.target}, {mode}: "
+                    f"{', '.join(f'{k}={v}' for k, v in names.items())}\n"
                 )
                 print("\n".join(table(rows)))
                 print(result(rows, op=options.op, target=options.target, mode=mode, **names))

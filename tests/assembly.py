@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from source_text import only_place
+
 from tftune import kernels
 from tftune.kernels.runtime.compile import KernelSource, gpu_target
 
@@ -103,10 +105,10 @@ class Assembly:
 
 
 def line_of(file: Path, text: str) -> str:
-    """`file.py:line` of the only line that holds a text."""
-    lines = [number for number, line in enumerate(file.read_text().splitlines(), 1) if text in line]
-    assert len(lines) == 1, (text, lines)
-    return f"{file.name}:{lines[0]}"
+    """`file.py:line` of where the only place with a text begins, in any layout."""
+    source = file.read_text()
+    before = source[: only_place(source, text, file.name).start()]
+    return f"{file.name}:{before.count(chr(10)) + 1}"
 
 
 def signal_faults(code: Assembly, hip: bool) -> list[str]:

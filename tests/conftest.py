@@ -16,6 +16,8 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from command_line import Ran, Tftune
+
     from tftune.db.store import Store
     from tftune.db.trial import Trial
     from tftune.kernels.core.shape import Shape
@@ -45,12 +47,21 @@ def selectors_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def ranks_die_with_pytest() -> Iterator[None]:
-    """A rank that waits for a flag would poll for ever where pytest is killed."""
-    from orphans import popen_of_mortals
+def ranks_are_forked() -> Iterator[None]:
+    """Emulated ranks start with torch imported. They die with pytest: a rank that waits for a flag
+    would poll for ever where pytest is killed."""
+    from forked_ranks import forked
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("tftune.kernels.comm.emulated.subprocess", popen_of_mortals())
+    with forked():
+        yield
+
+
+@pytest.fixture
+def ranks_start_anew() -> Iterator[None]:
+    """Ranks are new processes in this test."""
+    from forked_ranks import started_anew
+
+    with started_anew():
         yield
 
 
@@ -200,3 +211,45 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(EFFORTS, "tiny", Effort(12, 2, "for tests"))
     use(monkeypatch, SPACE)
+
+
+@pytest.fixture
+def tftune(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Tftune:
+    """Run a command line inside this process, in an empty folder."""
+    from command_line import Ran
+
+    from tftune.cli import app as cli
+
+    monkeypatch.chdir(tmp_path)
+    for name in ("TFTUNE_DB", "TFTUNE_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(line: str) -> Ran:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main(line.split())
+        return Ran((int(ended.value.code or 0), *capsys.readouterr()))
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The database of a quick search of two shapes on the model bench."""
+    from command_line import SEARCH
+
+    from tftune.cli import app as cli
+
+    db = tmp_path_factory.mktemp("searched") / "t.db"
+    with pytest.raises(SystemExit) as ended:
+        cli.main([*SEARCH.split(), "--db", str(db)])
+    assert not ended.value.code
+    yield db
+
+
+@pytest.fixture
+def db(searched: Path, tmp_path: Path) -> Path:
+    """A copy of it for one test."""
+    return Path(shutil.copy(searched, tmp_path / "mine.db"))

@@ -15,6 +15,8 @@ from types import ModuleType
 from typing import Any
 from unittest import mock
 
+from source_text import replaced_once
+
 from tftune import kernels
 
 Change = tuple[str, str, str]
@@ -115,5 +117,4 @@ def _changed(text: str, place: str, old: str, new: str) -> str:
     )
     assert found or not function, f"no function {place}"
     part = found[0] if found else text
-    assert part.count(old) == 1, f"{old!r} occurs {part.count(old)} times in {place}"
-    return text.replace(part, part.replace(old, new))
+    return text.replace(part, replaced_once(part, old, new, place))

@@ -12,7 +12,7 @@ class Mutant:
     name: str
     file: str
     before: str
-    """The text as it stands: it must occur exactly once in the file."""
+    """The text as it stands, in any layout: it must occur exactly once in the file."""
     after: str
     test: str
     """The pytest node id of the test that must fail."""
@@ -299,14 +299,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "kernels/all_gather_gemm/host.py",
         "& 15 == 0",
         "& 7 == 0",
-        "tests/test_ops.py::test_an_operand_half_aligned_or_elsewhere_is_refused",
+        "tests/test_operands.py::test_an_operand_half_aligned_or_elsewhere_is_refused",
     ),
     Mutant(
         "operands on another device are launched",
         "kernels/all_gather_gemm/host.py",
         "        and a.get_device() == b.get_device() == workspace.ordinal\n",
         "",
-        "tests/test_ops.py::test_an_operand_half_aligned_or_elsewhere_is_refused",
+        "tests/test_operands.py::test_an_operand_half_aligned_or_elsewhere_is_refused",
     ),
     Mutant(
         "a call ends before its copies",

@@ -20,6 +20,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from mutants import MUTANTS, Mutant
+from source_text import replaced_once
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKERS = 2
@@ -43,9 +44,7 @@ def copy_of_the_tree(folder: Path) -> Path:
 
 def planted(text: str, mutant: Mutant) -> str:
     """The file's text with the fault. Raises ValueError where the place is not found."""
-    if (count := text.count(mutant.before)) != 1:
-        raise ValueError(f"the text occurs {count} times in {mutant.file}, not once")
-    return text.replace(mutant.before, mutant.after)
+    return replaced_once(text, mutant.before, mutant.after, mutant.file)
 
 
 def run_tests(tree: Path, tests: Sequence[str], deadline_s: float) -> tuple[int | None, str]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tftune.db.store import Store
 from tftune.db.trial import Failure, Measurement, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.space import Config
@@ -48,6 +49,12 @@ TRIALS = [
     trial(4, shape=replace(SHAPE, m=128, dtype="bf16"), stage="final"),
     trial(5, target="mi300x8"),
 ]
+
+
+def filled(store: Store) -> Store:
+    for each in TRIALS:
+        store.add_trial(each)
+    return store
 
 
 @contextmanager

@@ -190,9 +190,12 @@ def model(
     leaf = Leaf(tuple(range(len(configs))), len(shapes), leaf_error, (shapes[0].sizes_key,))
     fields = {
         "op": OP, "mode": "graph", "layout": shapes[0].layout, "configs": configs,
-        "kernels": tuple("" if config.variant == "bsp" else installed(OP, config.variant) for config in configs),
+        "kernels": tuple(
+            "" if config.variant == "bsp" else installed(OP, config.variant) for config in configs
+        ),
         "formulas": tuple(_formula(shapes, config, each) for config, each in weights.items()),
-        "known": tuple(known(place, configs, laws) for place in shapes), "root": leaf, "spans": True, "error": 0.01,
+        "known": tuple(known(place, configs, laws) for place in shapes), "root": leaf,
+        "spans": True, "error": 0.01,
     }  # fmt: skip
     return LayoutModel(**fields | changes)
 

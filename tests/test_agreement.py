@@ -37,7 +37,6 @@ def test_all_ranks_agree_or_all_refuse_alike(
     (tmp_path / "edited.json").write_text(json.dumps(content | {"rows": 7}))
     (tmp_path / "cut.json").write_text(sound.read_text()[:-100])
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch.distributed"])  # imported once, not by each of the eight
     with ProcessPoolExecutor(WORLD, mp_context=context) as pool:
         ranks = [
             pool.submit(stand_ins.asked, rank, WORLD, tmp_path, BROKEN) for rank in range(WORLD)

@@ -154,18 +154,23 @@ REPORT = {
     "selector": {"geomean_regret": 1.1, "unknown": 2},
     "groups": {"n=1,k=2": [1.1, 1.2]},
 }
+WORDS_FOR_NUMBERS = {"geomean_regret": "1.1", "unknown": 2}
 STAMP = {"at": "2026-11-22", "build": {"triton": "3.6.0"}, "leaves": 4}
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("held_out", {"graph": 5}), ("held_out", {"graph": REPORT}), ("held_out", {"graph": {"dtype=bf16": REPORT | {"shapes": None}}}),
-        ("held_out", {"graph": {"x": {"shapes": 9}}}), ("held_out", {"graph": {"x": REPORT | {"groups": [1.1]}}}),
-        ("held_out", {"graph": {"x": REPORT | {"selector": {"geomean_regret": "1.1", "unknown": 2}}}}),
+        ("held_out", {"graph": 5}), ("held_out", {"graph": REPORT}),
+        ("held_out", {"graph": {"dtype=bf16": REPORT | {"shapes": None}}}),
+        ("held_out", {"graph": {"x": {"shapes": 9}}}),
+        ("held_out", {"graph": {"x": REPORT | {"groups": [1.1]}}}),
+        ("held_out", {"graph": {"x": REPORT | {"selector": WORDS_FOR_NUMBERS}}}),
         ("held_out", {"graph": {"x": REPORT | {"groups": {"n=1": [1.1]}}}}),
-        ("verified", {}), ("verified", None), ("verified", {"at": "2026-11-22"}), ("verified", STAMP | {"build": {"triton": 3}}),
-        ("build", {"triton": 3.6}), ("kernels", {"push": None}), ("bench", "moon"), ("modelled", True),
+        ("verified", {}), ("verified", None), ("verified", {"at": "2026-11-22"}),
+        ("verified", STAMP | {"build": {"triton": 3}}),
+        ("build", {"triton": 3.6}), ("kernels", {"push": None}), ("bench", "moon"),
+        ("modelled", True),
     ],
 )  # fmt: skip
 def test_a_field_that_commands_read_later_has_its_form(
@@ -174,7 +179,8 @@ def test_a_field_that_commands_read_later_has_its_form(
     parse_artifact(edited(sound, held_out={"graph": {"x": REPORT}}, verified=STAMP))
     with pytest.raises(
         ValueError,
-        match=rf"the artifact has an unexpected form \({field} is .*run `tftune export` to write it again",
+        match=rf"the artifact has an unexpected form \({field} is .*run `tftune export` to write "
+        r"it again",
     ):
         parse_artifact(edited(sound, **{field: value}))
 
@@ -194,7 +200,8 @@ def test_an_artifact_of_an_unknown_operation_target_mode_or_feature(
         ),
         (
             {"op": "flash_decode"},
-            "a layout says dtype, shard, b_layout, world where one of flash_decode has dtype, output",
+            "a layout says dtype, shard, b_layout, world where one of flash_decode has dtype, "
+            "output",
         ),
     ):
         assert said in broken(tmp_path, json.dumps(edited(sound, **change)))
@@ -320,9 +327,13 @@ def lent_with(document: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("changes", "said"),
-    [({"of": ["fp16", "k", "kn", 8]}, "is answered by ('fp16', 'k', 'kn', 8), which it does not have"), ({"of": 3}, "unexpected form"),
-     ({"error": "wide"}, "does not fit this tftune"), ({"pairs": None}, "unexpected form")],
-)  # fmt: skip
+    [
+        ({"of": ["fp16", "k", "kn", 8]}, "by ('fp16', 'k', 'kn', 8), which it does not have"),
+        ({"of": 3}, "unexpected form"),
+        ({"error": "wide"}, "does not fit this tftune"),
+        ({"pairs": None}, "unexpected form"),
+    ],
+)
 def test_a_damaged_loan_is_refused(
     tmp_path: Path, sound: dict[str, Any], changes: dict[str, Any], said: str
 ) -> None:
@@ -350,8 +361,8 @@ def test_a_tree_may_be_so_deep_and_no_deeper(
             tmp_path, json.dumps(layout_with(sound, put("tree", pack(chain(splits, below)))))
         )
         assert (
-            f"does not fit this tftune: its tree has more than {DEEPEST} splits on the way to a leaf"
-            in said
+            f"does not fit this tftune: its tree has more than {DEEPEST} splits on the way to a "
+            "leaf" in said
         )
 
 

@@ -133,7 +133,7 @@ def judged(workspace: Workspace, folder: Path) -> list[float]:
     slow: Any = (
         "gemm",
         text,
-        text + "    __import__('time').sleep(0.1 * (begin == 33))\n",
+        text + "    __import__('time').sleep(0.4 * (begin == 33))\n",
     )  # rank 0 has waited for rank 1, and dawdles
     errors = []
     for changes in ((slow,), (slow, change)):

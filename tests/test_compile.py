@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import triton
+import triton.language as tl
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.host import source
@@ -21,7 +23,7 @@ from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.runtime.compile import KernelSource, gpu_target
 
-ARCHES = ("gfx942", "gfx950", "sm_90")
+ARCHES = ("gfx942", pytest.param("gfx950", marks=pytest.mark.thorough), "sm_90")
 FUSED = tuple(variant for variant in SPACE.variants if not variant.startswith("bsp"))
 SHAPES = {
     "small-k": AllGatherGemm(16, 3584, 8192, 8, b_layout="nk"),
@@ -103,12 +105,29 @@ def test_decodes_compile_without_spills(tmp_path: Path, arch: str, size: str) ->
             )
 
 
-def test_spills_are_seen(tmp_path: Path) -> None:
-    shape = AllGatherGemm(8192, 3584, 8192, 8)
-    config = SPACE.complete(Config("push", block_m=256, block_n=256, num_warps=4))
-    for arch in ("gfx942", "sm_90"):
-        kernel = source(shape, config, "hip" if arch.startswith("gfx") else "cuda")
-        assert spilled_bytes(kernel.compile(gpu_target(arch)), arch, tmp_path) > FEW_BYTES
+def test_an_mi350_has_kernels_too() -> None:
+    """One; `make thorough` compiles all of them for it."""
+    _, kernel = default("push", SHAPES["small-k"], "gfx950")
+    assert "gfx950" in kernel.compile(gpu_target("gfx950")).asm["amdgcn"]
+
+
+@triton.jit
+def hold(data, total, COUNT: tl.constexpr):
+    """Keep a whole block in the registers of one warp."""
+    places = data + tl.arange(0, COUNT)
+    values = tl.load(places)
+    tl.store(total, tl.sum(values))
+    tl.debug_barrier()
+    tl.store(places, values + 1)
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "sm_90"])
+def test_spills_are_seen(tmp_path: Path, arch: str) -> None:
+    for count, spills in ((4096, False), (32768, True)):
+        constants, options = {"COUNT": count}, {"num_warps": 1}
+        kernel = KernelSource(hold, {"data": "*fp32", "total": "*fp32"}, constants, (), options)
+        spilled = spilled_bytes(kernel.compile(gpu_target(arch)), arch, tmp_path)
+        assert (spilled > FEW_BYTES) == spills
 
 
 @pytest.mark.parametrize("stages", [2, 3, 4])

@@ -40,7 +40,8 @@ ENDED = replace(
 
 def test_the_slowest_clock_and_the_hottest_gpu_at_both_ends() -> None:
     assert conditions.sentence(ENDED) == (
-        "at the first trial SM 1980 MHz, memory 3201 MHz, 35 C, 120 W; after the last SM 1905 MHz, memory 3201 MHz, 61 C, 310 W; "
+        "at the first trial SM 1980 MHz, memory 3201 MHz, 35 C, 120 W; after the last SM 1905 "
+        "MHz, memory 3201 MHz, 61 C, 310 W; "
         "a copy reached 3350 GB/s cold and 4400 GB/s warm"
     )
     assert conditions.doubts(ENDED) == []
@@ -58,7 +59,8 @@ def test_a_clock_that_fell_by_more_than_a_tenth_is_named(mhz: float, said: bool)
     assert bool(conditions.doubts(fell)) is said
     if said:
         assert conditions.sentence(fell).endswith(
-            "; the SM clock of GPU 1 fell by 10 %, from 1980 to 1781 MHz: let it cool and search again"
+            "; the SM clock of GPU 1 fell by 10 %, from 1980 to 1781 MHz: let it cool and search "
+            "again"
         )
 
 
@@ -99,6 +101,7 @@ def test_amd_numbers_are_found_where_its_tool_has_them() -> None:
 
     run = Run("r", "mi300x1", "node", {}, "", {"0": amd(2100)}, {"0": amd(1500)})
     assert conditions.sentence(run) == (
-        "at the first trial SM 2100 MHz, memory 1300 MHz, 48 C, 260 W; after the last SM 1500 MHz, memory 1300 MHz, 48 C, 260 W; "
+        "at the first trial SM 2100 MHz, memory 1300 MHz, 48 C, 260 W; after the last SM 1500 "
+        "MHz, memory 1300 MHz, 48 C, 260 W; "
         "the SM clock of GPU 0 fell by 29 %, from 2100 to 1500 MHz: let it cool and search again"
     )

@@ -56,6 +56,7 @@ def test_a_wrong_core_is_refused() -> None:
 
     with pytest.raises(
         ValueError,
-        match=r"push\(\) is wrong at m=4,n=40,k=2048,world=1: error=nan is above tolerance=1.00e-03",
+        match=r"push\(\) is wrong at m=4,n=40,k=2048,world=1: error=nan is above "
+        r"tolerance=1.00e-03",
     ):
         Wrong().beside(core.SMALL[0], [Config("push")])

@@ -37,9 +37,16 @@ def really(config: Config) -> float:
 
 def rows(shapes: list[AllGatherGemm], kernel: str = HASH, times: float = 1.0) -> list[Trial]:
     return [
-        trial(shape=shape, config=config, code=kernel, mode="graph", outcome=Measurement((times * really(config),)))
-        for shape in shapes for config in pool(SPACE, shape, H200, "push", 60)
-    ]  # fmt: skip
+        trial(
+            shape=shape,
+            config=config,
+            code=kernel,
+            mode="graph",
+            outcome=Measurement((times * really(config),)),
+        )
+        for shape in shapes
+        for config in pool(SPACE, shape, H200, "push", 60)
+    ]
 
 
 def made(trials: list[Trial]) -> Correction:

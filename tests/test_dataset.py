@@ -14,12 +14,11 @@ import pytest
 
 from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Trial
-from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
+from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.core.space import Config
 from tftune.models.dataset import Dataset, configs_of, load
-from tftune.models.portfolio import FORMS, MATRIX_SIZE, cover, forms, greedy, loss, portfolio
-from tftune.models.tree.trainer import train_layout
+from tftune.models.portfolio import cover, forms, greedy, loss, portfolio
 
 OP, TARGET = "all_gather_gemm", "h200x8"
 SHAPE = AllGatherGemm(m=256, n=3584, k=8192, world=8)
@@ -265,30 +264,6 @@ def test_the_best_is_what_is_faster_than_bsp_for_sure_of_final_rows_where_there_
     assert of(row(BSP, 70.0), row(COPY, 60.0), doubted).best(SHAPE) == COPY
 
 
-def test_the_portfolio_holds_bsp_and_few_configs(make_rows: Rows) -> None:
-    dataset = load(make_rows(paper()), OP, TARGET, "graph", "model")
-    chosen, lost, numbers = (
-        portfolio(dataset, configs_of(dataset), 4),
-        loss(dataset),
-        range(len(dataset.shapes)),
-    )
-    assert {dataset.bsp(shape) for shape in dataset.shapes} <= set(chosen) and len(chosen) <= 4
-    larger = portfolio(dataset, configs_of(dataset), MATRIX_SIZE)
-    assert set(chosen) < set(larger) and len(larger) <= MATRIX_SIZE
-    kept = sum(min(lost(number, config) for config in chosen) for number in numbers)
-    alone = sum(lost(number, dataset.bsp(dataset.shapes[number])) for number in numbers)
-    assert kept < 0.7 * alone
-
-
-def test_a_portfolio_is_of_the_candidates_and_of_forms_of_bsp(make_rows: Rows) -> None:
-    dataset = load(make_rows(paper()), OP, TARGET, "graph", "model")
-    pulls = [config for config in configs_of(dataset) if config.variant == "pull"]
-    found = portfolio(dataset, pulls, 9)
-    assert {config for config in found if config.variant != "bsp"} <= set(pulls) and len(
-        {c for c in found if c.variant == "bsp"}
-    ) <= FORMS
-
-
 def test_a_config_joins_where_it_saves_a_thousandth_of_the_time() -> None:
     small, large = Config("small"), Config("large")
     losses = {small: [0.1, 0.0998], large: [0.0, 0.1]}
@@ -298,21 +273,6 @@ def test_a_config_joins_where_it_saves_a_thousandth_of_the_time() -> None:
         greedy(losses | {small: [0.1, 0.09]}, [0.1, 0.1], 1) == [large]
         and greedy({}, [0.1], 9) == []
     )
-
-
-def test_each_layout_has_its_own_candidates(make_rows: Rows) -> None:
-    own = AllGatherGemm(m=1024, n=3584, k=8192, world=8, dtype="bf16")
-    rows = make_rows(paper()) + make_rows((own,))
-    only_there = SPACE.complete(Config("push", block_m=64, block_n=64))
-    rows.append(
-        replace(rows[-1], shape=own, config=only_there, outcome=Measurement((1.0,), (100.0,)))
-    )
-    parts = load(rows, OP, TARGET, "graph", "model").by_layout()
-    assert [len(part.shapes) for part in parts.values()] == [14, 1] and parts[
-        own.layout
-    ].shapes == (own,)
-    large, small = (train_layout(part) for part in parts.values())
-    assert only_there in small.configs and only_there not in large.configs
 
 
 def test_a_portfolio_without_room_is_the_best_form_of_bsp() -> None:
@@ -360,7 +320,8 @@ def test_shapes_without_bsp_are_skipped() -> None:
 def test_nothing_to_learn_from_says_what_to_do() -> None:
     with pytest.raises(
         ValueError,
-        match=r"no row of all_gather_gemm on h200x8 in mode graph from the node bench.*run `tftune search",
+        match=r"no row of all_gather_gemm on h200x8 in mode graph from the node bench.*run "
+        r"`tftune search",
     ):
         of(row(PUSH, 50.0))
     with pytest.raises(ValueError, match="mode='fast' is not one of graph, eager"):

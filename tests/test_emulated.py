@@ -70,7 +70,10 @@ def nobody_left(folder: Path) -> bool:
     return bool(pids) and not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
-def test_ranks_share_their_heaps() -> None:
+@pytest.mark.parametrize("start", ["forked", "anew"])
+def test_ranks_share_their_heaps(start: str, request: pytest.FixtureRequest) -> None:
+    if start == "anew":
+        request.getfixturevalue("ranks_start_anew")
     assert emulated.run(3, meet, "hello", payload_bytes=PAYLOAD_BYTES) == [
         ("hello", 10 + (rank - 1) % 3, 12_288, [0, 1, 2]) for rank in range(3)
     ]
@@ -82,7 +85,7 @@ def test_a_hang_is_a_timeout(tmp_path: Path) -> None:
     assert nobody_left(tmp_path)
 
 
-def test_an_error_shows_the_rank_s_output(tmp_path: Path) -> None:
+def test_an_error_shows_the_rank_s_output(ranks_start_anew: None, tmp_path: Path) -> None:
     with pytest.raises(
         RuntimeError, match=r"(?s)rank 0 ended with 1:.*ValueError: rank 0 cannot go on"
     ):
@@ -116,7 +119,7 @@ def test_a_killed_pytest_leaves_no_rank(tmp_path: Path) -> None:
         time.sleep(0.05)
         texts = [path.read_text() for path in (tmp_path / "job").rglob("pid-*")]
         pids = [int(text) for text in texts if text]
-    heaps = Path(f"/proc/{pids[0]}/cmdline").read_text().split("\0")[3]
+    (heaps,) = {path.read_text() for path in (tmp_path / "job").rglob("heaps-*")}
     process.kill()
     process.wait()
     until = time.monotonic() + 20

@@ -162,7 +162,8 @@ def test_modes_of_different_sources_or_machines(datasets: dict[str, Dataset]) ->
     edited = replace(datasets["eager"], kernels={**datasets["eager"].kernels, "push": "0" * 12})
     with pytest.raises(
         ValueError,
-        match=r"different revisions of push .*run `tftune search all_gather_gemm --mode both` again",
+        match=r"different revisions of push .*run `tftune search all_gather_gemm --mode both` "
+        r"again",
     ):
         provenance({"graph": datasets["graph"], "eager": edited}, {}, {})
     with pytest.raises(

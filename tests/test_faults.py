@@ -139,7 +139,8 @@ def test_a_database_keeps_one_drill() -> None:
     ):
         with pytest.raises(
             ValueError,
-            match=r"a.db holds another drill: .*give the same --inject and --seed as before, or another --db",
+            match=r"a.db holds another drill: .*give the same --inject and --seed as before, or "
+            r"another --db",
         ):
             other.refuse_another(rows(DRILL), "a.db")
 

@@ -135,8 +135,10 @@ class TestNothingReplacesNoRows:
             store.export_rows(keep)
             before = keep.read_bytes()
             sentence = (
-                rf"^{keep} keeps its {len(before):,} bytes: no trial in {path} is of op flash_decode, mode eager; it has "
-                r".*\d of all_gather_gemm on h200x8 \(node, graph\).*; `tftune trials export` with filters of those, or a new file$"
+                rf"^{keep} keeps its {len(before):,} bytes: no trial in {path} is of op "
+                r"flash_decode, mode eager; it has "
+                r".*\d of all_gather_gemm on h200x8 \(node, graph\).*; `tftune trials export` "
+                r"with filters of those, or a new file$"
             )
             with pytest.raises(StoreError, match=sentence):
                 store.export_rows(keep, op="flash_decode", mode="eager")

@@ -37,8 +37,8 @@ def test_rows_of_an_older_triton_are_left_out_and_the_artifact_is_stamped_with_t
     ].shapes == (last,)
     left = sum(trial.run == "old" for trial in mixed)
     assert (
-        f"{left} of {len(mixed)} rows of all_gather_gemm on h200x8 are left out: the newest run has Triton 3.7.1"
-        in caplog.text
+        f"{left} of {len(mixed)} rows of all_gather_gemm on h200x8 are left out: the newest run "
+        "has Triton 3.7.1" in caplog.text
     )
 
 

@@ -299,8 +299,10 @@ def test_a_workspace_that_is_too_small_is_refused_with_the_size_it_needs() -> No
 
 
 @pytest.mark.parametrize(("registers", "shared", "programs", "refusal"), [
-    (170, 8192, 3 * 304, "registers of 3 programs"), (168, 8192, 3 * 304, None), (258, 8192, 2 * 304, "registers of 2 programs"),
-    (256, 8192, 2 * 304, None), (300, 8192, 304, None), (128, 40_960, 2 * 304, "shared memory of 2 programs"), (128, 40_960, 304, None),
+    (170, 8192, 3 * 304, "registers of 3 programs"), (168, 8192, 3 * 304, None),
+    (258, 8192, 2 * 304, "registers of 2 programs"),
+    (256, 8192, 2 * 304, None), (300, 8192, 304, None),
+    (128, 40_960, 2 * 304, "shared memory of 2 programs"), (128, 40_960, 304, None),
 ])  # fmt: skip
 def test_programs_that_an_mi300x_cannot_hold_at_once_are_refused(
     registers: int, shared: int, programs: int, refusal: str | None

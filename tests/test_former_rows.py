@@ -63,7 +63,8 @@ def test_a_line_of_another_shape_is_not_taken_apart(files: list[Path]) -> None:
     assert read_trials_of(files, lambda rows: {OTHER}) == [QUOTED]
     with pytest.raises(
         StoreError,
-        match=rf"line 3 of {files[0]} is no whole row .*; delete that line, then run the command again",
+        match=rf"line 3 of {files[0]} is no whole row .*; delete that line, then run the command "
+        r"again",
     ):
         read_trials_of(files, everything)
 

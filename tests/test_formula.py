@@ -92,7 +92,8 @@ class Random:
         )
         places = tuple(Known(end.sizes_key, 0, None, ((0, 1e6),)) for end in self.ends)
         model = LayoutModel(
-            known.op, "graph", known.layout, (bsp, self.configs[number]), ("", ""), (slow, formulas[number]), places,
+            known.op, "graph", known.layout, (bsp, self.configs[number]), ("", ""),
+            (slow, formulas[number]), places,
             Leaf((0, 1), 1, 0.01, ()), True, 0.01,
         )  # fmt: skip
         row = Trial(
@@ -141,8 +142,10 @@ ASKED = {
         st.integers(2, 8192), st.integers(64, 32768), st.integers(4, 256),
     )),
     "flash_decode": (DECODE, st.builds(
-        lambda batch, heads, group, dim, length: FlashDecode(batch, heads * group, heads, dim, length, 2),
-        st.integers(1, 64), st.integers(1, 8), st.integers(1, 16), st.sampled_from([64, 128, 256]), st.integers(16, 1 << 16),
+        lambda batch, heads, group, dim, length: FlashDecode(
+            batch, heads * group, heads, dim, length, 2),
+        st.integers(1, 64), st.integers(1, 8), st.integers(1, 16), st.sampled_from([64, 128, 256]),
+        st.integers(16, 1 << 16),
     )),
 }  # fmt: skip
 
@@ -241,7 +244,8 @@ def test_a_formula_is_written_in_few_digits_and_read_again() -> None:
 
 @pytest.mark.parametrize(
     "values",
-    [None, [], [[1.0], [], 8], [["1"], [], 8, 9], [[True], [], 8, 9], [[math.nan], [], 8, 9], [[1.0], [math.inf], 8, 9],
+    [None, [], [[1.0], [], 8], [["1"], [], 8, 9], [[True], [], 8, 9], [[math.nan], [], 8, 9],
+        [[1.0], [math.inf], 8, 9],
      [[1.0], [], "8", 9], [[1.0], [], 8, None]],
 )  # fmt: skip
 def test_what_is_no_formula_is_refused(values: Any) -> None:

@@ -38,13 +38,16 @@ DECODE = FlashDecode(8, 64, 8, 128, 8192, 2)
 ANY = {
     OP: st.builds(
         lambda m, n, k, world, *words: AllGatherGemm(m * world, n, k * world, world, *words),
-        SIZES, SIZES, SIZES, WORLDS, st.sampled_from(["fp16", "bf16"]), st.sampled_from("km"), st.sampled_from(["kn", "nk"]),
+        SIZES, SIZES, SIZES, WORLDS, st.sampled_from(["fp16", "bf16"]), st.sampled_from("km"),
+        st.sampled_from(["kn", "nk"]),
     ),
     "flash_decode": st.builds(
         lambda batch, heads, group, head_dim, pages, world, output, page: FlashDecode(
-            batch, heads * group * world, heads * world, head_dim, pages * max(page, 1), world, "fp16", output, page
+            batch, heads * group * world, heads * world, head_dim, pages * max(page, 1), world,
+            "fp16", output, page
         ),
-        SIZES, SIZES, st.integers(1, 16), st.sampled_from(HEAD_DIMS), SIZES, WORLDS, st.sampled_from(["all", "heads"]),
+        SIZES, SIZES, st.integers(1, 16), st.sampled_from(HEAD_DIMS), SIZES, WORLDS,
+        st.sampled_from(["all", "heads"]),
         st.sampled_from([0, 16]),
     ),
 }  # fmt: skip
@@ -77,7 +80,8 @@ ASKED = {
 }
 WORDS = ("push", "bsp", "fused", "m", "kv_len", "graph", "always push", "bf16", OP, "flash_decode")
 FIELDS = (
-    "variant", "m", "x", "build", "triton", "at", "leaves", "shapes", "selector", "unknown", "geomean_regret", "groups", "layout", "rule",
+    "variant", "m", "x", "build", "triton", "at", "leaves", "shapes", "selector", "unknown",
+    "geomean_regret", "groups", "layout", "rule",
 )  # fmt: skip
 JSON = st.recursive(
     st.none()

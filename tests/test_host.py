@@ -42,8 +42,10 @@ def workspace() -> Workspace:
     own = torch.zeros(CONTROL_BYTES + 8192, dtype=torch.uint8)
     bases = torch.tensor([own.data_ptr()] * 2)
     return Workspace(
-        rank=0, world=2, arch="interpreter", units=16, device=torch.device("cpu"), group=None, control=own.data_ptr(),
-        payload=own.data_ptr() + CONTROL_BYTES, control_bases=bases, payload_bases=bases + CONTROL_BYTES, generation_bytes=4096,
+        rank=0, world=2, arch="interpreter", units=16, device=torch.device("cpu"), group=None,
+        control=own.data_ptr(),
+        payload=own.data_ptr() + CONTROL_BYTES, control_bases=bases,
+        payload_bases=bases + CONTROL_BYTES, generation_bytes=4096,
         payload_tensor=own[CONTROL_BYTES:], owner=own,
     )  # fmt: skip
 
@@ -55,19 +57,26 @@ def half(*size: int) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("a", "b", "options", "sentence"),
     [
-        (torch.zeros(4, 8), half(16, 8), {}, r"a is torch.float32; all_gather_gemm takes torch.float16 and torch.bfloat16"),
+        (torch.zeros(4, 8), half(16, 8), {},
+            r"a is torch.float32; all_gather_gemm takes torch.float16 and torch.bfloat16"),
         (half(4), half(16, 8), {}, r"must have 2 dimensions, not 1 and 2"),
         (half(4, 8), half(24, 8), {}, r"gathered a has 16 columns but b has 24 rows"),
-        (half(4, 8), half(16, 8), {"shard": "m"}, r"gathered a has 8 columns but b has 16 rows \(shard='m'"),
-        (half(4, 8), half(16, 24), {"b_layout": "nk"}, r"gathered a has 16 columns but b has 24 rows"),
-        (half(4, 8), half(16, 8).bfloat16(), {}, r"b is torch.bfloat16 on cpu but a is torch.float16 on cpu"),
+        (half(4, 8), half(16, 8), {"shard": "m"},
+            r"gathered a has 8 columns but b has 16 rows \(shard='m'"),
+        (half(4, 8), half(16, 24), {"b_layout": "nk"},
+            r"gathered a has 16 columns but b has 24 rows"),
+        (half(4, 8), half(16, 8).bfloat16(), {},
+            r"b is torch.bfloat16 on cpu but a is torch.float16 on cpu"),
         (half(8, 4).t(), half(16, 8), {}, r"a must be contiguous; pass a.contiguous\(\)"),
-        (half(33)[1:].view(4, 8), half(16, 8), {}, r"a begins 2 bytes behind a multiple of 16.*pass a.clone\(\)"),
+        (half(33)[1:].view(4, 8), half(16, 8), {},
+            r"a begins 2 bytes behind a multiple of 16.*pass a.clone\(\)"),
         (half(4, 8), half(16, 8), {"out": half(4, 9)}, r"out is \[4, 9\] but must be \[4, 8\]"),
-        (half(4, 8), half(16, 8), {"shard": "n"}, r"gathered a has 8 columns but b has 16 rows \(shard='n'"),
+        (half(4, 8), half(16, 8), {"shard": "n"},
+            r"gathered a has 8 columns but b has 16 rows \(shard='n'"),
         (half(4, 8), half(8, 8), {"shard": "n"}, r"shard='n' is not one of k, m"),
         (half(4, 8), half(16, 8), {"b_layout": "tn"}, r"b_layout='tn' is not one of kn, nk"),
-        (half(200, 8), half(16, 8), {}, r"gathers 6400 bytes but a generation of the workspace has 4096; .*create\(group, 6400\)"),
+        (half(200, 8), half(16, 8), {},
+            r"gathers 6400 bytes but a generation .* has 4096; .*create\(group, 6400\)"),
     ],
 )  # fmt: skip
 def test_operands_that_do_not_fit(
@@ -200,7 +209,8 @@ def test_a_launch_passes_addresses_and_keeps_its_scratch(
         b.data_ptr(),
     ]
     assert [(d.shape, d.strides, d.block_shape) for d in descriptors] == [
-        ([4, 128], [128, 1], [16, 64]), ([8 + 4, 256], [256, 1], [16, 64]), ([32, 256], [256, 1], [32, 64]),
+        ([4, 128], [128, 1], [16, 64]), ([8 + 4, 256], [256, 1], [16, 64]),
+        ([32, 256], [256, 1], [32, 64]),
     ]  # fmt: skip
     assert second["a_desc"] is first["a_desc"] and second["b_desc"] is first["b_desc"]
 

@@ -161,7 +161,8 @@ def wrong_way(root: Path) -> list[str]:
     """Imports against kernels <- db <- {tuner, models} <- tftune, wherever in the file they
     stand."""
     return [
-        f"{file}:{found.line} imports {found.module}, and its room may import {', '.join(sorted(MAY_IMPORT[file.split('/')[0]]))}"
+        f"{file}:{found.line} imports {found.module}, and its room may import "
+        f"{', '.join(sorted(MAY_IMPORT[file.split('/')[0]]))}"
         for file, all_imports in files(root)
         for found in all_imports
         if found.library == "tftune" and found.room not in MAY_IMPORT[file.split("/")[0]]
@@ -229,24 +230,37 @@ PLANTED = {
     "kernels/core/shape.py": "import tftune.kernels.comm.symmetric",
     "kernels/core/revision.py": "from tftune.kernels.comm import symmetric",
     "models/a.py": "from tftune.tuner.search.search import search",
-    "models/b.py": "from importlib import import_module\nimport_module('tftune.tuner.search.search')",
+    "models/b.py": (
+        "from importlib import import_module\nimport_module('tftune.tuner.search.search')"
+    ),
     "models/selector.py": "class A:\n    import yaml",
     "models/train.py": "import torch",
     "tuner/a.py": "from tftune import models",
-    "tuner/b.py": "from importlib import import_module\ndef f(x):\n    import_module(f'tftune.models.{x}')",
+    "tuner/b.py": (
+        "from importlib import import_module\ndef f(x):\n    import_module(f'tftune.models.{x}')"
+    ),
     "tuner/search/search.py": "if True:\n    import torch",
     "tftune/cli/app.py": "import optuna",
     "tftune/__init__.py": "from tftune.db.store import Store",
 }
 SOUND = {
-    "kernels/op/space.py": "from tftune.kernels.core.shape import Shape\nfrom tftune.kernels.op import X",
+    "kernels/op/space.py": (
+        "from tftune.kernels.core.shape import Shape\nfrom tftune.kernels.op import X"
+    ),
     "kernels/comm/symmetric.py": "def f():\n    import iris",
     "kernels/core/revision.py": "from tftune.kernels import shape",
-    "kernels/core/shape.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch",
+    "kernels/core/shape.py": (
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch"
+    ),
     "models/selector.py": "def f():\n    import yaml",
     "tuner/search/search.py": "import numpy, optuna\nfrom tftune.db.store import Store",
-    "tftune/cli/app.py": "import typer\nfrom tftune import __version__\ndef f():\n    import optuna",
-    "tftune/__init__.py": "from tftune.models.selector import Selection\ndef f():\n    from tftune.tuner import search",
+    "tftune/cli/app.py": (
+        "import typer\nfrom tftune import __version__\ndef f():\n    import optuna"
+    ),
+    "tftune/__init__.py": (
+        "from tftune.models.selector import Selection\n"
+        "def f():\n    from tftune.tuner import search"
+    ),
 }
 
 
@@ -284,7 +298,8 @@ start = time.perf_counter()
 import tftune
 milliseconds = 1000 * (time.perf_counter() - start)
 import json
-print(json.dumps([milliseconds, sorted({name.partition(".")[0] for name in set(sys.modules) - before})]))
+loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(json.dumps([milliseconds, sorted(loaded)]))
 """
 
 

@@ -80,8 +80,8 @@ def test_a_measured_shape_is_answered_by_what_was_the_fastest_there() -> None:
             LAWS[BSP](place) / us
         )
         assert (
-            f"{config.variant} was measured to be {found.speedup:.2f} times as fast as BSP on this shape"
-            in found.reason
+            f"{config.variant} was measured to be {found.speedup:.2f} times as fast as BSP on "
+            "this shape" in found.reason
         )
         assert EXACT.path(place) == () and EXACT.leaf(place) is None
         variants.add(config)
@@ -209,15 +209,18 @@ EXACT_LEAF = EXACT.answerer(SHAPES[0], "graph").model.root  # type: ignore[union
     [
         (
             {"m": 6},
-            "m=6 is outside of 8 to 8192, where what was measured for dtype=bf16,shard=m,b_layout=nk,world=2 holds",
+            "m=6 is outside of 8 to 8192, where what was measured for "
+            "dtype=bf16,shard=m,b_layout=nk,world=2 holds",
         ),
         (
             {"m": 8194},
-            "m=8194 is outside of 8 to 8192, where what was measured for dtype=bf16,shard=m,b_layout=nk,world=2 holds",
+            "m=8194 is outside of 8 to 8192, where what was measured for "
+            "dtype=bf16,shard=m,b_layout=nk,world=2 holds",
         ),
         (
             {"n": 1600},
-            "n=1600 is outside of 1639 to 10240, where what was measured for dtype=bf16,shard=m,b_layout=nk,world=2 holds",
+            "n=1600 is outside of 1639 to 10240, where what was measured for "
+            "dtype=bf16,shard=m,b_layout=nk,world=2 holds",
         ),
         ({"n": 10304}, "n=10304 is outside of 1639 to 10240, "),
         ({"k": 1024}, "k=1024 is outside of "),
@@ -429,8 +432,8 @@ def test_no_layout_is_answered_by_the_rows_of_another(layout: tuple[Any, ...]) -
     assert is_fallback(found) and EXACT.path(asked) == () and EXACT.shortlist(asked) == ()
     said = f"dtype={layout[0]},shard={layout[1]},b_layout={layout[2]},world={layout[3]}"
     assert (
-        found.reason
-        == f"{said} was never measured for all_gather_gemm on h200x2; only dtype=bf16,shard=m,b_layout=nk,world=2"
+        found.reason == f"{said} was never measured for all_gather_gemm on h200x2; only "
+        "dtype=bf16,shard=m,b_layout=nk,world=2"
     )
 
 

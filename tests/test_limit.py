@@ -80,8 +80,8 @@ def test_table_and_result() -> None:
     rows[0] = replace(rows[0], winner_us=rows[0].limit.us / 0.5**9)
     told = limit.result(rows, mode="graph")
     assert (
-        told
-        == "RESULT limit mode=graph m_from_1024=0.500 shapes_m_from_1024=4 m_to_128=0.250 shapes_m_to_128=8"
+        told == "RESULT limit mode=graph m_from_1024=0.500 shapes_m_from_1024=4 m_to_128=0.250 "
+        "shapes_m_to_128=8"
     )
     assert (
         limit.result(rows[8:10], mode="graph") == "RESULT limit mode=graph"

@@ -29,7 +29,10 @@ def store(path: Path) -> Iterator[Store]:
 @contextmanager
 def other_process(code: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
     """Another process that runs `code` with this module's names; killed at the end."""
-    start = f"import sys, time; sys.path.insert(0, {str(Path(__file__).parent)!r}); from test_lock import *; path = Path(sys.argv[1])\n"
+    start = (
+        f"import sys, time; sys.path.insert(0, {str(Path(__file__).parent)!r}); from "
+        "test_lock import *; path = Path(sys.argv[1])\n"
+    )
     command = [sys.executable, "-c", start + code, *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         yield process
@@ -147,7 +150,8 @@ class TestFullDisk:
         self.fill(store, path)
         with pytest.raises(
             StoreError,
-            match=rf"^cannot write {path}: database or disk is full; what finished is stored; free space there",
+            match=rf"^cannot write {path}: database or disk is full; what finished is stored; "
+            r"free space there",
         ):
             for number in range(1, 10_000):
                 store.add_trial(trial(number))
@@ -203,8 +207,10 @@ class TestPlace:
     @pytest.mark.parametrize(
         ("path", "kind"),
         [
-            ("/t.db", None), ("/home/me/t.db", "nfs4"), ("/home/me/local disk/t.db", None), ("/homework/t.db", None),
-            ("/mnt/s/t.db", "fuse.sshfs"), ("/mnt/c/t.db", "cifs"), ("/mnt/l/a/b/t.db", "lustre"), ("/mnt/twice/t.db", "nfs"),
+            ("/t.db", None), ("/home/me/t.db", "nfs4"), ("/home/me/local disk/t.db", None),
+            ("/homework/t.db", None),
+            ("/mnt/s/t.db", "fuse.sshfs"), ("/mnt/c/t.db", "cifs"), ("/mnt/l/a/b/t.db", "lustre"),
+            ("/mnt/twice/t.db", "nfs"),
         ],
     )  # fmt: skip
     def test_network_file_systems_are_known(self, path: str, kind: str | None) -> None:
@@ -219,7 +225,8 @@ class TestPlace:
         for write in (True, False):
             with pytest.raises(
                 StoreError,
-                match=r"t\.db is on a network file system \(nfs4\), where .*; give a file on a local disk with --db",
+                match=r"t\.db is on a network file system \(nfs4\), where .*; give a file on a "
+                r"local disk with --db",
             ):
                 Store.open(path, write=write)
         assert list(path.parent.iterdir()) == []
@@ -235,7 +242,8 @@ class TestPlace:
     def test_a_folder_that_cannot_be_written(self, place: str, why: str) -> None:
         with pytest.raises(
             StoreError,
-            match=f"^cannot write {place}: ({why}).*; give a file in a folder that can be written, with --db$",
+            match=f"^cannot write {place}: ({why}).*; give a file in a folder that can be "
+            "written, with --db$",
         ):
             Store.open(Path(place))
 

@@ -45,7 +45,8 @@ from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.runtime.compile import KernelSource, gpu_target
 
-ARCHES = ("gfx942", "gfx950", "sm_90")
+ALL = ("gfx942", "gfx950", "sm_90")
+ARCHES = ("gfx942", pytest.param("gfx950", marks=pytest.mark.thorough), "sm_90")
 FUSED = ("pull", "staged", "push")
 """Those whose kernels signal, too; `push_ce` waits only."""
 SHAPES = {
@@ -82,7 +83,7 @@ def default(variant: str, size: str, arch: str) -> Assembly:
     return assemble(default_source(variant, size, arch), arch)
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", ALL)
 def test_signal_releases_at_system_scope(arch: str) -> None:
     constants = {"ARCH": "hip" if is_hip(arch) else "cuda"}
     code = assemble(
@@ -94,7 +95,7 @@ def test_signal_releases_at_system_scope(arch: str) -> None:
     assert signal_faults(code, is_hip(arch)) == []
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", ALL)
 def test_wait_polls_with_an_acquire_at_system_scope(arch: str) -> None:
     types = {"data": "*i32", "result": "*i32", "control": "i64", "epoch": "i32"}
     code = assemble(KernelSource(consume, types, {}, ("data", "result"), {}), arch)
@@ -232,18 +233,18 @@ MUTANTS: dict[str, tuple[Change, Faults, tuple[str, ...]]] = {
     "release for one GPU": (
         ("symmetric", PUBLISH + RELEASED, PUBLISH + 'sem="release", scope="gpu"'),
         signal_faults,
-        ARCHES,
+        ALL,
     ),
     "no release": (
         ("symmetric", PUBLISH + RELEASED, PUBLISH + 'sem="relaxed", scope="sys"'),
         signal_faults,
-        ARCHES,
+        ALL,
     ),
-    "acquire for one GPU": (("gemm", ACQUIRE, 'sem="acquire", scope="gpu"'), wait_faults, ARCHES),
+    "acquire for one GPU": (("gemm", ACQUIRE, 'sem="acquire", scope="gpu"'), wait_faults, ALL),
     "volatile poll": (
         ("gemm", POLL, "tl.load(flags, mask=wanted, other=0, volatile=True)"),
         wait_faults,
-        ARCHES,
+        ALL,
     ),
     "no fence for descriptors": (
         ("gemm", "see_arrivals(epoch, ARCH)", "pass"),
@@ -260,7 +261,12 @@ MUTANTS: dict[str, tuple[Change, Faults, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize(
-    ("name", "arch"), [(name, arch) for name, (_, _, arches) in MUTANTS.items() for arch in arches]
+    ("name", "arch"),
+    [
+        pytest.param(name, arch, marks=[pytest.mark.thorough] if arch == "gfx950" else [])
+        for name, (_, _, arches) in MUTANTS.items()
+        for arch in arches
+    ],
 )
 def test_mutants_are_refused(tmp_path: Path, name: str, arch: str) -> None:
     change, faults, _ = MUTANTS[name]

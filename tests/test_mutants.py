@@ -11,6 +11,7 @@ import pytest
 import run_mutants
 from mutants import MUTANTS, Mutant
 from run_mutants import ROOT, planted, verdict
+from source_text import replaced_once
 
 ONE = Mutant("one", "a.py", "left == right", "left != right", "tests/test_a.py::test_b")
 
@@ -50,6 +51,35 @@ def test_each_mutant_has_a_name_and_a_fault_of_its_own() -> None:
 def test_a_text_that_is_not_there_once_is_refused(text: str, times: int) -> None:
     with pytest.raises(ValueError, match=rf"occurs {times} times in a\.py, not once"):
         planted(text, ONE)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    ["f(a, b[0], c)", "f(\n    a,\n    b[0],\n    c,\n)", "f(a, b[\n    0,\n], c\n)"],
+)
+def test_the_layout_of_a_text_does_not_hide_it(layout: str) -> None:
+    """Each layout of the source is found by each layout of the mutant's text."""
+    for old in ("f(a, b[0], c)", "f(\n  a,\n  b[0],\n  c,\n)"):
+        assert replaced_once(f"left = {layout}\n", old, "g(a)") == "left = g(a)\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("    f(a)\n", "", "if x:\n    y = f(b)\nf(a)\n"),
+        ("f(b)", "c", "if x:\n    y = c\n    f(a)\nf(a)\n"),
+        ("    y = f(b)\n    f(a)", "    f(a)", "if x:\n    f(a)\nf(a)\n"),
+    ],
+)
+def test_a_text_of_whole_lines_goes_with_its_indentation(old: str, new: str, expected: str) -> None:
+    assert replaced_once("if x:\n    y = f(b)\n    f(a)\nf(a)\n", old, new) == expected
+
+
+@pytest.mark.parametrize("source", ["notin", "f(a b)", "f(a), b", "if x: f(a, b)\n"])
+def test_other_tokens_and_other_indentation_are_another_text(source: str) -> None:
+    for old in ("not in", "    f(a, b)\n", "f(a, c)"):
+        with pytest.raises(ValueError, match="occurs 0 times"):
+            replaced_once(source, old, "")
 
 
 @pytest.mark.parametrize(

@@ -25,12 +25,17 @@ from tftune.tuner.bench.sandbox import Broken, World
 
 SHAPE = AllGatherGemm(7, 40, 66, 2)
 BSP, GATHER_COPY, PUSH, *_, PULL = SPACE.defaults(SHAPE)
+OTHER_PUSH = dict(PUSH.knobs) | {"group_m": 1}
 FAULTY = {
-    Config("push", **dict(PUSH.knobs) | {"group_m": 1, "num_stages": stages, "num_warps": warps}): fault
+    Config("push", **OTHER_PUSH | {"num_stages": stages, "num_warps": warps}): fault
     for (stages, warps), fault in {
-        (2, 4): "hang", (2, 8): "crash", (3, 8): "wrong", (3, 4): "oom", (4, 8): "rank_error",
+        (2, 4): "hang",
+        (2, 8): "crash",
+        (3, 8): "wrong",
+        (3, 4): "oom",
+        (4, 8): "rank_error",
     }.items()
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -333,6 +338,6 @@ def test_copy_rates_are_kept_and_doubted_once(
     )
     (warning,) = caplog.messages
     assert (
-        "h200x2: caches are not cold: a rotated copy reached 5500 GB/s, and the memory of h200 gives 4250"
-        in warning
+        "h200x2: caches are not cold: a rotated copy reached 5500 GB/s, and the memory of h200 "
+        "gives 4250" in warning
     )

@@ -22,7 +22,8 @@ from tftune.kernels.core.registry import operation
 SLOW = (
     sys.executable,
     "-c",
-    "import time\ntry: time.sleep(60)\nexcept KeyboardInterrupt: print('committed'); raise SystemExit(130)",
+    "import time\ntry: time.sleep(60)\nexcept KeyboardInterrupt: print('committed'); raise "
+    "SystemExit(130)",
 )
 
 
@@ -126,7 +127,10 @@ def test_a_search_that_overruns_is_stopped_as_by_ctrl_c(capfd: pytest.CaptureFix
 
 
 def test_commands_run_without_multicast(capfd: pytest.CaptureFixture[str]) -> None:
-    told = "import os; print(os.environ['NCCL_NVLS_ENABLE'], os.environ['TORCH_SYMM_MEM_DISABLE_MULTICAST'])"
+    told = (
+        "import os; print(os.environ['NCCL_NVLS_ENABLE'], "
+        "os.environ['TORCH_SYMM_MEM_DISABLE_MULTICAST'])"
+    )
     assert node.run((sys.executable, "-c", told), time.monotonic() + 60) == 0
     assert "0 1" in capfd.readouterr().out
 

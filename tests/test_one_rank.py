@@ -111,7 +111,8 @@ def test_the_gemm_alone_is_bsp() -> None:
         a, b = make_inputs(shape, 0, 0)
         workspace: Any = Workspace(
             rank=0, world=1, arch="interpreter", units=4, device=a.device, group=None, control=0,
-            payload=0, control_bases=None, payload_bases=None, generation_bytes=0, payload_tensor=None,
+            payload=0, control_bases=None, payload_bases=None, generation_bytes=0,
+            payload_tensor=None,
         )  # fmt: skip
         results = []
         for form in ("gather", "gather_copy", "local_transpose", "gather_copy_registered"):

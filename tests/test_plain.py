@@ -36,11 +36,13 @@ from tftune.models.tree.tree import (
 SIZES = st.integers(1, 1 << 17)
 GEMMS = st.builds(
     lambda m, n, k, world, *words: AllGatherGemm(m * world, n, k * world, world, *words),
-    SIZES, SIZES, SIZES, st.sampled_from([2, 4]), st.sampled_from(["fp16", "bf16"]), st.sampled_from("km"), st.sampled_from(["kn", "nk"]),
+    SIZES, SIZES, SIZES, st.sampled_from([2, 4]), st.sampled_from(["fp16", "bf16"]),
+    st.sampled_from("km"), st.sampled_from(["kn", "nk"]),
 )  # fmt: skip
 DECODES = st.builds(
-    lambda batch, heads, group, dim, pages, world: FlashDecode(batch, heads * group, heads, dim, pages, world),
-    SIZES, SIZES, st.integers(1, 16), st.sampled_from([64, 128, 256]), SIZES, st.sampled_from([2, 8]),
+    lambda batch, heads, group, *rest: FlashDecode(batch, heads * group, heads, *rest),
+    SIZES, SIZES, st.integers(1, 16), st.sampled_from([64, 128, 256]), SIZES,
+    st.sampled_from([2, 8]),
 )  # fmt: skip
 ANY = {"all_gather_gemm": GEMMS, "flash_decode": DECODES}
 LEAF = Leaf((0, 1), 1, 0.1, ())

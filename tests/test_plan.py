@@ -101,7 +101,8 @@ def test_parts_of_a_tile_that_cannot_run_at_once_are_refused_by_their_rule(
     if refused:
         with pytest.raises(
             ValueError,
-            match="split_k must not exceed the programs that compute: all parts of a tile run at once",
+            match="split_k must not exceed the programs that compute: all parts of a tile run at "
+            "once",
         ):
             gemm.prepare(shape, config, here)
     else:
@@ -142,7 +143,10 @@ def test_a_workspace_that_is_too_small_is_refused_with_the_size_it_needs(
     host: Any, shape: Any, config: Config
 ) -> None:
     needed = host.payload_bytes(shape)
-    sentence = rf"gathers {needed} bytes .* has {needed - 1}; create it with Workspace.create\(group, {needed}\)"
+    sentence = (
+        rf"gathers {needed} bytes .* has {needed - 1}; create it with "
+        rf"Workspace.create\(group, {needed}\)"
+    )
     with pytest.raises(ValueError, match=sentence):
         host.prepare(shape, config, workspace(None, 2, needed - 1))
 

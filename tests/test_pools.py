@@ -61,8 +61,12 @@ def test_shapes_of_one_layer_share_configs_that_both_allow() -> None:
 
 def toy(sizes: int) -> tuple[Space, list[Config]]:
     """Half of all tiles are impossible, and of the last tile all but one config."""
-    choices = (Choice("order", ("a", "b", "c"), "a word", "a"), Choice("block_m", tuple(range(1, sizes + 1)), "a size", 1),
-               Choice("block_n", (1, 2), "a size", 1), Choice("stages", tuple(range(1, 9)), "a depth", 1))  # fmt: skip
+    choices = (
+        Choice("order", ("a", "b", "c"), "a word", "a"),
+        Choice("block_m", tuple(range(1, sizes + 1)), "a size", 1),
+        Choice("block_n", (1, 2), "a size", 1),
+        Choice("stages", tuple(range(1, 9)), "a depth", 1),
+    )
     rules = (
         Rule("one", lambda s, c, chip: (c["block_m"] + c["block_n"]) % 2 == 0),
         Rule(

@@ -304,7 +304,10 @@ def test_a_shape_that_was_never_searched_is_measured_beside_the_likeliest_form_o
 def test_a_layout_that_was_never_searched_is_refused(store: Store, other: str) -> None:
     """Before anything is measured."""
     bench, shapes = FakeBench(), (SMALL, SMALL.parse(other))
-    said = rf"no shape of the layout of {other} was searched in mode graph or eager with the kernels as they are.*tftune search all_gather"
+    said = (
+        rf"no shape of the layout of {other} was searched in mode graph or eager with the "
+        r"kernels as they are.*tftune search all_gather"
+    )
     with pytest.raises(ValueError, match=said):
         fill("all_gather_gemm", shapes, BOTH, bench, store, pick)
     assert bench.asked == [] and not store.trials(stage="matrix")

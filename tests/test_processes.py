@@ -67,7 +67,7 @@ def test_ctrl_c_ends_a_pool_quietly(tmp_path: Path, wait: bool, threads: bool) -
             os.kill(child, 0)
 
 
-def test_ranks_never_hear_ctrl_c() -> None:
+def test_ranks_never_hear_ctrl_c(ranks_start_anew: None) -> None:
     world = World(WorldSpec(Path(), 2, True, 1 << 16, 0))
     world.start()
     try:

@@ -71,7 +71,10 @@ def test_selecting_needs_the_standard_library_only(artifact: Path) -> None:
 
 
 def test_names_are_loaded_when_asked_for() -> None:
-    code = "import sys, tftune; before = 'tftune.models.selector' in sys.modules; tftune.Selection; print(before, 'torch' in sys.modules)"
+    code = (
+        "import sys, tftune; before = 'tftune.models.selector' in sys.modules; "
+        "tftune.Selection; print(before, 'torch' in sys.modules)"
+    )
     assert python(code) == "False False"
     assert tftune.__version__[0].isdigit() and all(getattr(tftune, name) for name in tftune.__all__)
     with pytest.raises(AttributeError, match="no attribute 'selekt'; it has AllGatherGemm"):
@@ -97,7 +100,8 @@ def test_shipped_artifacts_of_a_target(artifact: Path, monkeypatch: pytest.Monke
     assert list(tftune.load(target="h200x8").artifacts) == [OP]
     with pytest.raises(
         ValueError,
-        match=r"no artifact is shipped for mi300x8; shipped: all_gather_gemm__h200x8; run `tftune search",
+        match=r"no artifact is shipped for mi300x8; shipped: all_gather_gemm__h200x8; run `tftune "
+        r"search",
     ):
         tftune.load(target="mi300x8")
 
@@ -197,6 +201,7 @@ def test_bind_without_torch_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delitem(sys.modules, "torch.distributed", raising=False)
     with pytest.raises(
         ImportError,
-        match=r"^tftune\.bind needs torch\.distributed \(.*torch.*\); `tftune doctor` says what to install$",
+        match=r"^tftune\.bind needs torch\.distributed \(.*torch.*\); `tftune doctor` says what "
+        r"to install$",
     ):
         tftune.bind()

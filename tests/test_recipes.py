@@ -18,11 +18,13 @@ from tftune.tuner.search.recipes import RECIPES, fitted, nearest
 
 SPACE = operation("all_gather_gemm").space
 SIXTEEN = SPACE.complete(Config(
-    "push", block_m=16, block_n=64, block_k=128, group_m=8, split_k=1, num_warps=4, num_stages=4, loads="descriptor",
+    "push", block_m=16, block_n=64, block_k=128, group_m=8, split_k=1, num_warps=4, num_stages=4,
+    loads="descriptor",
     comm_programs=8, rows_per_flag=16, k_per_flag=1024, order="group",
 ))  # fmt: skip
 LARGE = SPACE.complete(Config(
-    "push", block_m=128, block_n=256, block_k=64, group_m=8, split_k=1, num_warps=8, num_stages=3, loads="descriptor",
+    "push", block_m=128, block_n=256, block_k=64, group_m=8, split_k=1, num_warps=8, num_stages=3,
+    loads="descriptor",
     comm_programs=16, rows_per_flag=64, k_per_flag=8192, order="group",
 ))  # fmt: skip
 
@@ -86,7 +88,8 @@ def test_a_variant_that_has_no_possible_config_gives_nothing() -> None:
 
 @pytest.mark.parametrize("chip", [H200, MI300X])
 @pytest.mark.parametrize(("op", "shapes"), [
-    ("all_gather_gemm", (engine(2), engine(24, 1111 * 2), engine(3000), AllGatherGemm(7, 513, 1024, 2), AllGatherGemm(8191, 96, 8192, 8))),
+    ("all_gather_gemm", (engine(2), engine(24, 1111 * 2), engine(3000),
+                         AllGatherGemm(7, 513, 1024, 2), AllGatherGemm(8191, 96, 8192, 8))),
     ("flash_decode", (FlashDecode(1, 64, 8, 64, 17, 2), FlashDecode(24, 96, 12, 256, 40_000, 8))),
 ])  # fmt: skip
 def test_whatever_is_fitted_is_possible(op: str, shapes: tuple[Shape, ...], chip: Chip) -> None:

@@ -69,7 +69,8 @@ def test_it_prints_tables_bars_and_result_lines_for_each_mode_and_layout(
         lines, [(m, n) for m in ("graph", "eager") for n in ("regret_any", "regret")], strict=True
     ):
         assert re.fullmatch(
-            rf"RESULT {name} target=h200x8 op=all_gather_gemm mode={mode} layout={LAYOUT} geomean={number} p95={number} max={number} "
+            rf"RESULT {name} target=h200x8 op=all_gather_gemm mode={mode} layout={LAYOUT} "
+            rf"geomean={number} p95={number} max={number} "
             rf"captured=-?{number} below_bsp=\d+", line,
         )  # fmt: skip
 
@@ -84,7 +85,10 @@ def test_the_result_lines_are_of_family_and_size_at_once_and_of_families(
     assert list(reports) == ["any", "family", "m"]
     for split, name in (("any", "regret_any"), ("family", "regret")):
         score = regret.evaluate(dataset, split=split).selector
-        expected = f"geomean={score.geomean_regret:.3f} p95={score.p95_regret:.3f} max={score.worst_regret:.3f}"
+        expected = (
+            f"geomean={score.geomean_regret:.3f} p95={score.p95_regret:.3f} "
+            f"max={score.worst_regret:.3f}"
+        )
         captured = f"captured={score.oracle_gain_captured:.3f} below_bsp={score.slower_than_bsp}"
         assert regret.result(dataset, split, reports[split]).startswith(f"RESULT {name} target=")
         assert regret.result(dataset, split, reports[split]).endswith(
@@ -138,11 +142,13 @@ def test_many_shapes_share_their_folds_among_processes(
     [
         (
             "dtype=fp32",
-            r"no layout has dtype=fp32; there are dtype=fp16,shard=k,b_layout=kn,world=8; dtype=bf16,shard=k",
+            r"no layout has dtype=fp32; there are dtype=fp16,shard=k,b_layout=kn,world=8; "
+            r"dtype=bf16,shard=k",
         ),
         (
             "colour=red",
-            "--layout names 'colour'; write field=value, with fields of dtype, shard, b_layout, world",
+            "--layout names 'colour'; write field=value, with fields of dtype, shard, b_layout, "
+            "world",
         ),
         ("fp16", "--layout names 'fp16'; write field=value"),
     ],

@@ -70,9 +70,12 @@ def test_the_table_has_a_time_or_the_kind_of_failure_for_each() -> None:
 
 def test_results_are_geometric_means_over_tftune_in_the_same_rounds() -> None:
     assert list(rivals.results(made_rows(), mode="graph")) == [
-        "RESULT rivals mode=graph rival=bsp geomean=1.061 least=0.750 error=0.0001 shapes=2 failed=0",
-        "RESULT rivals mode=graph rival=torch geomean=0.500 least=0.500 error=0.0001 shapes=1 failed=1",
-        "RESULT rivals mode=graph rival=iris geomean=4.000 least=2.000 error=0.0001 shapes=2 failed=0",
+        "RESULT rivals mode=graph rival=bsp geomean=1.061 least=0.750 error=0.0001 shapes=2 "
+        "failed=0",
+        "RESULT rivals mode=graph rival=torch geomean=0.500 least=0.500 error=0.0001 shapes=1 "
+        "failed=1",
+        "RESULT rivals mode=graph rival=iris geomean=4.000 least=2.000 error=0.0001 shapes=2 "
+        "failed=0",
     ]
     alone = [row for row in made_rows() if row.name == "torch"]
     assert list(rivals.results(alone, mode="graph")) == [
@@ -327,9 +330,12 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 
 dist.init_process_group("gloo", init_method="file:///{file}", rank=0, world_size=1)
 for shard in "km":
-    call = rival_calls.Torch(AllGatherGemm(8, 12, 16, 1, shard=shard), SimpleNamespace(device=torch.device("cuda")))
+    shape = AllGatherGemm(8, 12, 16, 1, shard=shard)
+    workspace = SimpleNamespace(device=torch.device("cuda"))
+    call = rival_calls.Torch(shape, workspace)
     call.into_c = False
-    a, b, c = (torch.empty(size, device="meta", dtype=torch.float16) for size in ((8, 16), (16, 12), (8, 12)))
+    sizes = (8, 16), (16, 12), (8, 12)
+    a, b, c = (torch.empty(size, device="meta", dtype=torch.float16) for size in sizes)
     call(a, b, c)
     print(tuple(call.results[c.data_ptr()].shape))
 """

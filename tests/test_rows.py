@@ -98,7 +98,8 @@ def test_rows_of_another_kernel_or_outside_the_space_do_not_hold(store: Store) -
 
 
 @pytest.mark.parametrize(("bench", "version", "holds"), [
-    ("node", "3.6.1", True), ("node", "3.7.0", False), ("drill", "3.7.0", False), ("model", "3.7.0", True), ("node", "", True),
+    ("node", "3.6.1", True), ("node", "3.7.0", False), ("drill", "3.7.0", False),
+    ("model", "3.7.0", True), ("node", "", True),
 ])  # fmt: skip
 def test_rows_that_another_triton_compiled_do_not_hold(
     bench: str, version: str, holds: bool, store: Store, monkeypatch: pytest.MonkeyPatch

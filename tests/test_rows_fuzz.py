@@ -152,7 +152,8 @@ def test_a_run_that_would_not_read_back_is_refused(path: Path) -> None:
 
 OFTEN = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 ODD = (
-    10**400, 2**63, 1e308, 5e-324, 0.004, 0, -0.0, True, "\ud800", "\0", "push", "hang", "final", "m=64,n=8,k=8,world=8", [], [1, 2.5], {}
+    10**400, 2**63, 1e308, 5e-324, 0.004, 0, -0.0, True, "\ud800", "\0", "push", "hang", "final",
+    "m=64,n=8,k=8,world=8", [], [1, 2.5], {}
 )  # fmt: skip
 ANY_TEXT = st.text(st.characters(), max_size=9)
 JSON = st.recursive(

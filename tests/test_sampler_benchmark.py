@@ -82,7 +82,8 @@ def test_too_few_rows_are_a_sentence() -> None:
     most = len(trials())
     with pytest.raises(
         ValueError,
-        match=rf"no shape has 600 configs measured on h200x4 in mode graph, the most is {most}; give --least {most}",
+        match=rf"no shape has 600 configs measured on h200x4 in mode graph, the most is {most}; "
+        rf"give --least {most}",
     ):
         sampler.spaces(trials(), TARGET, "graph", least=600)
     with pytest.raises(ValueError, match="in mode eager, the most is 0"):
@@ -131,7 +132,8 @@ def test_the_result_takes_the_shape_that_speaks_most_against_us() -> None:
     )
     line = sampler.result([{"lfbo": one, "tpe": one}, {"lfbo": other, "tpe": other}])
     assert line == {
-        "lfbo_median": "20", "lfbo_p95": ">320", "tpe_median": "10", "tpe_p95": "10", "lfbo_repeated": "0", "lfbo_infeasible": "0",
+        "lfbo_median": "20", "lfbo_p95": ">320", "tpe_median": "10", "tpe_p95": "10",
+        "lfbo_repeated": "0", "lfbo_infeasible": "0",
     }  # fmt: skip
 
 

@@ -59,7 +59,8 @@ class TestSchema:
         [
             ("CREATE TABLE urls (id INTEGER); INSERT INTO urls VALUES (1)", "urls"),
             (
-                "CREATE TABLE c (x); CREATE VIEW a AS SELECT 1; CREATE INDEX b ON c (x); CREATE TABLE d (x); CREATE TABLE e (x)",
+                "CREATE TABLE c (x); CREATE VIEW a AS SELECT 1; CREATE INDEX b ON c (x); CREATE "
+                "TABLE d (x); CREATE TABLE e (x)",
                 "a, c, d and 1 more",
             ),
         ],
@@ -72,7 +73,8 @@ class TestSchema:
         before = path.read_bytes()
         with pytest.raises(
             StoreError,
-            match=f"^{path} is not tftune's: it has {holds} and no tft_meta; give another file with --db$",
+            match=f"^{path} is not tftune's: it has {holds} and no tft_meta; give another file "
+            "with --db$",
         ):
             Store.open(path, write=write)
         assert path.read_bytes() == before
@@ -129,7 +131,8 @@ class TestSchema:
         before = released.read_bytes()
         with pytest.raises(
             StoreError,
-            match=r"t\.db has schema 7, newer than this tftune's 2; upgrade tftune, or give another file with --db",
+            match=r"t\.db has schema 7, newer than this tftune's 2; upgrade tftune, or give "
+            r"another file with --db",
         ):
             Store.open(released, write=write)
         assert released.read_bytes() == before

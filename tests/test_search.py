@@ -210,7 +210,8 @@ def test_where_nothing_can_be_measured_the_first_reason_is_said(store: Store) ->
     bench = FakeBench(lambda *question: Failure("crash", "no link between the GPUs"))
     with pytest.raises(
         ValueError,
-        match=r"nothing could be measured on mi300x8 \(4 trials failed\); the first failure: no link",
+        match=r"nothing could be measured on mi300x8 \(4 trials failed\); the first failure: no "
+        r"link",
     ):
         run(store, bench)
     assert len(store.trials()) == 8 and bench.restarts == []
@@ -277,7 +278,8 @@ def test_a_budget_binds_the_drawing_of_a_pool(
 
 
 @pytest.mark.parametrize(("budget_s", "places", "ranks", "left"), [
-    (100, 88, False, 20), (100, 2, True, 20), (100, 30, True, 39), (100, 88, True, 50), (1000, 88, True, 200), (math.inf, 88, True, 0),
+    (100, 88, False, 20), (100, 2, True, 20), (100, 30, True, 39), (100, 88, True, 50),
+    (1000, 88, True, 200), (math.inf, 88, True, 0),
 ])  # fmt: skip
 def test_winners_of_many_shapes_are_measured_within_the_budget(
     budget_s: float, places: int, ranks: bool, left: float
@@ -364,7 +366,8 @@ def test_replay_of_a_shape_without_rows_is_a_sentence_and_stores_nothing(store: 
     bench = ReplayBench(TARGET, store.trials())
     with pytest.raises(
         ValueError,
-        match=rf"no rows of {OTHER} on mi300x8 in mode graph or eager to replay; .*tftune trials import",
+        match=rf"no rows of {OTHER} on mi300x8 in mode graph or eager to replay; .*tftune trials "
+        r"import",
     ):
         run(store, bench, (SMALL, OTHER))
     with pytest.raises(ValueError, match=rf"no rows of {SMALL} on mi300x8 in mode eager"):

@@ -25,7 +25,8 @@ PUSH = pool(SPACE, SHAPE, H200, "push", 200)
 
 def row(number: int, config: Config, us: float, stage: str = "search", **changes: object) -> Trial:
     bsp = () if config == BSP else (100.0,)
-    found = Trial(SHAPE, config, "graph", "h200x2", "node", "r", installed("all_gather_gemm", config.variant),
+    code = installed("all_gather_gemm", config.variant)
+    found = Trial(SHAPE, config, "graph", "h200x2", "node", "r", code,
                   Measurement((us,), bsp), stage, f"{number:05}")  # fmt: skip
     return replace(found, **changes)  # type: ignore[arg-type]
 
@@ -72,7 +73,8 @@ def test_a_search_whose_best_is_among_the_first_ends_with_it() -> None:
 
 def test_rows_that_do_not_hold_do_not_count() -> None:
     wrong = [row(950, PUSH[150], 10.0, code="earlier"), row(951, PUSH[150], 10.0, target="h200x4"),
-             row(952, PUSH[150], 10.0, bench="model"), row(953, PUSH[150], 10.0, outcome=Failure("hang", "late")),
+             row(952, PUSH[150], 10.0, bench="model"),
+             row(953, PUSH[150], 10.0, outcome=Failure("hang", "late")),
              row(954, SPACE.complete(Config("push", block_m=256, num_warps=4)), 10.0)]  # fmt: skip
     assert judge([*searched(), *wrong]).regret == pytest.approx(52 / 50)
 

@@ -148,7 +148,8 @@ def test_another_layout_is_answered_by_the_one_that_is_most_like_it() -> None:
         )
     )
     for layout, expected in (
-        (ENGINE, SMALL), (("fp16", "m", "nk", 4), OTHER), (("fp16", "m", "nk", 8), OTHER), (("bf16", "m", "kn", 2), SMALL),
+        (ENGINE, SMALL), (("fp16", "m", "nk", 4), OTHER), (("fp16", "m", "nk", 8), OTHER),
+        (("bf16", "m", "kn", 2), SMALL),
         (("bf16", "m", "nk", 1), SMALL), (("fp16", "k", "kn", 4), OTHER),
     ):  # fmt: skip
         assert named(shape(40, 3072, 3072, layout), two) == [expected]

@@ -183,7 +183,8 @@ def test_a_number_of_no_config_is_refused(written: dict[str, Any], number: objec
     for path in (("tree", [[0, number], 3, 0.1, []]), ("known", 0, 1, number)):
         with pytest.raises(
             ValueError,
-            match=r"a leaf names configs|a branch of the tree is|a measured shape is|names configs beyond",
+            match=r"a leaf names configs|a branch of the tree is|a measured shape is|names "
+            r"configs beyond",
         ):
             parse_artifact(layout_with(written, *path))
     parse_artifact(layout_with(written, "tree", [[0, 1], 3, 0.1, []]))
@@ -195,12 +196,16 @@ LEAF: list[Any] = [[0, 1], 3, 0.1, []]
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        (("error", math.nan), "an error of .* is nan, and may be 0 to 50"), (("error", -0.1), "an error of .* is -0.1"),
-        (("error", 1e4), "an error of .* is 10000.0"), (("error", math.inf), "an error of .* is inf"),
-        (("tree", [*LEAF[:2], 1e4, []]), "an error of .* is 10000.0"), (("tree", ["m", 1.0, LEAF, [*LEAF[:2], -1.0, []]]), "is -1.0"),
-        (("known", 0, 3, 1, math.inf), "has a time that is not positive, or none that a kernel takes"),
-        (("known", 0, 3, 1, 1e-300), "has a time that is not positive, or none that a kernel takes"),
-        (("formulas", 0, 0, 0, 1e300), "has a weight above"), (("formulas", 1, 0, 0, -1e300), "has a weight above"),
+        (("error", math.nan), "an error of .* is nan, and may be 0 to 50"),
+        (("error", -0.1), "an error of .* is -0.1"),
+        (("error", 1e4), "an error of .* is 10000.0"),
+        (("error", math.inf), "an error of .* is inf"),
+        (("tree", [*LEAF[:2], 1e4, []]), "an error of .* is 10000.0"),
+        (("tree", ["m", 1.0, LEAF, [*LEAF[:2], -1.0, []]]), "is -1.0"),
+        (("known", 0, 3, 1, math.inf), "is not positive, or none that a kernel takes"),
+        (("known", 0, 3, 1, 1e-300), "is not positive, or none that a kernel takes"),
+        (("formulas", 0, 0, 0, 1e300), "has a weight above"),
+        (("formulas", 1, 0, 0, -1e300), "has a weight above"),
         (("formulas", 0, 1, [1e3] * 10), "bends times by more than e to the power of 50"),
         (("formulas", 0, 1, [0.0] * 9 + [-1e3]), "bends times by more than"),
         (("formulas", 0, 1, [0.1]), "has 1 bends, and may have none or 10"),
@@ -245,9 +250,14 @@ def test_a_knob_that_no_time_can_be_computed_with_is_refused_and_a_value_unknown
 
 @pytest.mark.parametrize(
     ("changes", "said"),
-    [({"error": math.nan}, "with an error of nan"), ({"error": 1e4}, "with an error of 10000.0"), ({"layout": ["fp16"]}, "does not fit"),
-     ({"layout": ["fp16", "m", "nk", "2"]}, "its layout has world='2'"), ({"layout": ["fp8", "m", "nk", 2]}, "its layout has dtype='fp8'")],
-)  # fmt: skip
+    [
+        ({"error": math.nan}, "with an error of nan"),
+        ({"error": 1e4}, "with an error of 10000.0"),
+        ({"layout": ["fp16"]}, "does not fit"),
+        ({"layout": ["fp16", "m", "nk", "2"]}, "its layout has world='2'"),
+        ({"layout": ["fp8", "m", "nk", 2]}, "its layout has dtype='fp8'"),
+    ],
+)
 def test_a_loan_that_a_selection_could_not_tell_of_is_refused(
     written: dict[str, Any], changes: dict[str, Any], said: str
 ) -> None:
@@ -269,7 +279,8 @@ def test_a_rule_that_is_none_is_refused(written: dict[str, Any]) -> None:
     """On loading: no selection raises."""
     with pytest.raises(
         ValueError,
-        match=r"does not fit this tftune: it names the rule 'moon'; there are always BSP, .*nearest measured",
+        match=r"does not fit this tftune: it names the rule 'moon'; there are always BSP, "
+        r".*nearest measured",
     ):
         parse_artifact(layout_with(written, "rule", "moon"))
     for rule in ("always push", NEAREST):

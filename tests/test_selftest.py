@@ -22,7 +22,8 @@ def test_more_than_memory_gives_is_not_cold() -> None:
     why = CopyRates(4.7e6, 6.0e6).why_not_cold(H200)
     assert (
         why is not None
-        and "caches are not cold: a rotated copy reached 4700 GB/s, and the memory of h200 gives 4250"
+        and "caches are not cold: a rotated copy reached 4700 GB/s, and the memory of h200 gives "
+        "4250"
         in why
     )
 

@@ -9,7 +9,10 @@ from pathlib import Path
 
 from tftune.tuner.bench.shared_dir import Shared
 
-OWNER = "from tftune.tuner.bench.shared_dir import Shared; print(Shared.make().path, flush=True); input()"
+OWNER = (
+    "from tftune.tuner.bench.shared_dir import Shared; print(Shared.make().path, flush=True); "
+    "input()"
+)
 
 
 def test_what_a_killed_owner_left_is_removed_by_the_next_one() -> None:

@@ -74,9 +74,7 @@ def test_what_is_impossible_for_the_shape_is_left_out() -> None:
         assert SPACE.why_invalid(asked, LARGE) and FOUND.shortlist(asked) == (SMALL,)
 
 
-def test_what_the_rows_of_the_shape_and_of_its_neighbours_have_comes_before_the_other_configs_of_its_leaf() -> (
-    None
-):
+def test_configs_with_rows_here_or_nearby_come_before_the_others_of_the_leaf() -> None:
     """At M = 128 LARGE alone was kept, and OTHER at 512 alone: between the two sizes formulas say
     what OTHER may take."""
     kept = {128: (0, 2), 512: (0, 1, 2, 3)}
@@ -168,7 +166,8 @@ def test_on_another_machine_it_is_empty(asked: AllGatherGemm) -> None:
     found = selector(model())
     artifact = replace(found.artifacts[OP], document=document)
     for machine, applies in (
-        (Machine("h200x2", "sm_90", {"triton": "3.6.1"}), True), (Machine("h200x2", "sm_90", {"triton": "3.7.0"}), False),
+        (Machine("h200x2", "sm_90", {"triton": "3.6.1"}), True),
+        (Machine("h200x2", "sm_90", {"triton": "3.7.0"}), False),
         (Machine("h200x4", "sm_90", {"triton": "3.6.0"}), False),
     ):  # fmt: skip
         assert Selector(artifact, machine=machine).shortlist(asked) == (

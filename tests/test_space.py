@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
 from random import Random
 
 import pytest
@@ -16,7 +14,7 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.core.chips import CHIPS, H200, MI300X, Chip
 from tftune.kernels.core.registry import OPS, operation
-from tftune.kernels.core.space import Choice, Config, Knob, Rule, Space
+from tftune.kernels.core.space import Choice, Config, Rule, Space
 
 LARGE = AllGatherGemm(4096, 3584, 8192, 8)
 FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
@@ -203,10 +201,9 @@ def test_every_rule_refuses_something_and_not_everything() -> None:
             for config in configs
             if rule.applies(config.variant)
         ]
-        assert {rule.holds(s, c, chip) for c in concerned for s in tried for chip in chips} == {
-            True,
-            False,
-        }, rule.sentence
+        answers = (rule.holds(s, c, chip) for c in concerned for s in tried for chip in chips)
+        first = next(answers)
+        assert any(answer != first for answer in answers), rule.sentence
 
 
 def sharded(m: int, n: int, k: int, world: int, shard: str) -> AllGatherGemm:
@@ -298,74 +295,6 @@ def test_a_config_is_judged_for_many_shapes_as_for_one(
     for variant, choices in SPACE.variants.items():
         config = Config(variant, **{choice.name: pick.choice(choice.values) for choice in choices})
         assert SPACE.judge(config, on)(shape) == SPACE.why_invalid(shape, config, on)
-
-
-def _by_hand(variant: str, shape: AllGatherGemm, chip: Chip) -> Iterator[Config]:
-    """Every value with every other, each held against every rule: millions."""
-    choices = [choice.on(chip) for choice in SPACE.choices(variant)]
-    names, rules = (
-        [choice.name for choice in choices],
-        [rule.holds for rule in SPACE.rules if rule.applies(variant)],
-    )
-    for values in product(*(choice.values for choice in choices)):
-        knobs = dict(zip(names, values, strict=True))
-        if all(holds(shape, knobs, chip) for holds in rules):
-            yield Config(variant, **knobs)
-
-
-def test_configs_are_the_possible_ones_in_a_fixed_order() -> None:
-    shape = AllGatherGemm(16, 64, 8192, 8)
-    found = list(SPACE.configs(shape, H200))
-    assert found == list(SPACE.configs(shape, H200)) and len(set(found)) == len(found)
-    assert found == [
-        config for variant in SPACE.variants for config in _by_hand(variant, shape, H200)
-    ]
-    assert [config for config in found if SPACE.why_invalid(shape, config, H200)] == []
-    assert list(SPACE.configs(shape, H200, ("pull",))) == [
-        config for config in found if config.variant == "pull"
-    ]
-    for default in SPACE.defaults(shape, H200):
-        assert SPACE.complete(default) in found
-
-
-def _two(choice: Choice) -> tuple[Knob, ...]:
-    """In their order, the default and the value that is furthest from it."""
-    far = choice.values[0 if choice.values.index(choice.default) > len(choice.values) // 2 else -1]
-    return tuple(value for value in choice.values if value in (far, choice.default))
-
-
-@pytest.mark.parametrize("chip", CHIPS.values(), ids=lambda chip: chip.name)
-@pytest.mark.parametrize(
-    "shape",
-    [
-        AllGatherGemm(256, 3584, 8192, 8),
-        AllGatherGemm(2048, 3584, 8192, 8),
-        AllGatherGemm(4096, 512, 4096, 4, shard="m"),
-    ],
-    ids=str,
-)
-def test_configs_are_those_without_a_reason_against_them(shape: AllGatherGemm, chip: Chip) -> None:
-    """Of every knob its default and another value."""
-    two = {
-        variant: tuple(replace(choice, values=_two(choice)) for choice in choices)
-        for variant, choices in SPACE.variants.items()
-    }
-    space = replace(SPACE, variants=two)
-    found = list(space.configs(shape, chip))
-    every = replace(space, rules=()).configs(shape, chip)
-    assert found == [config for config in every if SPACE.why_invalid(shape, config, chip) is None]
-    assert len(found) > 20 and {"bsp", "push"} <= {config.variant for config in found}
-
-
-@pytest.mark.parametrize("shard", ["k", "m"])
-@pytest.mark.parametrize("world", [2, 8])
-def test_ranks_fall_back_to_one_form_whether_they_know_their_chip_or_not(
-    world: int, shard: str
-) -> None:
-    """Forms of BSP exchange A in different layouts: ranks that chose differently would compute
-    nonsense."""
-    for shape in paper(world, shard=shard):
-        assert len({SPACE.defaults(shape, chip)[0] for chip in (None, *CHIPS.values())}) == 1, shape
 
 
 def test_the_paper_set_has_configs_on_every_chip() -> None:

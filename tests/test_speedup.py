@@ -53,10 +53,14 @@ def test_every_step_has_a_column_and_every_open_size_too() -> None:
 def test_a_set_is_told_whole_and_in_parts() -> None:
     whole, *parts = speedup.sets("h200x8", "flash_decode", rows())
     long = sum(shape.cache_bytes / 4.25e6 >= 100 for shape in DECODES)
-    start = "RESULT speedup op=flash_decode target=h200x8 mode=graph set=llama3-70b dtype=fp16 output=all page_size=0 "
+    start = (
+        "RESULT speedup op=flash_decode target=h200x8 mode=graph set=llama3-70b dtype=fp16 "
+        "output=all page_size=0 "
+    )
     assert whole.startswith(f"{start}geomean=1.") and whole.endswith("fused_wins=20 shapes=20")
     assert set(parts) == {
-        f"{start}part=kv_below_100_us geomean=2.000 lower=2.000 fused_wins={20 - long} shapes={20 - long}",
+        f"{start}part=kv_below_100_us geomean=2.000 lower=2.000 fused_wins={20 - long} "
+        f"shapes={20 - long}",
         f"{start}part=kv_from_100_us geomean=1.250 lower=1.250 fused_wins={long} shapes={long}",
     }
     assert 0 < long < 20
@@ -127,6 +131,6 @@ def test_a_set_asked_with_other_options_is_told_beside_its_defaults() -> None:
     ]
     assert ["output=all" in line for line in told] == [True, False]
     assert (
-        "mode=graph set=llama3-70b dtype=fp16 output=heads page_size=0 geomean=2.000 lower=2.000 fused_wins=20 shapes=20"
-        in told[1]
+        "mode=graph set=llama3-70b dtype=fp16 output=heads page_size=0 geomean=2.000 lower=2.000 "
+        "fused_wins=20 shapes=20" in told[1]
     )

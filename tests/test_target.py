@@ -52,7 +52,8 @@ def test_parse(text: str, chip: object, gpus: int) -> None:
 def test_parse_lists_the_chips(text: str) -> None:
     with pytest.raises(
         ValueError,
-        match=f"^{re.escape(repr(text))} is no target that is known here; .* as in h200x8 .*--chip.* the chips are {', '.join(CHIPS)}$",
+        match=f"^{re.escape(repr(text))} is no target that is known here; .* as in h200x8 "
+        f".*--chip.* the chips are {', '.join(CHIPS)}$",
     ):
         Target.parse(text)
 
@@ -74,7 +75,8 @@ def test_no_gpus_make_no_target() -> None:
         ([], "torch 2.13.0 sees no GPU .* --on model"),
         (
             [fake_gpu.H200, fake_gpu.ampere("NVIDIA A100-SXM4-80GB")],
-            r"GPUs of 2 kinds .NVIDIA A100-SXM4-80GB \(sm_80, 108 units\), NVIDIA H200 .*CUDA_VISIBLE_DEVICES",
+            r"GPUs of 2 kinds .NVIDIA A100-SXM4-80GB \(sm_80, 108 units\), NVIDIA H200 "
+            r".*CUDA_VISIBLE_DEVICES",
         ),
         (
             [fake_gpu.MI300X, fake_gpu.cdna3("AMD Instinct MI300X", 38)],
@@ -132,7 +134,10 @@ def test_build_finds_each_of_several_names(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_build_imports_no_torch_without_a_driver(tmp_path: Path) -> None:
-    code = "import sys; from tftune.db.target import build, _driver; build(); print(_driver() is not None or 'torch' not in sys.modules)"
+    code = (
+        "import sys; from tftune.db.target import build, _driver; build(); print(_driver() is "
+        "not None or 'torch' not in sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -148,7 +153,8 @@ def test_clocks_of_nvidia(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         tmp_path,
         monkeypatch,
         "nvidia-smi",
-        "echo '0, 1980, 3201, 1980, 31, 75.21, 700.00'; echo '1, 345, 3201, 1980, 29, [N/A], 700.00'",
+        "echo '0, 1980, 3201, 1980, 31, 75.21, 700.00'; echo '1, 345, 3201, 1980, 29, [N/A], "
+        "700.00'",
     )
     read = target.clocks()
     assert list(read) == ["0", "1"]
@@ -165,7 +171,10 @@ def test_clocks_of_nvidia(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("wrapped", ['{"gpu_data": %s}', "%s"])
 def test_clocks_of_amd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrapped: str) -> None:
-    gpus = '[{"gpu": 0, "clock": {"gfx_0": {"clk": {"value": 2100, "unit": "MHz"}}}, "usage": "N/A"}, {"gpu": 1, "power": "N/A"}]'
+    gpus = (
+        '[{"gpu": 0, "clock": {"gfx_0": {"clk": {"value": 2100, "unit": "MHz"}}}, "usage": '
+        '"N/A"}, {"gpu": 1, "power": "N/A"}]'
+    )
     tool(tmp_path, monkeypatch, "amd-smi", f"echo '{wrapped % gpus}'")
     assert target.clocks() == {
         "0": {"clock": {"gfx_0": {"clk": {"value": 2100, "unit": "MHz"}}}},

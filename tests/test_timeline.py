@@ -52,7 +52,8 @@ FASTER_HOST = pytest.mark.xfail(
 )
 FASTER_HOST_BSP = pytest.mark.xfail(
     strict=True,
-    reason="79 us, BSP 75: today's wait costs more than that prototype's, and BSP's host was slower on that machine",
+    reason="79 us, BSP 75: today's wait costs more than that prototype's, and BSP's host was "
+    "slower on that machine",
 )
 
 SHAPE = AllGatherGemm(m=1024, n=3584, k=8192, world=8)
@@ -195,7 +196,8 @@ def test_eager_costs_bsp_more_than_one_kernel() -> None:
 
 SHAPES = [
     at(1), at(7), at(129), at(8192), at(8, shard="m"), at(1024, shard="m", dtype="bf16"),
-    AllGatherGemm(m=1, n=1, k=2, world=2), AllGatherGemm(m=3, n=5, k=7, world=1), AllGatherGemm(m=4096, n=100, k=2 * 4097, world=2),
+    AllGatherGemm(m=1, n=1, k=2, world=2), AllGatherGemm(m=3, n=5, k=7, world=1),
+    AllGatherGemm(m=4096, n=100, k=2 * 4097, world=2),
 ]  # fmt: skip
 
 

@@ -61,7 +61,8 @@ def test_a_failing_step_is_named_with_what_to_do(
 
     with pytest.raises(
         ValueError,
-        match=r"`tftune search .*--chip mi300x8.chip.json.*` ended with 2; what was measured is stored",
+        match=r"`tftune search .*--chip mi300x8.chip.json.*` ended with 2; what was measured is "
+        r"stored",
     ):
         run(iter(found(tmp_path, monkeypatch)), call)
     assert (

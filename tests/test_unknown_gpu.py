@@ -84,7 +84,8 @@ def db(node: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Pa
     shapes = ";".join(map(str, SHAPES))
     assert (
         run(
-            f"search {OP} --shapes {shapes} --mode graph --effort quick --variant push --pool 4 --db {path}"
+            f"search {OP} --shapes {shapes} --mode graph --effort quick --variant push --pool 4 "
+            f"--db {path}"
         )
         == 0
     )

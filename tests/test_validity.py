@@ -65,7 +65,8 @@ def content() -> dict[str, Any]:
         for m, best in ((1024, 1), (4096, 2))
     ]
     model = LayoutModel(
-        OP, "graph", LARGE.layout, (Config("bsp", form="local_transpose"), *fused), ("", kernels["pull"], kernels["push"]), tuple(flat),
+        OP, "graph", LARGE.layout, (Config("bsp", form="local_transpose"), *fused),
+        ("", kernels["pull"], kernels["push"]), tuple(flat),
         tuple(known), root, True, 0.1,
     )  # fmt: skip
     return document(
@@ -95,13 +96,15 @@ def here(**build: str) -> Machine:
     [
         (
             replace(HERE, target="h200x4"),
-            "the artifact is for h200x8, and this machine is h200x4; measure here with `tftune search",
+            "the artifact is for h200x8, and this machine is h200x4; measure here with `tftune "
+            "search",
         ),
         (replace(HERE, target="8 x NVIDIA B200", arch="sm_100"), "this machine is 8 x NVIDIA B200"),
         (replace(HERE, arch="sm_100"), "the artifact is for sm_90, and this GPU is sm_100"),
         (
             here(triton="3.7.1"),
-            "timed as Triton 3.6.0 compiles them, and Triton 3.7.1 is installed; run `tftune verify all_gather_gemm`",
+            "timed as Triton 3.6.0 compiles them, and Triton 3.7.1 is installed; run `tftune "
+            "verify all_gather_gemm`",
         ),
         (replace(HERE, build={"torch": "2.11.0"}), "and no Triton is installed"),
     ],
@@ -183,7 +186,8 @@ def test_measured_times_that_do_not_say_their_triton_are_not_served(
         ]
         why = validity.why_elsewhere(unstamped, HERE)
         assert why and why.endswith(
-            "does not say with which Triton its times were taken; run `tftune verify all_gather_gemm`"
+            "does not say with which Triton its times were taken; run `tftune verify "
+            "all_gather_gemm`"
         )
     for verified in ({}, {"at": "2026-11-22"}):
         assert "run `tftune verify" in (
@@ -221,8 +225,8 @@ def test_another_driver_or_torch_is_one_warning_and_serves(
 ) -> None:
     (told,) = loaded(here(driver="590.2", torch="2.12.0"))
     assert (
-        "driver 590.2 (timed with 580.1), torch 2.12.0 (timed with 2.11.0); check with `tftune verify`"
-        in told
+        "driver 590.2 (timed with 580.1), torch 2.12.0 (timed with 2.11.0); check with `tftune "
+        "verify`" in told
     )
     assert tftune.select_kernel(LARGE).config.variant == "push"
     assert loaded(HERE) == [] and loaded(None) == []

@@ -162,7 +162,8 @@ def test_answers_of_changed_kernels_cannot_be_verified(
     monkeypatch.setattr("tftune.verify.installed", lambda op, variant: "0" * 12)
     with pytest.raises(
         ValueError,
-        match=r"no fused answer .* is of the kernels installed here; run `tftune search all_gather_gemm`",
+        match=r"no fused answer .* is of the kernels installed here; run `tftune search "
+        r"all_gather_gemm`",
     ):
         samples(artifact, 4)
 

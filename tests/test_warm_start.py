@@ -56,7 +56,8 @@ PUSH, SLOW, PULL = (
 
 def rows(shape: Gemm, mode: str = "graph", **speedups: float) -> list[object]:
     configs = {"push": PUSH, "slow": SLOW, "pull": PULL}
-    return [trial(shape=shape, mode=mode, config=configs[name], outcome=Measurement((10.0,), (10.0 * times,)))
+    return [trial(shape=shape, mode=mode, config=configs[name],
+            outcome=Measurement((10.0,), (10.0 * times,)))
             for name, times in speedups.items()]  # fmt: skip
 
 

@@ -162,7 +162,10 @@ def test_the_command_line_drills_says_how_long_it_recovered_and_resumes(
         "tftune.tuner.bench.node.NodeBench", partial(NodeBench, emulated=True, rounds=scene.rounds)
     )
     db = tmp_path / "drill.db"
-    command = f"search all_gather_gemm --shapes {scene.shape} --mode graph --effort quick --variant push --db {db}"
+    command = (
+        f"search all_gather_gemm --shapes {scene.shape} --mode graph --effort quick "
+        f"--variant push --db {db}"
+    )
 
     def run(more: str) -> tuple[Any, str, str]:
         with pytest.raises(SystemExit) as ended:

@@ -1,0 +1,32 @@
+"""Command lines that tests run inside their own process, and what a refusal looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+OP = "all_gather_gemm"
+SMALL, LARGE = "m=64,n=512,k=1024,world=2", "m=512,n=512,k=1024,world=2"
+SEARCH = (
+    f"search {OP} --shapes {SMALL};{LARGE} --on model --target mi300x8 --mode graph --effort "
+    "quick --variant push"
+)
+
+
+class Ran(tuple[int, str, str]):
+    """Exit code, stdout and stderr of one command."""
+
+    code = property(lambda self: self[0])
+    out = property(lambda self: self[1])
+    err = property(lambda self: self[2])
+
+
+Tftune = Callable[[str], Ran]
+
+
+def refused(ran: Ran, *parts: str) -> bool:
+    """Exit code 2, nothing on stdout, and one line on stderr that starts with `error:` and holds
+    these parts."""
+    (last,) = [line for line in ran.err.splitlines() if line.startswith("error: ")]
+    assert (ran.code, ran.out) == (2, "") and "Traceback" not in ran.err
+    assert [part for part in parts if part not in last] == []
+    return True

@@ -1,0 +1,221 @@
+"""The command line: train, export, select, explain and report."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import shipped
+import synthetic
+from command_line import LARGE, OP, SMALL, Tftune, refused
+
+from tftune.db.store import Store, write_rows
+from tftune.db.target import Target
+from tftune.db.trial import Run
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.space import Config
+from tftune.models.artifact import SHIPPED, read_artifact
+from tftune.models.tree.tree import Split
+
+
+@pytest.fixture(scope="module")
+def layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of 5 layers with 6 values of M, in two layouts of which one has few shapes, as
+    if an analytic model timed them."""
+    folder = tmp_path_factory.mktemp("layers")
+    half = [replace(place, dtype="fp16") for place in synthetic.SHAPES[:12]]
+    rows = synthetic.rows([*synthetic.SHAPES, *half], bench="model")
+    write_rows(
+        folder / "rows.jsonl", [Run("run", synthetic.TARGET, "model", {}, "2026-11-22", {})], rows
+    )
+    with Store.open(folder / "t.db") as store:
+        store.import_rows(folder / "rows.jsonl")
+    return folder / "t.db"
+
+
+def test_train_prints_the_tree_and_the_held_out_regret(tftune: Tftune, layers: Path) -> None:
+    ran = tftune(f"train {OP} --db {layers}")
+    assert ran.code == 0 and ran.out.startswith(
+        f"{OP} on h200x2, mode graph: 42 shapes, 112 rows, modelled\n"
+    )
+    engine, half = (f"dtype={dtype},shard=m,b_layout=nk,world=2" for dtype in ("bf16", "fp16"))
+    assert (
+        f"\n{engine}: 30 modelled shapes, each answered by what was the fastest there\n" in ran.out
+    )
+    assert "\ntree for other shapes, formulas choose among the configs of a leaf:\n" in ran.out
+    assert (
+        "\nheld out (modelled): family and m held out at once, 30 shapes in 25 folds: regret 1."
+        in ran.out
+    )
+    assert (
+        "\nconstant rules there: regret always BSP 1." in ran.out
+        and ", always pull - (no time), " in ran.out
+    )
+    assert re.search(
+        r", vLLM: BSP below 4096 tokens, push above 1\.\d{3} \(25 of 30 shapes\), ", ran.out
+    ), "the default push has no time"
+    assert (
+        f"\n{half}: 12 modelled shapes, " in ran.out
+        and f"\n{half} is answered by {engine}: the same code, and " in ran.out
+    )
+    assert ran.out.splitlines()[-1].startswith("modelled: ") and "measured times" not in ran.out
+    found = json.loads(tftune(f"train {OP} --db {layers} --json").out)
+    assert found["times"] == "modelled" and set(found["modes"]) == {"graph"}
+    graph = found["modes"]["graph"]
+    held_out = graph["held_out"][engine]
+    assert (
+        held_out["selector"]["geomean_regret"]
+        > held_out["rules"]["nearest measured shape"]["geomean_regret"]
+        >= 1
+    )
+    assert {layout["rule"] for layout in graph["layouts"]} == {
+        ""
+    } and "answers for other shapes instead" not in ran.out, "the rule minds no error of the model"
+    assert [layout["layout"]["dtype"] for layout in graph["layouts"]] == ["bf16", "fp16"] and len(
+        graph["lent"]
+    ) == 1
+
+
+def test_train_on_two_shapes_has_nothing_to_hold_out(tftune: Tftune, db: Path) -> None:
+    ran = tftune(f"train {OP} --db {db}")
+    assert (
+        ran.code == 0
+        and "2 shapes" in ran.out
+        and ": 2 modelled shapes, " in ran.out
+        and "held out" not in ran.out
+    )
+    found = json.loads(tftune(f"train {OP} --db {db} --json").out)
+    assert (
+        found["times"] == "modelled"
+        and found["modes"]["graph"]["held_out"] == {}
+        and set(found["modes"]) == {"graph"}
+    )
+
+
+def test_export_select_and_explain(tftune: Tftune, db: Path) -> None:
+    ran = tftune(f"export {OP} --db {db} --target mi300x8 --out a.json")
+    assert ran.code == 0 and ran.out.startswith("a.json: all_gather_gemm on mi300x8, modelled")
+    refusing = json.loads(tftune(f"select {OP} {LARGE} --artifact a.json --json").out)
+    assert (
+        refusing["source"] == "fallback"
+        and refusing["config"]["variant"] == "bsp"
+        and "modelled" in refusing["reason"]
+    )
+    answer = json.loads(
+        tftune(f"select {OP} {LARGE} --artifact a.json --allow-modelled --json").out
+    )
+    assert (
+        answer["source"] == "modelled"
+        and answer["target"] == "mi300x8"
+        and answer["near"] == [[512, 512, 1024]]
+    )
+    assert (
+        answer["expected_us"] > 0
+        and answer["speedup"] == answer["bsp_us"] / answer["expected_us"] >= 1
+    )
+    text = tftune(f"select {OP} {LARGE} --artifact a.json --allow-modelled").out
+    first, *rest = text.splitlines()
+    assert (
+        first == str(Config.from_dict(answer["config"]))
+        and rest[0] == f"  modelled, not measured: {LARGE} in mode graph on mi300x8"
+    )
+    assert (
+        rest[1] == f"  why: {answer['reason']}"
+        and rest[2].startswith("  expected: ")
+        and rest[3].startswith("  modelled: ")
+    )
+    why = json.loads(
+        tftune(f"explain {OP} {LARGE} --artifact a.json --allow-modelled --db {db} --json").out
+    )
+    assert why["config"] == answer["config"] and (why["leaf"], why["path"]) == (None, []), (
+        "its own rows answer"
+    )
+    assert [line["shape"] for line in why["nearest"]] == [LARGE, SMALL] and why["nearest"][0][
+        "times"
+    ] == "modelled"
+    spoken = tftune(f"explain {OP} {SMALL} --artifact a.json --allow-modelled --db {db}").out
+    assert (
+        "  path: " not in spoken
+        and "  leaf: " not in spoken
+        and "nearest shapes, modelled" in spoken
+    )
+
+
+def test_explain_names_the_leaf_of_a_shape_between_the_measured_ones(
+    tftune: Tftune, layers: Path
+) -> None:
+    assert tftune(f"export {OP} --db {layers} --out a.json").code == 0
+    asked = "m=100,n=3072,k=4096,world=2,dtype=bf16,shard=m,b_layout=nk"
+    line = f"explain {OP} {asked} --artifact a.json --allow-modelled --db {layers}"
+    why, spoken = json.loads(tftune(f"{line} --json").out), tftune(line).out
+    (model,) = [
+        each for each in read_artifact(Path("a.json")).modes["graph"].layouts.values() if each.spans
+    ]
+    leaf = why["leaf"]
+    assert (
+        why["source"] == "modelled"
+        and why["config"] in leaf["candidates"]
+        and leaf["rows"] > 0 < leaf["error"]
+    )
+    space, shape, chip = (
+        operation(OP).space,
+        AllGatherGemm.parse(asked),
+        Target.parse(synthetic.TARGET).chip,
+    )
+    possible = {space.concrete(shape, config, chip) for config in model.configs}
+    assert {Config.from_dict(candidate) for candidate in leaf["candidates"]} <= possible and len(
+        leaf["candidates"]
+    ) > 1
+    assert bool(why["path"]) == isinstance(model.root, Split)
+    assert f"\n  path: {', then '.join(why['path']) or 'the tree is a single leaf'}\n" in spoken
+    assert "\n  leaf: " in spoken and all(
+        str(Config.from_dict(candidate)) in spoken for candidate in leaf["candidates"]
+    )
+    assert (
+        "held out in mode graph: regret " in spoken
+        and "both as modelled" not in spoken.partition("held out in mode")[0]
+    )
+    assert why["near"] == leaf["near"] and len(why["nearest"]) == 3
+
+
+@shipped.needs(OP, "h200x4")
+def test_explain_says_what_shapes_like_this_one_lost_unseen(tftune: Tftune) -> None:
+    reports = json.loads((SHIPPED / f"{OP}__h200x4.json").read_text())["held_out"]["graph"]
+    layout = "dtype=fp16,shard=k,b_layout=kn,world=4"
+    mean, worst = reports[layout]["groups"]["n=1792,k=5120"]
+    spoken = tftune(f"explain {OP} m=100,n=1792,k=5120,world=4 --target h200x4").out
+    assert f"held out with all of n=1792,k=5120: {mean:.3f}, at worst {worst:.3f}\n" in spoken
+
+
+def test_explain_without_a_database_uses_the_rows_of_the_checkout(
+    tftune: Tftune, db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tftune(f"export {OP} --db {db} --out a.json")
+    folder = db.parent / "checkout/db"
+    (folder / "trials/mi300x8").mkdir(parents=True)
+    tftune(f"trials export {folder}/trials/mi300x8/{OP}-2026-01-01.jsonl --db {db}")
+    monkeypatch.setattr("tftune.db.__file__", str(folder / "__init__.py"))
+    why = json.loads(
+        tftune(f"explain {OP} {LARGE} --artifact a.json --allow-modelled --db none.db --json").out
+    )
+    assert len(why["nearest"]) == 2 and not Path("none.db").exists()
+
+
+def test_report_writes_a_page_for_what_the_database_holds(tftune: Tftune, db: Path) -> None:
+    ran = tftune(f"report --db {db} --out page --op {OP}")
+    paths = [Path(line) for line in ran.out.splitlines()]
+    assert (
+        ran.code == 0
+        and paths[0] == Path(f"page/{OP}__mi300x8__model.html")
+        and all(path.exists() for path in paths)
+    )
+    assert {path.suffix for path in paths[1:]} == {".png"} and "modelled" in paths[0].read_text()
+    assert refused(
+        tftune(f"report --db {db} --target h200x8"),
+        "no rows to report",
+        "all_gather_gemm on mi300x8 (model)",
+    )

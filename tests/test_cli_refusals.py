@@ -1,0 +1,244 @@
+"""The command line refuses in one sentence, and what it refuses changes nothing."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import OP, SEARCH, SMALL, Tftune, refused
+
+from tftune.cli import app as cli
+from tftune.db.store import Store, write_rows
+from tftune.db.target import Target
+from tftune.db.trial import Run, Trial
+from tftune.kernels.all_gather_gemm import paper
+from tftune.kernels.core.registry import operation
+
+
+def test_doctor_always_answers(tftune: Tftune) -> None:
+    ran = tftune("doctor")
+    assert (
+        ran.code == 0
+        and ran.out.startswith("python 3.")
+        and "optuna" in ran.out
+        and "import iris: " in ran.out
+    )
+    found = json.loads(tftune("doctor --json").out)
+    assert set(found["packages"]) == {"tune", "cuda"} and all(found["packages"]["tune"].values())
+    assert bool(found["target"]) != bool(found["why_no_target"])
+
+
+def test_doctor_says_why_an_artifact_does_not_apply(
+    tftune: Tftune, db: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tftune(f"export {OP} --db {db} --out shipped/good.json")
+    (tmp_path / "shipped/broken.json").write_text('{"schema": 1')
+    monkeypatch.setattr("tftune.models.artifact.SHIPPED", tmp_path / "shipped")
+    broken, good = json.loads(tftune("doctor --json").out)["artifacts"]
+    assert not broken["applies"] and "cut off" in broken["why_not"][0]
+    assert (good["target"], good["times"], good["applies"]) == ("mi300x8", "modelled", False)
+    assert "artifact good.json: does not apply here: " in tftune("doctor").out
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("search foo", ["there is no operation 'foo'", OP]),
+        (f"search {OP} --on model", ["--on model needs --target"]),
+        (f"search {OP} --on model --target b300x8", ["'b300x8' is no target", "mi300x", "h200"]),
+        (f"search {OP} --on model --target h200x8 --variant pul",
+            ["no variant 'pul'", "bsp, pull, staged, push"]),
+        (f"search {OP} --on model --target h200x8 --shapes m=1,n=8,k=8,world=2,q=3",
+            ["no shape field 'q'", "m, n, k, world, dtype"]),
+        (f"search {OP} --on model --target h200x8 --shapes m=1,n=8,k=9,world=2",
+            ["k=9", "world=2"]),
+        (f"search {OP} --on model --target h200x4 --shapes paper:world=8",
+            ["world=8", "4 GPUs of h200x4"]),
+        (f"search {OP} --on model --target h200x8 --gpus 9", ["--gpus 9", "8 GPUs of h200x8"]),
+        (f"search {OP} --on model --target h200x8 --gpus 4", ["world=8", "--gpus 4"]),
+        (f"search {OP} --on model --target h200x8 --shapes pape", ["'pape' is no shape", "paper"]),
+        (f"search {OP} --on model --target h200x8 --shapes paper:tp=4",
+            ["no option 'tp'", "world, dtype, shard", "m, n, k keep a part"]),
+        (f"search {OP} --on model --target h200x8 --shapes paper:m=16+24",
+            ["'paper' has no m=24", "m=1+2+4+8+16+32"]),
+        (f"search {OP} --on model --target h200x8 --shapes paper:m=16-32",
+            ["m='16-32' must be an integer"]),
+        (f"search {OP} --on model --target h200x8 --shapes none.yaml",
+            ["none.yaml", "No such file"]),
+        (f"search {OP} --on model --target h200x8 --budget soon", ["'soon' is no duration", "10m"]),
+        (f"search {OP} --on model --target h200x8 --inject hang=0.1",
+            ["--inject needs --on node", "--on model"]),
+        (f"search {OP} --inject hagn=0.1",
+            ["no fault 'hagn'", "hang, crash, wrong, oom, rank_error"]),
+        (f"search {OP} --inject hang=x", ["hang=x is no probability"]),
+        (f"search {OP} --inject hang=0.9,oom=0.2", ["sum to 1.1", "above 1"]),
+        (f"search {OP} --on replay --target mi300x8 --db r.db",
+            ["no measured rows", "tftune trials import"]),
+        (f"search {OP} --on modell",
+            ["'modell' is not one of 'node', 'model', 'replay'", "tftune search --help"]),
+        (f"search {OP} --on model --target h200x8 --db /proc/none/t.db",
+            ["cannot write /proc/none/t.db"]),
+        ("serch", ["No such command 'serch'"]),
+        ("trials", ["Missing command", "tftune trials --help"]),
+        (f"train {OP} --db none.db", ["there is no database", "none.db", "tftune search"]),
+        (f"select {OP} m=64,n=512 --target h200x8", ["lacks k, world"]),
+        (f"select {OP} {SMALL} --artifact none.json", ["none.json", "tftune export"]),
+        (f"select {OP} {SMALL} --target mi300x3",
+            ["no artifact is shipped for mi300x3", "tftune search"]),
+        (f"explain {OP} {SMALL} --artifact none.json", ["none.json", "tftune export"]),
+        ("trials import none.jsonl", ["cannot read none.jsonl"]),
+        ("trials export rows.jsonl --op foo", ["there is no operation 'foo'"]),
+        ("report --target foo", ["'foo' is no target"]),
+    ],
+)  # fmt: skip
+def test_wrong_input_is_one_sentence(tftune: Tftune, line: str, parts: list[str]) -> None:
+    assert refused(tftune(line), *parts)
+
+
+def test_a_node_search_without_a_gpu_names_the_model(
+    tftune: Tftune, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tftune.db.target.find_spec", lambda name: None)
+    assert (
+        refused(tftune(f"search {OP}"), "no GPU", "--on model") and not Path("tftune.db").exists()
+    )
+
+
+def test_a_rehearsal_without_torch_says_what_it_needs(
+    tftune: Tftune, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tftune.db.target.find_spec", lambda name: None)
+    assert refused(
+        tftune("calibrate --emulated h200x2"),
+        "tftune calibrate --emulated needs torch and triton",
+        "`tftune doctor`",
+    )
+
+
+def test_a_target_that_is_not_this_machine(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tftune.cli.bench_factory.detect", lambda: Target.parse("h200x4"))
+    assert refused(tftune(f"search {OP} --target h200x8"), "h200x8", "h200x4")
+    assert refused(tftune(f"search {OP} --shapes paper:world=8"), "world=8", "4 GPUs of h200x4")
+
+
+def test_a_node_bench_is_sized_for_the_largest_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tftune.cli.bench_factory import make_bench
+    from tftune.kernels.all_gather_gemm.host import payload_bytes
+    from tftune.tuner.bench.node import MATRIX, Rounds
+
+    made: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(
+        "tftune.tuner.bench.node.NodeBench",
+        lambda *arguments, rounds: made.append((*arguments, rounds)),
+    )
+    target, shapes = Target.parse("h200x8"), paper()
+    make_bench("node", operation(OP), target, shapes, store=None)
+    make_bench("node", operation(OP), target, shapes, store=None, matrix=True)
+    size = payload_bytes(shapes[-1])
+    assert (
+        made == [(target, size, Rounds()), (target, size, MATRIX)]
+        and size >= shapes[-1].gathered_bytes
+    )
+
+
+def test_rows_of_a_drill_are_not_trained_on(
+    tftune: Tftune, tmp_path: Path, make_rows: Callable[..., list[Trial]]
+) -> None:
+    drilled = [replace(row, bench="drill") for row in make_rows(paper()[:2], bench="node")]
+    run = Run("run", "h200x8", "drill", {}, "2026-11-20", {})
+    write_rows(tmp_path / "drill.jsonl", [run], drilled)
+    tftune("trials import drill.jsonl --db d.db")
+    for command in (f"train {OP}", f"export {OP} --out a.json"):
+        assert refused(
+            tftune(f"{command} --db d.db"), "rows of a drill are not trained on", "without --inject"
+        )
+    write_rows(
+        tmp_path / "clean.jsonl",
+        [replace(run, id="clean", bench="node")],
+        [replace(r, bench="node", run="clean") for r in drilled],
+    )
+    tftune("trials import clean.jsonl --db d.db")
+    found = json.loads(tftune(f"train {OP} --db d.db --json").out)
+    assert found["bench"] == "node"
+    pages = [
+        Path(line) for line in tftune("report --db d.db").out.splitlines() if line.endswith(".html")
+    ]
+    assert (
+        ["measured in a drill" in page.read_text() for page in pages]
+        == ["drill" in page.name for page in pages]
+        == [True, False]
+    )
+
+
+def test_rows_of_several_targets_must_be_told_apart(tftune: Tftune, db: Path) -> None:
+    tftune(
+        f"search {OP} --shapes {SMALL} --on model --target h200x8 --mode graph --effort quick "
+        f"--variant bsp --db {db}"
+    )
+    assert refused(tftune(f"train {OP} --db {db}"), "h200x8, mi300x8", "--target")
+    assert refused(
+        tftune(f"train {OP} --db {db} --target h200x4"),
+        "no rows of all_gather_gemm on h200x4",
+        "mi300x8 (model)",
+    )
+    assert refused(tftune(f"train {OP} --db {db} --bench node"), "from the node bench")
+
+
+def unchanged(db: Path, act: Callable[[], Any]) -> bool:
+    """Whether the file is the same to the byte after an act."""
+    before = db.read_bytes()
+    act()
+    return db.read_bytes() == before
+
+
+def test_a_second_search_on_the_same_database_waits_for_nobody(tftune: Tftune, db: Path) -> None:
+    with Store.open(db):
+        assert unchanged(
+            db,
+            lambda: refused(tftune(f"{SEARCH} --db {db}"), str(db), "is being written by process"),
+        )
+
+
+def test_a_database_of_a_newer_schema_is_left_alone(tftune: Tftune, db: Path) -> None:
+    with sqlite3.connect(db) as connection:
+        connection.execute("UPDATE tft_meta SET value = '99' WHERE name = 'schema'")
+    connection.close()
+    assert unchanged(
+        db, lambda: refused(tftune(f"{SEARCH} --db {db}"), "schema 99", "upgrade tftune")
+    )
+    assert refused(tftune(f"train {OP} --db {db}"), "schema 99")
+
+
+def test_a_half_written_line_adds_nothing(tftune: Tftune, db: Path) -> None:
+    tftune(f"trials export rows.jsonl --db {db}")
+    Path("half.jsonl").write_text(Path("rows.jsonl").read_text()[:-40])
+    with Store.open(db, write=False) as store:
+        count = len(store.trials()) + len(store.runs())
+    assert refused(
+        tftune("trials import half.jsonl --db empty.db"),
+        f"line {count} of half.jsonl is no whole row",
+    )
+    with Store.open(Path("empty.db"), write=False) as store:
+        assert store.trials() == []
+
+
+@pytest.mark.parametrize("command", ["report --out taken", f"export {OP} --out taken/a.json"])
+def test_a_place_that_cannot_be_written(tftune: Tftune, db: Path, command: str) -> None:
+    Path("taken").write_text("a file where a folder is wanted")
+    assert refused(tftune(f"{command} --db {db}"), "taken")
+
+
+def test_a_traceback_only_when_asked_for(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFTUNE_DEBUG", "1")
+    with pytest.raises(ValueError, match="there is no operation"):
+        cli.main(["search", "foo"])
+
+
+def test_no_arguments_show_the_help(tftune: Tftune) -> None:
+    ran = tftune("")
+    assert ran.code == 0 and all(name in ran.out for name in ("search", "doctor", "trials", "db"))

@@ -1,0 +1,58 @@
+"""The portfolio: which few configs cover the shapes of a layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tftune.db.trial import Measurement, Trial
+from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
+from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.core.space import Config
+from tftune.models.dataset import configs_of, load
+from tftune.models.portfolio import FORMS, MATRIX_SIZE, loss, portfolio
+from tftune.models.tree.trainer import train_layout
+
+OP, TARGET = "all_gather_gemm", "h200x8"
+
+
+Rows = Callable[..., list[Trial]]
+
+
+def test_the_portfolio_holds_bsp_and_few_configs(make_rows: Rows) -> None:
+    dataset = load(make_rows(paper()), OP, TARGET, "graph", "model")
+    chosen, lost, numbers = (
+        portfolio(dataset, configs_of(dataset), 4),
+        loss(dataset),
+        range(len(dataset.shapes)),
+    )
+    assert {dataset.bsp(shape) for shape in dataset.shapes} <= set(chosen) and len(chosen) <= 4
+    larger = portfolio(dataset, configs_of(dataset), MATRIX_SIZE)
+    assert set(chosen) < set(larger) and len(larger) <= MATRIX_SIZE
+    kept = sum(min(lost(number, config) for config in chosen) for number in numbers)
+    alone = sum(lost(number, dataset.bsp(dataset.shapes[number])) for number in numbers)
+    assert kept < 0.7 * alone
+
+
+def test_a_portfolio_is_of_the_candidates_and_of_forms_of_bsp(make_rows: Rows) -> None:
+    dataset = load(make_rows(paper()), OP, TARGET, "graph", "model")
+    pulls = [config for config in configs_of(dataset) if config.variant == "pull"]
+    found = portfolio(dataset, pulls, 9)
+    assert {config for config in found if config.variant != "bsp"} <= set(pulls) and len(
+        {c for c in found if c.variant == "bsp"}
+    ) <= FORMS
+
+
+def test_each_layout_has_its_own_candidates(make_rows: Rows) -> None:
+    own = AllGatherGemm(m=1024, n=3584, k=8192, world=8, dtype="bf16")
+    rows = make_rows(paper()) + make_rows((own,))
+    only_there = SPACE.complete(Config("push", block_m=64, block_n=64))
+    rows.append(
+        replace(rows[-1], shape=own, config=only_there, outcome=Measurement((1.0,), (100.0,)))
+    )
+    parts = load(rows, OP, TARGET, "graph", "model").by_layout()
+    assert [len(part.shapes) for part in parts.values()] == [14, 1] and parts[
+        own.layout
+    ].shapes == (own,)
+    large, small = (train_layout(part) for part in parts.values())
+    assert only_there in small.configs and only_there not in large.configs

@@ -1,0 +1,151 @@
+"""A database that is damaged, or lies in a folder that cannot be written."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from stored import RUN, TRIALS, filled, raw, trial
+from unprivileged import read_only
+
+from tftune.db.lock import DamagedError
+from tftune.db.store import Store, StoreError
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[Store]:
+    with Store.open(path) as opened:
+        opened.add_run(RUN)
+        yield opened
+
+
+class TestCheck:
+    def test_a_sound_database_has_no_problems(self, store: Store) -> None:
+        assert filled(store).check() == []
+
+    @pytest.mark.parametrize(
+        ("change", "sentence"),
+        [
+            (
+                "UPDATE tft_trials SET samples_us = '[9.0, 12.5]' WHERE number = 1",
+                r"\(row 1\) was changed: id is ",
+            ),
+            (
+                "UPDATE tft_trials SET variant = 'pull' WHERE number = 1",
+                r"\(row 1\) was changed: variant is pull, its content says push",
+            ),
+            (
+                "UPDATE tft_trials SET samples_us = '[9.0,' WHERE number = 1",
+                r"\(row 1\) cannot be read: ",
+            ),
+            (
+                "UPDATE tft_trials SET shape = 'm=64' WHERE number = 5",
+                r"\(row 5\) cannot be read: .* lacks n, k, world",
+            ),
+            (
+                "UPDATE tft_trials SET mode = 'jit' WHERE number = 6",
+                r"\(row 6\) cannot be read: mode='jit'",
+            ),
+            (
+                "UPDATE tft_trials SET failure = 'slow' WHERE number = 2",
+                r"\(row 2\) cannot be read: 'slow' is no kind",
+            ),
+            ("UPDATE tft_runs SET build = 'torch'", "run r1 cannot be read"),
+            ("UPDATE tft_meta SET value = '0'", "has schema 0, this tftune has schema 2"),
+        ],
+    )
+    def test_each_problem_is_a_sentence(
+        self, store: Store, path: Path, change: str, sentence: str
+    ) -> None:
+        filled(store)
+        with raw(path) as db:
+            db.execute(change)
+        (problem,) = store.check()
+        assert re.search(sentence, problem)
+
+    def test_a_missing_run_is_named(self, store: Store, path: Path) -> None:
+        store.add_trial(trial())
+        with raw(path) as db:
+            db.execute("DELETE FROM tft_runs")
+        assert store.check() == [
+            f"trial {trial().id} (row 1) names run 'r1', which is not in the database"
+        ]
+
+    def test_reading_an_unreadable_row_names_the_command(self, store: Store, path: Path) -> None:
+        store.add_trial(trial())
+        with raw(path) as db:
+            db.execute("UPDATE tft_trials SET config = '{}'")
+        with pytest.raises(
+            StoreError,
+            match=f"trial {trial().id} of {path} cannot be read .it lacks 'variant'.; `tftune db "
+            "check`",
+        ):
+            store.trials()
+
+    def test_a_damaged_file(self, store: Store, path: Path) -> None:
+        filled(store).close()
+        with open(path, "r+b") as file:
+            file.seek(3 * 4096)
+            file.write(b"\xff" * 4096)
+        with Store.open(path) as damaged:
+            assert any("SQLite" in problem for problem in damaged.check())
+
+    def test_a_text_that_is_no_utf_8_is_named_with_its_file(self, store: Store, path: Path) -> None:
+        """Python raises UnicodeDecodeError where SQLite's own sentence holds the damaged text."""
+        filled(store).close()
+        with raw(path) as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        content = path.read_bytes()
+        entry, damaged = b"tabletft_runstft_runs", b"tabletft_ru\x96stft_runs"
+        assert content.count(entry) == content.count(b"CREATE TABLE tft_runs") == 1
+        path.write_bytes(
+            content.replace(entry, damaged).replace(
+                b"CREATE TABLE tft_runs", b"CREATE TABLE (ft_runs"
+            )
+        )
+        for write in (True, False):
+            with pytest.raises(
+                DamagedError, match=f"^{path} is damaged: a text in it is no UTF-8"
+            ) as refused:
+                Store.open(path, write=write)
+            assert "give another file with --db" in str(refused.value)
+
+
+class TestReadOnlyFolder:
+    def test_is_read_and_stays_as_it_was(self, store: Store, path: Path) -> None:
+        filled(store).close()
+        before = {file: file.read_bytes() for file in path.parent.iterdir()}
+        with read_only(path.parent), Store.open(path, write=False) as reader:
+            assert reader.trials() == TRIALS and reader.runs() == [RUN] and reader.check() == []
+        assert {file: file.read_bytes() for file in path.parent.iterdir()} == before
+
+    def test_cannot_be_written(self, store: Store, path: Path) -> None:
+        store.close()
+        path.with_name("t.db.lock").unlink()
+        with (
+            read_only(path.parent),
+            pytest.raises(
+                StoreError,
+                match=rf"^cannot write {path}: Permission denied; give a file in a folder",
+            ),
+        ):
+            Store.open(path)
+
+    def test_rows_in_a_journal_that_nobody_read_are_told_of(
+        self, store: Store, path: Path, tmp_path: Path
+    ) -> None:
+        """As a copy of a database is that was made while a search wrote it."""
+        filled(store)
+        (tmp_path / "copy").mkdir()
+        for name in ("t.db", "t.db-wal"):
+            shutil.copy(path.with_name(name), tmp_path / "copy" / name)
+        with (
+            read_only(tmp_path / "copy"),
+            pytest.raises(StoreError, match=r"and t\.db-wal there holds rows .*; copy both files"),
+        ):
+            Store.open(tmp_path / "copy/t.db", write=False)
+        with Store.open(tmp_path / "copy/t.db", write=False) as reader:
+            assert reader.trials() == TRIALS

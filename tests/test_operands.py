@@ -1,0 +1,110 @@
+"""Operands that do not fit are refused, however often the shape ran before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tftune
+from tftune.kernels.comm.workspace import Workspace
+
+
+def test_a_shape_that_ran_before_is_still_checked() -> None:
+    """What changes from call to call: where the operands lie, and their types."""
+    import torch
+
+    from tftune import ops
+    from tftune.kernels.all_gather_gemm import host
+
+    workspace = Workspace(
+        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
+    )
+    a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
+    seen: list[Any] = []
+    workspace.calls[tftune._default, a.shape, b.shape, a.dtype, "k", "kn", "graph"] = (
+        (lambda *call: seen.append(call)),
+        (4, 8),
+    )
+    c = ops.all_gather_gemm(a, b, workspace)
+    assert c.shape == (4, 8) and len(seen) == 1 and host.placed_well(a, b, workspace)
+    crooked, shifted = (
+        torch.zeros(8, 4, dtype=torch.float16).t(),
+        torch.zeros(33, dtype=torch.float16)[1:].view(4, 8),
+    )
+    for bad, sentence in (
+        ((crooked, b), "a must be contiguous"), ((shifted, b), r"pass a.clone\(\)"),
+        ((a, b.bfloat16()), "b is torch.bfloat16"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=sentence):
+            ops.all_gather_gemm(*bad, workspace)
+    with pytest.raises(ValueError, match=r"out is \[4, 9\] but must be \[4, 8\]"):
+        ops.all_gather_gemm(a, b, workspace, out=torch.zeros(4, 9, dtype=torch.float16))
+    assert len(seen) == 1
+
+
+def test_an_operand_half_aligned_or_elsewhere_is_refused() -> None:
+    """Its shape ran before, so that there is a plan. Loads are 16 bytes wide, and a plan holds
+    addresses of one GPU."""
+    import torch
+
+    from tftune import ops
+
+    a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
+    half = torch.zeros(36, dtype=torch.float16)[4:].view(4, 8)
+    here, there = torch.device("cpu"), torch.device("cuda", 0)
+    for device, operand, sentence in (
+        (here, half, "a begins 8 bytes behind a multiple of 16"),
+        (there, a, "a is on cpu but the workspace is on cuda:0"),
+    ):  # fmt: skip
+        workspace = Workspace(0, 2, "interpreter", 4, device, None, 0, 0, None, None, 4096, None)
+        key = tftune._default, a.shape, b.shape, a.dtype, "k", "kn", "graph"
+        workspace.calls[key] = (lambda *call: None), (4, 8)
+        with pytest.raises(ValueError, match=sentence):
+            ops.all_gather_gemm(operand, b, workspace)
+
+
+def test_operands_that_do_not_fit_are_refused() -> None:
+    import torch
+
+    from tftune.ops import all_gather_gemm
+
+    workspace = Workspace(
+        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
+    )
+    a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(24, 8, dtype=torch.float16)
+    with pytest.raises(ValueError, match="the gathered a has 16 columns but b has 24 rows"):
+        all_gather_gemm(a, b, workspace)
+
+
+def test_an_unknown_word_is_refused_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is loaded, and before sizes are compared: a wrong layout is why they do not
+    fit."""
+    import torch
+
+    from tftune import ops
+
+    monkeypatch.setattr(tftune, "_default", None)
+    workspace = Workspace(
+        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
+    )
+    a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(24, 16, dtype=torch.float16)
+    for words, sentence in (
+        ({"mode": "cuda_graph"}, "mode='cuda_graph' is not one of graph, eager"),
+        ({"shard": "n"}, "shard='n' is not one of k, m"),
+        ({"b_layout": "NK"}, "b_layout='NK' is not one of kn, nk"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            ops.all_gather_gemm(a, b, workspace, **words)
+    q, k, lengths = (
+        torch.zeros(2, 4, 64).half(),
+        torch.zeros(2, 32, 3, 64).half(),
+        torch.zeros(2, dtype=torch.int32),
+    )
+    for words, sentence in (
+        ({"mode": "cuda_graph"}, "mode='cuda_graph' is not one of graph, eager"),
+        ({"output": "head"}, "output='head' is not one of all, heads"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            ops.flash_decode(q, k, k, lengths, workspace, **words)
+    assert tftune._default is None
