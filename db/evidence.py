@@ -27,7 +27,23 @@ TIE = 1.01
 """Two configs whose times differ by less are tied, however well the difference is known."""
 
 
-# Which rows are current.
+# Which rows count, and which are current.
+
+
+def counting(trials: Iterable[Trial], runs: Iterable[Run]) -> list[Trial]:
+    """The rows of runs whose role is `evidence`, in their order: those of a session that a newer
+    one superseded are left out, and of a second search of the same shapes.
+
+    Tables, training, replay and a search that resumes ask this. Hints to a search and the model's
+    score are of all rows. A row whose run is not given counts.
+    """
+    others = set_aside(runs)
+    return [trial for trial in trials if trial.run not in others]
+
+
+def set_aside(runs: Iterable[Run]) -> set[str]:
+    """The ids of the runs whose rows do not count, see `counting`."""
+    return {run.id for run in runs if run.role != "evidence"}
 
 
 def is_current(trial: Trial) -> bool:

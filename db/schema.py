@@ -31,6 +31,8 @@ _TABLES = (
 
 _RUNS_END = ("ALTER TABLE tft_runs ADD COLUMN ended TEXT NOT NULL DEFAULT '{}'",)
 
+_RUNS_ROLE = ("ALTER TABLE tft_runs ADD COLUMN role TEXT NOT NULL DEFAULT 'evidence'",)
+
 # fmt: off
 OPTUNA = frozenset((
     "alembic_version", "studies", "study_directions", "study_system_attributes", "study_user_attributes", "trial_heartbeats",
@@ -40,7 +42,7 @@ OPTUNA = frozenset((
 # fmt: on
 """Optuna's tables (optuna/storages/_rdb/models.py, 4.x): a file with no others is taken over."""
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_TABLES, _RUNS_END)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_TABLES, _RUNS_END, _RUNS_ROLE)
 """Migration i brings schema i to schema i+1. Never change a released one: append the next, and add
 its fixture under tests/fixtures."""
 

@@ -20,7 +20,8 @@ from sqlite_utils import Database
 from tftune.db import lock, schema
 from tftune.db.files import refuse_special, replace_file
 from tftune.db.lock import DamagedError, StoreError
-from tftune.db.trial import BENCHES, MODES, STAGES, TEXTS, Run, Trial, shape_of, shown
+from tftune.db.row_checks import shown
+from tftune.db.trial import BENCHES, MODES, STAGES, TEXTS, Run, Trial, shape_of
 from tftune.kernels.core import chips
 from tftune.kernels.core.shape import Shape, check_word
 
@@ -99,8 +100,8 @@ class Store:
             ) from error  # Optuna wraps what SQLite says of the same file
 
     def add_run(self, run: Run) -> None:
-        """Store a run; the same run twice is one, and one without an end takes it once. Raises
-        StoreError where its id stands for another run."""
+        """Store a run; the same run twice is one, one without an end takes it once, and one that
+        was evidence takes another role. Raises StoreError where its id stands for another run."""
         with self._writing():
             self._add_run(run)
 
@@ -250,9 +251,12 @@ class Store:
         if self._insert("tft_runs", row):
             return
         self._db.execute("UPDATE tft_runs SET ended = :ended WHERE id = :id AND ended = '{}'", row)
+        if run.role != "evidence":  # what became of a session is known only later
+            self._db.execute("UPDATE tft_runs SET role = :role WHERE id = :id", row)
         stored = self._query("SELECT * FROM tft_runs WHERE id = :id", row)[0]
+        unsaid = ("ended", "{}"), ("role", "evidence")
         for name in row:
-            if row[name] != stored[name] and (name, row[name]) != ("ended", "{}"):
+            if row[name] != stored[name] and (name, row[name]) not in unsaid:
                 raise StoreError(
                     f"run {run.id} is in {self.path} with {name}={stored[name]}, not {row[name]}; give the new run its own id"
                 )
