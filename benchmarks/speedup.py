@@ -27,11 +27,19 @@ import limit
 
 from tftune.db.calibration_file import calibrated
 from tftune.db.committed import FOLDER, files_of, read_trials
-from tftune.db.evidence import is_fused, is_surely_faster, measurement, speedup_interval
+from tftune.db.evidence import (
+    BspForms,
+    is_fused,
+    is_surely_faster,
+    measurement,
+    oldest_first,
+    speedup_interval,
+)
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
 
 TARGET = "h200x8"
 """What docs/results.md shows."""
@@ -75,16 +83,22 @@ def speedup(trial: Trial) -> float:
 
 def lines(trials: Iterable[Trial], mode: str, stage: str = "final") -> list[Line]:
     """The final rows of one mode, a line for each shape that has a BSP row. Of rows of the same
-    config the newest counts."""
-    newest: dict[tuple[Shape, object], Trial] = {}
+    config the newest counts. Final rows beside another form of BSP than the newest final row do
+    not: ratios to different forms do not compare."""
+    newest: dict[Shape, dict[Config, Trial]] = defaultdict(dict)
     for trial in trials:
         if trial.mode == mode and trial.stage == stage and isinstance(trial.outcome, Measurement):
-            newest[trial.shape, trial.config] = trial
+            newest[trial.shape][trial.config] = trial
     shapes: dict[Shape, dict[str, Trial]] = defaultdict(dict)
-    for (shape, _), trial in newest.items():
-        best = shapes[shape].get(trial.config.variant)
-        if best is None or speedup(trial) > speedup(best):
-            shapes[shape][trial.config.variant] = trial
+    for shape, found in newest.items():
+        forms = BspForms(found.items())
+        form = forms.beside(oldest_first(found.values())[-1])
+        for trial in found.values():
+            if stage == "final" and forms.beside(trial) not in (None, form):
+                continue
+            best = shapes[shape].get(trial.config.variant)
+            if best is None or speedup(trial) > speedup(best):
+                shapes[shape][trial.config.variant] = trial
     return [Line(shape, best) for shape, best in sorted(shapes.items()) if "bsp" in best]
 
 

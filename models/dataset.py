@@ -242,7 +242,7 @@ def _times_us(
     ratio to the form of BSP in the rounds that both shared, times one time of that form, because
     absolute times drift between worlds and days. The form that most rows stood beside sets the
     scale: by its fastest median of any stage, since beside many other configs a collective is
-    slower. Other forms have their ratio to it.
+    slower. Other forms have their ratio to it (`BspForms.times_us`).
     """
     measured = {
         config: trial.outcome
@@ -260,15 +260,7 @@ def _times_us(
     common = Counter(form for form in beside.values() if form in fastest).most_common(1)
     if not common:
         return medians
-    scale = {common[0][0]: fastest[common[0][0]]}
-    for config, form in beside.items():  # other forms, by their ratio to the common one
-        if (
-            config.variant == BSP
-            and config not in scale
-            and form in scale
-            and measured[config].speedup
-        ):
-            scale[config] = scale[form] / (measured[config].speedup or 1.0)
+    scale = forms.times_us(common[0][0])
     times = {
         config: scale[form] / (measured[config].speedup or 1.0)
         for config, form in beside.items()
