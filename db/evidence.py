@@ -225,8 +225,9 @@ class BspForms:
         return min(before)[1] if before else None
 
     def times_us(self, common: Config) -> dict[Config, float]:
-        """Times of the forms on one scale: the least median of `common`, and from there by the
-        ratios of shared rounds: of a later stage first, then of newer rows. Without forms that no ratio leads to.
+        """Times of the forms on one scale: the least median of `common`, and from there by ratios
+        of shared rounds, a later stage's first, then newer rows'. Without forms that no ratio leads
+        to.
 
         In sessions far apart a form may stand beside another one each time: registered buffers came
         after plain ones, and won. Its ratio to the plain form then connects the two.

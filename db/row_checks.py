@@ -26,7 +26,8 @@ def times_of(row: dict[str, Any], name: str) -> tuple[float, ...]:
         for us in times:
             if not is_number(us) or round(us, 2) <= 0:
                 raise ValueError(
-                    f"{name} has {shown(us)}: times must be numbers, positive and finite, in microseconds with two decimals"
+                    f"{name} has {shown(us)}: times must be numbers, positive and finite, in "
+                    "microseconds with two decimals"
                 )
     return tuple(times)
 
@@ -46,7 +47,8 @@ def refuse_all_but_readings(name: str, value: Any) -> None:
         or not _is_reading(value)
     ):
         raise ValueError(
-            f"{name}={shown(value)} must give each GPU its readings by name, those in {', '.join(_UNITS)} as numbers or null"
+            f"{name}={shown(value)} must give each GPU its readings by name, those in "
+            f"{', '.join(_UNITS)} as numbers or null"
         )
     copies = value.get("copy_gb_s")
     if copies and not (is_number(copies.get("cold")) and is_number(copies.get("warm"))):

@@ -33,12 +33,14 @@ STAGES = {
     "search": "proposed by the sampler",
     "warm_up": "one of the few that `tftune.warm_up` timed beside BSP in the process that serves",
     "final": "a winner, measured again in a fresh world with more rounds: the figure that counts",
-    "matrix": "one of the configs that were measured on every shape of a set, in rounds that all configs of a shape share",
+    "matrix": "one of the configs that were measured on every shape of a set, in rounds that all "
+    "configs of a shape share",
 }
 ROLES = {
     "evidence": "tables, training, replay and searches that resume read its rows",
     "superseded": "a newer session took its place: its code, clock or machine has changed since",
-    "repeat": "a second search of the same shapes, which `benchmarks/agree.py` holds beside the first",
+    "repeat": "a second search of the same shapes, which `benchmarks/agree.py` holds beside the "
+    "first",
 }
 """What the rows of a run count for. All of them are hints to a search, and score the model."""
 EVIDENCE = ("search", "final", "matrix")
@@ -115,7 +117,8 @@ class Measurement:
                 raise ValueError(f"{name} has {shown(wrong)}: samples must be positive and finite")
         if self.bsp_samples_us and len(self.bsp_samples_us) != len(self.samples_us):
             raise ValueError(
-                f"{len(self.samples_us)} samples but {len(self.bsp_samples_us)} of BSP: they must be of the same rounds"
+                f"{len(self.samples_us)} samples but {len(self.bsp_samples_us)} of BSP: they must "
+                "be of the same rounds"
             )
 
     @cached_property
@@ -167,7 +170,10 @@ class Measurement:
         """A sentence where the interval of the median is wider than a tenth of it, else None."""
         low, high = self.interval_us
         if len(self.samples_us) > 1 and high - low > 0.1 * self.median_us:
-            return f"the median {self.median_us:.1f} us has an interval of {low:.1f} to {high:.1f} us over {len(self.samples_us)} rounds"
+            return (
+                f"the median {self.median_us:.1f} us has an interval of {low:.1f} to {high:.1f} "
+                f"us over {len(self.samples_us)} rounds"
+            )
         return None
 
 
@@ -282,8 +288,10 @@ class Trial:
     def to_dict(self) -> dict[str, Any]:
         """One short JSON row, as committed under db/trials; times with two decimals."""
         row: dict[str, Any] = {
-            "op": self.op, "shape": str(self.shape), "config": self.config.to_dict(), "mode": self.mode, "target": self.target,
-            "bench": self.bench, "run": self.run, "kernel": self.code, "stage": self.stage, "created": self.created,
+            "op": self.op, "shape": str(self.shape), "config": self.config.to_dict(),
+            "mode": self.mode, "target": self.target,
+            "bench": self.bench, "run": self.run, "kernel": self.code, "stage": self.stage,
+            "created": self.created,
         }  # fmt: skip
         if isinstance(self.outcome, Failure):
             return row | {"failure": self.outcome.kind, "text": self.outcome.text}
@@ -339,7 +347,8 @@ def _measured(row: dict[str, Any]) -> Measurement:
     if error is not None:
         if not is_number(error) or not 0 <= error < LARGEST_ERROR:
             raise ValueError(
-                f"check_error={shown(error)} must be null, or a number of at least 0 and below 2**63"
+                f"check_error={shown(error)} must be null, or a number of at least 0 and below "
+                "2**63"
             )
         error = abs(error)  # SQLite turns -0.0 into 0.0
     if not isinstance(stopped, bool):

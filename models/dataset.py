@@ -304,7 +304,8 @@ def load(
         check_word(name, value, known)
     if bench == "drill":
         raise ValueError(
-            f"rows of a drill are not trained on, since faults were injected; run `tftune search {op}` without --inject"
+            "rows of a drill are not trained on, since faults were injected; run `tftune search "
+            f"{op}` without --inject"
         )
     key = op, target, mode, bench
     wanted = [t for t in trials if (t.op, t.target, t.mode, t.bench) == key and t.stage in stages]
@@ -318,7 +319,8 @@ def load(
     if not any(measured.values()):
         on = "" if bench == "node" else f" --on {bench} --target {target}"
         raise ValueError(
-            f"no row of {op} on {target} in mode {mode} from the {bench} bench has a measured BSP ({len(wanted)} such rows); "
+            f"no row of {op} on {target} in mode {mode} from the {bench} bench has a measured BSP "
+            f"({len(wanted)} such rows); "
             f"run `tftune search {op}{on} --mode {mode}`"
         )
     shapes = tuple(shape for shape, has in measured.items() if has)
@@ -326,7 +328,9 @@ def load(
     return Dataset(
         op, target, mode, bench, shapes, dict(outcomes),
         times_us=times,
-        oracles={shape: _oracle(op, target, shape, outcomes[shape], times[shape]) for shape in shapes},
+        oracles={
+            shape: _oracle(op, target, shape, outcomes[shape], times[shape]) for shape in shapes
+        },
         kernels={config.variant: trial.revision for config, trial in rows},
         rows=len(rows),
         rows_digest=rows_digest(trial for _, trial in rows),

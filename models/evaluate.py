@@ -97,7 +97,8 @@ class Evaluation:
     def __str__(self) -> str:
         score = self.selector
         return (
-            f"{self.split}, {self.shapes} shapes in {self.folds} folds: regret {score.geomean_regret:.3f} (geomean), "
+            f"{self.split}, {self.shapes} shapes in {self.folds} folds: regret "
+            f"{score.geomean_regret:.3f} (geomean), "
             f"{score.p95_regret:.3f} (p95), {score.worst_regret:.3f} (worst, {score.worst_shape}); "
             f"{score.slower_than_bsp} more than 2 % slower than BSP"
         )
@@ -192,8 +193,8 @@ def evaluate(
         if (found := _regret(dataset, chosen["selector"], asked))
     }
     return Evaluation(
-        sentence, len(folds), len(judged), sum(oracle.complete for oracle in oracles), (min(counts), max(counts)),
-        scores.pop("selector"), by_family, scores,
+        sentence, len(folds), len(judged), sum(oracle.complete for oracle in oracles),
+        (min(counts), max(counts)), scores.pop("selector"), by_family, scores,
     )  # fmt: skip
 
 

@@ -207,5 +207,6 @@ class Rows:
                 if isinstance(trial.outcome, Failure)
             ]
             raise ValueError(
-                f"nothing could be measured on {self.bench.target.name} ({len(trials)} trials failed){(reasons or [''])[0]}"
+                f"nothing could be measured on {self.bench.target.name} ({len(trials)} trials "
+                f"failed){(reasons or [''])[0]}"
             )
