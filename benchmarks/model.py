@@ -10,8 +10,8 @@ N=2048, K=2048. The figures of the RESULT line are of all other shapes: other la
 other N and K, of a grid.
 
 The rows are those of the kernels as they are; a config's time is the median over its rows of their
-medians. Rows of failures do not count. Only the replayed searches go by the rows of earlier
-kernels, too: spaces that were exhausted.
+medians. Rows of failures do not count. Only the replayed searches go by superseded
+rows, too: spaces that were exhausted.
 
 mdape          median over configs of |modelled - measured| / measured
 spearman       median over shapes of the rank correlation of modelled and measured times
@@ -43,7 +43,7 @@ from scipy.optimize import least_squares
 from scipy.stats import spearmanr
 
 from tftune.db.calibration_file import calibrated
-from tftune.db.store import read_rows
+from tftune.db.committed import files_of, read_trials
 from tftune.db.target import Target
 from tftune.db.trial import MODES, Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -51,7 +51,6 @@ from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.space import Config
 from tftune.models.timeline.simulator import predict, timeline
 
-ROWS = Path(__file__).resolve().parent.parent / "db" / "trials"
 NEAR, TOP = 1.05, 10
 FITTED = ("unit_flops_per_us", "l2_bytes_per_us", "load_us", "block_us", "poll_us", "skew_us")
 FIT_PER_SHAPE = 60
@@ -70,12 +69,9 @@ def in_fit(shape: AllGatherGemm) -> bool:
     )
 
 
-def read(target: str, earlier: bool = False) -> list[Trial]:
-    """The committed rows; those of earlier kernels lie in folders beside them."""
-    files = ROWS.joinpath(target).rglob if earlier else ROWS.joinpath(target).glob
-    return [
-        trial for path in sorted(files("all_gather_gemm-*.jsonl*")) for trial in read_rows(path)[1]
-    ]
+def read(target: str, every: bool = False) -> list[Trial]:
+    """The committed rows that count, or every one."""
+    return read_trials(files_of("all_gather_gemm", target), every=every)
 
 
 def times(trials: Iterable[Trial], mode: str) -> Times:
@@ -304,7 +300,7 @@ def main() -> None:
     )
     if options.seeds:
         try:
-            every = read(target.name, earlier=True)
+            every = read(target.name, every=True)
             figures["warm_over_cold"], lines = warm_over_cold(
                 every, target, options.mode, options.seeds, options.least
             )

@@ -19,7 +19,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from tftune.cli.training_job import MANY, Source, _sharing, choose, sources
-from tftune.db.store import read_rows
+from tftune.db.committed import files_of, read_files
 from tftune.db.trial import Run, Trial
 from tftune.kernels.core.registry import OPS, operation
 from tftune.models.dataset import ORACLE_EVALUATIONS, Dataset, load
@@ -27,17 +27,11 @@ from tftune.models.evaluate import Each, Evaluation, Score, evaluate, splits
 from tftune.models.layout import LayoutModel, layout_text
 from tftune.models.tree.trainer import train_layout
 
-TRIALS = Path(__file__).resolve().parent.parent / "db" / "trials"
 GEOMEAN, P95, WORST, CAPTURED = 1.04, 1.12, 1.25, 0.90
 """The bars, of family and size held out at once: ratios to the oracle, and a share of its gain over
 BSP. No shape may be slower than BSP by 2 %."""
 RESULTS = {"any": "regret_any", "family": "regret"}
 """The name of the RESULT line of a split."""
-
-
-def committed(target: str, op: str) -> list[Path]:
-    """The files of the kernels as they are; rows of earlier ones lie in folders beside them."""
-    return sorted((TRIALS / target).glob(f"{op}-*.jsonl*"))
 
 
 def wanted(op: str, text: str) -> dict[str, str]:
@@ -183,11 +177,8 @@ def judged(source: Source, fields: Mapping[str, str], each: Each = map) -> Itera
 
 def rows_of(files: Iterable[Path]) -> tuple[list[Trial], list[Run]]:
     """Measured rows, and the runs that they are of; raises ValueError where there are none."""
-    runs, trials = dict[str, Run](), list[Trial]()
-    for path in files:
-        found, rows = read_rows(path)
-        runs |= {run.id: run for run in found}
-        trials += rows
+    read, trials = read_files(files)
+    runs = {run.id: run for run in read}
     if not trials:
         raise ValueError(
             "no rows are given, and none are committed for this target; see CONTRIBUTING.md for "
@@ -211,7 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         fields = wanted(options.op, options.layout)
-        trials, runs = rows_of(options.rows or committed(options.target, options.op))
+        trials, runs = rows_of(options.rows or files_of(options.op, options.target))
         source = choose(sources(trials, runs), options.op, options.target, "node", "what is given")
         many = len({trial.shape for trial in source.current}) >= MANY
         with _sharing() if many else nullcontext(map) as each:

@@ -44,6 +44,7 @@ from statistics import mean, median
 import numpy as np
 import optuna
 
+from tftune.db.committed import files_of, read_trials
 from tftune.db.evidence import (
     BSP,
     completed,
@@ -52,7 +53,7 @@ from tftune.db.evidence import (
     strongest_bsp,
     time_ratio,
 )
-from tftune.db.store import Store, read_rows
+from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.db.trial import MODES, Trial
 from tftune.kernels.core.registry import operation
@@ -64,7 +65,6 @@ from tftune.tuner.search.feasible_sampler import suggest
 from tftune.tuner.search.opening import likeliest
 from tftune.tuner.search.samplers import Proposer
 
-ROWS = Path(__file__).resolve().parent.parent / "db" / "trials"
 NEAR = 1.05
 EARLY, LIMIT = 80, 320
 PROCESSES = 2
@@ -255,15 +255,11 @@ def space(shape: Shape, rows: dict[Config, Trial], target: Target, mode: str) ->
 
 
 def read(target: str, op: str, db: str | None, bench: str) -> list[Trial]:
-    """The rows of a database, else the committed ones."""
+    """The rows of a database, else every committed one."""
     if db:
         with Store.open(Path(db), write=False) as store:
             return store.trials(op=op, target=target, bench=bench)
-    return [
-        trial
-        for path in sorted((ROWS / target).rglob(f"{op}-*.jsonl*"))
-        for trial in read_rows(path)[1]
-    ]
+    return read_trials(files_of(op, target), every=True)
 
 
 _spaces: list[Measured] = []

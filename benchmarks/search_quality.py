@@ -32,6 +32,7 @@ from statistics import median
 
 import numpy as np
 
+from tftune.db.committed import files_of, read_trials
 from tftune.db.evidence import (
     BSP,
     Place,
@@ -41,7 +42,7 @@ from tftune.db.evidence import (
     strongest_bsp,
     time_ratio,
 )
-from tftune.db.store import Store, read_rows
+from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.db.trial import MODES, Trial
 from tftune.kernels.core.registry import operation
@@ -51,7 +52,6 @@ from tftune.models.timeline.simulator import predict
 from tftune.tuner.search.bound import may_be_off_by
 from tftune.tuner.search.feasible import Feasible
 
-ROWS = Path(__file__).resolve().parent.parent / "db" / "trials"
 NOISE = 1.005
 """Two configs whose times differ by less than this are not told apart."""
 
@@ -207,16 +207,14 @@ def result(judged: Sequence[Judged], near: float) -> dict[str, str]:
 
 
 def read(files: Sequence[str], db: str | None, op: str) -> list[Trial]:
-    """The rows of these files and of this database, each once; without either, the committed
-    ones."""
-    found = [trial for file in files for trial in read_rows(Path(file))[1]]
+    """The rows of these files and of this database, each once; without either, every committed
+    one."""
+    found = read_trials(map(Path, files), every=True)
     if db:
         with Store.open(Path(db), write=False) as store:
             found += store.trials(op=op)
     if not files and not db:
-        found = [
-            trial for path in sorted(ROWS.rglob(f"{op}-*.jsonl")) for trial in read_rows(path)[1]
-        ]
+        found = read_trials(files_of(op), every=True)
     return list({trial.id: trial for trial in found}.values())
 
 

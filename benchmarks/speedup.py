@@ -7,8 +7,8 @@ usage: python benchmarks/speedup.py [--target h200x8] [--op all_gather_gemm] [--
 
 --page prints what docs/results.md shows between its markers; a test holds the two together. --chip
 takes the limit's rates from a machine's own calibration, such as those in db/calibrations/. Files
-of rows, such as those of earlier kernels in db/trials/*/earlier/, take the place of the target's
-own.
+of rows, such as those that a newer session superseded (db/trials/README.md), take the place of the
+target's own.
 """
 
 from __future__ import annotations
@@ -26,16 +26,23 @@ from typing import Any
 import limit
 
 from tftune.db.calibration_file import calibrated
-from tftune.db.evidence import is_fused, is_surely_faster, measurement, speedup_interval
-from tftune.db.store import read_rows
+from tftune.db.committed import FOLDER, files_of, read_trials
+from tftune.db.evidence import (
+    BspForms,
+    is_fused,
+    is_surely_faster,
+    measurement,
+    oldest_first,
+    speedup_interval,
+)
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
 
 TARGET = "h200x8"
 """What docs/results.md shows."""
-ROWS = Path(__file__).resolve().parent.parent / "db" / "trials"
 
 
 @dataclass(frozen=True)
@@ -76,16 +83,22 @@ def speedup(trial: Trial) -> float:
 
 def lines(trials: Iterable[Trial], mode: str, stage: str = "final") -> list[Line]:
     """The final rows of one mode, a line for each shape that has a BSP row. Of rows of the same
-    config the newest counts."""
-    newest: dict[tuple[Shape, object], Trial] = {}
+    config the newest counts. Final rows beside another form of BSP than the newest final row do
+    not: ratios to different forms do not compare."""
+    newest: dict[Shape, dict[Config, Trial]] = defaultdict(dict)
     for trial in trials:
         if trial.mode == mode and trial.stage == stage and isinstance(trial.outcome, Measurement):
-            newest[trial.shape, trial.config] = trial
+            newest[trial.shape][trial.config] = trial
     shapes: dict[Shape, dict[str, Trial]] = defaultdict(dict)
-    for (shape, _), trial in newest.items():
-        best = shapes[shape].get(trial.config.variant)
-        if best is None or speedup(trial) > speedup(best):
-            shapes[shape][trial.config.variant] = trial
+    for shape, found in newest.items():
+        forms = BspForms(found.items())
+        form = forms.beside(oldest_first(found.values())[-1])
+        for trial in found.values():
+            if stage == "final" and forms.beside(trial) not in (None, form):
+                continue
+            best = shapes[shape].get(trial.config.variant)
+            if best is None or speedup(trial) > speedup(best):
+                shapes[shape][trial.config.variant] = trial
     return [Line(shape, best) for shape, best in sorted(shapes.items()) if "bsp" in best]
 
 
@@ -139,12 +152,9 @@ def groups(trials: list[Trial]) -> dict[tuple[object, ...], list[Trial]]:
 
 
 def read(target: str, op: str = "all_gather_gemm", files: Sequence[Path] = ()) -> list[Trial]:
-    """The committed rows of one target and operation, or those of these files, oldest first."""
-    trials = [
-        trial
-        for path in files or sorted((ROWS / target).glob(f"{op}-*.jsonl*"))
-        for trial in read_rows(path)[1]
-    ]
+    """The committed rows of one target and operation that count, or every one of these files,
+    oldest first."""
+    trials = read_trials(files or files_of(op, target), every=bool(files))
     return sorted(
         (trial for trial in trials if (trial.op, trial.target) == (op, target)),
         key=lambda trial: trial.created,
@@ -243,7 +253,7 @@ def main() -> None:
     )
     committed = read(options.target, options.op, options.rows)
     if not committed:
-        where = ", ".join(map(str, options.rows)) or ROWS
+        where = ", ".join(map(str, options.rows)) or FOLDER
         parser.error(
             f"no rows of {options.op} are committed for {options.target}, in {where}; "
             "CONTRIBUTING.md says how to measure some"

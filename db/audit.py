@@ -37,7 +37,10 @@ class Resources:
         """The sentence for which a config with such a kernel is refused on a chip with so much LDS,
         or None."""
         if self.spilled_bytes:
-            return f"it spills: each thread keeps {self.spilled_bytes} bytes of registers in scratch memory"
+            return (
+                f"it spills: each thread keeps {self.spilled_bytes} bytes of registers in scratch "
+                "memory"
+            )
         if self.shared_bytes > shared_bytes:
             return f"it needs {self.shared_bytes} bytes of LDS and there are {shared_bytes}"
         return None
@@ -106,7 +109,8 @@ def read_audits(path: Path) -> list[Audit]:
         ) from error
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{path} is no rows of an audit: it is no text ({error}); name a file that `tftune audit` wrote"
+            f"{path} is no rows of an audit: it is no text ({error}); name a file that `tftune "
+            "audit` wrote"
         ) from error
     for number, line in enumerate(text.splitlines(), 1):
         try:
@@ -115,7 +119,8 @@ def read_audits(path: Path) -> list[Audit]:
             if number == len(text.splitlines()) and not text.endswith("\n"):
                 break
             raise ValueError(
-                f"line {number} of {path} is no row of an audit ({error}); delete it, and the same command goes on"
+                f"line {number} of {path} is no row of an audit ({error}); delete it, and the "
+                "same command goes on"
             ) from error
     return rows
 

@@ -82,11 +82,13 @@ def _read(path: Path) -> tuple[dict[str, Any], Target]:
         return document, target_of(document)
     except OSError as error:
         raise ValueError(
-            f"cannot read {path}: {error.strerror}; run `tftune calibrate` on the machine to write it"
+            f"cannot read {path}: {error.strerror}; run `tftune calibrate` on the machine to "
+            "write it"
         ) from error
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{path} is no file of a calibration: it is no text ({error}); run `tftune calibrate` to write one"
+            f"{path} is no file of a calibration: it is no text ({error}); run `tftune calibrate` "
+            "to write one"
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(

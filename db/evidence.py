@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tftune.db.target import minor
-from tftune.db.trial import Interval, Measurement, Run, Trial
+from tftune.db.trial import STAGES, Interval, Measurement, Run, Trial
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config, Space
@@ -27,7 +27,23 @@ TIE = 1.01
 """Two configs whose times differ by less are tied, however well the difference is known."""
 
 
-# Which rows are current.
+# Which rows count, and which are current.
+
+
+def counting(trials: Iterable[Trial], runs: Iterable[Run]) -> list[Trial]:
+    """The rows of runs whose role is `evidence`, in their order: those of a session that a newer
+    one superseded are left out, and of a second search of the same shapes.
+
+    Tables, training, replay and a search that resumes ask this. Hints to a search and the model's
+    score are of all rows. A row whose run is not given counts.
+    """
+    others = set_aside(runs)
+    return [trial for trial in trials if trial.run not in others]
+
+
+def set_aside(runs: Iterable[Run]) -> set[str]:
+    """The ids of the runs whose rows do not count, see `counting`."""
+    return {run.id for run in runs if run.role != "evidence"}
 
 
 def is_current(trial: Trial) -> bool:
@@ -178,6 +194,8 @@ class BspForms:
         self._by_samples: dict[tuple[float, ...], Config] = {}
         self._searched: list[tuple[str, float, Config]] = []
         """When each form was searched, and its median."""
+        self._measured: list[tuple[Config, Trial]] = []
+        """The rows of BSP that have times."""
         self.fastest_us: dict[Config, float] = {}
         """The least median of each form, of any stage."""
         for config, trial in rows:
@@ -186,6 +204,7 @@ class BspForms:
 
     def _add(self, form: Config, trial: Trial, outcome: Measurement) -> None:
         us = outcome.median_us
+        self._measured.append((form, trial))
         self._by_samples[outcome.samples_us] = form
         self.fastest_us[form] = min(us, self.fastest_us.get(form, math.inf))
         if trial.stage == "search":
@@ -204,6 +223,32 @@ class BspForms:
             return form
         before = [(us, form) for created, us, form in self._searched if created < trial.created]
         return min(before)[1] if before else None
+
+    def times_us(self, common: Config) -> dict[Config, float]:
+        """Times of the forms on one scale: the least median of `common`, and from there by ratios
+        of shared rounds, a later stage's first, then newer rows'. Without forms that no ratio leads
+        to.
+
+        In sessions far apart a form may stand beside another one each time: registered buffers came
+        after plain ones, and won. Its ratio to the plain form then connects the two.
+        """
+        times = {common: self.fastest_us[common]}
+        ratios = [
+            (form, beside, trial.outcome.speedup)
+            for form, trial in sorted(self._measured, key=_standing, reverse=True)
+            if (beside := self.beside(trial)) not in (None, form)
+            and isinstance(trial.outcome, Measurement)
+        ]
+        for _ in self.fastest_us:  # as many steps as forms reach the farthest one
+            for form, beside, ratio in ratios:
+                if beside in times and form not in times and ratio:
+                    times[form] = times[beside] / ratio
+        return times
+
+
+def _standing(row: tuple[Config, Trial]) -> tuple[int, str]:
+    """Which of two rows of a form counts: final before search, then the newest."""
+    return list(STAGES).index(row[1].stage), row[1].created
 
 
 # Who won, and what ties.

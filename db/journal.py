@@ -19,8 +19,9 @@ from typing import IO, Any
 from uuid import uuid4
 
 from tftune.db.lock import StoreError, refuse_to_replace_a_database
+from tftune.db.row_checks import shown
 from tftune.db.target import minor
-from tftune.db.trial import Run, Trial, shown
+from tftune.db.trial import Run, Trial
 from tftune.kernels.core.space import Config
 
 EXCLUDING = ("hang", "crash", "wrong")

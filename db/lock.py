@@ -9,8 +9,9 @@ from pathlib import Path
 
 # fmt: off
 NETWORK_FILE_SYSTEMS = frozenset((
-    "nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "fuse.ceph", "lustre", "beegfs", "gpfs", "panfs",
-    "glusterfs", "fuse.glusterfs", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse",
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "fuse.ceph", "lustre",
+    "beegfs", "gpfs", "panfs", "glusterfs", "fuse.glusterfs",
+    "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse",
 ))
 # fmt: on
 """SQLite's write-ahead log needs memory shared by all readers, which these do not give
@@ -34,7 +35,8 @@ def refuse_network(path: Path, mount_table: str | None = None) -> None:
     /proc/self/mountinfo."""
     if kind := network_file_system(path, _mount_table() if mount_table is None else mount_table):
         raise StoreError(
-            f"{path} is on a network file system ({kind}), where SQLite loses rows; give a file on a local disk with --db"
+            f"{path} is on a network file system ({kind}), where SQLite loses rows; give a file "
+            "on a local disk with --db"
         )
 
 
@@ -73,7 +75,8 @@ def take(path: Path) -> int:
         lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise StoreError(
-            f"cannot write {path}: {error.strerror}; give a file in a folder that can be written, with --db"
+            f"cannot write {path}: {error.strerror}; give a file in a folder that can be written, "
+            "with --db"
         ) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -81,7 +84,8 @@ def take(path: Path) -> int:
         holder = os.read(lock, 32).decode(errors="replace") or "of unknown number"
         os.close(lock)
         raise StoreError(
-            f"{path} is being written by process {holder}; wait until it ends, or give another file with --db"
+            f"{path} is being written by process {holder}; wait until it ends, or give another "
+            "file with --db"
         ) from error
     try:
         os.ftruncate(lock, 0)
@@ -89,7 +93,8 @@ def take(path: Path) -> int:
     except OSError as error:  # a full disk
         os.close(lock)
         raise StoreError(
-            f"cannot write {path}.lock: {error.strerror}; free space there, or give another file with --db"
+            f"cannot write {path}.lock: {error.strerror}; free space there, or give another file "
+            "with --db"
         ) from error
     _held.add(lock)
     return lock

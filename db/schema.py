@@ -15,7 +15,7 @@ _TABLES = (
     "CREATE TABLE tft_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """CREATE TABLE tft_runs (
         id TEXT PRIMARY KEY, target TEXT NOT NULL, bench TEXT NOT NULL, build TEXT NOT NULL, started TEXT NOT NULL, clocks TEXT NOT NULL
-    )""",
+    )""",  # noqa: E501 (a released statement is what every database holds)
     # `number` keeps the order of insertion, which a bare rowid loses at VACUUM. `check_error` has
     # no type, so that SQLite gives back the very number that the digest was taken of (a REAL column
     # turns 0 into 0.0).
@@ -25,22 +25,34 @@ _TABLES = (
         target TEXT NOT NULL, bench TEXT NOT NULL, run TEXT NOT NULL REFERENCES tft_runs(id), kernel TEXT NOT NULL,
         stage TEXT NOT NULL, created TEXT NOT NULL,
         failure TEXT, text TEXT, samples_us TEXT, bsp_samples_us TEXT, check_error, stopped_early INTEGER
-    )""",
+    )""",  # noqa: E501
     "CREATE INDEX tft_trials_lookup ON tft_trials (op, target, bench, mode, shape)",
 )
 
 _RUNS_END = ("ALTER TABLE tft_runs ADD COLUMN ended TEXT NOT NULL DEFAULT '{}'",)
 
-# fmt: off
-OPTUNA = frozenset((
-    "alembic_version", "studies", "study_directions", "study_system_attributes", "study_user_attributes", "trial_heartbeats",
-    "trial_intermediate_values", "trial_params", "trial_system_attributes", "trial_user_attributes", "trial_values", "trials",
-    "version_info",
-))
-# fmt: on
+_RUNS_ROLE = ("ALTER TABLE tft_runs ADD COLUMN role TEXT NOT NULL DEFAULT 'evidence'",)
+
+OPTUNA = frozenset(
+    (
+        "alembic_version",
+        "studies",
+        "study_directions",
+        "study_system_attributes",
+        "study_user_attributes",
+        "trial_heartbeats",
+        "trial_intermediate_values",
+        "trial_params",
+        "trial_system_attributes",
+        "trial_user_attributes",
+        "trial_values",
+        "trials",
+        "version_info",
+    )
+)
 """Optuna's tables (optuna/storages/_rdb/models.py, 4.x): a file with no others is taken over."""
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_TABLES, _RUNS_END)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_TABLES, _RUNS_END, _RUNS_ROLE)
 """Migration i brings schema i to schema i+1. Never change a released one: append the next, and add
 its fixture under tests/fixtures."""
 
@@ -60,7 +72,8 @@ def version(db: Database) -> int:
     if not text.isdecimal() or len(text) > 9:
         file = db.execute("PRAGMA database_list").fetchone()[2]
         raise DamagedError(
-            f"{file} has schema {text!r:.60}, which is no number; bring back a backup, or give another file with --db"
+            f"{file} has schema {text!r:.60}, which is no number; bring back a backup, or give "
+            "another file with --db"
         )
     return int(text)
 

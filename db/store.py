@@ -1,15 +1,13 @@
-"""Where trials are kept: one SQLite file with one writer, and the same rows as JSON lines that can
-be committed and replayed."""
+"""Where trials are kept: one SQLite file with one writer. `row_files` has the same rows as JSON
+lines, and `database` opens the file."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import lzma
 import math
-import re
 import sqlite3
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -18,22 +16,26 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from sqlite_utils import Database
 
 from tftune.db import lock, schema
-from tftune.db.files import refuse_special, replace_file
-from tftune.db.lock import DamagedError, StoreError
-from tftune.db.trial import BENCHES, MODES, STAGES, TEXTS, Run, Trial, shape_of, shown
-from tftune.kernels.core import chips
+from tftune.db.database import (
+    BUSY_TIMEOUT_S,
+    of_sqlite,
+    open_to_read,
+    open_to_write,
+    place_of,
+    sentences,
+    unusable,
+)
+from tftune.db.lock import StoreError
+from tftune.db.row_files import learned, read_rows, read_trials_of, reason, write_rows
+from tftune.db.trial import BENCHES, MODES, STAGES, TEXTS, Run, Trial
 from tftune.kernels.core.shape import Shape, check_word
 
 if TYPE_CHECKING:
     import optuna
 
-__all__ = ["Store", "StoreError", "read_rows", "write_rows"]
+__all__ = ["Store", "StoreError", "read_rows", "read_trials_of", "write_rows"]
 
 T = TypeVar("T")
-
-BUSY_TIMEOUT_S = 30.0
-"""How long one connection waits for another's commit. Optuna writes the same file, and its default
-of 5 s has lost trials."""
 
 _PACKED = ("build", "clocks", "ended")
 """Fields of `Run` that are columns of JSON."""
@@ -58,13 +60,13 @@ class Store:
         tftune's, it is no database or another program's, it is a pipe, a device or a folder, it
         lies on a network file system, or its folder cannot be written; the file is then as it was.
         """
-        path = _place(Path(path))
+        path = place_of(Path(path))
         lock.refuse_network(path)
         if not write:
-            return cls(path, _open_to_read(path), None)
+            return cls(path, open_to_read(path), None)
         held = lock.take(path)
         try:
-            return cls(path, _open_to_write(path), held)
+            return cls(path, open_to_write(path), held)
         except BaseException:
             lock.release(held)
             raise
@@ -92,15 +94,15 @@ class Store:
         if (
             isinstance(error, Exception)
             and not isinstance(error, StoreError)
-            and (found := _of_sqlite(error))
+            and (found := of_sqlite(error))
         ):
-            raise _unusable(
+            raise unusable(
                 self.path, found
             ) from error  # Optuna wraps what SQLite says of the same file
 
     def add_run(self, run: Run) -> None:
-        """Store a run; the same run twice is one, and one without an end takes it once. Raises
-        StoreError where its id stands for another run."""
+        """Store a run; the same run twice is one, one without an end takes it once, and one that
+        was evidence takes another role. Raises StoreError where its id stands for another run."""
         with self._writing():
             self._add_run(run)
 
@@ -114,7 +116,7 @@ class Store:
         """Every run, in order of insertion. The GPUs that they describe are known to this process
         from here on."""
         rows = self._query("SELECT * FROM tft_runs ORDER BY rowid")
-        return _learned(self.path, [_parsed(self.path, "run", _run_of, row) for row in rows])
+        return learned(self.path, [_parsed(self.path, "run", _run_of, row) for row in rows])
 
     def trials(
         self,
@@ -195,14 +197,18 @@ class Store:
         and the next step."""
         asked = ", ".join(f"{name} {value}" for name, value in filters.items() if value is not None)
         rows = self._query(
-            "SELECT op, target, bench, mode, count(*) AS n FROM tft_trials GROUP BY op, target, bench, mode"
+            "SELECT op, target, bench, mode, count(*) AS n FROM tft_trials GROUP BY op, target, "
+            "bench, mode"
         )
         if not rows:
             return f"{self.path} has no trials; `tftune search` or `tftune trials import` fills it"
         there = ", ".join(
             "{n:,} of {op} on {target} ({bench}, {mode})".format(**row) for row in rows
         )
-        return f"no trial in {self.path} is of {asked}; it has {there}; `tftune trials export` with filters of those, or a new file"
+        return (
+            f"no trial in {self.path} is of {asked}; it has {there}; `tftune trials export` with "
+            "filters of those, or a new file"
+        )
 
     def check(self) -> list[str]:
         """What is wrong with the database, a sentence each; empty where it is sound."""
@@ -230,11 +236,11 @@ class Store:
         is held open."""
         if self._lock is None:
             raise StoreError(f"{self.path} was opened for reading; open it for writing to add rows")
-        with _sentences(self.path), self._db.atomic():
+        with sentences(self.path), self._db.atomic():
             yield
 
     def _query(self, sql: str, values: dict[str, Any] | None = None) -> list[dict[str, Any]]:
-        with _sentences(self.path):
+        with sentences(self.path):
             return list(self._db.query(sql, values or {}))
 
     def _insert(self, table: str, row: dict[str, Any]) -> bool:
@@ -250,28 +256,35 @@ class Store:
         if self._insert("tft_runs", row):
             return
         self._db.execute("UPDATE tft_runs SET ended = :ended WHERE id = :id AND ended = '{}'", row)
+        if run.role != "evidence":  # what became of a session is known only later
+            self._db.execute("UPDATE tft_runs SET role = :role WHERE id = :id", row)
         stored = self._query("SELECT * FROM tft_runs WHERE id = :id", row)[0]
+        unsaid = ("ended", "{}"), ("role", "evidence")
         for name in row:
-            if row[name] != stored[name] and (name, row[name]) != ("ended", "{}"):
+            if row[name] != stored[name] and (name, row[name]) not in unsaid:
                 raise StoreError(
-                    f"run {run.id} is in {self.path} with {name}={stored[name]}, not {row[name]}; give the new run its own id"
+                    f"run {run.id} is in {self.path} with {name}={stored[name]}, not {row[name]}; "
+                    "give the new run its own id"
                 )
 
     def _add_trial(self, trial: Trial) -> bool:
         row = _trial_row(trial)
         if row["check_error"] is not None and not math.isfinite(row["check_error"]):
             raise StoreError(
-                f"{trial.config} has check_error={row['check_error']}: store it as Failure('wrong', ...), it is no measurement"
+                f"{trial.config} has check_error={row['check_error']}: store it as "
+                "Failure('wrong', ...), it is no measurement"
             )
         if _trial_of(row).id != row["id"]:
             raise StoreError(
-                f"{trial.config} for {trial.shape} would read back as another trial; its knobs must be integers or text"
+                f"{trial.config} for {trial.shape} would read back as another trial; its knobs "
+                "must be integers or text"
             )
         try:
             return self._insert("tft_trials", row)
         except sqlite3.IntegrityError as error:
             raise StoreError(
-                f"a trial of run {trial.run!r} cannot be stored in {self.path} before the run itself ({error})"
+                f"a trial of run {trial.run!r} cannot be stored in {self.path} before the run "
+                f"itself ({error})"
             ) from error
 
     def _file_problems(self) -> Iterator[str]:
@@ -286,7 +299,7 @@ class Store:
             try:
                 _run_of(row)
             except (KeyError, ValueError) as error:
-                yield f"run {row['id']} cannot be read: {_reason(error)}"
+                yield f"run {row['id']} cannot be read: {reason(error)}"
 
     def _trial_problems(self) -> Iterator[str]:
         runs = {row["id"] for row in self._db.query("SELECT id FROM tft_runs")}
@@ -297,7 +310,7 @@ class Store:
             try:
                 expected = _trial_row(_trial_of(row))
             except (KeyError, ValueError) as error:
-                yield f"{name} cannot be read: {_reason(error)}"
+                yield f"{name} cannot be read: {reason(error)}"
                 continue
             if wrong := [
                 f"{column} is {row[column]}, its content says {expected[column]}"
@@ -305,105 +318,6 @@ class Store:
                 if row[column] != expected[column]
             ]:
                 yield f"{name} was changed: {wrong[0]}"
-
-
-def read_rows(path: Path) -> tuple[list[Run], list[Trial]]:
-    """The runs and trials of a JSONL file, in its order; empty lines are passed over. The GPUs that
-    its runs describe are known to this process from here on.
-
-    Raises StoreError naming the file and the line where a line is no whole row (the last one, after
-    a crash while writing).
-    """
-    runs: list[Run] = []
-    trials: list[Trial] = []
-    for number, line in _lines(path):
-        row = _row_of_line(path, number, line)
-        runs.append(row) if isinstance(row, Run) else trials.append(row)
-    return _learned(Path(path), runs), trials
-
-
-def read_trials_of(
-    paths: Iterable[Path], choose: Callable[[Mapping[Shape, int]], Container[Shape]]
-) -> list[Trial]:
-    """The trials of the shapes that `choose` picks, given how many rows each has. The other lines
-    are not taken apart: of ninety thousand that takes a quarter of a minute."""
-    by_shape: dict[Shape, list[tuple[Path, int, bytes]]] = {}
-    for path in paths:
-        for number, line in _lines(path):
-            if shape := _shape_of_line(path, number, line):
-                by_shape.setdefault(shape, []).append((path, number, line))
-    chosen = choose({shape: len(lines) for shape, lines in by_shape.items()})
-    rows = (
-        _row_of_line(*line)
-        for shape, lines in by_shape.items()
-        if shape in chosen
-        for line in lines
-    )
-    return [row for row in rows if isinstance(row, Trial)]
-
-
-def _shape_of_line(path: Path, number: int, line: bytes) -> Shape | None:
-    """The shape of a trial's line; None for other lines."""
-    if not (found := _SHAPE.search(line)):
-        return None
-    try:
-        return shape_of(found["op"].decode(), found["shape"].decode())
-    except (KeyError, ValueError):
-        _row_of_line(path, number, line)  # says where and why
-        raise
-
-
-_SHAPE = re.compile(rb'"op":"(?P<op>[^"]+)".*"shape":"(?P<shape>[^"]+)"')
-"""In a line as `write_rows` writes it, whose keys are sorted."""
-
-
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file of rows that are not empty, with their numbers."""
-    try:
-        content = Path(path).read_bytes()
-        lines = (lzma.decompress(content) if Path(path).suffix == ".xz" else content).split(b"\n")
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}") from error
-    except lzma.LZMAError as error:
-        raise StoreError(
-            f"{path} is no whole .xz file ({error}); get it again, or give the rows as .jsonl"
-        ) from error
-    return ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
-
-
-def _learned(path: Path, runs: list[Run]) -> list[Run]:
-    """The runs, once this process knows the GPUs that they describe."""
-    for run in runs:
-        if run.described is not None:
-            try:
-                chips.learn(run.described)
-            except ValueError as error:
-                raise StoreError(f"run {run.id} of {path} is of another GPU: {error}") from error
-    return runs
-
-
-def _row_of_line(path: Path, number: int, line: bytes) -> Run | Trial:
-    try:
-        match found := json.loads(line):
-            case {"trial": dict(row)} if len(found) == 1:
-                return Trial.from_dict(row)
-            case {"run": dict(row)} if len(found) == 1:
-                return Run.from_dict(row)
-        raise ValueError(f"a row is one object named 'run' or 'trial', and this is {shown(found)}")
-    except (KeyError, RecursionError, ValueError) as error:
-        raise StoreError(
-            f"line {number} of {path} is no whole row ({_reason(error)}); delete that line, then run the command again"
-        ) from error
-
-
-def write_rows(path: Path, runs: Iterable[Run], trials: Iterable[Trial]) -> None:
-    """Write runs, then trials, one JSON line each with sorted keys; compressed where the name ends
-    in .xz. The file is replaced whole or stays as it was; a database stays."""
-    rows = [{"run": dataclasses.asdict(run)} for run in runs] + [
-        {"trial": trial.to_dict()} for trial in trials
-    ]
-    text = "".join(json.dumps(row, sort_keys=True, separators=(",", ":")) + "\n" for row in rows)
-    replace_file(path, lzma.compress(text.encode()) if Path(path).suffix == ".xz" else text)
 
 
 def _run_row(run: Run) -> dict[str, Any]:
@@ -456,137 +370,9 @@ def _parsed(path: Path, kind: str, parse: Callable[[dict[str, Any]], T], row: di
         return parse(row)
     except (KeyError, ValueError) as error:
         raise StoreError(
-            f"{kind} {row['id']} of {path} cannot be read ({_reason(error)}); `tftune db check` lists all such rows"
+            f"{kind} {row['id']} of {path} cannot be read ({reason(error)}); `tftune db check` "
+            "lists all such rows"
         ) from error
-
-
-def _reason(error: Exception) -> str:
-    return f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-
-
-@contextmanager
-def _sentences(path: Path) -> Iterator[None]:
-    """Turn what SQLite says into a StoreError that names the file."""
-    try:
-        yield
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise _unusable(path, error) from error
-
-
-def _unusable(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> StoreError:
-    """What SQLite says of a file, and what to do about it. Python raises UnicodeDecodeError for
-    what SQLite says with damaged names."""
-    if isinstance(error, UnicodeDecodeError):
-        return DamagedError(
-            f"{path} is damaged: a text in it is no UTF-8 ({error}); bring back a backup, or give another file with --db"
-        )
-    if _code(error) == sqlite3.SQLITE_FULL:
-        return StoreError(
-            f"cannot write {path}: {error}; what finished is stored; free space there, and the same command goes on"
-        )
-    if _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "decode" in str(error):
-        return DamagedError(
-            f"SQLite cannot use {path}: {error}; bring back a backup, or give another file with --db"
-        )
-    return StoreError(
-        f"SQLite cannot use {path}: {error}; look at the file and its disk, or give another file with --db"
-    )
-
-
-def _code(error: sqlite3.Error) -> int:
-    """SQLite's primary result code; 0 where the error is not from SQLite itself."""
-    return (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
-
-
-def _of_sqlite(error: BaseException | None) -> sqlite3.Error | None:
-    """The error of SQLite that another one was raised from, if any."""
-    while error is not None and not isinstance(error, sqlite3.Error):
-        error = error.__cause__ if error.__suppress_context__ else error.__context__
-    return error
-
-
-def _place(path: Path) -> Path:
-    """The absolute path of a database that is a file or not there yet."""
-    try:
-        refuse_special(path)
-        return path.resolve()
-    except OSError as error:
-        raise StoreError(
-            f"{path} is no database: {error.strerror}; give a file with --db"
-        ) from error
-
-
-def _open_to_read(path: Path) -> Database:
-    if not path.exists():
-        raise StoreError(
-            f"there is no database {path}; `tftune search` makes one, `tftune trials import` fills one from a file"
-        )
-    db = _look(path)
-    with _sentences(path):
-        found = schema.version(db)
-    if found < schema.newest():
-        db.close()
-        raise StoreError(
-            f"{path} has schema {found}, this tftune reads {schema.newest()}; `tftune search` or `tftune trials import` upgrades it"
-        )
-    return db
-
-
-def _open_to_write(path: Path) -> Database:
-    if path.exists():
-        _look(path).close()
-    with _sentences(path):
-        db = Database(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S))
-        db.enable_wal()
-        db.execute("PRAGMA synchronous = NORMAL")
-        db.execute("PRAGMA foreign_keys = ON")
-        found = schema.version(db)
-        if 0 < found < schema.newest():
-            schema.backup(db, path)
-        if found < schema.newest():
-            schema.migrate(db)
-    return db
-
-
-def _look(path: Path) -> Database:
-    """The database opened so that not a byte of it can change; raises StoreError where its schema
-    is newer than this tftune's, or where it is another program's."""
-    with _sentences(path):
-        db = _connected_to_read(path)
-        found, foreign = schema.version(db), schema.foreign(db)
-    if foreign:
-        db.close()
-        raise StoreError(
-            f"{path} is not tftune's: it has {foreign} and no tft_meta; give another file with --db"
-        )
-    if found > schema.newest():
-        db.close()
-        raise StoreError(
-            f"{path} has schema {found}, newer than this tftune's {schema.newest()}; upgrade tftune, or give another file with --db"
-        )
-    return db
-
-
-def _connected_to_read(path: Path) -> Database:
-    """A connection that cannot write. In a folder that cannot be written, where SQLite cannot make
-    the memory that its journal needs, the file is read as it is; raises StoreError where rows lie
-    beside it in an unread journal."""
-    uri = f"{path.as_uri()}?mode=ro"
-    db = Database(sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S))
-    try:
-        db.execute("SELECT 1 FROM sqlite_master")
-    except sqlite3.OperationalError as error:
-        db.close()
-        journal = Path(f"{path}-wal")
-        if _code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
-            raise
-        if journal.exists() and journal.stat().st_size:
-            raise StoreError(
-                f"{path.parent} cannot be written, and {journal.name} there holds rows that SQLite must put into {path.name} first; "
-                "copy both files to another folder, and give the copy with --db"
-            ) from error
-        db = Database(sqlite3.connect(f"{uri}&immutable=1", uri=True))
-    return db
 
 
 def _open_optuna(path: Path) -> optuna.storages.RDBStorage:

@@ -107,7 +107,8 @@ def need(what: str, *packages: str) -> None:
     installed."""
     if missing := [name for name in packages if find_spec(name) is None]:
         raise ImportError(
-            f"{what} needs {' and '.join(missing)}, not installed here; `tftune doctor` says what to install"
+            f"{what} needs {' and '.join(missing)}, not installed here; `tftune doctor` says what "
+            "to install"
         )
 
 
@@ -116,13 +117,15 @@ def detect() -> Target:
     none, or where they are of several kinds."""
     if find_spec("torch") is None:
         raise ValueError(
-            "no GPU can be seen, as torch is not installed; install it, or without a GPU: search --on model, select --target NAME"
+            "no GPU can be seen, as torch is not installed; install it, or without a GPU: search "
+            "--on model, select --target NAME"
         )
     import torch
 
     if not torch.cuda.is_available():
         raise ValueError(
-            f"torch {torch.__version__} sees no GPU on this machine; without one: search --on model, select --target NAME"
+            f"torch {torch.__version__} sees no GPU on this machine; without one: search --on "
+            "model, select --target NAME"
         )
     found = [Seen.of(torch, index) for index in range(torch.cuda.device_count())]
     kinds = sorted({str(gpu) for gpu in found})

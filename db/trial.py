@@ -5,15 +5,21 @@ from __future__ import annotations
 
 import json
 import math
-import reprlib
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from statistics import median
 from typing import Any
 
+from tftune.db.row_checks import (
+    is_number,
+    is_text,
+    refuse_all_but_readings,
+    refuse_all_but_text,
+    shown,
+    times_of,
+)
 from tftune.kernels.core.chip import Chip
 from tftune.kernels.core.revision import revision_of
 from tftune.kernels.core.shape import Shape
@@ -27,8 +33,16 @@ STAGES = {
     "search": "proposed by the sampler",
     "warm_up": "one of the few that `tftune.warm_up` timed beside BSP in the process that serves",
     "final": "a winner, measured again in a fresh world with more rounds: the figure that counts",
-    "matrix": "one of the configs that were measured on every shape of a set, in rounds that all configs of a shape share",
+    "matrix": "one of the configs that were measured on every shape of a set, in rounds that all "
+    "configs of a shape share",
 }
+ROLES = {
+    "evidence": "tables, training, replay and searches that resume read its rows",
+    "superseded": "a newer session took its place: its code, clock or machine has changed since",
+    "repeat": "a second search of the same shapes, which `benchmarks/agree.py` holds beside the "
+    "first",
+}
+"""What the rows of a run count for. All of them are hints to a search, and score the model."""
 EVIDENCE = ("search", "final", "matrix")
 """Stages that tables, training and replay read.
 
@@ -49,10 +63,6 @@ LARGEST_SIZE = 2**31
 """Of a row's shape: with larger ones a model's products of sizes leave the range of its floats."""
 TEXTS = ("op", "shape", "mode", "target", "bench", "run", "kernel", "stage", "created")
 """Fields of a trial's row that are text."""
-_UNITS = ("mhz", "celsius", "watts")
-"""How a reading's name ends where it is a number."""
-_DEPTH = 8
-"""Levels of a run's readings at most; amd-smi makes five."""
 Interval = tuple[float, float]
 """The lower and the upper bound."""
 
@@ -107,7 +117,8 @@ class Measurement:
                 raise ValueError(f"{name} has {shown(wrong)}: samples must be positive and finite")
         if self.bsp_samples_us and len(self.bsp_samples_us) != len(self.samples_us):
             raise ValueError(
-                f"{len(self.samples_us)} samples but {len(self.bsp_samples_us)} of BSP: they must be of the same rounds"
+                f"{len(self.samples_us)} samples but {len(self.bsp_samples_us)} of BSP: they must "
+                "be of the same rounds"
             )
 
     @cached_property
@@ -159,7 +170,10 @@ class Measurement:
         """A sentence where the interval of the median is wider than a tenth of it, else None."""
         low, high = self.interval_us
         if len(self.samples_us) > 1 and high - low > 0.1 * self.median_us:
-            return f"the median {self.median_us:.1f} us has an interval of {low:.1f} to {high:.1f} us over {len(self.samples_us)} rounds"
+            return (
+                f"the median {self.median_us:.1f} us has an interval of {low:.1f} to {high:.1f} "
+                f"us over {len(self.samples_us)} rounds"
+            )
         return None
 
 
@@ -199,6 +213,12 @@ class Run:
     ended: dict[str, Any] = field(default_factory=dict)
     """The same after the last trial; empty where the search was stopped, or nothing could be
     read."""
+    role: str = "evidence"
+    """One of ROLES."""
+
+    def __post_init__(self) -> None:
+        if self.role not in ROLES:
+            raise ValueError(f"role={shown(self.role)} is not one of {', '.join(ROLES)}")
 
     @property
     def described(self) -> dict[str, Any] | None:
@@ -211,12 +231,13 @@ class Run:
         field where it is not one."""
         if unknown := sorted(row.keys() - {known.name for known in fields(cls)}):
             raise ValueError(f"a run has no field {shown(unknown[0])}")
-        _refuse_all_but_text(row, ("id", "target", "bench", "started"))
+        words = {"role": "evidence"} | row
+        refuse_all_but_text(words, ("id", "target", "bench", "started", "role"))
         build = row["build"]
-        if not isinstance(build, dict) or not all(map(_is_text, (*build, *build.values()))):
+        if not isinstance(build, dict) or not all(map(is_text, (*build, *build.values()))):
             raise ValueError(f"build={shown(build)} must give each name a version, as text")
-        _refuse_all_but_readings("clocks", row["clocks"])
-        _refuse_all_but_readings("ended", row.get("ended", {}))
+        refuse_all_but_readings("clocks", row["clocks"])
+        refuse_all_but_readings("ended", row.get("ended", {}))
         if (described := row["clocks"].get("chip")) is not None:
             Chip.described(described)
         return cls(**row)
@@ -267,8 +288,10 @@ class Trial:
     def to_dict(self) -> dict[str, Any]:
         """One short JSON row, as committed under db/trials; times with two decimals."""
         row: dict[str, Any] = {
-            "op": self.op, "shape": str(self.shape), "config": self.config.to_dict(), "mode": self.mode, "target": self.target,
-            "bench": self.bench, "run": self.run, "kernel": self.code, "stage": self.stage, "created": self.created,
+            "op": self.op, "shape": str(self.shape), "config": self.config.to_dict(),
+            "mode": self.mode, "target": self.target,
+            "bench": self.bench, "run": self.run, "kernel": self.code, "stage": self.stage,
+            "created": self.created,
         }  # fmt: skip
         if isinstance(self.outcome, Failure):
             return row | {"failure": self.outcome.kind, "text": self.outcome.text}
@@ -283,7 +306,7 @@ class Trial:
     def from_dict(cls, row: dict[str, Any]) -> Trial:
         """The trial of such a row; raises KeyError or ValueError naming the field where it is not
         one."""
-        _refuse_all_but_text(row, TEXTS)
+        refuse_all_but_text(row, TEXTS)
         outcome = _failed(row) if "failure" in row else _measured(row)
         shape = shape_of(row["op"], row["shape"])
         config = Config.from_dict(row["config"])
@@ -315,89 +338,19 @@ def shape_of(op: str, text: str) -> Shape:
 
 
 def _failed(row: dict[str, Any]) -> Failure:
-    _refuse_all_but_text(row, ("failure", "text"))
+    refuse_all_but_text(row, ("failure", "text"))
     return Failure(row["failure"], row["text"])
 
 
 def _measured(row: dict[str, Any]) -> Measurement:
     error, stopped = row["check_error"], row.get("stopped_early", False)
     if error is not None:
-        if not _is_number(error) or not 0 <= error < LARGEST_ERROR:
+        if not is_number(error) or not 0 <= error < LARGEST_ERROR:
             raise ValueError(
-                f"check_error={shown(error)} must be null, or a number of at least 0 and below 2**63"
+                f"check_error={shown(error)} must be null, or a number of at least 0 and below "
+                "2**63"
             )
         error = abs(error)  # SQLite turns -0.0 into 0.0
     if not isinstance(stopped, bool):
         raise ValueError(f"stopped_early={shown(stopped)} must be true or false")
-    return Measurement(_times(row, "us"), _times(row, "bsp_us"), error, stopped)
-
-
-def _times(row: dict[str, Any], name: str) -> tuple[float, ...]:
-    """The times of that name; raises ValueError with the first that is none. One that rounds to
-    0.00 would not read back."""
-    times = row[name]
-    if not isinstance(times, list):
-        raise ValueError(f"{name}={shown(times)} must be a list of times")
-    # Whole lists first, since nearly all are of floats alone and there are millions; `Measurement`
-    # sees what is not finite.
-    if times and not (set(map(type, times)) == {float} and round(min(times), 2) > 0):
-        for us in times:
-            if not _is_number(us) or round(us, 2) <= 0:
-                raise ValueError(
-                    f"{name} has {shown(us)}: times must be numbers, positive and finite, in microseconds with two decimals"
-                )
-    return tuple(times)
-
-
-def _refuse_all_but_text(row: dict[str, Any], names: Iterable[str]) -> None:
-    for name in names:
-        value = row[name]
-        if type(value) is not str or not (value.isascii() or _is_text(value)):
-            raise ValueError(f"{name}={shown(value)} must be text")
-
-
-def _refuse_all_but_readings(name: str, value: Any) -> None:
-    """Raise ValueError where it is not what `Run.clocks` says."""
-    if (
-        not isinstance(value, dict)
-        or not all(isinstance(gpu, dict) for gpu in value.values())
-        or not _is_reading(value)
-    ):
-        raise ValueError(
-            f"{name}={shown(value)} must give each GPU its readings by name, those in {', '.join(_UNITS)} as numbers or null"
-        )
-    copies = value.get("copy_gb_s")
-    if copies and not (_is_number(copies.get("cold")) and _is_number(copies.get("warm"))):
-        raise ValueError(f"copy_gb_s={shown(copies)} of {name} must have the numbers cold and warm")
-
-
-def _is_reading(value: Any, name: str = "", depth: int = _DEPTH) -> bool:
-    """Whether a tool that reads a GPU may have said it."""
-    if name.endswith(_UNITS):
-        return value is None or _is_number(value)
-    if isinstance(value, dict | list):
-        parts = value.items() if isinstance(value, dict) else (("", part) for part in value)
-        return depth > 0 and all(
-            _is_text(inner) and _is_reading(part, inner, depth - 1) for inner, part in parts
-        )
-    return value is None or isinstance(value, bool) or _is_text(value) or _is_number(value)
-
-
-def _is_text(value: Any) -> bool:
-    """Whether it is text that a file can hold: half of a surrogate pair, which JSON can write, is
-    not."""
-    return isinstance(value, str) and value.encode(errors="ignore").decode() == value
-
-
-def _is_number(value: Any) -> bool:
-    """Whether it is a number, finite as a float; true and false are none."""
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and abs(value) <= sys.float_info.max
-    )
-
-
-def shown(value: Any) -> str:
-    """The value in an error: 60 characters of it at most."""
-    return f"{reprlib.repr(value):.60}"
+    return Measurement(times_of(row, "us"), times_of(row, "bsp_us"), error, stopped)

@@ -26,8 +26,10 @@ SCHEMA = 4
 SHIPPED = Path(__file__).parent / "artifacts"
 """Where the artifacts are that come with tftune."""
 FIELDS = {
-    "schema": int, "op": str, "target": str, "arch": str, "build": dict, "bench": str, "modelled": bool, "kernels": dict, "rows": int,
-    "rows_digest": str, "space": str, "held_out": dict, "modes": dict, "created": str, "sha256": str,
+    "schema": int, "op": str, "target": str, "arch": str, "build": dict, "bench": str,
+    "modelled": bool, "kernels": dict, "rows": int,
+    "rows_digest": str, "space": str, "held_out": dict, "modes": dict, "created": str,
+    "sha256": str,
 }  # fmt: skip
 """What an artifact holds; and `verified`, the stamp of `tftune verify`, where there was one, and
 `chip`, the description of a GPU that kernels/core/chips.py does not have."""
@@ -119,16 +121,19 @@ def read_artifact(path: Path) -> Artifact:
         ) from error
     if not isinstance(document, dict) or not isinstance(document.get("schema"), int):
         raise ValueError(
-            f"{path} is no artifact of tftune: it has no schema version; run `tftune export` to write one"
+            f"{path} is no artifact of tftune: it has no schema version; run `tftune export` to "
+            "write one"
         )
     if document["schema"] != SCHEMA:
         change = "upgrade tftune" if document["schema"] > SCHEMA else "run `tftune export` again"
         raise ValueError(
-            f"{path} has schema {document['schema']}, and this tftune reads schema {SCHEMA}; {change}"
+            f"{path} has schema {document['schema']}, and this tftune reads schema {SCHEMA}; "
+            f"{change}"
         )
     if document.get("sha256") != found:
         raise ValueError(
-            f"{path} was edited: its content has the digest {found[:12]}, not {str(document.get('sha256'))[:12]}; "
+            f"{path} was edited: its content has the digest {found[:12]}, not "
+            f"{str(document.get('sha256'))[:12]}; "
             "run `tftune export` to write it again"
         )
     return replace(parse_artifact(document, str(path)), path=path)

@@ -21,8 +21,8 @@ DefaultRule = Callable[[Shape], Config | None]
 """None where a variant has no default for a shape."""
 
 Rival = tuple[str, str, float, str, str]
-"""An operation's `features.RIVALS`: title, feature, its bound, the variant below it, the variant from
-it on."""
+"""An operation's `features.RIVALS`: title, feature, its bound, the variant below it, the variant
+from it on."""
 
 NEAREST = "nearest measured shape"
 

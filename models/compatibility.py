@@ -42,15 +42,25 @@ def why_elsewhere(document: Mapping[str, Any], machine: Machine | None) -> str |
         machine.build.get("triton"),
     )
     if machine.target != target:
-        return f"the artifact is for {target}, and this machine is {machine.target}; measure here with `tftune search {document['op']}`"
+        return (
+            f"the artifact is for {target}, and this machine is {machine.target}; measure here "
+            f"with `tftune search {document['op']}`"
+        )
     if machine.arch != arch:
-        return f"the artifact is for {arch}, and this GPU is {machine.arch}; measure here with `tftune search {document['op']}`"
+        return (
+            f"the artifact is for {arch}, and this GPU is {machine.arch}; measure here with "
+            f"`tftune search {document['op']}`"
+        )
     if not stamped:
-        said = f"the artifact does not say with which Triton its times were taken; run `tftune verify {document['op']}`"
+        said = (
+            "the artifact does not say with which Triton its times were taken; run `tftune "
+            f"verify {document['op']}`"
+        )
         return None if document["modelled"] else said
     if minor(stamped) != minor(installed or ""):
         return (
-            f"its kernels were timed as Triton {stamped} compiles them, and {f'Triton {installed}' if installed else 'no Triton'} "
+            f"its kernels were timed as Triton {stamped} compiles them, and "
+            f"{f'Triton {installed}' if installed else 'no Triton'} "
             f"is installed; run `tftune verify {document['op']}`"
         )
     return None
@@ -66,4 +76,7 @@ def warnings(document: Mapping[str, Any], machine: Machine | None) -> Iterator[s
             for name, was, installed in pairs
             if was and was != installed
         ]:
-            yield f"{document['op']} on {document['target']} is served, but here are {', '.join(told)}; check with `tftune verify`"
+            yield (
+                f"{document['op']} on {document['target']} is served, but here are "
+                f"{', '.join(told)}; check with `tftune verify`"
+            )

@@ -242,7 +242,7 @@ def _times_us(
     ratio to the form of BSP in the rounds that both shared, times one time of that form, because
     absolute times drift between worlds and days. The form that most rows stood beside sets the
     scale: by its fastest median of any stage, since beside many other configs a collective is
-    slower. Other forms have their ratio to it.
+    slower. Other forms have their ratio to it (`BspForms.times_us`).
     """
     measured = {
         config: trial.outcome
@@ -260,15 +260,7 @@ def _times_us(
     common = Counter(form for form in beside.values() if form in fastest).most_common(1)
     if not common:
         return medians
-    scale = {common[0][0]: fastest[common[0][0]]}
-    for config, form in beside.items():  # other forms, by their ratio to the common one
-        if (
-            config.variant == BSP
-            and config not in scale
-            and form in scale
-            and measured[config].speedup
-        ):
-            scale[config] = scale[form] / (measured[config].speedup or 1.0)
+    scale = forms.times_us(common[0][0])
     times = {
         config: scale[form] / (measured[config].speedup or 1.0)
         for config, form in beside.items()
@@ -312,7 +304,8 @@ def load(
         check_word(name, value, known)
     if bench == "drill":
         raise ValueError(
-            f"rows of a drill are not trained on, since faults were injected; run `tftune search {op}` without --inject"
+            "rows of a drill are not trained on, since faults were injected; run `tftune search "
+            f"{op}` without --inject"
         )
     key = op, target, mode, bench
     wanted = [t for t in trials if (t.op, t.target, t.mode, t.bench) == key and t.stage in stages]
@@ -326,7 +319,8 @@ def load(
     if not any(measured.values()):
         on = "" if bench == "node" else f" --on {bench} --target {target}"
         raise ValueError(
-            f"no row of {op} on {target} in mode {mode} from the {bench} bench has a measured BSP ({len(wanted)} such rows); "
+            f"no row of {op} on {target} in mode {mode} from the {bench} bench has a measured BSP "
+            f"({len(wanted)} such rows); "
             f"run `tftune search {op}{on} --mode {mode}`"
         )
     shapes = tuple(shape for shape, has in measured.items() if has)
@@ -334,7 +328,9 @@ def load(
     return Dataset(
         op, target, mode, bench, shapes, dict(outcomes),
         times_us=times,
-        oracles={shape: _oracle(op, target, shape, outcomes[shape], times[shape]) for shape in shapes},
+        oracles={
+            shape: _oracle(op, target, shape, outcomes[shape], times[shape]) for shape in shapes
+        },
         kernels={config.variant: trial.revision for config, trial in rows},
         rows=len(rows),
         rows_digest=rows_digest(trial for _, trial in rows),

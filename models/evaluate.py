@@ -21,7 +21,7 @@ from tftune.models.baselines import Rule, rules
 from tftune.models.dataset import Dataset
 from tftune.models.formula.fit import held_out
 from tftune.models.layout import LayoutModel
-from tftune.models.selector import Selector
+from tftune.models.selector import Selector, fallback
 from tftune.models.tree.trainer import train_layout
 
 SLOWER = 1.02
@@ -73,8 +73,7 @@ class Evaluation:
     """Of each family judged, the selector's regret: geometric mean and worst. Without families in
     which no answer has a time."""
     rules: dict[str, Score]
-    """The constant rules in use elsewhere (`baselines.py`), and the strongest form of BSP as the
-    selector would name it."""
+    """The constant rules in use elsewhere (`baselines.py`), BSP in the form that is served."""
 
     @property
     def best_rule(self) -> str | None:
@@ -98,7 +97,8 @@ class Evaluation:
     def __str__(self) -> str:
         score = self.selector
         return (
-            f"{self.split}, {self.shapes} shapes in {self.folds} folds: regret {score.geomean_regret:.3f} (geomean), "
+            f"{self.split}, {self.shapes} shapes in {self.folds} folds: regret "
+            f"{score.geomean_regret:.3f} (geomean), "
             f"{score.p95_regret:.3f} (p95), {score.worst_regret:.3f} (worst, {score.worst_shape}); "
             f"{score.slower_than_bsp} more than 2 % slower than BSP"
         )
@@ -193,8 +193,8 @@ def evaluate(
         if (found := _regret(dataset, chosen["selector"], asked))
     }
     return Evaluation(
-        sentence, len(folds), len(judged), sum(oracle.complete for oracle in oracles), (min(counts), max(counts)),
-        scores.pop("selector"), by_family, scores,
+        sentence, len(folds), len(judged), sum(oracle.complete for oracle in oracles),
+        (min(counts), max(counts)), scores.pop("selector"), by_family, scores,
     )  # fmt: skip
 
 
@@ -223,11 +223,17 @@ def _asked(dataset: Dataset, train: Train, fold: Fold) -> dict[str, dict[Shape, 
     learned, asked = fold
     seen = dataset.only(learned)
     selector = selector_of(seen, train(seen))
-    bsp = strongest_form(seen, selector)
-    best = {shape: seen.best(shape) for shape in seen.shapes}
     rule_of: dict[str, Rule] = {"selector": lambda shape: selector.select(shape, seen.mode).config}
-    rule_of |= rules(seen.op, Target.parse(seen.target).chip, best, bsp)
+    rule_of |= constant_rules(seen)
     return {name: {shape: rule(shape) for shape in asked} for name, rule in rule_of.items()}
+
+
+def constant_rules(seen: Dataset) -> dict[str, Rule]:
+    """Each rule by name, as a selector would serve it: BSP's form is the one that answers where
+    nothing is known (`selector.fallback`)."""
+    target = Target.parse(seen.target)
+    best = {shape: seen.best(shape) for shape in seen.shapes}
+    return rules(seen.op, target.chip, best, lambda shape: fallback(shape, target))
 
 
 def selector_of(seen: Dataset, model: LayoutModel) -> Selector:
@@ -236,24 +242,6 @@ def selector_of(seen: Dataset, model: LayoutModel) -> Selector:
     mode = Mode({model.layout: model}, {})
     artifact = Artifact(seen.op, Target.parse(seen.target), seen.bench, {seen.mode: mode})
     return Selector(artifact, allow_modelled=True, check_source=False)
-
-
-def strongest_form(seen: Dataset, selector: Selector) -> Rule:
-    """The form of BSP that the selector would name, were BSP the answer."""
-
-    def rule(shape: Shape) -> Config:
-        answerer = selector.answerer(shape, seen.mode)
-        listed = () if isinstance(answerer, str) else answerer.shortlist(shape)
-        form = next((config for config in listed if config.variant == "bsp"), None)
-        return form or seen.bsp(
-            min(seen.shapes, key=lambda other: abs(math.log(_volume(shape) / _volume(other))))
-        )
-
-    return rule
-
-
-def _volume(shape: Shape) -> float:
-    return math.prod(float(size) for size in shape.sizes_key)
 
 
 def score_of(

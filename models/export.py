@@ -59,12 +59,14 @@ def provenance(
     for part in parts:
         if (part.op, part.target, part.bench) != (first.op, first.target, first.bench):
             raise ValueError(
-                f"{part.op} on {part.target} ({part.bench}) and {first.op} on {first.target} ({first.bench}) are two artifacts"
+                f"{part.op} on {part.target} ({part.bench}) and {first.op} on {first.target} "
+                f"({first.bench}) are two artifacts"
             )
         for variant, found in part.kernels.items():
             if kernels.setdefault(variant, found) != found:
                 raise ValueError(
-                    f"the modes {', '.join(datasets)} were measured with different revisions of {variant} ({kernels[variant]}, {found}); "
+                    f"the modes {', '.join(datasets)} were measured with different revisions of "
+                    f"{variant} ({kernels[variant]}, {found}); "
                     f"run `tftune search {part.op} --mode both` again"
                 )
     joined = sha256(" ".join(part.rows_digest for part in parts).encode()).hexdigest()[:16]

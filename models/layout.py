@@ -155,7 +155,8 @@ class Answerer:
     them."""
 
     def __init__(
-        self, model: LayoutModel, terms: Terms, find: Callable[[Shape], int], rule: Callable[[Shape], Config] | None = None,
+        self, model: LayoutModel, terms: Terms, find: Callable[[Shape], int],
+        rule: Callable[[Shape], Config] | None = None,
         lent: str = "", lent_error: float = 0.0,
     ) -> None:  # fmt: skip
         """`find`: from a shape to the number of its leaf. `rule`: answers instead of the tree, see
@@ -293,13 +294,19 @@ class Answerer:
         else:
             (low, high), ratio = known.interval, bsp_us / us
             if low / ROUNDED <= ratio <= high * ROUNDED:
-                reason = f"{config.variant} was {how} to be {ratio:.2f} times as fast as BSP on this shape ({_text(known.interval, 95)})"
+                reason = (
+                    f"{config.variant} was {how} to be {ratio:.2f} times as fast as BSP on this "
+                    f"shape ({_text(known.interval, 95)})"
+                )
                 if how == "predicted":
                     reason += f"; {discounted(ratio)}"
             else:
                 # The interval is of shared rounds. BSP's fastest time is of others, in a faster or
                 # slower moment of the host.
-                reason = f"{config.variant} was {how} to be {low:.2f} to {high:.2f} times as fast as BSP on this shape (95 % interval)"
+                reason = (
+                    f"{config.variant} was {how} to be {low:.2f} to {high:.2f} times as fast as "
+                    "BSP on this shape (95 % interval)"
+                )
                 return Answer(config, source, reason, us, None, known.interval, (known.sizes,))
         return Answer(config, source, reason, us, bsp_us, known.interval, (known.sizes,))
 
@@ -501,7 +508,10 @@ class Answerer:
         lent = f" with {self._lent}" * bool(self._lent)
         word = self._word
         where = f"the sizes {word} below and above" if sure else f"{word} shapes of other families"
-        reason = f"{config.variant} is estimated to be {ratio:.2f} times as fast as BSP ({_text(interval, 90)}), from {where}{lent}"
+        reason = (
+            f"{config.variant} is estimated to be {ratio:.2f} times as fast as BSP "
+            f"({_text(interval, 90)}), from {where}{lent}"
+        )
         if self._given.modelled_error > 1:
             reason += f"; {discounted(ratio)}"
         if ratio > math.exp(SURE * error) * self._given.modelled_error:
@@ -511,7 +521,10 @@ class Answerer:
     def _why_none(self, shape: Shape, estimate: _Estimate) -> str:
         """Why no fused config may answer."""
         for _, number in sorted(found for found in estimate.times_us if not self._is_bsp[found[1]]):
-            return f"{self.model.configs[number].variant} would be the fastest: {self._why_not(shape, number)}"
+            return (
+                f"{self.model.configs[number].variant} would be the fastest: "
+                f"{self._why_not(shape, number)}"
+            )
         modelled = self._given.modelled_error > 1
         return "no fused config was faster than BSP nearby" + f" by {discount()}" * modelled
 

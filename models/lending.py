@@ -4,11 +4,11 @@ that they agree."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 
+from tftune.db.evidence import BSP
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
-from tftune.kernels.core.space import Config
 from tftune.models.artifact import Layout, Lent
 from tftune.models.dataset import Dataset
 from tftune.models.evaluate import percentile
@@ -53,28 +53,26 @@ def _agreement(one: Dataset, other: Dataset) -> Lent | None:
     """How far speed-ups of pairs measured in both differ; None where they are too few, or differ
     too much."""
     twins = {shape.sizes_key: shape for shape in other.shapes}
-    errors = [
-        abs(_log_speedup(one, shape, config) - _log_speedup(other, twins[shape.sizes_key], config))
-        for shape in one.shapes if shape.sizes_key in twins
-        for config in _shared(one, shape, other, twins[shape.sizes_key])
-    ]  # fmt: skip
-    shapes = sum(shape.sizes_key in twins for shape in one.shapes)
+    pairs = [(shape, twins[shape.sizes_key]) for shape in one.shapes if shape.sizes_key in twins]
+    errors = [error for shape, twin in pairs for error in _errors(one, shape, other, twin)]
     if (
         len(errors) < LEAST_PAIRS
-        or shapes < LEAST_SHAPES
+        or len(pairs) < LEAST_SHAPES
         or (error := percentile(errors, 0.95)) > MOST_ERROR
     ):
         return None
     return Lent(one.shapes[0].layout, other.shapes[0].layout, round(error, 4), len(errors))
 
 
-def _shared(one: Dataset, shape: Shape, other: Dataset, twin: Shape) -> Iterable[Config]:
-    """Fused configs measured in rounds of the final stage or of a matrix at both shapes."""
-    both = one.times_us[shape].keys() & other.times_us[twin].keys()
-    return sorted(
-        c for c in both if c.variant != "bsp" and one.is_final(shape, c) and other.is_final(twin, c)
-    )
-
-
-def _log_speedup(data: Dataset, shape: Shape, config: Config) -> float:
-    return math.log(data.bsp_us(shape) / data.times_us[shape][config])
+def _errors(one: Dataset, shape: Shape, other: Dataset, twin: Shape) -> Iterator[float]:
+    """Log differences of the speed-ups of fused configs measured in rounds of the final stage or of
+    a matrix at both shapes. They are over the fastest form of BSP among those measured at both: one
+    layout may have been measured since another form was added."""
+    times, its = one.times_us[shape], other.times_us[twin]
+    both = sorted(times.keys() & its.keys())
+    if not (forms := [config for config in both if config.variant == BSP]):
+        return
+    bsp_us, its_bsp_us = min(times[form] for form in forms), min(its[form] for form in forms)
+    for config in both:
+        if config.variant != BSP and one.is_final(shape, config) and other.is_final(twin, config):
+            yield abs(math.log(bsp_us / times[config]) - math.log(its_bsp_us / its[config]))

@@ -3,8 +3,9 @@ an artifact chooses from."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
 
 from tftune.db.trial import Trial
 from tftune.kernels.core.shape import Shape
@@ -44,13 +45,11 @@ def portfolio(dataset: Dataset, candidates: Iterable[Config], size: int) -> tupl
     """
     chosen = forms(dataset, min(FORMS, max(2, size // 3)))
     lost, numbers = loss(dataset), range(len(dataset.shapes))
-    losses = {
-        config: [lost(number, config) for number in numbers]
-        for config in candidates
-        if config.variant != "bsp"
-    }
-    best = [_least(dataset, shape, chosen) for shape in dataset.shapes]
-    return tuple(sorted([*chosen, *greedy(losses, best, max(size - len(chosen), 0))]))
+    fused = list(dict.fromkeys(config for config in candidates if config.variant != "bsp"))
+    losses = np.array([[lost(number, config) for config in fused] for number in numbers])
+    had = np.array([_least(dataset, shape, chosen) for shape in dataset.shapes])
+    picked = greedy(losses, had, max(size - len(chosen), 0), SMALLEST_GAIN)
+    return tuple(sorted([*chosen, *(fused[number] for number in picked)]))
 
 
 def _least(dataset: Dataset, shape: Shape, chosen: Sequence[Config]) -> float:
@@ -74,39 +73,30 @@ def forms(dataset: Dataset, most: int) -> list[Config]:
     measured at a shape is taken to lose UNTRIED there."""
     found = sorted({dataset.bsp(shape) for shape in dataset.shapes})
     best = {shape: dataset.bsp_us(shape) for shape in dataset.shapes}
-    lost = {
-        form: [math.log(dataset.times_us[s].get(form, UNTRIED * us) / us) for s, us in best.items()]
-        for form in found
-    }
-    chosen = found if len(found) <= most else []
-    while len(chosen) < min(most, len(found)):
-        least = [
-            min((lost[form][place] for form in chosen), default=math.inf)
-            for place in range(len(dataset.shapes))
-        ]
-        rest = (form for form in found if form not in chosen)
-        chosen = [*chosen, min(rest, key=lambda form: (sum(map(min, least, lost[form])), form))]
-    return sorted(chosen)
+    times = [
+        [dataset.times_us[s].get(form, UNTRIED * us) for form in found] for s, us in best.items()
+    ]
+    lost = np.log(np.array(times) / np.array([list(best.values())]).T)
+    return sorted(found[number] for number in greedy(lost, lost.max(axis=1), most))
 
 
-def greedy(
-    losses: Mapping[Config, Sequence[float]], best: Sequence[float], most: int
-) -> list[Config]:
-    """At most so many configs, each the one that lowers the mean over shapes of what is lost the
-    most.
+def greedy(lost: np.ndarray, had: np.ndarray, most: int, least: float | None = None) -> list[int]:
+    """At most so many columns of `lost`, each the one that lowers the mean over shapes of what is
+    lost the most; of equals the first.
 
-    `losses`: log regret of each config at each shape; `best`: what is lost there without any of
-    them.
+    `lost` [shapes, configs]: log regret; `had` [shapes]: what is lost without any of them. A gain
+    of less than `least` ends it; None takes as many as there are.
+
+    >>> lost = np.array([[0.1, 0.0, 0.0], [0.0, 0.1, 0.0998]])
+    >>> greedy(lost, np.array([0.1, 0.1]), 3, 1e-3), greedy(lost, np.array([0.1, 0.1]), 3)
+    ([2, 0], [2, 0, 1])
     """
-    chosen: list[Config] = []
-    while losses and len(chosen) < most:
-        gains = {
-            config: sum(max(had - lost, 0.0) for had, lost in zip(best, row, strict=True))
-            for config, row in losses.items()
-        }
-        config = max(gains, key=gains.__getitem__)
-        if gains[config] < SMALLEST_GAIN * len(best):
+    chosen: list[int] = []
+    while len(chosen) < min(most, lost.shape[1]):
+        gains = np.maximum(had[:, None] - lost, 0).mean(axis=0)
+        gains[chosen] = -1.0
+        if least is not None and gains.max() < least:
             break
-        chosen.append(config)
-        best = [min(pair) for pair in zip(best, losses[config], strict=True)]
+        chosen.append(int(gains.argmax()))
+        had = np.minimum(had, lost[:, chosen[-1]])
     return chosen

@@ -81,8 +81,10 @@ class Selection:
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
         return {
-            "config": self.config.to_dict(), "source": self.source, "reason": self.reason, "expected_us": self.expected_us,
-            "bsp_us": self.bsp_us, "speedup": self.speedup, "interval": self.interval and list(self.interval),
+            "config": self.config.to_dict(), "source": self.source, "reason": self.reason,
+            "expected_us": self.expected_us,
+            "bsp_us": self.bsp_us, "speedup": self.speedup,
+            "interval": self.interval and list(self.interval),
             "near": [list(sizes) for sizes in self.near],
         }  # fmt: skip
 
@@ -337,9 +339,15 @@ class Selector:
         if self.bsp_only:
             return self.bsp_only
         if artifact.modelled and not self.allow_modelled:
-            return "the artifact's times are modelled, not measured; load it with allow_modelled=True (--allow-modelled) to use it"
+            return (
+                "the artifact's times are modelled, not measured; load it with "
+                "allow_modelled=True (--allow-modelled) to use it"
+            )
         if mode not in artifact.modes:
-            return f"mode {mode!r} was never measured for {artifact.op} on {artifact.target}; only {', '.join(artifact.modes)}"
+            return (
+                f"mode {mode!r} was never measured for {artifact.op} on {artifact.target}; only "
+                f"{', '.join(artifact.modes)}"
+            )
         return None
 
     def _why_stale(self, artifact: Artifact, config: Config, kernel: str) -> str | None:
@@ -359,7 +367,10 @@ class Selector:
         if here == measured:
             return None
         name = f"{artifact.op}/{config.variant}"
-        return f"{name} has changed: its revision here is {here}, and the artifact's times are of {measured or 'none'}"
+        return (
+            f"{name} has changed: its revision here is {here}, and the artifact's times are of "
+            f"{measured or 'none'}"
+        )
 
 
 def no_shape(value: Any) -> TypeError:

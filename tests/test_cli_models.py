@@ -198,7 +198,7 @@ def test_explain_without_a_database_uses_the_rows_of_the_checkout(
     folder = db.parent / "checkout/db"
     (folder / "trials/mi300x8").mkdir(parents=True)
     tftune(f"trials export {folder}/trials/mi300x8/{OP}-2026-01-01.jsonl --db {db}")
-    monkeypatch.setattr("tftune.db.__file__", str(folder / "__init__.py"))
+    monkeypatch.setattr("tftune.db.committed.FOLDER", folder / "trials")
     why = json.loads(
         tftune(f"explain {OP} {LARGE} --artifact a.json --allow-modelled --db none.db --json").out
     )

@@ -21,11 +21,13 @@ import speedup
 
 from tftune.cli.bench_factory import former_rows
 from tftune.cli.training_job import Source, choose, fit, sources
+from tftune.db.committed import files_of, read_files
+from tftune.db.evidence import counting
 from tftune.db.store import read_rows, read_trials_of, write_rows
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.core.registry import operation
+from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape
 from tftune.models.artifact import Mode
@@ -35,7 +37,8 @@ from tftune.models.export import pack_mode, provenance
 from tftune.models.selector import Selector, read_artifact
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES = sorted((ROOT / "db/trials").glob("*/*.jsonl*"))
+FILES = files_of()
+NAME = rf"({'|'.join(OPS)})-\d{{4}}-\d\d-\d\d(-[a-z0-9_-]+)?\.jsonl\.xz"
 ARTIFACTS = shipped.each(modelled=False)
 
 
@@ -119,27 +122,28 @@ def test_every_row_is_of_its_own_machine(content: tuple[list[Run], list[Trial]])
     assert why_foreign(replace(row, shape=replace(row.shape, world=16)), runs) is not None  # type: ignore[call-arg]
 
 
-def test_final_rows_are_of_the_installed_kernels(rows: list[Trial]) -> None:
+def test_final_rows_that_count_are_of_the_installed_kernels(
+    content: tuple[list[Run], list[Trial]],
+) -> None:
+    runs, rows = content
     stale = {
         row.config.variant
-        for row in rows
+        for row in counting(rows, runs)
         if row.stage == "final" and row.revision != installed(row.op, row.config.variant)
     }
-    assert stale == set(), "measure again, or say in docs/notebook.md why older rows stay"
+    assert stale == set(), "measure again, or give their run the role superseded"
 
 
-def test_a_file_stays_small() -> None:
+def test_a_file_stays_small_and_lies_with_its_target() -> None:
     assert all(path.stat().st_size < 4e6 for path in FILES)
+    assert sorted((ROOT / "db/trials").rglob("*.jsonl*")) == FILES
+    assert all(re.fullmatch(NAME, path.name) for path in FILES)
 
 
 def source_of(path: Path) -> Source:
     """The committed rows that a shipped artifact is trained from."""
     artifact = read_artifact(path)
-    files = [read_rows(file) for file in FILES if file.parent.name == artifact.target.name]
-    runs, trials = (
-        [run for found, _ in files for run in found],
-        [trial for _, found in files for trial in found],
-    )
+    runs, trials = read_files(files_of(target=artifact.target.name))
     return choose(sources(trials, runs), artifact.op, artifact.target.name, "node", "db/trials")
 
 
@@ -301,10 +305,10 @@ def test_a_scout_hears_of_winners_on_more_and_fewer_of_these_gpus(
 ) -> None:
     shape = AllGatherGemm(16, 3584, 8192, 2)
     for target in ("mi300x8", "h200x2"):
-        (tmp_path / "trials" / target / "earlier").mkdir(parents=True)
+        (tmp_path / "trials" / target).mkdir(parents=True)
         rows = make_rows((shape,), target=target)
-        write_rows(tmp_path / "trials" / target / "earlier" / "all_gather_gemm-1.jsonl", [], rows)
-    monkeypatch.setattr("tftune.db.__file__", str(tmp_path / "__init__.py"))
+        write_rows(tmp_path / "trials" / target / "all_gather_gemm-1.jsonl", [], rows)
+    monkeypatch.setattr("tftune.db.committed.FOLDER", tmp_path / "trials")
     assert {
         trial.target for trial in former_rows("all_gather_gemm", Target.parse(asked), [shape])
     } == heard

@@ -10,6 +10,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tftune.db.target import Target
@@ -265,14 +266,11 @@ def test_the_best_is_what_is_faster_than_bsp_for_sure_of_final_rows_where_there_
 
 
 def test_a_config_joins_where_it_saves_a_thousandth_of_the_time() -> None:
-    small, large = Config("small"), Config("large")
-    losses = {small: [0.1, 0.0998], large: [0.0, 0.1]}
-    assert greedy(losses, [0.1, 0.1], 9) == [large], "the other one saves half as much"
-    assert greedy(losses | {small: [0.1, 0.09]}, [0.1, 0.1], 9) == [large, small]
-    assert (
-        greedy(losses | {small: [0.1, 0.09]}, [0.1, 0.1], 1) == [large]
-        and greedy({}, [0.1], 9) == []
-    )
+    small, large, had = 0, 1, np.array([0.1, 0.1])
+    halved, saving = np.array([[0.1, 0.0], [0.0998, 0.1]]), np.array([[0.1, 0.0], [0.09, 0.1]])
+    assert greedy(halved, had, 9, 1e-3) == [large], "the other one saves half as much"
+    assert greedy(saving, had, 9, 1e-3) == [large, small] == greedy(halved, had, 9)
+    assert greedy(saving, had, 1, 1e-3) == [large] and greedy(np.zeros((1, 0)), had[:1], 9) == []
 
 
 def test_a_portfolio_without_room_is_the_best_form_of_bsp() -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from statistics import geometric_mean
 
 import pytest
 from synthetic import CHIP, TARGET, WORLD, decodes
 
-from tftune.db.store import read_rows
+from tftune.db.committed import files_of, read_trials
 from tftune.db.target import Target
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.registry import OPS, operation
@@ -73,15 +72,11 @@ def test_a_layout_answers_with_the_default_of_the_shape_that_is_asked() -> None:
 
 @pytest.mark.parametrize("target", ["h200x1", "h200x2", "h200x4", "h200x8"])
 def test_decoding_by_bsp_takes_the_form_that_was_the_fastest_or_nearly(
-    root: Path, target: str
+    target: str,
 ) -> None:
     """Of the forms of BSP that were measured beside each other; the deep default alone was up to
     1.34 times as slow."""
-    rows = [
-        trial
-        for path in sorted((root / "db/trials" / target).glob("flash_decode-*.jsonl*"))
-        for trial in read_rows(path)[1]
-    ]
+    rows = read_trials(files_of("flash_decode", target))
     data, space, chip = (
         load(rows, "flash_decode", target, "graph", "node"),
         operation("flash_decode").space,

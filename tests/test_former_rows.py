@@ -110,14 +110,14 @@ def test_another_size_is_nearer_than_another_layout() -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout with rows of 3 sizes on 8 H200, of which one is of an earlier day, and of another
+    """A checkout with rows of 3 sizes on 8 H200, of which one was superseded, and of another
     operation; and of 8 MI300X."""
     folder = tmp_path / "trials/h200x8"
-    (folder / "earlier").mkdir(parents=True)
+    folder.mkdir(parents=True)
     (tmp_path / "trials/mi300x8").mkdir()
     write_rows(
-        folder / "earlier" / f"{OP}-1.jsonl.xz",
-        [RUN],
+        folder / f"{OP}-1.jsonl.xz",
+        [replace(RUN, role="superseded")],
         [trial(0, shape=replace(SHAPE, m=16)), trial(1, shape=SHAPE)],
     )
     write_rows(
@@ -128,7 +128,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     decode = trial(4, shape=FlashDecode(1, 64, 8, 128, 4096, 8))
     write_rows(folder / "flash_decode-1.jsonl", [RUN], [decode])
     write_rows(tmp_path / "trials/mi300x8" / f"{OP}-1.jsonl", [RUN], [trial(5, target="mi300x8")])
-    monkeypatch.setattr("tftune.db.__file__", str(tmp_path / "__init__.py"))
+    monkeypatch.setattr("tftune.db.committed.FOLDER", tmp_path / "trials")
     return tmp_path
 
 

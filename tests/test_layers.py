@@ -28,7 +28,10 @@ STANDARD_LIBRARY_ONLY = (
         f"kernels/*/{name}.py"
         for name in ("__init__", "space", "workloads", "features", "timeline")
     ),
-    *(f"db/{name}.py" for name in ("trial", "target", "lock", "files", "journal", "evidence")),
+    *(
+        f"db/{name}.py"
+        for name in ("trial", "row_checks", "target", "lock", "files", "journal", "evidence")
+    ),
     *(
         f"models/{name}.py"
         for name in ("selector", "artifact", "baselines", "layout", "features", "compatibility")

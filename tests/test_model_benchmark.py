@@ -106,6 +106,6 @@ def test_the_committed_rows_out_of_sample() -> None:
 @pytest.mark.thorough
 def test_a_warm_search_needs_half_of_a_cold_one() -> None:
     ratio, lines = model.warm_over_cold(
-        model.read("h200x4", earlier=True), Target.parse("h200x4"), "graph", 40, 600
+        model.read("h200x4", every=True), Target.parse("h200x4"), "graph", 40, 600
     )
     assert ratio < 0.5 and len(lines) == 2

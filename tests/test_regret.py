@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tftune.db.committed import files_of
 from tftune.db.store import write_rows
 from tftune.db.trial import Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -219,7 +220,7 @@ def test_bars_that_are_met_are_not_named(regret: ModuleType, make_rows: Rows) ->
 
 
 def test_what_is_committed_is_read_by_default(regret: ModuleType) -> None:
-    found = regret.committed("h200x2", "all_gather_gemm")
+    found = files_of("all_gather_gemm", "h200x2")
     assert len(found) > 5 and all(
         path.name.startswith("all_gather_gemm-") and path.parent.name == "h200x2" for path in found
     )

@@ -4,6 +4,7 @@ it is."""
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tftune.db.store import Store, StoreError
 from tftune.db.trial import Failure
 
 FIXTURES = Path(__file__).parent / "fixtures"
-RELEASED = {1: RUN, 2: ENDED}
+RELEASED = {1: RUN, 2: ENDED, 3: replace(ENDED, role="repeat")}
 """The run that the fixture of each released schema holds."""
 
 
@@ -97,10 +98,10 @@ class TestSchema:
         with Store.open(released) as store:
             assert [each.config for each in store.trials()] == [each.config for each in TRIALS]
             assert store.trials()[1].outcome == Failure("hang", "moved")
-            assert schema.version(store._db) == 3
+            assert schema.version(store._db) == 4
         monkeypatch.undo()
-        with Store.open(released.with_name("t.db.backup-2"), write=False) as backup:
-            assert (backup.runs(), backup.trials(), backup.check()) == ([ENDED], TRIALS, [])
+        with Store.open(released.with_name("t.db.backup-3"), write=False) as backup:
+            assert (backup.runs(), backup.trials(), backup.check()) == ([RELEASED[3]], TRIALS, [])
 
     def test_a_migration_that_fails_changes_nothing(
         self, released: Path, monkeypatch: pytest.MonkeyPatch
@@ -120,7 +121,7 @@ class TestSchema:
     ) -> None:
         self.upgrade(monkeypatch, "CREATE TABLE tft_notes (text TEXT)")
         before = released.read_bytes()
-        with pytest.raises(StoreError, match=r"has schema 2, this tftune reads 3; .* upgrades it"):
+        with pytest.raises(StoreError, match=r"has schema 3, this tftune reads 4; .* upgrades it"):
             Store.open(released, write=False)
         assert released.read_bytes() == before
 
@@ -131,7 +132,7 @@ class TestSchema:
         before = released.read_bytes()
         with pytest.raises(
             StoreError,
-            match=r"t\.db has schema 7, newer than this tftune's 2; upgrade tftune, or give "
+            match=r"t\.db has schema 7, newer than this tftune's 3; upgrade tftune, or give "
             r"another file with --db",
         ):
             Store.open(released, write=write)

@@ -278,14 +278,14 @@ def test_rows_of_relatives_seed_a_search(
 
     folders = tmp_path / "trials"
     for target in ("h200x8", "mi300x8"):
-        (folders / target / "earlier").mkdir(parents=True)
+        (folders / target).mkdir(parents=True)
         rows = make_rows((AllGatherGemm(16, 3584, 8192, 8),), target=target)
-        write_rows(folders / target / "earlier" / f"{OP}-1.jsonl", [], rows)
+        write_rows(folders / target / f"{OP}-1.jsonl", [], rows)
     (folders / NAME).mkdir()
     with Store.open(db, write=False) as store:
         store.export_rows(folders / NAME / f"{OP}-1.jsonl")
     monkeypatch.setattr(chips, "_DESCRIBED", {})
-    monkeypatch.setattr("tftune.db.__file__", str(tmp_path / "__init__.py"))
+    monkeypatch.setattr("tftune.db.committed.FOLDER", tmp_path / "trials")
     heard = {
         asked: {row.target for row in former_rows(OP, Target.parse(asked), SHAPES)}
         for asked in ("h100x4", "gh200x1", "mi325x8", "a100x8", "b200x8", f"{NAME[:-1]}8")

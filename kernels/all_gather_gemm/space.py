@@ -27,7 +27,8 @@ _TILE = (
     Choice(
         "split_k",
         (1, 2, 4, 8),
-        "parts of K that programs compute side by side and add up: more programs where tiles are few",
+        "parts of K that programs compute side by side and add up: more programs where tiles are "
+        "few",
         1,
     ),
     Choice("num_warps", (4, 8), "warps (waves) of one program", 8),
@@ -71,7 +72,8 @@ _EXCHANGE = (
 _ORDER = Choice(
     "order",
     ("chunk", "column", "group"),
-    "what is sent first: a chunk to all peers; the first columns of all rows; or what the next peer needs of a group of tiles",
+    "what is sent first: a chunk to all peers; the first columns of all rows; or what the next "
+    "peer needs of a group of tiles",
     "chunk",
 )
 _FORM = Choice(
@@ -84,7 +86,8 @@ _FORM = Choice(
         "gather_registered",
         "gather",
     ),
-    "how the library builds the gathered A: gather then copy into place; transpose the shard, then gather in place; only gather; "
+    "how the library builds the gathered A: gather then copy into place; transpose the shard, "
+    "then gather in place; only gather; "
     "registered: it knows that memory beforehand, and copies straight into it (NCCL)",
     "gather_copy",
 )
@@ -251,48 +254,62 @@ def _chunk_is_large(shape: AllGatherGemm, config: Config) -> bool:
 
 
 RULES = (
-    Rule("gather_copy and local_transpose need A sharded along K, gather needs it sharded along M", _form_fits, ("bsp",)),
-    Rule("NCCL alone registers buffers, and from a gathered A of 4 MB on: a smaller one arrives no sooner",
-         lambda s, c, chip: not is_registered(c["form"]) or chip is None or _worth_registering(s, chip), ("bsp",)),
+    Rule("gather_copy and local_transpose need A sharded along K, gather needs it sharded along M",
+         _form_fits, ("bsp",)),
+    Rule("NCCL alone registers buffers, and from a gathered A of 4 MB on: a smaller one arrives "
+         "no sooner",
+         lambda s, c, chip: not is_registered(c["form"]) or chip is None
+             or _worth_registering(s, chip), ("bsp",)),
     Rule("block_m must not exceed M rounded up to a power of two, and 16 at least",
          lambda s, c, chip: c["block_m"] <= max(16, power_of_two_from(s.m)), _TILED),
     Rule("block_n must not exceed N rounded up to a power of two, and 32 at least",
          lambda s, c, chip: c["block_n"] <= max(32, power_of_two_from(s.n)), _TILED),
-    Rule("rows_per_flag must not exceed a shard's rows rounded up to a power of two, and 16 at least",
+    Rule("rows_per_flag must not exceed a shard's rows rounded up to a power of two, and 16 at "
+         "least",
          lambda s, c, chip: c["rows_per_flag"] <= max(16, power_of_two_from(s.shard_rows)), _TILED),
     Rule("k_per_flag must not exceed four times a shard's columns, unless it is the smallest",
          lambda s, c, chip: c["k_per_flag"] <= max(256, 4 * s.shard_columns), _FUSED),
     # Not all of FLAGS_PER_SOURCE for any variant: the second half belongs to this rank's own
     # signals (`staged`), and a peer that is one call ahead must not write there.
-    Rule(f"one source may have at most {FLAGS_PER_SOURCE // 2} flags that peers set: take larger rows_per_flag or k_per_flag",
+    Rule(f"one source may have at most {FLAGS_PER_SOURCE // 2} flags that peers set: take larger "
+         "rows_per_flag or k_per_flag",
          lambda s, c, chip: _flags(s, c) <= FLAGS_PER_SOURCE // 2, _FUSED),
     Rule("block_k must not exceed a shard's columns rounded up to a power of two, and 64 at least",
          lambda s, c, chip: c["block_k"] <= max(64, power_of_two_from(s.shard_columns)), _TILED),
     Rule("group_m must be 1 where there is one row tile",
          lambda s, c, chip: c["group_m"] == 1 or s.m > c["block_m"], _TILED),
-    Rule("split_k must not exceed the flags along K: world times a shard's column chunks, or its column chunks alone along M",
+    Rule("split_k must not exceed the flags along K: world times a shard's column chunks, or its "
+         "column chunks alone along M",
          lambda s, c, chip: c["split_k"] <= _steps(s, c), _TILED),
     Rule("split_k must be 1 where there is a whole tile for each program that computes",
-         lambda s, c, chip: c["split_k"] == 1 or chip is None or _tiles(s, c) <= chip.units - c["comm_programs"], _TILED),
+         lambda s, c, chip: c["split_k"] == 1 or chip is None
+             or _tiles(s, c) <= chip.units - c["comm_programs"], _TILED),
     # The parts of a tile wait for each other.
-    Rule("split_k must not exceed the programs that compute: all parts of a tile run at once; take fewer comm_programs",
-         lambda s, c, chip: chip is None or c["split_k"] <= max(1, chip.units - c["comm_programs"]), _TILED, required=True),
+    Rule("split_k must not exceed the programs that compute: all parts of a tile run at once; "
+         "take fewer comm_programs",
+         lambda s, c, chip: chip is None
+             or c["split_k"] <= max(1, chip.units - c["comm_programs"]), _TILED, required=True),
     Rule("xcds must be 1 where programs claim tiles: which die takes one is not known",
          lambda s, c, chip: c["xcds"] == 1 or c["schedule"] == "static", _TILED),
     Rule("schedule must be static where every program has one tile at most",
-         lambda s, c, chip: chip is None or c["schedule"] == "static" or _units(s, c) > chip.units - c["comm_programs"], _TILED),
+         lambda s, c, chip: chip is None or c["schedule"] == "static"
+             or _units(s, c) > chip.units - c["comm_programs"], _TILED),
     Rule("a tile must give each thread at least 8 accumulators: take fewer warps",
-         lambda s, c, chip: chip is None or c["num_warps"] == 4 or _registers(c, chip) >= 8, _TILED),
+         lambda s, c, chip: chip is None or c["num_warps"] == 4 or _registers(c, chip) >= 8,
+         _TILED),
     Rule("a thread may hold at most 128 fp32 accumulators: take a smaller tile or more warps",
          lambda s, c, chip: chip is None or _registers(c, chip) <= 128, _TILED),
-    Rule("where two waves share a SIMD (8 waves, or waves_per_eu=2) a thread has 256 registers, and would spill: take a smaller tile",
+    Rule("where two waves share a SIMD (8 waves, or waves_per_eu=2) a thread has 256 registers, "
+         "and would spill: take a smaller tile",
          lambda s, c, chip: (chip is None or not chip.can.unified_registers
                              or _fits_registers(c, chip)), _TILED, learned=True),
-    Rule("4 waves of 128 accumulators a thread spill with Triton 3.6: take a smaller tile or 8 waves",
+    Rule("4 waves of 128 accumulators a thread spill with Triton 3.6: take a smaller tile or 8 "
+         "waves",
          lambda s, c, chip: (chip is None or not chip.can.unified_registers or c["num_warps"] == 8
                              or _registers(c, chip) < 128), _BY_DESCRIPTOR,
          learned=True),
-    Rule("the pipeline's tiles must fit the chip's shared memory: take a smaller tile or fewer stages",
+    Rule("the pipeline's tiles must fit the chip's shared memory: take a smaller tile or fewer "
+         "stages",
          lambda s, c, chip: chip is None or _shared_bytes(s, c, chip) <= chip.shared_bytes, _TILED),
     # A descriptor's rows must be 16 bytes apart (CUDA driver API, cuTensorMapEncodeTiled): those of
     # A have K or K / world elements; those of B have N where it is [K, N], else K. C is stored by
@@ -300,28 +317,37 @@ RULES = (
     Rule("descriptor loads need a shard's columns to be a multiple of block_k, and N of 8 "
          "where B is [K, N]",
          lambda s, c, chip: c["loads"] == "pointer" or _rows_are_aligned(s, c), _BY_DESCRIPTOR),
-    Rule("only push reads tiles of several sources by descriptor: a shard's rows must be a multiple of block_m where A is sharded along M",
+    Rule("only push reads tiles of several sources by descriptor: a shard's rows must be a "
+         "multiple of block_m where A is sharded along M",
          lambda s, c, chip: not spans_sources(s, c), ("staged", "push_ce")),
-    Rule("order must be chunk unless a shard has several flags; and column needs several along its rows and along K",
+    Rule("order must be chunk unless a shard has several flags; and column needs several along "
+         "its rows and along K",
          lambda s, c, chip: _order_differs(s, c), _FUSED),
     Rule("comm_programs must leave at least half of the chip to the GEMM",
          lambda s, c, chip: chip is None or 2 * c["comm_programs"] <= chip.units, _FUSED),
-    Rule("a copy must move at least 256 KB: take more rows_per_flag; a smaller shard is no work for copy engines",
-         lambda s, c, chip: chip is None or _copy_bytes(s, c["rows_per_flag"]) >= COPY_BYTES, ("push_ce",)),
+    Rule("a copy must move at least 256 KB: take more rows_per_flag; a smaller shard is no work "
+         "for copy engines",
+         lambda s, c, chip: chip is None or _copy_bytes(s, c["rows_per_flag"]) >= COPY_BYTES,
+         ("push_ce",)),
     Rule(f"a shard may go to each peer in at most {COPIES} copies: take more rows_per_flag",
          lambda s, c, chip: _flags(s, c) <= COPIES, ("push_ce",)),
     Rule("a copy moves whole rows of a shard, of at most k_per_flag columns",
          lambda s, c, chip: s.shard_columns <= c["k_per_flag"], ("push_ce",)),
-    Rule("a chunk must have at least 128 rows of C, and a copy 256 KB: take more first_rows; a smaller call is no work for this variant",
+    Rule("a chunk must have at least 128 rows of C, and a copy 256 KB: take more first_rows; a "
+         "smaller call is no work for this variant",
          lambda s, c, chip: chip is None or _chunk_is_large(s, c), ("bsp_chunked",)),
     Rule("first_rows must not exceed a shard's rows rounded up to a power of two, and 16 at least",
-         lambda s, c, chip: c["first_rows"] <= max(16, power_of_two_from(s.shard_rows)), ("bsp_chunked",)),
+         lambda s, c, chip: c["first_rows"] <= max(16, power_of_two_from(s.shard_rows)),
+         ("bsp_chunked",)),
     Rule(f"a shard may come in at most {COPIES} chunks: take more first_rows or growth",
-         lambda s, c, chip: c["growth"] > 1 or s.shard_rows < (COPIES + 1) * c["first_rows"], ("bsp_chunked",)),
+         lambda s, c, chip: c["growth"] > 1 or s.shard_rows < (COPIES + 1) * c["first_rows"],
+         ("bsp_chunked",)),
     Rule("growth must be 1 where no chunk could be larger than the first one",
-         lambda s, c, chip: c["growth"] == 1 or s.shard_rows > 2 * c["first_rows"], ("bsp_chunked",)),
+         lambda s, c, chip: c["growth"] == 1 or s.shard_rows > 2 * c["first_rows"],
+         ("bsp_chunked",)),
     Rule("copy_streams must be fewer than the ranks",
-         lambda s, c, chip: c["copy_streams"] == 1 or c["copy_streams"] < s.world, ("push_ce", "bsp_chunked")),
+         lambda s, c, chip: c["copy_streams"] == 1 or c["copy_streams"] < s.world,
+         ("push_ce", "bsp_chunked")),
 )  # fmt: skip
 
 
@@ -341,7 +367,8 @@ def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ..
     bsp = (
         *plain,
         *registered,
-    )  # the first is what ranks fall back to, whether they know their chip or not: it must be the same for all
+    )
+    # The first is what ranks fall back to, whether they know their chip or not: the same for all.
     knobs = _default_tile(shape, chip) | _default_exchange(shape)
     knobs["split_k"] = _default_split(shape, chip, knobs)
     pull, staged, push = (Config(variant, **knobs) for variant in _FUSED)

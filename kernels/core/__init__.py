@@ -1,1 +1,2 @@
-"""What every operation is made of: shapes, spaces of configs, chips, the registry. Standard library only."""
+"""What every operation is made of: shapes, spaces of configs, chips, the registry. Standard
+library only."""

@@ -22,10 +22,14 @@ from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Space
 
 OPS = {
-    "all_gather_gemm": "C[M,N] = all_gather(A) @ B: tensor-parallel linear whose input is sharded over the ranks",
-    "flash_decode": "softmax(q K^T) V of one token for each sequence, whose KV cache is sharded over the ranks along the sequence",
-    "gemm_reduce_scatter": "C = reduce_scatter(A @ B): tensor-parallel linear whose inner size is split over the ranks",
-    "gemm_all_reduce": "C = all_reduce(A @ B): the same, where every rank gets all rows, as decoding needs",
+    "all_gather_gemm": "C[M,N] = all_gather(A) @ B: tensor-parallel linear whose input is sharded "
+    "over the ranks",
+    "flash_decode": "softmax(q K^T) V of one token for each sequence, whose KV cache is sharded "
+    "over the ranks along the sequence",
+    "gemm_reduce_scatter": "C = reduce_scatter(A @ B): tensor-parallel linear whose inner size is "
+    "split over the ranks",
+    "gemm_all_reduce": "C = all_reduce(A @ B): the same, where every rank gets all rows, as "
+    "decoding needs",
 }
 """What the operations that come with tftune compute."""
 GROUP = "tftune.operations"

@@ -118,7 +118,8 @@ class Shape:
             name, equals, value = part.partition("=")
             if not equals:
                 raise ValueError(
-                    f"{part!r} in the shape {text!r} is not written as field=value, as in {cls.example()!r}"
+                    f"{part!r} in the shape {text!r} is not written as field=value, as in "
+                    f"{cls.example()!r}"
                 )
             if name in pairs:
                 raise ValueError(f"the shape {text!r} names {name!r} twice")

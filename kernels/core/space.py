@@ -86,7 +86,8 @@ class Config:
                 type(value) is not int and not (type(value) is str and value.isprintable())
             ):
                 raise ValueError(
-                    f"the knob {name!r:.60} is {reprlib.repr(value):.60}: it must be an integer or printable text"
+                    f"the knob {name!r:.60} is {reprlib.repr(value):.60}: it must be an integer "
+                    "or printable text"
                 )
         return cls(variant, **knobs)
 
@@ -94,7 +95,8 @@ class Config:
         return Config.from_dict, (self.to_dict(),)
 
     def __repr__(self) -> str:
-        return f"Config({', '.join([repr(self.variant), *(f'{name}={value!r}' for name, value in self.knobs)])})"
+        knobs = (f"{name}={value!r}" for name, value in self.knobs)
+        return f"Config({', '.join([repr(self.variant), *knobs])})"
 
     def __str__(self) -> str:
         return f"{self.variant}({', '.join(f'{name}={value}' for name, value in self.knobs)})"
@@ -320,11 +322,13 @@ class Space:
         for name, value in config.knobs:
             if name not in known:
                 raise ValueError(
-                    f"{self.op}/{config.variant} has no knob {name!r}; it has {', '.join(known) or 'none'}"
+                    f"{self.op}/{config.variant} has no knob {name!r}; it has "
+                    f"{', '.join(known) or 'none'}"
                 )
             if value not in known[name].values:
                 raise ValueError(
-                    f"{name}={value!r} of {self.op}/{config.variant} is not one of {known[name].values}"
+                    f"{name}={value!r} of {self.op}/{config.variant} is not one of "
+                    f"{known[name].values}"
                 )
         return Config(
             config.variant,

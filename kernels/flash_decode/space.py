@@ -116,55 +116,76 @@ def _resident_bytes(shape: FlashDecode, config: Config, chip: Chip) -> int:
 
 
 RULES = (
-    Rule("kv_splits must leave at least 16 tokens to each", lambda s, c, chip: c["kv_splits"] == 1 or 16 * c["kv_splits"] <= s.kv_len),
+    Rule("kv_splits must leave at least 16 tokens to each",
+         lambda s, c, chip: c["kv_splits"] == 1 or 16 * c["kv_splits"] <= s.kv_len),
     Rule("kv_splits must not make more than 32 units of work for each of the chip's",
          lambda s, c, chip: chip is None or c["kv_splits"] == 1 or units(s, c) <= 32 * chip.units),
-    Rule("block_n must not exceed the tokens of a split rounded up to a power of two, and 32 at least",
-         lambda s, c, chip: c["block_n"] <= max(32, power_of_two_from(-(-s.kv_len // c["kv_splits"])))),
+    Rule("block_n must not exceed the tokens of a split rounded up to a power of two, and 32 at "
+         "least",
+         lambda s, c, chip: c["block_n"]
+             <= max(32, power_of_two_from(-(-s.kv_len // c["kv_splits"])))),
     Rule("8 warps must have at least 8 tokens of a block each (16 on CDNA)",
          lambda s, c, chip: (chip is None or c["num_warps"] == 4
                              or 32 * c["block_n"] >= 8 * chip.wave_size * c["num_warps"])),
-    Rule("a thread may hold at most 128 elements of a block of keys: take fewer tokens or more warps",
+    Rule("a thread may hold at most 128 elements of a block of keys: take fewer tokens or more "
+         "warps",
          lambda s, c, chip: (chip is None
-                             or c["block_n"] * s.head_dim <= 128 * chip.wave_size * c["num_warps"])),
-    Rule("the pipeline's blocks must fit the chip's shared memory: take fewer tokens, stages or programs",
-         lambda s, c, chip: chip is None or _shared_bytes(s, c, chip) <= chip.shared_bytes, _LADDER),
-    Rule("the pipelines of all programs of a unit must fit its shared memory: take fewer tokens, stages or programs",
-         lambda s, c, chip: chip is None or _resident_bytes(s, c, chip) <= chip.shared_bytes, _RESIDENT),
+                             or c["block_n"] * s.head_dim
+                             <= 128 * chip.wave_size * c["num_warps"])),
+    Rule("the pipeline's blocks must fit the chip's shared memory: take fewer tokens, stages or "
+         "programs",
+         lambda s, c, chip: chip is None or _shared_bytes(s, c, chip) <= chip.shared_bytes,
+         _LADDER),
+    Rule("the pipelines of all programs of a unit must fit its shared memory: take fewer tokens, "
+         "stages or programs",
+         lambda s, c, chip: chip is None or _resident_bytes(s, c, chip) <= chip.shared_bytes,
+         _RESIDENT),
     Rule("all programs of a unit may have at most 12 warps: their registers must fit",
          lambda s, c, chip: c["programs_per_unit"] * c["num_warps"] <= 12, _RESIDENT),
     # db/audits/mi300x8: all four audited kernels of this kind spill 92 bytes or more, and no other
     # does.
-    Rule("where two waves share a SIMD a thread has 256 registers, and persistent would spill: take 4 warps, or a smaller block of keys",
+    Rule("where two waves share a SIMD a thread has 256 registers, and persistent would spill: "
+         "take 4 warps, or a smaller block of keys",
          lambda s, c, chip: (chip is None or not chip.can.unified_registers or c["num_warps"] == 4
                              or c["block_n"] * s.head_dim < 32 * chip.wave_size * 8),
          ("persistent",), learned=True),
     # db/audits/mi300x8/triton-3.6: from 65,536 on they spill 732 bytes or more where a program also
     # sends; below none does.
-    Rule("kv_splits times heads_per_program times head_dim must be below 65,536 on CDNA: a program that adds up more spills",
+    Rule("kv_splits times heads_per_program times head_dim must be below 65,536 on CDNA: a "
+         "program that adds up more spills",
          lambda s, c, chip: (chip is None or not chip.can.unified_registers
                              or c["kv_splits"] * c["heads_per_program"] * s.head_dim < 65_536),
          learned=True),
     Rule("programs_per_unit must be 1 where every unit has one piece of work at most",
-         lambda s, c, chip: chip is None or c["programs_per_unit"] == 1 or units(s, c) > chip.units, _RESIDENT),
-    Rule("persistent_ll must run on one die: what the programs of another die store without a fence may stay in that die's cache",
-         lambda s, c, chip: chip is None or chip.can.coherent_stores, ("persistent_ll",), required=True),
-    Rule(f"the words of all ranks must fit the workspace's mailbox of {MAILBOX_BYTES >> 20} MB: take a variant with flags",
+         lambda s, c, chip: chip is None or c["programs_per_unit"] == 1
+             or units(s, c) > chip.units, _RESIDENT),
+    Rule("persistent_ll must run on one die: what the programs of another die store without a "
+         "fence may stay in that die's cache",
+         lambda s, c, chip: chip is None or chip.can.coherent_stores,
+         ("persistent_ll",), required=True),
+    Rule(f"the words of all ranks must fit the workspace's mailbox of {MAILBOX_BYTES >> 20} MB: "
+         "take a variant with flags",
          lambda s, c, chip: mailbox_bytes(s) <= MAILBOX_BYTES, ("persistent_ll",)),
-    Rule(f"kv_splits, rounded up to a power of two, times heads_per_program times head_dim must be at most {TILE} elements: take fewer",
-         lambda s, c, chip: power_of_two_from(c["kv_splits"]) * c["heads_per_program"] * s.head_dim <= TILE, ("persistent_ll",)),
+    Rule("kv_splits, rounded up to a power of two, times heads_per_program times head_dim must "
+         f"be at most {TILE} elements: take fewer",
+         lambda s, c, chip: (power_of_two_from(c["kv_splits"]) * c["heads_per_program"] * s.head_dim
+                             <= TILE), ("persistent_ll",)),
     Rule("xcds must be 1 on a chip of one die",
          lambda s, c, chip: chip is None or c["xcds"] == 1 or chip.several_dies),
     Rule("heads_per_program must not exceed a group rounded up to a power of two",
          lambda s, c, chip: c["heads_per_program"] <= power_of_two_from(s.group)),
     Rule(f"heads_per_program for every rank must be at most {TILE} elements: take fewer heads",
-         lambda s, c, chip: c["heads_per_program"] * s.head_dim * power_of_two_from(s.world) <= TILE),
+         lambda s, c, chip: c["heads_per_program"] * s.head_dim * power_of_two_from(s.world)
+             <= TILE),
     Rule("heads_per_flag must be 0 or at least heads_per_program",
-         lambda s, c, chip: c["heads_per_flag"] == 0 or c["heads_per_flag"] >= c["heads_per_program"], _FLAGGED),
+         lambda s, c, chip: c["heads_per_flag"] == 0
+             or c["heads_per_flag"] >= c["heads_per_program"], _FLAGGED),
     Rule("heads_per_flag must be less than all heads: 0 covers them",
-         lambda s, c, chip: c["heads_per_flag"] == 0 or c["heads_per_flag"] < s.batch * s.q_heads, _FLAGGED),
+         lambda s, c, chip: c["heads_per_flag"] == 0
+             or c["heads_per_flag"] < s.batch * s.q_heads, _FLAGGED),
     # The second half of a source's flags is not for peers to set: see the rule of all_gather_gemm.
-    Rule(f"one source may have at most {FLAGS_PER_SOURCE // 2} flags that peers set: take larger heads_per_flag",
+    Rule(f"one source may have at most {FLAGS_PER_SOURCE // 2} flags that peers set: take larger "
+         "heads_per_flag",
          lambda s, c, chip: _flags(s, c) <= FLAGS_PER_SOURCE // 2, _FLAGGED),
 )  # fmt: skip
 

@@ -142,11 +142,13 @@ def _check_known(model: LayoutModel) -> None:
             or not bsp & numbers
         ):
             raise ValueError(
-                f"the measured shape {known.sizes} has {len(known.sizes)} sizes of {sizes}, or names configs beyond {count}"
+                f"the measured shape {known.sizes} has {len(known.sizes)} sizes of {sizes}, or "
+                f"names configs beyond {count}"
             )
         if not all(LEAST_US <= us <= MOST_US for _, us in known.times_us):
             raise ValueError(
-                f"the measured shape {known.sizes} has a time that is not positive, or none that a kernel takes"
+                f"the measured shape {known.sizes} has a time that is not positive, or none that "
+                "a kernel takes"
             )
         shape.from_dict(
             layout | dict(zip(names, known.sizes, strict=True))
@@ -175,7 +177,8 @@ def _check_formulas(model: LayoutModel) -> None:
         len(formula.weights) != len(features.TERMS) for formula in model.formulas
     ):
         raise ValueError(
-            f"{len(model.formulas)} formulas of {count} configs must each have {len(features.TERMS)} weights"
+            f"{len(model.formulas)} formulas of {count} configs must each have "
+            f"{len(features.TERMS)} weights"
         )
     if any(abs(weight) > MOST_WEIGHT for formula in model.formulas for weight in formula.weights):
         raise ValueError(f"a formula of {model.title} has a weight above {MOST_WEIGHT:g}")
@@ -191,12 +194,14 @@ def _check_formulas(model: LayoutModel) -> None:
     for formula in model.formulas:
         if len(formula.bends) not in (0, len(widest)):
             raise ValueError(
-                f"a formula of {model.title} has {len(formula.bends)} bends, and may have none or {len(widest)}"
+                f"a formula of {model.title} has {len(formula.bends)} bends, and may have none or "
+                f"{len(widest)}"
             )
         if (
             sum(abs(bend) * most for bend, most in zip(formula.bends, widest, strict=False))
             > MOST_BEND
         ):
             raise ValueError(
-                f"a formula of {model.title} bends times by more than e to the power of {MOST_BEND:g}"
+                f"a formula of {model.title} bends times by more than e to the power of "
+                f"{MOST_BEND:g}"
             )

@@ -61,7 +61,8 @@ def _of_the_shape(op: str, feature: str, body: ast.expr) -> str:
         {node.id for node in ast.walk(body) if isinstance(node, ast.Name)} - known
     ):
         raise ValueError(
-            f"the feature {feature!r} of {op} uses {unknown[0]!r}; it may use the shape s, min, max, abs and math's functions"
+            f"the feature {feature!r} of {op} uses {unknown[0]!r}; it may use the shape s, min, "
+            "max, abs and math's functions"
         )
     return ast.unparse(body)
 
@@ -83,7 +84,10 @@ def _once(op: str, lines: Sequence[str]) -> Iterator[str]:
         if re.search(rf"\bs\.{field.name}\b", text)
     ]
     if used:
-        yield f"    {', '.join(used)}{',' * (len(used) == 1)} = {', '.join(f's.{name}' for name in used)}{',' * (len(used) == 1)}"
+        yield (
+            f"    {', '.join(used)}{',' * (len(used) == 1)} = "
+            f"{', '.join(f's.{name}' for name in used)}{',' * (len(used) == 1)}"
+        )
         text = re.sub(rf"\bs\.({'|'.join(used)})\b", r"\1", text)
     yield text
 

@@ -19,7 +19,7 @@ from tftune.models.features import names, vector
 from tftune.models.formula.arrays import Times
 from tftune.models.formula.fit import LEAST_ROWS, Formulas, Judged, fastest, fit_formulas, judge
 from tftune.models.layout import WIDE, Known, LayoutModel
-from tftune.models.portfolio import portfolio
+from tftune.models.portfolio import greedy, portfolio
 from tftune.models.tree.thresholds import round_between
 from tftune.models.tree.tree import Leaf, Node, Sizes, Split
 
@@ -72,9 +72,13 @@ def train_layout(data: Dataset) -> LayoutModel:
     root = _grown(times, configs) if spans else None
     return LayoutModel(
         op=data.op, mode=data.mode, layout=data.shapes[0].layout, configs=configs,
-        kernels=tuple("" if config.variant == "bsp" else data.kernels[config.variant] for config in configs),
-        formulas=formulas.values(), known=tuple(_known(data, shape, kept[shape], configs) for shape in data.shapes),
-        root=root or _summary(everything), spans=root is not None, error=_error_between(everything, formulas),
+        kernels=tuple(
+            "" if config.variant == "bsp" else data.kernels[config.variant] for config in configs
+        ),
+        formulas=formulas.values(),
+        known=tuple(_known(data, shape, kept[shape], configs) for shape in data.shapes),
+        root=root or _summary(everything), spans=root is not None,
+        error=_error_between(everything, formulas),
     )  # fmt: skip
 
 
@@ -324,14 +328,10 @@ def _covering(lost: np.ndarray, kind: np.ndarray, most: int) -> list[int]:
     """At most so many configs of a kind that together lose least at these shapes, greedily. `lost`:
     [shapes, configs]."""
     columns = np.flatnonzero(kind & (lost < CAPPED).any(axis=0))
-    least, picked = np.full(len(lost), CAPPED), list[int]()
-    while len(picked) < min(most, len(columns)):
-        gains = np.maximum(least[:, None] - lost[:, columns], 0).mean(axis=0)
-        if picked and gains.max() < SMALLEST_SHARE:
-            break
-        picked.append(int(columns[gains.argmax()]))
-        least = np.minimum(least, lost[:, picked[-1]])
-    return picked
+    had = np.full(len(lost), CAPPED)
+    picked = greedy(lost[:, columns], had, most, SMALLEST_SHARE)
+    picked = picked or greedy(lost[:, columns], had, 1)  # one, however little it saves
+    return [int(columns[number]) for number in picked]
 
 
 def _spread_out(data: Dataset, members: np.ndarray) -> tuple[Sizes, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tftune.db.evidence import counting
 from tftune.db.target import Target, detect
 from tftune.db.trial import Trial
 from tftune.kernels.core.distance import distance
@@ -185,20 +186,25 @@ def make_bench(
 
 
 def stored_or_committed(store: Store | None, op: str) -> list[Trial]:
-    """The rows of the database, else the measured rows that come with a checkout under
-    db/trials."""
-    return (store and store.trials(op=op)) or _committed(f"*/{op}-*.jsonl*")
+    """The rows of the database that count (`evidence.counting`), else those that come with a
+    checkout under db/trials."""
+    from tftune.db.committed import files_of, read_trials
+
+    stored = counting(store.trials(op=op), store.runs()) if store else []
+    return stored or read_trials(files_of(op))
 
 
 def former_rows(op: str, target: Target, shapes: Sequence[Shape]) -> list[Trial]:
-    """The measured rows nearest to these shapes that come with a checkout, first looks included, of
-    the target's relatives: GPUs of the same architecture (H100, H200 and GH200), however many. They
-    are of whatever kernels and worlds, so only hints: an artifact of a relative never answers."""
+    """The measured rows nearest to these shapes that come with a checkout, superseded ones
+    included, of the target's relatives: GPUs of the same architecture (H100, H200 and GH200),
+    however many. They are of whatever kernels and worlds, so only hints: an artifact of a relative
+    never answers."""
+    from tftune.db.committed import FOLDER, files_of
     from tftune.db.store import read_trials_of
 
-    folders = sorted(folder for folder in _trials().iterdir() if folder.is_dir())
-    alike = [folder.name for folder in folders if _arch(folder) == target.chip.arch]
-    paths = [path for name in alike for path in sorted(_trials().glob(f"{name}/**/{op}-*.jsonl*"))]
+    targets = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
+    alike = [name for name in targets if _arch(name) == target.chip.arch]
+    paths = [path for name in alike for path in files_of(op, name)]
     return read_trials_of(
         paths, lambda rows: {near for shape in shapes for near in nearest(shape, rows)}
     )
@@ -214,27 +220,16 @@ def nearest(shape: Shape, rows: Mapping[Shape, int]) -> Iterator[Shape]:
         left -= rows[other]
 
 
-def _arch(folder: Path) -> str:
-    """The architecture of the machine whose rows a folder has; "" where nothing says it. Rows of a
+def _arch(target: str) -> str:
+    """The architecture of a machine whose rows are committed; "" where nothing says it. Rows of a
     GPU that is not in kernels/core/chips.py describe it."""
+    from tftune.db.committed import files_of, read_files
+
     for learn in (False, True):
         try:
             if learn:
-                _committed(f"{folder.name}/**/*.jsonl*")
-            return Target.parse(folder.name).chip.arch
+                read_files(files_of(target=target))
+            return Target.parse(target).chip.arch
         except ValueError:
             continue
     return ""
-
-
-def _committed(pattern: str) -> list[Trial]:
-    from tftune.db.store import read_rows
-
-    return [trial for path in sorted(_trials().glob(pattern)) for trial in read_rows(path)[1]]
-
-
-def _trials() -> Path:
-    """Where a checkout has its measured rows."""
-    from tftune import db
-
-    return Path(db.__file__).parent / "trials"

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Any
 
 from tftune.cli.console import SILENT_S
-from tftune.db.evidence import other_compiler
+from tftune.db.evidence import counting, other_compiler
 from tftune.db.target import Target
 from tftune.db.trial import EVIDENCE, MODES, Run, Trial
 from tftune.models.artifact import Layout, Mode
@@ -91,10 +91,11 @@ class Fit:
 def sources(trials: Sequence[Trial], runs: Sequence[Run]) -> list[Source]:
     """The rows apart by operation, target and bench, in the order in which each first appears.
 
-    Rows of `tftune.warm_up` are left out with their runs, whose build would count as the newest.
+    Rows that do not count (`evidence.counting`) are left out, and those of `tftune.warm_up`, with
+    their runs, whose build would count as the newest.
     """
     groups: dict[tuple[str, str, str], list[Trial]] = {}
-    for trial in (trial for trial in trials if trial.stage in EVIDENCE):
+    for trial in (trial for trial in counting(trials, runs) if trial.stage in EVIDENCE):
         groups.setdefault((trial.op, trial.target, trial.bench), []).append(trial)
     used = {key: {trial.run for trial in rows} for key, rows in groups.items()}
     return [

@@ -49,13 +49,16 @@ class CopyRates:
         memory = chip.constant("hbm_bytes_per_us")
         if memory is not None and self.cold > MARGIN * memory:
             return (
-                f"caches are not cold: a rotated copy reached {self.cold / 1e3:.0f} GB/s, and the memory of {chip.name} gives "
+                f"caches are not cold: a rotated copy reached {self.cold / 1e3:.0f} GB/s, and the "
+                f"memory of {chip.name} gives "
                 f"{memory / 1e3:.0f}; raise cache_bytes in kernels/core/chips.py and search again"
             )
         if self.cold > DROP * self.warm:
             return (
-                f"cold caches are not proven: a rotated copy reached {self.cold / 1e3:.0f} GB/s and one that fits the cache "
-                f"{self.warm / 1e3:.0f}; see that nobody else uses the GPUs and that cache_bytes in kernels/core/chips.py is right"
+                f"cold caches are not proven: a rotated copy reached {self.cold / 1e3:.0f} GB/s "
+                "and one that fits the cache "
+                f"{self.warm / 1e3:.0f}; see that nobody else uses the GPUs and that cache_bytes "
+                "in kernels/core/chips.py is right"
             )
         return None
 

@@ -126,8 +126,9 @@ class Drill:
         """The fault of this config at this shape; None for most, and for BSP, without which nothing
         could be compared.
 
-        >>> Drill.parse("hang=1").fault("any shape", Config("push", block_m=16)), Drill.parse("hang=1").fault("any shape", Config("bsp"))
-        ('hang', None)
+        >>> drill = Drill.parse("hang=1")
+        >>> [drill.fault("any shape", Config(variant)) for variant in ("push", "bsp")]
+        ['hang', None]
         """
         digest = sha256(f"{shape}/{config!r}/{self.seed}".encode()).digest()
         point = int.from_bytes(digest[:8]) / 2**64
@@ -144,8 +145,10 @@ class Drill:
             had, has = injected(trial.outcome), self.fault(trial.shape, trial.config)
             if had != has and (had or isinstance(trial.outcome, Measurement)):
                 raise ValueError(
-                    f"{place} holds another drill: there {trial.config} ran into {had or 'no fault'}, and --inject {self} with seed "
-                    f"{self.seed} gives it {has or 'none'}; give the same --inject and --seed as before, or another --db"
+                    f"{place} holds another drill: there {trial.config} ran into "
+                    f"{had or 'no fault'}, and --inject {self} with seed "
+                    f"{self.seed} gives it {has or 'none'}; give the same --inject and --seed as "
+                    "before, or another --db"
                 )
 
 

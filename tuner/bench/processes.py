@@ -29,6 +29,21 @@ def die_with_parent() -> None:
 
 
 @contextmanager
+def environment(names: Mapping[str, str]) -> Iterator[None]:
+    """What processes that start in here inherit; this one has its own variables back afterwards."""
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(names)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
 def deaf_to_ctrl_c() -> Iterator[None]:
     """What this thread starts in here never hears Ctrl-C, which a terminal sends to all of them:
     not even while it still imports. It inherits the blocked signal; this process hears it

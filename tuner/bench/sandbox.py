@@ -13,14 +13,13 @@ import pickle
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from typing import Any, Self
 
 from tftune.db.trial import Failure
 from tftune.tuner.bench import worker
-from tftune.tuner.bench.processes import deaf_to_ctrl_c
+from tftune.tuner.bench.processes import deaf_to_ctrl_c, environment
 from tftune.tuner.bench.shared_dir import Shared
 from tftune.tuner.bench.worker import WorldSpec
 
@@ -91,7 +90,7 @@ class World:
 
             emulated.prepare(folder, spec.world, spec.payload_bytes)
         context = multiprocessing.get_context("spawn")
-        with _environment(spec), deaf_to_ctrl_c():
+        with environment(_inherited(spec)), deaf_to_ctrl_c():
             for rank in range(spec.world):
                 ours, theirs = context.Pipe()
                 process = context.Process(
@@ -169,7 +168,8 @@ class World:
             if reply[0] == "error":
                 return Broken(
                     "crash",
-                    f"rank {rank} raised {reply[1]} in {method}: {reply[2]}; ranks {late} waited for it",
+                    f"rank {rank} raised {reply[1]} in {method}: {reply[2]}; ranks {late} waited "
+                    "for it",
                 )
         return Broken(
             "hang",
@@ -208,24 +208,11 @@ class World:
         self.kill()
 
 
-@contextmanager
-def _environment(spec: WorldSpec) -> Any:
+def _inherited(spec: WorldSpec) -> dict[str, str]:
     """What the ranks inherit; set here, since Triton reads its variables when it is imported."""
-    names = (
-        {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-        if spec.emulated
-        else {"NCCL_DEBUG": os.environ.get("NCCL_DEBUG", "WARN")}
-    )
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(names)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    if spec.emulated:
+        return {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
+    return {"NCCL_DEBUG": os.environ.get("NCCL_DEBUG", "WARN")}
 
 
 def slowest(samples: Sequence[Sequence[float]]) -> tuple[float, ...]:

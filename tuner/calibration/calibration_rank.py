@@ -263,8 +263,9 @@ class Prober(Rank):
             "blocks": "i32",
             "slots": "i32",
         }
-        values = dict(source=source.data_ptr(), payload=workspace.payload, payload_bases=workspace.payload_bases, rank=self.rank,
-                      blocks=blocks, slots=slots)  # fmt: skip
+        values = dict(source=source.data_ptr(), payload=workspace.payload,
+                      payload_bases=workspace.payload_bases,
+                      rank=self.rank, blocks=blocks, slots=slots)  # fmt: skip
         launch = self._launcher(
             store_blocks,
             types,

@@ -164,7 +164,8 @@ class FeasibleSampler(BaseSampler):
         self.learn(study.get_trials(deepcopy=False))
         if not self.unseen.any():
             raise ValueError(
-                f"all {len(self.feasible)} feasible configs were tried: there is none left to suggest"
+                f"all {len(self.feasible)} feasible configs were tried: there is none left to "
+                "suggest"
             )
         number = self.choose()
         self.unseen[number] = False

@@ -146,7 +146,8 @@ def _searched_near(rows: Rows, shape: Shape, modes: Sequence[str]) -> tuple[Plac
     near = [place for place in alike if least <= getattr(place[0], shape.SIZE) <= most]
     if not alike:
         raise ValueError(
-            f"no shape of the layout of {shape} was searched in mode {' or '.join(modes)} with the kernels as they are, so that no "
+            f"no shape of the layout of {shape} was searched in mode {' or '.join(modes)} with "
+            "the kernels as they are, so that no "
             f"portfolio can be chosen; run `tftune search {rows.op.name}` with some of these shapes"
         )
     return tuple(near if len(near) >= FEW else alike)

@@ -94,7 +94,8 @@ class Opening:
             for other in others
         }
         made = [
-            Config(other.variant, **dict(other.knobs) | {name: value for name, value in form.knobs if name in shared[other]})
+            Config(other.variant, **dict(other.knobs)
+                   | {name: value for name, value in form.knobs if name in shared[other]})
             for form in forms if form.variant == BSP for other in others
         ]  # fmt: skip
         return [

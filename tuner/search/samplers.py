@@ -83,7 +83,8 @@ SAMPLERS = {
         "expected improvement of a Gaussian process whose prior mean is the model's time", GpSampler
     ),
     "tpe": Kind(
-        "Optuna's multivariate tree-structured Parzen estimator, moved to feasible configs; for comparison",
+        "Optuna's multivariate tree-structured Parzen estimator, moved to feasible configs; for "
+        "comparison",
         NearTpeSampler,
     ),
     "random": Kind("feasible configs at random, none twice", FeasibleSampler),

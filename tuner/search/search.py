@@ -152,19 +152,22 @@ def _check(
             raise ValueError(f"there is no {what} {wrong[0]!r}; there are {', '.join(known)}")
     if not shapes or not modes:
         raise ValueError(
-            f"a search needs a shape and a mode: {len(shapes)} shapes and {len(modes)} modes were given"
+            f"a search needs a shape and a mode: {len(shapes)} shapes and {len(modes)} modes were "
+            "given"
         )
     for shape in shapes:
         if shape.op != op:
             raise ValueError(f"the shape {shape} is of {shape.op}, not of {op}")
         if (world := shape.to_dict().get("world", 1)) > bench.target.gpus:
             raise ValueError(
-                f"the shape {shape} needs world={world} GPUs and {bench.target.name} has {bench.target.gpus}; give another --target"
+                f"the shape {shape} needs world={world} GPUs and {bench.target.name} has "
+                f"{bench.target.gpus}; give another --target"
             )
         if not any(
             known is None or known for known in (bench.known(shape, mode) for mode in modes)
         ):
             raise ValueError(
-                f"there are no rows of {shape} on {bench.target.name} in mode {' or '.join(modes)} to replay; "
+                f"there are no rows of {shape} on {bench.target.name} in mode "
+                f"{' or '.join(modes)} to replay; "
                 "leave it out, or add rows with `tftune trials import`"
             )

@@ -67,7 +67,8 @@ EFFORTS = {
     "scout": Effort(
         48,
         0,
-        "only the defaults, the model's best and what won nearby, once: for --portfolio to go on from",
+        "only the defaults, the model's best and what won nearby, once: for --portfolio to go on "
+        "from",
         sampled=False,
     ),
 }
@@ -231,9 +232,8 @@ class SearchStage:
                 ):
                     self.rows.measure(place, default, bsp.config)
         now = time.monotonic()
-        if (
-            now >= until
-        ):  # what the defaults took was all the time: nothing is drawn, and no model asked, for trials that cannot come
+        # The defaults took all the time: nothing is drawn, and no model asked, for no trials.
+        if now >= until:
             self.stopped = True
             self.feasible.update((place, len(self.rows.searched(place))) for place in baselines)
             return

@@ -33,9 +33,9 @@ def _described(chip: Chip) -> dict[str, Any]:
 class Rows:
     """The rows of one operation on one target and bench, by stage, shape and mode.
 
-    A row counts while its config is in the space, it is current (`evidence.is_current`), and
-    Triton, which compiled it, has the same minor version. Of two rows of a config the newer one
-    counts.
+    A row counts while its config is in the space, it is current (`evidence.is_current`), its run
+    is evidence, and Triton, which compiled it, has the same minor version. Of two rows of a config
+    the newer one counts.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Rows:
         self._run: Run | None = None
         self._started = _now()
         self._rows: dict[str, dict[Place, dict[Config, Trial]]] = {stage: {} for stage in STAGES}
-        others = self._compiled_otherwise()
+        others = self._compiled_otherwise() | evidence.set_aside(store.runs())
         for trial in evidence.completed(
             op.space, store.trials(op=op.name, target=bench.target.name, bench=bench.name)
         ):
@@ -207,5 +207,6 @@ class Rows:
                 if isinstance(trial.outcome, Failure)
             ]
             raise ValueError(
-                f"nothing could be measured on {self.bench.target.name} ({len(trials)} trials failed){(reasons or [''])[0]}"
+                f"nothing could be measured on {self.bench.target.name} ({len(trials)} trials "
+                f"failed){(reasons or [''])[0]}"
             )

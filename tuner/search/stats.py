@@ -16,6 +16,9 @@ def greedy_cover(
     """At most `limit` items that cover most places: an item covers a place where its time is within
     `tolerance` of the best there.
 
+    It counts places, since a search asks for a config that is nearly the best somewhere. What is
+    lost in the mean, which an artifact asks for, `models.portfolio.greedy` lowers.
+
     `times` holds what was measured at each place; an item without a time there does not cover it.
     Each step takes the item that covers most places not yet covered; among equals the one that is
     nearest to the best there (Chvatal 1979 bounds the loss of such a choice), and of those the

@@ -5,9 +5,6 @@ Rank 0 of the server supervises; the other ranks have nothing on their GPUs mean
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -15,6 +12,7 @@ from tftune.db.journal import Journal, NoJournal, recover
 from tftune.db.trial import Outcome, Run, Trial
 from tftune.kernels.core.space import Config
 from tftune.tuner.bench import worker
+from tftune.tuner.bench.processes import environment
 from tftune.tuner.bench.sandbox import START_S, Broken, World
 from tftune.tuner.bench.worker import WorldSpec
 from tftune.tuner.warm_up.confirm import COMPILE_S, GRACE_S, Confirmation
@@ -71,7 +69,7 @@ class Supervisor:
     def _request(self, order: Order) -> dict[Config, Outcome]:
         """What rank 0 of a live world replies. Raises Broken."""
         if not self._world.alive:
-            with _environment(self._visible):
+            with environment(self._visible):
                 self._world.start()
         request = order, self._rows, self._run
         replies = self._world.request("confirm", request, limit_s(order))
@@ -92,18 +90,3 @@ def patience_s(order: Order) -> float:
     """Seconds after which the other ranks give rank 0 up: every config may end one world."""
     configs = len(order.forms) + len(order.candidates)
     return (configs + 1) * (START_S + limit_s(order))
-
-
-@contextmanager
-def _environment(names: dict[str, str]) -> Iterator[None]:
-    """What processes that start in here inherit."""
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(names)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

@@ -1,0 +1,152 @@
+"""The SQLite file: opened so that nothing is lost, and what SQLite says of it as a sentence that
+names the file and the next step."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlite_utils import Database
+
+from tftune.db import schema
+from tftune.db.files import refuse_special
+from tftune.db.lock import DamagedError, StoreError
+
+BUSY_TIMEOUT_S = 30.0
+"""How long one connection waits for another's commit. Optuna writes the same file, and its default
+of 5 s has lost trials."""
+
+
+@contextmanager
+def sentences(path: Path) -> Iterator[None]:
+    """Turn what SQLite says into a StoreError that names the file."""
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise unusable(path, error) from error
+
+
+def unusable(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> StoreError:
+    """What SQLite says of a file, and what to do about it. Python raises UnicodeDecodeError for
+    what SQLite says with damaged names."""
+    if isinstance(error, UnicodeDecodeError):
+        return DamagedError(
+            f"{path} is damaged: a text in it is no UTF-8 ({error}); bring back a backup, or give "
+            "another file with --db"
+        )
+    if _code(error) == sqlite3.SQLITE_FULL:
+        return StoreError(
+            f"cannot write {path}: {error}; what finished is stored; free space there, and the "
+            "same command goes on"
+        )
+    if _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "decode" in str(error):
+        return DamagedError(
+            f"SQLite cannot use {path}: {error}; bring back a backup, or give another file with "
+            "--db"
+        )
+    return StoreError(
+        f"SQLite cannot use {path}: {error}; look at the file and its disk, or give another file "
+        "with --db"
+    )
+
+
+def _code(error: sqlite3.Error) -> int:
+    """SQLite's primary result code; 0 where the error is not from SQLite itself."""
+    return (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+
+
+def of_sqlite(error: BaseException | None) -> sqlite3.Error | None:
+    """The error of SQLite that another one was raised from, if any."""
+    while error is not None and not isinstance(error, sqlite3.Error):
+        error = error.__cause__ if error.__suppress_context__ else error.__context__
+    return error
+
+
+def place_of(path: Path) -> Path:
+    """The absolute path of a database that is a file or not there yet."""
+    try:
+        refuse_special(path)
+        return path.resolve()
+    except OSError as error:
+        raise StoreError(
+            f"{path} is no database: {error.strerror}; give a file with --db"
+        ) from error
+
+
+def open_to_read(path: Path) -> Database:
+    if not path.exists():
+        raise StoreError(
+            f"there is no database {path}; `tftune search` makes one, `tftune trials import` "
+            "fills one from a file"
+        )
+    db = _look(path)
+    with sentences(path):
+        found = schema.version(db)
+    if found < schema.newest():
+        db.close()
+        raise StoreError(
+            f"{path} has schema {found}, this tftune reads {schema.newest()}; `tftune search` or "
+            "`tftune trials import` upgrades it"
+        )
+    return db
+
+
+def open_to_write(path: Path) -> Database:
+    if path.exists():
+        _look(path).close()
+    with sentences(path):
+        db = Database(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S))
+        db.enable_wal()
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA foreign_keys = ON")
+        found = schema.version(db)
+        if 0 < found < schema.newest():
+            schema.backup(db, path)
+        if found < schema.newest():
+            schema.migrate(db)
+    return db
+
+
+def _look(path: Path) -> Database:
+    """The database opened so that not a byte of it can change; raises StoreError where its schema
+    is newer than this tftune's, or where it is another program's."""
+    with sentences(path):
+        db = _connected_to_read(path)
+        found, foreign = schema.version(db), schema.foreign(db)
+    if foreign:
+        db.close()
+        raise StoreError(
+            f"{path} is not tftune's: it has {foreign} and no tft_meta; give another file with --db"
+        )
+    if found > schema.newest():
+        db.close()
+        raise StoreError(
+            f"{path} has schema {found}, newer than this tftune's {schema.newest()}; upgrade "
+            "tftune, or give another file with --db"
+        )
+    return db
+
+
+def _connected_to_read(path: Path) -> Database:
+    """A connection that cannot write. In a folder that cannot be written, where SQLite cannot make
+    the memory that its journal needs, the file is read as it is; raises StoreError where rows lie
+    beside it in an unread journal."""
+    uri = f"{path.as_uri()}?mode=ro"
+    db = Database(sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S))
+    try:
+        db.execute("SELECT 1 FROM sqlite_master")
+    except sqlite3.OperationalError as error:
+        db.close()
+        journal = Path(f"{path}-wal")
+        if _code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            raise
+        if journal.exists() and journal.stat().st_size:
+            raise StoreError(
+                f"{path.parent} cannot be written, and {journal.name} there holds rows that "
+                f"SQLite must put into {path.name} first; "
+                "copy both files to another folder, and give the copy with --db"
+            ) from error
+        db = Database(sqlite3.connect(f"{uri}&immutable=1", uri=True))
+    return db

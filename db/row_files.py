@@ -1,0 +1,122 @@
+"""Rows as JSON lines: files that can be committed and replayed, compressed where their name ends in
+.xz."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import lzma
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from tftune.db.files import replace_file
+from tftune.db.lock import StoreError
+from tftune.db.row_checks import shown
+from tftune.db.trial import Run, Trial, shape_of
+from tftune.kernels.core import chips
+from tftune.kernels.core.shape import Shape
+
+
+def read_rows(path: Path) -> tuple[list[Run], list[Trial]]:
+    """The runs and trials of a JSONL file, in its order; empty lines are passed over. The GPUs that
+    its runs describe are known to this process from here on.
+
+    Raises StoreError naming the file and the line where a line is no whole row (the last one, after
+    a crash while writing).
+    """
+    runs: list[Run] = []
+    trials: list[Trial] = []
+    for number, line in _lines(path):
+        row = _row_of_line(path, number, line)
+        runs.append(row) if isinstance(row, Run) else trials.append(row)
+    return learned(Path(path), runs), trials
+
+
+def read_trials_of(
+    paths: Iterable[Path], choose: Callable[[Mapping[Shape, int]], Container[Shape]]
+) -> list[Trial]:
+    """The trials of the shapes that `choose` picks, given how many rows each has. The other lines
+    are not taken apart: of ninety thousand that takes a quarter of a minute."""
+    by_shape: dict[Shape, list[tuple[Path, int, bytes]]] = {}
+    for path in paths:
+        for number, line in _lines(path):
+            if shape := _shape_of_line(path, number, line):
+                by_shape.setdefault(shape, []).append((path, number, line))
+    chosen = choose({shape: len(lines) for shape, lines in by_shape.items()})
+    rows = (
+        _row_of_line(*line)
+        for shape, lines in by_shape.items()
+        if shape in chosen
+        for line in lines
+    )
+    return [row for row in rows if isinstance(row, Trial)]
+
+
+def _shape_of_line(path: Path, number: int, line: bytes) -> Shape | None:
+    """The shape of a trial's line; None for other lines."""
+    if not (found := _SHAPE.search(line)):
+        return None
+    try:
+        return shape_of(found["op"].decode(), found["shape"].decode())
+    except (KeyError, ValueError):
+        _row_of_line(path, number, line)  # says where and why
+        raise
+
+
+_SHAPE = re.compile(rb'"op":"(?P<op>[^"]+)".*"shape":"(?P<shape>[^"]+)"')
+"""In a line as `write_rows` writes it, whose keys are sorted."""
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file of rows that are not empty, with their numbers."""
+    try:
+        content = Path(path).read_bytes()
+        lines = (lzma.decompress(content) if Path(path).suffix == ".xz" else content).split(b"\n")
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror}") from error
+    except lzma.LZMAError as error:
+        raise StoreError(
+            f"{path} is no whole .xz file ({error}); get it again, or give the rows as .jsonl"
+        ) from error
+    return ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+
+
+def learned(path: Path, runs: list[Run]) -> list[Run]:
+    """The runs, once this process knows the GPUs that they describe."""
+    for run in runs:
+        if run.described is not None:
+            try:
+                chips.learn(run.described)
+            except ValueError as error:
+                raise StoreError(f"run {run.id} of {path} is of another GPU: {error}") from error
+    return runs
+
+
+def _row_of_line(path: Path, number: int, line: bytes) -> Run | Trial:
+    try:
+        match found := json.loads(line):
+            case {"trial": dict(row)} if len(found) == 1:
+                return Trial.from_dict(row)
+            case {"run": dict(row)} if len(found) == 1:
+                return Run.from_dict(row)
+        raise ValueError(f"a row is one object named 'run' or 'trial', and this is {shown(found)}")
+    except (KeyError, RecursionError, ValueError) as error:
+        raise StoreError(
+            f"line {number} of {path} is no whole row ({reason(error)}); delete that line, then "
+            "run the command again"
+        ) from error
+
+
+def write_rows(path: Path, runs: Iterable[Run], trials: Iterable[Trial]) -> None:
+    """Write runs, then trials, one JSON line each with sorted keys; compressed where the name ends
+    in .xz. The file is replaced whole or stays as it was; a database stays."""
+    rows = [{"run": dataclasses.asdict(run)} for run in runs] + [
+        {"trial": trial.to_dict()} for trial in trials
+    ]
+    text = "".join(json.dumps(row, sort_keys=True, separators=(",", ":")) + "\n" for row in rows)
+    replace_file(path, lzma.compress(text.encode()) if Path(path).suffix == ".xz" else text)
+
+
+def reason(error: Exception) -> str:
+    return f"it lacks {error}" if isinstance(error, KeyError) else str(error)
