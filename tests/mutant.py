@@ -28,6 +28,7 @@ HOME = {
     "words": "comm.ll_protocol",
     "gemm": "device.gemm",
     "attention": "device.attention",
+    "reduce": "device.reduce",
 }
 """Where the shared modules of device code live below tftune.kernels; variants live in
 `variants`."""
@@ -42,6 +43,7 @@ SHARED = {
         "flash_decode.fused",
         "flash_decode.persistent",
     ),
+    "all_reduce": ("symmetric", "words", "gemm", "attention", "reduce"),
 }
 """Modules of device code that the variants of an operation share, each before those that use it."""
 

@@ -130,6 +130,12 @@ def begin(control):
 
 
 @triton.jit
+def generation_of(epoch):
+    """Which generation this call uses: 0 and 1 in turn."""
+    return epoch & 1
+
+
+@triton.jit
 def finish(control, epoch):
     """Leave the call; the last program to leave sets the counters back and advances the epoch, when
     no other can still read them."""

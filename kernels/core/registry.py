@@ -24,6 +24,7 @@ from tftune.kernels.core.space import Space
 OPS = {
     "all_gather_gemm": "C[M,N] = all_gather(A) @ B: tensor-parallel linear whose input is sharded over the ranks",
     "flash_decode": "softmax(q K^T) V of one token for each sequence, whose KV cache is sharded over the ranks along the sequence",
+    "all_reduce": "the sum over ranks of x, alone or with residual and RMSNorm: what follows a row-parallel projection",
 }
 """What the operations that come with tftune compute."""
 GROUP = "tftune.operations"

@@ -71,9 +71,9 @@ def _hash_helpers() -> None:
     """
     from tftune.kernels.comm import ll_protocol as words
     from tftune.kernels.comm import symmetric
-    from tftune.kernels.device import attention, gemm
+    from tftune.kernels.device import attention, gemm, reduce
 
-    for module in (symmetric, words, gemm, attention):
+    for module in (symmetric, words, gemm, attention, reduce):
         for function in vars(module).values():
             getattr(function, "cache_key", None)
 
