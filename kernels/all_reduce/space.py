@@ -30,7 +30,7 @@ _ROWS = Choice("rows_per_flag", (1, 2, 4, 8, 16, 32, 64), "rows that one flag co
 _PIECES = (
     Choice("parts", (1, 2, 4, 8, 16, 32), "parts of a row, which different programs send", 1),
     Choice("programs", (8, 16, 32, 64, 128), "programs, all resident at once", 128),
-    Choice("num_warps", (4, 8, 16), "warps (waves) of one program", 8),
+    Choice("num_warps", (1, 2, 4, 8, 16), "warps (waves) of one program", 8),
 )
 _FLAGGED = ("one_shot", "two_shot")
 _FUSED = (*_FLAGGED, "one_shot_ll")
@@ -101,8 +101,13 @@ RULES = (
     Rule("all programs must be resident at once: take fewer",
          lambda s, c, chip: chip is None or c["programs"] <= max(8, chip.units), _FUSED, required=True),
     *(_busy(variant) for variant in _FUSED),
-    Rule("a thread may hold at most 64 elements of a part of a row: take more parts or warps",
-         lambda s, c, chip: chip is None or power_of_two_from(s.n // c["parts"]) <= 64 * chip.wave_size * c["num_warps"], _FLAGGED),
+    Rule("a thread must have 16 bytes of a part of a row, and 4 where rows are normalised, unless there is one warp: take fewer parts or warps",
+         lambda s, c, chip: (chip is None or c["num_warps"] == 1 or power_of_two_from(s.n // c["parts"])
+                             >= (2 if s.normed else 8) * chip.wave_size * c["num_warps"]), _FLAGGED),
+    # 16,384 columns of 8 sources spill 332 bytes on gfx942 with 32 elements a thread, none with 16.
+    Rule("a thread may hold at most 32 elements of a part of a row, and 16 on CDNA, where it would spill: take more parts or warps",
+         lambda s, c, chip: (chip is None or power_of_two_from(s.n // c["parts"])
+                             <= (16 if chip.can.unified_registers else 32) * chip.wave_size * c["num_warps"]), _FLAGGED, learned=True),
     Rule("a thread may hold at most 32 elements of a row that it normalises: take more warps",
          lambda s, c, chip: (chip is None or not s.normed
                              or power_of_two_from(s.n) <= 32 * chip.wave_size * c["num_warps"]), _FLAGGED),
@@ -124,6 +129,9 @@ RULES = (
          lambda s, c, chip: chip is None or chip.can.coherent_stores, ("one_shot_ll",), required=True),
     Rule(f"the words of all ranks must fit the workspace's mailbox of {MAILBOX_BYTES >> 20} MB: take a variant with flags",
          lambda s, c, chip: mailbox_bytes(s) <= MAILBOX_BYTES, ("one_shot_ll",)),
+    Rule("a thread must have two words of a part of a row, unless there is one warp: take fewer parts or warps",
+         lambda s, c, chip: (chip is None or c["num_warps"] == 1
+                             or power_of_two_from(s.n // c["parts"]) >= 4 * chip.wave_size * c["num_warps"]), ("one_shot_ll",)),
     Rule("a thread may hold at most 32 words of all ranks: take more parts or warps",
          lambda s, c, chip: (chip is None or power_of_two_from(s.world) * power_of_two_from(s.n // c["parts"] // 2)
                              <= 32 * chip.wave_size * c["num_warps"]), ("one_shot_ll",)),
@@ -145,27 +153,26 @@ def _first_possible(shape: AllReduce, chip: Chip | None, variant: str) -> list[C
     programs = max(8, min(128, power_of_two_to(units)))
     wanted = max(1, programs // shape.m)
     nearest = sorted(_PIECES[0].values, key=lambda parts: (abs(int(parts) - wanted), parts))
-    for parts in nearest:
-        config = _config(shape, chip, variant, int(parts), programs)
-        if _is_possible(shape, config, chip):
-            return [config]
-    return []
+    found = (_config(shape, chip, variant, int(parts), programs) for parts in nearest)
+    return next(([config] for config in found if _is_possible(shape, config, chip)), [])
 
 
 def _config(shape: AllReduce, chip: Chip | None, variant: str, parts: int, programs: int) -> Config:
+    """With so many parts: warps for 8 elements a thread, rows for one piece a program, and no more
+    programs than have work."""
     lanes = 32 if chip is None else chip.wave_size
-    knobs: dict[str, int] = {"parts": parts}
-    held = shape.n // parts
+    columns = power_of_two_from(-(-shape.n // parts))
+    knobs = {"parts": parts}
     if variant == "one_shot_ll":
-        held = power_of_two_from(shape.world) * held // 2
+        warps = max(columns // 4, power_of_two_from(shape.world) * columns // 64) // lanes
     else:
         owners = shape.world if variant == "two_shot" else 1
         each = shape.m * parts // (programs * owners)
         knobs["rows_per_flag"] = min(64, power_of_two_to(max(1, each)))
-        held = shape.n if shape.normed else held
-    knobs["num_warps"] = min(512 // lanes, max(4, power_of_two_from(-(-held // (32 * lanes)))))
-    bare = Config(variant, **knobs, programs=programs)
-    work = _work(shape, bare, variant)
+        row = power_of_two_from(shape.n) if shape.normed else 0
+        warps = max(columns // 8, row // 32) // lanes
+    knobs["num_warps"] = max(1, min(512 // lanes, warps))
+    work = _work(shape, Config(variant, **knobs), variant)
     return Config(variant, **knobs, programs=min(programs, max(8, power_of_two_from(work))))
 
 
