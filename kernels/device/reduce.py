@@ -32,9 +32,10 @@ def elements(address, like):
 @triton.jit
 def rounded(values, like, ARCH: tl.constexpr):
     """fp32 values as elements of `like`, to nearest even."""
-    if ARCH == "interpreter" and like.dtype.element_ty == tl.bfloat16:  # whose cast cuts off
+    if ARCH == "interpreter" and like.dtype.element_ty == tl.bfloat16:  # its cast cuts off
         bits = tl.cast(values, tl.int32, bitcast=True)
-        values = tl.cast(bits + 0x7FFF + ((bits >> 16) & 1), tl.float32, bitcast=True)
+        kept = (bits + 0x7FFF + ((bits >> 16) & 1)) & -0x10000
+        values = tl.cast(kept, tl.float32, bitcast=True)
     return tl.cast(values, like.dtype.element_ty)
 
 
