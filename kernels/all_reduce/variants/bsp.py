@@ -57,43 +57,57 @@ def all_reduce(shape: AllReduce, workspace: Workspace, dtype: torch.dtype, form:
 
 
 def _library(workspace: Workspace, dtype: torch.dtype) -> Sum:
-    """NCCL by address on the current stream; any other library in place, behind a copy."""
-    import torch
+    """NCCL from x to y; any other library in place, behind a copy."""
     import torch.distributed as dist
 
-    group = workspace.group or dist.group.WORLD
+    if (communicator := nccl_communicator(workspace)) is not None:
+        return nccl_all_reduce(communicator, dtype, workspace.device)
+
+    def in_place(x: torch.Tensor, y: torch.Tensor) -> None:
+        y.copy_(x)
+        dist.all_reduce(y, group=workspace.group)
+
+    return in_place
+
+
+def nccl_communicator(workspace: Workspace) -> int | None:
+    """The address of the NCCL communicator of torch's group, where it has one; a group without any
+    collective so far makes it here, which is collective."""
+    import torch.distributed as dist
+
+    group: Any = workspace.group or dist.group.WORLD
     backend = group._get_backend(workspace.device)
     if workspace.arch != "cuda" or not hasattr(backend, "_comm_ptr"):
+        return None
+    if not backend._comm_ptr():
+        backend.eager_connect_single_device(workspace.device)
+    return int(backend._comm_ptr())
 
-        def in_place(x: torch.Tensor, y: torch.Tensor) -> None:
-            y.copy_(x)
-            dist.all_reduce(y, group=workspace.group)
 
-        return in_place
-    reduce, number, device = _nccl(), _NCCL_DTYPES[str(dtype)], workspace.device
+def nccl_all_reduce(communicator: int, dtype: torch.dtype, device: torch.device) -> Sum:
+    """ncclAllReduce by address, on the current stream, from the NCCL that torch has loaded. Raises
+    RuntimeError with its status."""
+    import torch
 
-    def by_address(x: torch.Tensor, y: torch.Tensor) -> None:
+    reduce = ctypes.CDLL("libnccl.so.2").ncclAllReduce
+    address, number = ctypes.c_void_p, ctypes.c_int
+    reduce.argtypes = (address, address, ctypes.c_size_t, number, number, address, address)
+    kind = _NCCL_DTYPES[str(dtype)]
+
+    def call(x: torch.Tensor, y: torch.Tensor) -> None:
         stream = torch.cuda.current_stream(device).cuda_stream
         status = reduce(
-            x.data_ptr(), y.data_ptr(), x.numel(), number, _NCCL_SUM, backend._comm_ptr(), stream
+            x.data_ptr(), y.data_ptr(), x.numel(), kind, _NCCL_SUM, communicator, stream
         )
         if status:
             raise RuntimeError(f"ncclAllReduce returned {status}")
 
-    return by_address
+    return call
 
 
 _NCCL_DTYPES = {"torch.float16": 6, "torch.bfloat16": 9}
 """ncclFloat16 and ncclBfloat16."""
 _NCCL_SUM = 0
-
-
-def _nccl() -> Any:
-    """ncclAllReduce of the NCCL that torch has loaded."""
-    reduce = ctypes.CDLL("libnccl.so.2").ncclAllReduce
-    address, number = ctypes.c_void_p, ctypes.c_int
-    reduce.argtypes = (address, address, ctypes.c_size_t, number, number, address, address)
-    return reduce
 
 
 def _symmetric(shape: AllReduce, workspace: Workspace, dtype: torch.dtype, form: str) -> Sum:
@@ -103,7 +117,8 @@ def _symmetric(shape: AllReduce, workspace: Workspace, dtype: torch.dtype, form:
     import torch.distributed as dist
     import torch.distributed._symmetric_memory as symmetric_memory
 
-    name = (workspace.group or dist.group.WORLD).group_name
+    group: Any = workspace.group or dist.group.WORLD
+    name = group.group_name
     buffer = symmetric_memory.empty((shape.m, shape.n), dtype=dtype, device=workspace.device)
     symmetric_memory.rendezvous(buffer, name)
     ops = torch.ops.symm_mem
