@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tftune.confirm import warm_up
     from tftune.kernels.all_gather_gemm import AllGatherGemm
+    from tftune.kernels.all_reduce import AllReduce
     from tftune.kernels.comm.workspace import Workspace
     from tftune.kernels.core.shape import Shape
     from tftune.kernels.core.space import Config
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AllGatherGemm",
+    "AllReduce",
     "Config",
     "FlashDecode",
     "Selection",
@@ -45,6 +47,7 @@ __all__ = [
 
 _PLACES = {
     "AllGatherGemm": "tftune.kernels.all_gather_gemm",
+    "AllReduce": "tftune.kernels.all_reduce",
     "Config": "tftune.kernels.core.space",
     "FlashDecode": "tftune.kernels.flash_decode",
     "Selection": "tftune.models.selector",
