@@ -142,9 +142,8 @@ def tracing(trace: Trace) -> Iterator[None]:
     """Launches, copies, collectives and library calls are noted rather than made, or beside it."""
     import torch
     import torch.distributed as dist
-    from torch.utils._python_dispatch import TorchDispatchMode
-
     from torch.distributed import _symmetric_memory as symmetric_memory
+    from torch.utils._python_dispatch import TorchDispatchMode
 
     from tftune.kernels.all_reduce.variants import bsp
     from tftune.kernels.comm import copy_engine

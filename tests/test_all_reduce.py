@@ -244,7 +244,7 @@ def test_the_library_sums_once_and_the_norm_follows() -> None:
         "one_shot": ["symm_mem.one_shot_all_reduce_copy_out.default", "launch"],
         "two_shot": ["aten.copy_.default", "symm_mem.two_shot_all_reduce_out.default", "launch"],
     }
-    made = {"library": []} | dict.fromkeys(FORMS[1:], ["symmetric"])
+    made = {"library": []} | {form: ["symmetric"] for form in FORMS[1:]}
     assert kinds == {form: made[form] + call[form] * 2 for form in FORMS}
     alone = host_trace(replace(shape, world=1), Config("bsp"), "sm_90")
     assert [line.split()[0] for line in alone] == ["launch"] * 2

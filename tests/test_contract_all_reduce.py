@@ -246,7 +246,7 @@ def mutants_of_two_shot() -> dict[str, Mutant]:
     slow_owner: Change = (f"{file}:sum_share", total, f"{SLEEP}(0.3 * bool(rank == 2)); {total}")
     load = "part = tl.load(x_ptr + places, mask=there, other=0.0)"
     slow_sender: Change = (file, load, f"{SLEEP}(0.3 * bool(rank == 2)); {load}")
-    slow_reader: Change = (file, WAIT_SUM, f"{WAIT_SUM}; {HOLD.format(2)}")
+    slow_reader: Change = (file, WAIT_SUM, f"{WAIT_SUM}; {SLEEP}(0.5 * bool(rank == 2))")
     after = "            for first in range(0, ROWS, TILE):\n                sum_share("
     return {
         "no wait for pieces": Mutant(((file, WAIT_SHARE, "pass"),), "wrong"),
@@ -296,7 +296,7 @@ def mutants_of_two_shot() -> dict[str, Mutant]:
             ((file, GENERATION, "0 *"), slow_reader),
             "wrong",
             control=(slow_reader,),
-            calls="together",
+            calls="between others",
         ),
         "sums stay with their owner": Mutant(
             (
@@ -325,7 +325,9 @@ def mutants_of_one_shot_ll() -> dict[str, Mutant]:
         f"{SLEEP}(1.0 * bool(rank == 2)); {poll}",
     )
     return {
-        "no wait": Mutant((("words", "(words >> 32) != epoch", "(words >> 32) > epoch"),), "wrong"),
+        "no wait": Mutant(
+            (("words", "!= epoch), tl.int32)", "!= words >> 32), tl.int32)"),), "wrong"
+        ),
         "one generation": Mutant(
             ((file, GENERATION, "0 *"), slow_reader),
             "end",
@@ -392,14 +394,22 @@ MUTANTS = {
 
 def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
     """Three calls of a small shape, the last rank late, or two all together: one piece in one shot, a
-    piece of each rank in two, so that one program sends all. And three of normalised rows in two
-    parts."""
+    piece of each rank in two, so that one program sends all. Three of normalised rows in two parts.
+    And calls between which one_shot fills the inbox: two_shot alone needs no second generation,
+    since who sends pieces has every sum of the call before."""
     small = AllReduce(world if variant == "two_shot" else 1, 32, world)
     rows = AllReduce(6, 48, world, "bf16", "rms")
+    others = [(AllReduce(8, 64, world), configured("one_shot"))] * 2
     return {
         "small": [(small, configured(variant))] * 3,
         "together": [(small, configured(variant))] * 2,
         "rows": [(rows, configured(variant, parts=2))] * 3,
+        "between others": [
+            (small, configured(variant)),
+            *others,
+            (small, configured(variant)),
+            others[0],
+        ],
     }
 
 
@@ -418,7 +428,7 @@ def judge_all(
             {name: calls[name] for name in calls if name in used},
             own,
             1_000_000 * number,
-            ("together",),
+            ("together", "between others"),
         )
     return found
 

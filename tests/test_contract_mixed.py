@@ -7,9 +7,11 @@ import pytest
 from contract import Call, Case, scenario, wrong_calls
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
 
@@ -17,15 +19,19 @@ ROUNDS = 2
 
 
 def cases(world: int) -> list[Case]:
-    """Every fused variant of either operation in turn, where its tiny shape allows one: the two
-    share generations, flags and epochs."""
-    shapes = AllGatherGemm(7, 40, 66 * world, world), FlashDecode(2, 8, 2, 64, 40, world)
+    """Every fused variant of each operation in turn, where its tiny shape allows one: all share
+    generations, flags and epochs."""
+    shapes = (
+        AllGatherGemm(7, 40, 66 * world, world),
+        FlashDecode(2, 8, 2, 64, 40, world),
+        AllReduce(5, 48, world, norm="rms"),
+    )
     found = [[(shape, config) for config in small(shape)] for shape in shapes]
     longest = max(map(len, found))
     return [group[number % len(group)] for number in range(longest) for group in found]
 
 
-def small(shape: AllGatherGemm | FlashDecode) -> list[Config]:
+def small(shape: Shape) -> list[Config]:
     space = operation(shape.op).space
     return [
         config
@@ -54,3 +60,4 @@ def test_operations_alternate_on_one_workspace(rounds: int) -> None:
         for name in ("gather", "no_wait", "fused", "fused_heads", "persistent")
     } <= kinds
     assert {("all_gather_gemm", name) for name in ("pull", "staged", "push")} <= kinds
+    assert {("all_reduce", name) for name in ("one_shot", "two_shot", "one_shot_ll")} <= kinds

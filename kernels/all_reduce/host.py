@@ -1,5 +1,5 @@
-"""all_reduce on the host: check the operands, pick the variant, launch. A plan is made once for each
-shape and config."""
+"""all_reduce on the host: check the operands, pick the variant, launch. A plan is made once for
+each shape and config."""
 
 from __future__ import annotations
 
@@ -35,10 +35,16 @@ if TYPE_CHECKING:
 
 __all__ = ["all_reduce", "kernel_sources", "payload_bytes", "prepare", "result_size"]
 
+_OPERANDS = ("x_ptr", "y_ptr", "residual_ptr", "weight_ptr", "out_ptr", "added_ptr")
 _TYPES = {
-    "x_ptr": "*{}", "y_ptr": "*{}", "residual_ptr": "*{}", "weight_ptr": "*{}", "out_ptr": "*{}", "added_ptr": "*{}",
-    **WORKSPACE_TYPES, "squares": "i64", "generation_bytes": "i64", "M": "i32", "rank": "i32", "eps": "fp32",
-}  # fmt: skip
+    **dict.fromkeys(_OPERANDS, "*{}"),
+    **WORKSPACE_TYPES,
+    "squares": "i64",
+    "generation_bytes": "i64",
+    "M": "i32",
+    "rank": "i32",
+    "eps": "fp32",
+}
 _OPEN = ("M", "rank", "eps")
 """Numbers of any value; all other arguments are multiples of 16."""
 
@@ -52,13 +58,13 @@ def all_reduce(
     weight: torch.Tensor | None = None,
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """The sum of x over the ranks of the workspace, as `config` says; returns `out`, or a new tensor
-    [m, n]. With residual and weight, [2, m, n]: the normalised rows, then the new residual.
+    """The sum of x over the ranks of the workspace, as `config` says; returns `out`, or a new
+    tensor [m, n]. With residual and weight, [2, m, n]: the normalised rows, then the new residual.
 
-    x, residual: [m, n]; weight: [n]; all fp16 or all bf16, contiguous, 16-byte aligned, n a multiple
-    of 8. residual and weight are the same on every rank. `AllReduce` has the formula. The first call
-    of a shape and config compiles and allocates: make it before capturing a graph. Every rank must
-    pass the same shape and config. Raises ValueError naming what does not fit.
+    x, residual: [m, n]; weight: [n]; all fp16 or all bf16, contiguous, 16-byte aligned, n a
+    multiple of 8. residual and weight are the same on every rank. `AllReduce` has the formula. The
+    first call of a shape and config compiles and allocates: make it before capturing a graph. Every
+    rank must pass the same shape and config. Raises ValueError naming what does not fit.
     """
     shape = shape_of(x, residual, weight, workspace)
     size = result_size(shape)
@@ -162,8 +168,8 @@ def _bsp(shape: AllReduce, config: Config, workspace: Workspace) -> Plan:
 
 
 def kernel_sources(shape: AllReduce, config: Config, chip: Chip) -> tuple[KernelSource, ...]:
-    """What must be compiled ahead for this config on this chip; nothing where it is a library's call
-    alone."""
+    """What must be compiled ahead for this config on this chip; nothing where it is a library's
+    call alone."""
     config = SPACE.complete(config)
     if config.variant == "bsp" and not shape.normed:
         return ()

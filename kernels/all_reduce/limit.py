@@ -12,7 +12,7 @@ SMALL_BYTES = 256 << 10
 
 def limit(shape: AllReduce, chip: Chip) -> Limit:
     """One addition for each element of every rank; x, residual and weight read and the results
-    written once, caches being cold; 2 (W - 1) / W of x sent, which is the least that a rank can send
+    written once, caches being cold; 2 (W - 1) / W of x sent, the least that a rank can send
     (Patarasuk and Yuan, 2009); one flight of a flag. Rates are those of kernels/core/chips.py.
 
     Additions are charged at the rate of products, so that they never bound. Raises ValueError, with

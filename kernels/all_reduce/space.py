@@ -10,8 +10,8 @@ from tftune.kernels.core.rounding import power_of_two_from, power_of_two_to
 from tftune.kernels.core.space import FLAGS_PER_SOURCE, MAILBOX_BYTES, Choice, Config, Rule, Space
 
 BANK_FLAGS = FLAGS_PER_SOURCE // 4
-"""Flags of one of two_shot's phases. Both banks lie in that half of a source's flags which peers may
-set: see the rule of all_gather_gemm."""
+"""Flags of one of two_shot's phases. Both banks lie in that half of a source's flags which peers
+may set: see the rule of all_gather_gemm."""
 INBOX_BYTES = 32 << 20
 """Of one generation that one_shot may fill, beyond which two_shot sends far less."""
 ONE_SHOT_BYTES = 4 << 20
@@ -34,12 +34,6 @@ _PIECES = (
 )
 _FLAGGED = ("one_shot", "two_shot")
 _FUSED = (*_FLAGGED, "one_shot_ll")
-
-
-def pieces(shape: AllReduce, config: Config) -> int:
-    """Pieces of x: some rows by a part of the columns."""
-    rows = dict(config.knobs).get("rows_per_flag", 1)
-    return int(-(-shape.m // rows) * config["parts"])
 
 
 def shares(shape: AllReduce, config: Config) -> int:
@@ -77,65 +71,173 @@ def _work(shape: AllReduce, c: Config, variant: str) -> int:
     return max(dealt, shape.m if shape.normed else 0)
 
 
+_WORK = {
+    "one_shot": "pieces, or rows to normalise",
+    "two_shot": "pieces that one rank owns, or rows to normalise",
+    "one_shot_ll": "parts of rows",
+}
+"""What is dealt to the programs, in words."""
+
+
 def _busy(variant: str) -> Rule:
-    return Rule("programs must not exceed the pieces or rows that there are, rounded up to a power of two, and 8 at least",
-                lambda s, c, chip: c["programs"] <= max(8, power_of_two_from(_work(s, c, variant))), (variant,))  # fmt: skip
+    return Rule(
+        f"programs must not exceed the {_WORK[variant]}, rounded up to a power of two, "
+        "and 8 at least",
+        lambda s, c, chip: c["programs"] <= max(8, power_of_two_from(_work(s, c, variant))),
+        (variant,),
+    )
 
 
 RULES = (
-    Rule("one rank has nothing to exchange: the form must be library",
-         lambda s, c, chip: c["form"] == "library" or s.world > 1, ("bsp",)),
+    Rule(
+        "one rank has nothing to exchange: the form must be library",
+        lambda s, c, chip: c["form"] == "library" or s.world > 1,
+        ("bsp",),
+    ),
     # AT_DISPATCH_CASE in torch's CUDASymmetricMemoryOps.cu.
-    Rule("torch's all-reduces over symmetric memory take bf16, not fp16: take form=library",
-         lambda s, c, chip: c["form"] == "library" or s.dtype == "bf16", ("bsp",)),
-    Rule("torch's all-reduces over symmetric memory were made for NVIDIA: take form=library",
-         lambda s, c, chip: c["form"] == "library" or chip is None or chip.can.backend == CUDA, ("bsp",), required=True),
-    Rule(f"a library's one_shot on more than two ranks is tried up to {ONE_SHOT_BYTES >> 20} MB: each rank reads all others' x",
-         lambda s, c, chip: c["form"] != "one_shot" or s.world <= 2 or s.message_bytes <= ONE_SHOT_BYTES, ("bsp",)),
-    Rule(f"parts must be equal, each a multiple of {GRANULE} columns",
-         lambda s, c, chip: s.n % (GRANULE * c["parts"]) == 0, _FUSED),
-    Rule(f"a part must have at least {FEWEST_COLUMNS} columns, unless it is a whole row",
-         lambda s, c, chip: chip is None or c["parts"] == 1 or s.n >= FEWEST_COLUMNS * c["parts"], _FUSED),
-    Rule("rows_per_flag must not exceed M rounded up to a power of two",
-         lambda s, c, chip: c["rows_per_flag"] <= power_of_two_from(s.m), _FLAGGED),
-    Rule("all programs must be resident at once: take fewer",
-         lambda s, c, chip: chip is None or c["programs"] <= max(8, chip.units), _FUSED, required=True),
+    Rule(
+        "torch's all-reduces over symmetric memory take bf16, not fp16: take form=library",
+        lambda s, c, chip: c["form"] == "library" or s.dtype == "bf16",
+        ("bsp",),
+    ),
+    Rule(
+        "torch's all-reduces over symmetric memory were made for NVIDIA: take form=library",
+        lambda s, c, chip: c["form"] == "library" or chip is None or chip.can.backend == CUDA,
+        ("bsp",),
+        required=True,
+    ),
+    Rule(
+        "a library's one_shot on more than two ranks is tried up to "
+        f"{ONE_SHOT_BYTES >> 20} MB: each rank reads all others' x",
+        lambda s, c, chip: (
+            c["form"] != "one_shot" or s.world <= 2 or s.message_bytes <= ONE_SHOT_BYTES
+        ),
+        ("bsp",),
+    ),
+    Rule(
+        f"parts must be equal, each a multiple of {GRANULE} columns",
+        lambda s, c, chip: s.n % (GRANULE * c["parts"]) == 0,
+        _FUSED,
+    ),
+    Rule(
+        f"a part must have at least {FEWEST_COLUMNS} columns, unless it is a whole row",
+        lambda s, c, chip: chip is None or c["parts"] == 1 or s.n >= FEWEST_COLUMNS * c["parts"],
+        _FUSED,
+    ),
+    Rule(
+        "rows_per_flag must not exceed M rounded up to a power of two",
+        lambda s, c, chip: c["rows_per_flag"] <= power_of_two_from(s.m),
+        _FLAGGED,
+    ),
+    Rule(
+        "all programs must be resident at once: take fewer",
+        lambda s, c, chip: chip is None or c["programs"] <= max(8, chip.units),
+        _FUSED,
+        required=True,
+    ),
     *(_busy(variant) for variant in _FUSED),
-    Rule("a thread must have 16 bytes of a part of a row, and 4 where rows are normalised, unless there is one warp: take fewer parts or warps",
-         lambda s, c, chip: (chip is None or c["num_warps"] == 1 or power_of_two_from(s.n // c["parts"])
-                             >= (2 if s.normed else 8) * chip.wave_size * c["num_warps"]), _FLAGGED),
+    Rule(
+        "a thread must have 16 bytes of a part of a row, and 4 where rows are "
+        "normalised, unless there is one warp: take fewer parts or warps",
+        lambda s, c, chip: (
+            chip is None
+            or c["num_warps"] == 1
+            or power_of_two_from(s.n // c["parts"])
+            >= (2 if s.normed else 8) * chip.wave_size * c["num_warps"]
+        ),
+        _FLAGGED,
+    ),
     # 16,384 columns of 8 sources spill 332 bytes on gfx942 with 32 elements a thread, none with 16.
-    Rule("a thread may hold at most 32 elements of a part of a row, and 16 on CDNA, where it would spill: take more parts or warps",
-         lambda s, c, chip: (chip is None or power_of_two_from(s.n // c["parts"])
-                             <= (16 if chip.can.unified_registers else 32) * chip.wave_size * c["num_warps"]), _FLAGGED, learned=True),
-    Rule("a thread may hold at most 32 elements of a row that it normalises: take more warps",
-         lambda s, c, chip: (chip is None or not s.normed
-                             or power_of_two_from(s.n) <= 32 * chip.wave_size * c["num_warps"]), _FLAGGED),
-    Rule("16 waves of 64 threads have too few registers each: take 8",
-         lambda s, c, chip: chip is None or chip.wave_size * c["num_warps"] <= 512, _FUSED),
-    Rule("x of all ranks must fit one_shot's inbox of 32 MB where there are more than two: take two_shot",
-         lambda s, c, chip: one_shot_fits(s), ("one_shot",)),
+    Rule(
+        "a thread may hold at most 32 elements of a part of a row, and 16 on CDNA, where "
+        "it would spill: take more parts or warps",
+        lambda s, c, chip: (
+            chip is None
+            or power_of_two_from(s.n // c["parts"])
+            <= (16 if chip.can.unified_registers else 32) * chip.wave_size * c["num_warps"]
+        ),
+        _FLAGGED,
+        learned=True,
+    ),
+    Rule(
+        "a thread may hold at most 32 elements of a row that it normalises: take more warps",
+        lambda s, c, chip: (
+            chip is None
+            or not s.normed
+            or power_of_two_from(s.n) <= 32 * chip.wave_size * c["num_warps"]
+        ),
+        _FLAGGED,
+    ),
+    Rule(
+        "16 waves of 64 threads have too few registers each: take 8",
+        lambda s, c, chip: chip is None or chip.wave_size * c["num_warps"] <= 512,
+        _FUSED,
+    ),
+    Rule(
+        "x of all ranks must fit one_shot's inbox of 32 MB where there are more than "
+        "two: take two_shot",
+        lambda s, c, chip: one_shot_fits(s),
+        ("one_shot",),
+    ),
     # The second half of a source's flags is not for peers to set: see the rule of all_gather_gemm.
-    Rule(f"one source may have at most {FLAGS_PER_SOURCE // 2} flags that peers set: take larger rows_per_flag or fewer parts",
-         lambda s, c, chip: _pieces(s, c) <= FLAGS_PER_SOURCE // 2, ("one_shot",)),
-    Rule(f"one rank may own at most {BANK_FLAGS} pieces, a flag each in both phases: take larger rows_per_flag or fewer parts",
-         lambda s, c, chip: shares(s, c) <= BANK_FLAGS, ("two_shot",)),
+    Rule(
+        f"one source may have at most {FLAGS_PER_SOURCE // 2} flags that peers set: take "
+        "larger rows_per_flag or fewer parts",
+        lambda s, c, chip: _pieces(s, c) <= FLAGS_PER_SOURCE // 2,
+        ("one_shot",),
+    ),
+    Rule(
+        f"one rank may own at most {BANK_FLAGS} pieces, a flag each in both phases: take "
+        "larger rows_per_flag or fewer parts",
+        lambda s, c, chip: shares(s, c) <= BANK_FLAGS,
+        ("two_shot",),
+    ),
     # Two generations suffice only where every rank hears from every other in both phases.
-    Rule("every rank must own a piece: take more parts or smaller rows_per_flag",
-         lambda s, c, chip: _pieces(s, c) >= s.world, ("two_shot",)),
-    Rule("what one rank owns, times the ranks, must be at most twice x: take smaller pieces",
-         lambda s, c, chip: s.world * shares(s, c) * c["rows_per_flag"] * (s.n // c["parts"]) <= 2 * s.elements, ("two_shot",)),
-    Rule("one_shot_ll must run on one die: what the programs of another die store without a fence may stay in that die's cache",
-         lambda s, c, chip: chip is None or chip.can.coherent_stores, ("one_shot_ll",), required=True),
-    Rule(f"the words of all ranks must fit the workspace's mailbox of {MAILBOX_BYTES >> 20} MB: take a variant with flags",
-         lambda s, c, chip: mailbox_bytes(s) <= MAILBOX_BYTES, ("one_shot_ll",)),
-    Rule("a thread must have two words of a part of a row, unless there is one warp: take fewer parts or warps",
-         lambda s, c, chip: (chip is None or c["num_warps"] == 1
-                             or power_of_two_from(s.n // c["parts"]) >= 4 * chip.wave_size * c["num_warps"]), ("one_shot_ll",)),
-    Rule("a thread may hold at most 32 words of all ranks: take more parts or warps",
-         lambda s, c, chip: (chip is None or power_of_two_from(s.world) * power_of_two_from(s.n // c["parts"] // 2)
-                             <= 32 * chip.wave_size * c["num_warps"]), ("one_shot_ll",)),
-)  # fmt: skip
+    Rule(
+        "every rank must own a piece: take more parts or smaller rows_per_flag",
+        lambda s, c, chip: _pieces(s, c) >= s.world,
+        ("two_shot",),
+    ),
+    Rule(
+        "what one rank owns, times the ranks, must be at most twice x: take smaller pieces",
+        lambda s, c, chip: (
+            s.world * shares(s, c) * c["rows_per_flag"] * (s.n // c["parts"]) <= 2 * s.elements
+        ),
+        ("two_shot",),
+    ),
+    Rule(
+        "one_shot_ll must run on one die: what the programs of another die store without "
+        "a fence may stay in that die's cache",
+        lambda s, c, chip: chip is None or chip.can.coherent_stores,
+        ("one_shot_ll",),
+        required=True,
+    ),
+    Rule(
+        "the words of all ranks must fit the workspace's mailbox of "
+        f"{MAILBOX_BYTES >> 20} MB: take a variant with flags",
+        lambda s, c, chip: mailbox_bytes(s) <= MAILBOX_BYTES,
+        ("one_shot_ll",),
+    ),
+    Rule(
+        "a thread must have two words of a part of a row, unless there is one warp: take "
+        "fewer parts or warps",
+        lambda s, c, chip: (
+            chip is None
+            or c["num_warps"] == 1
+            or power_of_two_from(s.n // c["parts"]) >= 4 * chip.wave_size * c["num_warps"]
+        ),
+        ("one_shot_ll",),
+    ),
+    Rule(
+        "a thread may hold at most 32 words of all ranks: take more parts or warps",
+        lambda s, c, chip: (
+            chip is None
+            or power_of_two_from(s.world) * power_of_two_from(s.n // c["parts"] // 2)
+            <= 32 * chip.wave_size * c["num_warps"]
+        ),
+        ("one_shot_ll",),
+    ),
+)
 
 
 def defaults(shape: AllReduce, chip: Chip | None) -> tuple[Config, ...]:

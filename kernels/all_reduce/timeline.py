@@ -28,7 +28,7 @@ ROW_US = 1.2
 def describe(costs: Any, shape: AllReduce, config: Config, mode: str) -> Call:
     """The stages of one call. `costs`: a `tftune.models.timeline.costs.Costs`, handed in so that
     kernels know nothing of models."""
-    knobs = dict(SPACE.complete(config).knobs) | {"variant": config.variant}
+    knobs: dict[str, Any] = {**dict(SPACE.complete(config).knobs), "variant": config.variant}
     if config.variant == "bsp":
         return Call((_bsp(costs, shape, knobs["form"], mode),), shape.world)
     phases = _two_shot if config.variant == "two_shot" else _one_shot
@@ -46,7 +46,8 @@ def _bsp(costs: Any, shape: AllReduce, form: str, mode: str) -> list[Stage]:
     if form == "library":
         share = -(-shape.message_bytes // shape.world)
         gathered = costs.all_gather(share, shape.world)
-        stages += [gathered, Stage(gathered.us / 2, 2 * sent / shape.world, sent / shape.world, tax=WAIT)]  # fmt: skip
+        each = sent / shape.world
+        stages += [gathered, Stage(gathered.us / 2, 2 * each, each, tax=WAIT)]
     elif shape.world > 1:
         shots = 1 if form == "one_shot" else 2 / shape.world
         pulled_us = shots * sent / (costs.pull_share * costs.links.rate(shape.world))

@@ -41,7 +41,9 @@ def rounded(values, like, ARCH: tl.constexpr):
 
 @triton.jit
 def piece_tile(
-    piece, first, M, N: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr, COLS_P: tl.constexpr,
+    piece, first, M,
+    N: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr,
+    COLS_P: tl.constexpr,
 ):  # fmt: skip
     """Of TILE rows of a piece, from its row `first` on: their places in x [M, N], their places in
     the piece, and which of them are there, each [TILE, COLS_P]."""

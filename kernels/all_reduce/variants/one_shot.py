@@ -46,10 +46,10 @@ def summed(x_ptr, inbox, places, there, rank, size, WORLD: tl.constexpr):
 
 @triton.jit(do_not_specialize=["M", "rank"])
 def one_shot(
-    x_ptr, residual_ptr, weight_ptr, out_ptr, added_ptr, control, payload, control_bases, payload_bases,
-    generation_bytes, M, rank, eps,
-    N: tl.constexpr, N_P: tl.constexpr, PARTS: tl.constexpr, PARTS_P: tl.constexpr, ROWS: tl.constexpr,
-    TILE: tl.constexpr, COLS_P: tl.constexpr, NORM: tl.constexpr,
+    x_ptr, residual_ptr, weight_ptr, out_ptr, added_ptr,
+    control, payload, control_bases, payload_bases, generation_bytes, M, rank, eps,
+    N: tl.constexpr, N_P: tl.constexpr, PARTS: tl.constexpr, PARTS_P: tl.constexpr,
+    ROWS: tl.constexpr, TILE: tl.constexpr, COLS_P: tl.constexpr, NORM: tl.constexpr,
     WORLD: tl.constexpr, WORLD_P: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """out = the sum; NORM: added = the sum and the residual, out = added normalised."""

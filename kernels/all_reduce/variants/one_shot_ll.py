@@ -1,15 +1,15 @@
 """one_shot_ll: as one_shot, but rows travel as words that say themselves whether they have arrived
 (LL): no fence, no flag.
 
-Who owns a tile: pieces, a part of one row each, are dealt to the programs in turn; who sends a piece
-also sums it and, where rows are normalised, adds the residual and scales it.
+Who owns a tile: pieces, a part of one row each, are dealt to the programs in turn; who sends a
+piece also sums it and, where rows are normalised, adds the residual and scales it.
 Who writes remotely: each program stores its pieces as words into the mailbox of every peer.
 Which flag says ready: none; each word of 64 bits holds two elements of x and its call's epoch, and
 is polled by who needs it. Inside a rank the sum of squares of each piece is such a word.
 
 Two generations suffice: there is at least one piece, and who ends a call has seen a word of every
-peer. A peer sends in call e after its call e-1 ended, so it has seen this rank's words of e-1, which
-began after this rank's e-2, the last to read the same generation.
+peer. A peer sends in call e after its call e-1 ended, so it has seen this rank's words of e-1,
+which began after this rank's e-2, the last to read the same generation.
 """
 
 from __future__ import annotations
@@ -74,12 +74,13 @@ def in_order(values, sources, WORLD: tl.constexpr):
 
 @triton.jit(do_not_specialize=["M", "rank"])
 def one_shot_ll(
-    x_ptr, residual_ptr, weight_ptr, out_ptr, added_ptr, control, control_bases, squares, M, rank, eps,
-    N: tl.constexpr, PARTS: tl.constexpr, PARTS_P: tl.constexpr, PAIRS_P: tl.constexpr, NORM: tl.constexpr,
+    x_ptr, residual_ptr, weight_ptr, out_ptr, added_ptr, control, control_bases, squares,
+    M, rank, eps, N: tl.constexpr, PARTS: tl.constexpr, PARTS_P: tl.constexpr,
+    PAIRS_P: tl.constexpr, NORM: tl.constexpr,
     WORLD: tl.constexpr, WORLD_P: tl.constexpr, THREADS: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
-    """out = the sum; NORM: added = the sum and the residual, out = added normalised. squares: a word
-    for each piece, 16 bytes apart, which no other plan writes."""
+    """out = the sum; NORM: added = the sum and the residual, out = added normalised. squares: a
+    word for each piece, 16 bytes apart, which no other plan writes."""
     PAIRS: tl.constexpr = N // PARTS // 2
     pid, programs, epoch = tl.program_id(0), tl.num_programs(0), begin(control)
     inbox = control + MAILBOX_OFFSET + generation_of(epoch) * MAILBOX_BYTES

@@ -39,8 +39,8 @@ BANK = tl.constexpr(BANK_FLAGS)
 @triton.jit
 def sum_share(
     x_ptr, inbox, results, payload_bases, piece, share, shares, first, M, rank,
-    N: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr, COLS_P: tl.constexpr,
-    WORLD: tl.constexpr, ARCH: tl.constexpr,
+    N: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr,
+    COLS_P: tl.constexpr, WORLD: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """Add up TILE rows of this rank's share from row `first` on, in the order of ranks, and store
     the sum into the results of every rank."""
@@ -60,10 +60,10 @@ def sum_share(
 
 @triton.jit(do_not_specialize=["M", "rank"])
 def two_shot(
-    x_ptr, residual_ptr, weight_ptr, out_ptr, added_ptr, control, payload, control_bases, payload_bases,
-    generation_bytes, M, rank, eps,
-    N: tl.constexpr, N_P: tl.constexpr, PARTS: tl.constexpr, PARTS_P: tl.constexpr, ROWS: tl.constexpr,
-    TILE: tl.constexpr, COLS_P: tl.constexpr, NORM: tl.constexpr,
+    x_ptr, residual_ptr, weight_ptr, out_ptr, added_ptr,
+    control, payload, control_bases, payload_bases, generation_bytes, M, rank, eps,
+    N: tl.constexpr, N_P: tl.constexpr, PARTS: tl.constexpr, PARTS_P: tl.constexpr,
+    ROWS: tl.constexpr, TILE: tl.constexpr, COLS_P: tl.constexpr, NORM: tl.constexpr,
     WORLD: tl.constexpr, WORLD_P: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """out = the sum; NORM: added = the sum and the residual, out = added normalised."""
@@ -92,8 +92,8 @@ def two_shot(
             wait_all(flag(control, ranks, share)[:, None], epoch, (ranks < WORLD)[:, None])
             for first in range(0, ROWS, TILE):
                 sum_share(
-                    x_ptr, inbox, results, payload_bases, share * WORLD + rank, share, shares, first, M, rank,
-                    N, PARTS, ROWS, TILE, COLS_P, WORLD, ARCH,
+                    x_ptr, inbox, results, payload_bases, share * WORLD + rank, share, shares,
+                    first, M, rank, N, PARTS, ROWS, TILE, COLS_P, WORLD, ARCH,
                 )  # fmt: skip
             signal_all(flag(control, rank, BANK + share), away, epoch, WORLD, WORLD_P, ARCH)
     finish(control, epoch)  # nothing below reads what it sets
