@@ -112,6 +112,7 @@ def test_what_a_config_stores_lies_within_its_generation_and_its_bank() -> None:
     [
         (AllReduce(8, 4096, 1), "one_shot", H200, "one rank has nothing"),
         (AllReduce(8, 4096, 8, "fp16"), "two_shot", H200, "take bf16, not fp16"),
+        (AllReduce(8, 4096, 3), "two_shot", H200, "2, 4 or 8 ranks"),
         (AllReduce(8, 4096, 8), "two_shot", MI300X, "made for NVIDIA"),
         (AllReduce(8192, 4096, 8), "one_shot", H200, "up to 4 MB"),
     ],

@@ -345,8 +345,7 @@ def mutants_of_one_shot_ll() -> dict[str, Mutant]:
                 (
                     file,
                     poll,
-                    "inbox = control + MAILBOX_OFFSET + (1 - generation_of(epoch)) * MAILBOX_BYTES; "
-                    + poll,
+                    f"inbox += (1 - 2 * generation_of(epoch)) * MAILBOX_BYTES; {poll}",
                 ),
             ),
             "end",
@@ -393,13 +392,13 @@ MUTANTS = {
 
 
 def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
-    """Three calls of a small shape, the last rank late, or two all together: one piece in one shot, a
-    piece of each rank in two, so that one program sends all. Three of normalised rows in two parts.
+    """Three calls of a small shape, the last rank late, or two all together: one piece in one shot,
+    a piece of each rank in two, so that one program sends all. Three of normalised rows.
     And calls between which one_shot fills the inbox: two_shot alone needs no second generation,
     since who sends pieces has every sum of the call before."""
     small = AllReduce(world if variant == "two_shot" else 1, 32, world)
     rows = AllReduce(6, 48, world, "bf16", "rms")
-    others = [(AllReduce(8, 64, world), configured("one_shot"))] * 2
+    others = [(AllReduce(1, 512, world), configured("one_shot"))] * 2
     return {
         "small": [(small, configured(variant))] * 3,
         "together": [(small, configured(variant))] * 2,

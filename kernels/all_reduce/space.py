@@ -94,10 +94,15 @@ RULES = (
         lambda s, c, chip: c["form"] == "library" or s.world > 1,
         ("bsp",),
     ),
-    # AT_DISPATCH_CASE in torch's CUDASymmetricMemoryOps.cu.
+    # What torch's CUDASymmetricMemoryOps.cu dispatches on: dtypes, and worlds of two_shot's.
     Rule(
         "torch's all-reduces over symmetric memory take bf16, not fp16: take form=library",
         lambda s, c, chip: c["form"] == "library" or s.dtype == "bf16",
+        ("bsp",),
+    ),
+    Rule(
+        "torch's two_shot takes 2, 4 or 8 ranks",
+        lambda s, c, chip: c["form"] != "two_shot" or s.world in (2, 4, 8),
         ("bsp",),
     ),
     Rule(
