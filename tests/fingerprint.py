@@ -143,8 +143,10 @@ def tracing(trace: Trace) -> Iterator[None]:
     """Launches, copies, collectives and library calls are noted rather than made, or beside it."""
     import torch
     import torch.distributed as dist
+    from torch.distributed import _symmetric_memory as symmetric_memory
     from torch.utils._python_dispatch import TorchDispatchMode
 
+    from tftune.kernels.all_reduce.variants import bsp
     from tftune.kernels.comm import copy_engine
     from tftune.kernels.comm.workspace import Workspace
 
@@ -177,6 +179,11 @@ def tracing(trace: Trace) -> Iterator[None]:
             (Workspace, "registered", registered),
             (dist, "all_gather_into_tensor", collective("all_gather")),
             (dist, "all_to_all_single", collective("all_to_all")),
+            (dist, "all_reduce", lambda summed, group=None: trace.note("all_reduce", summed)),
+            (bsp, "nccl_communicator", lambda workspace: 1 if workspace.arch == "cuda" else None),
+            (bsp, "nccl_all_reduce", lambda *_: lambda x, y: trace.note("nccl all_reduce", x, y)),
+            (symmetric_memory, "empty", torch.empty),
+            (symmetric_memory, "rendezvous", lambda *_: trace.note("symmetric memory")),
             (
                 torch.cuda,
                 "get_device_properties",
@@ -200,7 +207,8 @@ def host_trace(shape: Shape, config: Config, arch: str) -> list[str]:
     bases = torch.arange(shape.world) * APART
     workspace = Workspace(
         rank=min(1, shape.world - 1), world=shape.world, arch=chip.can.backend, units=chip.units,
-        device=torch.device("cpu"), group=None, control=CONTROL + APART, payload=PAYLOAD + APART,
+        device=torch.device("cpu"), group=SimpleNamespace(group_name="group"),
+        control=CONTROL + APART, payload=PAYLOAD + APART,
         control_bases=bases + CONTROL, payload_bases=bases + PAYLOAD,
         generation_bytes=generation, payload_tensor=payload, chip=chip,
     )  # fmt: skip
@@ -232,6 +240,11 @@ def _operands(shape: Any) -> dict[str, Any]:
             "b": empty(*b),
             "c": empty(shape.m, shape.n),
         }
+    if shape.op == "all_reduce":
+        x = {"x": empty(shape.m, shape.n)}
+        added = {"residual": empty(shape.m, shape.n), "weight": empty(shape.n)}
+        out = {"out": empty(*operation(shape.op).module("host").result_size(shape))}
+        return x | (added if shape.normed else {}) | out
     words = torch.zeros(64, dtype=torch.int32)
     names = {name: empty(64) for name in ("q", "k", "v")}
     return names | {"lengths": words, "table": words.clone(), "out": empty(64)}
@@ -250,7 +263,7 @@ class Sample:
         op = operation(self.shape.op)
         if op.space.why_invalid(self.shape, self.config, CHIPS[arch]):
             return {}
-        if arch.startswith("gfx") and self.config.variant == "persistent_ll":
+        if arch.startswith("gfx") and self.config.variant.endswith("_ll"):
             return {}  # the LL protocol holds within one die
         host = digest("\n".join(host_trace(self.shape, self.config, arch)))
         return {"host": host, version("triton"): device(self.shape, self.config, arch)}

@@ -32,6 +32,7 @@ HOME = {
     "gemm": "device.gemm",
     "attention": "device.attention",
     "gemm_reduce": "device.gemm_reduce",
+    "reduce": "device.reduce",
 }
 """Where the shared modules of device code live below tftune.kernels; variants live in
 `variants`."""
@@ -49,6 +50,7 @@ SHARED = {
     ),
     "gemm_reduce_scatter": ("symmetric", "gemm", "attention", "gemm_reduce"),
     "gemm_all_reduce": ("symmetric", "gemm", "attention", "gemm_reduce"),
+    "all_reduce": ("symmetric", "ll_protocol", "gemm", "attention", "reduce"),
 }
 """Modules of device code that the variants of an operation share, each before those that use it."""
 

@@ -92,20 +92,25 @@ MUTANTS = {
     "sums not waited for": Mutant((("gemm_reduce", SECOND_WAIT, "pass"),), "wrong"),
     "one flag bank for both phases": Mutant(
         (
-            ("gemm_reduce", "flag(control, rank, SECOND_BANK + group)", "flag(control, rank, group)"),
+            (
+                "gemm_reduce",
+                "flag(control, rank, SECOND_BANK + group)",
+                "flag(control, rank, group)",
+            ),
             ("gemm_reduce", SECOND_WAIT, SECOND_WAIT.replace("SECOND_BANK + ", "")),
         ),
         "wrong or end",
     ),
     "a peer gets no sums": Mutant(
-        (("gemm_reduce", "for other in range(1, WORLD):", "for other in range(2, WORLD):"),), "wrong"
+        (("gemm_reduce", "for other in range(1, WORLD):", "for other in range(2, WORLD):"),),
+        "wrong",
     ),
     "sums over the slots of another call": Mutant(
         (("gemm_reduce", "payload_bases, inbox + slots_bytes,", "payload_bases, inbox,"),),
         "wrong",
     ),
     "parts not waited for": Mutant((("gemm_reduce", FIRST_WAIT, "pass"),), "wrong"),
-}  # fmt: skip
+}
 
 
 def judge_all(workspace: Workspace, folder: Path) -> dict[str, str]:

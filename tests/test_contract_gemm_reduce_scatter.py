@@ -129,16 +129,28 @@ MUTANTS = {
         (("gemm_reduce", WAITS, WAITS.replace("sources < WORLD", "sources < WORLD - 1")),), "wrong"
     ),
     "one source not added": Mutant(
-        (("gemm_reduce", "in tl.static_range(problem.WORLD):", "in tl.static_range(1, problem.WORLD):"),), "wrong"
+        (
+            (
+                "gemm_reduce",
+                "in tl.static_range(problem.WORLD):",
+                "in tl.static_range(1, problem.WORLD):",
+            ),
+        ),
+        "wrong",
     ),
     "one generation": Mutant(
-        (("gemm_reduce", "payload + generation_of(epoch) * generation_bytes", "payload"), SLOW_READER),
+        (
+            ("gemm_reduce", "payload + generation_of(epoch) * generation_bytes", "payload"),
+            SLOW_READER,
+        ),
         "wrong",
         control=(SLOW_READER,),
     ),
     "flag before data": Mutant(
-        (("gemm_reduce", "if before + 1 == covered:", "if before == 0:"),
-         ("gemm_reduce", ANNOUNCES, f"        {SLEEP}(0.05)\n{ANNOUNCES}")),
+        (
+            ("gemm_reduce", "if before + 1 == covered:", "if before == 0:"),
+            ("gemm_reduce", ANNOUNCES, f"        {SLEEP}(0.05)\n{ANNOUNCES}"),
+        ),
         "wrong or end",
         calls="several tiles",
     ),
@@ -146,18 +158,21 @@ MUTANTS = {
         (("gemm_reduce", "tl.store(word(arrivals + counter * 4), 0)", "pass"),), "end"
     ),
     "tells the next rank alone": Mutant(
-        (("gemm_reduce", "signal(peer(flag_here, control_bases, rank, owner)",
-          "signal(peer(flag_here, control_bases, rank, (rank + 1) % WORLD)"),),
+        (
+            (
+                "gemm_reduce",
+                "signal(peer(flag_here, control_bases, rank, owner)",
+                "signal(peer(flag_here, control_bases, rank, (rank + 1) % WORLD)",
+            ),
+        ),
         "end",
         calls="several tiles",
     ),
     "spanning tile tells the next rank alone": Mutant(
         (("gemm_reduce:announce", "range(1, WORLD + 1)", "range(1, 2)"),), "end"
     ),
-    "last call's flag": Mutant(
-        (("attention", "- epoch) & -3)", "- epoch + 2) & -7)"),), "wrong"
-    ),
-}  # fmt: skip
+    "last call's flag": Mutant((("attention", "- epoch) & -3)", "- epoch + 2) & -7)"),), "wrong"),
+}
 
 
 def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:

@@ -7,6 +7,7 @@ import pytest
 from contract import Call, Case, scenario, wrong_calls
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.registry import operation
@@ -25,6 +26,7 @@ def cases(world: int) -> list[Case]:
         AllGatherGemm(7, 40, 66 * world, world),
         FlashDecode(2, 8, 2, 64, 40, world),
         GemmReduceScatter(3 * world, 40, 66 * world, world),
+        AllReduce(5, 48, world, norm="rms"),
     )
     found = [[(shape, config) for config in small(shape)] for shape in shapes]
     longest = max(map(len, found))
@@ -61,3 +63,4 @@ def test_operations_alternate_on_one_workspace(rounds: int) -> None:
     } <= kinds
     assert {("all_gather_gemm", name) for name in ("pull", "staged", "push")} <= kinds
     assert {("gemm_reduce_scatter", name) for name in ("push", "pull")} <= kinds
+    assert {("all_reduce", name) for name in ("one_shot", "two_shot", "one_shot_ll")} <= kinds

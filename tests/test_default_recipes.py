@@ -13,6 +13,7 @@ from synthetic import CHIP, TARGET, WORLD, decodes
 from tftune.db.committed import files_of, read_trials
 from tftune.db.target import Target
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
@@ -25,6 +26,7 @@ DECODE = FlashDecode(6, 64, 8, 128, 5000, WORLD)
 SHAPES = {
     "all_gather_gemm": AllGatherGemm(3000, 3584, 8192, 2, "bf16", "m", "nk"),
     "flash_decode": DECODE,
+    "all_reduce": AllReduce(24, 7168, 4, norm="rms"),
 }
 
 

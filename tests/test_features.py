@@ -7,6 +7,7 @@ import math
 import pytest
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
+from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.flash_decode import FlashDecode
@@ -15,6 +16,7 @@ from tftune.models import features
 SHAPES: dict[str, Shape] = {
     "all_gather_gemm": AllGatherGemm(m=16, n=72, k=264, world=4),
     "flash_decode": FlashDecode(3, 16, 4, 64, 80, 2),
+    "all_reduce": AllReduce(24, 7168, 4),
 }
 """Of each operation one whose sizes all differ."""
 

@@ -183,7 +183,7 @@ def _cases(world: int) -> list[tuple[Any, Any]]:
         (_shapes(world)[3], SPACE.complete(Config(variant, **rounds)))
         for variant in ("pull", "staged", "push")
     ]
-    return cases + _decodes(world)
+    return cases + _decodes(world) + _reductions(world)
 
 
 def _decodes(world: int) -> list[tuple[Any, Any]]:
@@ -217,6 +217,29 @@ def _decodes(world: int) -> list[tuple[Any, Any]]:
                     ),
                 )
             )
+    return cases
+
+
+def _reductions(world: int) -> list[tuple[Any, Any]]:
+    """all_reduce on the same workspace: every form of BSP and every variant with its default config
+    and a random one; one row and many, with and without a norm."""
+    from tftune.db.target import detect
+    from tftune.kernels.all_reduce import AllReduce
+    from tftune.kernels.all_reduce.space import SPACE
+
+    pick, chip = random.Random(0), detect().chip
+    shapes = [
+        AllReduce(1, 8192, world),
+        AllReduce(40, 7168, world, "fp16"),
+        AllReduce(200, 4096, world),
+        AllReduce(3, 2880, world, norm="rms"),
+        AllReduce(65, 8192, world, "bf16", "rms"),
+        AllReduce(24, 16_384, world, "bf16", "rms"),
+    ]
+    cases = [(shape, config) for shape in shapes for config in SPACE.defaults(shape, chip)]
+    for shape in shapes:
+        for name in dict.fromkeys(config.variant for config in SPACE.defaults(shape, chip)):
+            cases.append((shape, pick.choice(list(SPACE.configs(shape, chip, (name,))))))
     return cases
 
 

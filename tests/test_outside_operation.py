@@ -112,7 +112,9 @@ def test_a_listing_names_it_and_a_name_of_our_own_cannot_be_taken(
     installed: dict[str, str],
 ) -> None:
     told = run(installed, "-m", "tftune", "search", "nothing", ok=False)
-    assert "the operations are all_gather_gemm, flash_decode, all_sum" in " ".join(told.split())
+    assert "the operations are all_gather_gemm, flash_decode, all_reduce, all_sum" in " ".join(
+        told.split()
+    )
     code = (
         "from unittest import mock\n"
         "from importlib.metadata import EntryPoint\n"

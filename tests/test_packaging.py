@@ -206,7 +206,8 @@ SELECT = """
 import sys, tftune
 from tftune import AllGatherGemm, FlashDecode
 selector = tftune.use(tftune.load(target="h200x8"))
-for shape in (AllGatherGemm(64, 3584, 8192, 8), AllGatherGemm(96, 3584, 8192, 8), FlashDecode(8, 64, 8, 128, 9000, 8)):
+gemm, other = AllGatherGemm(64, 3584, 8192, 8), AllGatherGemm(96, 3584, 8192, 8)
+for shape in (gemm, other, FlashDecode(8, 64, 8, 128, 9000, 8)):
     for mode in ("graph", "eager"):
         selection = selector.select(shape, mode=mode)
         assert tftune.select_kernel(shape, mode) is selection

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.core.registry import OPS
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.flash_decode import FlashDecode
@@ -118,11 +119,11 @@ def test_boundary_values_go_below() -> None:
 @pytest.mark.parametrize("op", OPS)
 def test_every_feature_is_one_expression_and_means_what_its_lambda_says(op: str) -> None:
     texts = plain.expressions(op)
-    shape: Shape = (
-        AllGatherGemm(48, 328, 1056, 4, "bf16", "m", "nk")
-        if op == "all_gather_gemm"
-        else FlashDecode(3, 24, 8, 128, 1500, 2)
-    )
+    shape: Shape = {
+        "all_gather_gemm": AllGatherGemm(48, 328, 1056, 4, "bf16", "m", "nk"),
+        "flash_decode": FlashDecode(3, 24, 8, 128, 1500, 2),
+        "all_reduce": AllReduce(24, 7168, 4, norm="rms"),
+    }[op]
     assert tuple(texts) == names(op)
     assert [float(eval(text, {"s": shape, **vars(math)})) for text in texts.values()] == list(
         vector(op, shape)

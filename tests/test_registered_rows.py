@@ -95,5 +95,7 @@ def test_a_layout_lends_by_ratios_to_forms_that_both_have() -> None:
     one, other = dataset(old), dataset(sessions())
     assert one.bsp_us(twin) > 1.05 * other.bsp_us(SHAPE)
     assert list(_errors(one, twin, other, SHAPE)) == [pytest.approx(0, abs=1e-3)]
-    none = dataset([bsp(REGISTERED, 90.0, EVENING, "final", twin), row(PUSH, 50, 90, EVENING, "final", twin)])  # fmt: skip
+    none = dataset(
+        [bsp(REGISTERED, 90.0, EVENING, "final", twin), row(PUSH, 50, 90, EVENING, "final", twin)]
+    )
     assert list(_errors(none, twin, dataset(sessions()[:3]), SHAPE)) == []

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tftune import ops as ops
     from tftune.confirm import warm_up
     from tftune.kernels.all_gather_gemm import AllGatherGemm
+    from tftune.kernels.all_reduce import AllReduce
     from tftune.kernels.comm.workspace import Workspace
     from tftune.kernels.core.shape import Shape
     from tftune.kernels.core.space import Config
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AllGatherGemm",
+    "AllReduce",
     "Config",
     "FlashDecode",
     "Selection",
@@ -49,6 +51,7 @@ __all__ = [
 
 _PLACES = {
     "AllGatherGemm": "tftune.kernels.all_gather_gemm",
+    "AllReduce": "tftune.kernels.all_reduce",
     "Config": "tftune.kernels.core.space",
     "FlashDecode": "tftune.kernels.flash_decode",
     "Selection": "tftune.models.selector",

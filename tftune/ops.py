@@ -2,8 +2,8 @@
 For inference: there is no backward.
 
 Called eagerly it is a plain function, as its host time counts; traced by torch.compile it is one
-operator, `tftune::all_gather_gemm` or `tftune::flash_decode`, which a graph holds as it holds a
-matmul.
+operator, `tftune::all_gather_gemm`, `tftune::flash_decode` or `tftune::all_reduce`, which a graph
+holds as it holds a matmul.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import torch
 import tftune
 from tftune.db.trial import MODES
 from tftune.kernels.all_gather_gemm import AllGatherGemm, host
+from tftune.kernels.all_reduce import host as reduce_host
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.shape import Shape, check_word
 from tftune.kernels.flash_decode import FlashDecode
@@ -200,3 +201,53 @@ def _(
 ) -> torch.Tensor:
     ranks = Workspace.of(workspace).world if output == "heads" else 1
     return q.new_empty(q.shape[0], q.shape[1] // ranks, q.shape[2])
+
+
+def all_reduce(
+    x: torch.Tensor,
+    workspace: Workspace,
+    *,
+    residual: torch.Tensor | None = None,
+    weight: torch.Tensor | None = None,
+    mode: str = "graph",
+    out: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """The sum of x over ranks, [m, n]; with residual and weight, the normalised rows and the new
+    residual, [2, m, n], by the config that `select_kernel` names for this shape:
+
+        hidden, residual = tftune.ops.all_reduce(x, workspace, residual=residual, weight=weight)
+
+    Operands as in the operation's host; `mode`, the first call, `tftune.bind` and torch.compile as
+    in `all_gather_gemm`. Raises ValueError where operands do not fit.
+    """
+    if torch.compiler.is_compiling():
+        result = traced_all_reduce(x, workspace.handle, residual, weight, mode)
+        return result if out is None else out.copy_(result)
+    given = [operand for operand in (residual, weight) if operand is not None]
+    key = (tftune._default, "all_reduce", x.shape, *(t.shape for t in given), x.dtype, mode)
+    known = workspace.calls.get(key)
+    if known is None or not reduce_host.placed_well(x, residual, weight, workspace):
+        check_word("mode", mode, MODES)
+        shape = reduce_host.shape_of(x, residual, weight, workspace)
+        known = _prepared(reduce_host, shape, key, workspace)
+    plan, size = known
+    result = x.new_empty(size) if out is None else check_out(out, size, x)
+    plan(x, *given, result)
+    return result
+
+
+@torch.library.custom_op("tftune::all_reduce", mutates_args=())
+def traced_all_reduce(
+    x: torch.Tensor,
+    workspace: str,
+    residual: torch.Tensor | None,
+    weight: torch.Tensor | None,
+    mode: str,
+) -> torch.Tensor:
+    """The same as an operator: `workspace` is the handle of one, and the result is new."""
+    return all_reduce(x, Workspace.of(workspace), residual=residual, weight=weight, mode=mode)
+
+
+@traced_all_reduce.register_fake
+def _(x: torch.Tensor, workspace: str, residual: Any, weight: Any, mode: str) -> torch.Tensor:
+    return x.new_empty(x.shape if residual is None else (2, *x.shape))

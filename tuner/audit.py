@@ -81,14 +81,14 @@ def worth_auditing(
     op: Operation, target: Target, pool: int, extra: Iterable[tuple[Shape, Config]] = ()
 ) -> list[tuple[Shape, Config]]:
     """What is compiled, one shape and config for each distinct kernel: every possible tile, the
-    other knobs at their defaults; `pool` random configs of each variant, as a search of the paper's
-    shapes draws them; the defaults of every named set; and those of `extra`."""
+    other knobs at their defaults; `pool` random configs of each variant, as a search of the main
+    set draws them; the defaults of every named set; and those of `extra`."""
     space = replace(op.space, rules=tuple(rule for rule in op.space.rules if not rule.learned))
-    paper = op.shape_sets["paper"](world=target.gpus)
+    main = op.shape_sets[op.main_set](world=target.gpus)
     wanted: list[tuple[Shape, Config]] = [
-        (paper[-1], config) for config in tiles(space, paper[-1], target)
+        (main[-1], config) for config in tiles(space, main[-1], target)
     ]
-    for shape in paper[::4]:
+    for shape in main[::4]:
         wanted += [
             (shape, config) for config in Feasible.of(space, shape, target.chip, pool=pool).configs
         ]

@@ -44,7 +44,8 @@ def timing(config: Config, units: int) -> Callable[[int, int, int], tuple[float,
     of B and of C; and tiles begun. Products are in millions, steps in thousands, so that weights
     are near 1.
 
-    >>> timing(Config("push", block_m=128, block_n=256, comm_programs=16), 132)(1024, 3584, 8192)[-1]
+    >>> config = Config("push", block_m=128, block_n=256, comm_programs=16)
+    >>> timing(config, 132)(1024, 3584, 8192)[-1]
     1.0
     """
     knobs: dict[str, Any] = dict(config.knobs)
@@ -111,6 +112,6 @@ RIVALS = (
     ("Triton-distributed: BSP below 100 GFLOP, push above", "gflop", 100.0, "bsp", "push"),
     ("vLLM: BSP below 4096 tokens, push above", "m", 4096, "bsp", "push"),
 )
-"""Rules in use elsewhere, which stand beside the selector in reports: title, feature, its bound, the
-variant below it, and from it on. Sources: arXiv 2511.02168; Triton-distributed, pull request 166
-(of one rank's GEMM); vLLM, pull request 52856."""
+"""Rules in use elsewhere, which stand beside the selector in reports: title, feature, its bound,
+the variant below it, and from it on. Sources: arXiv 2511.02168; Triton-distributed, pull request
+166 (of one rank's GEMM); vLLM, pull request 52856."""

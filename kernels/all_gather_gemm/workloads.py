@@ -74,7 +74,8 @@ def _set_of(projections: tuple[Projection, ...]) -> Callable[..., tuple[AllGathe
         for projection in projections:
             if projection.columns % world:
                 raise ValueError(
-                    f"the {projection.columns} columns of {projection.name} must be divisible by world={world}"
+                    f"the {projection.columns} columns of {projection.name} must be divisible by "
+                    f"world={world}"
                 )
         return tuple(
             AllGatherGemm(m, p.columns // world, p.k, world, dtype, shard, b_layout)

@@ -144,6 +144,17 @@ def generation_of(epoch):
 
 
 @triton.jit
+def work_range(number, ARCH: tl.constexpr):
+    """The first item of the program that is `number` in turn, and from one to the next. The
+    interpreter runs programs one after another: there the last does what needs all others' work."""
+    if ARCH == "interpreter":
+        first, step = tl.where(tl.program_id(0) == tl.num_programs(0) - 1, 0, 1 << 30), 1
+    else:
+        first, step = number, tl.num_programs(0)
+    return first, step
+
+
+@triton.jit
 def finish(control, epoch):
     """Leave the call; the last program to leave sets the counters back and advances the epoch, when
     no other can still read them."""

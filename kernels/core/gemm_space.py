@@ -48,21 +48,47 @@ def tile_rules(variants: tuple[str, ...]) -> tuple[Rule, ...]:
     """The rules of TILE and LOADS, for shapes with m, n, `inner` (columns of A that one rank
     multiplies), b_layout and element_bytes."""
     return (
-        Rule("block_n must not exceed N rounded up to a power of two, and 32 at least",
-             lambda s, c, chip: c["block_n"] <= max(32, power_of_two_from(s.n)), variants),
-        Rule("block_k must not exceed a rank's part of K rounded up to a power of two, and 64 at least",
-             lambda s, c, chip: c["block_k"] <= max(64, power_of_two_from(s.inner)), variants),
-        Rule("a tile must give each thread at least 8 accumulators: take fewer warps",
-             lambda s, c, chip: chip is None or c["num_warps"] == 4 or accumulators(c, chip) >= 8, variants),
-        Rule("a thread may hold at most 128 fp32 accumulators: take a smaller tile or more warps",
-             lambda s, c, chip: chip is None or accumulators(c, chip) <= 128, variants),
+        Rule(
+            "block_n must not exceed N rounded up to a power of two, and 32 at least",
+            lambda s, c, chip: c["block_n"] <= max(32, power_of_two_from(s.n)),
+            variants,
+        ),
+        Rule(
+            "block_k must not exceed a rank's part of K rounded up to a power of two, and 64 at "
+            "least",
+            lambda s, c, chip: c["block_k"] <= max(64, power_of_two_from(s.inner)),
+            variants,
+        ),
+        Rule(
+            "a tile must give each thread at least 8 accumulators: take fewer warps",
+            lambda s, c, chip: chip is None or c["num_warps"] == 4 or accumulators(c, chip) >= 8,
+            variants,
+        ),
+        Rule(
+            "a thread may hold at most 128 fp32 accumulators: take a smaller tile or more warps",
+            lambda s, c, chip: chip is None or accumulators(c, chip) <= 128,
+            variants,
+        ),
         # As all_gather_gemm found with Triton 3.6 and 3.7 (db/audits/mi300x8).
-        Rule("4 waves of 128 accumulators a thread spill on CDNA: take a smaller tile or 8 waves",
-             lambda s, c, chip: (chip is None or not chip.can.unified_registers
-                                 or accumulators(c, chip) < 128), variants, learned=True),
-        Rule("the pipeline's tiles must fit the chip's shared memory: take a smaller tile or fewer stages",
-             lambda s, c, chip: chip is None or shared_bytes(s, c, chip) <= chip.shared_bytes, variants),
+        Rule(
+            "4 waves of 128 accumulators a thread spill on CDNA: take a smaller tile or 8 waves",
+            lambda s, c, chip: (
+                chip is None or not chip.can.unified_registers or accumulators(c, chip) < 128
+            ),
+            variants,
+            learned=True,
+        ),
+        Rule(
+            "the pipeline's tiles must fit the chip's shared memory: take a smaller tile or fewer "
+            "stages",
+            lambda s, c, chip: chip is None or shared_bytes(s, c, chip) <= chip.shared_bytes,
+            variants,
+        ),
         # cuTensorMapEncodeTiled: rows 16 bytes apart.
-        Rule("descriptor loads need a rank's part of K to be a multiple of block_k, and N of 8 where B is [K, N]",
-             lambda s, c, chip: c["loads"] == "pointer" or _aligned(s, c), variants),
-    )  # fmt: skip
+        Rule(
+            "descriptor loads need a rank's part of K to be a multiple of block_k, and N of 8 where B "
+            "is [K, N]",
+            lambda s, c, chip: c["loads"] == "pointer" or _aligned(s, c),
+            variants,
+        ),
+    )

@@ -103,22 +103,49 @@ def _tile_fits(shape: Any, config: Config) -> bool:
 def rules(variants: tuple[str, ...]) -> tuple[Rule, ...]:
     """The rules of KNOBS for these variants."""
     return (
-        Rule("block_m must not exceed an owner's rows rounded up to a power of two, or must hold all rows of the call",
-             lambda s, c, chip: _tile_fits(s, c), variants, required=True),
+        Rule(
+            "block_m must not exceed an owner's rows rounded up to a power of two, or must hold all "
+            "rows of the call",
+            lambda s, c, chip: _tile_fits(s, c),
+            variants,
+            required=True,
+        ),
         *tile_rules(variants),
-        Rule("group_m must be 1 where there is one row tile of an owner",
-             lambda s, c, chip: c["group_m"] == 1 or owner_rows(s, c) > c["block_m"], variants),
-        Rule("split_k must leave each part at least one step of K",
-             lambda s, c, chip: c["split_k"] * c["block_k"] <= max(s.inner, c["block_k"]), variants),
-        Rule("all parts of a split product have at most 16 MB: take a smaller split_k",
-             lambda s, c, chip: c["split_k"] == 1 or slots_bytes(s, c) <= SPLIT_BYTES, variants, required=True),
-        Rule("split_k must be 1 where there is a whole tile for each program",
-             lambda s, c, chip: c["split_k"] == 1 or chip is None or parts(s, c) // c["split_k"] <= chip.units, variants),
-        Rule(f"one source may have at most {BANK_FLAGS} flags: take larger tiles_per_flag or tiles",
-             lambda s, c, chip: flags(s, c) <= BANK_FLAGS, variants, required=True),
-        Rule("tiles_per_flag must not exceed the tiles of an owner, unless it is 1",
-             lambda s, c, chip: c["tiles_per_flag"] == 1 or c["tiles_per_flag"] <= owner_tiles(s, c), variants),
-    )  # fmt: skip
+        Rule(
+            "group_m must be 1 where there is one row tile of an owner",
+            lambda s, c, chip: c["group_m"] == 1 or owner_rows(s, c) > c["block_m"],
+            variants,
+        ),
+        Rule(
+            "split_k must leave each part at least one step of K",
+            lambda s, c, chip: c["split_k"] * c["block_k"] <= max(s.inner, c["block_k"]),
+            variants,
+        ),
+        Rule(
+            "all parts of a split product have at most 16 MB: take a smaller split_k",
+            lambda s, c, chip: c["split_k"] == 1 or slots_bytes(s, c) <= SPLIT_BYTES,
+            variants,
+            required=True,
+        ),
+        Rule(
+            "split_k must be 1 where there is a whole tile for each program",
+            lambda s, c, chip: (
+                c["split_k"] == 1 or chip is None or parts(s, c) // c["split_k"] <= chip.units
+            ),
+            variants,
+        ),
+        Rule(
+            f"one source may have at most {BANK_FLAGS} flags: take larger tiles_per_flag or tiles",
+            lambda s, c, chip: flags(s, c) <= BANK_FLAGS,
+            variants,
+            required=True,
+        ),
+        Rule(
+            "tiles_per_flag must not exceed the tiles of an owner, unless it is 1",
+            lambda s, c, chip: c["tiles_per_flag"] == 1 or c["tiles_per_flag"] <= owner_tiles(s, c),
+            variants,
+        ),
+    )
 
 
 def default_knobs(shape: Any, chip: Chip | None, variant: str) -> dict[str, Any]:

@@ -30,6 +30,8 @@ OPS = {
     "split over the ranks",
     "gemm_all_reduce": "C = all_reduce(A @ B): the same, where every rank gets all rows, as "
     "decoding needs",
+    "all_reduce": "the sum over ranks of x, alone or with residual and RMSNorm: what follows a "
+    "row-parallel projection",
 }
 """What the operations that come with tftune compute."""
 GROUP = "tftune.operations"
@@ -44,9 +46,15 @@ class Operation:
     shape: type[Shape]
     space: Space
     shape_sets: Mapping[str, Callable[..., tuple[Shape, ...]]]
-    """Named sets of shapes, such as `paper`; what their makers take are a set's options."""
+    """Named sets of shapes, such as `paper`; what their makers take are a set's options. The first
+    is what is searched and audited where none is named."""
     package: str = ""
     """The dotted name of its folder."""
+
+    @property
+    def main_set(self) -> str:
+        """The name of the first set."""
+        return next(iter(self.shape_sets))
 
     def module(self, name: str) -> Any:
         """A file of the operation's folder (`host`, `reference`, `timeline`, ...), imported now."""

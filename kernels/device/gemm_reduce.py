@@ -21,7 +21,16 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.symmetric import drain, flag, generation_of, peer, signal, wait, word
+from tftune.kernels.comm.symmetric import (
+    drain,
+    flag,
+    generation_of,
+    peer,
+    signal,
+    wait,
+    word,
+    work_range,
+)
 from tftune.kernels.core import partials
 from tftune.kernels.device.attention import wait_all
 from tftune.kernels.device.gemm import multiply, multiply_blocks, rounded, tile_order
@@ -77,16 +86,6 @@ def announce(
 
 
 @triton.jit
-def last_does_all(ARCH: tl.constexpr):
-    """The first item of this program, and from one to the next. The interpreter runs programs one
-    after another: there the last does what needs all others' work."""
-    first, step = tl.program_id(0), tl.num_programs(0)
-    if ARCH == "interpreter":
-        first, step = tl.where(first == step - 1, 0, 1 << 30), 1
-    return first, step
-
-
-@triton.jit
 def row_pointers(address, rows, cols, N: tl.constexpr, DTYPE: tl.constexpr):
     """Pointers to these rows and columns of a matrix [.., N] at an address."""
     places = tl.cast(rows, tl.int64) * (N * DTYPE.primitive_bitwidth // 8)
@@ -105,8 +104,9 @@ def store_rows(
 
 @triton.jit
 def send_partials(
-    a_ptr, b_ptr, a_desc, b_desc, arrivals, control, inbox, control_bases, payload_bases, epoch, M, rank,
-    problem: tl.constexpr, tile: tl.constexpr, way: tl.constexpr, WAY: tl.constexpr, ARCH: tl.constexpr,
+    a_ptr, b_ptr, a_desc, b_desc, arrivals, control, inbox, control_bases, payload_bases,
+    epoch, M, rank, problem: tl.constexpr, tile: tl.constexpr, way: tl.constexpr,
+    WAY: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """Every part of a tile that falls to this program, into its slot. inbox: address here of this
     call's generation."""
@@ -182,7 +182,8 @@ def add_slots(
 @triton.jit
 def add_partials(
     a_ptr, c_ptr, arrivals, control, inbox, control_bases, payload_bases, sums, epoch, M, rank,
-    problem: tl.constexpr, tile: tl.constexpr, way: tl.constexpr, WAY: tl.constexpr, ARCH: tl.constexpr,
+    problem: tl.constexpr, tile: tl.constexpr, way: tl.constexpr,
+    WAY: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """C's rows of this rank, ADD_ROWS of a tile at a time, once all their slots are there.
 
@@ -201,7 +202,7 @@ def add_partials(
     groups = tl.cdiv(tiles, way.TILES_PER_FLAG)
     c, sources = tl.cast(c_ptr, tl.int64), tl.arange(0, way.WORLD_P)
     within_rows, within_cols = tl.arange(0, way.ADD_ROWS), tl.arange(0, tile.BLOCK_N)
-    first, step = last_does_all(ARCH)
+    first, step = work_range(tl.program_id(0), ARCH)
     for piece in tl.range(first, tiles * slices, step, num_stages=1):
         number = piece // slices
         group = number // way.TILES_PER_FLAG
@@ -221,7 +222,8 @@ def add_partials(
             in_group = tl.minimum(way.TILES_PER_FLAG, tiles - group * way.TILES_PER_FLAG)
             announce(
                 arrivals, (1 if way.SPANS else WORLD) * groups + group, in_group * slices,
-                flag(control, rank, SECOND_BANK + group), control_bases, rank, epoch, rank, WORLD, True, ARCH,
+                flag(control, rank, SECOND_BANK + group), control_bases, rank, epoch, rank,
+                WORLD, True, ARCH,
             )  # fmt: skip
         else:
             store_rows(total, c, rows, cols, there, N, DTYPE, ARCH)
@@ -242,8 +244,8 @@ def add_partials(
 @triton.jit
 def gemm_reduce(
     a_ptr, b_ptr, c_ptr, a_desc, b_desc, arrivals, control, payload, control_bases, payload_bases,
-    generation_bytes, slots_bytes, epoch, M, rank,
-    problem: tl.constexpr, tile: tl.constexpr, way: tl.constexpr, WAY: tl.constexpr, ARCH: tl.constexpr,
+    generation_bytes, slots_bytes, epoch, M, rank, problem: tl.constexpr, tile: tl.constexpr,
+    way: tl.constexpr, WAY: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """C = the sum over ranks of A [M, K] @ B: this rank's M / WORLD rows, or all of them where WAY
     is one_shot or two_shot. problem.K: of one rank.

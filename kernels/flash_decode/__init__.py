@@ -28,8 +28,9 @@ class FlashDecode(Shape):
     paged cache. How many tokens there are is in device memory: at most `kv_len`, zero included.
     Raises ValueError where sizes do not fit each other.
 
-    >>> FlashDecode.parse("batch=1,q_heads=64,kv_heads=8,head_dim=128,kv_len=8192,world=8")
-    FlashDecode(batch=1, q_heads=64, kv_heads=8, head_dim=128, kv_len=8192, world=8, dtype='fp16', output='all', page_size=0)
+    >>> words = "batch=1,q_heads=64,kv_heads=8,head_dim=128,kv_len=8192,world=8"
+    >>> FlashDecode.parse(words)  # doctest: +ELLIPSIS
+    FlashDecode(batch=1, q_heads=64, kv_heads=8, head_dim=128, kv_len=8192, world=8, ...)
     """
 
     op: ClassVar[str] = "flash_decode"
@@ -58,11 +59,13 @@ class FlashDecode(Shape):
             )
         if self.q_heads % self.kv_heads or self.group > LARGEST_GROUP:
             raise ValueError(
-                f"q_heads={self.q_heads} must be 1 to {LARGEST_GROUP} times kv_heads={self.kv_heads}"
+                f"q_heads={self.q_heads} must be 1 to {LARGEST_GROUP} times "
+                f"kv_heads={self.kv_heads}"
             )
         if self.output == "heads" and self.q_heads % self.world:
             raise ValueError(
-                f"q_heads={self.q_heads} must be divisible by world={self.world} where each rank gets its own heads"
+                f"q_heads={self.q_heads} must be divisible by world={self.world} where each rank gets "
+                "its own heads"
             )
         if self.page_size and self.kv_len % self.page_size:
             raise ValueError(

@@ -62,7 +62,8 @@ def timing(config: Config, units: int) -> Callable[[int, int, int, int, int], tu
         heads = batch * q_heads * head_dim / 1e4
         return (
             1.0, rounds * padded * head_dim / 1e5, work * tokens * head_dim / 1e5,
-            batch * kv_heads * kv_len * head_dim / 1e6, rounds, heads, splits * heads / 10, batch * q_heads / 64,
+            batch * kv_heads * kv_len * head_dim / 1e6, rounds, heads, splits * heads / 10,
+            batch * q_heads / 64,
         )  # fmt: skip
 
     return terms

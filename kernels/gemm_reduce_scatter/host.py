@@ -1,5 +1,5 @@
-"""gemm_reduce_scatter on the host: check the operands, pick the variant, launch. A plan is made once
-for each shape and config."""
+"""gemm_reduce_scatter on the host: check the operands, pick the variant, launch. A plan is made
+once for each shape and config."""
 
 from __future__ import annotations
 

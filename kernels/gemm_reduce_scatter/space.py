@@ -1,5 +1,5 @@
-"""What may vary in gemm_reduce_scatter: the variants, their knobs, the rules, and the configs to try
-first. Standard library only."""
+"""What may vary in gemm_reduce_scatter: the variants, their knobs, the rules, and the configs to
+try first. Standard library only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
 _FORM = Choice(
     "form",
     ("scatter", "scatter_registered"),
-    "the library's reduce-scatter of the whole product; registered: it knows that memory beforehand",
+    "the library's reduce-scatter of the whole product; registered: it knows that memory "
+    "beforehand",
     "scatter",
 )
 _FUSED = ("push", "pull")

@@ -81,9 +81,9 @@ def _hash_helpers() -> None:
     that did not, and neither would find the other's binary.
     """
     from tftune.kernels.comm import ll_protocol, symmetric
-    from tftune.kernels.device import attention, gemm, shards
+    from tftune.kernels.device import attention, gemm, gemm_reduce, reduce, shards
 
-    for module in (symmetric, ll_protocol, shards, gemm, attention):
+    for module in (symmetric, ll_protocol, shards, gemm, attention, reduce, gemm_reduce):
         for function in vars(module).values():
             getattr(function, "cache_key", None)
 

@@ -121,8 +121,8 @@ def tune(
         str, typer.Argument(metavar="OP", help="Operation to search.")
     ] = "all_gather_gemm",
     shapes: Annotated[
-        str, typer.Option("--shapes", metavar="SHAPES", help="As in `tftune search`.")
-    ] = "paper",
+        str | None, typer.Option("--shapes", metavar="SHAPES", help="As in `tftune search`.")
+    ] = None,
     budget: Annotated[
         str, typer.Option("--budget", metavar="DURATION", help="For searching, such as 30m or 2h.")
     ] = "60m",
@@ -146,8 +146,10 @@ def tune(
     from tftune.cli.tune import run, steps
 
     target = named(show, db) if show else _here(None)
-    check_worlds(read_shapes(operation(op), [shapes], target.gpus), target, None)
-    found = steps(operation(op).name, target, shapes, seconds(budget), db)
+    known = operation(op)
+    wanted = shapes or known.main_set
+    check_worlds(read_shapes(known, [wanted], target.gpus), target, None)
+    found = steps(known.name, target, wanted, seconds(budget), db)
     if show:
         print("\n".join(map(str, found)))
     else:

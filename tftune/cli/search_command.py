@@ -74,7 +74,7 @@ def search(
     budget_s = None if budget is None else seconds(budget)
     drill = make_drill(inject, seed, on)
     machine = find_target(on, target, chip, db)
-    wanted = read_shapes(known, shapes or ["paper"], machine.gpus)
+    wanted = read_shapes(known, shapes or [known.main_set], machine.gpus)
     check_worlds(wanted, machine, gpus)
     word = tables.BENCH_WORDS["drill" if drill else on]
     modes = MODES if mode == "both" else (mode,)

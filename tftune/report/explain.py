@@ -59,7 +59,8 @@ class Explanation:
         if self.leaf:
             yield "  path: " + (", then ".join(self.path) or "the tree is a single leaf")
             times = "modelled" if self.selection.source == "modelled" else "measured"
-            yield f"  leaf: {leaf_text(self.leaf, times)}; its formulas choose among {', '.join(map(str, self.candidates))}"
+            candidates = ", ".join(map(str, self.candidates))
+            yield f"  leaf: {leaf_text(self.leaf, times)}; its formulas choose among {candidates}"
         yield from self._discount()
         yield from (f"  {sentence}" for sentence in self.origin)
 
@@ -204,7 +205,8 @@ def leaf_text(leaf: Leaf, times: str) -> str:
 def model_text(model: LayoutModel, held_out: Evaluation | None, times: str) -> Iterator[str]:
     """What a layout learned, as lines of text: its measured shapes, its tree, one indented line for
     each condition and leaf, and how both do on shapes held out. `times`: measured or modelled."""
-    yield f"{model.title}: {len(model.known)} {times} shapes, each answered by what was the fastest there"
+    known = len(model.known)
+    yield f"{model.title}: {known} {times} shapes, each answered by what was the fastest there"
     if times == "modelled":
         yield f"modelled speed-ups are divided by {MODEL_ERROR} before a fused config answers"
     if model.root is not None:

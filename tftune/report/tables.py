@@ -114,11 +114,21 @@ class Line:
         }
         ratio = self.ratio or (None, None, None)
         return {
-            "shape": str(self.shape), "mode": self.mode, "bench": self.winner.bench, "times": BENCH_WORDS[self.winner.bench],
-            "target": self.winner.target, "winner": self.winner.config.to_dict(), "us": times, "speedup": ratio[0],
-            "speedup_interval": list(ratio[1:]), "speedup_discounted": self.discounted, "evaluations": self.evaluations, "feasible": self.feasible, "tied": self.tied,
+            "shape": str(self.shape),
+            "mode": self.mode,
+            "bench": self.winner.bench,
+            "times": BENCH_WORDS[self.winner.bench],
+            "target": self.winner.target,
+            "winner": self.winner.config.to_dict(),
+            "us": times,
+            "speedup": ratio[0],
+            "speedup_interval": list(ratio[1:]),
+            "speedup_discounted": self.discounted,
+            "evaluations": self.evaluations,
+            "feasible": self.feasible,
+            "tied": self.tied,
             "off_by_at_most": self.off_by,
-        }  # fmt: skip
+        }
 
 
 def lines(trials: Iterable[Trial]) -> list[Line]:

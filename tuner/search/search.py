@@ -81,8 +81,9 @@ def search(
     it says, since without them there is no answer. `variants` limits the search (BSP is always
     among them); `pool` limits it to that many configs of each variant, which are all compiled
     ahead; a replay is limited by its rows instead. `knowledge`: what is known before the first
-    trial. A shape and mode where no BSP form could be measured is left out. Raises ValueError for an unknown name, a shape
-    that the target is too small for, or if nothing at all could be measured.
+    trial. A shape and mode where no BSP form could be measured is left out. Raises ValueError for
+    an unknown name, a shape that the target is too small for, or if nothing at all could be
+    measured.
     """
     shapes, modes = tuple(dict.fromkeys(shapes)), tuple(dict.fromkeys(modes))
     _check(op, shapes, modes, bench, effort, sampler)

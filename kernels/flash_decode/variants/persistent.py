@@ -14,7 +14,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.symmetric import begin, drain, generation_of, word
+from tftune.kernels.comm.symmetric import begin, drain, generation_of, word, work_range
 from tftune.kernels.device.attention import (
     announce,
     attend,
@@ -36,17 +36,6 @@ from tftune.kernels.flash_decode.variants.launches import Launch
 def persistent(kv_splits: int) -> tuple[Launch, ...]:
     """The kernel of a call."""
     return (Launch(decode),)
-
-
-@triton.jit
-def work_range(number, ARCH: tl.constexpr):
-    """The first item of the program that is `number` in work_range, and from one to the next. The
-    interpreter runs programs one after another: there the last does what needs all others' work."""
-    if ARCH == "interpreter":
-        first, step = tl.where(tl.program_id(0) == tl.num_programs(0) - 1, 0, 1 << 30), 1
-    else:
-        first, step = number, tl.num_programs(0)
-    return first, step
 
 
 @triton.jit(do_not_specialize=["batch", "kv_len", "rank"])

@@ -18,11 +18,11 @@ from tftune.kernels.comm.symmetric import (
     begin,
     finish,
     generation_of,
+    work_range,
 )
 from tftune.kernels.device.attention import attend, distances, piece_heads
 from tftune.kernels.device.gemm import by_die, store_tile
 from tftune.kernels.flash_decode.variants.launches import Launch
-from tftune.kernels.flash_decode.variants.persistent import work_range
 
 
 def persistent_ll(kv_splits: int) -> tuple[Launch, ...]:

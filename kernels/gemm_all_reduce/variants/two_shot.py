@@ -1,5 +1,5 @@
-"""two_shot: partial tiles go to the rank that owns their rows; it adds them up and stores the sum to
-every rank.
+"""two_shot: partial tiles go to the rank that owns their rows; it adds them up and stores the sum
+to every rank.
 
 Who owns a tile: as in `gemm_reduce_scatter.push`; then every rank copies the rows of the others out
 of its inbox. Who writes remotely: first the program that computed a part, into its slot of the
@@ -27,7 +27,7 @@ def two_shot(
     """`gemm_reduce.gemm_reduce` says what the arguments are."""
     epoch = begin(control)
     gemm_reduce(
-        a_ptr, b_ptr, c_ptr, a_desc, b_desc, arrivals, control, payload, control_bases, payload_bases,
-        generation_bytes, slots_bytes, epoch, M, rank, problem, tile, way, "two_shot", ARCH,
+        a_ptr, b_ptr, c_ptr, a_desc, b_desc, arrivals, control, payload,
+        control_bases, payload_bases, generation_bytes, slots_bytes, epoch, M, rank, problem, tile, way, "two_shot", ARCH,
     )  # fmt: skip
     finish(control, epoch)

@@ -25,7 +25,7 @@ def pull(
     """`gemm_reduce.gemm_reduce` says what the arguments are."""
     epoch = begin(control)
     gemm_reduce(
-        a_ptr, b_ptr, c_ptr, a_desc, b_desc, arrivals, control, payload, control_bases, payload_bases,
-        generation_bytes, slots_bytes, epoch, M, rank, problem, tile, way, "pull", ARCH,
+        a_ptr, b_ptr, c_ptr, a_desc, b_desc, arrivals, control, payload,
+        control_bases, payload_bases, generation_bytes, slots_bytes, epoch, M, rank, problem, tile, way, "pull", ARCH,
     )  # fmt: skip
     finish(control, epoch)

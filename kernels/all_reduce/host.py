@@ -1,0 +1,259 @@
+"""all_reduce on the host: check the operands, pick the variant, launch. A plan is made once for
+each shape and config."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tftune.kernels.all_reduce import EPSILON, AllReduce
+from tftune.kernels.all_reduce.space import SPACE, payload_bytes
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.dtypes import torch_dtype
+from tftune.kernels.core.rounding import power_of_two_from, power_of_two_to
+from tftune.kernels.core.space import Config
+from tftune.kernels.runtime.compile import KernelSource
+from tftune.kernels.runtime.operands import check_device, check_operand, check_out, word_of
+from tftune.kernels.runtime.plan import (
+    WORKSPACE_TYPES,
+    Plan,
+    Steps,
+    addresses,
+    arguments_after,
+    checked,
+    floats,
+    interpreted,
+    plan_of,
+    workspace_values,
+)
+from tftune.kernels.runtime.residence import check_residence
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["all_reduce", "kernel_sources", "payload_bytes", "prepare", "result_size"]
+
+_OPERANDS = ("x_ptr", "y_ptr", "residual_ptr", "weight_ptr", "out_ptr", "added_ptr")
+_TYPES = {
+    **dict.fromkeys(_OPERANDS, "*{}"),
+    **WORKSPACE_TYPES,
+    "squares": "i64",
+    "generation_bytes": "i64",
+    "M": "i32",
+    "rank": "i32",
+    "eps": "fp32",
+}
+_OPEN = ("M", "rank", "eps")
+"""Numbers of any value; all other arguments are multiples of 16."""
+
+
+def all_reduce(
+    x: torch.Tensor,
+    workspace: Workspace,
+    config: Config,
+    *,
+    residual: torch.Tensor | None = None,
+    weight: torch.Tensor | None = None,
+    out: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """The sum of x over the ranks of the workspace, as `config` says; returns `out`, or a new
+    tensor [m, n]. With residual and weight, [2, m, n]: the normalised rows, then the new residual.
+
+    x, residual: [m, n]; weight: [n]; all fp16 or all bf16, contiguous, 16-byte aligned, n a
+    multiple of 8. residual and weight are the same on every rank. `AllReduce` has the formula. The
+    first call of a shape and config compiles and allocates: make it before capturing a graph. Every
+    rank must pass the same shape and config. Raises ValueError naming what does not fit.
+    """
+    shape = shape_of(x, residual, weight, workspace)
+    size = result_size(shape)
+    result = x.new_empty(size) if out is None else check_out(out, size, x)
+    operands = (x,) if residual is None else (x, residual, weight)
+    plan_of(shape, config, workspace, prepare)(*operands, result)
+    return result
+
+
+def result_size(shape: AllReduce) -> tuple[int, ...]:
+    """Of the result: [m, n], or two of them."""
+    return (2, shape.m, shape.n) if shape.normed else (shape.m, shape.n)
+
+
+def placed_well(
+    x: torch.Tensor,
+    residual: torch.Tensor | None,
+    weight: torch.Tensor | None,
+    workspace: Workspace,
+) -> bool:
+    """Whether operands of sizes that ran before can be launched as they are; where not, `shape_of`
+    says what is wrong."""
+    return all(
+        operand.is_contiguous()
+        and operand.data_ptr() & 15 == 0
+        and operand.dtype is x.dtype
+        and operand.get_device() == workspace.ordinal
+        for operand in ((x,) if residual is None or weight is None else (x, residual, weight))
+    )
+
+
+def shape_of(
+    x: torch.Tensor,
+    residual: torch.Tensor | None,
+    weight: torch.Tensor | None,
+    workspace: Workspace,
+) -> AllReduce:
+    """The shape of one call; raises ValueError naming the operand and both sizes where they do not
+    fit each other."""
+    dtype = word_of("all_reduce", "x", x)
+    if x.dim() != 2:
+        raise ValueError(f"x must have 2 dimensions, not {x.dim()}")
+    if (residual is None) != (weight is None):
+        raise ValueError("residual and weight belong together: give both, or neither for the sum")
+    check_device("x", x, workspace)
+    norm = "none" if residual is None else "rms"
+    shape = AllReduce(x.shape[0], x.shape[1], workspace.world, dtype, norm)
+    check_operand("x", x, (shape.m, shape.n), x.dtype, x.device)
+    if residual is not None and weight is not None:
+        check_operand("residual", residual, (shape.m, shape.n), x.dtype, x.device)
+        check_operand("weight", weight, (shape.n,), x.dtype, x.device)
+    return shape
+
+
+def prepare(shape: AllReduce, config: Config, workspace: Workspace) -> Plan:
+    """A call (x, out), or (x, residual, weight, out), for this shape and config: compiled, with
+    buffers allocated; launches nothing, and is collective only for torch's forms of BSP.
+
+    Its scratch lives as long as it does: whoever captures it in a graph keeps it as long as the
+    graph. Waits for the current stream, so it cannot be captured itself. Raises ValueError with the
+    rule's sentence for an impossible config, and where the workspace is too small or has other
+    ranks.
+    """
+    config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
+    if config.variant == "bsp":
+        return _bsp(shape, config, workspace)
+    kernel = source(shape, config, workspace.arch)
+    pieces = shape.m * config["parts"]
+    squares = floats(16 * pieces if "squares" in kernel.types else 16, workspace.device).zero_()
+    if workspace.device.type == "cuda":  # words must be zero whatever stream the first call is on
+        import torch
+
+        torch.cuda.current_stream(workspace.device).synchronize()
+    values = workspace_values(workspace) | dict(
+        generation_bytes=workspace.generation_bytes, squares=squares.data_ptr(), M=shape.m
+    )
+    launch = _launcher(shape, kernel, int(config["programs"]), values, workspace)
+    return Steps((launch,), squares)
+
+
+def _bsp(shape: AllReduce, config: Config, workspace: Workspace) -> Plan:
+    """The library's all-reduce straight into the result, or into a buffer that the norm reads."""
+    import torch
+
+    from tftune.kernels.all_reduce.variants.bsp import all_reduce
+
+    dtype = torch_dtype(shape.dtype)
+    add_up = all_reduce(shape, workspace, dtype, config["form"])
+    if not shape.normed:
+        return lambda x, out: add_up(x, out)
+    norm = _launcher(shape, source(shape, config, workspace.arch), shape.m, {}, workspace)
+    if shape.world == 1:  # x is the sum
+        return lambda *operands: norm(operands)
+    y = torch.empty(shape.m, shape.n, dtype=dtype, device=workspace.device)
+
+    def call(x: torch.Tensor, residual: Any, weight: Any, out: torch.Tensor) -> None:
+        add_up(x, y)
+        norm((y, residual, weight, out))
+
+    return call
+
+
+def kernel_sources(shape: AllReduce, config: Config, chip: Chip) -> tuple[KernelSource, ...]:
+    """What must be compiled ahead for this config on this chip; nothing where it is a library's
+    call alone."""
+    config = SPACE.complete(config)
+    if config.variant == "bsp" and not shape.normed:
+        return ()
+    return (source(shape, config, chip.can.backend),)
+
+
+def source(shape: AllReduce, config: Config, arch: str) -> KernelSource:
+    """The kernel of a config with everything that decides its code; of BSP, the one that
+    normalises. `arch`: `cuda`, `hip` or `interpreter`. M and rank are left open, so that one binary
+    serves every M and every rank."""
+    config, lanes = SPACE.complete(config), 64 if arch == "hip" else 32
+    name = "normalize" if config.variant == "bsp" else config.variant
+    module = import_module(f"tftune.kernels.all_reduce.variants.{config.variant}")
+    kernel = getattr(module, name)
+    warps = _norm_warps(shape, lanes) if config.variant == "bsp" else config["num_warps"]
+    constants = _constants(shape, dict(config.knobs), warps * lanes, arch)
+    types = {
+        name: text.format(shape.dtype) for name, text in _TYPES.items() if name in kernel.arg_names
+    }
+    options = {"num_warps": warps, "num_stages": 1}
+    if config.variant != "bsp":
+        options["launch_cooperative_grid"] = True
+    own = {name: constants[name] for name in kernel.arg_names if name not in types}
+    return KernelSource(
+        kernel, types, own, tuple(name for name in types if name not in _OPEN), options
+    )
+
+
+def _norm_warps(shape: AllReduce, lanes: int) -> int:
+    """So many that a thread of BSP's norm has 16 elements of a row, 4 to 16 waves of 32 threads."""
+    return max(128 // lanes, min(512 // lanes, power_of_two_from(shape.n) // (16 * lanes)))
+
+
+def _constants(
+    shape: AllReduce, knobs: Mapping[str, Any], threads: int, arch: str
+) -> dict[str, Any]:
+    parts, rows = knobs.get("parts", 1), knobs.get("rows_per_flag", 1)
+    columns = power_of_two_from(shape.n // parts)
+    # Four 16-byte accesses of each thread in flight.
+    tile = min(rows, power_of_two_to(max(1, 32 * threads // columns)))
+    return dict(
+        N=shape.n, N_P=power_of_two_from(shape.n), PARTS=parts, PARTS_P=power_of_two_from(parts),
+        ROWS=rows, TILE=tile, COLS_P=columns, PAIRS_P=power_of_two_from(shape.n // parts // 2),
+        NORM=shape.normed, WORLD=shape.world, WORLD_P=power_of_two_from(shape.world),
+        THREADS=threads, ARCH=arch,
+    )  # fmt: skip
+
+
+def _launcher(
+    shape: AllReduce,
+    kernel: KernelSource,
+    programs: int,
+    values: Mapping[str, Any],
+    workspace: Workspace,
+) -> Callable[[Any], None]:
+    """A launch as a call of the operands and the result. Where nothing is normalised, x and the
+    result stand in for the operands that the kernel does not read."""
+    names = tuple(name for name in kernel.types if name.endswith("_ptr"))
+    fixed = {name: value for name, value in values.items() if name in kernel.types}
+    fixed["eps"] = EPSILON
+    if workspace.arch == "interpreter":
+        interpret = interpreted(kernel, (programs, 1, 1), names, fixed)
+        return lambda operands: interpret(*_tensors(shape, operands))
+    compiled = kernel.compile()
+    if kernel.options.get("launch_cooperative_grid"):
+        check_residence(compiled, programs, kernel.options["num_warps"], workspace)
+    launch = compiled[(programs, 1, 1)]
+    tail = arguments_after(kernel, names, addresses(kernel.types, fixed))
+    half = shape.message_bytes
+
+    def call(operands: Any, kept: Any = values) -> None:  # addresses keep nothing alive
+        at = [operand.data_ptr() for operand in operands]
+        if shape.normed:
+            launch(*at, at[3] + half, *tail)
+        else:
+            launch(at[0], at[0], at[0], at[1], at[1], *tail)
+
+    return call
+
+
+def _tensors(shape: AllReduce, operands: Any) -> tuple[Any, ...]:
+    """The operands as the kernel takes them: x or y, residual, weight, out, new residual."""
+    if shape.normed:
+        x, residual, weight, out = operands
+        return x, residual, weight, out[0], out[1]
+    x, out = operands
+    return x, x, x, out, out

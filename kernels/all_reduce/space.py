@@ -1,0 +1,301 @@
+"""What may vary in all_reduce: the variants, their knobs, the rules, and the configs to try first.
+Standard library only."""
+
+from __future__ import annotations
+
+from tftune.kernels.all_reduce import GRANULE, AllReduce
+from tftune.kernels.core.architecture import CUDA
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.rounding import power_of_two_from, power_of_two_to
+from tftune.kernels.core.space import FLAGS_PER_SOURCE, MAILBOX_BYTES, Choice, Config, Rule, Space
+
+BANK_FLAGS = FLAGS_PER_SOURCE // 4
+"""Flags of one of two_shot's phases. Both banks lie in that half of a source's flags which peers
+may set: see the rule of all_gather_gemm."""
+INBOX_BYTES = 32 << 20
+"""Of one generation that one_shot may fill, beyond which two_shot sends far less."""
+ONE_SHOT_BYTES = 4 << 20
+"""Of x up to which a library's one-shot is tried on more than two ranks."""
+FEWEST_COLUMNS = 256
+"""Of one part of a row: 512 bytes, which one program stores at once."""
+FORMS = ("library", "one_shot", "two_shot")
+
+_FORM = Choice(
+    "form",
+    FORMS,
+    "the library's all-reduce, or one of torch's over symmetric memory",
+    "library",
+)
+_ROWS = Choice("rows_per_flag", (1, 2, 4, 8, 16, 32, 64), "rows that one flag covers", 1)
+_PIECES = (
+    Choice("parts", (1, 2, 4, 8, 16, 32), "parts of a row, which different programs send", 1),
+    Choice("programs", (8, 16, 32, 64, 128), "programs, all resident at once", 128),
+    Choice("num_warps", (1, 2, 4, 8, 16), "warps (waves) of one program", 8),
+)
+_FLAGGED = ("one_shot", "two_shot")
+_FUSED = (*_FLAGGED, "one_shot_ll")
+
+
+def shares(shape: AllReduce, config: Config) -> int:
+    """Pieces that one rank owns at most, in two_shot."""
+    return -(-_pieces(shape, config) // shape.world)
+
+
+def one_shot_fits(shape: AllReduce) -> bool:
+    """Whether x of every rank may lie in one generation. Two ranks send no more than in two
+    shots."""
+    return shape.world <= 2 or shape.world * shape.message_bytes <= INBOX_BYTES
+
+
+def payload_bytes(shape: AllReduce) -> int:
+    """Bytes of one generation that this shape needs: x of every rank; or the pieces that this rank
+    owns from every rank, twice x at most, and the results."""
+    one_shot = shape.world * shape.message_bytes if one_shot_fits(shape) else 0
+    return max(one_shot, 3 * shape.message_bytes)
+
+
+def mailbox_bytes(shape: AllReduce) -> int:
+    """Bytes of one generation of the mailbox: a word of 8 bytes for two elements of every rank."""
+    return shape.world * 4 * shape.elements
+
+
+def _pieces(shape: AllReduce, c: Config) -> int:
+    return int(-(-shape.m // c["rows_per_flag"]) * c["parts"])
+
+
+def _work(shape: AllReduce, c: Config, variant: str) -> int:
+    """What there is to deal to the programs of a phase, the one that has most."""
+    if variant == "one_shot_ll":
+        return int(shape.m * c["parts"])
+    dealt = shares(shape, c) if variant == "two_shot" else _pieces(shape, c)
+    return max(dealt, shape.m if shape.normed else 0)
+
+
+_WORK = {
+    "one_shot": "pieces, or rows to normalise",
+    "two_shot": "pieces that one rank owns, or rows to normalise",
+    "one_shot_ll": "parts of rows",
+}
+"""What is dealt to the programs, in words."""
+
+
+def _busy(variant: str) -> Rule:
+    return Rule(
+        f"programs must not exceed the {_WORK[variant]}, rounded up to a power of two, "
+        "and 8 at least",
+        lambda s, c, chip: c["programs"] <= max(8, power_of_two_from(_work(s, c, variant))),
+        (variant,),
+    )
+
+
+RULES = (
+    Rule(
+        "one rank has nothing to exchange: the form must be library",
+        lambda s, c, chip: c["form"] == "library" or s.world > 1,
+        ("bsp",),
+    ),
+    # What torch's CUDASymmetricMemoryOps.cu dispatches on: dtypes, and worlds of two_shot's.
+    Rule(
+        "torch's all-reduces over symmetric memory take bf16, not fp16: take form=library",
+        lambda s, c, chip: c["form"] == "library" or s.dtype == "bf16",
+        ("bsp",),
+    ),
+    Rule(
+        "torch's two_shot takes 2, 4 or 8 ranks",
+        lambda s, c, chip: c["form"] != "two_shot" or s.world in (2, 4, 8),
+        ("bsp",),
+    ),
+    Rule(
+        "torch's all-reduces over symmetric memory were made for NVIDIA: take form=library",
+        lambda s, c, chip: c["form"] == "library" or chip is None or chip.can.backend == CUDA,
+        ("bsp",),
+        required=True,
+    ),
+    Rule(
+        "a library's one_shot on more than two ranks is tried up to "
+        f"{ONE_SHOT_BYTES >> 20} MB: each rank reads all others' x",
+        lambda s, c, chip: (
+            c["form"] != "one_shot" or s.world <= 2 or s.message_bytes <= ONE_SHOT_BYTES
+        ),
+        ("bsp",),
+    ),
+    Rule(
+        f"parts must be equal, each a multiple of {GRANULE} columns",
+        lambda s, c, chip: s.n % (GRANULE * c["parts"]) == 0,
+        _FUSED,
+    ),
+    Rule(
+        f"a part must have at least {FEWEST_COLUMNS} columns, unless it is a whole row",
+        lambda s, c, chip: chip is None or c["parts"] == 1 or s.n >= FEWEST_COLUMNS * c["parts"],
+        _FUSED,
+    ),
+    Rule(
+        "rows_per_flag must not exceed M rounded up to a power of two",
+        lambda s, c, chip: c["rows_per_flag"] <= power_of_two_from(s.m),
+        _FLAGGED,
+    ),
+    Rule(
+        "all programs must be resident at once: take fewer",
+        lambda s, c, chip: chip is None or c["programs"] <= max(8, chip.units),
+        _FUSED,
+        required=True,
+    ),
+    *(_busy(variant) for variant in _FUSED),
+    Rule(
+        "a thread must have 16 bytes of a part of a row, and 4 where rows are "
+        "normalised, unless there is one warp: take fewer parts or warps",
+        lambda s, c, chip: (
+            chip is None
+            or c["num_warps"] == 1
+            or power_of_two_from(s.n // c["parts"])
+            >= (2 if s.normed else 8) * chip.wave_size * c["num_warps"]
+        ),
+        _FLAGGED,
+    ),
+    # 16,384 columns of 8 sources spill 332 bytes on gfx942 with 32 elements a thread, none with 16.
+    Rule(
+        "a thread may hold at most 32 elements of a part of a row, and 16 on CDNA, where "
+        "it would spill: take more parts or warps",
+        lambda s, c, chip: (
+            chip is None
+            or power_of_two_from(s.n // c["parts"])
+            <= (16 if chip.can.unified_registers else 32) * chip.wave_size * c["num_warps"]
+        ),
+        _FLAGGED,
+        learned=True,
+    ),
+    Rule(
+        "a thread may hold at most 32 elements of a row that it normalises: take more warps",
+        lambda s, c, chip: (
+            chip is None
+            or not s.normed
+            or power_of_two_from(s.n) <= 32 * chip.wave_size * c["num_warps"]
+        ),
+        _FLAGGED,
+    ),
+    Rule(
+        "16 waves of 64 threads have too few registers each: take 8",
+        lambda s, c, chip: chip is None or chip.wave_size * c["num_warps"] <= 512,
+        _FUSED,
+    ),
+    Rule(
+        "x of all ranks must fit one_shot's inbox of 32 MB where there are more than "
+        "two: take two_shot",
+        lambda s, c, chip: one_shot_fits(s),
+        ("one_shot",),
+    ),
+    # The second half of a source's flags is not for peers to set: see the rule of all_gather_gemm.
+    Rule(
+        f"one source may have at most {FLAGS_PER_SOURCE // 2} flags that peers set: take "
+        "larger rows_per_flag or fewer parts",
+        lambda s, c, chip: _pieces(s, c) <= FLAGS_PER_SOURCE // 2,
+        ("one_shot",),
+    ),
+    Rule(
+        f"one rank may own at most {BANK_FLAGS} pieces, a flag each in both phases: take "
+        "larger rows_per_flag or fewer parts",
+        lambda s, c, chip: shares(s, c) <= BANK_FLAGS,
+        ("two_shot",),
+    ),
+    # Two generations suffice only where every rank hears from every other in both phases.
+    Rule(
+        "every rank must own a piece: take more parts or smaller rows_per_flag",
+        lambda s, c, chip: _pieces(s, c) >= s.world,
+        ("two_shot",),
+    ),
+    Rule(
+        "what one rank owns, times the ranks, must be at most twice x: take smaller pieces",
+        lambda s, c, chip: (
+            s.world * shares(s, c) * c["rows_per_flag"] * (s.n // c["parts"]) <= 2 * s.elements
+        ),
+        ("two_shot",),
+    ),
+    Rule(
+        "one_shot_ll must run on one die: what the programs of another die store without "
+        "a fence may stay in that die's cache",
+        lambda s, c, chip: chip is None or chip.can.coherent_stores,
+        ("one_shot_ll",),
+        required=True,
+    ),
+    Rule(
+        "the words of all ranks must fit the workspace's mailbox of "
+        f"{MAILBOX_BYTES >> 20} MB: take a variant with flags",
+        lambda s, c, chip: mailbox_bytes(s) <= MAILBOX_BYTES,
+        ("one_shot_ll",),
+    ),
+    Rule(
+        "a thread must have two words of a part of a row, unless there is one warp: take "
+        "fewer parts or warps",
+        lambda s, c, chip: (
+            chip is None
+            or c["num_warps"] == 1
+            or power_of_two_from(s.n // c["parts"]) >= 4 * chip.wave_size * c["num_warps"]
+        ),
+        ("one_shot_ll",),
+    ),
+    Rule(
+        "a thread may hold at most 32 words of all ranks: take more parts or warps",
+        lambda s, c, chip: (
+            chip is None
+            or power_of_two_from(s.world) * power_of_two_from(s.n // c["parts"] // 2)
+            <= 32 * chip.wave_size * c["num_warps"]
+        ),
+        ("one_shot_ll",),
+    ),
+)
+
+
+def defaults(shape: AllReduce, chip: Chip | None) -> tuple[Config, ...]:
+    """The forms of BSP that the chip has, the library's first; then each fused variant that can run
+    the shape, with as many programs as there is work for."""
+    forms = [Config("bsp", form=form) for form in (FORMS if chip is not None else FORMS[:1])]
+    fused = [config for name in _FUSED for config in _first_possible(shape, chip, name)]
+    return (*(form for form in forms if _is_possible(shape, form, chip)), *fused)
+
+
+def _first_possible(shape: AllReduce, chip: Chip | None, variant: str) -> list[Config]:
+    """The variant with the parts that give every program one piece, or the nearest to them that
+    is possible; empty where none is."""
+    units = 16 if chip is None else chip.units
+    programs = max(8, min(128, power_of_two_to(units)))
+    wanted = max(1, programs // shape.m)
+    nearest = sorted(_PIECES[0].values, key=lambda parts: (abs(int(parts) - wanted), parts))
+    found = (_config(shape, chip, variant, int(parts), programs) for parts in nearest)
+    return next(([config] for config in found if _is_possible(shape, config, chip)), [])
+
+
+def _config(shape: AllReduce, chip: Chip | None, variant: str, parts: int, programs: int) -> Config:
+    """With so many parts: warps for 8 elements a thread, rows for one piece a program, and no more
+    programs than have work."""
+    lanes = 32 if chip is None else chip.wave_size
+    columns = power_of_two_from(-(-shape.n // parts))
+    knobs = {"parts": parts}
+    if variant == "one_shot_ll":
+        warps = max(columns // 4, power_of_two_from(shape.world) * columns // 64) // lanes
+    else:
+        owners = shape.world if variant == "two_shot" else 1
+        each = shape.m * parts // (programs * owners)
+        knobs["rows_per_flag"] = min(64, power_of_two_to(max(1, each)))
+        row = power_of_two_from(shape.n) if shape.normed else 0
+        warps = max(columns // 8, row // 32) // lanes
+    knobs["num_warps"] = max(1, min(512 // lanes, warps))
+    work = _work(shape, Config(variant, **knobs), variant)
+    return Config(variant, **knobs, programs=min(programs, max(8, power_of_two_from(work))))
+
+
+def _is_possible(shape: AllReduce, config: Config, chip: Chip | None) -> bool:
+    return all(rule.holds(shape, config, chip) for rule in RULES if rule.applies(config.variant))
+
+
+SPACE = Space(
+    op="all_reduce",
+    revisions={"bsp": 1, "one_shot": 1, "two_shot": 1, "one_shot_ll": 1},
+    variants={
+        "bsp": (_FORM,),
+        "one_shot": (_ROWS, *_PIECES),
+        "two_shot": (_ROWS, *_PIECES),
+        "one_shot_ll": _PIECES,
+    },
+    rules=RULES,
+    defaults=defaults,
+)

@@ -1,0 +1,124 @@
+"""two_shot: each piece is sent to its owner, who adds it up and stores the rounded sum to all.
+
+Who owns a tile: piece p belongs to rank p modulo the world; share s of a rank is its s-th piece,
+and shares are dealt to the programs in turn. Where rows are normalised, whole rows are dealt for
+that, on every rank all rows, so that no residual travels.
+Who writes remotely: each program stores pieces of x into their owners' inboxes, and the sums of its
+own pieces into the results of every rank.
+Which flag says ready: flag[source][share], set by who sent its piece of that share; and, in a
+second bank, flag[owner][BANK + share], set by the owner when the sum is stored.
+
+Two generations suffice, for each phase by itself: every rank owns a piece (a rule of the space), so
+that in the first phase an owner hears from every peer, and in the second every rank hears from
+every owner. A peer sends in call e after its call e-1 ended, so it has heard of this rank's e-1,
+which began after this rank's e-2, the last to read the same generation. One bank would not do: the
+flag of the first phase would say that the second is done.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from tftune.kernels.all_reduce.space import BANK_FLAGS
+from tftune.kernels.comm.symmetric import begin, finish, flag, generation_of, peer, work_range
+from tftune.kernels.device.attention import distances, signal_all, wait_all
+from tftune.kernels.device.reduce import (
+    add_norm,
+    elements,
+    piece_tile,
+    pieces_of,
+    rounded,
+)
+
+BANK = tl.constexpr(BANK_FLAGS)
+"""The flags of the second phase begin here, in that half of a source's flags which peers set."""
+
+
+@triton.jit
+def sum_share(
+    x_ptr, inbox, results, payload_bases, piece, share, shares, first, M, rank,
+    N: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr,
+    COLS_P: tl.constexpr, WORLD: tl.constexpr, ARCH: tl.constexpr,
+):  # fmt: skip
+    """Add up TILE rows of this rank's share from row `first` on, in the order of ranks, and store
+    the sum into the results of every rank."""
+    SIZE: tl.constexpr = ROWS * (N // PARTS) * 2
+    places, inside, there = piece_tile(piece, first, M, N, PARTS, ROWS, TILE, COLS_P)
+    own = tl.load(x_ptr + places, mask=there, other=0.0)
+    total = tl.zeros((TILE, COLS_P), dtype=tl.float32)
+    for source in tl.static_range(WORLD):
+        at = elements(inbox + (tl.cast(source, tl.int64) * shares + share) * SIZE, x_ptr)
+        part = tl.load(at + inside, mask=there & (source != rank), other=0.0)
+        total += tl.cast(tl.where(source == rank, own, part), tl.float32)
+    y = rounded(total, x_ptr.dtype.element_ty, ARCH)
+    for step in tl.static_range(WORLD):
+        its_results = peer(results, payload_bases, rank, (rank + step) % WORLD)
+        tl.store(elements(its_results, x_ptr) + places, y, mask=there)
+
+
+@triton.jit(do_not_specialize=["M", "rank"])
+def two_shot(
+    x_ptr, residual_ptr, weight_ptr, out_ptr, added_ptr,
+    control, payload, control_bases, payload_bases, generation_bytes, M, rank, eps,
+    N: tl.constexpr, N_P: tl.constexpr, PARTS: tl.constexpr, PARTS_P: tl.constexpr,
+    ROWS: tl.constexpr, TILE: tl.constexpr, COLS_P: tl.constexpr, NORM: tl.constexpr,
+    WORLD: tl.constexpr, WORLD_P: tl.constexpr, ARCH: tl.constexpr,
+):  # fmt: skip
+    """out = the sum; NORM: added = the sum and the residual, out = added normalised."""
+    SIZE: tl.constexpr = ROWS * (N // PARTS) * 2
+    pid, programs, epoch = tl.program_id(0), tl.num_programs(0), begin(control)
+    pieces = pieces_of(M, PARTS, ROWS)
+    shares = tl.cdiv(pieces, WORLD)
+    inbox = payload + generation_of(epoch) * generation_bytes
+    results = inbox + tl.cast(M, tl.int64) * (N * 4)
+    away = distances(control_bases, rank, WORLD, WORLD_P)
+    ranks = tl.arange(0, WORLD_P)
+    for share in tl.range(pid, shares, programs, num_stages=1):
+        own_inbox = inbox + (tl.cast(rank, tl.int64) * shares + share) * SIZE
+        for step in tl.static_range(1, WORLD):
+            owner = (rank + step) % WORLD
+            its_inbox = elements(peer(own_inbox, payload_bases, rank, owner), x_ptr)
+            for first in range(0, ROWS, TILE):
+                places, inside, there = piece_tile(
+                    share * WORLD + owner, first, M, N, PARTS, ROWS, TILE, COLS_P
+                )
+                part = tl.load(x_ptr + places, mask=there, other=0.0)
+                tl.store(its_inbox + inside, part, mask=there)
+        signal_all(flag(control, rank, share), away, epoch, WORLD, WORLD_P, ARCH)
+    for share in tl.range(pid, shares, programs, num_stages=1):
+        if share * WORLD + rank < pieces:
+            wait_all(flag(control, ranks, share)[:, None], epoch, (ranks < WORLD)[:, None])
+            for first in range(0, ROWS, TILE):
+                sum_share(
+                    x_ptr, inbox, results, payload_bases, share * WORLD + rank, share, shares,
+                    first, M, rank, N, PARTS, ROWS, TILE, COLS_P, WORLD, ARCH,
+                )  # fmt: skip
+            signal_all(flag(control, rank, BANK + share), away, epoch, WORLD, WORLD_P, ARCH)
+    finish(control, epoch)  # nothing below reads what it sets
+    results_ptr = elements(results, x_ptr)
+    if NORM:
+        columns, parts = tl.arange(0, N_P), tl.arange(0, PARTS_P)
+        within = columns < N
+        weight = tl.cast(tl.load(weight_ptr + columns, mask=within, other=0.0), tl.float32)
+        begun, stride = work_range(pid, ARCH)
+        for row in tl.range(begun, M, stride, num_stages=1):
+            places = tl.cast(row, tl.int64) * N + columns
+            residual = tl.cast(tl.load(residual_ptr + places, mask=within, other=0.0), tl.float32)
+            piece = row // ROWS * PARTS + parts
+            flags = flag(control, piece % WORLD, BANK + piece // WORLD)
+            wait_all(flags[:, None], epoch, (parts < PARTS)[:, None])
+            y = tl.cast(tl.load(results_ptr + places, mask=within, other=0.0), tl.float32)
+            added, out = add_norm(y, residual, weight, within, N, eps, x_ptr, ARCH)
+            tl.store(added_ptr + places, added, mask=within)
+            tl.store(out_ptr + places, out, mask=within)
+    else:
+        for share in tl.range(pid, shares, programs, num_stages=1):
+            there_are = (ranks < WORLD) & (share * WORLD + ranks < pieces)
+            wait_all(flag(control, ranks, BANK + share)[:, None], epoch, there_are[:, None])
+            for step in tl.static_range(WORLD):
+                piece = share * WORLD + (rank + step) % WORLD
+                for first in range(0, ROWS, TILE):
+                    places, _, there = piece_tile(piece, first, M, N, PARTS, ROWS, TILE, COLS_P)
+                    y = tl.load(results_ptr + places, mask=there, other=0.0)
+                    tl.store(out_ptr + places, y, mask=there)

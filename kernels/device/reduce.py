@@ -1,0 +1,56 @@
+"""What reducing kernels share: tiles of rows, sums over ranks in their order, residual and RMSNorm
+of a row.
+
+A piece is up to ROWS whole rows' columns of one of PARTS equal parts; pieces are numbered group of
+rows by group of rows, part by part. Rows are multiples of 8 elements, so that each part begins at a
+multiple of 16 bytes.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from tftune.kernels.device.gemm import rounded
+
+
+@triton.jit
+def elements(address, like):
+    """A pointer to the elements of `like` at an address, which is a multiple of 16."""
+    return tl.multiple_of(tl.cast(address, tl.pointer_type(like.dtype.element_ty)), 16)
+
+
+@triton.jit
+def piece_tile(
+    piece, first, M,
+    N: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr,
+    COLS_P: tl.constexpr,
+):  # fmt: skip
+    """Of TILE rows of a piece, from its row `first` on: their places in x [M, N], their places in
+    the piece, and which of them are there, each [TILE, COLS_P]."""
+    COLS: tl.constexpr = N // PARTS
+    within = first + tl.arange(0, TILE)
+    rows = piece // PARTS * ROWS + within
+    columns = tl.arange(0, COLS_P)[None, :]
+    there = ((rows < M) & (within < ROWS))[:, None] & (columns < COLS)
+    places = (tl.cast(rows, tl.int64) * N)[:, None] + (piece % PARTS * COLS + columns)
+    return places, (within * COLS)[:, None] + columns, there
+
+
+@triton.jit
+def pieces_of(M, PARTS: tl.constexpr, ROWS: tl.constexpr):
+    """Pieces of x."""
+    return tl.cdiv(M, ROWS) * PARTS
+
+
+@triton.jit
+def add_norm(
+    y, residual, weight, there, N: tl.constexpr, eps, like, ARCH: tl.constexpr,
+):  # fmt: skip
+    """One row's new residual and out, in elements of `like`, from y, residual and weight in fp32, y
+    being rounded already. Roundings as in vLLM's fused_add_rms_norm."""
+    z = rounded(y + residual, like.dtype.element_ty, ARCH)
+    added = tl.where(there, tl.cast(z, tl.float32), 0.0)
+    scale = tl.rsqrt(tl.sum(added * added, 0) / N + eps)
+    scaled = tl.cast(rounded(added * scale, like.dtype.element_ty, ARCH), tl.float32)
+    return z, rounded(scaled * weight, like.dtype.element_ty, ARCH)

@@ -1,0 +1,384 @@
+"""all_reduce beside its contract: its shape and space, what its kernels compile to, the order of
+memory in their code, its host, its operator, and the whole way on the model."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from assembly import (
+    Assembly,
+    assemble,
+    early_loads,
+    is_hip,
+    line_of,
+    narrow,
+    signal_faults,
+    wait_faults,
+)
+from fingerprint import host_trace
+from mutant import Change, mutant
+from test_compile import spilled_bytes
+
+from tftune.kernels.all_reduce import AllReduce, host
+from tftune.kernels.all_reduce.limit import limit, part
+from tftune.kernels.all_reduce.space import FORMS, SPACE, payload_bytes, shares
+from tftune.kernels.all_reduce.workloads import SHAPE_SETS
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.chips import H200, MI300X, Chip
+from tftune.kernels.core.space import FLAGS_PER_SOURCE, MAILBOX_BYTES, Config
+from tftune.kernels.runtime.compile import KernelSource, gpu_target
+from tftune.models.selector import Selection
+from tftune.models.timeline.simulator import predict
+
+ARCHES = ("sm_90", "gfx942")
+FLAGGED = ("one_shot", "two_shot")
+KERNELS = Path(host.__file__).parent / "variants"
+DEVICE = KERNELS.parents[1] / "device"
+
+
+def chip_of(arch: str) -> Chip:
+    return MI300X if is_hip(arch) else H200
+
+
+def every_shape(world: int) -> list[AllReduce]:
+    return [
+        shape
+        for make in SHAPE_SETS.values()
+        for norm in ("none", "rms")
+        for shape in make(world=world, norm=norm)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("m=4,n=100,world=2", "n=100 must be a multiple of 8"),
+        ("m=4,n=32768,world=2,norm=rms", "n=32768 must be at most 16384"),
+        ("m=4,n=64,world=2,norm=layer", "none, rms"),
+    ],
+)
+def test_a_shape_that_cannot_be_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        AllReduce.parse(text)
+    assert AllReduce(4, 32_768, 2).message_bytes == 4 * 32_768 * 2
+
+
+def test_sets_hold_messages_of_4_kb_to_64_mb() -> None:
+    sizes = [shape.message_bytes for shape in SHAPE_SETS["layers"]()]
+    assert min(sizes) == 8 << 10 and max(sizes) == 64 << 20
+    assert {shape.n for shape in SHAPE_SETS["layers"]()} == {4096, 7168, 8192, 16_384}
+    assert all(shape.normed and shape.m <= 512 for shape in SHAPE_SETS["decode"]())
+
+
+@pytest.mark.parametrize("chip", [H200, MI300X], ids=lambda chip: chip.name)
+@pytest.mark.parametrize("world", [1, 2, 3, 8])
+def test_defaults_are_possible_and_there_is_one_of_each_variant(world: int, chip: Chip) -> None:
+    """two_shot always; in one shot what fits the inbox; words what fits the mailbox of one die."""
+    for shape in every_shape(world):
+        found = SPACE.defaults(shape, chip)
+        assert [SPACE.why_invalid(shape, config, chip) for config in found] == [None] * len(found)
+        variants = [config.variant for config in found]
+        assert variants[0] == "bsp" and "two_shot" in variants
+        inbox = world * shape.message_bytes
+        assert ("one_shot" in variants) == (world <= 2 or inbox <= 32 << 20)
+        words = chip.can.coherent_stores and 2 * inbox <= MAILBOX_BYTES
+        assert ("one_shot_ll" in variants) == words, shape
+
+
+def test_what_a_config_stores_lies_within_its_generation_and_its_bank() -> None:
+    """The pieces of all ranks in the inbox of two_shot, before its results; and its flags."""
+    for world in (1, 2, 3, 8):
+        for shape in every_shape(world)[::5]:
+            for config in SPACE.drawn(shape, H200, "two_shot", 200):
+                piece = config["rows_per_flag"] * shape.n // config["parts"] * 2
+                inbox = world * shares(shape, config) * piece
+                assert inbox <= 2 * shape.message_bytes
+                assert inbox + shape.message_bytes <= payload_bytes(shape)
+                assert 2 * shares(shape, config) <= FLAGS_PER_SOURCE // 2
+            if next(SPACE.configs(shape, None, ("one_shot",)), None) is not None:
+                assert world * shape.message_bytes <= payload_bytes(shape)
+
+
+@pytest.mark.parametrize(
+    ("shape", "form", "chip", "why"),
+    [
+        (AllReduce(8, 4096, 1), "one_shot", H200, "one rank has nothing"),
+        (AllReduce(8, 4096, 8, "fp16"), "two_shot", H200, "take bf16, not fp16"),
+        (AllReduce(8, 4096, 3), "two_shot", H200, "2, 4 or 8 ranks"),
+        (AllReduce(8, 4096, 8), "two_shot", MI300X, "made for NVIDIA"),
+        (AllReduce(8192, 4096, 8), "one_shot", H200, "up to 4 MB"),
+    ],
+)
+def test_a_form_that_torch_lacks_is_refused(
+    shape: AllReduce, form: str, chip: Chip, why: str
+) -> None:
+    assert why in (SPACE.why_invalid(shape, Config("bsp", form=form), chip) or "")
+    assert Config("bsp", form=form) not in SPACE.defaults(shape, chip)
+
+
+def test_every_form_is_held_against_the_fused_variants() -> None:
+    forms = [c["form"] for c in SPACE.defaults(AllReduce(8, 4096, 8), H200) if c.variant == "bsp"]
+    assert tuple(forms) == FORMS
+    assert SPACE.fallbacks(AllReduce(8, 4096, 8))[0]["form"] == "library"
+
+
+SHAPES = {
+    "one row": AllReduce(1, 8192, 8),
+    "rows": AllReduce(40, 7168, 4, "fp16"),
+    "large": AllReduce(2048, 8192, 2),
+    "norm of one": AllReduce(1, 16_384, 8, norm="rms"),
+    "norm": AllReduce(64, 8192, 8, norm="rms"),
+    "norm of many": AllReduce(512, 16_384, 8, norm="rms"),
+}
+
+
+FEW_BYTES = 8
+"""One address, which ptxas keeps on the stack of one_shot_ll with 16 warps."""
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("arch", ARCHES)
+def test_defaults_compile_without_spills(tmp_path: Path, arch: str, name: str) -> None:
+    chip, compiled = chip_of(arch), 0
+    for config in SPACE.defaults(SHAPES[name], chip):
+        for kernel in host.kernel_sources(SHAPES[name], config, chip):
+            found = kernel.compile(gpu_target(arch))
+            assert spilled_bytes(found, arch, tmp_path) <= FEW_BYTES, config
+            assert found.metadata.launch_cooperative_grid == (config.variant != "bsp")
+            compiled += 1
+    assert compiled >= 2
+
+
+@cache
+def kernel_of(variant: str, name: str, arch: str) -> KernelSource:
+    chip = chip_of(arch)
+    config = next(c for c in SPACE.defaults(SHAPES[name], chip) if c.variant == variant)
+    return host.kernel_sources(SHAPES[name], config, chip)[0]
+
+
+@cache
+def code_of(variant: str, name: str, arch: str) -> Assembly:
+    return assemble(kernel_of(variant, name, arch), arch)
+
+
+@pytest.mark.parametrize("name", ["large", "norm"])
+@pytest.mark.parametrize("variant", FLAGGED)
+@pytest.mark.parametrize("arch", ARCHES)
+def test_flags_are_released_and_acquired_at_system_scope(
+    arch: str, variant: str, name: str
+) -> None:
+    code = code_of(variant, name, arch)
+    assert signal_faults(code, is_hip(arch)) + wait_faults(code, is_hip(arch)) == []
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_data_move_16_bytes_at_a_time(arch: str) -> None:
+    one, two = KERNELS / "one_shot.py", KERNELS / "two_shot.py"
+    lines = ("own = tl.load(", "tl.store(elements(its_inbox", "total += tl.cast(tl.load(x_at")
+    found = [line_of(one, text) for text in lines]
+    assert narrow(code_of("one_shot", "large", arch), is_hip(arch), *found) == []
+    lines = ("part = tl.load(x_ptr", "tl.store(its_inbox", "part = tl.load(at", "y = tl.load(")
+    found = [line_of(two, text) for text in lines]
+    assert narrow(code_of("two_shot", "large", arch), is_hip(arch), *found) == []
+
+
+def test_words_are_stored_and_polled_two_at_a_time() -> None:
+    """On NVIDIA alone: a word of 64 bits whole, past the caches."""
+    text = kernel_of("one_shot_ll", "norm of one", "sm_90").compile(gpu_target("sm_90")).asm["ptx"]
+    assert "st.global.wt.v2.b64" in text and "ld.volatile.global.v2.b64" in text
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize(
+    ("variant", "line"), [("one_shot", "tl.load(x_at +"), ("two_shot", "part = tl.load(at +")]
+)
+def test_nothing_that_peers_send_is_loaded_before_its_wait(
+    variant: str, line: str, arch: str
+) -> None:
+    text = kernel_of(variant, "large", arch).compile(gpu_target(arch)).asm["ttgir"]
+    assert early_loads(text, KERNELS / f"{variant}.py", (line,)) == []
+
+
+MUTANTS: dict[str, tuple[str, Change]] = {
+    "released for one GPU": (
+        "signal",
+        ("attention", 'sem="release", scope="sys"', 'sem="release", scope="gpu"'),
+    ),
+    "acquired for one GPU": (
+        "wait",
+        ("attention", 'sem="acquire", scope="sys"', 'sem="acquire", scope="gpu"'),
+    ),
+    "signalled before it is drained": (
+        "signal",
+        ("attention", "    drain(epoch, ARCH)\n    values", "    values"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("variant", FLAGGED)
+def test_weaker_orders_are_refused(tmp_path: Path, variant: str, name: str) -> None:
+    which, change = MUTANTS[name]
+    faults = {"signal": signal_faults, "wait": wait_faults}[which]
+    for arch in ARCHES:
+        changed = mutant(tmp_path, variant, (change,), "all_reduce")
+        kernel = replace(kernel_of(variant, "large", arch), kernel=changed)
+        assert faults(assemble(kernel, arch), is_hip(arch)) != [], arch
+
+
+def test_the_library_sums_once_and_the_norm_follows() -> None:
+    shape = AllReduce(64, 8192, 8, norm="rms")
+    kinds = {
+        form: [line.split()[0] for line in host_trace(shape, Config("bsp", form=form), "sm_90")]
+        for form in FORMS
+    }
+    call = {
+        "library": ["nccl", "launch"],
+        "one_shot": ["symm_mem.one_shot_all_reduce_copy_out.default", "launch"],
+        "two_shot": ["aten.copy_.default", "symm_mem.two_shot_all_reduce_out.default", "launch"],
+    }
+    made = {"library": []} | {form: ["symmetric"] for form in FORMS[1:]}
+    assert kinds == {form: made[form] + call[form] * 2 for form in FORMS}
+    alone = host_trace(replace(shape, world=1), Config("bsp"), "sm_90")
+    assert [line.split()[0] for line in alone] == ["launch"] * 2
+
+
+def test_rates_bound_where_they_should() -> None:
+    """64 MB are sent 2 * 7/8 times; on one rank x is read and written."""
+    large = AllReduce(4096, 8192, 8)
+    found = limit(large, H200)
+    assert found.bound == "links"
+    assert found.links == pytest.approx(7 / 4 * (64 << 20) / 309e3)
+    normed = limit(replace(large, norm="rms"), H200)
+    assert normed.memory == pytest.approx((4 * (64 << 20) + 16_384) / 4.25e6)
+    assert part(large, H200) == "x_above_256_kb"
+    assert part(AllReduce(16, 8192, 8), H200) == "x_to_256_kb"
+
+
+@pytest.mark.parametrize("mode", ["graph", "eager"])
+def test_the_model_is_above_the_limit_and_grows_with_the_rows(mode: str) -> None:
+    for world in (2, 8):
+        for variant in SPACE.variants:
+            times = []
+            for m in (1, 8, 512, 8192):
+                shape = AllReduce(m, 4096, world, norm="rms")
+                found = [c for c in SPACE.defaults(shape, H200) if c.variant == variant]
+                if found:
+                    times.append(predict(shape, found[0], mode, H200))
+                    assert times[-1] >= 0.99 * limit(shape, H200).us, (shape, found[0])
+            assert times == sorted(times) and len(times) >= 2
+
+
+def refused(workspace: Workspace) -> list[str]:
+    """What the host says of operands that do not fit."""
+    import torch
+
+    x = torch.zeros(4, 64, dtype=torch.bfloat16)
+    weight, config = torch.ones(64).bfloat16(), Config("one_shot", programs=8)
+    calls: list[dict[str, Any]] = [
+        dict(x=x[:, :60].contiguous()),
+        dict(x=x.float()),
+        dict(x=x.view(2, 2, 64)),
+        dict(x=x, residual=x),
+        dict(x=x, residual=x[:2], weight=weight),
+        dict(x=x, residual=x, weight=weight.half()),
+        dict(x=x.t()),
+        dict(x=x, out=x.new_empty(4, 32)),
+        dict(x=x, residual=x, weight=weight, out=torch.empty_like(x)),
+    ]
+    said = []
+    for call in calls:
+        try:
+            host.all_reduce(workspace=workspace, config=config, **call)
+            said.append("nothing")
+        except ValueError as error:
+            said.append(str(error))
+    return said
+
+
+def test_operands_that_do_not_fit_are_named() -> None:
+    (said,) = emulated.run(1, refused)
+    wanted = (
+        "n=60 must be a multiple of 8",
+        "x is torch.float32",
+        "x must have 2 dimensions, not 3",
+        "residual and weight belong together",
+        "residual is [2, 64] but must be [4, 64]",
+        "weight is torch.float16",
+        "n=4 must be a multiple of 8",
+        "out is [4, 32] but must be [4, 64]",
+        "out is [4, 64] but must be [2, 4, 64]",
+    )
+    assert [text for text, part in zip(said, wanted, strict=True) if part not in text] == []
+
+
+def traced(workspace: Workspace, variant: str) -> list[float]:
+    """Errors, in tolerances, of a layer that reduces: as a plain call and traced whole, with and
+    without a norm and `out`."""
+    import torch
+
+    import tftune
+    from tftune import ops
+    from tftune.kernels.all_reduce import reference
+    from tftune.tuner.bench.check import relative_error
+
+    knobs = {} if variant == "bsp" else {"programs": 8}
+    tftune.select_kernel = lambda shape, mode: Selection(  # type: ignore[assignment]
+        Config(variant, **knobs), "fallback", "as told"
+    )
+    errors = []
+    for norm in ("none", "rms"):
+        shape = AllReduce(3, 64, workspace.world, norm=norm)
+        x, *added = reference.make_inputs(shape, workspace.rank, 0)
+        exact = reference.reference(shape, x, *added, workspace.group)
+        given = dict(zip(("residual", "weight"), added, strict=False))
+
+        def layer(x: Any, out: Any, given: dict[str, Any] = given) -> Any:
+            return ops.all_reduce(x * 1, workspace, **given, out=out) * 1
+
+        for call in (layer, torch.compile(layer, backend="aot_eager", fullgraph=True)):
+            for out in (None, reference.make_output(shape).fill_(torch.nan)):
+                errors.append(relative_error(call(x, out), exact) / reference.tolerance(shape))
+                assert out is None or relative_error(out, exact) <= reference.tolerance(shape)
+        residual, weight = added or (None, None)
+        torch.library.opcheck(
+            ops.traced_all_reduce, (x, workspace.handle, residual, weight, "graph")
+        )
+    return errors
+
+
+@pytest.mark.parametrize("variant", ["two_shot", pytest.param("bsp", marks=pytest.mark.thorough)])
+def test_a_layer_runs_what_is_selected_and_torch_compile_sees_one_operator(variant: str) -> None:
+    for errors in emulated.run(2, traced, variant):
+        assert len(errors) == 8 and max(errors) < 1
+
+
+def test_it_is_searched_trained_exported_selected_and_reported(tmp_path: Path) -> None:
+    db, artifact, report = (str(tmp_path / name) for name in ("t.db", "a.json", "report"))
+
+    def tftune(*words: str) -> str:
+        command = [sys.executable, "-m", "tftune", *words]
+        done = subprocess.run(command, text=True, capture_output=True, timeout=300, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    shapes = "layers:m=1+24+128+512+2048,norm=rms"
+    model = ("--on", "model", "--target", "h200x8", "--effort", "quick", "--pool", "40")
+    found = tftune("search", "all_reduce", "--shapes", shapes, *model, "--db", db)
+    assert "all_reduce on h200x8, modelled" in found
+    tftune("train", "all_reduce", "--db", db, "--target", "h200x8")
+    tftune("export", "all_reduce", "--db", db, "--target", "h200x8", "--out", artifact)
+    document = json.loads(Path(artifact).read_text())
+    assert document["op"] == "all_reduce" and document["kernels"]["two_shot"] == "r1"
+    asked = ("select", "all_reduce", "m=96,n=8192,world=8,norm=rms", "--artifact", artifact)
+    assert "two_shot" in tftune(*asked, "--allow-modelled")
+    tftune("report", "--db", db, "--out", report)
+    assert any("all_reduce" in path.read_text() for path in Path(report).rglob("*.html"))

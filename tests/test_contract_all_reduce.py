@@ -1,0 +1,467 @@
+"""The contract of all_reduce, on emulated ranks: every variant is right, repeatable, the same on
+every rank, and keeps its protocol; see tests/contract.py.
+
+Sums are held to the bit against fp32 sums in the order of ranks, rounded once. Then mutants of each
+variant's mechanisms must be refused.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contract import (
+    WRAPS,
+    Call,
+    Case,
+    Mutant,
+    differing,
+    judge,
+    misjudged,
+    sampled,
+    scenario,
+    wrong_calls,
+)
+from mutant import Change, in_place
+
+from tftune.kernels.all_reduce import AllReduce, host, reference
+from tftune.kernels.all_reduce.space import SPACE
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.space import Config
+
+OP = "all_reduce"
+WORLDS = (2, 3, *(pytest.param(world, marks=pytest.mark.thorough) for world in (1, 4)))
+FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
+CALLS = 3
+"""Of each case, with other inputs each."""
+
+
+def configured(variant: str, **knobs: int) -> Config:
+    """A config with those of the knobs that the variant has, on 8 programs."""
+    has = {choice.name for choice in SPACE.choices(variant)}
+    known = {"programs": 8} | knobs
+    return Config(variant, **{name: value for name, value in known.items() if name in has})
+
+
+def cases(world: int) -> list[Case]:
+    """Every variant on shapes whose rows are no power of two, whose last group of rows or last
+    share is not full, and of which a program has several pieces."""
+    shapes = {
+        AllReduce(5, 48, world, "bf16"): dict(parts=2, rows_per_flag=2),
+        AllReduce(5, 48, world, "bf16", "rms"): dict(parts=2, rows_per_flag=2),
+        AllReduce(19, 24, world, "fp16"): dict(parts=1, rows_per_flag=1),
+        AllReduce(1, 1040, world, "fp16", "rms"): dict(parts=2 if world < 3 else 1),
+        AllReduce(13, 520, world, "bf16", "rms"): dict(parts=1, rows_per_flag=4),
+    }
+    wanted = [
+        (shape, configured(variant, **knobs))
+        for shape, knobs in shapes.items()
+        for variant in SPACE.variants
+    ]
+    return [case for case in wanted if SPACE.why_invalid(*case) is None]
+
+
+def alternating(world: int) -> list[Case]:
+    """Without the library, whose collective would hold the ranks together; each next call has
+    another shape, config or variant."""
+    shapes = AllReduce(4, 40, world), AllReduce(9, 16, world, "fp16", "rms")
+    return [
+        (shape, configured(variant, rows_per_flag=1 + number))
+        for variant in FUSED
+        for number, shape in enumerate(shapes)
+    ]
+
+
+def contract(workspace: Workspace) -> dict[str, list[Call]]:
+    """Every scenario of this world, on one workspace."""
+    world, last = workspace.world, workspace.rank == workspace.world - 1
+    turns = alternating(world) * 2
+    return {
+        "back to back": scenario(workspace, [case for case in cases(world) for _ in range(CALLS)]),
+        "one rank late": scenario(workspace, turns, pause_s=0.03 * last),
+        "one rank ahead": scenario(workspace, turns, pause_s=0.03 * (not last)),
+        "the epoch wraps": scenario(workspace, turns[::2], last_epoch=WRAPS),
+    }
+
+
+@pytest.fixture(scope="module", params=WORLDS)
+def ran(request: pytest.FixtureRequest) -> list[dict[str, list[Call]]]:
+    """What each rank of one world returned."""
+    return emulated.run(request.param, contract, timeout_s=600)
+
+
+def test_every_call_is_right(ran: list[dict[str, list[Call]]]) -> None:
+    assert wrong_calls(ran) == []
+
+
+def test_every_variant_ran(ran: list[dict[str, list[Call]]]) -> None:
+    """On both kinds of result, and on every shape that it can run."""
+    kinds = {(call.config.variant, call.shape.norm) for call in ran[0]["back to back"]}
+    assert kinds == {(variant, norm) for variant in SPACE.variants for norm in ("none", "rms")}
+    for found in ran:
+        assert len(found["back to back"]) == CALLS * len(cases(len(ran)))
+        assert len(found["one rank late"]) == len(found["one rank ahead"]) == 4 * len(FUSED)
+
+
+def test_results_repeat_to_the_bit_and_are_the_same_on_every_rank(
+    ran: list[dict[str, list[Call]]],
+) -> None:
+    for found in ran:
+        assert differing(found) == []
+    for name in ran[0]:
+        for calls in zip(*(found[name] for found in ran), strict=True):
+            assert len({call.bits for call in calls}) == 1, calls[0]
+
+
+def exact_bits(shape: AllReduce, seed: int) -> str:
+    """Of the sum in fp32 in the order of ranks, rounded once."""
+    import torch
+
+    total = torch.zeros(shape.m, shape.n)
+    for rank in range(shape.world):
+        x, *_ = reference.make_inputs(shape, rank, seed)
+        total += x.float()
+    return sha256(total.to(x.dtype).view(torch.int16).numpy().tobytes()).hexdigest()
+
+
+def test_sums_are_rounded_once(ran: list[dict[str, list[Call]]]) -> None:
+    """To the bit; the library rounds in between, and may differ."""
+    calls = [
+        call
+        for call in ran[-1]["back to back"]
+        if not call.shape.normed and call.config.variant != "bsp"
+    ]
+    assert {call.config.variant for call in calls} == set(FUSED)
+    assert [call for call in calls if call.bits != exact_bits(call.shape, call.seed)] == []
+
+
+CANCELLING = AllReduce(6, 48, 3)
+"""Ranks 0 and 1 have large numbers that cancel: only where they are added first is the small number
+of rank 2 left whole."""
+ORDERS = {
+    "one_shot": (
+        "all_reduce.one_shot:summed",
+        "source_of(x_ptr, inbox, source,",
+        "source_of(x_ptr, inbox, (rank + source) % WORLD,",
+    ),
+    "two_shot": (
+        "all_reduce.two_shot:sum_share",
+        "tl.cast(tl.where(source == rank, own, part), tl.float32)",
+        "tl.cast(tl.where(source == 2, own * 0, part), tl.float32) * (source != rank)",
+    ),
+    "one_shot_ll": (
+        "all_reduce.one_shot_ll:in_order",
+        "for source in tl.static_range(1, WORLD):",
+        "for source in (2, 1):",
+    ),
+}
+"""Sums in another order, or not of all."""
+
+
+def cancelled(workspace: Workspace, folder: Path, changed: bool) -> dict[str, tuple[bool, str]]:
+    """By variant: whether the result is rank 2's x to the bit, and its digest."""
+    import torch
+
+    shared = torch.Generator().manual_seed(5)
+    large = (torch.randn(6, 48, generator=shared) * 2**20).bfloat16()
+    small = torch.randn(6, 48, generator=shared).bfloat16()
+    x = (large, -large, small)[workspace.rank]
+    found = {}
+    for variant in FUSED:
+        change = in_place(folder, variant, (ORDERS[variant],), OP) if changed else nullcontext()
+        with change:
+            out = host.all_reduce(x, workspace, configured(variant, parts=2, rows_per_flag=2))
+        workspace.plans.clear()
+        found[variant] = torch.equal(out, small), str(out.view(torch.int16).tolist())
+    return found
+
+
+def test_sums_in_another_order_are_refused(tmp_path: Path) -> None:
+    ran = emulated.run(3, cancelled, tmp_path, False)
+    assert all(right for found in ran for right, _ in found.values())
+    ran = emulated.run(3, cancelled, tmp_path, True)
+    for variant in FUSED:
+        assert not all(found[variant][0] for found in ran), variant
+    assert len({found["one_shot"][1] for found in ran}) > 1  # each rank starts with itself
+
+
+HOLD = "__import__('contract').hold(control, rank, epoch, {})"
+"""`contract.hold`, of so many flags."""
+SLEEP = "__import__('time').sleep"
+GENERATION = "generation_of(epoch) *"
+LEFT = "finish(control, epoch)  # nothing below reads what it sets\n"
+SIGNAL = "signal_all(flag(control, rank, {}), away, epoch, WORLD, WORLD_P, ARCH)"
+WAIT_PIECE = "wait_all(flag(control, sources, piece)[:, None], epoch, (sources < WORLD)[:, None])"
+WAIT_SHARE = "wait_all(flag(control, ranks, share)[:, None], epoch, (ranks < WORLD)[:, None])"
+WAIT_SUM = "wait_all(flag(control, ranks, BANK + share)[:, None], epoch, there_are[:, None])"
+WAIT_ROW = "wait_all(flag(control, sources[None, :], slots[:, None]), epoch, wanted)"
+WAIT_ROW_SUM = "wait_all(flags[:, None], epoch, (parts < PARTS)[:, None])"
+ONE_PART = "weight, within, N, eps", "weight, columns < N // PARTS, N, eps"
+OTHER = "    inbox = payload + (1 - generation_of(epoch)) * generation_bytes\n"
+
+
+def mutants_of_one_shot() -> dict[str, Mutant]:
+    file = "all_reduce.one_shot"
+    load = "own = tl.load(x_ptr + places, mask=there, other=0.0)"
+    signal = SIGNAL.format("piece")
+    slow_reader: Change = (file, WAIT_PIECE, f"{WAIT_PIECE}; {HOLD.format(2)}")
+    return {
+        "no wait": Mutant(((file, WAIT_PIECE, "pass"),), "wrong"),
+        "no wait for rows": Mutant(((file, WAIT_ROW, "pass"),), "wrong", calls="rows"),
+        "one source missing": Mutant(
+            ((f"{file}:summed", "tl.static_range(WORLD)", "tl.static_range(WORLD - 1)"),), "wrong"
+        ),
+        "flag before data": Mutant(
+            ((file, signal, "pass"), (file, load, f"{signal}; {HOLD.format(2)}; {load}")),
+            "wrong",
+            calls="together",
+        ),
+        "stale generation": Mutant(((file, LEFT, LEFT + OTHER),), "wrong"),
+        "one generation": Mutant(
+            ((file, GENERATION, "0 *"), slow_reader),
+            "wrong",
+            control=(slow_reader,),
+            calls="together",
+        ),
+        "signals the flag of the next piece": Mutant(
+            ((file, signal, SIGNAL.format("piece + 1")),), "end", calls="together"
+        ),
+        "norm over a partial row": Mutant(((file, *ONE_PART),), "wrong", calls="rows"),
+        "residual not added": Mutant(
+            (("reduce:add_norm", "rounded(y + residual,", "rounded(y + 0 * residual,"),),
+            "wrong",
+            calls="rows",
+        ),
+    }
+
+
+def mutants_of_two_shot() -> dict[str, Mutant]:
+    file = "all_reduce.two_shot"
+    first, second = SIGNAL.format("share"), SIGNAL.format("BANK + share")
+    total = "total = tl.zeros((TILE, COLS_P), dtype=tl.float32)"
+    slow_owner: Change = (f"{file}:sum_share", total, f"{SLEEP}(0.3 * bool(rank == 2)); {total}")
+    load = "part = tl.load(x_ptr + places, mask=there, other=0.0)"
+    slow_sender: Change = (file, load, f"{SLEEP}(0.3 * bool(rank == 2)); {load}")
+    slow_reader: Change = (file, WAIT_SUM, f"{WAIT_SUM}; {SLEEP}(0.5 * bool(rank == 2))")
+    after = "            for first in range(0, ROWS, TILE):\n                sum_share("
+    return {
+        "no wait for pieces": Mutant(((file, WAIT_SHARE, "pass"),), "wrong"),
+        "no wait for sums": Mutant(
+            ((file, WAIT_SUM, "pass"), slow_owner), "wrong", control=(slow_owner,)
+        ),
+        "no wait for sums of rows": Mutant(
+            ((file, WAIT_ROW_SUM, "pass"), slow_owner),
+            "wrong",
+            control=(slow_owner,),
+            calls="rows",
+        ),
+        "one flag bank for both phases": Mutant(
+            ((file, "BANK = tl.constexpr(BANK_FLAGS)", "BANK = tl.constexpr(0)"), slow_owner),
+            "wrong",
+            control=(slow_owner,),
+            calls="together",
+        ),
+        "one source missing": Mutant(
+            (
+                (
+                    f"{file}:sum_share",
+                    "for source in tl.static_range(WORLD):",
+                    "for source in tl.static_range(WORLD - 1):",
+                ),
+            ),
+            "wrong",
+        ),
+        "flag before pieces": Mutant(
+            (
+                (file, first, "pass"),
+                (file, "own_inbox = inbox +", f"{first}; own_inbox = inbox +"),
+                slow_sender,
+            ),
+            "wrong",
+            control=(slow_sender,),
+            calls="together",
+        ),
+        "flag before the sum": Mutant(
+            ((file, second, "pass"), (file, after, f"            {second}\n{after}"), slow_owner),
+            "wrong",
+            control=(slow_owner,),
+            calls="together",
+        ),
+        "stale generation": Mutant(((file, LEFT, LEFT + OTHER + RESULTS),), "wrong"),
+        "one generation": Mutant(
+            ((file, GENERATION, "0 *"), slow_reader),
+            "wrong",
+            control=(slow_reader,),
+            calls="between others",
+        ),
+        "sums stay with their owner": Mutant(
+            (
+                (
+                    f"{file}:sum_share",
+                    "for step in tl.static_range(WORLD):",
+                    "for step in tl.static_range(1):",
+                ),
+            ),
+            "wrong",
+        ),
+        "norm over a partial row": Mutant(((file, *ONE_PART),), "wrong", calls="rows"),
+    }
+
+
+RESULTS = "    results = inbox + tl.cast(M, tl.int64) * (N * 4)\n"
+
+
+def mutants_of_one_shot_ll() -> dict[str, Mutant]:
+    file = "all_reduce.one_shot_ll"
+    y = "y = paired(in_order(low, sources, WORLD)"
+    poll = "mail = inbox + sources * size"
+    slow_reader: Change = (
+        file,
+        poll,
+        f"{SLEEP}(1.0 * bool(rank == 2)); {poll}",
+    )
+    return {
+        "no wait": Mutant(
+            (("ll_protocol", "!= epoch), tl.int32)", "!= words >> 32), tl.int32)"),), "wrong"
+        ),
+        "one generation": Mutant(
+            ((file, GENERATION, "0 *"), slow_reader),
+            "end",
+            control=(slow_reader,),
+            calls="together",
+        ),
+        "one source missing": Mutant(
+            ((f"{file}:in_order", "tl.static_range(1, WORLD)", "tl.static_range(1, WORLD - 1)"),),
+            "wrong",
+            calls="together",
+        ),
+        "own x missing": Mutant(((file, "own[None, :], tl.cast(", "0, tl.cast("),), "wrong"),
+        "stale generation": Mutant(
+            (
+                (
+                    file,
+                    poll,
+                    f"inbox += (1 - 2 * generation_of(epoch)) * MAILBOX_BYTES; {poll}",
+                ),
+            ),
+            "end",
+            calls="together",
+        ),
+        "halves swapped": Mutant(
+            ((f"{file}:paired", "rounded(low,", "rounded(high,"),), "wrong", calls="together"
+        ),
+        "sum not rounded": Mutant(((file, y, f"low, high = 2 * low, high; {y}"),), "wrong"),
+        "norm over a partial row": Mutant(
+            (
+                (
+                    file,
+                    "tl.where(parts_there, found, 0.0)",
+                    "tl.where(parts_there & (parts[:, None] == 0), found, 0.0)",
+                ),
+            ),
+            "wrong",
+            calls="rows",
+        ),
+        "weights of the first part": Mutant(
+            ((file, "piece % PARTS * PAIRS + columns", "columns"),), "wrong", calls="rows"
+        ),
+    }
+
+
+MUTANTS = {
+    "bsp": {
+        "norm over a partial row": Mutant(
+            (("all_reduce.bsp", "weight, there, N, eps", "weight, columns < N // 2, N, eps"),),
+            "wrong",
+            calls="rows",
+        ),
+        "weight left out": Mutant(
+            (("reduce:add_norm", "rounded(scaled * weight,", "rounded(scaled,"),),
+            "wrong",
+            calls="rows",
+        ),
+    },
+    "one_shot": mutants_of_one_shot(),
+    "two_shot": mutants_of_two_shot(),
+    "one_shot_ll": mutants_of_one_shot_ll(),
+}
+
+
+def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
+    """Three calls of a small shape, the last rank late, or two all together: one piece in one shot,
+    a piece of each rank in two, so that one program sends all. Three of normalised rows.
+    And calls between which one_shot fills the inbox: two_shot alone needs no second generation,
+    since who sends pieces has every sum of the call before."""
+    small = AllReduce(world if variant == "two_shot" else 1, 32, world)
+    rows = AllReduce(6, 48, world, "bf16", "rms")
+    others = [(AllReduce(1, 512, world), configured("one_shot"))] * 2
+    return {
+        "small": [(small, configured(variant))] * 3,
+        "together": [(small, configured(variant))] * 2,
+        "rows": [(rows, configured(variant, parts=2))] * 3,
+        "between others": [
+            (small, configured(variant)),
+            *others,
+            (small, configured(variant)),
+            others[0],
+        ],
+    }
+
+
+def judge_all(
+    workspace: Workspace, folder: Path, chosen: dict[str, dict[str, Mutant]]
+) -> dict[str, dict[str, str]]:
+    found = {}
+    for number, (variant, own) in enumerate(chosen.items()):
+        used = {"small", *(mutant.calls for mutant in own.values())}
+        calls = calls_of_a_trial(variant, workspace.world)
+        found[variant] = judge(
+            workspace,
+            folder,
+            OP,
+            variant,
+            {name: calls[name] for name in calls if name in used},
+            own,
+            1_000_000 * number,
+            ("together", "between others"),
+        )
+    return found
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [sampled(MUTANTS), pytest.param(MUTANTS, marks=pytest.mark.thorough)],
+    ids=["sampled", "all"],
+)
+def test_mutants_are_refused(tmp_path: Path, chosen: dict[str, dict[str, Mutant]]) -> None:
+    verdicts = emulated.run(3, judge_all, tmp_path, chosen, timeout_s=1500)
+    for variant, own in chosen.items():
+        assert misjudged([by_rank[variant] for by_rank in verdicts], own) == [], variant
+
+
+def test_formula_is_that_of_engines() -> None:
+    """On one rank, against the formula in float64: what is rounded, and where the result lies."""
+    (found,) = emulated.run(1, against_float64)
+    assert found == {"sum": True, "residual": True, "out": True}
+
+
+def against_float64(workspace: Workspace) -> dict[str, Any]:
+    import torch
+
+    shape = AllReduce(7, 104, 1, norm="rms")
+    x, residual, weight = reference.make_inputs(shape, 0, 3)
+    total = host.all_reduce(x, workspace, configured("one_shot"))
+    out, added = host.all_reduce(
+        x, workspace, configured("one_shot"), residual=residual, weight=weight
+    )
+    wide = added.double()
+    scaled = (wide * (wide.square().mean(-1, keepdim=True) + 1e-6).rsqrt()).bfloat16()
+    return {
+        "sum": torch.equal(total, x),
+        "residual": torch.equal(added, x + residual),
+        "out": torch.equal(out, scaled * weight),
+    }
