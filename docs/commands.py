@@ -1,4 +1,5 @@
-"""Print docs/commands.md from the command line: `python docs/commands.py > docs/commands.md`. A test
+"""Print docs/commands.md from the command line: `python docs/commands.py > docs/commands.md`. A
+test
 finds a stale page."""
 
 from __future__ import annotations

@@ -80,8 +80,8 @@ def section(op: Operation) -> str:
         OPS[op.name],
         f"Variants: {variants}. Shapes are written as `{op.shape.example()}`.",
         f"Named sets, with their shapes counted: {sets}. What each holds, and from which source, "
-        f"says `kernels/{op.name}/workloads.py`. Options follow a colon, and a size keeps a part of "
-        f"the set: `{part(op)}`.",
+        f"says `kernels/{op.name}/workloads.py`. Options follow a colon, and a size keeps a part "
+        f"of the set: `{part(op)}`.",
     )
     introduced = "\n\n".join(map(wrapped, paragraphs))
     return f"""## {op.name}

@@ -15,9 +15,10 @@ import pytest
 import tftune
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.registry import OPS
 
 NAMES = [name for name in tftune.__all__ if name != "__version__"]
-OPERATIONS = ["ops.all_gather_gemm", "ops.flash_decode"]
+OPERATIONS = [f"ops.{op}" for op in OPS]
 
 
 def public(name: str) -> Any:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from tftune.kernels.core.shape import Shape
     from tftune.kernels.core.space import Config
     from tftune.kernels.flash_decode import FlashDecode
+    from tftune.kernels.gemm_all_reduce import GemmAllReduce
+    from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
     from tftune.models.selector import Selection, Selector
 
     __version__: str
@@ -38,6 +40,8 @@ __all__ = [
     "AllReduce",
     "Config",
     "FlashDecode",
+    "GemmAllReduce",
+    "GemmReduceScatter",
     "Selection",
     "Selector",
     "Workspace",
@@ -54,6 +58,8 @@ _PLACES = {
     "AllReduce": "tftune.kernels.all_reduce",
     "Config": "tftune.kernels.core.space",
     "FlashDecode": "tftune.kernels.flash_decode",
+    "GemmAllReduce": "tftune.kernels.gemm_all_reduce",
+    "GemmReduceScatter": "tftune.kernels.gemm_reduce_scatter",
     "Selection": "tftune.models.selector",
     "Selector": "tftune.models.selector",
     "Workspace": "tftune.kernels.comm.workspace",

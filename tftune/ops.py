@@ -2,8 +2,7 @@
 For inference: there is no backward.
 
 Called eagerly it is a plain function, as its host time counts; traced by torch.compile it is one
-operator, `tftune::all_gather_gemm`, `tftune::flash_decode` or `tftune::all_reduce`, which a graph
-holds as it holds a matmul.
+operator, `tftune::all_gather_gemm` and the like, which a graph holds as it holds a matmul.
 """
 
 from __future__ import annotations
@@ -20,6 +19,10 @@ from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.shape import Shape, check_word
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode import host as decode_host
+from tftune.kernels.gemm_all_reduce import GemmAllReduce
+from tftune.kernels.gemm_all_reduce import host as gemm_all_reduce_host
+from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
+from tftune.kernels.gemm_reduce_scatter import host as gemm_reduce_scatter_host
 from tftune.kernels.runtime.operands import check_out
 
 EAGER_PLANS = 64
@@ -213,9 +216,14 @@ def all_reduce(
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """The sum of x over ranks, [m, n]; with residual and weight, the normalised rows and the new
-    residual, [2, m, n], by the config that `select_kernel` names for this shape:
+    residual, [2, m, n], by the config that `select_kernel` names for this shape::
 
-        hidden, residual = tftune.ops.all_reduce(x, workspace, residual=residual, weight=weight)
+        tftune.bind(dist.group.WORLD)
+        workspace = tftune.Workspace.create(dist.group.WORLD, payload_bytes=1 << 22)
+        x = torch.randn(3, 64, dtype=torch.bfloat16, device=workspace.device)
+        weight = torch.ones(64, dtype=torch.bfloat16, device=workspace.device)
+        hidden, residual = tftune.ops.all_reduce(x, workspace, residual=x, weight=weight)
+        assert hidden.shape == residual.shape == (3, 64)
 
     Operands as in the operation's host; `mode`, the first call, `tftune.bind` and torch.compile as
     in `all_gather_gemm`. Raises ValueError where operands do not fit.
@@ -251,3 +259,112 @@ def traced_all_reduce(
 @traced_all_reduce.register_fake
 def _(x: torch.Tensor, workspace: str, residual: Any, weight: Any, mode: str) -> torch.Tensor:
     return x.new_empty(x.shape if residual is None else (2, *x.shape))
+
+
+def gemm_reduce_scatter(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    workspace: Workspace,
+    *,
+    b_layout: str = "nk",
+    mode: str = "graph",
+    out: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """This rank's rows of the sum over ranks of a @ b, [M/world, N], by the config that
+    `select_kernel` names for this shape; operands as in the operation's host, and M a multiple of
+    the world: pad tokens up to the next one.
+
+    `mode`, the first call, `tftune.bind` and torch.compile as in `all_gather_gemm`. Raises
+    ValueError where operands do not fit.
+
+    A row-parallel layer: all tokens, this rank's columns of the input and of the weight [N, K]::
+
+        tftune.bind(dist.group.WORLD)
+        workspace = tftune.Workspace.create(dist.group.WORLD, payload_bytes=1 << 22)
+        world = workspace.world
+        x = torch.randn(8 * world, 64, dtype=torch.bfloat16, device=workspace.device)
+        weight = torch.randn(48, 64, dtype=torch.bfloat16, device=workspace.device)
+        y = tftune.ops.gemm_reduce_scatter(x, weight, workspace)
+        assert y.shape == (8, 48)
+    """
+    if torch.compiler.is_compiling():
+        c = traced_gemm_reduce_scatter(a, b, workspace.handle, b_layout, mode)
+        return c if out is None else out.copy_(c)
+    return _gemm_reduction(
+        GemmReduceScatter, gemm_reduce_scatter_host, a, b, workspace, b_layout, mode, out
+    )
+
+
+def gemm_all_reduce(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    workspace: Workspace,
+    *,
+    b_layout: str = "nk",
+    mode: str = "graph",
+    out: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """The sum over ranks of a @ b, [M, N], the same to the bit on every rank where a fused kernel
+    is selected; all else as in `gemm_reduce_scatter`, for any M::
+
+        tftune.bind(dist.group.WORLD)
+        workspace = tftune.Workspace.create(dist.group.WORLD, payload_bytes=1 << 22)
+        x = torch.randn(3, 64, dtype=torch.bfloat16, device=workspace.device)
+        weight = torch.randn(48, 64, dtype=torch.bfloat16, device=workspace.device)
+        y = tftune.ops.gemm_all_reduce(x, weight, workspace)
+        assert y.shape == (3, 48)
+    """
+    if torch.compiler.is_compiling():
+        c = traced_gemm_all_reduce(a, b, workspace.handle, b_layout, mode)
+        return c if out is None else out.copy_(c)
+    return _gemm_reduction(
+        GemmAllReduce, gemm_all_reduce_host, a, b, workspace, b_layout, mode, out
+    )
+
+
+def _gemm_reduction(
+    kind: type[Shape],
+    host: Any,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    workspace: Workspace,
+    b_layout: str,
+    mode: str,
+    out: torch.Tensor | None,
+) -> torch.Tensor:
+    key = (tftune._default, kind.op, a.shape, b.shape, a.dtype, b_layout, mode)
+    known = workspace.calls.get(key)
+    if known is None or not host.placed_well(a, b, workspace):
+        _check_words(kind, mode, b_layout=b_layout)
+        known = _prepared(host, host.shape_of(a, b, workspace, b_layout), key, workspace)
+    plan, size = known
+    c = a.new_empty(size) if out is None else check_out(out, size, a)
+    plan(a, b, c)
+    return c
+
+
+@torch.library.custom_op("tftune::gemm_reduce_scatter", mutates_args=())
+def traced_gemm_reduce_scatter(
+    a: torch.Tensor, b: torch.Tensor, workspace: str, b_layout: str, mode: str
+) -> torch.Tensor:
+    """The same as an operator: `workspace` is the handle of one, and C is new."""
+    return gemm_reduce_scatter(a, b, Workspace.of(workspace), b_layout=b_layout, mode=mode)
+
+
+@traced_gemm_reduce_scatter.register_fake
+def _(a: torch.Tensor, b: torch.Tensor, workspace: str, b_layout: str, mode: str) -> torch.Tensor:
+    rows = a.shape[0] // Workspace.of(workspace).world
+    return a.new_empty(rows, b.shape[0 if b_layout == "nk" else 1])
+
+
+@torch.library.custom_op("tftune::gemm_all_reduce", mutates_args=())
+def traced_gemm_all_reduce(
+    a: torch.Tensor, b: torch.Tensor, workspace: str, b_layout: str, mode: str
+) -> torch.Tensor:
+    """The same as an operator: `workspace` is the handle of one, and C is new."""
+    return gemm_all_reduce(a, b, Workspace.of(workspace), b_layout=b_layout, mode=mode)
+
+
+@traced_gemm_all_reduce.register_fake
+def _(a: torch.Tensor, b: torch.Tensor, workspace: str, b_layout: str, mode: str) -> torch.Tensor:
+    return a.new_empty(a.shape[0], b.shape[0 if b_layout == "nk" else 1])

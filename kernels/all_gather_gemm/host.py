@@ -235,7 +235,7 @@ def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any
         SPLIT_K=config["split_k"],
         EVEN_K=shape.shard_columns % config["block_k"] == 0,
         EVEN_N=shape.n % config["block_n"] == 0,
-        LOADS=knobs.get("loads", "pointer"),
+        LOADS=str(knobs.get("loads", "pointer")),
         SCHEDULE=config["schedule"],
         XCDS=config["xcds"],
     )
@@ -245,7 +245,7 @@ def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any
         K_PER_FLAG=config["k_per_flag"],
         K_CHUNKS=-(-shape.shard_columns // config["k_per_flag"]),
         BAND=-(-config["group_m"] * config["block_m"] // config["rows_per_flag"]),
-        ORDER=knobs.get("order"),
+        ORDER=str(knobs["order"]) if "order" in knobs else None,
         COPY_ROWS=copy_rows,
         COPY_COLUMNS=copy_columns,
         LOCAL_VIA_INBOX="loads" in knobs and spans_sources(shape, config),

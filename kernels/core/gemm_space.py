@@ -86,8 +86,8 @@ def tile_rules(variants: tuple[str, ...]) -> tuple[Rule, ...]:
         ),
         # cuTensorMapEncodeTiled: rows 16 bytes apart.
         Rule(
-            "descriptor loads need a rank's part of K to be a multiple of block_k, and N of 8 where B "
-            "is [K, N]",
+            "descriptor loads need a rank's part of K to be a multiple of block_k, and N of 8 "
+            "where B is [K, N]",
             lambda s, c, chip: c["loads"] == "pointer" or _aligned(s, c),
             variants,
         ),

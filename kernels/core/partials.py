@@ -104,8 +104,8 @@ def rules(variants: tuple[str, ...]) -> tuple[Rule, ...]:
     """The rules of KNOBS for these variants."""
     return (
         Rule(
-            "block_m must not exceed an owner's rows rounded up to a power of two, or must hold all "
-            "rows of the call",
+            "block_m must not exceed an owner's rows rounded up to a power of two, or must hold "
+            "all rows of the call",
             lambda s, c, chip: _tile_fits(s, c),
             variants,
             required=True,

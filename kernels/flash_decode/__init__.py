@@ -64,8 +64,8 @@ class FlashDecode(Shape):
             )
         if self.output == "heads" and self.q_heads % self.world:
             raise ValueError(
-                f"q_heads={self.q_heads} must be divisible by world={self.world} where each rank gets "
-                "its own heads"
+                f"q_heads={self.q_heads} must be divisible by world={self.world} where each rank "
+                "gets its own heads"
             )
         if self.page_size and self.kv_len % self.page_size:
             raise ValueError(

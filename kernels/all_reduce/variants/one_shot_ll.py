@@ -27,7 +27,7 @@ from tftune.kernels.comm.symmetric import (
     peer,
     work_range,
 )
-from tftune.kernels.device.reduce import rounded
+from tftune.kernels.device.gemm import rounded
 
 
 @triton.jit

@@ -23,12 +23,12 @@ import triton.language as tl
 from tftune.kernels.all_reduce.space import BANK_FLAGS
 from tftune.kernels.comm.symmetric import begin, finish, flag, generation_of, peer, work_range
 from tftune.kernels.device.attention import distances, signal_all, wait_all
+from tftune.kernels.device.gemm import rounded
 from tftune.kernels.device.reduce import (
     add_norm,
     elements,
     piece_tile,
     pieces_of,
-    rounded,
 )
 
 BANK = tl.constexpr(BANK_FLAGS)

@@ -41,7 +41,7 @@ def _symmetric(shape: GemmAllReduce, workspace: Workspace, form: str) -> Call:
     import torch.distributed as dist
     import torch.distributed._symmetric_memory as symmetric_memory
 
-    name = (workspace.group or dist.group.WORLD).group_name
+    name = (workspace.group or dist.distributed_c10d._get_default_group()).group_name
     size, dtype = (shape.m, shape.n), torch_dtype(shape.dtype)
     product = symmetric_memory.empty(size, dtype=dtype, device=workspace.device)
     symmetric_memory.rendezvous(product, name)

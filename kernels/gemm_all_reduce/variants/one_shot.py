@@ -26,6 +26,7 @@ def one_shot(
     epoch = begin(control)
     gemm_reduce(
         a_ptr, b_ptr, c_ptr, a_desc, b_desc, arrivals, control, payload,
-        control_bases, payload_bases, generation_bytes, slots_bytes, epoch, M, rank, problem, tile, way, "one_shot", ARCH,
+        control_bases, payload_bases, generation_bytes, slots_bytes,
+        epoch, M, rank, problem, tile, way, "one_shot", ARCH,
     )  # fmt: skip
     finish(control, epoch)
