@@ -98,8 +98,10 @@ def test_every_kind_of_tile_ran(ran: list[dict[str, list[Call]]]) -> None:
     called = [(call.shape, call.config) for call in ran[0]["back to back"]]
     fused = [(shape, SPACE.complete(config)) for shape, config in called if config.variant != "bsp"]
     assert {config.variant for _, config in called} == {*SPACE.variants}
-    assert {spans(*case) for case in fused} == ({True, False} if len(ran) > 1 else {False})
-    assert {flags(*case) > 1 for case in fused} == {True, False}
+    assert {spans(*case, len(ran)) for case in fused} == (
+        {True, False} if len(ran) > 1 else {False}
+    )
+    assert {flags(*case, len(ran)) > 1 for case in fused} == {True, False}
     for knob in ("split_k", "wire", "loads", "tiles_per_flag", "group_m"):
         assert len({config[knob] for _, config in fused}) == 2, knob
 

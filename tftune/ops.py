@@ -216,7 +216,12 @@ def all_reduce(
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """The sum of x over ranks, [m, n]; with residual and weight, the normalised rows and the new
-    residual, [2, m, n], by the config that `select_kernel` names for this shape::
+    residual, [2, m, n], by the config that `select_kernel` names for this shape.
+
+    Operands as in the operation's host; `mode`, the first call, `tftune.bind` and torch.compile as
+    in `all_gather_gemm`. Raises ValueError where operands do not fit.
+
+    Where a layer ends::
 
         tftune.bind(dist.group.WORLD)
         workspace = tftune.Workspace.create(dist.group.WORLD, payload_bytes=1 << 22)
@@ -224,9 +229,6 @@ def all_reduce(
         weight = torch.ones(64, dtype=torch.bfloat16, device=workspace.device)
         hidden, residual = tftune.ops.all_reduce(x, workspace, residual=x, weight=weight)
         assert hidden.shape == residual.shape == (3, 64)
-
-    Operands as in the operation's host; `mode`, the first call, `tftune.bind` and torch.compile as
-    in `all_gather_gemm`. Raises ValueError where operands do not fit.
     """
     if torch.compiler.is_compiling():
         result = traced_all_reduce(x, workspace.handle, residual, weight, mode)

@@ -8,13 +8,15 @@ tile to the owner of its rows or, one_shot, to every rank.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tftune.kernels.core.chips import Chip
-from tftune.kernels.core.gemm_space import LOADS, TILE, tile_rules
+from tftune.kernels.core.gemm_space import LOADS, TILE
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import FLAGS_PER_SOURCE, Choice, Config, Rule, Space
 
+Knobs = Mapping[str, Any] | Config
 SPLIT = Choice(
     "split_k",
     (1, 2, 4, 8),
@@ -41,44 +43,44 @@ BANK_FLAGS = FLAGS_PER_SOURCE // 4
 may wait in the other half for its own signals while a peer is one call ahead."""
 
 
-def owners(shape: Any, config: Config) -> int:
+def owners(shape: Any, variant: str) -> int:
     """How many ranks share the rows: tiles are counted owner by owner."""
-    return 1 if config.variant == ONE_SHOT else int(shape.world)
+    return 1 if variant == ONE_SHOT else int(shape.world)
 
 
-def owner_rows(shape: Any, config: Config) -> int:
+def owner_rows(shape: Any, owners: int) -> int:
     """Rows of one owner: rows that a rank adds up."""
-    return int(shape.m) // owners(shape, config)
+    return int(shape.m) // owners
 
 
-def spans(shape: Any, config: Config) -> bool:
+def spans(shape: Any, knobs: Knobs, owners: int) -> bool:
     """Whether one row tile holds the rows of every owner."""
-    return owners(shape, config) > 1 and shape.m <= int(config["block_m"])
+    return owners > 1 and shape.m <= int(knobs["block_m"])
 
 
-def owner_tiles(shape: Any, config: Config) -> int:
+def owner_tiles(shape: Any, knobs: Knobs, owners: int) -> int:
     """Tiles that one bank of flags counts: those of one owner, or, where tiles span owners, all."""
-    rows = owner_rows(shape, config)
-    row_tiles = 1 if spans(shape, config) else -(-rows // int(config["block_m"]))
-    return row_tiles * -(-int(shape.n) // int(config["block_n"]))
+    one = spans(shape, knobs, owners)
+    row_tiles = 1 if one else -(-owner_rows(shape, owners) // int(knobs["block_m"]))
+    return row_tiles * -(-int(shape.n) // int(knobs["block_n"]))
 
 
-def flags(shape: Any, config: Config) -> int:
+def flags(shape: Any, knobs: Knobs, owners: int) -> int:
     """Flags of one source."""
-    return -(-owner_tiles(shape, config) // int(config["tiles_per_flag"]))
+    return -(-owner_tiles(shape, knobs, owners) // int(knobs["tiles_per_flag"]))
 
 
-def parts(shape: Any, config: Config) -> int:
-    """Pieces of work of the GEMM: parts of tiles."""
-    turns = 1 if spans(shape, config) else owners(shape, config)
-    return turns * owner_tiles(shape, config) * int(config["split_k"])
+def tiles(shape: Any, knobs: Knobs, owners: int) -> int:
+    """Tiles of the GEMM."""
+    turns = 1 if spans(shape, knobs, owners) else owners
+    return turns * owner_tiles(shape, knobs, owners)
 
 
-def slots_bytes(shape: Any, config: Config) -> int:
+def slots_bytes(shape: Any, knobs: Knobs, owners: int) -> int:
     """Bytes that a rank adds up: a slot for each source and part, of the rows of one owner."""
-    element = 4 if config["wire"] == "fp32" else int(shape.element_bytes)
-    slots = int(shape.world) * int(config["split_k"])
-    return owner_rows(shape, config) * int(shape.n) * element * slots
+    element = 4 if knobs["wire"] == "fp32" else int(shape.element_bytes)
+    slots = int(shape.world) * int(knobs["split_k"])
+    return owner_rows(shape, owners) * int(shape.n) * element * slots
 
 
 def is_registered(form: str) -> bool:
@@ -92,58 +94,64 @@ def worth_registering(shape: Any, chip: Chip) -> bool:
     return bool(shape.world > 1 and chip.can.registered_buffers and product >= REGISTERED_BYTES)
 
 
-def _tile_fits(shape: Any, config: Config) -> bool:
+def _tile_fits(shape: Any, knobs: Knobs, owners: int) -> bool:
     """A row tile lies within one owner's rows, or holds all rows of the call."""
-    block_m = int(config["block_m"])
-    return block_m <= max(16, power_of_two_from(owner_rows(shape, config))) or (
+    block_m = int(knobs["block_m"])
+    return block_m <= max(16, power_of_two_from(owner_rows(shape, owners))) or (
         shape.m <= block_m <= max(16, power_of_two_from(shape.m))
     )
 
 
-def rules(variants: tuple[str, ...]) -> tuple[Rule, ...]:
-    """The rules of KNOBS for these variants."""
+def rules(variant: str) -> tuple[Rule, ...]:
+    """The rules of KNOBS for this variant."""
+    only = (variant,)
+
+    def ranks(shape: Any) -> int:
+        return owners(shape, variant)
+
     return (
         Rule(
             "block_m must not exceed an owner's rows rounded up to a power of two, or must hold "
             "all rows of the call",
-            lambda s, c, chip: _tile_fits(s, c),
-            variants,
+            lambda s, c, chip: _tile_fits(s, c, ranks(s)),
+            only,
             required=True,
         ),
-        *tile_rules(variants),
         Rule(
             "group_m must be 1 where there is one row tile of an owner",
-            lambda s, c, chip: c["group_m"] == 1 or owner_rows(s, c) > c["block_m"],
-            variants,
+            lambda s, c, chip: c["group_m"] == 1 or owner_rows(s, ranks(s)) > c["block_m"],
+            only,
         ),
         Rule(
             "split_k must leave each part at least one step of K",
             lambda s, c, chip: c["split_k"] * c["block_k"] <= max(s.inner, c["block_k"]),
-            variants,
+            only,
         ),
         Rule(
             "all parts of a split product have at most 16 MB: take a smaller split_k",
-            lambda s, c, chip: c["split_k"] == 1 or slots_bytes(s, c) <= SPLIT_BYTES,
-            variants,
+            lambda s, c, chip: c["split_k"] == 1 or slots_bytes(s, c, ranks(s)) <= SPLIT_BYTES,
+            only,
             required=True,
         ),
         Rule(
             "split_k must be 1 where there is a whole tile for each program",
             lambda s, c, chip: (
-                c["split_k"] == 1 or chip is None or parts(s, c) // c["split_k"] <= chip.units
+                c["split_k"] == 1 or chip is None or tiles(s, c, ranks(s)) <= chip.units
             ),
-            variants,
+            only,
         ),
         Rule(
             f"one source may have at most {BANK_FLAGS} flags: take larger tiles_per_flag or tiles",
-            lambda s, c, chip: flags(s, c) <= BANK_FLAGS,
-            variants,
+            lambda s, c, chip: flags(s, c, ranks(s)) <= BANK_FLAGS,
+            only,
             required=True,
         ),
         Rule(
             "tiles_per_flag must not exceed the tiles of an owner, unless it is 1",
-            lambda s, c, chip: c["tiles_per_flag"] == 1 or c["tiles_per_flag"] <= owner_tiles(s, c),
-            variants,
+            lambda s, c, chip: (
+                c["tiles_per_flag"] == 1 or c["tiles_per_flag"] <= owner_tiles(s, c, ranks(s))
+            ),
+            only,
         ),
     )
 
@@ -152,8 +160,8 @@ def default_knobs(shape: Any, chip: Chip | None, variant: str) -> dict[str, Any]
     """All rows in one tile where they are few; else a large tile of one owner's rows. As many parts
     of K as run at once."""
     staged = chip is not None and chip.can.stage_in_registers
-    few = shape.m <= 128
-    rows = shape.m if few else min(owner_rows(shape, Config(variant)), 128)
+    few, ranks = shape.m <= 128, owners(shape, variant)
+    rows = shape.m if few else min(owner_rows(shape, ranks), 128)
     block_m = max(16, power_of_two_from(rows))
     wide = 256 if shape.m >= 1024 else 64 if few else 128
     block_n = min(wide, max(32, power_of_two_from(shape.n)))
@@ -161,7 +169,7 @@ def default_knobs(shape: Any, chip: Chip | None, variant: str) -> dict[str, Any]
         block_m=block_m,
         block_n=block_n,
         block_k=64,
-        group_m=8 if owner_rows(shape, Config(variant)) > block_m else 1,
+        group_m=8 if owner_rows(shape, ranks) > block_m else 1,
         num_warps=8 if block_m * block_n >= 64 * 128 else 4,
         num_stages=2 if staged else 3 if block_n == 256 else 4,
     )
@@ -169,8 +177,7 @@ def default_knobs(shape: Any, chip: Chip | None, variant: str) -> dict[str, Any]
     fitting = [
         split
         for split in (2, 4, 8)
-        if parts(shape, Config(variant, **tile, split_k=split)) <= units
-        and split * tile["block_k"] <= shape.inner
+        if split * tiles(shape, tile, ranks) <= units and split * tile["block_k"] <= shape.inner
     ]
     return tile | {"split_k": max(fitting, default=1)}
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-from tftune.kernels.core.partials import ONE_SHOT, owner_tiles, owners, parts, slots_bytes, spans
+from tftune.kernels.core.partials import ONE_SHOT, owner_tiles, owners, slots_bytes, spans, tiles
 from tftune.kernels.core.space import Config
 from tftune.kernels.core.timeline_ir import MEMORY, WAIT, Call, Gate, Stage
 
@@ -30,8 +30,9 @@ def fused(costs: Any, shape: Any, config: Config, mode: str) -> Call:
     computes. `costs`: a `tftune.models.timeline.costs.Costs`, handed in so that kernels know
     nothing of models."""
     launch = costs.triton_launch(mode, 2 if config["loads"] == "descriptor" else 0)
-    world, slots = shape.world, slots_bytes(shape, config)
-    turns = 1 if spans(shape, config) else owners(shape, config)
+    ranks = owners(shape, config.variant)
+    world, slots = shape.world, slots_bytes(shape, config, ranks)
+    turns = 1 if spans(shape, config, ranks) else ranks
     tile, units = costs.tile(dict(config.knobs)), costs.chip.units
     traffic = costs.traffic(shape.m, shape.n, shape.inner, shape.element_bytes, tile, units)
     memory = (traffic / costs.rates.stream_share + slots) / turns
@@ -62,7 +63,8 @@ def _adding(
     costs: Any, shape: Any, config: Config, slots: int, pulled: float, gate: Gate | None
 ) -> Stage:
     """All slots of this rank's rows read, from peers where they are pulled."""
-    rounds = ceil(owner_tiles(shape, config) / costs.chip.units)
+    ranks = owners(shape, config.variant)
+    rounds = ceil(owner_tiles(shape, config, ranks) / costs.chip.units)
     loads = rounds * shape.world * int(config["split_k"])
     us = costs.memory_us(slots) + loads * costs.load_us(shape.world, False)
     if pulled:
@@ -79,7 +81,8 @@ def _gemm_us(costs: Any, shape: Any, config: Config) -> float:
     step_us = costs.step_us(tile, shape.m, shape.element_bytes, load_us, by_descriptor)
     if config.variant == ONE_SHOT:  # stores to every rank, one after another
         load_us += costs.rates.block_us * (shape.world - 1)
-    waves = parts(shape, config) / costs.chip.units
+    parts = tiles(shape, config, owners(shape, config.variant)) * tile.split_k
+    waves = parts / costs.chip.units
     waves = max(1.0, waves + LAST_WAVE * (ceil(waves) - waves))
     alone_us = waves * (load_us + steps * step_us)
     return float(max(alone_us, shape.flops / costs.rates.matrix_flops_per_us))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.gemm_space import tile_rules
 from tftune.kernels.core.partials import KNOBS, SPLIT_BYTES, default, rules, slots_bytes
 from tftune.kernels.core.space import Choice, Config, Rule, Space
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
@@ -50,7 +51,7 @@ RULES = (
     ),
     Rule(
         "all slots have at most 128 MB: take two_shot, which sends each row once",
-        lambda s, c, chip: slots_bytes(s, c) <= ONE_SHOT_BYTES,
+        lambda s, c, chip: slots_bytes(s, c, 1) <= ONE_SHOT_BYTES,
         ("one_shot",),
         required=True,
     ),
@@ -60,7 +61,8 @@ RULES = (
         ("two_shot",),
         required=True,
     ),
-    *rules(_FUSED),
+    *tile_rules(_FUSED),
+    *(rule for variant in _FUSED for rule in rules(variant)),
 )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.gemm_space import tile_rules
 from tftune.kernels.core.partials import (
     KNOBS,
     SPLIT_BYTES,
@@ -43,7 +44,8 @@ RULES = (
         ),
         ("bsp",),
     ),
-    *rules(_FUSED),
+    *tile_rules(_FUSED),
+    *(rule for variant in _FUSED for rule in rules(variant)),
 )
 
 

@@ -13,9 +13,9 @@ from tftune.kernels.core.partials import (
     owner_rows,
     owner_tiles,
     owners,
-    parts,
     slots_bytes,
     spans,
+    tiles,
 )
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import Config, Space
@@ -117,7 +117,7 @@ def _constants(shape: Any, config: Config, arch: str) -> dict[str, Any]:
             shape.n % config["block_n"] == 0, config["loads"], "static", 1,
         ),
         way=Partials(
-            power_of_two_from(shape.world), spans(shape, config), config["tiles_per_flag"],
+            power_of_two_from(shape.world), spans(shape, config, owners(shape, config.variant)), config["tiles_per_flag"],
             add_rows(shape, config, arch), config["wire"] == "fp32",
         ),
         ARCH=arch,
@@ -128,29 +128,32 @@ def add_rows(shape: Any, config: Config, arch: str) -> int:
     """Rows of a tile that one program adds up at a time."""
     threads = config["num_warps"] * (64 if arch == "hip" else 32)
     rows = max(1, threads * 8 * ACCESSES // config["block_n"])
-    spanning = spans(shape, config)
-    most = power_of_two_from(owner_rows(shape, config)) if spanning else config["block_m"]
+    ranks = owners(shape, config.variant)
+    spanning = spans(shape, config, ranks)
+    most = power_of_two_from(owner_rows(shape, ranks)) if spanning else config["block_m"]
     return int(min(rows, most))
 
 
 def programs(shape: Any, config: Config, units: int, arch: str) -> int:
     """Programs of a launch: one for each part of a tile, or slice of rows to add, while units are
     left; all resident at once."""
-    rows = owner_rows(shape, config) if spans(shape, config) else config["block_m"]
-    slices = owner_tiles(shape, config) * -(-rows // add_rows(shape, config, arch))
-    return int(min(units, max(parts(shape, config), slices)))
+    ranks = owners(shape, config.variant)
+    rows = owner_rows(shape, ranks) if spans(shape, config, ranks) else config["block_m"]
+    slices = owner_tiles(shape, config, ranks) * -(-rows // add_rows(shape, config, arch))
+    return int(min(units, max(tiles(shape, config, ranks) * config["split_k"], slices)))
 
 
 def plan(space: Space, kernel: Any, shape: Any, config: Config, workspace: Workspace) -> Plan:
     """A call (a, b, c) of a complete config: compiled, with its counters allocated."""
     compiled = source(space, kernel, shape, config, workspace.arch)
     grid = (programs(shape, config, workspace.units, workspace.arch), 1, 1)
-    banks = (1 if spans(shape, config) else owners(shape, config)) + 1
-    arrivals = counters(banks * flags(shape, config), workspace.device)
+    ranks = owners(shape, config.variant)
+    banks = (1 if spans(shape, config, ranks) else ranks) + 1
+    arrivals = counters(banks * flags(shape, config, ranks), workspace.device)
     fixed = workspace_values(workspace) | dict(
         arrivals=arrivals.data_ptr(),
         generation_bytes=workspace.generation_bytes,
-        slots_bytes=-(-slots_bytes(shape, config) // 16) * 16,
+        slots_bytes=-(-slots_bytes(shape, config, ranks) // 16) * 16,
         M=shape.m,
     )
     if workspace.arch == "interpreter":
