@@ -69,11 +69,12 @@ def started_anew() -> Iterator[None]:
         yield
 
 
-def _process(target: Callable[..., None], arguments: tuple[Any, ...]) -> Any:
-    """A process, not started yet, that is forked from the one with all imports."""
+def _process(target: Callable[..., None], arguments: tuple[Any, ...], daemon: bool) -> Any:
+    """A process, not started yet, that is forked from the one with all imports. A daemon may not
+    start processes of its own."""
     with mock.patch.dict(os.environ, ENVIRONMENT):
         forkserver.ensure_running()
-    return _CONTEXT.Process(target=target, args=arguments, daemon=True)
+    return _CONTEXT.Process(target=target, args=arguments, daemon=daemon)
 
 
 class _Context:
@@ -82,7 +83,7 @@ class _Context:
     Pipe = staticmethod(_CONTEXT.Pipe)
 
     def Process(self, target: Callable[..., None], args: tuple[Any, ...], daemon: bool) -> Any:
-        return _process(_serve, (dict(os.environ), target, args))
+        return _process(_serve, (dict(os.environ), target, args), daemon)
 
 
 def _serve(
@@ -102,7 +103,8 @@ class _EmulatedRank:
     def __init__(
         self, command: Sequence[str], env: Mapping[str, str], stdout: BinaryIO, stderr: int
     ) -> None:
-        self._process = _process(_serve, (dict(env), _run_rank, (command[3:], stdout.name)))
+        arguments = dict(env), _run_rank, (command[3:], stdout.name)
+        self._process = _process(_serve, arguments, daemon=False)
         self._process.start()
 
     def poll(self) -> int | None:

@@ -251,8 +251,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "ranks that do not agree forget their machine",
         "models/selector.py",
-        "bsp_only=reason, machine=self.machine)",
-        "bsp_only=reason)",
+        "bsp_only=reason, machine=self.machine,",
+        "bsp_only=reason,",
         "tests/test_selector.py::test_a_restricted_selector_still_compares_its_machine",
     ),
     Mutant(
