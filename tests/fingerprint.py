@@ -179,6 +179,7 @@ def tracing(trace: Trace) -> Iterator[None]:
             (Workspace, "registered", registered),
             (dist, "all_gather_into_tensor", collective("all_gather")),
             (dist, "all_to_all_single", collective("all_to_all")),
+            (dist, "reduce_scatter_tensor", collective("reduce_scatter")),
             (dist, "all_reduce", lambda summed, group=None: trace.note("all_reduce", summed)),
             (bsp, "nccl_communicator", lambda workspace: 1 if workspace.arch == "cuda" else None),
             (bsp, "nccl_all_reduce", lambda *_: lambda x, y: trace.note("nccl all_reduce", x, y)),
@@ -240,6 +241,10 @@ def _operands(shape: Any) -> dict[str, Any]:
             "b": empty(*b),
             "c": empty(shape.m, shape.n),
         }
+    if shape.op in ("gemm_reduce_scatter", "gemm_all_reduce"):
+        b = (shape.n, shape.inner) if shape.b_layout == "nk" else (shape.inner, shape.n)
+        c = operation(shape.op).module("host").result_size(shape)
+        return {"a": empty(shape.m, shape.inner), "b": empty(*b), "c": empty(*c)}
     if shape.op == "all_reduce":
         x = {"x": empty(shape.m, shape.n)}
         added = {"residual": empty(shape.m, shape.n), "weight": empty(shape.n)}
