@@ -26,6 +26,7 @@ from fingerprint import host_trace
 from mutant import Change, mutant
 from test_compile import spilled_bytes
 
+from tftune.db.audit import read_audits
 from tftune.kernels.all_reduce import AllReduce, host
 from tftune.kernels.all_reduce.limit import limit, part
 from tftune.kernels.all_reduce.space import FORMS, SPACE, payload_bytes, shares
@@ -157,6 +158,17 @@ def test_defaults_compile_without_spills(tmp_path: Path, arch: str, name: str) -
     assert compiled >= 2
 
 
+def test_audited_kernels_for_amd_spill_only_where_a_rule_says_so(root: Path) -> None:
+    """`tftune audit all_reduce --pool 2`, which compiles what a learned rule refuses, too."""
+    rows = read_audits(root / "db/audits/mi300x8/all_reduce-gfx942.jsonl")
+    assert len(rows) > 100 and not [row for row in rows if row.failure]
+    spilling = [row for row in rows if row.resources and row.resources.spilled_bytes]
+    for row in spilling:
+        shape = AllReduce.parse(f"m=8192,{row.shape}")
+        assert "would spill" in (SPACE.why_invalid(shape, row.config, MI300X) or "")
+    assert spilling
+
+
 @cache
 def kernel_of(variant: str, name: str, arch: str) -> KernelSource:
     chip = chip_of(arch)
@@ -229,9 +241,9 @@ def test_weaker_orders_are_refused(tmp_path: Path, variant: str, name: str) -> N
     which, change = MUTANTS[name]
     faults = {"signal": signal_faults, "wait": wait_faults}[which]
     for arch in ARCHES:
-        changed = mutant(tmp_path, variant, (change,), "all_reduce")
-        kernel = replace(kernel_of(variant, "large", arch), kernel=changed)
-        assert faults(assemble(kernel, arch), is_hip(arch)) != [], arch
+        kernel = kernel_of(variant, "large", arch)
+        changed = replace(kernel, kernel=mutant(tmp_path, variant, (change,), "all_reduce"))
+        assert faults(assemble(changed, arch), is_hip(arch)) != [], arch
 
 
 def test_the_library_sums_once_and_the_norm_follows() -> None:

@@ -234,9 +234,9 @@ def _launcher(
         interpret = interpreted(kernel, (programs, 1, 1), names, fixed)
         return lambda operands: interpret(*_tensors(shape, operands))
     compiled = kernel.compile()
+    launch = compiled[(programs, 1, 1)]  # loads it, which says how many registers it has
     if kernel.options.get("launch_cooperative_grid"):
         check_residence(compiled, programs, kernel.options["num_warps"], workspace)
-    launch = compiled[(programs, 1, 1)]
     tail = arguments_after(kernel, names, addresses(kernel.types, fixed))
     half = shape.message_bytes
 
