@@ -222,7 +222,7 @@ def test_nothing_that_peers_send_is_loaded_before_its_wait(
 MUTANTS: dict[str, tuple[str, Change]] = {
     "released for one GPU": (
         "signal",
-        ("attention", 'sem="release", scope="sys"', 'sem="release", scope="gpu"'),
+        ("reduce", 'sem="release", scope="sys"', 'sem="release", scope="gpu"'),
     ),
     "acquired for one GPU": (
         "wait",
@@ -230,7 +230,7 @@ MUTANTS: dict[str, tuple[str, Change]] = {
     ),
     "signalled before it is drained": (
         "signal",
-        ("attention", "    drain(epoch, ARCH)\n    values", "    values"),
+        ("reduce", "    drain(epoch, ARCH)\n    values", "    values"),
     ),
 }
 

@@ -16,13 +16,15 @@ import triton
 import triton.language as tl
 
 from tftune.kernels.comm.symmetric import begin, finish, flag, generation_of, peer, work_range
-from tftune.kernels.device.attention import distances, signal_all, wait_all
+from tftune.kernels.device.attention import wait_all
 from tftune.kernels.device.gemm import rounded
 from tftune.kernels.device.reduce import (
     add_norm,
+    distances,
     elements,
     piece_tile,
     pieces_of,
+    signal_all,
 )
 
 
