@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from tftune.kernels.core.architecture import CUDA
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.gemm_space import tile_rules
 from tftune.kernels.core.partials import KNOBS, SPLIT_BYTES, default, rules, slots_bytes
@@ -33,15 +34,25 @@ def payload_bytes(shape: GemmAllReduce) -> int:
     return max(one, two if shape.m % shape.world == 0 else 0)
 
 
+def _symmetric_fits(shape: GemmAllReduce, chip: Chip | None) -> bool:
+    cuda = chip is None or chip.can.backend == CUDA
+    return cuda and shape.dtype == "bf16" and shape.world > 1
+
+
 RULES = (
     Rule(
-        "torch's symmetric memory takes a world of at least 2",
-        lambda s, c, chip: c["form"] == "library" or s.world > 1,
+        "torch's all-reduces over symmetric memory need CUDA, bf16, and 2 ranks at least",
+        lambda s, c, chip: c["form"] == "library" or _symmetric_fits(s, chip),
         ("bsp",),
     ),
     Rule(
-        "torch's symmetric memory needs rows of a multiple of 8 elements",
+        "torch's all-reduces over symmetric memory need rows of a multiple of 8 elements",
         lambda s, c, chip: c["form"] == "library" or s.n % 8 == 0,
+        ("bsp",),
+    ),
+    Rule(
+        "torch's two-shot all-reduce takes 2, 4 or 8 ranks",
+        lambda s, c, chip: c["form"] != "two_shot" or s.world in (2, 4, 8),
         ("bsp",),
     ),
     Rule(
@@ -70,7 +81,7 @@ RULES = (
 def defaults(shape: GemmAllReduce, chip: Chip | None = None) -> tuple[Config, ...]:
     """Every BSP form that runs here, the library's first; then the variants that can have this
     shape, with a sound tile."""
-    forms = _FORM.values if chip is not None and chip.can.registered_buffers else ("library",)
+    forms = _FORM.values if chip is not None else ("library",)
     wanted = [
         *(Config("bsp", form=form) for form in forms),
         *(default(SPACE, shape, chip, variant) for variant in _FUSED),

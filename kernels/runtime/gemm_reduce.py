@@ -107,21 +107,34 @@ def _blocks(shape: Any, config: Config) -> tuple[list[int], list[int]]:
 
 
 def _constants(shape: Any, config: Config, arch: str) -> dict[str, Any]:
-    return dict(
-        problem=Problem(
-            shape.n, shape.inner, shape.world, False, shape.b_layout == "nk", shape.inner
-        ),
-        tile=Tile(
-            config["block_m"], config["block_n"], config["block_k"], config["group_m"],
-            config["split_k"], shape.inner % config["block_k"] == 0,
-            shape.n % config["block_n"] == 0, config["loads"], "static", 1,
-        ),
-        way=Partials(
-            power_of_two_from(shape.world), spans(shape, config, owners(shape, config.variant)), config["tiles_per_flag"],
-            add_rows(shape, config, arch), config["wire"] == "fp32",
-        ),
-        ARCH=arch,
-    )  # fmt: skip
+    problem = Problem(
+        N=shape.n,
+        K=shape.inner,
+        WORLD=shape.world,
+        SHARD_IS_M=False,
+        B_IS_NK=shape.b_layout == "nk",
+        COLUMNS=shape.inner,
+    )
+    tile = Tile(
+        BLOCK_M=config["block_m"],
+        BLOCK_N=config["block_n"],
+        BLOCK_K=config["block_k"],
+        GROUP_M=config["group_m"],
+        SPLIT_K=config["split_k"],
+        EVEN_K=shape.inner % config["block_k"] == 0,
+        EVEN_N=shape.n % config["block_n"] == 0,
+        LOADS=config["loads"],
+        SCHEDULE="static",
+        XCDS=1,
+    )
+    way = Partials(
+        WORLD_P=power_of_two_from(shape.world),
+        SPANS=spans(shape, config, owners(shape, config.variant)),
+        TILES_PER_FLAG=config["tiles_per_flag"],
+        ADD_ROWS=add_rows(shape, config, arch),
+        WIRE_FP32=config["wire"] == "fp32",
+    )
+    return {"problem": problem, "tile": tile, "way": way, "ARCH": arch}
 
 
 def add_rows(shape: Any, config: Config, arch: str) -> int:
