@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -183,7 +184,7 @@ def _cases(world: int) -> list[tuple[Any, Any]]:
         (_shapes(world)[3], SPACE.complete(Config(variant, **rounds)))
         for variant in ("pull", "staged", "push")
     ]
-    return cases + _decodes(world) + _reductions(world)
+    return cases + _decodes(world) + _reductions(world) + _gemm_reductions(world)
 
 
 def _decodes(world: int) -> list[tuple[Any, Any]]:
@@ -241,6 +242,38 @@ def _reductions(world: int) -> list[tuple[Any, Any]]:
         for name in dict.fromkeys(config.variant for config in SPACE.defaults(shape, chip)):
             cases.append((shape, pick.choice(list(SPACE.configs(shape, chip, (name,))))))
     return cases
+
+
+def _gemm_reductions(world: int) -> list[tuple[Any, Any]]:
+    """Both GEMM reductions on the same workspace: every variant with its default config and a
+    random one; few rows and many, whole tiles and tails, both layouts of B."""
+    from tftune.db.target import detect
+    from tftune.kernels.core.registry import operation
+
+    pick, chip, cases = random.Random(0), detect().chip, []
+    for name in ("gemm_reduce_scatter", "gemm_all_reduce"):
+        op = operation(name)
+        for words in (
+            "m={8},n=1024,k={512}",
+            "m={56},n=328,k={200},b_layout=kn",
+            "m={512},n=512,k={256},dtype=fp16",
+        ):
+            shape = op.shape.parse(scaled(words, world) + f",world={world}")
+            defaults = op.space.defaults(shape, chip)
+            cases += [(shape, config) for config in defaults]
+            for variant in dict.fromkeys(config.variant for config in defaults):
+                drawn = list(op.space.drawn(shape, chip, variant, 2000))
+                cases.append((shape, pick.choice(drawn)))
+    return cases
+
+
+def scaled(words: str, world: int) -> str:
+    """The words with each number in braces times the ranks.
+
+    >>> scaled("m={8},n=72", 2)
+    'm=16,n=72'
+    """
+    return re.sub(r"{(\d+)}", lambda found: str(int(found[1]) * world), words)
 
 
 def _small_copies(shape: Any) -> list[Any]:
