@@ -122,9 +122,10 @@ def test_push_and_pull_add_in_the_same_order(ran: list[dict[str, list[Call]]]) -
 
 SLEEP = "__import__('time').sleep"
 ADDS = "        total = add_slots(\n"
-SLOW_READER = ("gemm_reduce", ADDS, f"        {SLEEP}(0.3)\n{ADDS}")
+SLOW_READER = ("gemm_reduce", ADDS, f"        {SLEEP}(0.5 * bool(rank == 0))\n{ADDS}")
 WAITS = "wait_all(flag(control, sources, group)[:, None], epoch, (sources < WORLD)[:, None])"
-ANNOUNCES = "        group = number // way.TILES_PER_FLAG\n        covered"
+COMPUTES = "        acc = partial_tile(\n"
+LATE_TILES = f"        {SLEEP}(0.3 * bool((rank == 2) & (number % way.TILES_PER_FLAG > 0)))\n"
 MUTANTS = {
     "no wait": Mutant((("gemm_reduce", WAITS, "pass"),), "wrong"),
     "one source not waited for": Mutant(
@@ -151,9 +152,10 @@ MUTANTS = {
     "flag before data": Mutant(
         (
             ("gemm_reduce", "if before + 1 == covered:", "if before == 0:"),
-            ("gemm_reduce", ANNOUNCES, f"        {SLEEP}(0.05)\n{ANNOUNCES}"),
+            ("gemm_reduce", COMPUTES, LATE_TILES + COMPUTES),
         ),
-        "wrong or end",
+        "wrong",
+        control=(("gemm_reduce", COMPUTES, LATE_TILES + COMPUTES),),
         calls="several tiles",
     ),
     "counter not set back": Mutant(

@@ -17,6 +17,8 @@ from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.gemm_all_reduce import GemmAllReduce
+from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
 from tftune.models.dataset import load
 from tftune.models.evaluate import selector_of
 from tftune.models.tree.codec import pack_layout, unpack_layout
@@ -27,6 +29,8 @@ SHAPES = {
     "all_gather_gemm": AllGatherGemm(3000, 3584, 8192, 2, "bf16", "m", "nk"),
     "flash_decode": DECODE,
     "all_reduce": AllReduce(24, 7168, 4, norm="rms"),
+    "gemm_reduce_scatter": GemmReduceScatter(4096, 8192, 28672, 4),
+    "gemm_all_reduce": GemmAllReduce(24, 8192, 28672, 4),
 }
 
 

@@ -277,13 +277,15 @@ def test_the_command_line_answers_for_the_artifact_s_machine_and_says_what_happe
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     (path := tmp_path / "a.json").write_text(json.dumps(content))
+    monkeypatch.chdir(tmp_path)  # whose database is none
     monkeypatch.setattr(machines, "here", lambda: replace(HERE, target="h200x4"))
     monkeypatch.setattr(tftune, "_default", None)
     for command in ("select", "explain"):
         with pytest.raises(SystemExit) as ended:
             cli.main([command, OP, str(LARGE), "--artifact", str(path)])
         shown = capsys.readouterr()
-        assert not ended.value.code and shown.out.startswith("push(")
+        assert not ended.value.code, shown.err
+        assert shown.out.startswith("push(")
         assert shown.err.startswith(
             "on this machine it answers BSP: the artifact is for h200x8, and this machine is h200x4"
         )

@@ -14,6 +14,7 @@ from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.dtypes import torch_dtype
 from tftune.kernels.core.rounding import power_of_two_from, power_of_two_to
 from tftune.kernels.core.space import Config
+from tftune.kernels.device.constants import Pieces
 from tftune.kernels.runtime.compile import KernelSource
 from tftune.kernels.runtime.operands import check_device, check_operand, check_out, word_of
 from tftune.kernels.runtime.plan import (
@@ -210,12 +211,20 @@ def _constants(
     columns = power_of_two_from(shape.n // parts)
     # Four 16-byte accesses of each thread in flight.
     tile = min(rows, power_of_two_to(max(1, 32 * threads // columns)))
-    return dict(
-        N=shape.n, N_P=power_of_two_from(shape.n), PARTS=parts, PARTS_P=power_of_two_from(parts),
-        ROWS=rows, TILE=tile, COLS_P=columns, PAIRS_P=power_of_two_from(shape.n // parts // 2),
-        NORM=shape.normed, WORLD=shape.world, WORLD_P=power_of_two_from(shape.world),
-        THREADS=threads, ARCH=arch,
-    )  # fmt: skip
+    cut = Pieces(
+        N=shape.n,
+        N_P=power_of_two_from(shape.n),
+        PARTS=parts,
+        PARTS_P=power_of_two_from(parts),
+        ROWS=rows,
+        TILE=tile,
+        COLS_P=columns,
+        NORM=shape.normed,
+        WORLD=shape.world,
+        WORLD_P=power_of_two_from(shape.world),
+    )
+    pairs = power_of_two_from(shape.n // parts // 2)
+    return cut._asdict() | dict(cut=cut, PAIRS_P=pairs, THREADS=threads, ARCH=arch)
 
 
 def _launcher(

@@ -75,6 +75,27 @@ class Partials(NamedTuple):
     """Partial tiles are sent in fp32, else in the dtype of A."""
 
 
+class Pieces(NamedTuple):
+    """How rows that are added up over the ranks are cut; how many rows is left open."""
+
+    N: int
+    N_P: int
+    """N rounded up to a power of two."""
+    PARTS: int
+    """Of a row, which different programs send."""
+    PARTS_P: int
+    ROWS: int
+    """Of a piece: what one flag covers."""
+    TILE: int
+    """Rows that are loaded at a time."""
+    COLS_P: int
+    """Columns of a part, rounded up to a power of two."""
+    NORM: bool
+    """Rows are normalised."""
+    WORLD: int
+    WORLD_P: int
+
+
 class Attention(NamedTuple):
     """What a decode computes; batch and lengths are left open."""
 

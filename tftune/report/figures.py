@@ -48,6 +48,7 @@ LOOKS = {
     "gather": Look(SKY, "v"), "no_wait": Look(ORANGE, "^"), "fused": Look(GREEN, "s"),
     "fused_heads": Look(PURPLE, "D"), "persistent": Look(VERMILION, "o"),
     "persistent_ll": Look(BLUE, "P"),
+    "one_shot": Look(VERMILION, "o"), "two_shot": Look(BLUE, "s"), "one_shot_ll": Look(GREEN, "D"),
 }  # fmt: skip
 SPARE_LOOKS = (Look(VERMILION, "o"), Look(BLUE, "s"), Look(GREEN, "D"), Look(ORANGE, "^"))
 """Of variants that other packages bring."""

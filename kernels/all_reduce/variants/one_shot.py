@@ -49,11 +49,18 @@ def summed(x_ptr, inbox, places, there, rank, size, WORLD: tl.constexpr):
 def one_shot(
     x_ptr, residual_ptr, weight_ptr, out_ptr, added_ptr,
     control, payload, control_bases, payload_bases, generation_bytes, M, rank, eps,
-    N: tl.constexpr, N_P: tl.constexpr, PARTS: tl.constexpr, PARTS_P: tl.constexpr,
-    ROWS: tl.constexpr, TILE: tl.constexpr, COLS_P: tl.constexpr, NORM: tl.constexpr,
-    WORLD: tl.constexpr, WORLD_P: tl.constexpr, ARCH: tl.constexpr,
+    cut: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
-    """out = the sum; NORM: added = the sum and the residual, out = added normalised."""
+    """out = the sum; cut.NORM: added = the sum and the residual, out = added normalised."""
+    N: tl.constexpr = cut.N
+    N_P: tl.constexpr = cut.N_P
+    PARTS: tl.constexpr = cut.PARTS
+    PARTS_P: tl.constexpr = cut.PARTS_P
+    ROWS: tl.constexpr = cut.ROWS
+    TILE: tl.constexpr = cut.TILE
+    COLS_P: tl.constexpr = cut.COLS_P
+    WORLD: tl.constexpr = cut.WORLD
+    WORLD_P: tl.constexpr = cut.WORLD_P
     pid, programs, epoch = tl.program_id(0), tl.num_programs(0), begin(control)
     inbox = payload + generation_of(epoch) * generation_bytes
     size = tl.cast(M, tl.int64) * (N * 2)
@@ -68,7 +75,7 @@ def one_shot(
                 tl.store(elements(its_inbox, x_ptr) + places, own, mask=there)
         signal_all(flag(control, rank, piece), away, epoch, WORLD, WORLD_P, ARCH)
     finish(control, epoch)  # nothing below reads what it sets
-    if NORM:
+    if cut.NORM:
         columns, parts = tl.arange(0, N_P), tl.arange(0, PARTS_P)
         within = columns < N
         weight = tl.cast(tl.load(weight_ptr + columns, mask=within, other=0.0), tl.float32)
