@@ -69,12 +69,19 @@ def started_anew() -> Iterator[None]:
         yield
 
 
+def context() -> Any:
+    """The context of multiprocessing whose processes are forked from that one. Tests that fork
+    others take it, too: a process of pytest has one such server, and who starts it decides whether
+    kernels are interpreted in all that it forks."""
+    with mock.patch.dict(os.environ, ENVIRONMENT):
+        forkserver.ensure_running()
+    return _CONTEXT
+
+
 def _process(target: Callable[..., None], arguments: tuple[Any, ...], daemon: bool) -> Any:
     """A process, not started yet, that is forked from the one with all imports. A daemon may not
     start processes of its own."""
-    with mock.patch.dict(os.environ, ENVIRONMENT):
-        forkserver.ensure_running()
-    return _CONTEXT.Process(target=target, args=arguments, daemon=daemon)
+    return context().Process(target=target, args=arguments, daemon=daemon)
 
 
 class _Context:

@@ -4,11 +4,11 @@ is in doubt."""
 from __future__ import annotations
 
 import json
-import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+import forked_ranks
 import stand_ins
 from synthetic import learned
 
@@ -36,7 +36,7 @@ def test_all_ranks_agree_or_all_refuse_alike(
     content = json.loads(sound.read_text())
     (tmp_path / "edited.json").write_text(json.dumps(content | {"rows": 7}))
     (tmp_path / "cut.json").write_text(sound.read_text()[:-100])
-    context = multiprocessing.get_context("forkserver")
+    context = forked_ranks.context()
     with ProcessPoolExecutor(WORLD, mp_context=context) as pool:
         ranks = [
             pool.submit(stand_ins.asked, rank, WORLD, tmp_path, BROKEN) for rank in range(WORLD)

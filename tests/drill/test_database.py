@@ -3,10 +3,10 @@ reader sees whole rows only."""
 
 from __future__ import annotations
 
-import multiprocessing
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
+import forked_ranks
 import optuna
 import pytest
 from readers import DEADLINE_S, READERS, READS, WRITES, read, trial
@@ -29,7 +29,7 @@ def write(store: Store, going: Event) -> None:
 @pytest.mark.drill
 def test_readers_and_a_writer_never_lock_each_other_out(tmp_path: Path) -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    context = multiprocessing.get_context("forkserver")
+    context = forked_ranks.context()
     going, results = context.Event(), context.Queue()
     with Store.open(tmp_path / "a.db") as store:
         store.add_run(RUN)
