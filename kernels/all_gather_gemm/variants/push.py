@@ -4,10 +4,12 @@ as its chunks arrive.
 Who owns a tile: programs `comm_programs..` of every rank, and with schedule="dynamic" the others
 when they are done, compute C's tiles, or `split_k` parts of each, one at a time; each of a tile's
 parts then adds up a slice of its rows. Who writes remotely: programs `0..comm_programs-1` store
-chunk after chunk into the inbox of each peer, in the order that `shards.chunk_and_peer` gives; of
-two peers the one first that reads this rank's shard sooner; this rank itself, where it reads its
-own rows from its inbox, last. Which flag says ready: flag[source][row chunk, column chunk] in the
-reader's memory, set to the epoch after the chunk's stores.
+chunk after chunk into the inbox of each peer, in the order that `shards.chunk_and_peer` gives:
+rank - 1 first, since it reads this shard first, then rank - 2 and so on; this rank itself, where it
+reads its own rows from its inbox, last. Which flag says ready: flag[source][row chunk, column
+chunk] in the reader's memory, set to the epoch after the chunk's stores. Who waits:
+`gemm.wait_chunks`, before a tile's first load of that chunk. Why the inbox may be overwritten: two
+generations, as `symmetric` says (docs/flags.md).
 """
 
 from __future__ import annotations
