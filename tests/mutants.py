@@ -296,14 +296,14 @@ MUTANTS: tuple[Mutant, ...] = (
     # kernels: host side
     Mutant(
         "operands aligned to 8 bytes are launched",
-        "kernels/all_gather_gemm/host.py",
+        "kernels/runtime/operands.py",
         "& 15 == 0",
         "& 7 == 0",
         "tests/test_operands.py::test_an_operand_half_aligned_or_elsewhere_is_refused",
     ),
     Mutant(
         "operands on another device are launched",
-        "kernels/all_gather_gemm/host.py",
+        "kernels/runtime/operands.py",
         "        and a.get_device() == b.get_device() == workspace.ordinal\n",
         "",
         "tests/test_operands.py::test_an_operand_half_aligned_or_elsewhere_is_refused",

@@ -22,7 +22,13 @@ from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import Config
 from tftune.kernels.device.constants import Chunks, Problem, Tile
 from tftune.kernels.runtime.compile import KernelSource
-from tftune.kernels.runtime.operands import check_device, check_operand, check_out, word_of
+from tftune.kernels.runtime.operands import (
+    both_placed_well,
+    check_device,
+    check_operand,
+    check_out,
+    word_of,
+)
 from tftune.kernels.runtime.plan import (
     WORKSPACE_TYPES,
     Grid,
@@ -90,16 +96,7 @@ def result_size(shape: AllGatherGemm) -> tuple[int, int]:
     return shape.m, shape.n
 
 
-def placed_well(a: torch.Tensor, b: torch.Tensor, workspace: Workspace) -> bool:
-    """Whether operands of a shape that ran before can be launched as they are; where not,
-    `shape_of` says what is wrong."""
-    return (
-        a.is_contiguous()
-        and b.is_contiguous()
-        and (a.data_ptr() | b.data_ptr()) & 15 == 0
-        and a.dtype is b.dtype
-        and a.get_device() == b.get_device() == workspace.ordinal
-    )
+placed_well = both_placed_well
 
 
 def shape_of(

@@ -13,7 +13,7 @@ from tftune.kernels.gemm_all_reduce import GemmAllReduce
 from tftune.kernels.gemm_all_reduce.space import SPACE, payload_bytes
 from tftune.kernels.runtime import gemm_reduce
 from tftune.kernels.runtime.compile import KernelSource
-from tftune.kernels.runtime.gemm_reduce import placed_well
+from tftune.kernels.runtime.operands import both_placed_well as placed_well
 from tftune.kernels.runtime.operands import check_out
 from tftune.kernels.runtime.plan import Plan, checked, plan_of
 

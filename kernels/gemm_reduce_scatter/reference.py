@@ -1,11 +1,12 @@
 """The one formula of gemm_reduce_scatter, from torch.distributed, and the inputs that tests, checks
-and benchmarks share."""
+and benchmarks share; gemm_all_reduce has the same inputs and tolerance."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from tftune.kernels.core.dtypes import ROUNDING, torch_dtype
+from tftune.kernels.core.row_parallel import RowParallel
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def make_inputs(
-    shape: GemmReduceScatter, rank: int, seed: int, device: Any = "cpu"
+    shape: RowParallel, rank: int, seed: int, device: Any = "cpu"
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """This rank's columns of A [M, K/world] and its part of B, [N, K/world] where b_layout is "nk",
     else [K/world, N]: random normal, B scaled by 1/sqrt(K), so that the sum is near 1."""
@@ -35,23 +36,31 @@ def make_output(shape: GemmReduceScatter, device: Any = "cpu") -> torch.Tensor:
     return torch.empty(shape.shard_rows, shape.n, device=device, dtype=torch_dtype(shape.dtype))
 
 
-def reference(
-    shape: GemmReduceScatter, a: torch.Tensor, b: torch.Tensor, group: Any
-) -> torch.Tensor:
-    """This rank's rows of the sum, [M/world, N] in fp32: products and sums in at least fp32
-    (float64 on the CPU)."""
+def total(shape: RowParallel, a: torch.Tensor, b: torch.Tensor, group: Any) -> torch.Tensor:
+    """The sum over ranks, [M, N]: products and sums in fp32, or in float64 on the CPU."""
     import torch
     import torch.distributed as dist
 
     weights = b.t() if shape.b_layout == "nk" else b
     exact = torch.float64 if a.device.type == "cpu" else torch.float32
-    total = a.to(exact) @ weights.to(exact)
-    dist.all_reduce(total, group=group)
-    rank = dist.get_rank(group)
-    return total[rank * shape.shard_rows : (rank + 1) * shape.shard_rows].to(torch.float32)
+    product = a.to(exact) @ weights.to(exact)
+    dist.all_reduce(product, group=group)
+    return product
 
 
-def tolerance(shape: GemmReduceScatter) -> float:
+def reference(
+    shape: GemmReduceScatter, a: torch.Tensor, b: torch.Tensor, group: Any
+) -> torch.Tensor:
+    """This rank's rows of the sum, [M/world, N] in fp32."""
+    import torch
+    import torch.distributed as dist
+
+    first = dist.get_rank(group) * shape.shard_rows
+    rows = total(shape, a, b, group)[first : first + shape.shard_rows]
+    return rows.to(torch.float32)
+
+
+def tolerance(shape: RowParallel) -> float:
     """Largest admissible norm(C - reference) / norm(reference): what the library's own order costs.
 
     It rounds each of W partial products to the dtype, and the running sum W - 1 times, by at most

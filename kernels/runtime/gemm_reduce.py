@@ -47,18 +47,6 @@ ACCESSES = 2
 """16-byte loads of each thread in flight while slots are added."""
 
 
-def placed_well(a: torch.Tensor, b: torch.Tensor, workspace: Workspace) -> bool:
-    """Whether operands of a shape that ran before can be launched as they are; where not,
-    `shape_of` says what is wrong."""
-    return (
-        a.is_contiguous()
-        and b.is_contiguous()
-        and (a.data_ptr() | b.data_ptr()) & 15 == 0
-        and a.dtype is b.dtype
-        and a.get_device() == b.get_device() == workspace.ordinal
-    )
-
-
 def shape_of(
     kind: Callable[..., Any], a: torch.Tensor, b: torch.Tensor, workspace: Workspace, b_layout: str
 ) -> Any:

@@ -62,3 +62,15 @@ def check_place(name: str, tensor: Any) -> None:
             f"{name} begins {over} bytes behind a multiple of 16, where a kernel needs it at one; "
             f"pass {name}.clone(), since {name}.contiguous() would return {name} itself"
         )
+
+
+def both_placed_well(a: torch.Tensor, b: torch.Tensor, workspace: Workspace) -> bool:
+    """Whether two operands of sizes that ran before can be launched as they are; where not, an
+    operation's `shape_of` says what is wrong."""
+    return (
+        a.is_contiguous()
+        and b.is_contiguous()
+        and (a.data_ptr() | b.data_ptr()) & 15 == 0
+        and a.dtype is b.dtype
+        and a.get_device() == b.get_device() == workspace.ordinal
+    )
