@@ -546,7 +546,10 @@ def discounted(ratio: float) -> str:
 
 
 def _text(interval: Interval, percent: int) -> str:
-    return f"{percent} % interval {interval[0]:.2f} to {interval[1]:.2f}"
+    low, high = (f"{end:.2f}" for end in interval)
+    if low == high:  # as narrow as that: an interval without width reads as a mistake
+        low, high = (f"{end:.3f}" for end in interval)
+    return f"{percent} % interval {low} to {high}"
 
 
 def _families(count: int) -> str:
