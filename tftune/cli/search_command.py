@@ -111,6 +111,12 @@ def search(
         for sentence in tables.headline(found):
             print(sentence)
         print(COLUMNS)
+        named = f"{op} --db {db} --target {machine.name}"
+        modelled = " --allow-modelled" if found and found[0].winner.bench == "model" else ""
+        note(
+            f"next: `tftune export {named} --out a.json`, then "
+            f"`tftune select {op} SHAPE --artifact a.json{modelled}`"
+        )
     if missing:
         raise ValueError(
             f"{missing:,} pairs of a shape and a config are missing: the budget was too small; "
