@@ -3,9 +3,6 @@ memory in their code, its host, its operator, and the whole way on the model."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -371,26 +368,3 @@ def traced(workspace: Workspace, variant: str) -> list[float]:
 def test_a_layer_runs_what_is_selected_and_torch_compile_sees_one_operator(variant: str) -> None:
     for errors in emulated.run(2, traced, variant):
         assert len(errors) == 8 and max(errors) < 1
-
-
-def test_it_is_searched_trained_exported_selected_and_reported(tmp_path: Path) -> None:
-    db, artifact, report = (str(tmp_path / name) for name in ("t.db", "a.json", "report"))
-
-    def tftune(*words: str) -> str:
-        command = [sys.executable, "-m", "tftune", *words]
-        done = subprocess.run(command, text=True, capture_output=True, timeout=300, cwd=tmp_path)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout + done.stderr
-
-    shapes = "layers:m=1+24+128+512+2048,norm=rms"
-    model = ("--on", "model", "--target", "h200x8", "--effort", "quick", "--pool", "40")
-    found = tftune("search", "all_reduce", "--shapes", shapes, *model, "--db", db)
-    assert "all_reduce on h200x8, modelled" in found
-    tftune("train", "all_reduce", "--db", db, "--target", "h200x8")
-    tftune("export", "all_reduce", "--db", db, "--target", "h200x8", "--out", artifact)
-    document = json.loads(Path(artifact).read_text())
-    assert document["op"] == "all_reduce" and document["kernels"]["two_shot"] == "r1"
-    asked = ("select", "all_reduce", "m=96,n=8192,world=8,norm=rms", "--artifact", artifact)
-    assert "two_shot" in tftune(*asked, "--allow-modelled")
-    tftune("report", "--db", db, "--out", report)
-    assert any("all_reduce" in path.read_text() for path in Path(report).rglob("*.html"))
