@@ -17,7 +17,7 @@ SHAPES = {
     "all_gather_gemm": ("engine:n=7168,k=8192,m=48+1024+6000", "m=2000,n=7168,k=8192,world=8"),
     "flash_decode": (
         "llama3-70b:batch=1",
-        "batch=1,q_heads=64,kv_heads=8,head_dim=128,kv_len=9000",
+        "batch=1,q_heads=64,kv_heads=8,head_dim=128,kv_len=9000,world=8",
     ),
     "gemm_reduce_scatter": ("engine:n=8192,k=28672,m=24+512+4096", "m=800,n=8192,k=28672,world=8"),
     "gemm_all_reduce": ("engine:n=8192,k=28672,m=1+24+256", "m=16,n=8192,k=28672,world=8"),
