@@ -91,8 +91,11 @@ def test_no_compiler_outlives_a_killed_supervisor(
         command, stdout=subprocess.PIPE, env=os.environ | {drill.MARK: mark}
     ) as supervisor:
         assert supervisor.stdout is not None and supervisor.stdout.readline() == b"compiling\n"
-        assert len(list(drill.processes(mark))) >= 2, "the supervisor and its compiler"
+        until = time.monotonic() + 10
+        while len(found := list(drill.processes(mark))) < 2 and time.monotonic() < until:
+            time.sleep(0.02)
         supervisor.kill()
+        assert len(found) >= 2, "the supervisor and its compiler"
     until = time.monotonic() + 10
     while (orphans := list(drill.processes(mark))) and time.monotonic() < until:
         time.sleep(0.02)
