@@ -160,9 +160,9 @@ def test_every_page_is_in_the_contents_of_the_site() -> None:
     assert sorted(listed) == sorted(pages)
 
 
-def headline(op: str, name: str) -> tuple[str, str]:
+def headline(op: str, name: str, **options: str) -> tuple[str, str]:
     """The geometric mean of BSP / winner over a captured set on 8x H200, and how many it is of."""
-    shapes = operation(op).shape_sets[name](world=8)
+    shapes = operation(op).shape_sets[name](world=8, **options)
     rows = [trial for trial in speedup.read("h200x8", op) if trial.shape in shapes]
     found = [speedup.speedup(line.winner) for line in speedup.lines(rows, "graph")]
     return f"{limit.geomean(found):.2f}", str(len(found))
@@ -176,3 +176,6 @@ def test_the_headline_of_the_readme_is_what_the_rows_say() -> None:
     (found,) = re.findall(said, " ".join((ROOT / "README.md").read_text().split()))
     assert found[:2] == headline("all_gather_gemm", "paper")
     assert found[2:] == headline("flash_decode", "llama3-70b")
+    said = r"sharded along tokens it is ([\d.]+) over (\d+) GEMM shapes"
+    (found,) = re.findall(said, " ".join((ROOT / "README.md").read_text().split()))
+    assert found == headline("all_gather_gemm", "paper", shard="m")
