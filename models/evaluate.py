@@ -21,7 +21,7 @@ from tftune.models.baselines import Rule, rules
 from tftune.models.dataset import Dataset
 from tftune.models.formula.fit import held_out
 from tftune.models.layout import LayoutModel
-from tftune.models.selector import Selector, fallback
+from tftune.models.selector import Selector
 from tftune.models.tree.trainer import train_layout
 
 SLOWER = 1.02
@@ -73,7 +73,8 @@ class Evaluation:
     """Of each family judged, the selector's regret: geometric mean and worst. Without families in
     which no answer has a time."""
     rules: dict[str, Score]
-    """The constant rules in use elsewhere (`baselines.py`), BSP in the form that is served."""
+    """The constant rules in use elsewhere (`baselines.py`), and the strongest form of BSP as the
+    selector would name it."""
 
     @property
     def best_rule(self) -> str | None:
@@ -223,17 +224,11 @@ def _asked(dataset: Dataset, train: Train, fold: Fold) -> dict[str, dict[Shape, 
     learned, asked = fold
     seen = dataset.only(learned)
     selector = selector_of(seen, train(seen))
-    rule_of: dict[str, Rule] = {"selector": lambda shape: selector.select(shape, seen.mode).config}
-    rule_of |= constant_rules(seen)
-    return {name: {shape: rule(shape) for shape in asked} for name, rule in rule_of.items()}
-
-
-def constant_rules(seen: Dataset) -> dict[str, Rule]:
-    """Each rule by name, as a selector would serve it: BSP's form is the one that answers where
-    nothing is known (`selector.fallback`)."""
-    target = Target.parse(seen.target)
+    bsp = strongest_form(seen, selector)
     best = {shape: seen.best(shape) for shape in seen.shapes}
-    return rules(seen.op, target.chip, best, lambda shape: fallback(shape, target))
+    rule_of: dict[str, Rule] = {"selector": lambda shape: selector.select(shape, seen.mode).config}
+    rule_of |= rules(seen.op, Target.parse(seen.target).chip, best, bsp)
+    return {name: {shape: rule(shape) for shape in asked} for name, rule in rule_of.items()}
 
 
 def selector_of(seen: Dataset, model: LayoutModel) -> Selector:
@@ -242,6 +237,24 @@ def selector_of(seen: Dataset, model: LayoutModel) -> Selector:
     mode = Mode({model.layout: model}, {})
     artifact = Artifact(seen.op, Target.parse(seen.target), seen.bench, {seen.mode: mode})
     return Selector(artifact, allow_modelled=True, check_source=False)
+
+
+def strongest_form(seen: Dataset, selector: Selector) -> Rule:
+    """The form of BSP that the selector would name, were BSP the answer."""
+
+    def rule(shape: Shape) -> Config:
+        answerer = selector.answerer(shape, seen.mode)
+        listed = () if isinstance(answerer, str) else answerer.shortlist(shape)
+        form = next((config for config in listed if config.variant == "bsp"), None)
+        return form or seen.bsp(
+            min(seen.shapes, key=lambda other: abs(math.log(_volume(shape) / _volume(other))))
+        )
+
+    return rule
+
+
+def _volume(shape: Shape) -> float:
+    return math.prod(float(size) for size in shape.sizes_key)
 
 
 def score_of(

@@ -56,7 +56,7 @@ def test_train_prints_the_tree_and_the_held_out_regret(tftune: Tftune, layers: P
         and ", always pull - (no time), " in ran.out
     )
     assert re.search(
-        r", vLLM: BSP below 4096 tokens, push above 1\.\d{3} \(16 of 30 shapes\), ", ran.out
+        r", vLLM: BSP below 4096 tokens, push above 1\.\d{3} \(25 of 30 shapes\), ", ran.out
     ), "the default push has no time"
     assert (
         f"\n{half}: 12 modelled shapes, " in ran.out

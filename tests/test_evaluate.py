@@ -210,8 +210,7 @@ def test_rules_and_figures(dataset: Dataset) -> None:
     assert {"always BSP", "always pull", "always staged", "always push", NEAREST} < set(
         report.rules
     )
-    assert always.oracle_gain_captured == pytest.approx(0, abs=1e-3)
-    assert always.slower_than_bsp == 0 == always.unknown
+    assert always.oracle_gain_captured == 0 and always.slower_than_bsp == 0 and always.unknown == 0
     assert report.rules["always pull"].slower_than_bsp > 5, (
         "pull reads A again for each column tile"
     )
@@ -270,7 +269,9 @@ def test_exact_rows_lose_almost_nothing_on_shapes_of_no_family_and_size_that_was
         and (report.selector.oracle_gain_captured or 0) > 0.98
     )
     known = [score.geomean_regret for score in report.rules.values() if not score.unknown]
-    assert known and report.selector.geomean_regret < min(known) and report.best_rule is None
+    assert (
+        len(known) >= 2 and report.selector.geomean_regret < min(known) and report.best_rule is None
+    )
 
 
 def test_the_rule_that_loses_the_least_is_named_where_it_loses_less_than_the_selector() -> None:

@@ -14,8 +14,7 @@ from tftune.db.trial import Trial
 from tftune.kernels.all_gather_gemm import paper
 from tftune.models.baselines import NEAREST, Rule, rules
 from tftune.models.dataset import Dataset, load
-from tftune.models.evaluate import constant_rules, evaluate, percentile, score_of, selector_of
-from tftune.models.selector import fallback
+from tftune.models.evaluate import percentile, score_of, selector_of, strongest_form
 from tftune.models.tree.trainer import train_layout
 
 OP = "all_gather_gemm"
@@ -86,27 +85,25 @@ def test_the_rows_are_judged_whatever_source_is_installed_and_modelled_ones_too(
     assert fused > 5
 
 
-def test_bsp_is_judged_in_the_form_that_is_served() -> None:
-    """Whatever form was the strongest where training looked: a rule that ships asks `fallback`."""
+def test_the_strongest_form_is_named_as_the_selector_would_name_it() -> None:
+    """Where fused configs answer, too; beyond what was measured that of the measured shape of the
+    nearest size."""
     slow = {
         c: law if c in (SMALL, LARGE) else lambda asked: 1.0 for c, law in synthetic.LAWS.items()
     }
-    laws = slow | {synthetic.BSP: lambda asked: 70.0, synthetic.REGISTERED: lambda asked: 90.0}  # type: ignore[attr-defined]
+    copied = synthetic.REGISTERED
+    laws = slow | {
+        synthetic.BSP: lambda asked: 50.0 + asked.m / 100,
+        copied: lambda asked: 70.0 + asked.m / 400,
+    }  # type: ignore[attr-defined]
     data = synthetic.dataset(rows(SHAPES, laws))
-    target = Target.parse(data.target)
-    served = {place: fallback(place, target) for place in SHAPES}
-    assert {data.bsp(place) for place in SHAPES} == {synthetic.BSP}
-    rule = constant_rules(data)["always BSP"]
-    assert {place: rule(place) for place in SHAPES} == served
-    assert set(served.values()) == {synthetic.BSP, synthetic.REGISTERED}
-    ruled = replace(train_layout(data), rule="always BSP")
-    selector = selector_of(data, ruled)
-    other = shape(300, 3000, 3000)
-    assert selector.select(other, data.mode).config == rule(other)
-    report = evaluate(data)
-    assert report is not None
-    judged = {place: served[place] for place in SHAPES if served[place] == synthetic.REGISTERED}
-    assert report.rules["always BSP"].slower_than_bsp == len(judged)
+    rule = strongest_form(data, selector_of(data, train_layout(data)))
+    for place in data.shapes:
+        assert rule(place) == data.bsp(place)
+    assert {rule(shape(m)) for m in (300, 1500)} == {synthetic.BSP} and {
+        rule(shape(m)) for m in (4500, 7000)
+    } == {copied}
+    assert (rule(shape(4)), rule(shape(16384))) == (synthetic.BSP, copied)
 
 
 def test_the_bootstrap_draws_whole_groups(dataset: Dataset) -> None:
