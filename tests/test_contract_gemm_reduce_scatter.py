@@ -125,6 +125,7 @@ ADDS = "        total = add_slots(\n"
 SLOW_READER = ("gemm_reduce", ADDS, f"        {SLEEP}(0.5 * bool(rank == 0))\n{ADDS}")
 WAITS = "wait_all(flag(control, sources, group)[:, None], epoch, (sources < WORLD)[:, None])"
 COMPUTES = "        acc = partial_tile(\n"
+LATE_OWNERS = f"        {SLEEP}(0.3 * bool((rank == 2) & (turn > 0) & (number == 0)))\n"
 LATE_TILES = f"        {SLEEP}(0.3 * bool((rank == 2) & (number % way.TILES_PER_FLAG > 0)))\n"
 MUTANTS = {
     "no wait": Mutant((("gemm_reduce", WAITS, "pass"),), "wrong"),
@@ -170,6 +171,19 @@ MUTANTS = {
             ),
         ),
         "end",
+        calls="several tiles",
+    ),
+    "the other owner's flag": Mutant(
+        (
+            (
+                "gemm_reduce",
+                "signal(peer(flag_here, control_bases, rank, owner)",
+                "signal(peer(flag_here, control_bases, rank, (owner + 1) % WORLD)",
+            ),
+            ("gemm_reduce", COMPUTES, LATE_OWNERS + COMPUTES),
+        ),
+        "wrong",
+        control=(("gemm_reduce", COMPUTES, LATE_OWNERS + COMPUTES),),
         calls="several tiles",
     ),
     "spanning tile tells the next rank alone": Mutant(
