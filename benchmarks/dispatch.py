@@ -120,13 +120,13 @@ def unmeasured(model: LayoutModel, family: Family) -> Family:
 
 def shapes_of(model: LayoutModel, family: Family, count: int) -> list[dict[str, Any]]:
     """Fields of at most so many shapes of a family, evenly from the least to the greatest size that
-    was measured."""
+    was measured of it; of any, where it was not."""
     shape = operation(model.op).shape
     place = shape.coordinates().index(shape.SIZE)
-    seen, fixed = (
-        [known.sizes[place] for known in model.known],
-        dict(zip(shape.LAYOUT, model.layout, strict=True)),
-    )
+    every_size = [known.sizes[place] for known in model.known]
+    own = [size for size, its in zip(every_size, families(model), strict=True) if its == family]
+    seen = own or every_size
+    fixed = shape.named(model.layout)
     fixed |= dict(zip(shape.coordinates(), family, strict=True))
     step = math.lcm(
         *(value for name, value in fixed.items() if name in ("world", "page_size") and value)

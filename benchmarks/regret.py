@@ -49,11 +49,11 @@ def wanted(op: str, text: str) -> dict[str, str]:
 
 def layouts(dataset: Dataset, fields: Mapping[str, str]) -> dict[str, Dataset]:
     """The rows of each layout with these values, those with most shapes first."""
-    names = operation(dataset.op).shape.LAYOUT
+    named = operation(dataset.op).shape.named
     found = {
         layout_text(dataset.op, layout): part
         for layout, part in dataset.by_layout().items()
-        if fields.items() <= dict(zip(names, map(str, layout), strict=True)).items()
+        if fields.items() <= named(list(map(str, layout))).items()
     }
     if not found:
         there = "; ".join(layout_text(dataset.op, layout) for layout in dataset.by_layout())

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 import limit
@@ -20,6 +20,7 @@ PARTS = {
     "kv_below_100_us": "reading the cache takes less than 100 us",
     "kv_from_100_us": "reading the cache takes 100 us or more",
 }
+REDUCTIONS = ("all_reduce", "gemm_reduce_scatter", "gemm_all_reduce")
 HEAD = ["machine", "shapes", "number", "graph", "fused wins", "eager", "fused wins"]
 
 
@@ -41,6 +42,7 @@ def page() -> str:
             text([HEAD, *(row for target in MACHINES for row in set_rows(decode[target], target))]),
             "## flash_decode: shape by shape, 8x H200",
             *decodes(decode["h200x8"]),
+            *(part for op in REDUCTIONS for part in reduction(op)),
         ]
     )
 
@@ -142,3 +144,62 @@ def decodes(trials: list[Trial]) -> Iterator[str]:
     chosen = [trial for trial in trials if trial.shape in shapes]
     yield "`llama3-70b`: 64 query heads on 8, fp16; `kv_len` is tokens on each rank; graph."
     yield "\n".join(speedup.table(speedup.lines(chosen, "graph")))
+
+
+def reduction(
+    op: str, committed: Callable[[str, str], list[Trial]] = speedup.read
+) -> Iterator[str]:
+    """An operation that reduces over ranks: its sets on each machine, then each shape of the
+    largest one, captured. The share of the physical limit stands beside each figure."""
+    yield f"## {op}"
+    rows = {target: found for target in MACHINES if (found := committed(target, op))}
+    if not rows:
+        yield "Not measured: no rows of 2 GPUs or more are committed."
+        return
+    sets = [row for target, found in rows.items() for row in shared_sets(found, target)]
+    yield "The limit is computed, all else is measured; graph, microseconds."
+    if sets:
+        yield text([["machine", "shapes", "number", "BSP / winner", "limit / winner"], *sets])
+    target = next(iter(rows))
+    for family in speedup.groups(rows[target]).values():
+        if found := speedup.lines(family, "graph"):
+            yield f"{title(target)}, {sizes(found)}:"
+            yield text([[*SHARED], *shared(found, target)])
+
+
+SHARED = ("M", "BSP", "winner", "time", "BSP / winner (95 % interval)", "limit", "limit / winner")
+
+
+def shared(rows: Sequence[speedup.Line], target: str) -> Iterator[list[str]]:
+    """A row under SHARED for each shape of a family."""
+    for row, share in zip(rows, shares(rows, target), strict=True):
+        variant, (low, high) = row.winner.config.variant, row.interval
+        times = [f"{row.median_us('bsp'):.1f}", variant, f"{share.winner_us:.1f}"]
+        ratio = f"{speedup.speedup(row.winner):.2f} ({low:.2f} to {high:.2f})"
+        limits = [f"{share.limit.us:.1f}", f"{share.reached:.2f}"]
+        yield [str(row.shape.to_dict()["m"]), *times, "1" if variant == "bsp" else ratio, *limits]
+
+
+def shared_sets(trials: list[Trial], target: str) -> Iterator[list[str]]:
+    """A row for each set of which every shape has a captured final row, and for its parts."""
+    op, machine = operation(trials[0].op), Target.parse(target)
+    for name, shapes in op.shape_sets.items():
+        for options in speedup.asked(shapes, trials):
+            rows = complete(trials, speedup.possible(shapes, machine.gpus, options), "graph")
+            parts = [(op.module("limit").part(row.shape, machine.chip), row) for row in rows]
+            for part in dict.fromkeys(["", *(part for part, _ in parts)]) if rows else ():
+                some = [row for found, row in parts if part in ("", found)]
+                named = ", ".join([f"`{name}`", *options.values(), *([part] if part else [])])
+                share = limit.geomean([each.reached for each in shares(some, target)])
+                yield [title(target), named, str(len(some)), cells(some)[0], f"{share:.2f}"]
+
+
+def shares(rows: Sequence[speedup.Line], target: str) -> list[limit.Share]:
+    times = ((row.shape, row.median_us(row.winner.config.variant)) for row in rows)
+    return limit.shares(times, Target.parse(target).chip)
+
+
+def sizes(rows: Sequence[speedup.Line]) -> str:
+    """What the shapes of a family share, as in `n=8192, k=28672, ...`."""
+    names = rows[0].shape.to_dict()
+    return ", ".join(f"{name}={value}" for name, value in names.items() if name != "m")

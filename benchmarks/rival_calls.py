@@ -1,5 +1,5 @@
 """Other libraries' fused all-gather + GEMM as calls on one rank, and the rank that serves them
-beside tftune's own plans.
+beside tftune's own plans; `rival_reductions` has the calls that reduce.
 
 Written after torch 2.13 (torch/distributed/_symmetric_memory/__init__.py) and tokenspeed-iris
 0.0.0.post20261013 (iris/ops/). A rival is given what helps it: its buffers are made, and its inputs
@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.tuner.bench import worker
 from tftune.tuner.bench.worker import WorldSpec
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
 
 
 class Rival:
-    """A call (a, b, c), as a plan of `host.prepare` is one. Making it launches nothing and waits
-    for nobody: what it lacks is raised there, NotImplementedError for a shape or machine that it
-    does not take."""
+    """A call of an operation's operands and result, as a plan of `host.prepare` is one. Making it
+    launches nothing and waits for nobody: what it lacks is raised there, NotImplementedError for a
+    shape or machine that it does not take."""
 
-    def __init__(self, shape: AllGatherGemm, workspace: Workspace) -> None:
+    captured: ClassVar[bool] = True
+    """Whether a graph can hold it."""
+
+    def __init__(self, shape: Any, workspace: Workspace) -> None:
         if workspace.device.type != "cuda":
             raise NotImplementedError(
                 f"it needs GPUs, and this rank computes on the {workspace.device.type}"
@@ -41,16 +45,23 @@ class Rival:
         """Such results, the last for each address of c."""
 
     @staticmethod
-    def roundings(shape: AllGatherGemm) -> int:
-        """How often it may round what it computes."""
+    def roundings(shape: Any) -> int:
+        """How often it may round what it computes, in units of the reference's tolerance."""
         return 1
 
     def stage(self, operands: Sequence[tuple[Any, ...]]) -> None:
         """Prepare for these operands, A being the first of each; collective."""
         raise NotImplementedError(f"{type(self).__name__} does not say how it is staged")
 
-    def __call__(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+    def __call__(self, *operands: Any) -> None:
         raise NotImplementedError(f"{type(self).__name__} does not say how it is called")
+
+    def _take(self, result: torch.Tensor, c: torch.Tensor) -> None:
+        """Keep the library's own result, or copy it to c."""
+        if self.into_c:
+            c.copy_(result)
+        else:
+            self.results[c.data_ptr()] = result
 
     def poison(self) -> None:
         """Fill the results of its own with NaN, so that a graph that computes nothing shows."""
@@ -100,10 +111,7 @@ class Torch(Rival):
         _, (result,) = torch.ops.symm_mem.fused_all_gather_matmul(
             a, [self._weights(b)], gather_dim, self._group, return_A=False
         )
-        if self.into_c:
-            c.copy_(result)
-        else:
-            self.results[c.data_ptr()] = result
+        self._take(result, c)
 
 
 class Iris(Rival):
@@ -179,7 +187,29 @@ class IrisBuffer(Iris):
 
 
 RIVALS: dict[str, type[Rival]] = {"torch": Torch, "iris": Iris, "iris_buffer": IrisBuffer}
-"""By name; `Config(name)` stands for it where a config is asked for."""
+"""Of all_gather_gemm, by name; `Config(name)` stands for it where a config is asked for."""
+
+
+def rivals_of(op: str) -> dict[str, type[Rival]]:
+    """The rivals of an operation by name. Raises ValueError naming the operations that have
+    some."""
+    import rival_reductions as reductions
+
+    known = {
+        "all_gather_gemm": RIVALS,
+        "gemm_reduce_scatter": {
+            "torch": reductions.TorchReduceScatter,
+            "iris": reductions.IrisReduceScatter,
+        },
+        "gemm_all_reduce": {"iris": reductions.IrisReduction},
+        "all_reduce": {
+            "torch_one_shot": reductions.TorchAllReduce,
+            "torch_two_shot": reductions.TorchTwoShot,
+        },
+    }
+    if op not in known:
+        raise ValueError(f"there are no rivals of {op}; there are of {', '.join(known)}")
+    return known[op]
 
 
 class RivalRank(worker.Rank):
@@ -188,21 +218,20 @@ class RivalRank(worker.Rank):
     _last: Any = None
     """The plan of the last config that was timed."""
 
-    def prepare(self, shape: AllGatherGemm, config: Config) -> None:
-        if config.variant not in RIVALS:
-            return super().prepare(shape, config)
+    def prepare(self, shape: Shape, config: Config, fault: str | None = None) -> None:
+        rival = rivals_of(shape.op).get(config.variant)
+        if rival is None:
+            return super().prepare(shape, config, fault)
         self._use(shape)
         if (shape, config) not in self.workspace.plans:
-            self.workspace.plans[shape, config] = RIVALS[config.variant](shape, self.workspace)
+            self.workspace.plans[shape, config] = rival(shape, self.workspace)
 
-    def check(
-        self, shape: AllGatherGemm, config: Config, fault: str | None = None
-    ) -> tuple[float, float]:
+    def check(self, shape: Shape, config: Config, fault: str | None = None) -> tuple[float, float]:
         self._stage(shape, [config], self._known_results(shape).inputs, into_c=True)
         return super().check(shape, config, fault)
 
     def time(
-        self, shape: AllGatherGemm, configs: Sequence[Config], mode: str, rounds: int
+        self, shape: Shape, configs: Sequence[Config], mode: str, rounds: int
     ) -> list[list[float]]:
         operands = self._rotation(shape)
         rivals = self._stage(shape, configs, operands, into_c=False)
@@ -214,14 +243,14 @@ class RivalRank(worker.Rank):
         self._last = self.workspace.plans[shape, configs[-1]]
         return super().time(shape, configs, mode, rounds)
 
-    def verify(self, shape: AllGatherGemm) -> tuple[float, float]:
+    def verify(self, shape: Shape) -> tuple[float, float]:
         if isinstance(self._last, Rival):
-            self._last.deliver(self._rotation(shape)[0][2])
+            self._last.deliver(self._rotation(shape)[0][-1])
         return super().verify(shape)
 
     def _stage(
         self,
-        shape: AllGatherGemm,
+        shape: Shape,
         configs: Sequence[Config],
         operands: Sequence[Any],
         *,

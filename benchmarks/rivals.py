@@ -1,8 +1,8 @@
-"""tftune beside other libraries on this node's GPUs: BSP, tftune's choice, torch's and Iris' fused
-all-gather + GEMM, in the same rounds.
+"""tftune beside other libraries on this node's GPUs: BSP, tftune's choice, and the calls of torch
+and Iris for the same operation, in the same rounds.
 
-usage: python benchmarks/rivals.py --db node.db --out rivals.jsonl [--world 4] [--seconds 240]
-[--shapes SET]
+usage: python benchmarks/rivals.py --db node.db --out rivals.jsonl [--op gemm_reduce_scatter]
+[--world 4] [--seconds 240] [--shapes SET]
        python benchmarks/rivals.py --show rivals.jsonl
 
 Each result is checked against the reference before it is timed, and what the timed calls left is
@@ -22,16 +22,14 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import rival_calls
 import speedup
-from limit import geomean
 from node import NO_MULTICAST
+from rival_rows import OP, Outcome, Row, show, show_file
 
 import tftune
 from tftune.cli.shapes_file import read_shapes
@@ -39,21 +37,30 @@ from tftune.db import target as machine
 from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.db.trial import MODES, Failure, Measurement
-from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.all_gather_gemm.host import payload_bytes
+from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models.artifact import SHIPPED
 from tftune.tuner.bench.sandbox import Broken, RankError, World, slowest
 from tftune.tuner.bench.worker import WorldSpec
 
-OP = "all_gather_gemm"
-SHAPES = "paper:m=16+128+1024+8192; paper:shard=m,m=16+128+1024+8192"
+ROWS = "16+128+1024+8192"
+SHAPES = {
+    OP: f"paper:m={ROWS}; paper:shard=m,m={ROWS}",
+    "gemm_reduce_scatter": "llama3-70b:m=128+512+1024+4096+8192",
+    "gemm_all_reduce": "llama3-70b:m=1+8+128+256+1024+8192",
+    "all_reduce": "layers:m=1+8+128+512+2048",
+}
+"""What is measured of each operation that has rivals, where --shapes says nothing."""
 MEANINGS = {
-    "bsp": "the fastest form of all-gather, then matmul",
+    "bsp": "the fastest unfused form: the library's collective and the library's GEMM",
     "tftune": "what tftune chose for this shape and mode",
-    "torch": "torch.ops.symm_mem.fused_all_gather_matmul",
-    "iris": "iris.ops.all_gather_matmul, default configuration",
+    "torch": "torch.ops.symm_mem.fused_all_gather_matmul, or fused_matmul_reduce_scatter",
+    "torch_one_shot": "torch.ops.symm_mem.one_shot_all_reduce, x in symmetric memory",
+    "torch_two_shot": "torch.ops.symm_mem.two_shot_all_reduce_, x copied to symmetric memory",
+    "iris": "iris.ops.all_gather_matmul, matmul_reduce_scatter or matmul_all_reduce, "
+    "default configuration",
     "iris_buffer": "iris.ops.all_gather_matmul_hbm_buffer, its own choice of configuration",
 }
 PREPARE_S, CHECK_S, TIME_S = 60.0, 60.0, 60.0
@@ -62,67 +69,12 @@ kernels; 22 rounds of Iris at M = 8192 take some 5 s."""
 PROBE_ROUNDS = 5
 """What a candidate runs by itself; of BSP's forms the faster one then goes on."""
 STRIKES = 2
-"""A rival that has ended this many worlds in a mode, with A sharded one way, is not tried there
-again: a start costs seconds."""
+"""A rival that has ended this many worlds in a mode and layout is not tried there again: a start
+costs seconds."""
 LEAST_S = 15.0
 """A shape and mode is not begun with less of the budget left."""
 
-Outcome = Measurement | Failure
-Pick = Callable[[AllGatherGemm, str], Config | Failure]
-
-
-@dataclass(frozen=True)
-class Row:
-    """One candidate at one shape and mode. `name` is one of MEANINGS; samples are of the slowest
-    rank, round by round, beside BSP's."""
-
-    shape: AllGatherGemm
-    mode: str
-    name: str
-    config: Config | None
-    outcome: Outcome
-
-    def to_json(self) -> str:
-        """One line, its keys and decimals those of the rows under db/trials."""
-        row = {
-            "shape": str(self.shape),
-            "mode": self.mode,
-            "name": self.name,
-            "config": self.config and self.config.to_dict(),
-        }
-        if isinstance(self.outcome, Failure):
-            return json.dumps(row | {"failure": self.outcome.kind, "text": self.outcome.text})
-        us, bsp_us = (
-            [round(one, 2) for one in samples]
-            for samples in (self.outcome.samples_us, self.outcome.bsp_samples_us)
-        )
-        return json.dumps(
-            row | {"us": us, "bsp_us": bsp_us, "check_error": self.outcome.check_error}
-        )
-
-    @classmethod
-    def from_json(cls, line: str) -> Row:
-        row = json.loads(line)
-        failed = "failure" in row
-        measured = (tuple(row.get("us", ())), tuple(row.get("bsp_us", ())), row.get("check_error"))
-        outcome: Outcome = (
-            Failure(row["failure"], row["text"]) if failed else Measurement(*measured)
-        )
-        return cls(
-            AllGatherGemm.parse(row["shape"]),
-            row["mode"],
-            row["name"],
-            row["config"] and Config.from_dict(row["config"]),
-            outcome,
-        )
-
-    def __str__(self) -> str:
-        told = (
-            f"{self.outcome.median_us:.1f} us"
-            if isinstance(self.outcome, Measurement)
-            else f"{self.outcome.kind}: {self.outcome.text}"
-        )
-        return f"{self.shape} {self.mode} {self.name}: {told}"
+Pick = Callable[[Shape, str], Config | Failure]
 
 
 class Bench:
@@ -130,19 +82,26 @@ class Bench:
     `until` (of time.monotonic)."""
 
     def __init__(
-        self, spec: WorldSpec, until: float, serve: Callable[..., None] = rival_calls.serve
+        self,
+        spec: WorldSpec,
+        until: float,
+        serve: Callable[..., None] = rival_calls.serve,
+        chip: Chip | None = None,
     ) -> None:
+        """`chip`: the ranks' GPU, which says what forms of BSP there are; None for emulated
+        ranks."""
+        self.chip = chip
         self._world, self._until = World(spec, serve=serve), until
-        self._errors: dict[tuple[AllGatherGemm, Config], float] = {}
-        self._strikes: dict[tuple[Config, str, str], list[Failure]] = defaultdict(list)
+        self._errors: dict[tuple[Shape, Config], float] = {}
+        self._strikes: dict[tuple[Any, ...], list[Failure]] = defaultdict(list)
 
-    def alone(self, shape: AllGatherGemm, config: Config, mode: str) -> Outcome:
+    def alone(self, shape: Shape, config: Config, mode: str) -> Outcome:
         """Check a config, time it by itself for a few rounds, and check what the timed calls
         left."""
-        before, rival = (
-            self._strikes[config, mode, shape.shard],
-            rival_calls.RIVALS.get(config.variant),
-        )
+        before = self._strikes[config, mode, shape.op, shape.layout]
+        rival = rival_calls.rivals_of(shape.op).get(config.variant)
+        if rival and mode == "graph" and not rival.captured:
+            return Failure("invalid", "each call waits on the host: no graph can hold it")
         roundings = rival.roundings(shape) if rival else 1
         if len(before) >= STRIKES:
             return Failure(
@@ -168,7 +127,7 @@ class Bench:
         return Measurement(samples, check_error=self._errors[shape, config])
 
     def together(
-        self, shape: AllGatherGemm, configs: Sequence[Config], mode: str, rounds: int
+        self, shape: Shape, configs: Sequence[Config], mode: str, rounds: int
     ) -> list[Measurement]:
         """All of them in the same rounds, the first being BSP. Raises Broken."""
         for config in configs:
@@ -182,7 +141,7 @@ class Bench:
         ]
 
     def _times(
-        self, shape: AllGatherGemm, configs: Sequence[Config], mode: str, rounds: int
+        self, shape: Shape, configs: Sequence[Config], mode: str, rounds: int
     ) -> list[tuple[float, ...]]:
         replies = self._ask("time", (shape, list(configs), mode, rounds), TIME_S)
         return [slowest([samples[index] for samples in replies]) for index in range(len(configs))]
@@ -215,7 +174,7 @@ class Bench:
 
 def compare(
     bench: Bench,
-    shape: AllGatherGemm,
+    shape: Shape,
     mode: str,
     pick: Config | Failure,
     names: Sequence[str],
@@ -224,7 +183,9 @@ def compare(
     """BSP's best form, tftune's pick and these rivals at one shape: each alone first, then what is
     right and runs in the same rounds."""
     forms = [
-        config for config in operation(OP).space.defaults(shape, None) if config.variant == "bsp"
+        config
+        for config in operation(shape.op).space.defaults(shape, bench.chip)
+        if config.variant == "bsp"
     ]
     alone = {form: bench.alone(shape, form, mode) for form in forms}
     bsp = min(
@@ -258,7 +219,7 @@ def compare(
 
 
 def _same_rounds(
-    bench: Bench, shape: AllGatherGemm, mode: str, configs: dict[str, Any], rounds: int
+    bench: Bench, shape: Shape, mode: str, configs: dict[str, Any], rounds: int
 ) -> dict[str, Outcome]:
     """The outcome of each in the same rounds; where the rivals break the world, BSP and tftune are
     measured without them."""
@@ -281,7 +242,7 @@ def _same_rounds(
 
 def measure(
     bench: Bench,
-    shapes: Iterable[AllGatherGemm],
+    shapes: Iterable[Shape],
     modes: Sequence[str],
     pick: Pick,
     names: Sequence[str],
@@ -305,19 +266,19 @@ def measure(
                 yield from compare(bench, shape, mode, pick(shape, mode), names, rounds)
 
 
-def picks(db: Path | None, target: Target) -> Pick:
+def picks(db: Path | None, target: Target, op: str = OP) -> Pick:
     """tftune's choice: the winner of the final rows of a database, else what the artifact shipped
     for this target selects; raises ValueError where there is neither."""
     if db is None:
-        shipped = SHIPPED / f"{OP}__{target.name}.json"
+        shipped = SHIPPED / f"{op}__{target.name}.json"
         if not shipped.exists():
             raise ValueError(
-                f"no artifact of {OP} is shipped for {target.name}; search here, and give --db"
+                f"no artifact of {op} is shipped for {target.name}; search here, and give --db"
             )
         selector = tftune.load(shipped, target.name)
         return lambda shape, mode: selector.select(shape, mode).config
     with Store.open(db, write=False) as store:
-        trials = store.trials(op=OP, target=target.name, bench="node")
+        trials = store.trials(op=op, target=target.name, bench="node")
     winners = {
         (line.shape, mode): line.winner.config
         for mode in MODES
@@ -329,82 +290,10 @@ def picks(db: Path | None, target: Target) -> Pick:
     )
 
 
-def default_push(shape: AllGatherGemm, mode: str) -> Config:
-    """The choice where nothing was measured: on emulated ranks."""
-    return next(
-        config for config in operation(OP).space.defaults(shape, None) if config.variant == "push"
-    )
-
-
-def ratios(rows: Sequence[Row], name: str) -> list[float]:
-    """The time of `name` over tftune's, the median over their rounds, at each shape where both were
-    measured."""
-    ours = {
-        row.shape: row.outcome
-        for row in rows
-        if row.name == "tftune" and isinstance(row.outcome, Measurement)
-    }
-    pairs = [
-        (row.outcome, ours[row.shape])
-        for row in rows
-        if row.name == name and isinstance(row.outcome, Measurement) and row.shape in ours
-    ]
-    return [
-        median(a / b for a, b in zip(rival.samples_us, own.samples_us, strict=True))
-        for rival, own in pairs
-    ]
-
-
-def table(rows: Sequence[Row]) -> Iterator[str]:
-    """Markdown: microseconds at each M, the kind of failure where there is no time; then what every
-    failure says."""
-    names = list(dict.fromkeys(row.name for row in rows))
-    yield f"| M | {' | '.join(names)} |"
-    yield "|---" * (1 + len(names)) + "|"
-    for shape in dict.fromkeys(row.shape for row in rows):
-        cells = {row.name: row.outcome for row in rows if row.shape == shape}
-        told = [
-            f"{cell.median_us:.1f}" if isinstance(cell, Measurement) else cell.kind
-            for cell in map(cells.__getitem__, names)
-        ]
-        yield f"| {shape.m} | {' | '.join(told)} |"
-    for row in rows:
-        if isinstance(row.outcome, Failure):
-            yield f"  {row.name} at M={row.shape.m}: {row.outcome.kind}: {row.outcome.text}"
-
-
-def results(rows: Sequence[Row], **names: object) -> Iterator[str]:
-    """A RESULT line for each candidate but tftune: the geometric mean of its time over tftune's,
-    the least, its largest relative error, and where it has no time."""
-    told = " ".join(f"{name}={value}" for name, value in names.items())
-    for name in dict.fromkeys(row.name for row in rows if row.name != "tftune"):
-        found = ratios(rows, name)
-        failed = sum(isinstance(row.outcome, Failure) for row in rows if row.name == name)
-        errors = [
-            row.outcome.check_error or 0.0
-            for row in rows
-            if row.name == name and isinstance(row.outcome, Measurement)
-        ]
-        times = (
-            f"geomean={geomean(found):.3f} least={min(found):.3f} error={max(errors):.2g} "
-            if found
-            else ""
-        )
-        yield f"RESULT rivals {told} rival={name} {times}shapes={len(found)} failed={failed}"
-
-
-def show(rows: Sequence[Row], where: str) -> None:
-    """A table and RESULT lines for each mode and family of shapes."""
-    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        groups[row.mode, *row.shape.family].append(row)
-    for (mode, *_), part in groups.items():
-        names = {name: value for name, value in part[0].shape.to_dict().items() if name != "m"}
-        print(
-            f"\n{OP} on {where}, {mode}: {', '.join(f'{k}={v}' for k, v in names.items())}; "
-            "microseconds\n"
-        )
-        print("\n".join([*table(part), *results(part, op=OP, target=where, mode=mode, **names)]))
+def default_fused(shape: Shape, mode: str) -> Config:
+    """The choice where nothing was measured, on emulated ranks: push, else the last default."""
+    *_, last = defaults = operation(shape.op).space.defaults(shape, None)
+    return next((config for config in defaults if config.variant == "push"), last)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -412,13 +301,15 @@ def run(options: argparse.Namespace) -> None:
     os.environ.update(NO_MULTICAST)  # the ranks inherit it
     until = time.monotonic() + options.seconds
     target = Target.parse(f"h200x{options.world}") if options.emulated else machine.detect()
-    shapes: list[Any] = read_shapes(operation(OP), [options.shapes], options.world or target.gpus)
+    known, words = operation(options.op), [options.shapes or SHAPES[options.op]]
+    names = options.rivals or list(rival_calls.rivals_of(options.op))
+    shapes: list[Any] = read_shapes(known, words, options.world or target.gpus)
     if len(worlds := {shape.world for shape in shapes}) > 1 or max(worlds) > target.gpus:
         raise ValueError(
             f"the shapes have worlds {sorted(worlds)}; give those of one, of at most the "
             f"{target.gpus} GPUs of {target}"
         )
-    pick = default_push if options.emulated else picks(options.db, target)
+    pick = default_fused if options.emulated else picks(options.db, target, options.op)
     where = (
         f"emulated-{target}" if options.emulated else target.name
     )  # emulated times say nothing of speed
@@ -426,10 +317,10 @@ def run(options: argparse.Namespace) -> None:
         Path(),
         shapes[0].world,
         options.emulated,
-        max(map(payload_bytes, shapes)),
+        max(map(known.module("host").payload_bytes, shapes)),
         target.chip.cache_bytes,
     )
-    bench, rows = Bench(spec, until), []
+    bench, rows = Bench(spec, until, chip=None if options.emulated else target.chip), []
     with open(options.out, "w", encoding="utf-8") as file:
         head = {
             "target": where,
@@ -439,19 +330,13 @@ def run(options: argparse.Namespace) -> None:
         }
         print(json.dumps({"run": head}), file=file, flush=True)
         try:
-            for row in measure(bench, shapes, MODES, pick, options.rivals, options.rounds, until):
+            for row in measure(bench, shapes, MODES, pick, names, options.rounds, until):
                 print(row.to_json(), file=file, flush=True)
                 print(str(row)[:200], file=sys.stderr, flush=True)
                 rows.append(row)
         finally:
             bench.close()
     show(rows, where)
-
-
-def show_file(path: Path) -> None:
-    """The tables of a file of rows."""
-    head, *lines = path.read_text(encoding="utf-8").splitlines()
-    show([Row.from_json(line) for line in lines], json.loads(head)["run"]["target"])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -462,14 +347,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--db", type=Path, help="database with final rows of this machine")
     parser.add_argument("--out", type=Path, default=Path("rivals.jsonl"), help="where the rows go")
     parser.add_argument("--world", type=int, help="ranks of the shapes; default: all GPUs")
-    parser.add_argument("--shapes", default=SHAPES, help=f"as in tftune search; default: {SHAPES}")
+    parser.add_argument("--op", default=OP, choices=SHAPES, help="the operation")
+    usual = "; ".join(f"{op}: {words}" for op, words in SHAPES.items())
+    parser.add_argument("--shapes", help=f"as in tftune search; default: {usual}")
     parser.add_argument(
         "--seconds", type=float, default=240, help="wall-clock time of the whole run"
     )
     parser.add_argument("--rounds", type=int, default=21, help="rounds that the candidates share")
-    parser.add_argument(
-        "--rivals", nargs="+", choices=rival_calls.RIVALS, default=list(rival_calls.RIVALS)
-    )
+    parser.add_argument("--rivals", nargs="+", help="only these; default: all of the operation")
     parser.add_argument(
         "--show",
         type=Path,

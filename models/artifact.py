@@ -177,7 +177,7 @@ def _mode(op: str, mode: str, values: Mapping[str, Any], chip: Chip) -> Mode:
         for one in values["lent"]
     ]
     for one in lent:
-        layout_of(op, dict(zip(operation(op).shape.LAYOUT, one.layout, strict=True)))
+        layout_of(op, operation(op).shape.named(one.layout))
         if not is_error(one.error):
             raise ValueError(
                 f"the layout {one.layout} is lent answers with an error of {one.error}"

@@ -137,12 +137,17 @@ def write(content: Mapping[str, Any], path: Path) -> Path:
     """Write a document, at once or not at all."""
     replace_file(
         path,
-        _text(content) + "\n",
+        text_of(content),
         what="the artifact ",
         otherwise="name another place with --out",
         make_folder=True,
     )
     return path
+
+
+def text_of(content: Mapping[str, Any]) -> str:
+    """The whole file of a document."""
+    return _text(content) + "\n"
 
 
 def _text(value: Any, indent: str = "") -> str:

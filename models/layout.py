@@ -105,9 +105,8 @@ class LayoutModel:
 
 def layout_text(op: str, layout: Sequence[int | str]) -> str:
     """A layout's fields with their values."""
-    return ",".join(
-        f"{name}={value}" for name, value in zip(operation(op).shape.LAYOUT, layout, strict=True)
-    )
+    named = operation(op).shape.named(layout)
+    return ",".join(f"{name}={value}" for name, value in named.items())
 
 
 @dataclass(frozen=True)
@@ -174,7 +173,7 @@ class Answerer:
         )
         self._leaves = list(leaves_of(model.root)) if model.root is not None else []
         self._space, self._timing, self._scales = op.space, features.timing, features.scales
-        self._shape, self._fixed = op.shape, dict(zip(op.shape.LAYOUT, model.layout, strict=True))
+        self._shape, self._fixed = op.shape, op.shape.named(model.layout)
         self._recipes: dict[Sizes, dict[str, Config]] = {}
         self._names, self._place = (
             op.shape.coordinates(),
@@ -284,9 +283,7 @@ class Answerer:
         source: Source = "modelled" if self._word == "modelled" else "measured"
         how = "measured" if source == "measured" else "predicted"
         if known.interval is None and how == "predicted":
-            reason = (
-                f"no fused config is predicted to be faster than BSP on this shape by {discount()}"
-            )
+            reason = self._too_little([known], "on this shape")
         elif known.interval is None:
             reason = (
                 "no fused config was measured to be faster than BSP on this shape with confidence"
@@ -309,6 +306,24 @@ class Answerer:
                 )
                 return Answer(config, source, reason, us, None, known.interval, (known.sizes,))
         return Answer(config, source, reason, us, bsp_us, known.interval, (known.sizes,))
+
+    def _too_little(self, shapes: Iterable[Known], where: str) -> str:
+        """Why BSP answers by modelled times: how fast a fused config is predicted to be at most at
+        these shapes, and what the discount leaves of it. Above 1 that is where neighbours have no
+        config in common."""
+        gains = [
+            (min(us for other, us in known.times_us if self._is_bsp[other]) / us, number)
+            for known in shapes
+            for number, us in known.times_us
+            if not self._is_bsp[number]
+        ]
+        if not gains:
+            return f"no fused config is predicted to be faster than BSP {where} by {discount()}"
+        ratio, number = max(gains)
+        predicted = f"predicted to be {ratio:.2f} times as fast as BSP {where}"
+        but = ", but no config at all of them" if ratio > MODEL_ERROR else ""
+        variant = self.model.configs[number].variant
+        return f"{variant} is {predicted}; {discounted(ratio)}{but}: BSP"
 
     def _estimate(self, shape: Shape, sizes: Sizes) -> _Estimate | str:
         """Estimated times, or the sentence for which there are none."""
@@ -525,8 +540,10 @@ class Answerer:
                 f"{self.model.configs[number].variant} would be the fastest: "
                 f"{self._why_not(shape, number)}"
             )
-        modelled = self._given.modelled_error > 1
-        return "no fused config was faster than BSP nearby" + f" by {discount()}" * modelled
+        if self._given.modelled_error > 1:
+            near = (self._by_sizes[sizes] for sizes in estimate.near if sizes in self._by_sizes)
+            return self._too_little(near, "on modelled shapes nearby")
+        return "no fused config was faster than BSP nearby"
 
 
 def discount() -> str:

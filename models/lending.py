@@ -43,9 +43,9 @@ def lent(
 def _same_code(op: str, one: Layout, other: Layout) -> bool:
     """Whether two layouts differ in nothing that changes the code path."""
     shape = operation(op).shape
-    return all(
-        a == b or name in shape.SAME_CODE
-        for name, a, b in zip(shape.LAYOUT, one, other, strict=True)
+    mine, its = shape.named(one), shape.named(other)
+    return mine.keys() == its.keys() and all(
+        mine[name] == its[name] or name in shape.SAME_CODE for name in mine
     )
 
 

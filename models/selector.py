@@ -214,7 +214,8 @@ class Selector:
             measured = "; ".join(
                 layout_text(shape.op, one) for one in [*found.layouts, *found.lent]
             )
-            asked = ",".join(map(size_text, shape.LAYOUT, shape.layout))
+            named = shape.named(shape.layout)
+            asked = ",".join(map(size_text, named, named.values()))
             return (
                 f"{asked} was never measured for {shape.op} on {artifact.target}; only {measured}"
             )
@@ -248,7 +249,7 @@ class Selector:
         if not model.rule:
             return None
         shape, target = operation(model.op).shape, artifact.target
-        fixed = dict(zip(shape.LAYOUT, model.layout, strict=True))
+        fixed = shape.named(model.layout)
         best = {
             shape.from_dict(
                 fixed | dict(zip(shape.coordinates(), k.sizes, strict=True))
@@ -303,6 +304,12 @@ class Selector:
         ValueError for an unknown mode."""
         check_word("mode", mode, MODES)
         self._confirmed[mode, shape.key] = self._answers[mode][shape.key] = selection
+
+    def identity(self) -> tuple[Any, ...]:
+        """What its answers rest on: the same value where it answers the same, in any process."""
+        digests = sorted((op, artifact.digest) for op, artifact in self.artifacts.items())
+        confirmed = sorted((*key, str(found.config)) for key, found in self._confirmed.items())
+        return digests, confirmed, self.allow_modelled, self.bsp_only, sorted(self.disabled())
 
     def restricted(self, reason: str) -> Selector:
         """A selector that answers BSP for everything, with this reason: what all ranks take when

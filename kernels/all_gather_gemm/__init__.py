@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from tftune.kernels.core.dtypes import DTYPE_BYTES
-from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.shape import HEAP, LOCAL, Shape
 
 
 @dataclass(frozen=True, order=True)
@@ -19,11 +19,12 @@ class AllGatherGemm(Shape):
 
     shard "k": each rank holds A[:, K/world] (the layout of "Eliminating Multi-GPU Performance
     Taxes", arXiv 2511.02168). shard "m": each rank holds A[M/world, :] (sequence parallel).
-    b_layout "kn": B is stored [K, N]; "nk": [N, K], as `nn.Linear` does. Raises ValueError where
-    the sharded size is not divisible by `world`.
+    b_layout "kn": B is stored [K, N]; "nk": [N, K], as `nn.Linear` does. operands "heap": A lies in
+    the symmetric heap on every rank (`Workspace.empty`), where peers read it without a copy. Raises
+    ValueError where the sharded size is not divisible by `world`.
 
-    >>> AllGatherGemm.parse("m=64,n=3584,k=8192,world=8")
-    AllGatherGemm(m=64, n=3584, k=8192, world=8, dtype='fp16', shard='k', b_layout='kn')
+    >>> AllGatherGemm.parse("m=64,n=3584,k=8192,world=8") == AllGatherGemm(64, 3584, 8192, 8)
+    True
     """
 
     op: ClassVar[str] = "all_gather_gemm"
@@ -31,9 +32,11 @@ class AllGatherGemm(Shape):
         "dtype": tuple(DTYPE_BYTES),
         "shard": ("k", "m"),
         "b_layout": ("kn", "nk"),
+        "operands": (LOCAL, HEAP),
     }
     SIZE: ClassVar[str] = "m"
-    LAYOUT: ClassVar[tuple[str, ...]] = ("dtype", "shard", "b_layout", "world")
+    LAYOUT: ClassVar[tuple[str, ...]] = ("dtype", "shard", "b_layout", "world", "operands")
+    LATER: ClassVar[tuple[str, ...]] = ("operands",)
 
     m: int
     n: int
@@ -42,6 +45,7 @@ class AllGatherGemm(Shape):
     dtype: str = "fp16"
     shard: str = "k"
     b_layout: str = "kn"
+    operands: str = LOCAL
 
     def check(self) -> None:
         if self.shard == "k" and self.k % self.world:
@@ -58,7 +62,7 @@ class AllGatherGemm(Shape):
 
     @property
     def family(self) -> tuple[Any, ...]:
-        return (self.n, self.k, self.world, self.dtype, self.shard, self.b_layout)
+        return (self.n, self.k, self.world, self.dtype, self.shard, self.b_layout, self.operands)
 
     @property
     def problem(self) -> str:

@@ -11,8 +11,10 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import (
     SPACE,
     is_registered,
+    moving_programs,
     parts_bytes,
     plain_form,
+    reads_in_place,
     spans_sources,
 )
 from tftune.kernels.comm.workspace import Workspace
@@ -27,6 +29,8 @@ from tftune.kernels.runtime.operands import (
     check_device,
     check_operand,
     check_out,
+    place_of,
+    read_in_place,
     word_of,
 )
 from tftune.kernels.runtime.plan import (
@@ -64,6 +68,8 @@ _DIVISIBLE = (
 """Arguments that are multiples of 16: addresses of aligned tensors and blocks."""
 _DESCRIPTORS = ("a_desc", "payload_desc", "b_desc")
 _OPERANDS = ("a_ptr", "b_ptr", "c_ptr")
+ALL_ROWS = 1 << 20
+"""For rows of a flag that covers a whole shard: more than any has."""
 
 
 def all_gather_gemm(
@@ -80,9 +86,10 @@ def all_gather_gemm(
     `out`, or a new tensor.
 
     a: this rank's shard, [M, K/world] (shard "k") or [M/world, K] (shard "m"); b: [K, N] or, with
-    b_layout "nk", [N, K]; both fp16 or both bf16, contiguous, 16-byte aligned. The first call of a
-    shape and config compiles and allocates: make it before capturing a graph. Every rank must pass
-    the same shape and config. Raises ValueError naming what does not fit.
+    b_layout "nk", [N, K]; both fp16 or both bf16, contiguous, 16-byte aligned. Where `a` is of
+    `workspace.empty`, its place is part of the shape: on every rank, or on none. The first call of
+    a shape and config compiles and allocates: make it before capturing a graph. Every rank must
+    pass the same shape and config. Raises ValueError naming what does not fit.
     """
     shape = shape_of(a, b, workspace, shard, b_layout)
     size = result_size(shape)
@@ -124,6 +131,7 @@ def shape_of(
         dtype,
         shard,
         b_layout,
+        place_of(a, workspace),
     )
     for name, operand in (("a", a), ("b", b)):
         check_operand(name, operand, tuple(operand.shape), a.dtype, a.device, because="a is")
@@ -151,6 +159,8 @@ def prepare(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
 
         return bsp_chunked(shape, workspace, torch_dtype(shape.dtype), config)
     plan = _fused(shape, config, workspace)
+    if reads_in_place(shape, config):
+        return read_in_place(plan, workspace.operands)
     return _beside_copies(shape, config, workspace, plan) if config.variant == "push_ce" else plan
 
 
@@ -167,6 +177,11 @@ def _alone(shape: AllGatherGemm) -> Plan:
 def payload_bytes(shape: AllGatherGemm) -> int:
     """Bytes of one generation that this shape needs: the gathered A."""
     return shape.gathered_bytes
+
+
+def operand_bytes(shape: AllGatherGemm) -> int:
+    """Bytes of the operand that may lie on the heap: a shard of A."""
+    return shape.shard_bytes
 
 
 def source(shape: AllGatherGemm, config: Config, arch: str) -> KernelSource:
@@ -211,6 +226,7 @@ def kernel_sources(shape: AllGatherGemm, config: Config, chip: Chip) -> tuple[Ke
 
 def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any]:
     lanes, knobs = 64 if arch == "hip" else 32, dict(config.knobs)
+    in_place = reads_in_place(shape, config)
     copy_columns = min(config["k_per_flag"], 1024, power_of_two_from(shape.shard_columns))
     # Four 16-byte accesses of each thread in flight.
     copy_rows = max(
@@ -237,8 +253,10 @@ def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any
         XCDS=config["xcds"],
     )
     chunks = Chunks(
-        COMM_PROGRAMS=config["comm_programs"],
-        ROWS_PER_FLAG=config["rows_per_flag"],
+        COMM_PROGRAMS=moving_programs(shape, config),
+        ROWS_PER_FLAG=ALL_ROWS
+        if in_place and config.variant == "pull"
+        else config["rows_per_flag"],
         K_PER_FLAG=config["k_per_flag"],
         K_CHUNKS=-(-shape.shard_columns // config["k_per_flag"]),
         BAND=-(-config["group_m"] * config["block_m"] // config["rows_per_flag"]),
@@ -246,6 +264,7 @@ def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any
         COPY_ROWS=copy_rows,
         COPY_COLUMNS=copy_columns,
         LOCAL_VIA_INBOX="loads" in knobs and spans_sources(shape, config),
+        IN_PLACE=in_place,
     )
     return {"problem": problem, "tile": tile, "chunks": chunks, "ARCH": arch}
 
@@ -254,7 +273,8 @@ def programs(shape: AllGatherGemm, config: Config, units: int) -> int:
     """Programs of a launch: the communicating ones first, then one for each part of a tile while
     units are left; all resident at once."""
     parts = tiles(shape, config) * config["split_k"]
-    return int(config["comm_programs"] + min(parts, max(1, units - config["comm_programs"])))
+    moving = moving_programs(shape, config)
+    return int(moving + min(parts, max(1, units - moving)))
 
 
 def tiles(shape: AllGatherGemm, config: Config) -> int:

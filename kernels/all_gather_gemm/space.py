@@ -11,19 +11,20 @@ from typing import Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.gemm_space import (
+    BLOCKS,
+    LOADS,
+    PIPELINE,
+    Knobs,
+    accumulators,
+    fits_registers,
+    shared_bytes,
+)
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import FLAGS_PER_SOURCE, Choice, Config, Rule, Space
 
 _TILE = (
-    Choice("block_m", (16, 32, 64, 128, 256), "rows of C that one program computes at a time", 128),
-    Choice("block_n", (32, 64, 128, 256), "columns of C that one program computes at a time", 128),
-    Choice("block_k", (64, 128, 256), "length of one step along K", 64),
-    Choice(
-        "group_m",
-        (1, 8),
-        "row tiles visited before the next column tile, so that B stays in cache",
-        8,
-    ),
+    *BLOCKS,
     Choice(
         "split_k",
         (1, 2, 4, 8),
@@ -31,15 +32,7 @@ _TILE = (
         "few",
         1,
     ),
-    Choice("num_warps", (4, 8), "warps (waves) of one program", 8),
-    Choice("num_stages", (2, 3, 4, 5), "depth of the software pipeline of the loop over K", 3),
-)
-_LOADS = Choice(
-    "loads",
-    ("pointer", "descriptor"),
-    "how tiles come: by pointers, or by tensor descriptors (Hopper's TMA)",
-    "pointer",
-    "descriptors",
+    *PIPELINE,
 )
 _CDNA = (
     Choice(
@@ -137,6 +130,17 @@ CHUNK_ROWS = 128
 tiles."""
 
 
+def reads_in_place(shape: AllGatherGemm, config: Config) -> bool:
+    """Whether peers read this rank's shard where the caller left it."""
+    return shape.on_heap and config.variant in ("pull", "staged")
+
+
+def moving_programs(shape: AllGatherGemm, config: Config) -> int:
+    """Programs that move data. `pull` has none where shards are read in place."""
+    none = reads_in_place(shape, config) and config.variant == "pull"
+    return 0 if none else int(config["comm_programs"])
+
+
 def _flags(shape: AllGatherGemm, config: Config) -> int:
     """Flags of one source: row chunks times column chunks of its shard."""
     return -(-shape.shard_rows // config["rows_per_flag"]) * -(
@@ -214,30 +218,9 @@ def _worth_registering(shape: AllGatherGemm, chip: Chip) -> bool:
     return peers and shape.gathered_bytes >= REGISTERED_BYTES
 
 
-def _registers(config: Config, chip: Chip) -> float:
-    """fp32 accumulators of one thread."""
-    return config["block_m"] * config["block_n"] / (config["num_warps"] * chip.wave_size)
-
-
-def _fits_registers(config: Config, chip: Chip) -> bool:
-    """CDNA: 512 registers of 4 bytes for a thread, and half of them where two waves share a SIMD.
-    Besides accumulators, a thread holds its part of the next step's tiles, and as much again on its
-    way to the matrix units. Of 1,244 kernels that Triton 3.7.1 compiled (db/audits/mi300x8) this
-    refuses the 12 that spill, and no other."""
-    if config["num_warps"] == 4 and config["waves_per_eu"] != 2:
-        return True
-    threads = config["num_warps"] * chip.wave_size
-    held = (config["block_m"] + config["block_n"]) * config["block_k"] / 2 / threads
-    return bool(_registers(config, chip) + 2 * held < 128)
-
-
-def _shared_bytes(shape: AllGatherGemm, config: Config, chip: Chip) -> int:
-    """Tiles of A and B that the pipeline keeps. CDNA3 holds one stage in registers (Triton's stream
-    pipeliner)."""
-    stages = config["num_stages"] - chip.can.stage_in_registers
-    return (
-        (config["block_m"] + config["block_n"]) * config["block_k"] * shape.element_bytes * stages
-    )
+def _two_waves(knobs: Knobs) -> bool:
+    """Whether two waves share a SIMD (CDNA)."""
+    return knobs["num_warps"] == 8 or knobs["waves_per_eu"] == 2
 
 
 def _copy_bytes(shape: AllGatherGemm, rows: int) -> int:
@@ -295,22 +278,23 @@ RULES = (
          lambda s, c, chip: chip is None or c["schedule"] == "static"
              or _units(s, c) > chip.units - c["comm_programs"], _TILED),
     Rule("a tile must give each thread at least 8 accumulators: take fewer warps",
-         lambda s, c, chip: chip is None or c["num_warps"] == 4 or _registers(c, chip) >= 8,
+         lambda s, c, chip: chip is None or c["num_warps"] == 4 or accumulators(c, chip) >= 8,
          _TILED),
     Rule("a thread may hold at most 128 fp32 accumulators: take a smaller tile or more warps",
-         lambda s, c, chip: chip is None or _registers(c, chip) <= 128, _TILED),
+         lambda s, c, chip: chip is None or accumulators(c, chip) <= 128, _TILED),
     Rule("where two waves share a SIMD (8 waves, or waves_per_eu=2) a thread has 256 registers, "
          "and would spill: take a smaller tile",
          lambda s, c, chip: (chip is None or not chip.can.unified_registers
-                             or _fits_registers(c, chip)), _TILED, learned=True),
+                             or not _two_waves(c) or fits_registers(c, chip)), _TILED,
+         learned=True),
     Rule("4 waves of 128 accumulators a thread spill with Triton 3.6: take a smaller tile or 8 "
          "waves",
          lambda s, c, chip: (chip is None or not chip.can.unified_registers or c["num_warps"] == 8
-                             or _registers(c, chip) < 128), _BY_DESCRIPTOR,
+                             or accumulators(c, chip) < 128), _BY_DESCRIPTOR,
          learned=True),
     Rule("the pipeline's tiles must fit the chip's shared memory: take a smaller tile or fewer "
          "stages",
-         lambda s, c, chip: chip is None or _shared_bytes(s, c, chip) <= chip.shared_bytes, _TILED),
+         lambda s, c, chip: chip is None or shared_bytes(s, c, chip) <= chip.shared_bytes, _TILED),
     # A descriptor's rows must be 16 bytes apart (CUDA driver API, cuTensorMapEncodeTiled): those of
     # A have K or K / world elements; those of B have N where it is [K, N], else K. C is stored by
     # pointers.
@@ -323,6 +307,11 @@ RULES = (
     Rule("order must be chunk unless a shard has several flags; and column needs several along "
          "its rows and along K",
          lambda s, c, chip: _order_differs(s, c), _FUSED),
+    Rule("pull moves nothing of operands on the heap, and one flag covers a shard: comm_programs "
+         "must be 8, rows_per_flag 16 and order chunk, and none of them is used",
+         lambda s, c, chip: not s.on_heap
+             or (c["comm_programs"], c["rows_per_flag"], c["order"]) == (8, 16, "chunk"),
+         ("pull",)),
     Rule("comm_programs must leave at least half of the chip to the GEMM",
          lambda s, c, chip: chip is None or 2 * c["comm_programs"] <= chip.units, _FUSED),
     Rule("a copy must move at least 256 KB: take more rows_per_flag; a smaller shard is no work "
@@ -372,6 +361,8 @@ def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ..
     knobs = _default_tile(shape, chip) | _default_exchange(shape)
     knobs["split_k"] = _default_split(shape, chip, knobs)
     pull, staged, push = (Config(variant, **knobs) for variant in _FUSED)
+    if shape.on_heap:
+        pull = Config("pull", **knobs | dict(comm_programs=8, rows_per_flag=16))
     # On Hopper descriptors are never slower (docs/notebook.md).
     by_descriptor = [
         _where_possible(shape, chip, config, loads="descriptor") for config in (push, staged)
@@ -562,9 +553,9 @@ SPACE = Space(
     variants={
         "bsp": (_FORM,),
         "pull": (*_TILE, *_EXCHANGE, replace(_ORDER, values=("chunk", "column")), *_CDNA),
-        "staged": (*_TILE, _LOADS, *_EXCHANGE, _ORDER, *_CDNA),
-        "push": (*_TILE, _LOADS, *_EXCHANGE, _ORDER, *_CDNA),
-        "push_ce": (*_TILE, _LOADS, *_COPIES, *_CDNA),
+        "staged": (*_TILE, LOADS, *_EXCHANGE, _ORDER, *_CDNA),
+        "push": (*_TILE, LOADS, *_EXCHANGE, _ORDER, *_CDNA),
+        "push_ce": (*_TILE, LOADS, *_COPIES, *_CDNA),
         "bsp_chunked": _CHUNKED,
     },
     rules=RULES,

@@ -14,7 +14,13 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.all_gather_gemm.space import SPACE, is_registered, plain_form
+from tftune.kernels.all_gather_gemm.space import (
+    SPACE,
+    is_registered,
+    moving_programs,
+    plain_form,
+    reads_in_place,
+)
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import Config
 from tftune.kernels.core.timeline_ir import LAUNCH, MEMORY, WAIT, Call, Gate, Stage
@@ -31,15 +37,22 @@ LAST_WAVE = 0.8
 the idle ones. Fitted with the constants of H200 (kernels/core/chips.py)."""
 
 
-def describe(costs: Any, shape: AllGatherGemm, config: Config, mode: str) -> Call:
+def describe(
+    costs: Any,
+    shape: AllGatherGemm,
+    config: Config,
+    mode: str,
+    exchanges: Callable[[Any, AllGatherGemm, Any, int], Any] | None = None,
+) -> Call:
     """The lanes of one call. `costs`: a `tftune.models.timeline.costs.Costs`, handed in so that
-    kernels know nothing of models."""
+    kernels know nothing of models. `exchanges`: what takes the place of `push`, where there are
+    several nodes."""
     knobs = _DEFAULTS[config.variant] | dict(config.knobs)
     if config.variant == "bsp":
         return _bsp(costs, shape, str(knobs["form"]), mode)
     if config.variant == "bsp_chunked":
         return _bsp_chunked(costs, shape, knobs, mode)
-    return _fused(costs, shape, config.variant, knobs, mode)
+    return _fused(costs, shape, config, knobs, mode, exchanges)
 
 
 def _bsp(costs: Any, shape: AllGatherGemm, form: str, mode: str) -> Call:
@@ -100,7 +113,7 @@ def _rows_us(costs: Any, shape: AllGatherGemm, rows: int) -> float:
     return float(costs.library_gemm_us(2 * rows * shape.n * shape.k, size))
 
 
-class _Chunks(NamedTuple):
+class Chunks(NamedTuple):
     """How a shard is cut into flags, and in which order its chunks move."""
 
     rows: int
@@ -116,7 +129,7 @@ class _Chunks(NamedTuple):
     """Row chunks of one group of tiles."""
 
     @classmethod
-    def of(cls, shape: AllGatherGemm, knobs: dict[str, Any], wave_size: int) -> _Chunks:
+    def of(cls, shape: AllGatherGemm, knobs: dict[str, Any], wave_size: int) -> Chunks:
         rows, columns = (
             min(knobs["rows_per_flag"], shape.shard_rows),
             min(knobs["k_per_flag"], shape.shard_columns),
@@ -147,17 +160,17 @@ class _Chunks(NamedTuple):
         return first * self.columns * peers + (peer * self.columns + column) * height + row - first
 
 
-class _Exchange(NamedTuple):
+class Exchange(NamedTuple):
     """The lane of the communicating programs, whose units are rounds: copies of each program."""
 
     stages: list[Stage]
-    chunks: _Chunks
+    chunks: Chunks
     arrived: Callable[[int, int, int], float]
     """Rounds after which a chunk (of rows, of columns) of a peer is there. Peers are counted as
     they are needed."""
 
 
-def _push(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int) -> _Exchange:
+def push(costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int) -> Exchange:
     """Each program stores chunk after chunk to peer after peer, with a signal for each."""
     peers, sent = shape.world - 1, shape.shard_bytes * (shape.world - 1)
     rounds = ceil(chunks.rows * chunks.columns * peers / programs)
@@ -167,35 +180,53 @@ def _push(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int) -> _
         sent * _one_by_one(costs, shape, chunks),
         rounds,
     )
-    return _Exchange(
+    return Exchange(
         [stage] if peers else [],
         chunks,
         lambda row, column, peer: chunks.place(row, column, peer, peers) // programs + 1,
     )
 
 
-def _one_by_one(costs: Any, shape: AllGatherGemm, chunks: _Chunks) -> float:
+def _one_by_one(costs: Any, shape: AllGatherGemm, chunks: Chunks) -> float:
     """How many times longer links are busy where one peer is served after another: private links
     are then idle but for one."""
     return costs.links.at_once(shape.world) if chunks.order == "group" else 1.0
 
 
-def _stage(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int) -> _Exchange:
+def _stage(costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int) -> Exchange:
     """Each program copies its chunks to where peers can read them, with a signal to every peer for
     each."""
     rounds = ceil(chunks.rows * chunks.columns / programs)
     stage = Stage(
         rounds * costs.copy_us(chunks.blocks, shape.world - 1), 2 * shape.shard_bytes, 0.0, rounds
     )
-    return _Exchange(
+    return Exchange(
         [stage], chunks, lambda row, column, peer: chunks.place(row, column, 0, 1) // programs + 1
     )
 
 
-def _pull_once(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int) -> _Exchange:
+def _pull_once(costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int) -> Exchange:
     """As `_stage`; then each program copies the chunks of its namesakes on every peer into the
     inbox, and signals to its own rank."""
-    staged, peers = _stage(costs, shape, chunks, programs), shape.world - 1
+    return _pulled(costs, shape, chunks, programs, _stage(costs, shape, chunks, programs).stages)
+
+
+def _pull_offered(costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int) -> Exchange:
+    """The same, of shards where their callers left them."""
+    return _pulled(costs, shape, chunks, programs, _offer(costs, shape, chunks, 1).stages)
+
+
+def _offer(costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int) -> Exchange:
+    """One program tells every peer at once that this rank's shard may be read."""
+    offer = Stage(costs.links.signal_us, units=1.0)
+    return Exchange([offer], chunks, lambda row, column, peer: 1)
+
+
+def _pulled(
+    costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int, before: list[Stage]
+) -> Exchange:
+    """What follows the stages that let peers read."""
+    first, peers = sum(stage.units for stage in before), shape.world - 1
     turns, moved = (
         ceil(chunks.rows * chunks.columns / programs),
         shape.shard_bytes * (shape.world - 1),
@@ -206,46 +237,56 @@ def _pull_once(costs: Any, shape: AllGatherGemm, chunks: _Chunks, programs: int)
 
     def arrived(row: int, column: int, peer: int) -> float:
         turn = chunks.place(row, column, 0, 1) // programs
-        return turns + 1 + (peer * turns + turn if chunks.order == "group" else turn * peers + peer)
+        return first + 1 + (peer * turns + turn if chunks.order == "group" else turn * peers + peer)
 
-    return _Exchange([*staged.stages, pulled] if peers else staged.stages, chunks, arrived)
+    return Exchange([*before, pulled] if peers else before, chunks, arrived)
 
 
 def _by_engine(
-    costs: Any, shape: AllGatherGemm, chunks: _Chunks, streams: int, mode: str
-) -> _Exchange:
+    costs: Any, shape: AllGatherGemm, chunks: Chunks, streams: int, mode: str
+) -> Exchange:
     """Copy engines store chunk after chunk to peer after peer."""
     peers = shape.world - 1
     copies = chunks.rows * peers
     stage = costs.engine_copies(copies, shape.shard_bytes / chunks.rows, shape.world, streams, mode)
-    return _Exchange(
+    return Exchange(
         [stage] if peers else [], chunks, lambda row, column, peer: row * peers + peer + 1
     )
 
 
-_EXCHANGES = {"push": _push, "staged": _pull_once, "pull": _stage}
+_EXCHANGES = {"push": push, "staged": _pull_once, "pull": _stage}
+_IN_PLACE = {"staged": _pull_offered, "pull": _offer}
 
 
 def _fused(
-    costs: Any, shape: AllGatherGemm, variant: str, knobs: dict[str, Any], mode: str
+    costs: Any,
+    shape: AllGatherGemm,
+    config: Config,
+    knobs: dict[str, Any],
+    mode: str,
+    exchanges: Callable[[Any, AllGatherGemm, Any, int], Any] | None = None,
 ) -> Call:
     """Launch, the two lanes, and the end of the call, when the communicating programs have ended,
     too, and the last rank has come."""
     by_descriptor = knobs.get("loads") == "descriptor"
     launch = costs.triton_launch(mode, 3 if by_descriptor else 0)
-    programs = knobs["comm_programs"]
-    chunks = _Chunks.of(shape, knobs, costs.chip.wave_size)
+    variant, programs = config.variant, moving_programs(shape, SPACE.complete(config))
+    in_place = reads_in_place(shape, config)
+    chunks = Chunks.of(shape, knobs, costs.chip.wave_size)
     if variant == "push_ce":
         exchange = _by_engine(costs, shape, chunks, knobs["copy_streams"], mode)
         # Behind the small kernel that stages the epoch.
         launch = launch._replace(us=launch.us + costs.rates.graph_launch_us)
     else:
-        exchange = _EXCHANGES[variant](costs, shape, chunks, programs)
+        make = exchanges or (_IN_PLACE if in_place else _EXCHANGES)[variant]
+        exchange = make(costs, shape, chunks, programs)
     units = max(costs.chip.units - programs, 1)
     communicating = [launch._replace(units=0.0), *exchange.stages]
     computing = _Computing(costs, shape, variant, knobs, exchange, units).stages()
     ended = Gate(0, sum(stage.units for stage in communicating))
-    closing = Stage(costs.links.skew_us, after=ended, tax=WAIT)
+    # Where peers read tiles of A in place, the last of them says so at its end.
+    told_us = costs.links.signal_us + costs.links.flag_us if in_place and not programs else 0.0
+    closing = Stage(costs.links.skew_us + told_us, after=ended, tax=WAIT)
     joined = 1 + programs / units if knobs["schedule"] == "dynamic" else 1.0
     return Call((communicating, [launch, *computing, closing]), shape.world, joined)
 
@@ -259,7 +300,7 @@ class _Computing:
         shape: AllGatherGemm,
         variant: str,
         knobs: dict[str, Any],
-        exchange: _Exchange,
+        exchange: Exchange,
         units: int,
     ) -> None:
         self.costs, self.shape, self.knobs, self.exchange, self.units = (

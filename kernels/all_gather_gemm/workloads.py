@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tftune.kernels import all_gather_gemm
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.core.shape import HEAP, LOCAL
 
 ROWS = (16, 128, 1024, 4096)
 """M, the tokens of one call: two batches of decoding, two of prefill."""
@@ -166,20 +167,40 @@ ENGINE_ROWS = (8, 48, 160, 400, 1024, 1536, 2048, 3000, 4096, 6000, 8192, 16384)
 all-reduce instead."""
 MOST_WORK = 2.5e12
 """M N K of one rank at most, some 8 ms on an H200: what is larger grows in proportion."""
+HEAP_LAYERS = ((2560, 8192), (7168, 8192), (7168, 4096))
+HEAP_ROWS = (48, 400, 1024, 4096, 8192)
 BETWEEN = ((3584, 8192), (7168, 4096), (1792, 5120))
 BETWEEN_ROWS = (3, 12, 24, 40, 56, 96, 192, 320, 640, 1536, 3000, 6000)
 
 
 def engine(
-    world: int = 8, dtype: str = "bf16", shard: str = "m", b_layout: str = "nk"
+    world: int = 8,
+    dtype: str = "bf16",
+    shard: str = "m",
+    b_layout: str = "nk",
+    operands: str = LOCAL,
 ) -> tuple[AllGatherGemm, ...]:
     """Every (N, K) of ENGINE at every M of ENGINE_ROWS that ranks can share, as engines lay tensors
     out."""
     return tuple(
-        AllGatherGemm(m, n, k, world, dtype, shard, b_layout)
+        AllGatherGemm(m, n, k, world, dtype, shard, b_layout, operands)
         for n, k in ENGINE
         for m in ENGINE_ROWS
         if m % world == 0 and m * n * k <= MOST_WORK
+    )
+
+
+def heap(
+    world: int = 8, dtype: str = "bf16", shard: str = "m", b_layout: str = "nk"
+) -> tuple[AllGatherGemm, ...]:
+    """Three layers of `engine`, each with A outside of the symmetric heap and in it: what reading A
+    in place gains."""
+    return tuple(
+        AllGatherGemm(m, n, k, world, dtype, shard, b_layout, operands)
+        for n, k in HEAP_LAYERS
+        for m in HEAP_ROWS
+        if shard == "k" or m % world == 0
+        for operands in (LOCAL, HEAP)
     )
 
 
@@ -196,5 +217,5 @@ def between(
 SHAPE_SETS = (
     all_gather_gemm.SHAPE_SETS
     | {name: _set_of(projections) for name, projections in MODELS.items()}
-    | {"grid": grid, "engine": engine, "between": between}
+    | {"grid": grid, "engine": engine, "between": between, "heap": heap}
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tftune.kernels.core.dtypes import DTYPE_BYTES
-from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.shape import HEAP, LOCAL, Shape
 
 EPSILON = 1e-6
 """Added to the mean of squares. A kernel takes it as an argument."""
@@ -33,26 +33,30 @@ class AllReduce(Shape):
         scale = 1 / sqrt(mean(new_residual ** 2) + EPSILON), in fp32
         out = round(round(new_residual * scale) * weight)
 
-    Sums over ranks are in fp32, in the order of ranks. Raises ValueError where a row is no multiple
-    of 8 elements, or too long to be normalised.
+    Sums over ranks are in fp32, in the order of ranks. operands "heap": x lies in the symmetric
+    heap on every rank (`Workspace.empty`), where peers read it without a copy. Raises ValueError
+    where a row is no multiple of 8 elements, or too long to be normalised.
 
     >>> AllReduce.parse("m=64,n=8192,world=8,norm=rms")
-    AllReduce(m=64, n=8192, world=8, dtype='bf16', norm='rms')
+    AllReduce(m=64, n=8192, world=8, dtype='bf16', norm='rms', operands='local')
     """
 
     op: ClassVar[str] = "all_reduce"
     WORDS: ClassVar[dict[str, tuple[str, ...]]] = {
         "dtype": tuple(DTYPE_BYTES),
         "norm": ("none", "rms"),
+        "operands": (LOCAL, HEAP),
     }
     SIZE: ClassVar[str] = "m"
-    LAYOUT: ClassVar[tuple[str, ...]] = ("dtype", "norm", "world")
+    LAYOUT: ClassVar[tuple[str, ...]] = ("dtype", "norm", "world", "operands")
+    LATER: ClassVar[tuple[str, ...]] = ("operands",)
 
     m: int
     n: int
     world: int
     dtype: str = "bf16"
     norm: str = "none"
+    operands: str = LOCAL
 
     def check(self) -> None:
         if self.n % GRANULE:
@@ -66,12 +70,13 @@ class AllReduce(Shape):
 
     @property
     def family(self) -> tuple[Any, ...]:
-        return self.n, self.world, self.dtype, self.norm
+        return self.n, self.world, self.dtype, self.norm, self.operands
 
     @property
     def problem(self) -> str:
         """The same sum, of as many partial sums as there are ranks."""
-        return f"m={self.m},n={self.n},dtype={self.dtype},norm={self.norm}"
+        place = "" if self.operands == LOCAL else f",operands={self.operands}"
+        return f"m={self.m},n={self.n},dtype={self.dtype},norm={self.norm}{place}"
 
     @property
     def normed(self) -> bool:

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tftune.kernels.all_reduce import EPSILON, AllReduce
-from tftune.kernels.all_reduce.space import SPACE, payload_bytes
+from tftune.kernels.all_reduce.space import SPACE, payload_bytes, reads_in_place
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.dtypes import torch_dtype
@@ -16,7 +16,14 @@ from tftune.kernels.core.rounding import power_of_two_from, power_of_two_to
 from tftune.kernels.core.space import Config
 from tftune.kernels.device.constants import Pieces
 from tftune.kernels.runtime.compile import KernelSource
-from tftune.kernels.runtime.operands import check_device, check_operand, check_out, word_of
+from tftune.kernels.runtime.operands import (
+    check_device,
+    check_operand,
+    check_out,
+    place_of,
+    read_in_place,
+    word_of,
+)
 from tftune.kernels.runtime.plan import (
     WORKSPACE_TYPES,
     Plan,
@@ -63,7 +70,8 @@ def all_reduce(
     tensor [m, n]. With residual and weight, [2, m, n]: the normalised rows, then the new residual.
 
     x, residual: [m, n]; weight: [n]; all fp16 or all bf16, contiguous, 16-byte aligned, n a
-    multiple of 8. residual and weight are the same on every rank. `AllReduce` has the formula. The
+    multiple of 8. residual and weight are the same on every rank. Where x is of `workspace.empty`,
+    its place is part of the shape: on every rank, or on none. `AllReduce` has the formula. The
     first call of a shape and config compiles and allocates: make it before capturing a graph. Every
     rank must pass the same shape and config. Raises ValueError naming what does not fit.
     """
@@ -78,6 +86,11 @@ def all_reduce(
 def result_size(shape: AllReduce) -> tuple[int, ...]:
     """Of the result: [m, n], or two of them."""
     return (2, shape.m, shape.n) if shape.normed else (shape.m, shape.n)
+
+
+def operand_bytes(shape: AllReduce) -> int:
+    """Bytes of the operand that may lie on the heap: x."""
+    return shape.message_bytes
 
 
 def placed_well(
@@ -112,7 +125,7 @@ def shape_of(
         raise ValueError("residual and weight belong together: give both, or neither for the sum")
     check_device("x", x, workspace)
     norm = "none" if residual is None else "rms"
-    shape = AllReduce(x.shape[0], x.shape[1], workspace.world, dtype, norm)
+    shape = AllReduce(x.shape[0], x.shape[1], workspace.world, dtype, norm, place_of(x, workspace))
     check_operand("x", x, (shape.m, shape.n), x.dtype, x.device)
     if residual is not None and weight is not None:
         check_operand("residual", residual, (shape.m, shape.n), x.dtype, x.device)
@@ -143,7 +156,8 @@ def prepare(shape: AllReduce, config: Config, workspace: Workspace) -> Plan:
         generation_bytes=workspace.generation_bytes, squares=squares.data_ptr(), M=shape.m
     )
     launch = _launcher(shape, kernel, int(config["programs"]), values, workspace)
-    return Steps((launch,), squares)
+    plan = Steps((launch,), squares)
+    return read_in_place(plan, workspace.operands) if reads_in_place(shape, config) else plan
 
 
 def _bsp(shape: AllReduce, config: Config, workspace: Workspace) -> Plan:
@@ -186,7 +200,7 @@ def source(shape: AllReduce, config: Config, arch: str) -> KernelSource:
     module = import_module(f"tftune.kernels.all_reduce.variants.{config.variant}")
     kernel = getattr(module, name)
     warps = _norm_warps(shape, lanes) if config.variant == "bsp" else config["num_warps"]
-    constants = _constants(shape, dict(config.knobs), warps * lanes, arch)
+    constants = _constants(shape, config, warps * lanes, arch)
     types = {
         name: text.format(shape.dtype) for name, text in _TYPES.items() if name in kernel.arg_names
     }
@@ -204,9 +218,8 @@ def _norm_warps(shape: AllReduce, lanes: int) -> int:
     return max(128 // lanes, min(512 // lanes, power_of_two_from(shape.n) // (16 * lanes)))
 
 
-def _constants(
-    shape: AllReduce, knobs: Mapping[str, Any], threads: int, arch: str
-) -> dict[str, Any]:
+def _constants(shape: AllReduce, config: Config, threads: int, arch: str) -> dict[str, Any]:
+    knobs: dict[str, Any] = dict(config.knobs)
     parts, rows = knobs.get("parts", 1), knobs.get("rows_per_flag", 1)
     columns = power_of_two_from(shape.n // parts)
     # Four 16-byte accesses of each thread in flight.
@@ -222,6 +235,7 @@ def _constants(
         NORM=shape.normed,
         WORLD=shape.world,
         WORLD_P=power_of_two_from(shape.world),
+        IN_PLACE=reads_in_place(shape, config),
     )
     pairs = power_of_two_from(shape.n // parts // 2)
     return cut._asdict() | dict(cut=cut, PAIRS_P=pairs, THREADS=threads, ARCH=arch)

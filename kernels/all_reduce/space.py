@@ -41,6 +41,11 @@ def shares(shape: AllReduce, config: Config) -> int:
     return -(-_pieces(shape, config) // shape.world)
 
 
+def reads_in_place(shape: AllReduce, config: Config) -> bool:
+    """Whether peers read this rank's x where the caller left it."""
+    return shape.on_heap and config.variant in _FLAGGED
+
+
 def one_shot_fits(shape: AllReduce) -> bool:
     """Whether x of every rank may lie in one generation. Two ranks send no more than in two
     shots."""

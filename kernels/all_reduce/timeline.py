@@ -10,7 +10,7 @@ from math import ceil
 from typing import Any
 
 from tftune.kernels.all_reduce import AllReduce
-from tftune.kernels.all_reduce.space import SPACE
+from tftune.kernels.all_reduce.space import SPACE, reads_in_place
 from tftune.kernels.core.space import Config
 from tftune.kernels.core.timeline_ir import LAUNCH, MEMORY, WAIT, Call, Stage
 
@@ -33,6 +33,9 @@ def describe(costs: Any, shape: AllReduce, config: Config, mode: str) -> Call:
         return Call((_bsp(costs, shape, knobs["form"], mode),), shape.world)
     phases = _two_shot if config.variant == "two_shot" else _one_shot
     local = [Stage(FILL_US + costs.memory_us(shape.message_bytes), shape.message_bytes)]
+    if reads_in_place(shape, config):
+        phases = _in_place
+        local = [Stage(FILL_US)]
     stages = [costs.triton_launch(mode), *local, *phases(costs, shape, knobs)]
     return Call(([*stages, *_written(costs, shape, knobs["programs"])],), shape.world)
 
@@ -88,6 +91,20 @@ def _two_shot(costs: Any, shape: AllReduce, knobs: dict[str, Any]) -> list[Stage
     added = Stage(added_us, tax=MEMORY)
     phase = _sent(costs, shape, knobs, sent)
     return [phase, added, phase, added]
+
+
+def _in_place(costs: Any, shape: AllReduce, knobs: dict[str, Any]) -> list[Stage]:
+    """Peers' x, or their pieces of this rank's share, are loaded where they lie, once all are
+    offered. Then one flag says that x was read; or each owner sends its sums."""
+    owners = shape.world if knobs["variant"] == "two_shot" else 1
+    loaded = (shape.world - 1) * shape.message_bytes / owners
+    told_us = costs.links.signal_us + costs.links.flag_us if shape.world > 1 else 0.0
+    pulled_us = loaded / (costs.pull_share * costs.links.rate(shape.world))
+    first_us = costs.links.remote_load_us if shape.world > 1 else 0.0
+    stages = [Stage(told_us + first_us + pulled_us, loaded, loaded, tax=WAIT)]
+    if owners > 1:
+        return [*stages, _sent(costs, shape, knobs, loaded)]
+    return [*stages, Stage(told_us, tax=WAIT)]
 
 
 def _written(costs: Any, shape: AllReduce, programs: int) -> list[Stage]:

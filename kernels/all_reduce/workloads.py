@@ -4,6 +4,7 @@ sizes of a message from 4 KB to 64 MB. Standard library only."""
 from __future__ import annotations
 
 from tftune.kernels.all_reduce import AllReduce
+from tftune.kernels.core.shape import HEAP, LOCAL
 
 HIDDEN = (4096, 7168, 8192, 16_384)
 """Hidden sizes of Llama 3 8B, DeepSeek V3, Llama 3 70B and Llama 3 405B (config.json of each)."""
@@ -35,4 +36,15 @@ def odd(world: int = 8, dtype: str = "bf16", norm: str = "none") -> tuple[AllRed
     )
 
 
-SHAPE_SETS = {"layers": layers, "decode": decode, "odd": odd}
+def heap(world: int = 8, dtype: str = "bf16", norm: str = "none") -> tuple[AllReduce, ...]:
+    """Two hidden sizes of `layers`, each with x outside of the symmetric heap and in it: what
+    reading x in place gains."""
+    return tuple(
+        AllReduce(m, n, world, dtype, norm, operands)
+        for n in (4096, 8192)
+        for m in (1, 24, 128, 512, 2048)
+        for operands in (LOCAL, HEAP)
+    )
+
+
+SHAPE_SETS = {"layers": layers, "decode": decode, "odd": odd, "heap": heap}

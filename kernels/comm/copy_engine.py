@@ -23,6 +23,10 @@ skipped, the meeting says that every peer's last call has ended: so the generati
 be written again. Ranks must make, and capture, the same calls in the same order, as for a
 collective.
 
+Where a rank's pieces are computed one after another (`gemm_reduce_scatter`), `send_one` queues each
+behind the kernel that made it, and the main stream joins before it waits for peers. Then no
+kernel waits for what may stand behind it on its own GPU.
+
 cudaMemcpyAsync between GPUs is run by copy engines; on ROCm hipMemcpyAsync by SDMA, which was not
 tried.
 """
@@ -30,7 +34,8 @@ tried.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,6 +152,12 @@ class Runtime:
         )
         return torch.cuda.ExternalStream(handle.value)
 
+    def using(self, stream: Any) -> AbstractContextManager[Any]:
+        """What torch queues in here goes to this stream."""
+        import torch
+
+        return torch.cuda.stream(stream)
+
     def copy(self, piece: Piece, target: int, source: int, stream: Any) -> None:
         """Queue the copy of a piece from address to address."""
         if piece.runs == 1:
@@ -165,6 +176,9 @@ class HostRuntime:
     def stream(self) -> None:
         return None
 
+    def using(self, stream: None) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def copy(self, piece: Piece, target: int, source: int, stream: None) -> None:
         for run in range(piece.runs):
             ctypes.memmove(
@@ -182,6 +196,35 @@ _HIGHEST = -100
 """Both run times take the highest priority that there is for one beyond it."""
 
 
+class SideStreams:
+    """Streams of a plan beside the one that it is called on; of emulated ranks there are none, and
+    all is done at once."""
+
+    def __init__(self, workspace: Workspace, count: int) -> None:
+        emulated = workspace.arch == "interpreter"
+        self.runtime = HostRuntime() if emulated else Runtime(workspace.arch)
+        wanted = 1 if emulated else count
+        workspace.streams.extend(
+            self.runtime.stream() for _ in range(wanted - len(workspace.streams))
+        )
+        self.streams = workspace.streams[:wanted]
+
+    @contextmanager
+    def beside(self, number: int) -> Iterator[None]:
+        """What torch queues in here follows, in one of the streams, all that the main one has."""
+        stream = self.streams[number]
+        if stream is not None:
+            stream.wait_stream(_main(stream))
+        with self.runtime.using(stream):
+            yield
+
+    def join(self) -> None:
+        """The main stream goes on when all that is queued beside it has ended."""
+        for stream in self.streams:
+            if stream is not None:
+                _main(stream).wait_stream(stream)
+
+
 class Exchange:
     """The copies of one plan. `inbox`: bytes from the payload's start to the first generation, and
     from there to the second."""
@@ -191,11 +234,7 @@ class Exchange:
     ) -> None:
         import torch
 
-        emulated = workspace.arch == "interpreter"
-        self._workspace, self._runtime = (
-            workspace,
-            HostRuntime() if emulated else Runtime(workspace.arch),
-        )
+        self._workspace = workspace
         self._staged = torch.zeros(1, dtype=torch.int32, device=workspace.device)
         types = {
             "control": "i64",
@@ -224,11 +263,8 @@ class Exchange:
             (slot, (rank - step) % world) for slot in range(len(pieces)) for step in range(1, world)
         ]
         self._items = [[item(slot, peer, parity) for slot, peer in order] for parity in (0, 1)]
-        wanted = 1 if emulated else min(streams, len(order))
-        workspace.streams.extend(
-            self._runtime.stream() for _ in range(wanted - len(workspace.streams))
-        )
-        self._streams = workspace.streams[:wanted]
+        sides = SideStreams(workspace, min(streams, len(order)))
+        self._runtime, self._streams = sides.runtime, sides.streams
 
     def begin(self) -> int:
         """Queue `start`, and let the side streams follow it; returns the generation of this
@@ -253,6 +289,17 @@ class Exchange:
             for piece, target, flag_at in self._items[parity][number :: len(self._streams)]:
                 self._runtime.copy(piece, target, shard + piece.source, stream)
                 self._runtime.copy(_WORD, flag_at, self._staged.data_ptr(), stream)
+
+    def send_one(self, parity: int, slot: int, distance: int, shard: int) -> None:
+        """Queue one piece of the shard at this address, for the peer so many ranks behind this one,
+        as soon as the main stream has done what it has so far; the flag's copy behind it."""
+        number = slot * (self._workspace.world - 1) + distance - 1
+        stream = self._streams[number % len(self._streams)]
+        if stream is not None:
+            stream.wait_stream(_main(stream))
+        piece, target, flag_at = self._items[parity][number]
+        self._runtime.copy(piece, target, shard + piece.source, stream)
+        self._runtime.copy(_WORD, flag_at, self._staged.data_ptr(), stream)
 
     def join(self) -> None:
         """The main stream goes on when the copies have ended."""

@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tftune.kernels.comm.operand_heap import OperandHeap
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.space import CONTROL_BYTES
 
@@ -32,7 +33,7 @@ def workspace(
     folder: Path, rank: int, world: int, payload_bytes: int, group: Any = None
 ) -> Workspace:
     """This rank's view of heaps that are files in `folder`, mapped shared; made by `prepare` before
-    the ranks start."""
+    the ranks start. What lies behind control and payload is for operands."""
     import torch
 
     _patch_language_once()
@@ -43,6 +44,8 @@ def workspace(
             heaps.append(torch.frombuffer(mmap.mmap(file.fileno(), 0), dtype=torch.uint8))
     control = torch.tensor([heap.data_ptr() for heap in heaps], dtype=torch.int64)
     words = heaps[rank][:CONTROL_BYTES].view(torch.int32)
+    payload = heaps[rank][CONTROL_BYTES : CONTROL_BYTES + 2 * generation]
+    operands = heaps[rank][CONTROL_BYTES + 2 * generation :]
 
     def set_epoch(epoch: int) -> None:
         words[0] = epoch
@@ -55,11 +58,12 @@ def workspace(
         device=torch.device("cpu"),
         group=group,
         control=heaps[rank].data_ptr(),
-        payload=heaps[rank].data_ptr() + CONTROL_BYTES,
+        payload=payload.data_ptr(),
         control_bases=control,
         payload_bases=control + CONTROL_BYTES,
         generation_bytes=generation,
-        payload_tensor=heaps[rank][CONTROL_BYTES:],
+        payload_tensor=payload,
+        operands=OperandHeap(operands if len(operands) else None),
         owner=heaps,
         _set_epoch=set_epoch,
     )
@@ -88,9 +92,9 @@ def _patch_language_once() -> None:
     interpreter._patch_lang = once
 
 
-def prepare(folder: Path, world: int, payload_bytes: int) -> None:
+def prepare(folder: Path, world: int, payload_bytes: int, operand_bytes: int = 0) -> None:
     """Make the ranks' heaps as files of zeros."""
-    size = CONTROL_BYTES + 2 * (-(-payload_bytes // 4096) * 4096)
+    size = CONTROL_BYTES + 2 * (-(-payload_bytes // 4096) * 4096) + operand_bytes
     for rank in range(world):
         with (folder / f"heap-{rank}").open("wb") as file:
             file.truncate(size)
@@ -101,6 +105,7 @@ def run(
     function: Callable[..., Any],
     *arguments: Any,
     payload_bytes: int = 1 << 22,
+    operand_bytes: int = 0,
     timeout_s: float = 120,
 ) -> list[Any]:
     """`function(workspace, *arguments)` on each of `world` ranks; returns their results by rank.
@@ -112,7 +117,7 @@ def run(
         prefix="tftune-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None
     ) as name:
         folder = Path(name)
-        prepare(folder, world, payload_bytes)
+        prepare(folder, world, payload_bytes, operand_bytes)
         job = (
             function.__module__,
             getattr(sys.modules[function.__module__], "__file__", None),

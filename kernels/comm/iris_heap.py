@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from tftune.kernels.comm.operand_heap import OperandHeap
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.devices import Seen
 from tftune.kernels.core.rounding import power_of_two_from
@@ -18,7 +19,9 @@ _CHUNK = 1 << 28
 """Bytes that Iris maps at once: its heap is a multiple of them."""
 
 
-def workspace(make: type[Workspace], group: Any, ranks: list[int], payload_bytes: int) -> Workspace:
+def workspace(
+    make: type[Workspace], group: Any, ranks: list[int], payload_bytes: int, operand_bytes: int = 0
+) -> Workspace:
     """A workspace over Iris for the ranks of `group`; collective over the default group. Barriers
     before it returns, so that no rank signals into a block that is not yet zeroed."""
     import iris
@@ -27,12 +30,12 @@ def workspace(make: type[Workspace], group: Any, ranks: list[int], payload_bytes
     device = torch.device("cuda", torch.cuda.current_device())
     chip = Seen.of(torch, device.index).chip
     generation = -(-payload_bytes // 4096) * 4096
-    needed = power_of_two_from(2 * generation) + power_of_two_from(
-        CONTROL_BYTES
-    )  # as Iris rounds each tensor
+    sizes = [2 * generation, CONTROL_BYTES, *([operand_bytes] if operand_bytes else [])]
+    needed = sum(map(power_of_two_from, sizes))  # as Iris rounds each tensor
     heap_bytes = -(-needed // _CHUNK) * _CHUNK
     context = iris.iris(heap_bytes) if hip else iris.iris(heap_bytes, allocator_type="vmem_chunked")
     payload = context.empty(2 * generation, dtype=torch.uint8)
+    operands = context.empty(operand_bytes, dtype=torch.uint8) if operand_bytes else None
     payload_bases = _bases(context, payload, ranks)
     if hip:
         control_address, control_bases = _fine_grained(ranks)
@@ -69,6 +72,7 @@ def workspace(make: type[Workspace], group: Any, ranks: list[int], payload_bytes
         payload_bases=payload_bases,
         generation_bytes=generation,
         payload_tensor=payload,
+        operands=OperandHeap(operands),
         owner=(context, control),
         _set_epoch=set_epoch,
         chip=chip,

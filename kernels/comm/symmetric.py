@@ -33,15 +33,16 @@ EPOCH_OFFSET = tl.constexpr(0)
 EXITS_OFFSET = tl.constexpr(128)
 UNITS_OFFSET = tl.constexpr(192)
 BARRIER_OFFSET = tl.constexpr(256)
+READERS_OFFSET = tl.constexpr(320)
 BARRIER_FLAGS_OFFSET = tl.constexpr(1_024)
 BARRIER_FLAG_STRIDE = tl.constexpr(64)
 FLAGS_OFFSET = tl.constexpr(4_096)
 MAILBOX_OFFSET = tl.constexpr(4_096 + space.MAX_WORLD * space.FLAGS_PER_SOURCE * 4)
 MAILBOX_BYTES = tl.constexpr(space.MAILBOX_BYTES)
 CONTROL_BYTES = space.CONTROL_BYTES
-"""Bytes of one rank's control block: the epoch word, the counters of exits and of claimed work, and
-the barrier's words, each on its own line of memory, then the flags, then two generations of the
-mailbox, to which nothing but `words` is ever written."""
+"""Bytes of one rank's control block: the epoch word, the counters of exits, of claimed work and of
+readers, and the barrier's words, each on its own line of memory, then the flags, then two
+generations of the mailbox, to which nothing but `words` is ever written."""
 
 
 @triton.jit

@@ -3,13 +3,14 @@ any capture."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
+from tftune.kernels.comm.operand_heap import OperandHeap
 from tftune.kernels.core.chip import Chip
 from tftune.kernels.core.space import MAX_WORLD
 
@@ -18,13 +19,15 @@ _NUMBERS = count()
 
 @dataclass(frozen=True, repr=False)
 class Workspace:
-    """Control (epoch, flags) and payload (two generations) of every rank of one process group.
+    """Control (epoch, flags), payload (two generations) and operands of every rank of one process
+    group.
 
     One stream and one operation in flight per workspace; kernels whose programs wait for each other
     are launched cooperatively, so that two workspaces on one GPU cannot stop each other half
-    resident. Memory on each rank: twice `generation_bytes`, rounded up to a power of two, and 32
-    MiB for flags and mailbox; in all a multiple of 256 MiB, as Iris maps it. Addresses are plain
-    integers, since they belong to a heap and not to a tensor of this process.
+    resident. Memory on each rank: twice `generation_bytes`, and `operand_bytes`, each rounded up to
+    a power of two, and 32 MiB for flags and mailbox; in all a multiple of 256 MiB, as Iris maps it.
+    Addresses are plain integers, since they belong to a heap and not to a tensor of this
+    process.
 
     On every rank, once, sized for the largest call; all layers and shapes share it::
 
@@ -50,6 +53,9 @@ class Workspace:
     generation_bytes: int
     payload_tensor: Any
     """uint8 tensor over this rank's payload: to poison it, or to look into it."""
+    operands: OperandHeap = field(default_factory=OperandHeap, compare=False)
+    """What `empty` hands out. A peer's copy of an address here is as far away as one of the
+    payload."""
     owner: Any = None
     """What keeps the memory alive."""
     _set_epoch: Callable[[int], None] | None = None
@@ -60,6 +66,8 @@ class Workspace:
     calls: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False)
     """The same for `tftune.ops`, by selector, sizes of operands and mode: what was selected for
     them, and the size of the result."""
+    shapes: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False)
+    """The shapes of `calls`, by the same keys: what a capture counts."""
     turns: Iterator[int] = field(default_factory=count, compare=False)
     """Numbers of the calls whose copies have fixed addresses: each takes the generation that the
     one before it did not."""
@@ -96,13 +104,40 @@ class Workspace:
             )
         return found
 
+    @staticmethod
+    def living() -> list[Workspace]:
+        """Every workspace of this process."""
+        return list(_LIVING.values())
+
     def check_world(self, shape: Any) -> None:
-        """Raise ValueError where a shape is of more or fewer ranks than this workspace has."""
-        if shape.world != self.world:
+        """Raise ValueError where a shape whose ranks exchange something is of more or fewer than
+        this workspace has."""
+        if shape.EXCHANGES and shape.world != self.world:
             raise ValueError(
                 f"{shape} is of world={shape.world} and the workspace has {self.world} ranks; give "
                 f"the shape world={self.world}, or a workspace of a group of {shape.world}"
             )
+
+    def empty(self, size: Sequence[int], dtype: Any) -> Any:
+        """An uninitialised tensor in the symmetric heap, for an operand that peers read in place:
+        A of `all_gather_gemm`, x of `all_reduce`. Contiguous, at a multiple of 256 bytes.
+
+        Every rank asks for the same sizes in the same order, and passes the tensor of the same turn
+        to a call: a call on some ranks with another tensor, or with one outside of the heap, reads
+        what it should not or does not end. A tensor lives as long as the workspace, or until
+        `operands.clear()`. It may be written again as soon as a call that read it has ended on this
+        rank, in stream order: the call ends after every peer has read it. Raises ValueError, with
+        both numbers, where the `operand_bytes` of `create` are used up::
+
+            workspace = tftune.Workspace.create(dist.group.WORLD, 1 << 22, operand_bytes=1 << 20)
+            x = workspace.empty((8, 64), torch.bfloat16)
+            assert workspace.holds(x) and workspace.holds(x[4:])
+        """
+        return self.operands.empty(size, dtype)
+
+    def holds(self, tensor: Any) -> bool:
+        """Whether a tensor lies in memory of `empty`, where peers can read it."""
+        return self.operands.holds(tensor)
 
     def set_epoch(self, epoch: int) -> None:
         """Start counting from here, on every rank alike and with no call in flight: for tests of
@@ -145,9 +180,10 @@ class Workspace:
         return launcher(source, (1, 1, 1), (), values, self.arch)
 
     @classmethod
-    def create(cls, group: Any, payload_bytes: int) -> Workspace:
+    def create(cls, group: Any, payload_bytes: int, operand_bytes: int = 0) -> Workspace:
         """Collectively, on every rank of the default group at once: a workspace for `group` whose
-        calls gather at most `payload_bytes` bytes of A. Uses Iris: CUDA maps a chunked virtual
+        calls gather at most `payload_bytes` bytes of A; `empty` hands out `operand_bytes`, the same
+        on every rank. Uses Iris: CUDA maps a chunked virtual
         heap; ROCm keeps payload on Iris' default heap and flags in fine-grained memory, which alone
         is coherent while kernels run.
 
@@ -165,7 +201,7 @@ class Workspace:
         check_ranks(ranks, torch.cuda.device_count(), dist.get_world_size())
         from tftune.kernels.comm import iris_heap as heap
 
-        return heap.workspace(cls, group, ranks, payload_bytes)
+        return heap.workspace(cls, group, ranks, payload_bytes, operand_bytes)
 
 
 _LIVING: WeakValueDictionary[str, Workspace] = WeakValueDictionary()

@@ -3,17 +3,25 @@ that fuse one. Standard library only."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import Choice, Config, Rule
 
-TILE = (
-    Choice("block_m", (16, 32, 64, 128, 256), "rows that one program computes at a time", 128),
-    Choice("block_n", (32, 64, 128, 256), "columns that one program computes at a time", 128),
+BLOCKS = (
+    Choice("block_m", (16, 32, 64, 128, 256), "rows of C that one program computes at a time", 128),
+    Choice("block_n", (32, 64, 128, 256), "columns of C that one program computes at a time", 128),
     Choice("block_k", (64, 128, 256), "length of one step along K", 64),
-    Choice("group_m", (1, 8), "row tiles before the next column tile, so that B stays in cache", 8),
+    Choice(
+        "group_m",
+        (1, 8),
+        "row tiles visited before the next column tile, so that B stays in cache",
+        8,
+    ),
+)
+PIPELINE = (
     Choice("num_warps", (4, 8), "warps (waves) of one program", 8),
     Choice("num_stages", (2, 3, 4, 5), "depth of the software pipeline of the loop over K", 3),
 )
@@ -26,12 +34,25 @@ LOADS = Choice(
 )
 
 
-def accumulators(config: Config, chip: Chip) -> float:
+Knobs = Mapping[str, Any] | Config
+
+
+def accumulators(config: Knobs, chip: Chip) -> float:
     """fp32 accumulators of one thread."""
     return float(config["block_m"] * config["block_n"] / (config["num_warps"] * chip.wave_size))
 
 
-def shared_bytes(shape: Any, config: Config, chip: Chip) -> int:
+def fits_registers(config: Knobs, chip: Chip) -> bool:
+    """CDNA, where two waves share a SIMD: a thread has half of its 512 registers of 4 bytes.
+    Besides accumulators, it holds its part of the next step's tiles, and as much again on its way
+    to the matrix units. Of 1,244 kernels of all_gather_gemm that Triton 3.7.1 compiled
+    (db/audits/mi300x8) this refuses the 12 that spill, and no other."""
+    threads = config["num_warps"] * chip.wave_size
+    held = (config["block_m"] + config["block_n"]) * config["block_k"] / 2 / threads
+    return bool(accumulators(config, chip) + 2 * held < 128)
+
+
+def shared_bytes(shape: Any, config: Knobs, chip: Chip) -> int:
     """Tiles of A and B that the pipeline keeps. CDNA3 holds one stage in registers (Triton's stream
     pipeliner)."""
     stages = config["num_stages"] - chip.can.stage_in_registers
@@ -39,14 +60,14 @@ def shared_bytes(shape: Any, config: Config, chip: Chip) -> int:
     return int(steps * shape.element_bytes * stages)
 
 
-def _aligned(shape: Any, config: Config) -> bool:
+def _aligned(shape: Any, config: Knobs) -> bool:
     columns = shape.inner if shape.b_layout == "nk" else shape.n
     return columns % 8 == 0 and shape.inner % int(config["block_k"]) == 0
 
 
 def tile_rules(variants: tuple[str, ...]) -> tuple[Rule, ...]:
-    """The rules of TILE and LOADS, for shapes with m, n, `inner` (columns of A that one rank
-    multiplies), b_layout and element_bytes."""
+    """The rules of BLOCKS, PIPELINE and LOADS, for shapes with m, n, `inner` (columns of A that one
+    rank multiplies), b_layout and element_bytes."""
     return (
         Rule(
             "block_n must not exceed N rounded up to a power of two, and 32 at least",
@@ -69,11 +90,26 @@ def tile_rules(variants: tuple[str, ...]) -> tuple[Rule, ...]:
             lambda s, c, chip: chip is None or accumulators(c, chip) <= 128,
             variants,
         ),
-        # As all_gather_gemm found with Triton 3.6 and 3.7 (db/audits/mi300x8).
         Rule(
-            "4 waves of 128 accumulators a thread spill on CDNA: take a smaller tile or 8 waves",
+            "where two waves share a SIMD (8 waves) a thread has 256 registers, and would spill: "
+            "take a smaller tile",
             lambda s, c, chip: (
-                chip is None or not chip.can.unified_registers or accumulators(c, chip) < 128
+                chip is None
+                or not chip.can.unified_registers
+                or c["num_warps"] == 4
+                or fits_registers(c, chip)
+            ),
+            variants,
+            learned=True,
+        ),
+        Rule(
+            "4 waves of 128 accumulators a thread spill with Triton 3.6: take a smaller tile or 8 "
+            "waves",
+            lambda s, c, chip: (
+                chip is None
+                or not chip.can.unified_registers
+                or c["num_warps"] == 8
+                or accumulators(c, chip) < 128
             ),
             variants,
             learned=True,

@@ -8,15 +8,13 @@ tile to the owner of its rows or, one_shot, to every rank.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from tftune.kernels.core.chips import Chip
-from tftune.kernels.core.gemm_space import LOADS, TILE
+from tftune.kernels.core.gemm_space import BLOCKS, LOADS, PIPELINE, Knobs
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import FLAGS_PER_SOURCE, Choice, Config, Rule, Space
 
-Knobs = Mapping[str, Any] | Config
 SPLIT = Choice(
     "split_k",
     (1, 2, 4, 8),
@@ -32,12 +30,13 @@ WIRE = Choice(
     "same products and then each sum",
     "dtype",
 )
-KNOBS = (*TILE, SPLIT, LOADS, FLAG, WIRE)
+KNOBS = (*BLOCKS, *PIPELINE, SPLIT, LOADS, FLAG, WIRE)
 REGISTERED_BYTES = 1 << 22
 """Of the product, from which on registered buffers are tried, as all_gather_gemm does."""
 SPLIT_BYTES = 1 << 24
 """Of all parts of a split product on one rank, at most: what is larger has tiles enough."""
-ONE_SHOT = "one_shot"
+EVERY_ROW = ("one_shot", "one_shot_ll")
+"""The variants whose ranks all add up all rows."""
 BANK_FLAGS = FLAGS_PER_SOURCE // 4
 """Flags of one phase. Both banks lie in that half of a source's flags which peers may set: a rank
 may wait in the other half for its own signals while a peer is one call ahead."""
@@ -45,7 +44,7 @@ may wait in the other half for its own signals while a peer is one call ahead.""
 
 def owners(shape: Any, variant: str) -> int:
     """How many ranks share the rows: tiles are counted owner by owner."""
-    return 1 if variant == ONE_SHOT else int(shape.world)
+    return 1 if variant in EVERY_ROW else int(shape.world)
 
 
 def owner_rows(shape: Any, owners: int) -> int:
@@ -76,11 +75,20 @@ def tiles(shape: Any, knobs: Knobs, owners: int) -> int:
     return turns * owner_tiles(shape, knobs, owners)
 
 
+def slot_bytes(shape: Any, knobs: Knobs, owners: int) -> int:
+    """Bytes of a slot: what one source sends to one owner, or one part of it."""
+    element = 4 if knobs["wire"] == "fp32" else int(shape.element_bytes)
+    return owner_rows(shape, owners) * int(shape.n) * element
+
+
 def slots_bytes(shape: Any, knobs: Knobs, owners: int) -> int:
     """Bytes that a rank adds up: a slot for each source and part, of the rows of one owner."""
-    element = 4 if knobs["wire"] == "fp32" else int(shape.element_bytes)
-    slots = int(shape.world) * int(knobs["split_k"])
-    return owner_rows(shape, owners) * int(shape.n) * element * slots
+    return slot_bytes(shape, knobs, owners) * int(shape.world) * int(knobs["split_k"])
+
+
+def outbox_bytes(shape: Any, knobs: Knobs) -> int:
+    """Bytes of what a relay keeps for the other owners until it is forwarded."""
+    return slots_bytes(shape, knobs, int(shape.world)) // int(shape.world) * (int(shape.world) - 1)
 
 
 def is_registered(form: str) -> bool:
@@ -102,12 +110,11 @@ def _tile_fits(shape: Any, knobs: Knobs, owners: int) -> bool:
     )
 
 
-def rules(variant: str) -> tuple[Rule, ...]:
-    """The rules of KNOBS for this variant."""
-    only = (variant,)
+def row_rules(only: tuple[str, ...]) -> tuple[Rule, ...]:
+    """How tiles may lie in the rows of one owner, for variants that share them alike."""
 
     def ranks(shape: Any) -> int:
-        return owners(shape, variant)
+        return owners(shape, only[0])
 
     return (
         Rule(
@@ -122,23 +129,41 @@ def rules(variant: str) -> tuple[Rule, ...]:
             lambda s, c, chip: c["group_m"] == 1 or owner_rows(s, ranks(s)) > c["block_m"],
             only,
         ),
+    )
+
+
+def split_rules(only: tuple[str, ...]) -> tuple[Rule, ...]:
+    """When more programs than tiles have work."""
+    return (
         Rule(
             "split_k must leave each part at least one step of K",
             lambda s, c, chip: c["split_k"] * c["block_k"] <= max(s.inner, c["block_k"]),
             only,
         ),
         Rule(
+            "split_k must be 1 where there is a whole tile for each program",
+            lambda s, c, chip: (
+                c["split_k"] == 1 or chip is None or tiles(s, c, owners(s, only[0])) <= chip.units
+            ),
+            only,
+        ),
+    )
+
+
+def rules(only: tuple[str, ...]) -> tuple[Rule, ...]:
+    """The rules of KNOBS for variants that share the rows alike."""
+
+    def ranks(shape: Any) -> int:
+        return owners(shape, only[0])
+
+    return (
+        *row_rules(only),
+        *split_rules(only),
+        Rule(
             "all parts of a split product have at most 16 MB: take a smaller split_k",
             lambda s, c, chip: c["split_k"] == 1 or slots_bytes(s, c, ranks(s)) <= SPLIT_BYTES,
             only,
             required=True,
-        ),
-        Rule(
-            "split_k must be 1 where there is a whole tile for each program",
-            lambda s, c, chip: (
-                c["split_k"] == 1 or chip is None or tiles(s, c, ranks(s)) <= chip.units
-            ),
-            only,
         ),
         Rule(
             f"one source may have at most {BANK_FLAGS} flags: take larger tiles_per_flag or tiles",
@@ -182,11 +207,14 @@ def default_knobs(shape: Any, chip: Chip | None, variant: str) -> dict[str, Any]
     return tile | {"split_k": max(fitting, default=1)}
 
 
-def default(space: Space, shape: Any, chip: Chip | None, variant: str) -> Config:
-    """One sound config of a variant, by descriptors where the chip has them."""
-    knobs = default_knobs(shape, chip, variant)
+def default(space: Space, shape: Any, chip: Chip | None, variant: str, **own: Any) -> Config:
+    """One sound config of a variant, by descriptors where the chip has them. `own`: knobs that
+    other variants have not."""
+    known = {choice.name for choice in space.choices(variant)}
+    found = default_knobs(shape, chip, variant) | own
+    knobs = {name: value for name, value in found.items() if name in known}
     config = Config(variant, **knobs)
     if chip is None:
         return config
-    found = Config(variant, **knobs, loads="descriptor")
-    return found if space.why_invalid(shape, found, chip) is None else config
+    by_descriptor = Config(variant, **knobs, loads="descriptor")
+    return by_descriptor if space.why_invalid(shape, by_descriptor, chip) is None else config

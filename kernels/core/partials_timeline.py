@@ -3,7 +3,8 @@
 
 A fused call computes owner after owner; what it has stored for one goes over the links while it
 computes the next. The last owner's tiles have nothing to hide behind. Then this rank adds up its
-rows; in two shots it stores them to all, which nothing hides. Standard library only.
+rows; in two shots it stores them to all, which nothing hides. A relay's tiles go to memory and back
+first, and fewer programs compute. Standard library only.
 """
 
 from __future__ import annotations
@@ -11,12 +12,19 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-from tftune.kernels.core.partials import ONE_SHOT, owner_tiles, owners, slots_bytes, spans, tiles
+from tftune.kernels.core.partials import EVERY_ROW, owner_tiles, owners, slots_bytes, spans, tiles
 from tftune.kernels.core.space import Config
 from tftune.kernels.core.timeline_ir import MEMORY, WAIT, Call, Gate, Stage
 
 LAST_WAVE = 0.8
 """Of an unfilled last wave, what it costs beyond its share, as in all_gather_gemm."""
+COPY_BYTES = 64 * 256
+"""That a forwarding program of 8 warps (waves of CDNA: of 4) has in flight: four 16-byte accesses
+of each thread."""
+
+
+ONE_PART = {"split_k": 1}
+"""Of a variant that has no such knob."""
 
 
 def library_gemm(costs: Any, shape: Any) -> Stage:
@@ -31,17 +39,22 @@ def fused(costs: Any, shape: Any, config: Config, mode: str) -> Call:
     nothing of models."""
     launch = costs.triton_launch(mode, 2 if config["loads"] == "descriptor" else 0)
     ranks = owners(shape, config.variant)
-    world, slots = shape.world, slots_bytes(shape, config, ranks)
+    words = config.variant.endswith("_ll")  # which carry their epoch beside the data
+    knobs = {"wire": "dtype"} | dict(config.knobs)
+    world, slots = shape.world, slots_bytes(shape, knobs, ranks) * (1 + words)
     turns = 1 if spans(shape, config, ranks) else ranks
-    tile, units = costs.tile(dict(config.knobs)), costs.chip.units
+    forwarding = int(knobs.get("comm_programs", 0))
+    tile, units = costs.tile(knobs), max(1, costs.chip.units - forwarding)
     traffic = costs.traffic(shape.m, shape.n, shape.inner, shape.element_bytes, tile, units)
     memory = (traffic / costs.rates.stream_share + slots) / turns
-    each_us = _gemm_us(costs, shape, config) / turns
+    parts = tiles(shape, config, ranks) * tile.split_k
+    each_us = gemm_us(costs, shape, config, units, parts, shape.flops) / turns
     computing = [launch, *(Stage(each_us, memory) for _ in range(turns))]
     sent = slots * (world - 1) / world
     pulled = config.variant == "pull"
-    flights = [] if pulled or world == 1 else _flights(costs, world, sent, turns)
-    gate = Gate(0, len(flights), costs.links.flag_us) if flights else None
+    flights = [] if pulled or world == 1 else _flights(costs, world, sent, turns, forwarding)
+    flag_us = costs.links.flag_us + (0.0 if words else costs.links.signal_us)
+    gate = Gate(0, len(flights), flag_us) if flights else None
     computing.append(_adding(costs, shape, config, slots, sent if pulled else 0.0, gate))
     if config.variant == "two_shot" and world > 1:
         shared = shape.m * shape.n * shape.element_bytes * (world - 1) / world
@@ -50,13 +63,16 @@ def fused(costs: Any, shape: Any, config: Config, mode: str) -> Call:
     return Call((flights, [*computing, Stage(costs.links.skew_us, tax=WAIT)]), world)
 
 
-def _flights(costs: Any, world: int, sent: float, turns: int) -> list[Stage]:
+def _flights(costs: Any, world: int, sent: float, turns: int, forwarding: int) -> list[Stage]:
     """One stage for each turn but the last, whose tiles are this rank's own; one where tiles are
-    for every rank."""
+    for every rank. Programs that forward read what they send."""
     stages = max(turns - 1, 1)
     each = sent / stages
-    flight_us = each / costs.links.rate(world)
-    return [Stage(flight_us, each, each, after=Gate(1, number + 2)) for number in range(stages)]
+    flight_us, moved = each / costs.links.rate(world), each
+    if forwarding:
+        blocks = ceil(each / forwarding / COPY_BYTES)
+        flight_us, moved = max(flight_us, costs.copy_us(blocks, 1)), 3 * each
+    return [Stage(flight_us, moved, each, after=Gate(1, number + 2)) for number in range(stages)]
 
 
 def _adding(
@@ -73,16 +89,15 @@ def _adding(
     return Stage(us, slots, pulled, after=gate, tax=MEMORY)
 
 
-def _gemm_us(costs: Any, shape: Any, config: Config) -> float:
-    """All parts of tiles, wave after wave, alone on the GPU."""
-    tile, by_descriptor = costs.tile(dict(config.knobs)), config["loads"] == "descriptor"
+def gemm_us(costs: Any, shape: Any, config: Config, units: int, parts: int, flops: float) -> float:
+    """So many parts of tiles, wave after wave, alone on so many units."""
+    tile, by_descriptor = costs.tile(ONE_PART | dict(config.knobs)), config["loads"] == "descriptor"
     load_us = costs.load_us(shape.world, False)
     steps = ceil(shape.inner / tile.block_k / tile.split_k)
     step_us = costs.step_us(tile, shape.m, shape.element_bytes, load_us, by_descriptor)
-    if config.variant == ONE_SHOT:  # stores to every rank, one after another
+    if config.variant in EVERY_ROW:  # stores to every rank, one after another
         load_us += costs.rates.block_us * (shape.world - 1)
-    parts = tiles(shape, config, owners(shape, config.variant)) * tile.split_k
-    waves = parts / costs.chip.units
+    waves = parts / units
     waves = max(1.0, waves + LAST_WAVE * (ceil(waves) - waves))
     alone_us = waves * (load_us + steps * step_us)
-    return float(max(alone_us, shape.flops / costs.rates.matrix_flops_per_us))
+    return float(max(alone_us, flops / costs.rates.matrix_flops_per_us))

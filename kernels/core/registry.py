@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from inspect import signature
 from typing import Any
 
 from tftune.kernels.core.shape import Shape
@@ -32,6 +33,9 @@ OPS = {
     "decoding needs",
     "all_reduce": "the sum over ranks of x, alone or with residual and RMSNorm: what follows a "
     "row-parallel projection",
+    "merge_attention": "each rank's attention over its part of a KV cache, merged by log-sum-exp: "
+    "for engines with an attention kernel of their own",
+    "flash_prefill": "softmax(q K^T) V of all tokens of each sequence, on one GPU",
 }
 """What the operations that come with tftune compute."""
 GROUP = "tftune.operations"
@@ -50,6 +54,11 @@ class Operation:
     is what is searched and audited where none is named."""
     package: str = ""
     """The dotted name of its folder."""
+
+    def named_set(self, name: str, world: int) -> tuple[Shape, ...]:
+        """The shapes of a set for so many GPUs; a set that takes no `world` is of one rank each."""
+        make = self.shape_sets[name]
+        return make(world=world) if "world" in signature(make).parameters else make()
 
     @property
     def main_set(self) -> str:

@@ -4,12 +4,16 @@ string."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from operator import index
 from typing import Any, ClassVar, Self
 
 from tftune.kernels.core.dtypes import word_of
+
+LOCAL, HEAP = "local", "heap"
+"""Where an operand lies: anywhere in this rank's memory; or in the symmetric heap, on every rank at
+the same place."""
 
 
 def check_word(name: str, value: Any, known: Collection[str]) -> None:
@@ -46,9 +50,15 @@ class Shape:
     LAYOUT: ClassVar[tuple[str, ...]] = ()
     """Fields that choose the code and the data layout. Times of one layout say nothing of
     another."""
+    LATER: ClassVar[tuple[str, ...]] = ()
+    """The last fields of LAYOUT, where they came after rows and artifacts were written. Those have
+    the default, and no layout names it."""
     SAME_CODE: ClassVar[tuple[str, ...]] = ("dtype",)
     """Fields of LAYOUT that leave the code path as it is: only such layouts may lend each other
     rows."""
+    EXCHANGES: ClassVar[bool] = True
+    """Whether ranks take part in a call together. Else it is of one rank, and any workspace
+    serves."""
     key: ClassVar[tuple[Any, ...]]
     """Of each shape: the operation and the fields. A dict finds it faster than the shape itself,
     whose hash and equality are Python's."""
@@ -77,8 +87,24 @@ class Shape:
 
     @property
     def layout(self) -> tuple[Any, ...]:
-        """The values of LAYOUT, in its order."""
-        return tuple(getattr(self, name) for name in self.LAYOUT)
+        """The values of LAYOUT, in its order; without those of LATER that are the default."""
+        return tuple(
+            value
+            for name in self.LAYOUT
+            if (value := getattr(self, name)) != getattr(type(self), name, None)
+            or name not in self.LATER
+        )
+
+    @classmethod
+    def named(cls, layout: Sequence[Any]) -> dict[str, Any]:
+        """A layout's values by field, as titles and artifacts have them."""
+        return dict(zip(cls.LAYOUT, layout, strict=False))
+
+    @property
+    def on_heap(self) -> bool:
+        """Whether the operand that peers may read lies in the symmetric heap, as
+        `Workspace.empty` makes it, so that no call copies it there."""
+        return getattr(self, "operands", LOCAL) == HEAP
 
     @classmethod
     def coordinates(cls) -> tuple[str, ...]:

@@ -59,6 +59,8 @@ class Chunks(NamedTuple):
     LOCAL_VIA_INBOX: bool
     """This rank's own rows are read from the inbox, too, so that a descriptor's block may span
     sources."""
+    IN_PLACE: bool
+    """Peers read the shard where the caller left it: in the symmetric heap."""
 
 
 class Partials(NamedTuple):
@@ -73,6 +75,12 @@ class Partials(NamedTuple):
     """Rows of a tile that one program adds up at a time."""
     WIRE_FP32: bool
     """Partial tiles are sent in fp32, else in the dtype of A."""
+    COMM_PROGRAMS: int
+    """The first of a launch: they forward tiles that the others computed. 0: none."""
+    COPY_ROWS: int
+    """Rows of a tile that one program forwards at a time."""
+    ROUTE: str
+    """Where a partial tile goes, and who adds it up: see `device.gemm_reduce`."""
 
 
 class Pieces(NamedTuple):
@@ -94,6 +102,8 @@ class Pieces(NamedTuple):
     """Rows are normalised."""
     WORLD: int
     WORLD_P: int
+    IN_PLACE: bool
+    """Peers read x where the caller left it: in the symmetric heap."""
 
 
 class Attention(NamedTuple):
@@ -139,3 +149,40 @@ class Peers(NamedTuple):
     WORLD_P: int
     """WORLD rounded up to a power of two."""
     ARCH: str
+
+
+class Messages(NamedTuple):
+    """How partial attention outputs reach the ranks that merge them; how many sequences is left
+    open."""
+
+    D: int
+    """The head dimension."""
+    OWN: int
+    """Heads that one rank merges."""
+    ALL: bool
+    """Every rank merges every head."""
+    SCALE: float
+    """From a log-sum-exp to base 2."""
+    ROWS: int
+    """Heads of a piece: sent and merged together, and what one flag covers."""
+    WORLD: int
+    WORLD_P: int
+    """WORLD rounded up to a power of two."""
+
+
+class Prefill(NamedTuple):
+    """How programs attend to whole sequences; lengths and heads are left open."""
+
+    D: int
+    """The head dimension."""
+    CAUSAL: bool
+    BLOCK_M: int
+    """Queries of a program."""
+    BLOCK_N: int
+    """Tokens of one step."""
+    LOADS: str
+    """`pointer` or `descriptor` (TMA), of keys and values."""
+    MAPPING: str
+    """One of `flash_prefill.mapping.MAPPINGS`."""
+    DIES: int
+    """That the hardware deals programs to in turn."""

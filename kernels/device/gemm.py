@@ -189,13 +189,14 @@ def add_parts(
 @triton.jit
 def wait_chunks(
     control, row, M, shard_rows, step, limit, first_flag, epoch, rank, MAX_CHUNKS: tl.constexpr,
-    problem: tl.constexpr, tile: tl.constexpr, chunks: tl.constexpr,
+    problem: tl.constexpr, tile: tl.constexpr, chunks: tl.constexpr, ONE_FLAG: tl.constexpr,
 ):  # fmt: skip
     """Wait for everything that the tile of rows row..row+BM-1 reads of chunk `step`; how many
     chunks from there are here by then, 1 to `limit` and to MAX_CHUNKS. All their flags are polled
     at once: acquire at system scope, for the reasons that `symmetric.wait` gives.
 
-    This rank's own rows are there from the start, unless they are read from the inbox.
+    This rank's own rows are there from the start, unless they are read from the inbox. ONE_FLAG:
+    all of a source's shard is there at once.
     """
     BLOCK_M: tl.constexpr = tile.BLOCK_M
     ROWS_PER_FLAG: tl.constexpr = chunks.ROWS_PER_FLAG
@@ -220,7 +221,10 @@ def wait_chunks(
         columns = ((step + number) % K_CHUNKS)[None, :]
     wanted = (places <= last)[:, None] & (number < limit)[None, :]
     wanted = wanted & ((sources != rank) | chunks.LOCAL_VIA_INBOX)
-    slots = first_flag + (places % row_chunks * K_CHUNKS)[:, None] + columns
+    if ONE_FLAG:
+        slots = first_flag + 0 * columns
+    else:
+        slots = first_flag + (places % row_chunks * K_CHUNKS)[:, None] + columns
     flags = word(flag(control, sources, slots))
     here = 0
     while here == 0:
@@ -301,7 +305,7 @@ def multiply_tile(
         if not at_home:
             limit = wait_chunks(
                 control, row, M, shard_rows, step, limit, FIRST_FLAG, epoch, rank, MAX_CHUNKS,
-                problem, tile, chunks,
+                problem, tile, chunks, PULL and chunks.IN_PLACE,
             )  # fmt: skip
         last = chunk + limit - 1
         k = chunk // K_CHUNKS * COLUMNS + chunk % K_CHUNKS * K_PER_FLAG
@@ -322,10 +326,15 @@ def multiply_tile(
         else:
             owners = rows // shard_rows if SHARD_IS_M else source
             own_row = rows - owners * shard_rows if SHARD_IS_M else rows
-            own_rows = own + tl.cast(own_row, tl.int64) * (COLUMNS * 2) - first * 2
-            shards = peer(inbox, payload_bases, rank, owners) if PULL else inbox
-            there = shards + tl.cast(rows, tl.int64) * (problem.K * 2)
-            a_rows = tl.where(owners == rank, own_rows, there)
+            if PULL and chunks.IN_PLACE:
+                before = 0 if SHARD_IS_M else source * COLUMNS
+                shards = peer(own, payload_bases, rank, owners)
+                a_rows = shards + tl.cast(own_row, tl.int64) * (COLUMNS * 2) - before * 2
+            else:
+                own_rows = own + tl.cast(own_row, tl.int64) * (COLUMNS * 2) - first * 2
+                shards = peer(inbox, payload_bases, rank, owners) if PULL else inbox
+                there = shards + tl.cast(rows, tl.int64) * (problem.K * 2)
+                a_rows = tl.where(owners == rank, own_rows, there)
             acc = multiply(acc, a_rows, b_ptr, k, end, cols, WRAPS, problem, tile, ARCH)
         step += tile.SPLIT_K if ALONE else limit
     return acc
@@ -346,7 +355,8 @@ def multiply_all(
     at first: scratch of this rank where SPLIT_K > 1. control, payload: addresses of this rank's
     blocks; *_bases: int64[WORLD], the same blocks on every rank, as mapped here; generation_rows:
     rows of the payload from one generation, a gathered A, to the next. A source's part of it is
-    read from this rank's payload or, PULL, from the source's own; flags count from FIRST_FLAG.
+    read from this rank's payload or, PULL, from the source's own, which is its shard itself where
+    operands are read in place; flags count from FIRST_FLAG.
     `constants` says what the groups hold.
     """
     shard_rows = M // problem.WORLD if problem.SHARD_IS_M else M

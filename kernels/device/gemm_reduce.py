@@ -1,9 +1,10 @@
 """A GEMM whose inner size is split over the ranks: partial tiles, where they go, and their sum.
 
-WAY says where a partial tile goes, and who adds it up:
+`exchange.ROUTE` says where a partial tile goes, and who adds it up:
 
     push      into the inbox of the rank that owns its rows
     pull      nowhere: the owner loads it from the rank that computed it
+    relay     into this rank's outbox; programs that compute none forward it as push does
     one_shot  into the inbox of every rank; each owns all rows
     two_shot  as push; then the owner stores the sum to every rank
 
@@ -22,6 +23,7 @@ import triton
 import triton.language as tl
 
 from tftune.kernels.comm.symmetric import (
+    READY_FLAGS,
     drain,
     flag,
     generation_of,
@@ -66,6 +68,19 @@ def partial_tile(
 
 
 @triton.jit
+def descriptors_of(a_ptr, b_ptr, M, problem: tl.constexpr, tile: tl.constexpr):
+    """Tensor descriptors of a and b, made here."""
+    K: tl.constexpr = problem.K
+    N: tl.constexpr = problem.N
+    a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [tile.BLOCK_M, tile.BLOCK_K])
+    if problem.B_IS_NK:
+        b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [K, 1], [tile.BLOCK_N, tile.BLOCK_K])
+    else:
+        b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [N, 1], [tile.BLOCK_K, tile.BLOCK_N])
+    return a_desc, b_desc
+
+
+@triton.jit
 def announce(
     arrivals, counter, covered, flag_here, control_bases, owner, epoch, rank,
     WORLD: tl.constexpr, EVERYONE: tl.constexpr, ARCH: tl.constexpr,
@@ -104,24 +119,28 @@ def store_rows(
 
 @triton.jit
 def send_partials(
-    a_ptr, b_ptr, a_desc, b_desc, arrivals, control, inbox, control_bases, payload_bases,
-    epoch, M, rank, problem: tl.constexpr, tile: tl.constexpr, way: tl.constexpr,
-    WAY: tl.constexpr, ARCH: tl.constexpr,
+    a_ptr, b_ptr, a_desc, b_desc, arrivals, outbox, control, inbox, control_bases, payload_bases,
+    epoch, M, rank, problem: tl.constexpr, tile: tl.constexpr, exchange: tl.constexpr,
+    ARCH: tl.constexpr,
 ):  # fmt: skip
     """Every part of a tile that falls to this program, into its slot. inbox: address here of this
-    call's generation."""
+    call's generation; outbox: of slots for the other owners, in turn."""
     N: tl.constexpr = problem.N
     WORLD: tl.constexpr = problem.WORLD
     SPLIT_K: tl.constexpr = tile.SPLIT_K
-    OWNERS: tl.constexpr = 1 if WAY == "one_shot" else WORLD
-    TURNS: tl.constexpr = 1 if way.SPANS else OWNERS
-    WIRE: tl.constexpr = tl.float32 if way.WIRE_FP32 else a_ptr.dtype.element_ty
+    OWNERS: tl.constexpr = 1 if exchange.ROUTE == "one_shot" else WORLD
+    TURNS: tl.constexpr = 1 if exchange.SPANS else OWNERS
+    WIRE: tl.constexpr = tl.float32 if exchange.WIRE_FP32 else a_ptr.dtype.element_ty
     owner_rows, tiles_n = M // OWNERS, tl.cdiv(N, tile.BLOCK_N)
-    row_tiles = 1 if way.SPANS else tl.cdiv(owner_rows, tile.BLOCK_M)
+    row_tiles = 1 if exchange.SPANS else tl.cdiv(owner_rows, tile.BLOCK_M)
     tiles = row_tiles * tiles_n
-    groups = tl.cdiv(tiles, way.TILES_PER_FLAG)
+    groups = tl.cdiv(tiles, exchange.TILES_PER_FLAG)
     units = TURNS * tiles * SPLIT_K
-    for unit in tl.range(tl.program_id(0), units, tl.num_programs(0), num_stages=1):
+    begin, programs = tl.program_id(0), tl.num_programs(0)
+    if exchange.ROUTE == "relay":
+        begin = tl.where(begin < exchange.COMM_PROGRAMS, units, begin - exchange.COMM_PROGRAMS)
+        programs -= exchange.COMM_PROGRAMS
+    for unit in tl.range(begin, units, programs, num_stages=1):
         number, part = unit // SPLIT_K % tiles, unit % SPLIT_K
         turn = unit // SPLIT_K // tiles
         owner = (rank + 1 + turn) % WORLD
@@ -134,41 +153,95 @@ def send_partials(
         )
         rows, cols = row + tl.arange(0, tile.BLOCK_M), col + tl.arange(0, tile.BLOCK_N)
         there = rows <= last - first
-        if way.SPANS:
+        if exchange.SPANS:
             owners = tl.minimum(rows // owner_rows, OWNERS - 1)
             rows = rows % owner_rows
         else:
             owners = owner
-        if WAY == "one_shot":
+        if exchange.ROUTE == "one_shot":
             slot_rows = (rank * SPLIT_K + part) * owner_rows + rows
             for step in range(1, WORLD + 1):
                 base = peer(inbox, payload_bases, rank, (rank + step) % WORLD)
                 store_rows(acc, base, slot_rows, cols, there, N, WIRE, ARCH)
-        elif WAY == "pull":
+        elif exchange.ROUTE == "pull":
             slot_rows = (owners * SPLIT_K + part) * owner_rows + rows
             store_rows(acc, inbox, slot_rows, cols, there, N, WIRE, ARCH)
+        elif exchange.ROUTE == "relay":
+            base = tl.where(owner == rank, inbox, outbox)
+            slot_rows = (tl.where(owner == rank, rank, turn) * SPLIT_K + part) * owner_rows + rows
+            store_rows(acc, base, slot_rows, cols, there, N, WIRE, ARCH)
         else:
             slot_rows = (rank * SPLIT_K + part) * owner_rows + rows
             base = peer(inbox, payload_bases, rank, owners)
             store_rows(acc, base, slot_rows, cols, there, N, WIRE, ARCH)
-        group = number // way.TILES_PER_FLAG
-        covered = tl.minimum(way.TILES_PER_FLAG, tiles - group * way.TILES_PER_FLAG) * SPLIT_K
+        group = number // exchange.TILES_PER_FLAG
+        in_group = tl.minimum(exchange.TILES_PER_FLAG, tiles - group * exchange.TILES_PER_FLAG)
+        told, slot = owner, group
+        if exchange.ROUTE == "relay":
+            told = rank
+            slot = tl.where(owner == rank, group, READY_FLAGS + turn * groups + group)
         announce(
-            arrivals, turn * groups + group, covered, flag(control, rank, group), control_bases,
-            owner, epoch, rank, WORLD, way.SPANS or WAY == "one_shot", ARCH,
+            arrivals, turn * groups + group, in_group * SPLIT_K, flag(control, rank, slot),
+            control_bases, told, epoch, rank, WORLD,
+            exchange.SPANS or exchange.ROUTE == "one_shot", ARCH,
         )  # fmt: skip
+
+
+@triton.jit
+def forward_groups(
+    a_ptr, outbox, control, inbox, control_bases, payload_bases, epoch, M, rank,
+    problem: tl.constexpr, tile: tl.constexpr, exchange: tl.constexpr, ARCH: tl.constexpr,
+):  # fmt: skip
+    """The groups of tiles that fall to this program of the first COMM_PROGRAMS, from the outbox
+    into their owners' inboxes, in the order in which they are finished; then the owner's flag.
+
+    The interpreter runs programs one after another: there the last forwards all.
+    """
+    N: tl.constexpr = problem.N
+    WORLD: tl.constexpr = problem.WORLD
+    SPLIT_K: tl.constexpr = tile.SPLIT_K
+    WIRE: tl.constexpr = tl.float32 if exchange.WIRE_FP32 else a_ptr.dtype.element_ty
+    owner_rows, tiles_n = M // WORLD, tl.cdiv(N, tile.BLOCK_N)
+    row_tiles = tl.cdiv(owner_rows, tile.BLOCK_M)
+    tiles = row_tiles * tiles_n
+    groups = tl.cdiv(tiles, exchange.TILES_PER_FLAG)
+    within_rows, within_cols = tl.arange(0, exchange.COPY_ROWS), tl.arange(0, tile.BLOCK_N)
+    items, slabs = (WORLD - 1) * groups, tl.cdiv(tile.BLOCK_M, exchange.COPY_ROWS)
+    if ARCH == "interpreter":
+        first, step = work_range(0, ARCH)
+    else:
+        step = exchange.COMM_PROGRAMS
+        first = tl.where(tl.program_id(0) < step, tl.program_id(0), items)
+    for item in tl.range(first, items, step, num_stages=1):
+        turn, group = item // groups, item % groups
+        owner = (rank + 1 + turn) % WORLD
+        base = peer(inbox, payload_bases, rank, owner)
+        number = group * exchange.TILES_PER_FLAG
+        pieces = tl.minimum(exchange.TILES_PER_FLAG, tiles - number) * SPLIT_K * slabs
+        wait(flag(control, rank, READY_FLAGS + item), epoch)
+        for piece in tl.range(0, pieces, num_stages=1):
+            part, within = piece // slabs % SPLIT_K, number + piece // slabs // SPLIT_K
+            tile_m, tile_n = tile_order(within, row_tiles, tiles_n, tile.GROUP_M)
+            rows = tile_m * tile.BLOCK_M + piece % slabs * exchange.COPY_ROWS + within_rows
+            cols = tile_n * tile.BLOCK_N + within_cols
+            inside = (rows < owner_rows)[:, None] & (cols < N)[None, :]
+            from_rows = (turn * SPLIT_K + part) * owner_rows + rows
+            to_rows = (rank * SPLIT_K + part) * owner_rows + rows
+            values = tl.load(row_pointers(outbox, from_rows, cols, N, WIRE), mask=inside)
+            tl.store(row_pointers(base, to_rows, cols, N, WIRE), values, mask=inside)
+        signal(peer(flag(control, rank, group), control_bases, rank, owner), epoch, ARCH)
 
 
 @triton.jit
 def add_slots(
     inbox, payload_bases, rows, cols, there, owner_rows, rank, WIRE: tl.constexpr,
-    problem: tl.constexpr, tile: tl.constexpr, way: tl.constexpr, WAY: tl.constexpr,
+    problem: tl.constexpr, tile: tl.constexpr, exchange: tl.constexpr,
 ):  # fmt: skip
     """fp32 [ADD_ROWS, BLOCK_N]: these rows and columns of all slots, added in their order."""
     inside = there[:, None] & (cols < problem.N)[None, :]
-    total = tl.zeros((way.ADD_ROWS, tile.BLOCK_N), tl.float32)
+    total = tl.zeros((exchange.ADD_ROWS, tile.BLOCK_N), tl.float32)
     for source in tl.static_range(problem.WORLD):
-        if WAY == "pull":
+        if exchange.ROUTE == "pull":
             base, first_slot = peer(inbox, payload_bases, rank, source), rank * tile.SPLIT_K
         else:
             base, first_slot = inbox, source * tile.SPLIT_K
@@ -182,8 +255,8 @@ def add_slots(
 @triton.jit
 def add_partials(
     a_ptr, c_ptr, arrivals, control, inbox, control_bases, payload_bases, sums, epoch, M, rank,
-    problem: tl.constexpr, tile: tl.constexpr, way: tl.constexpr,
-    WAY: tl.constexpr, ARCH: tl.constexpr,
+    problem: tl.constexpr, tile: tl.constexpr, exchange: tl.constexpr,
+    ARCH: tl.constexpr,
 ):  # fmt: skip
     """C's rows of this rank, ADD_ROWS of a tile at a time, once all their slots are there.
 
@@ -192,50 +265,60 @@ def add_partials(
     """
     N: tl.constexpr = problem.N
     WORLD: tl.constexpr = problem.WORLD
-    OWNERS: tl.constexpr = 1 if WAY == "one_shot" else WORLD
+    OWNERS: tl.constexpr = 1 if exchange.ROUTE == "one_shot" else WORLD
     DTYPE: tl.constexpr = c_ptr.dtype.element_ty
-    WIRE: tl.constexpr = tl.float32 if way.WIRE_FP32 else a_ptr.dtype.element_ty
+    WIRE: tl.constexpr = tl.float32 if exchange.WIRE_FP32 else a_ptr.dtype.element_ty
     owner_rows, tiles_n = M // OWNERS, tl.cdiv(N, tile.BLOCK_N)
-    row_tiles = 1 if way.SPANS else tl.cdiv(owner_rows, tile.BLOCK_M)
+    row_tiles = 1 if exchange.SPANS else tl.cdiv(owner_rows, tile.BLOCK_M)
     tiles = row_tiles * tiles_n
-    slices = tl.cdiv(owner_rows if way.SPANS else tile.BLOCK_M, way.ADD_ROWS)
-    groups = tl.cdiv(tiles, way.TILES_PER_FLAG)
-    c, sources = tl.cast(c_ptr, tl.int64), tl.arange(0, way.WORLD_P)
-    within_rows, within_cols = tl.arange(0, way.ADD_ROWS), tl.arange(0, tile.BLOCK_N)
+    slices = tl.cdiv(owner_rows if exchange.SPANS else tile.BLOCK_M, exchange.ADD_ROWS)
+    groups = tl.cdiv(tiles, exchange.TILES_PER_FLAG)
+    c, sources = tl.cast(c_ptr, tl.int64), tl.arange(0, exchange.WORLD_P)
+    within_rows, within_cols = tl.arange(0, exchange.ADD_ROWS), tl.arange(0, tile.BLOCK_N)
     first, step = work_range(tl.program_id(0), ARCH)
     for piece in tl.range(first, tiles * slices, step, num_stages=1):
         number = piece // slices
-        group = number // way.TILES_PER_FLAG
+        group = number // exchange.TILES_PER_FLAG
         tile_m, tile_n = tile_order(number, row_tiles, tiles_n, tile.GROUP_M)
-        rows = tile_m * tile.BLOCK_M + piece % slices * way.ADD_ROWS + within_rows
+        rows = tile_m * tile.BLOCK_M + piece % slices * exchange.ADD_ROWS + within_rows
         cols, there = tile_n * tile.BLOCK_N + within_cols, rows < owner_rows
         wait_all(flag(control, sources, group)[:, None], epoch, (sources < WORLD)[:, None])
         total = add_slots(
-            inbox, payload_bases, rows, cols, there, owner_rows, rank, WIRE, problem, tile, way, WAY
+            inbox,
+            payload_bases,
+            rows,
+            cols,
+            there,
+            owner_rows,
+            rank,
+            WIRE,
+            problem,
+            tile,
+            exchange,
         )
-        if WAY == "two_shot":
+        if exchange.ROUTE == "two_shot":
             own_rows = rank * owner_rows + rows
             store_rows(total, c, own_rows, cols, there, N, DTYPE, ARCH)
             for other in range(1, WORLD):
                 base = peer(sums, payload_bases, rank, (rank + other) % WORLD)
                 store_rows(total, base, own_rows, cols, there, N, DTYPE, ARCH)
-            in_group = tl.minimum(way.TILES_PER_FLAG, tiles - group * way.TILES_PER_FLAG)
+            in_group = tl.minimum(exchange.TILES_PER_FLAG, tiles - group * exchange.TILES_PER_FLAG)
             announce(
-                arrivals, (1 if way.SPANS else WORLD) * groups + group, in_group * slices,
+                arrivals, (1 if exchange.SPANS else WORLD) * groups + group, in_group * slices,
                 flag(control, rank, SECOND_BANK + group), control_bases, rank, epoch, rank,
                 WORLD, True, ARCH,
             )  # fmt: skip
         else:
             store_rows(total, c, rows, cols, there, N, DTYPE, ARCH)
-    if WAY == "two_shot":
+    if exchange.ROUTE == "two_shot":
         for piece in tl.range(first, (WORLD - 1) * tiles * slices, step, num_stages=1):
             number = piece // slices % tiles
             owner = (rank + 1 + piece // slices // tiles) % WORLD
             tile_m, tile_n = tile_order(number, row_tiles, tiles_n, tile.GROUP_M)
-            rows = tile_m * tile.BLOCK_M + piece % slices * way.ADD_ROWS + within_rows
+            rows = tile_m * tile.BLOCK_M + piece % slices * exchange.ADD_ROWS + within_rows
             cols, there = tile_n * tile.BLOCK_N + within_cols, rows < owner_rows
             rows += owner * owner_rows
-            wait(flag(control, owner, SECOND_BANK + number // way.TILES_PER_FLAG), epoch)
+            wait(flag(control, owner, SECOND_BANK + number // exchange.TILES_PER_FLAG), epoch)
             inside = there[:, None] & (cols < N)[None, :]
             taken = tl.load(row_pointers(sums, rows, cols, N, DTYPE), mask=inside, other=0.0)
             tl.store(row_pointers(c, rows, cols, N, DTYPE), taken, mask=inside)
@@ -243,31 +326,31 @@ def add_partials(
 
 @triton.jit
 def gemm_reduce(
-    a_ptr, b_ptr, c_ptr, a_desc, b_desc, arrivals, control, payload, control_bases, payload_bases,
-    generation_bytes, slots_bytes, epoch, M, rank, problem: tl.constexpr, tile: tl.constexpr,
-    way: tl.constexpr, WAY: tl.constexpr, ARCH: tl.constexpr,
+    a_ptr, b_ptr, c_ptr, a_desc, b_desc, arrivals, outbox, control, payload, control_bases,
+    payload_bases, generation_bytes, slots_bytes, epoch, M, rank, problem: tl.constexpr,
+    tile: tl.constexpr, exchange: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
-    """C = the sum over ranks of A [M, K] @ B: this rank's M / WORLD rows, or all of them where WAY
-    is one_shot or two_shot. problem.K: of one rank.
+    """C = the sum over ranks of A [M, K] @ B: this rank's M / WORLD rows, or all of them where
+    exchange.ROUTE is one_shot or two_shot. problem.K: of one rank.
 
     a_ptr, b_ptr ([K, N] or [N, K]) and c_ptr: all fp16 or all bf16, row-major; *_desc: tensor
-    descriptors of a and b where tile.LOADS is "descriptor". arrivals: address of int32 counters.
-    slots_bytes: of a generation, what the slots take; behind them the sums of two_shot lie.
+    descriptors of a and b where tile.LOADS is "descriptor". arrivals: address of int32 counters;
+    outbox: of a relay's slots for WORLD - 1 owners, which no peer sees. slots_bytes: of a
+    generation, what the slots take; behind them the sums of two_shot lie.
     """
     inbox = payload + generation_of(epoch) * generation_bytes
     if tile.LOADS == "descriptor" and ARCH == "interpreter":
-        K: tl.constexpr = problem.K
-        N: tl.constexpr = problem.N
-        a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [tile.BLOCK_M, tile.BLOCK_K])
-        if problem.B_IS_NK:
-            b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [K, 1], [tile.BLOCK_N, tile.BLOCK_K])
-        else:
-            b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [N, 1], [tile.BLOCK_K, tile.BLOCK_N])
+        a_desc, b_desc = descriptors_of(a_ptr, b_ptr, M, problem, tile)
     send_partials(
-        a_ptr, b_ptr, a_desc, b_desc, arrivals, control, inbox, control_bases, payload_bases,
-        epoch, M, rank, problem, tile, way, WAY, ARCH,
+        a_ptr, b_ptr, a_desc, b_desc, arrivals, outbox, control, inbox, control_bases,
+        payload_bases, epoch, M, rank, problem, tile, exchange, ARCH,
     )  # fmt: skip
+    if exchange.ROUTE == "relay":
+        forward_groups(
+            a_ptr, outbox, control, inbox, control_bases, payload_bases, epoch, M, rank,
+            problem, tile, exchange, ARCH,
+        )  # fmt: skip
     add_partials(
         a_ptr, c_ptr, arrivals, control, inbox, control_bases, payload_bases, inbox + slots_bytes,
-        epoch, M, rank, problem, tile, way, WAY, ARCH,
+        epoch, M, rank, problem, tile, exchange, ARCH,
     )  # fmt: skip

@@ -11,6 +11,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from tftune.kernels.comm.ll_protocol import data, in_any_warp, missing, poll
 from tftune.kernels.comm.symmetric import drain, word
 from tftune.kernels.device.gemm import rounded
 
@@ -78,3 +79,24 @@ def add_norm(
     scale = tl.rsqrt(tl.sum(added * added, 0) / N + eps)
     scaled = tl.cast(rounded(added * scale, like.dtype.element_ty, ARCH), tl.float32)
     return z, rounded(scaled * weight, like.dtype.element_ty, ARCH)
+
+
+@triton.jit
+def awaited(
+    pointers, wanted, epoch, COUNT: tl.constexpr, THREADS: tl.constexpr, ARCH: tl.constexpr
+):
+    """The fp32 data of a block of words, once all that are wanted have come."""
+    words = poll(pointers, wanted, COUNT, THREADS, ARCH)
+    while in_any_warp(missing(words, wanted, epoch), ARCH) != 0:
+        words = poll(pointers, wanted, COUNT, THREADS, ARCH)
+    return data(words)
+
+
+@triton.jit
+def in_order(values, sources, WORLD: tl.constexpr):
+    """The sum of the rows of a block [ranks, columns] in the order of ranks, whatever order a
+    reduction would take."""
+    total = tl.sum(tl.where(sources[:, None] == 0, values, 0.0), 0)
+    for source in tl.static_range(1, WORLD):
+        total += tl.sum(tl.where(sources[:, None] == source, values, 0.0), 0)
+    return total

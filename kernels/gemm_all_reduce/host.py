@@ -3,8 +3,7 @@ for each shape and config."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import Chip
@@ -70,7 +69,7 @@ def prepare(shape: GemmAllReduce, config: Config, workspace: Workspace) -> Plan:
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     if config.variant != "bsp":
-        return gemm_reduce.plan(SPACE, _kernel(config), shape, config, workspace)
+        return gemm_reduce.plan(SPACE, shape, config, workspace)
     from tftune.kernels.gemm_all_reduce.variants.bsp import bsp
 
     return bsp(shape, workspace, config["form"])
@@ -80,9 +79,4 @@ def kernel_sources(shape: GemmAllReduce, config: Config, chip: Chip) -> tuple[Ke
     """What must be compiled ahead for this config on this chip; nothing for the library's calls."""
     if config.variant == "bsp":
         return ()
-    return (gemm_reduce.source(SPACE, _kernel(config), shape, config, chip.can.backend),)
-
-
-def _kernel(config: Config) -> Any:
-    module = import_module(f"tftune.kernels.gemm_all_reduce.variants.{config.variant}")
-    return getattr(module, config.variant)
+    return (gemm_reduce.source(SPACE, shape, config, chip.can.backend),)

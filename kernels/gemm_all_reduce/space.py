@@ -7,9 +7,19 @@ from functools import lru_cache
 
 from tftune.kernels.core.architecture import CUDA
 from tftune.kernels.core.chips import Chip
-from tftune.kernels.core.gemm_space import tile_rules
-from tftune.kernels.core.partials import KNOBS, SPLIT_BYTES, default, rules, slots_bytes
-from tftune.kernels.core.space import Choice, Config, Rule, Space
+from tftune.kernels.core.gemm_space import BLOCKS, LOADS, PIPELINE, Knobs, tile_rules
+from tftune.kernels.core.partials import (
+    KNOBS,
+    SPLIT,
+    SPLIT_BYTES,
+    default,
+    row_rules,
+    rules,
+    slots_bytes,
+    split_rules,
+)
+from tftune.kernels.core.rounding import power_of_two_from
+from tftune.kernels.core.space import MAILBOX_BYTES, Choice, Config, Rule, Space
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
 
 _FORM = Choice(
@@ -19,7 +29,8 @@ _FORM = Choice(
     "into which the GEMM then writes",
     "library",
 )
-_FUSED = ("one_shot", "two_shot")
+_FLAGGED = ("one_shot", "two_shot")
+_FUSED = (*_FLAGGED, "one_shot_ll")
 ONE_SHOT_BYTES = 1 << 27
 """Of all slots of one_shot at most: each rank sends the whole product to every other."""
 
@@ -32,6 +43,17 @@ def payload_bytes(shape: GemmAllReduce) -> int:
     one = max(min(largest, SPLIT_BYTES), min(4 * product * shape.world, ONE_SHOT_BYTES))
     two = max(4 * product, min(8 * 4 * product, SPLIT_BYTES)) + 2 * product + 16
     return max(one, two if shape.m % shape.world == 0 else 0)
+
+
+def mailbox_bytes(shape: GemmAllReduce, knobs: Knobs) -> int:
+    """Bytes of one generation of the mailbox: a word of 8 bytes for two elements of every slot."""
+    return 4 * shape.m * shape.n * shape.world * int(knobs["split_k"])
+
+
+def _words(shape: GemmAllReduce, knobs: Knobs) -> int:
+    """Words of all slots of one row of a tile, which are polled at once."""
+    slots = power_of_two_from(shape.world) * int(knobs["split_k"])
+    return slots * int(knobs["block_n"]) // 2
 
 
 def _symmetric_fits(shape: GemmAllReduce, chip: Chip | None) -> bool:
@@ -72,8 +94,36 @@ RULES = (
         ("two_shot",),
         required=True,
     ),
+    Rule(
+        "one_shot_ll must run on one die: what the programs of another die store without a fence "
+        "may stay in that die's cache",
+        lambda s, c, chip: chip is None or chip.can.coherent_stores,
+        ("one_shot_ll",),
+        required=True,
+    ),
+    Rule(
+        f"the words of all slots must fit the workspace's mailbox of {MAILBOX_BYTES >> 20} MB: "
+        "take a smaller split_k, or one_shot",
+        lambda s, c, chip: mailbox_bytes(s, c) <= MAILBOX_BYTES,
+        ("one_shot_ll",),
+        required=True,
+    ),
+    Rule(
+        "a row must be a multiple of 8 elements: words carry two of them, and go in pairs",
+        lambda s, c, chip: s.n % 8 == 0,
+        ("one_shot_ll",),
+        required=True,
+    ),
+    Rule(
+        "a thread may hold at most 32 words of all slots: take a smaller block_n or split_k, or "
+        "more warps",
+        lambda s, c, chip: chip is None or _words(s, c) <= 32 * chip.wave_size * c["num_warps"],
+        ("one_shot_ll",),
+    ),
     *tile_rules(_FUSED),
-    *(rule for variant in _FUSED for rule in rules(variant)),
+    *(rule for variant in _FLAGGED for rule in rules((variant,))),
+    *row_rules(("one_shot_ll",)),
+    *split_rules(("one_shot_ll",)),
 )
 
 
@@ -96,8 +146,13 @@ def likely_forms(shape: GemmAllReduce, chip: Chip) -> tuple[Config, ...]:
 
 SPACE = Space(
     op="gemm_all_reduce",
-    revisions={"bsp": 1, "one_shot": 1, "two_shot": 1},
-    variants={"bsp": (_FORM,), "one_shot": KNOBS, "two_shot": KNOBS},
+    revisions={"bsp": 1, "one_shot": 1, "two_shot": 1, "one_shot_ll": 1},
+    variants={
+        "bsp": (_FORM,),
+        "one_shot": KNOBS,
+        "two_shot": KNOBS,
+        "one_shot_ll": (*BLOCKS, *PIPELINE, SPLIT, LOADS),
+    },
     rules=RULES,
     defaults=defaults,
     likely_forms=likely_forms,

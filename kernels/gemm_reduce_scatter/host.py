@@ -4,8 +4,7 @@ once for each shape and config."""
 from __future__ import annotations
 
 from contextlib import nullcontext
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import Chip
@@ -71,24 +70,32 @@ def prepare(shape: GemmReduceScatter, config: Config, workspace: Workspace) -> P
     workspace is too small or has other ranks.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
-    if config.variant != "bsp":
-        return gemm_reduce.plan(SPACE, _kernel(config), shape, config, workspace)
-    from tftune.kernels.gemm_reduce_scatter.variants.bsp import bsp
+    if config.variant in ("push", "pull", "relay"):
+        return gemm_reduce.plan(SPACE, shape, config, workspace)
+    if config.variant == "push_ce":
+        from tftune.kernels.gemm_reduce_scatter.variants.push_ce import push_ce
 
+        return push_ce(shape, config, workspace)
     known = shape.world > 1 and is_registered(config["form"])
     with workspace.registered() if known else nullcontext():
-        return bsp(shape, workspace)
+        if config.variant == "bsp":
+            from tftune.kernels.gemm_reduce_scatter.variants.bsp import bsp
+
+            return bsp(shape, workspace)
+        from tftune.kernels.gemm_reduce_scatter.variants.bsp_chunked import bsp_chunked
+
+        return bsp_chunked(shape, workspace, config["chunks"])
 
 
 def kernel_sources(
     shape: GemmReduceScatter, config: Config, chip: Chip
 ) -> tuple[KernelSource, ...]:
     """What must be compiled ahead for this config on this chip; nothing for the library's calls."""
-    if config.variant == "bsp":
+    config = SPACE.complete(config)
+    if config.variant in ("bsp", "bsp_chunked"):
         return ()
-    return (gemm_reduce.source(SPACE, _kernel(config), shape, config, chip.can.backend),)
+    if config.variant == "push_ce":
+        from tftune.kernels.gemm_reduce_scatter.variants.push_ce import kernels
 
-
-def _kernel(config: Config) -> Any:
-    module = import_module(f"tftune.kernels.gemm_reduce_scatter.variants.{config.variant}")
-    return getattr(module, config.variant)
+        return kernels(shape, config, chip.can.backend)
+    return (gemm_reduce.source(SPACE, shape, config, chip.can.backend),)

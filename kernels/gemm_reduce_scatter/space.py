@@ -5,17 +5,24 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from tftune.kernels.all_gather_gemm.space import CHUNK_ROWS, COPY_BYTES
 from tftune.kernels.core.chips import Chip
-from tftune.kernels.core.gemm_space import tile_rules
+from tftune.kernels.core.gemm_space import BLOCKS, LOADS, PIPELINE, Knobs, tile_rules
 from tftune.kernels.core.partials import (
     KNOBS,
     SPLIT_BYTES,
+    WIRE,
     default,
+    flags,
     is_registered,
+    owner_rows,
+    row_rules,
     rules,
+    slot_bytes,
+    spans,
     worth_registering,
 )
-from tftune.kernels.core.space import Choice, Config, Rule, Space
+from tftune.kernels.core.space import FLAGS_PER_SOURCE, Choice, Config, Rule, Space
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
 
 _FORM = Choice(
@@ -25,7 +32,34 @@ _FORM = Choice(
     "beforehand",
     "scatter",
 )
-_FUSED = ("push", "pull")
+_COMM = Choice(
+    "comm_programs", (8, 16, 32, 64), "programs that forward finished tiles; the others compute", 16
+)
+_BY_COPIES = (
+    Choice(
+        "chunks",
+        (1, 2, 4),
+        "runs of an owner's rows, each with a GEMM, a copy and a flag of its own",
+        1,
+    ),
+    Choice(
+        "copy_streams",
+        (1, 3, 7),
+        "side streams that copies are dealt out to: more let several copy engines work at once",
+        1,
+    ),
+)
+_CHUNKED = (
+    Choice(
+        "chunks",
+        (2, 4, 8),
+        "runs of every owner's rows, whose reduce-scatter the GEMM of the next one hides",
+        2,
+    ),
+    _FORM,
+)
+_FUSED = ("push", "pull", "relay")
+_TILED = (*_FUSED, "push_ce")
 
 
 def payload_bytes(shape: GemmReduceScatter) -> int:
@@ -35,6 +69,28 @@ def payload_bytes(shape: GemmReduceScatter) -> int:
     return max(product, min(8 * product, SPLIT_BYTES))
 
 
+def chunk_rows(shape: GemmReduceScatter, knobs: Knobs) -> int:
+    """Rows of an owner that one copy moves: whole row tiles, in the last chunk what is left.
+
+    >>> chunk_rows(GemmReduceScatter(3000, 8192, 28672, 4), {"block_m": 128, "chunks": 4})
+    256
+    """
+    block_m, chunks = int(knobs["block_m"]), int(knobs["chunks"])
+    row_tiles = -(-owner_rows(shape, shape.world) // block_m)
+    return -(-row_tiles // chunks) * block_m
+
+
+def _copy_bytes(shape: GemmReduceScatter, knobs: Knobs) -> int:
+    """Bytes of one copy to one peer."""
+    rows = min(chunk_rows(shape, knobs), shape.shard_rows)
+    return slot_bytes(shape, knobs, shape.world) // shape.shard_rows * rows
+
+
+def _chunk_is_large(shape: GemmReduceScatter, knobs: Knobs) -> bool:
+    each = shape.m // int(knobs["chunks"])
+    return each >= CHUNK_ROWS and each * shape.n * shape.element_bytes >= COPY_BYTES * shape.world
+
+
 RULES = (
     Rule(
         "NCCL alone registers buffers, and from a product of 4 MB on: a smaller one arrives no "
@@ -42,22 +98,85 @@ RULES = (
         lambda s, c, chip: (
             not is_registered(c["form"]) or chip is None or worth_registering(s, chip)
         ),
-        ("bsp",),
+        ("bsp", "bsp_chunked"),
     ),
-    *tile_rules(_FUSED),
-    *(rule for variant in _FUSED for rule in rules(variant)),
+    Rule(
+        "a tile must lie within one owner's rows: take a smaller block_m; fewer rows are no work "
+        "for this variant",
+        lambda s, c, chip: not spans(s, c, s.world),
+        ("relay", "push_ce"),
+        required=True,
+    ),
+    # Those that tell this rank that it may forward them: the half that peers may not set.
+    Rule(
+        f"a rank may forward at most {FLAGS_PER_SOURCE // 2} groups of tiles: take larger "
+        "tiles_per_flag or tiles",
+        lambda s, c, chip: (s.world - 1) * flags(s, c, s.world) <= FLAGS_PER_SOURCE // 2,
+        ("relay",),
+        required=True,
+    ),
+    Rule(
+        "comm_programs must leave at least half of the chip to the GEMM",
+        lambda s, c, chip: chip is None or 2 * c["comm_programs"] <= chip.units,
+        ("relay",),
+        required=True,
+    ),
+    Rule(
+        "one rank has nothing to send",
+        lambda s, c, chip: s.world > 1,
+        ("push_ce", "bsp_chunked"),
+    ),
+    Rule(
+        "chunks must not exceed the row tiles of an owner",
+        lambda s, c, chip: (c["chunks"] - 1) * c["block_m"] < owner_rows(s, s.world),
+        ("push_ce",),
+    ),
+    Rule(
+        f"a copy must move at least {COPY_BYTES >> 10} KB: take fewer chunks; a smaller call is no "
+        "work for copy engines",
+        lambda s, c, chip: chip is None or _copy_bytes(s, c) >= COPY_BYTES,
+        ("push_ce",),
+    ),
+    Rule(
+        "copy_streams must be fewer than the ranks",
+        lambda s, c, chip: c["copy_streams"] == 1 or c["copy_streams"] < s.world,
+        ("push_ce",),
+    ),
+    Rule(
+        "chunks must not exceed an owner's rows",
+        lambda s, c, chip: c["chunks"] <= owner_rows(s, s.world),
+        ("bsp_chunked",),
+    ),
+    Rule(
+        f"a chunk must have at least {CHUNK_ROWS} rows, and {COPY_BYTES >> 10} KB for each rank: "
+        "take fewer; a smaller call is no work for this variant",
+        lambda s, c, chip: chip is None or _chunk_is_large(s, c),
+        ("bsp_chunked",),
+    ),
+    *tile_rules(_TILED),
+    *rules(_FUSED),
+    *row_rules(("push_ce",)),
 )
 
 
 @lru_cache(maxsize=16)
 def defaults(shape: GemmReduceScatter, chip: Chip | None = None) -> tuple[Config, ...]:
-    """Every BSP form of this shape, then push and pull with a sound tile."""
+    """Every BSP form of this shape, then the variants that can have it, with a sound tile."""
     known = chip is not None and worth_registering(shape, chip)
     forms = _FORM.values if known else _FORM.values[:1]
-    return (
-        *(Config("bsp", form=form) for form in forms),
-        *(default(SPACE, shape, chip, variant) for variant in _FUSED),
+    # Private links (MI300X): what goes to one peer takes one of them; so many must send at once.
+    private = chip is not None and not chip.switched
+    forwarding = 64 if private else 16
+    streams = max(each for each in (1, 3, 7) if each < max(shape.world, 2)) if private else 1
+    wanted = (
+        *(default(SPACE, shape, chip, variant) for variant in ("push", "pull")),
+        default(SPACE, shape, chip, "relay", comm_programs=forwarding),
+        default(SPACE, shape, chip, "push_ce", copy_streams=streams),
+        *(Config("bsp_chunked", chunks=chunks, form=forms[-1]) for chunks in (4, 2)),
     )
+    possible = [each for each in wanted if SPACE.why_invalid(shape, each, chip) is None]
+    first = {config.variant: config for config in reversed(possible)}
+    return (*(Config("bsp", form=form) for form in forms), *reversed(first.values()))
 
 
 def likely_forms(shape: GemmReduceScatter, chip: Chip) -> tuple[Config, ...]:
@@ -67,8 +186,15 @@ def likely_forms(shape: GemmReduceScatter, chip: Chip) -> tuple[Config, ...]:
 
 SPACE = Space(
     op="gemm_reduce_scatter",
-    revisions={"bsp": 1, "push": 1, "pull": 1},
-    variants={"bsp": (_FORM,), "push": KNOBS, "pull": KNOBS},
+    revisions={"bsp": 1, "push": 1, "pull": 1, "relay": 1, "push_ce": 1, "bsp_chunked": 1},
+    variants={
+        "bsp": (_FORM,),
+        "push": KNOBS,
+        "pull": KNOBS,
+        "relay": (*KNOBS, _COMM),
+        "push_ce": (*BLOCKS, *PIPELINE, LOADS, WIRE, *_BY_COPIES),
+        "bsp_chunked": _CHUNKED,
+    },
     rules=RULES,
     defaults=defaults,
     likely_forms=likely_forms,

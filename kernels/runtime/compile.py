@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 
@@ -80,10 +82,12 @@ def _hash_helpers() -> None:
     (3.6 and 3.7), so it would differ between a process that compiled another kernel first and one
     that did not, and neither would find the other's binary.
     """
+    from tftune.kernels import device
     from tftune.kernels.comm import ll_protocol, symmetric
-    from tftune.kernels.device import attention, gemm, gemm_reduce, reduce, shards
 
-    for module in (symmetric, ll_protocol, shards, gemm, attention, reduce, gemm_reduce):
+    names = sorted(found.name for found in iter_modules(device.__path__))
+    shared = [import_module(f"{device.__name__}.{name}") for name in names]
+    for module in (symmetric, ll_protocol, *shared):
         for function in vars(module).values():
             getattr(function, "cache_key", None)
 

@@ -4,12 +4,14 @@ kernel and its constants, the launch (`kernels.device.gemm_reduce` is the device
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.dtypes import torch_dtype
 from tftune.kernels.core.partials import (
     flags,
+    outbox_bytes,
     owner_rows,
     owner_tiles,
     owners,
@@ -24,11 +26,13 @@ from tftune.kernels.runtime.compile import KernelSource
 from tftune.kernels.runtime.operands import check_device, check_operand, word_of
 from tftune.kernels.runtime.plan import (
     WORKSPACE_TYPES,
+    Grid,
     Plan,
     addresses,
     arguments_after,
     counters,
     descriptors,
+    floats,
     interpreted,
     workspace_values,
 )
@@ -37,12 +41,17 @@ if TYPE_CHECKING:
     import torch
 
 _TYPES = {
-    "a_ptr": "*{}", "b_ptr": "*{}", "c_ptr": "*{}", "arrivals": "i64",
+    "a_ptr": "*{}", "b_ptr": "*{}", "c_ptr": "*{}", "arrivals": "i64", "outbox": "i64",
     **WORKSPACE_TYPES, "generation_bytes": "i64", "slots_bytes": "i64", "M": "i32", "rank": "i32",
+    "target": "i64", "first": "i32", "rows": "i32", "chunk_rows": "i32",
 }  # fmt: skip
-_OPEN = ("M", "rank")
+_OPEN = ("M", "rank", "target", "first", "rows", "chunk_rows")
 """Integers of any value; all other arguments are multiples of 16."""
-_OPERANDS, _DESCRIPTORS = ("a_ptr", "b_ptr", "c_ptr"), ("a_desc", "b_desc")
+_DESCRIPTORS = ("a_desc", "b_desc")
+_FIXED: dict[str, Any] = {"split_k": 1, "tiles_per_flag": 1, "wire": "dtype"}
+"""What a variant without these knobs does."""
+LL_WORDS = 32
+"""Words of all slots that a thread polls at once."""
 ACCESSES = 2
 """16-byte loads of each thread in flight while slots are added."""
 
@@ -66,22 +75,30 @@ def shape_of(
     return shape
 
 
-def source(space: Space, kernel: Any, shape: Any, config: Config, arch: str) -> KernelSource:
-    """The kernel of a fused config with everything that decides its code. `arch`: `cuda`, `hip` or
-    `interpreter`. M and rank are left open, so that one binary serves every rank and many M."""
+def source(
+    space: Space, shape: Any, config: Config, arch: str, name: str = "", together: bool = True
+) -> KernelSource:
+    """A kernel of a config, by default the one of the variant's name, with everything that decides
+    its code. `arch`: `cuda`, `hip` or `interpreter`; `together`: its programs wait for each other.
+    M and rank are left open, so that one binary serves every rank and many M."""
     config = space.complete(config)
+    module = import_module(f"tftune.kernels.{space.op}.variants.{config.variant}")
+    kernel = getattr(module, name or config.variant)
     constants = _constants(shape, config, arch)
-    types = {name: text.format(shape.dtype) for name, text in _TYPES.items()}
+    types = {
+        name: text.format(shape.dtype) for name, text in _TYPES.items() if name in kernel.arg_names
+    }
     divisible = tuple(name for name in types if name not in _OPEN)
-    if config["loads"] == "descriptor":
+    if config["loads"] == "descriptor" and "a_desc" in kernel.arg_names:
         blocks = zip(_DESCRIPTORS, _blocks(shape, config), strict=True)
         types |= {name: f"tensordesc<{shape.dtype}{block}>" for name, block in blocks}
     else:
         constants |= dict.fromkeys(_DESCRIPTORS)
+    constants = {name: value for name, value in constants.items() if name in kernel.arg_names}
     options = {
         "num_warps": config["num_warps"],
         "num_stages": config["num_stages"],
-        "launch_cooperative_grid": True,
+        "launch_cooperative_grid": together,
     }
     if arch == "hip":
         options["matrix_instr_nonkdim"] = 16
@@ -95,6 +112,7 @@ def _blocks(shape: Any, config: Config) -> tuple[list[int], list[int]]:
 
 
 def _constants(shape: Any, config: Config, arch: str) -> dict[str, Any]:
+    knobs = _FIXED | dict(config.knobs)
     problem = Problem(
         N=shape.n,
         K=shape.inner,
@@ -108,26 +126,48 @@ def _constants(shape: Any, config: Config, arch: str) -> dict[str, Any]:
         BLOCK_N=config["block_n"],
         BLOCK_K=config["block_k"],
         GROUP_M=config["group_m"],
-        SPLIT_K=config["split_k"],
+        SPLIT_K=knobs["split_k"],
         EVEN_K=shape.inner % config["block_k"] == 0,
         EVEN_N=shape.n % config["block_n"] == 0,
         LOADS=config["loads"],
         SCHEDULE="static",
         XCDS=1,
     )
-    way = Partials(
+    exchange = Partials(
         WORLD_P=power_of_two_from(shape.world),
         SPANS=spans(shape, config, owners(shape, config.variant)),
-        TILES_PER_FLAG=config["tiles_per_flag"],
+        TILES_PER_FLAG=knobs["tiles_per_flag"],
         ADD_ROWS=add_rows(shape, config, arch),
-        WIRE_FP32=config["wire"] == "fp32",
+        WIRE_FP32=knobs["wire"] == "fp32",
+        COMM_PROGRAMS=comm_programs(config),
+        COPY_ROWS=_copy_rows(knobs, arch),
+        ROUTE=config.variant.removesuffix("_ce"),
     )
-    return {"problem": problem, "tile": tile, "way": way, "ARCH": arch}
+    threads = config["num_warps"] * (64 if arch == "hip" else 32)
+    groups = {"problem": problem, "tile": tile, "exchange": exchange}
+    return groups | {"THREADS": threads, "ARCH": arch}
+
+
+def comm_programs(config: Config) -> int:
+    """Programs that forward tiles, and compute none."""
+    return int(dict(config.knobs).get("comm_programs", 0))
+
+
+def _copy_rows(knobs: dict[str, Any], arch: str) -> int:
+    """Rows of a tile that one program forwards at a time: four 16-byte accesses of each thread in
+    flight."""
+    threads = knobs["num_warps"] * (64 if arch == "hip" else 32)
+    elements = 4 * threads * (4 if knobs["wire"] == "fp32" else 8)
+    return int(max(1, min(knobs["block_m"], elements // knobs["block_n"])))
 
 
 def add_rows(shape: Any, config: Config, arch: str) -> int:
     """Rows of a tile that one program adds up at a time."""
     threads = config["num_warps"] * (64 if arch == "hip" else 32)
+    if config.variant == "one_shot_ll":
+        words = power_of_two_from(shape.world) * config["split_k"] * config["block_n"] // 2
+        most = min(config["block_m"], power_of_two_from(shape.m))
+        return int(max(1, min(most, LL_WORDS * threads // words)))
     rows = max(1, threads * 8 * ACCESSES // config["block_n"])
     ranks = owners(shape, config.variant)
     spanning = spans(shape, config, ranks)
@@ -136,32 +176,56 @@ def add_rows(shape: Any, config: Config, arch: str) -> int:
 
 
 def programs(shape: Any, config: Config, units: int, arch: str) -> int:
-    """Programs of a launch: one for each part of a tile, or slice of rows to add, while units are
-    left; all resident at once."""
+    """Programs of a launch: those that forward tiles, then one for each part of a tile, or slice of
+    rows to add, while units are left; all resident at once."""
     ranks = owners(shape, config.variant)
     rows = owner_rows(shape, ranks) if spans(shape, config, ranks) else config["block_m"]
     slices = owner_tiles(shape, config, ranks) * -(-rows // add_rows(shape, config, arch))
-    return int(min(units, max(tiles(shape, config, ranks) * config["split_k"], slices)))
+    forwarding = comm_programs(config)
+    work = max(tiles(shape, config, ranks) * config["split_k"], slices)
+    return forwarding + int(min(max(1, units - forwarding), work))
 
 
-def plan(space: Space, kernel: Any, shape: Any, config: Config, workspace: Workspace) -> Plan:
-    """A call (a, b, c) of a complete config: compiled, with its counters allocated."""
-    compiled = source(space, kernel, shape, config, workspace.arch)
+def plan(space: Space, shape: Any, config: Config, workspace: Workspace) -> Plan:
+    """A call (a, b, c) of a complete config of one kernel: compiled, with its counters and its
+    outbox allocated."""
+    compiled, knobs = source(space, shape, config, workspace.arch), _FIXED | dict(config.knobs)
     grid = (programs(shape, config, workspace.units, workspace.arch), 1, 1)
     ranks = owners(shape, config.variant)
     banks = (1 if spans(shape, config, ranks) else ranks) + 1
-    arrivals = counters(banks * flags(shape, config, ranks), workspace.device)
-    fixed = workspace_values(workspace) | dict(
+    arrivals = counters(banks * flags(shape, knobs, ranks), workspace.device)
+    relayed = outbox_bytes(shape, knobs) if "outbox" in compiled.types else 0
+    outbox = floats(relayed, workspace.device)
+    kept = arrivals, outbox  # addresses keep nothing alive
+    values = workspace_values(workspace) | dict(
         arrivals=arrivals.data_ptr(),
+        outbox=outbox.data_ptr(),
         generation_bytes=workspace.generation_bytes,
-        slots_bytes=-(-slots_bytes(shape, config, ranks) // 16) * 16,
+        slots_bytes=-(-slots_bytes(shape, knobs, ranks) // 16) * 16,
         M=shape.m,
     )
+    run = caller(shape, config, compiled, grid, values, ("c_ptr",))
     if workspace.arch == "interpreter":
-        run = interpreted(compiled, grid, _OPERANDS, fixed | dict.fromkeys(_DESCRIPTORS))
-        return lambda a, b, c, kept=arrivals: run(a, b, c)
-    launch, types = compiled.compile()[grid], compiled.types
-    tail = arguments_after(compiled, (*_OPERANDS, *_DESCRIPTORS), addresses(types, fixed))
+        return lambda a, b, c, kept=kept: run(a, b, c)
+    return lambda a, b, c, kept=kept: run(a, b, c.data_ptr())
+
+
+def caller(
+    shape: Any,
+    config: Config,
+    kernel: KernelSource,
+    grid: Grid,
+    values: dict[str, Any],
+    own: tuple[str, ...],
+) -> Plan:
+    """A launch as a call of a, b, and then the arguments `own`, addresses and numbers, or tensors
+    where it is interpreted. `values`: all others, of which the kernel may have some only."""
+    operands = ("a_ptr", "b_ptr", *own)
+    fixed = {name: value for name, value in values.items() if name in kernel.types}
+    if kernel.constants["ARCH"] == "interpreter":
+        return interpreted(kernel, grid, operands, fixed | dict.fromkeys(_DESCRIPTORS))
+    launch, types = kernel.compile()[grid], kernel.types
+    tail = arguments_after(kernel, (*operands, *_DESCRIPTORS), addresses(types, fixed))
     dtype, blocks = torch_dtype(shape.dtype), _blocks(shape, config)
     b_size = (shape.n, shape.inner) if shape.b_layout == "nk" else (shape.inner, shape.n)
     made = "a_desc" in types
@@ -170,11 +234,9 @@ def plan(space: Space, kernel: Any, shape: Any, config: Config, workspace: Works
         for size, block in zip(((shape.m, shape.inner), b_size), blocks, strict=True)
     )
 
-    def call(
-        a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, kept: Any = arrivals
-    ) -> None:  # addresses keep nothing alive
+    def call(a: torch.Tensor, b: torch.Tensor, *more: Any) -> None:
         a_at, b_at = a.data_ptr(), b.data_ptr()
-        launch(a_at, b_at, c.data_ptr(), a_desc(a_at), b_desc(b_at), *tail)
+        launch(a_at, b_at, *more, a_desc(a_at), b_desc(b_at), *tail)
 
     return call
 

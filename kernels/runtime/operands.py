@@ -5,10 +5,13 @@ Each raises ValueError that names the operand and both values.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tftune.kernels.comm.operand_heap import OperandHeap
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core import dtypes
+from tftune.kernels.core.shape import HEAP, LOCAL, Shape
 
 if TYPE_CHECKING:
     import torch
@@ -62,6 +65,44 @@ def check_place(name: str, tensor: Any) -> None:
             f"{name} begins {over} bytes behind a multiple of 16, where a kernel needs it at one; "
             f"pass {name}.clone(), since {name}.contiguous() would return {name} itself"
         )
+
+
+def place_of(tensor: torch.Tensor, workspace: Workspace) -> str:
+    """The shape's word for where an operand lies: where peers can read it, or not."""
+    return HEAP if workspace.holds(tensor) else LOCAL
+
+
+def placed(
+    shape: Shape, operands: tuple[torch.Tensor, ...], workspace: Workspace
+) -> tuple[torch.Tensor, ...]:
+    """The operands, the first of them copied to the heap where the shape has it there: what checks,
+    benches and tests call with. Every rank alike."""
+    if not shape.on_heap:
+        return operands
+    first, *others = operands
+    return workspace.empty(first.shape, first.dtype).copy_(first), *others
+
+
+def read_in_place(call: Callable[..., None], heap: OperandHeap) -> Callable[..., None]:
+    """A plan whose first operand peers read where it lies. It refuses one that they cannot read,
+    and a result, which comes last, that overlaps it: peers would read what was written there."""
+
+    def checked(*operands: torch.Tensor) -> None:
+        first, result = operands[0], operands[-1]
+        if not heap.holds(first):
+            raise ValueError(
+                "the first operand does not lie in the workspace's heap, where this plan's peers "
+                "read it; take it from workspace.empty, on every rank"
+            )
+        begin, other = first.data_ptr(), result.data_ptr()
+        if begin < other + result.nbytes and other < begin + first.nbytes:
+            raise ValueError(
+                f"the result's {result.nbytes} bytes overlap the first operand's {first.nbytes}, "
+                "which peers read in place; pass another out"
+            )
+        call(*operands)
+
+    return checked
 
 
 def both_placed_well(a: torch.Tensor, b: torch.Tensor, workspace: Workspace) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tftune.kernels.comm.workspace import Workspace
@@ -162,6 +163,30 @@ class Steps:
 
 
 @dataclass(frozen=True)
+class Returning:
+    """A plan of a library call that has no argument for its output, and returns a tensor of its
+    own.
+
+    As a plan it copies that to the output. What is timed, and what runs for a caller who gave no
+    output, is `compute` alone: a baseline is not charged for a copy that nobody needs.
+    """
+
+    compute: Callable[..., torch.Tensor]
+
+    def __call__(self, *operands: torch.Tensor) -> None:
+        operands[-1].copy_(self.compute(*operands[:-1]))
+
+    def without_copy(self, *operands: torch.Tensor) -> None:
+        """The call as it is timed; the output stays as it was."""
+        self.compute(*operands[:-1])
+
+
+def timed_part(plan: Plan) -> Plan:
+    """What a bench times of a plan: the whole, but for a copy of what a library returned."""
+    return plan.without_copy if isinstance(plan, Returning) else plan
+
+
+@dataclass(frozen=True)
 class _Address:
     """What Triton reads of a descriptor's tensor. The tensor itself would live as long as the
     descriptor is kept."""
@@ -175,15 +200,17 @@ class _Address:
 
 def descriptors(
     element: torch.dtype,
-    size: tuple[int, int],
+    size: tuple[int, ...],
     block: list[int],
 ) -> Callable[[int], Any]:
-    """From an address to the descriptor of a contiguous matrix there, of which one load takes
+    """From an address to the descriptor of a contiguous tensor there, of which one load takes
     `block`. The last ones are kept: weights and buffers come back."""
     from triton.tools.tensor_descriptor import TensorDescriptor
 
+    strides = [prod(size[place + 1 :]) for place in range(len(size))]
+
     @lru_cache(maxsize=256)
     def descriptor(address: int) -> Any:
-        return TensorDescriptor(_Address(address, element), list(size), [size[1], 1], block)
+        return TensorDescriptor(_Address(address, element), list(size), strides, block)
 
     return descriptor

@@ -16,6 +16,7 @@ from typing import Any
 
 from tftune.kernels.core.chip import Chip, Links, Rates
 from tftune.kernels.core.timeline_ir import LAUNCH, WAIT, Gate, Stage
+from tftune.models import l2
 
 PULL_SHARE = 0.8
 """Of the link rate, what GEMM tiles loaded from peers reach: 247 GB/s at M=8192 on H200,
@@ -106,6 +107,13 @@ class Costs:
 
     def memory_us(self, size: float) -> float:
         return size / self.rates.hbm_bytes_per_us
+
+    def hit_rate(self, program: l2.Program, count: int) -> float:
+        """The share of reads that a die's own L2 serves, of its `count` programs, as `models.l2`
+        plays it; 1 where one L2 is behind all units."""
+        if not self.chip.several_dies:
+            return 1.0
+        return l2.hit_rate(l2.Die(self.chip.units // self.chip.dies), program, count)
 
     def copy_us(self, blocks: int, signals: int, remote: bool = False) -> float:
         """One program copies so many blocks (four 16-byte accesses of each thread at a time), from

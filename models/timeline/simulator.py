@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, log
+from typing import NamedTuple
 
 from tftune.db.trial import MODES
 from tftune.kernels.core.chips import Chip
@@ -46,12 +47,13 @@ class Timeline:
 class _Lane:
     """Where one lane is: its stage, what is left of it, and when it had done how much."""
 
-    __slots__ = ("at", "done", "history", "left", "stages", "taxes")
+    __slots__ = ("at", "done", "history", "left", "spans", "stages", "taxes")
 
     def __init__(self, stages: list[Stage]) -> None:
         self.stages, self.at, self.done = stages, 0, 0.0
         self.left = stages[0].us if stages else 0.0
         self.history = [(0.0, 0.0)]
+        self.spans: list[tuple[float, float]] = []
         self.taxes = {LAUNCH: 0.0, WAIT: 0.0, MEMORY: 0.0, "": 0.0}
 
     @property
@@ -72,6 +74,8 @@ class _Lane:
     def until(self, units: float) -> float:
         """Its own microseconds until then; infinite if this stage does not get there."""
         stage = self.stages[self.at]
+        if not stage.units:
+            return inf
         needed = self.left - stage.us * (1 - (units - self.done) / stage.units)
         return needed if NOTHING < needed <= self.left else inf
 
@@ -89,6 +93,36 @@ class _Lane:
 
 def play(call: Call, chip: Chip) -> Timeline:
     """The time of a call. Raises ValueError where a stage waits for what never comes."""
+    us, lanes = _played(call, chip)
+    taxes = lanes[-1].taxes
+    return Timeline(us, taxes[LAUNCH], taxes[WAIT], taxes[MEMORY])
+
+
+class Gated(NamedTuple):
+    """A stage of the last lane that waits."""
+
+    stage: int
+    open_us: float
+    """When its gate opened."""
+    rest_us: float
+    """How long the lane works from then on, its later waits left out."""
+
+
+def gated(call: Call, chip: Chip) -> tuple[float, list[Gated]]:
+    """The time of a call, and what of its last lane waits for other lanes; as `play` raises."""
+    us, lanes = _played(call, chip)
+    found, rest_us = [], 0.0
+    for number in reversed(range(len(call.lanes[-1]))):
+        began, ended = lanes[-1].spans[number]
+        rest_us += ended - began
+        if gate := call.lanes[-1][number].after:
+            open_us = lanes[gate.lane].reached(gate.units) + gate.flight_us
+            found.append(Gated(number, open_us, rest_us))
+    return us, found[::-1]
+
+
+def _played(call: Call, chip: Chip) -> tuple[float, list[_Lane]]:
+    """When the call ended, and its lanes as they were then."""
     lanes, now = [_Lane(stages) for stages in call.lanes], 0.0
     memory, links = chip.rates.hbm_bytes_per_us, chip.links_of(call.world).rate(call.world)
     last = lanes[-1]
@@ -116,8 +150,11 @@ def play(call: Call, chip: Chip) -> Timeline:
             lane.taxes[LAUNCH if lane.stages[lane.at].tax == LAUNCH else WAIT] += step
         for lane, times in zip(active, slow, strict=True):
             lane.taxes[lane.stages[lane.at].tax] += step
+            if lane.at == len(lane.spans):
+                lane.spans.append((now - step, now))
+            lane.spans[lane.at] = (lane.spans[lane.at][0], now)
             lane.go(step / times, now)
-    return Timeline(now, last.taxes[LAUNCH], last.taxes[WAIT], last.taxes[MEMORY])
+    return now, lanes
 
 
 def _sorted(lanes: list[_Lane], now: float) -> tuple[list[_Lane], list[tuple[_Lane, float]]]:

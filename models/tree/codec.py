@@ -27,7 +27,7 @@ MOST_WEIGHT, LEAST_US, MOST_US = 1e12, 1e-3, 1e12
 def pack_layout(model: LayoutModel) -> dict[str, Any]:
     """The model as plain data."""
     return {
-        "layout": dict(zip(operation(model.op).shape.LAYOUT, model.layout, strict=True)),
+        "layout": operation(model.op).shape.named(model.layout),
         "configs": _groups(model),
         "formulas": [formula.to_list() for formula in model.formulas],
         "known": [known.to_list() for known in model.known],
@@ -89,17 +89,21 @@ def _configs(groups: Sequence[Mapping[str, Any]]) -> tuple[list[Config], list[st
 def layout_of(op: str, values: Mapping[str, Any]) -> tuple[int | str, ...]:
     """The values of a layout; raises ValueError where a shape of the operation cannot have it."""
     shape = operation(op).shape
-    if values.keys() != set(shape.LAYOUT):
+    needed = set(shape.LAYOUT) - set(shape.LATER)
+    if not needed <= values.keys() <= set(shape.LAYOUT):
         raise ValueError(
             f"a layout says {', '.join(values)} where one of {op} has {', '.join(shape.LAYOUT)}"
         )
-    found = tuple(values[name] for name in shape.LAYOUT)
-    for name, value in zip(shape.LAYOUT, found, strict=True):
+    for name, value in values.items():
         if value not in shape.WORDS.get(name, (value,)) or (
             name not in shape.WORDS and type(value) is not int
         ):
             raise ValueError(f"its layout has {name}={value!r:.80}")
-    return found
+    return tuple(
+        values[name]
+        for name in shape.LAYOUT
+        if name not in shape.LATER or values.get(name, getattr(shape, name)) != getattr(shape, name)
+    )
 
 
 def is_error(value: float) -> bool:
@@ -131,7 +135,7 @@ def _check(model: LayoutModel) -> None:
 def _check_known(model: LayoutModel) -> None:
     """That numbers name configs, sizes are those of a shape, and times can be times."""
     shape, count = operation(model.op).shape, len(model.configs)
-    names, layout = shape.coordinates(), dict(zip(shape.LAYOUT, model.layout, strict=True))
+    names, layout = shape.coordinates(), shape.named(model.layout)
     bsp = {number for number, config in enumerate(model.configs) if config.variant == "bsp"}
     for known in model.known:
         numbers, sizes = {number for number, _ in known.times_us}, len(names)

@@ -121,7 +121,8 @@ def _often_measured(data: Dataset) -> list[Config]:
 
 def _kept(data: Dataset, shape: Shape, common: Sequence[Config]) -> tuple[Config, ...]:
     """The configs whose times at a measured shape are kept: BSP's forms, and what is faster than
-    BSP there and near the fastest."""
+    BSP there and near the fastest. Of modelled times also the fastest fused config, whatever the
+    discount leaves of it: an answer says by how much it is too slow."""
     is_recipe = operation(data.op).space.is_recipe
     recipes = [
         recipe for recipe in common if is_recipe(recipe) and data.time_us(shape, recipe) is not None
@@ -129,10 +130,13 @@ def _kept(data: Dataset, shape: Shape, common: Sequence[Config]) -> tuple[Config
     times = sorted((us, config) for config, us in data.times_us[shape].items())
     most = KEPT * data.times_us[shape][data.best(shape)]
     forms = [config for _, config in times if config.variant == "bsp"][: 2 * FORMS]
-    near = [config for us, config in times if config.variant != "bsp" and us <= most]
+    fused = [(us, config) for us, config in times if config.variant != "bsp"]
+    near = [config for us, config in fused if us <= most]
+    shown = [config for _, config in fused[:1]] if data.bench == "model" else []
     kept = dict.fromkeys(
         [
             *forms,
+            *shown,
             *[config for config in near if data.allowed(shape, config)][: 2 * CANDIDATES],
             data.best(shape),
         ]

@@ -17,7 +17,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.ll_protocol import data, in_any_warp, missing, pack_ll, poll, store, word64
+from tftune.kernels.comm.ll_protocol import pack_ll, store, word64
 from tftune.kernels.comm.symmetric import (
     MAILBOX_BYTES,
     MAILBOX_OFFSET,
@@ -27,50 +27,8 @@ from tftune.kernels.comm.symmetric import (
     peer,
     work_range,
 )
-from tftune.kernels.device.gemm import rounded
-
-
-@triton.jit
-def halves(pairs, like):
-    """The lower and the upper elements of int32 pairs, in fp32."""
-    low = tl.cast(tl.cast(pairs & 0xFFFF, tl.uint16), like.dtype.element_ty, bitcast=True)
-    high = tl.cast(tl.cast((pairs >> 16) & 0xFFFF, tl.uint16), like.dtype.element_ty, bitcast=True)
-    return tl.cast(low, tl.float32), tl.cast(high, tl.float32)
-
-
-@triton.jit
-def paired(low, high, like, ARCH: tl.constexpr):
-    """fp32 values rounded to elements of `like`, and packed into int32 pairs."""
-    lower = tl.cast(rounded(low, like.dtype.element_ty, ARCH), tl.uint16, bitcast=True)
-    upper = tl.cast(rounded(high, like.dtype.element_ty, ARCH), tl.uint16, bitcast=True)
-    return tl.cast(lower, tl.int32) | (tl.cast(upper, tl.int32) << 16)
-
-
-@triton.jit
-def pair_pointer(pointer):
-    """The same memory as int32 pairs of elements."""
-    return tl.multiple_of(tl.cast(tl.cast(pointer, tl.int64), tl.pointer_type(tl.int32)), 16)
-
-
-@triton.jit
-def awaited(
-    pointers, wanted, epoch, COUNT: tl.constexpr, THREADS: tl.constexpr, ARCH: tl.constexpr
-):
-    """The fp32 data of a block of words, once all that are wanted have come."""
-    words = poll(pointers, wanted, COUNT, THREADS, ARCH)
-    while in_any_warp(missing(words, wanted, epoch), ARCH) != 0:
-        words = poll(pointers, wanted, COUNT, THREADS, ARCH)
-    return data(words)
-
-
-@triton.jit
-def in_order(values, sources, WORLD: tl.constexpr):
-    """The sum of the rows of a block [ranks, columns] in the order of ranks, whatever order a
-    reduction would take."""
-    total = tl.sum(tl.where(sources[:, None] == 0, values, 0.0), 0)
-    for source in tl.static_range(1, WORLD):
-        total += tl.sum(tl.where(sources[:, None] == source, values, 0.0), 0)
-    return total
+from tftune.kernels.device.pairs import halves, pair_pointer, paired
+from tftune.kernels.device.reduce import awaited, in_order
 
 
 @triton.jit(do_not_specialize=["M", "rank"])

@@ -13,6 +13,10 @@ that in the first phase an owner hears from every peer, and in the second every 
 every owner. A peer sends in call e after its call e-1 ended, so it has heard of this rank's e-1,
 which began after this rank's e-2, the last to read the same generation. One bank would not do: the
 flag of the first phase would say that the second is done.
+
+Where x lies in the symmetric heap nobody sends pieces: program 0 offers x, one flag of a source
+covers all of it, and owners load their pieces from every rank. A sum is sent after its piece was
+read, so the second phase says, too, that the caller may write x again.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from tftune.kernels.all_reduce.space import BANK_FLAGS
 from tftune.kernels.comm.symmetric import begin, finish, flag, generation_of, peer, work_range
 from tftune.kernels.device.attention import wait_all
 from tftune.kernels.device.gemm import rounded
+from tftune.kernels.device.in_place import OFFERED, offer
 from tftune.kernels.device.reduce import (
     add_norm,
     distances,
@@ -41,7 +46,7 @@ BANK = tl.constexpr(BANK_FLAGS)
 def sum_share(
     x_ptr, inbox, results, payload_bases, piece, share, shares, first, M, rank,
     N: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr,
-    COLS_P: tl.constexpr, WORLD: tl.constexpr, ARCH: tl.constexpr,
+    COLS_P: tl.constexpr, WORLD: tl.constexpr, IN_PLACE: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """Add up TILE rows of this rank's share from row `first` on, in the order of ranks, and store
     the sum into the results of every rank."""
@@ -50,8 +55,13 @@ def sum_share(
     own = tl.load(x_ptr + places, mask=there, other=0.0)
     total = tl.zeros((TILE, COLS_P), dtype=tl.float32)
     for source in tl.static_range(WORLD):
-        at = elements(inbox + (tl.cast(source, tl.int64) * shares + share) * SIZE, x_ptr)
-        part = tl.load(at + inside, mask=there & (source != rank), other=0.0)
+        if IN_PLACE:
+            x_there = peer(tl.cast(x_ptr, tl.int64), payload_bases, rank, source)
+            at, offsets = elements(x_there, x_ptr), places
+        else:
+            arrived = inbox + (tl.cast(source, tl.int64) * shares + share) * SIZE
+            at, offsets = elements(arrived, x_ptr), inside
+        part = tl.load(at + offsets, mask=there & (source != rank), other=0.0)
         total += tl.cast(tl.where(source == rank, own, part), tl.float32)
     y = rounded(total, x_ptr.dtype.element_ty, ARCH)
     for step in tl.static_range(WORLD):
@@ -75,6 +85,7 @@ def two_shot(
     COLS_P: tl.constexpr = cut.COLS_P
     WORLD: tl.constexpr = cut.WORLD
     WORLD_P: tl.constexpr = cut.WORLD_P
+    IN_PLACE: tl.constexpr = cut.IN_PLACE
     SIZE: tl.constexpr = ROWS * (N // PARTS) * 2
     pid, programs, epoch = tl.program_id(0), tl.num_programs(0), begin(control)
     pieces = pieces_of(M, PARTS, ROWS)
@@ -83,25 +94,29 @@ def two_shot(
     results = inbox + tl.cast(M, tl.int64) * (N * 4)
     away = distances(control_bases, rank, WORLD, WORLD_P)
     ranks = tl.arange(0, WORLD_P)
-    for share in tl.range(pid, shares, programs, num_stages=1):
-        own_inbox = inbox + (tl.cast(rank, tl.int64) * shares + share) * SIZE
-        for step in tl.static_range(1, WORLD):
-            owner = (rank + step) % WORLD
-            its_inbox = elements(peer(own_inbox, payload_bases, rank, owner), x_ptr)
-            for first in range(0, ROWS, TILE):
-                places, inside, there = piece_tile(
-                    share * WORLD + owner, first, M, N, PARTS, ROWS, TILE, COLS_P
-                )
-                part = tl.load(x_ptr + places, mask=there, other=0.0)
-                tl.store(its_inbox + inside, part, mask=there)
-        signal_all(flag(control, rank, share), away, epoch, WORLD, WORLD_P, ARCH)
+    if IN_PLACE:
+        offer(control, control_bases, epoch, rank, WORLD, ARCH)
+    else:
+        for share in tl.range(pid, shares, programs, num_stages=1):
+            own_inbox = inbox + (tl.cast(rank, tl.int64) * shares + share) * SIZE
+            for step in tl.static_range(1, WORLD):
+                owner = (rank + step) % WORLD
+                its_inbox = elements(peer(own_inbox, payload_bases, rank, owner), x_ptr)
+                for first in range(0, ROWS, TILE):
+                    places, inside, there = piece_tile(
+                        share * WORLD + owner, first, M, N, PARTS, ROWS, TILE, COLS_P
+                    )
+                    part = tl.load(x_ptr + places, mask=there, other=0.0)
+                    tl.store(its_inbox + inside, part, mask=there)
+            signal_all(flag(control, rank, share), away, epoch, WORLD, WORLD_P, ARCH)
     for share in tl.range(pid, shares, programs, num_stages=1):
         if share * WORLD + rank < pieces:
-            wait_all(flag(control, ranks, share)[:, None], epoch, (ranks < WORLD)[:, None])
+            slot = OFFERED if IN_PLACE else share
+            wait_all(flag(control, ranks, slot)[:, None], epoch, (ranks < WORLD)[:, None])
             for first in range(0, ROWS, TILE):
                 sum_share(
                     x_ptr, inbox, results, payload_bases, share * WORLD + rank, share, shares,
-                    first, M, rank, N, PARTS, ROWS, TILE, COLS_P, WORLD, ARCH,
+                    first, M, rank, N, PARTS, ROWS, TILE, COLS_P, WORLD, IN_PLACE, ARCH,
                 )  # fmt: skip
             signal_all(flag(control, rank, BANK + share), away, epoch, WORLD, WORLD_P, ARCH)
     finish(control, epoch)  # nothing below reads what it sets

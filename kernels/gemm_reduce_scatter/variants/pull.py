@@ -20,13 +20,13 @@ from tftune.kernels.device.gemm_reduce import gemm_reduce
 def pull(
     a_ptr, b_ptr, c_ptr, a_desc, b_desc, arrivals, control, payload, control_bases, payload_bases,
     generation_bytes, slots_bytes, M, rank,
-    problem: tl.constexpr, tile: tl.constexpr, way: tl.constexpr, ARCH: tl.constexpr,
+    problem: tl.constexpr, tile: tl.constexpr, exchange: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """`gemm_reduce.gemm_reduce` says what the arguments are."""
     epoch = begin(control)
     gemm_reduce(
-        a_ptr, b_ptr, c_ptr, a_desc, b_desc, arrivals, control, payload,
+        a_ptr, b_ptr, c_ptr, a_desc, b_desc, arrivals, None, control, payload,
         control_bases, payload_bases, generation_bytes, slots_bytes,
-        epoch, M, rank, problem, tile, way, "pull", ARCH,
+        epoch, M, rank, problem, tile, exchange, ARCH,
     )  # fmt: skip
     finish(control, epoch)

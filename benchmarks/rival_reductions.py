@@ -1,0 +1,164 @@
+"""Other libraries' calls that reduce over ranks, beside `all_reduce`, `gemm_reduce_scatter` and
+`gemm_all_reduce`.
+
+Written after torch 2.13 (torch/distributed/_symmetric_memory/__init__.py and the schemas of
+torch.ops.symm_mem) and Iris' iris/ops/ of 2026. None uses multicast (multimem). What a library of
+this node does not have is told when the call is made: NotImplementedError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rival_calls import Rival
+
+from tftune.kernels.all_reduce import AllReduce
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.row_parallel import RowParallel
+from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
+
+if TYPE_CHECKING:
+    import torch
+
+
+class TorchReduceScatter(Rival):
+    """`torch.ops.symm_mem.fused_matmul_reduce_scatter`: the product is computed in one chunk for
+    each owner on two streams, each chunk copied to its owner, who adds up what arrived."""
+
+    def __init__(self, shape: GemmReduceScatter, workspace: Workspace) -> None:
+        super().__init__(shape, workspace)
+        import torch.distributed as dist
+        from torch.distributed import _symmetric_memory
+
+        self._call, self._symmetric = (
+            torch_operator("fused_matmul_reduce_scatter"),
+            _symmetric_memory,
+        )
+        self._group = dist.group.WORLD.group_name
+
+    def stage(self, operands: Sequence[tuple[Any, ...]]) -> None:
+        self._symmetric.enable_symm_mem_for_group(self._group)
+        # Two chunks are under way at once. It cannot grow while a graph is captured.
+        self._symmetric.get_symm_mem_workspace(self._group, 2 * self._shape.shard_bytes)
+
+    def __call__(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+        self._take(self._call(a, self._weights(b), "sum", 0, self._group), c)
+
+
+class TorchAllReduce(Rival):
+    """An all-reduce of torch over symmetric memory, where x lies already: its own result is what it
+    returns."""
+
+    NAME = "one_shot_all_reduce"
+
+    def __init__(self, shape: AllReduce, workspace: Workspace) -> None:
+        super().__init__(shape, workspace)
+        import torch.distributed as dist
+
+        if shape.normed:
+            raise NotImplementedError("it adds no residual and applies no norm")
+        if shape.dtype != "bf16":
+            raise NotImplementedError(f"it takes bf16 and fp32, not {shape.dtype}")
+        self._call, self._group = torch_operator(self.NAME), dist.group.WORLD.group_name
+        self._symmetric: dict[int, torch.Tensor] = {}
+        """x in symmetric memory, by the address of the operand."""
+
+    def stage(self, operands: Sequence[tuple[Any, ...]]) -> None:
+        from torch.distributed import _symmetric_memory
+
+        for x, *_ in operands:
+            if x.data_ptr() not in self._symmetric:
+                buffer = _symmetric_memory.empty(x.shape, dtype=x.dtype, device=x.device)
+                _symmetric_memory.rendezvous(buffer, self._group)
+                self._symmetric[x.data_ptr()] = buffer.copy_(x)
+
+    def __call__(self, x: torch.Tensor, out: torch.Tensor) -> None:
+        self._take(self._call(self._symmetric[x.data_ptr()], "sum", self._group), out)
+
+
+class TorchTwoShot(TorchAllReduce):
+    """`torch.ops.symm_mem.two_shot_all_reduce_` adds up in place, so that x is copied there on the
+    clock: the next call would add up the sum."""
+
+    NAME = "two_shot_all_reduce_"
+
+    def __call__(self, x: torch.Tensor, out: torch.Tensor) -> None:
+        buffer = self._symmetric[x.data_ptr()]
+        self._take(self._call(buffer.copy_(x), "sum", self._group), out)
+
+
+class IrisReduction(Rival):
+    """A fused GEMM of Iris with its default configuration. Its result lies in the symmetric heap,
+    for peers write there. Each call begins with a barrier on the host."""
+
+    NAME = "matmul_all_reduce"
+    captured = False
+
+    def __init__(self, shape: RowParallel, workspace: Workspace) -> None:
+        super().__init__(shape, workspace)
+        self._iris, self._fused = workspace.owner[0], iris_operation(self.NAME)
+        self._result: Any = None
+        self._buffers: Any = None
+
+    def stage(self, operands: Sequence[tuple[Any, ...]]) -> None:
+        a = operands[0][0]
+        if self._result is None:
+            self._result = self._iris.zeros(self._shape.m, self._shape.n, dtype=a.dtype)
+            self._iris.barrier()
+
+    def __call__(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+        self._buffers = self._fused(
+            self._iris, self._result, a, self._weights(b), workspace=self._buffers
+        )
+        self._take(self._mine(), c)
+
+    def _mine(self) -> torch.Tensor:
+        """What this rank keeps of the result [M, N]."""
+        found: torch.Tensor = self._result
+        return found
+
+
+class IrisReduceScatter(IrisReduction):
+    """`iris.ops.matmul_reduce_scatter`: each rank keeps a contiguous part of the tiles, row by row;
+    those are the rows of M/world only where tiles divide them."""
+
+    NAME = "matmul_reduce_scatter"
+    ROWS = 256
+    """Of a tile, in its default configuration."""
+
+    def __init__(self, shape: GemmReduceScatter, workspace: Workspace) -> None:
+        super().__init__(shape, workspace)
+        if shape.m % (self.ROWS * shape.world):
+            raise NotImplementedError(
+                f"it scatters tiles of {self.ROWS} rows: M must be a multiple of "
+                f"{self.ROWS * shape.world}, not {shape.m}"
+            )
+
+    def _mine(self) -> torch.Tensor:
+        rows, first = self._shape.shard_rows, self._workspace.rank * self._shape.shard_rows
+        mine: torch.Tensor = self._result[first : first + rows]
+        return mine
+
+
+def torch_operator(name: str) -> Callable[..., torch.Tensor]:
+    """An operator of torch.ops.symm_mem. Raises NotImplementedError where this torch has none."""
+    import torch
+    import torch.distributed._symmetric_memory  # which registers them
+
+    if not hasattr(torch.ops.symm_mem, name):
+        raise NotImplementedError(f"torch {torch.__version__} has no torch.ops.symm_mem.{name}")
+    found: Callable[..., torch.Tensor] = getattr(torch.ops.symm_mem, name)
+    return found
+
+
+def iris_operation(name: str) -> Callable[..., Any]:
+    """An operation of iris.ops. Raises NotImplementedError where this Iris has none."""
+    try:
+        import iris.ops
+    except ImportError as error:
+        raise NotImplementedError(f"iris.ops cannot be imported here: {error}") from error
+    if not hasattr(iris.ops, name):
+        raise NotImplementedError(f"this Iris has no iris.ops.{name}")
+    found: Callable[..., Any] = getattr(iris.ops, name)
+    return found

@@ -1,0 +1,153 @@
+"""Rows of benchmarks/rivals.py, as lines of JSON and as tables."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from limit import geomean
+
+from tftune.db.trial import Failure, Measurement
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+
+OP = "all_gather_gemm"
+"""Of rows that do not name theirs."""
+Outcome = Measurement | Failure
+
+
+@dataclass(frozen=True)
+class Row:
+    """One candidate at one shape and mode. `name` is one of MEANINGS; samples are of the slowest
+    rank, round by round, beside BSP's."""
+
+    shape: Shape
+    mode: str
+    name: str
+    config: Config | None
+    outcome: Outcome
+
+    def to_json(self) -> str:
+        """One line, its keys and decimals those of the rows under db/trials."""
+        row = {
+            "op": self.shape.op,
+            "shape": str(self.shape),
+            "mode": self.mode,
+            "name": self.name,
+            "config": self.config and self.config.to_dict(),
+        }
+        if isinstance(self.outcome, Failure):
+            return json.dumps(row | {"failure": self.outcome.kind, "text": self.outcome.text})
+        us, bsp_us = (
+            [round(one, 2) for one in samples]
+            for samples in (self.outcome.samples_us, self.outcome.bsp_samples_us)
+        )
+        return json.dumps(
+            row | {"us": us, "bsp_us": bsp_us, "check_error": self.outcome.check_error}
+        )
+
+    @classmethod
+    def from_json(cls, line: str) -> Row:
+        row = json.loads(line)
+        failed = "failure" in row
+        measured = (tuple(row.get("us", ())), tuple(row.get("bsp_us", ())), row.get("check_error"))
+        outcome: Outcome = (
+            Failure(row["failure"], row["text"]) if failed else Measurement(*measured)
+        )
+        return cls(
+            operation(row.get("op", OP)).shape.parse(row["shape"]),
+            row["mode"],
+            row["name"],
+            row["config"] and Config.from_dict(row["config"]),
+            outcome,
+        )
+
+    def __str__(self) -> str:
+        told = (
+            f"{self.outcome.median_us:.1f} us"
+            if isinstance(self.outcome, Measurement)
+            else f"{self.outcome.kind}: {self.outcome.text}"
+        )
+        return f"{self.shape} {self.mode} {self.name}: {told}"
+
+
+def ratios(rows: Sequence[Row], name: str) -> list[float]:
+    """The time of `name` over tftune's, the median over their rounds, at each shape where both were
+    measured."""
+    ours = {
+        row.shape: row.outcome
+        for row in rows
+        if row.name == "tftune" and isinstance(row.outcome, Measurement)
+    }
+    pairs = [
+        (row.outcome, ours[row.shape])
+        for row in rows
+        if row.name == name and isinstance(row.outcome, Measurement) and row.shape in ours
+    ]
+    return [
+        median(a / b for a, b in zip(rival.samples_us, own.samples_us, strict=True))
+        for rival, own in pairs
+    ]
+
+
+def table(rows: Sequence[Row]) -> Iterator[str]:
+    """Markdown: microseconds at each M, the kind of failure where there is no time; then what every
+    failure says."""
+    names = list(dict.fromkeys(row.name for row in rows))
+    yield f"| M | {' | '.join(names)} |"
+    yield "|---" * (1 + len(names)) + "|"
+    for shape in dict.fromkeys(row.shape for row in rows):
+        cells = {row.name: row.outcome for row in rows if row.shape == shape}
+        told = [
+            f"{cell.median_us:.1f}" if isinstance(cell, Measurement) else cell.kind
+            for cell in map(cells.__getitem__, names)
+        ]
+        yield f"| {shape.m} | {' | '.join(told)} |"
+    for row in rows:
+        if isinstance(row.outcome, Failure):
+            yield f"  {row.name} at M={row.shape.m}: {row.outcome.kind}: {row.outcome.text}"
+
+
+def results(rows: Sequence[Row], **names: object) -> Iterator[str]:
+    """A RESULT line for each candidate but tftune: the geometric mean of its time over tftune's,
+    the least, its largest relative error, and where it has no time."""
+    told = " ".join(f"{name}={value}" for name, value in names.items())
+    for name in dict.fromkeys(row.name for row in rows if row.name != "tftune"):
+        found = ratios(rows, name)
+        failed = sum(isinstance(row.outcome, Failure) for row in rows if row.name == name)
+        errors = [
+            row.outcome.check_error or 0.0
+            for row in rows
+            if row.name == name and isinstance(row.outcome, Measurement)
+        ]
+        times = (
+            f"geomean={geomean(found):.3f} least={min(found):.3f} error={max(errors):.2g} "
+            if found
+            else ""
+        )
+        yield f"RESULT rivals {told} rival={name} {times}shapes={len(found)} failed={failed}"
+
+
+def show(rows: Sequence[Row], where: str) -> None:
+    """A table and RESULT lines for each mode and family of shapes."""
+    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row.mode, *row.shape.family].append(row)
+    for (mode, *_), part in groups.items():
+        op = part[0].shape.op
+        names = {name: value for name, value in part[0].shape.to_dict().items() if name != "m"}
+        sizes = ", ".join(f"{name}={value}" for name, value in names.items())
+        print(f"\n{op} on {where}, {mode}: {sizes}; microseconds\n")
+        print("\n".join([*table(part), *results(part, op=op, target=where, mode=mode, **names)]))
+
+
+def show_file(path: Path) -> None:
+    """The tables of a file of rows."""
+    head, *lines = path.read_text(encoding="utf-8").splitlines()
+    show([Row.from_json(line) for line in lines], json.loads(head)["run"]["target"])

@@ -1,0 +1,1 @@
+"""The variants of flash_prefill, a file each."""

@@ -1,0 +1,235 @@
+"""merge_attention on the host: check the operands, pick the variant, launch. A plan is made once
+for each shape and config."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from math import e, log2
+from typing import TYPE_CHECKING, Any
+
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.rounding import power_of_two_from
+from tftune.kernels.core.space import Config
+from tftune.kernels.device.constants import Messages
+from tftune.kernels.merge_attention import MergeAttention
+from tftune.kernels.merge_attention.space import SPACE, payload_bytes, pieces
+from tftune.kernels.runtime.compile import KernelSource
+from tftune.kernels.runtime.operands import check_device, check_out, word_of
+from tftune.kernels.runtime.plan import (
+    WORKSPACE_TYPES,
+    Plan,
+    addresses,
+    checked,
+    floats,
+    launcher,
+    plan_of,
+    workspace_values,
+)
+from tftune.kernels.runtime.residence import check_residence
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["kernel_sources", "merge_attention", "payload_bytes", "prepare", "result_size"]
+
+GRANULE = 8
+"""Rows of o begin at multiples of so many elements: 16 bytes."""
+PACKED_ROWS, PACKING_WARPS = 4, 4
+"""A piece of BSP's kernels, and the warps of a program."""
+_STRIDES = ("o_batch", "o_head", "lse_batch", "lse_head")
+_TYPES = {
+    "o_ptr": "*{}", "lse_ptr": "*fp32", "out_ptr": "*{}", "messages": "i64", "received": "i64",
+    **dict.fromkeys(_STRIDES, "i64"), **WORKSPACE_TYPES, "generation_bytes": "i64",
+    "batch": "i32", "rank": "i32",
+}  # fmt: skip
+_OPEN = ("lse_ptr", *_STRIDES, "batch", "rank")
+"""Numbers of any value; all other arguments are multiples of 16."""
+
+
+def merge_attention(
+    o: torch.Tensor,
+    lse: torch.Tensor,
+    workspace: Workspace,
+    config: Config,
+    *,
+    output: str = "heads",
+    base: str = "e",
+    out: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """The attention over the parts of all ranks, as `config` says; returns `out`, or a new tensor
+    [batch, own heads, head_dim].
+
+    o: [batch, heads, head_dim], fp16 or bf16, this rank's attention over its own tokens; rows
+    contiguous, each 16-byte aligned, whatever the strides of batch and heads. lse: [batch, heads],
+    fp32, of any strides, in base e or 2; -inf, +inf or NaN where this rank has no token of the
+    sequence. `MergeAttention` has the formula. The first call of a shape and config compiles and
+    allocates: make it before capturing a graph. Every rank must pass the same shape and config. Two
+    micro-batches in flight need a workspace each. Raises ValueError naming what does not fit.
+    """
+    shape = shape_of(o, lse, workspace, output, base)
+    size = result_size(shape)
+    result = o.new_empty(size) if out is None else check_out(out, size, o)
+    plan_of(shape, config, workspace, prepare)(o, lse, result)
+    return result
+
+
+def result_size(shape: MergeAttention) -> tuple[int, int, int]:
+    """Of the output on one rank."""
+    return shape.batch, shape.own_heads, shape.head_dim
+
+
+def placed_well(o: torch.Tensor, lse: torch.Tensor, workspace: Workspace) -> bool:
+    """Whether operands of sizes that ran before can be launched as they are; where not, `shape_of`
+    says what is wrong."""
+    return (
+        _rows_fit(o)
+        and lse.dtype.itemsize == 4
+        and lse.is_floating_point()
+        and o.get_device() == lse.get_device() == workspace.ordinal
+    )
+
+
+def _rows_fit(o: torch.Tensor) -> bool:
+    batch, head, element = o.stride()
+    return element == 1 and (batch | head) % GRANULE == 0 and o.data_ptr() & 15 == 0
+
+
+def shape_of(
+    o: torch.Tensor, lse: torch.Tensor, workspace: Workspace, output: str, base: str
+) -> MergeAttention:
+    """The shape of one call; raises ValueError naming the operand and both sizes where they do not
+    fit each other."""
+    import torch
+
+    dtype = word_of("merge_attention", "o", o)
+    if o.dim() != 3:
+        raise ValueError(f"o must have 3 dimensions, not {o.dim()}")
+    check_device("o", o, workspace)
+    batch, heads, head_dim = o.shape
+    shape = MergeAttention(batch, heads, head_dim, workspace.world, dtype, output, base)
+    if tuple(lse.shape) != tuple(o.shape[:2]):
+        raise ValueError(f"lse is {list(lse.shape)} but must be {list(o.shape[:2])}")
+    if lse.dtype != torch.float32 or lse.device != o.device:
+        raise ValueError(
+            f"lse is {lse.dtype} on {lse.device} but must be torch.float32 on {o.device}"
+        )
+    if not _rows_fit(o):
+        raise ValueError(
+            "each row of o must be contiguous and begin at a multiple of 16 bytes; its strides are "
+            f"{tuple(o.stride())} and it begins {o.data_ptr() % 16} bytes behind a multiple: pass "
+            "o.contiguous(), or o.clone() where it is contiguous"
+        )
+    return shape
+
+
+def prepare(shape: MergeAttention, config: Config, workspace: Workspace) -> Plan:
+    """A call (o, lse, out) for this shape and config: compiled, with buffers allocated; not
+    collective, and launches nothing.
+
+    Its buffers live as long as it does: whoever captures it in a graph keeps it as long as the
+    graph. Raises ValueError with the rule's sentence for an impossible config, and where the
+    workspace is too small or has other ranks.
+    """
+    config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
+    if config.variant == "bsp":
+        return _bsp(shape, config, workspace)
+    (source,) = _sources(shape, config, workspace.arch)
+    values = workspace_values(workspace) | dict(
+        generation_bytes=workspace.generation_bytes, batch=shape.batch
+    )
+    programs = int(config["programs"])
+    if workspace.arch != "interpreter":
+        compiled = source.compile()
+        compiled[(programs, 1, 1)]  # loads it, which says how many registers it has
+        check_residence(compiled, programs, source.options["num_warps"], workspace)
+    launch = _launch(source, programs, values, workspace)
+
+    def call(o: torch.Tensor, lse: torch.Tensor, out: torch.Tensor, kept: Any = values) -> None:
+        launch(o, lse, out, *o.stride()[:2], *lse.stride())
+
+    return call
+
+
+def _bsp(shape: MergeAttention, config: Config, workspace: Workspace) -> Plan:
+    """Pack, exchange, merge; the buffers are allocated here."""
+    import torch.distributed as dist
+
+    packing, merging = _sources(shape, config, workspace.arch)
+    own = shape.message_bytes * (1 if shape.output == "all" else shape.world)
+    messages = floats(own, workspace.device)
+    received = floats(payload_bytes(shape), workspace.device)
+    values = {
+        "messages": messages.data_ptr(), "received": received.data_ptr(),
+        "batch": shape.batch, "rank": workspace.rank,
+    }  # fmt: skip
+    count = pieces(shape, Config("one_shot", rows_per_piece=PACKED_ROWS))
+    pack = _launch(packing, count * (own // shape.message_bytes), values, workspace)
+    merge = _launch(merging, count, values, workspace)
+    move = dist.all_gather_into_tensor if shape.output == "all" else dist.all_to_all_single
+
+    def call(o: torch.Tensor, lse: torch.Tensor, out: torch.Tensor) -> None:
+        pack(o, lse, *o.stride()[:2], *lse.stride())
+        move(received, messages, group=workspace.group)
+        merge(out)
+
+    return call
+
+
+def kernel_sources(shape: MergeAttention, config: Config, chip: Chip) -> tuple[KernelSource, ...]:
+    """What must be compiled ahead for this config on this chip, in the order of a call."""
+    return _sources(shape, SPACE.complete(config), chip.can.backend)
+
+
+def _sources(shape: MergeAttention, config: Config, arch: str) -> tuple[KernelSource, ...]:
+    """The kernels of a complete config with everything that decides their code. `arch`: `cuda`,
+    `hip` or `interpreter`. Batch, rank and strides are left open, so that one binary serves every
+    batch and rank."""
+    module = import_module(f"tftune.kernels.merge_attention.variants.{config.variant}")
+    names = ("pack", "merge") if config.variant == "bsp" else (config.variant,)
+    if config.variant == "bsp":
+        rows, warps, cooperative = PACKED_ROWS, PACKING_WARPS, {}
+    else:
+        rows, warps = int(config["rows_per_piece"]), int(config["num_warps"])
+        cooperative = {"launch_cooperative_grid": True}
+    cut = Messages(
+        D=shape.head_dim,
+        OWN=shape.own_heads,
+        ALL=shape.output == "all",
+        SCALE=log2(e) if shape.base == "e" else 1.0,
+        ROWS=rows,
+        WORLD=shape.world,
+        WORLD_P=power_of_two_from(shape.world),
+    )
+    options = {"num_warps": warps, "num_stages": 1, **cooperative}
+    constants = {"cut": cut, "THREADS": warps * (64 if arch == "hip" else 32), "ARCH": arch}
+    return tuple(_source(getattr(module, name), shape, constants, options) for name in names)
+
+
+def _source(
+    kernel: Any, shape: MergeAttention, constants: dict[str, Any], options: dict[str, Any]
+) -> KernelSource:
+    types = {name: _TYPES[name].format(shape.dtype) for name in kernel.arg_names if name in _TYPES}
+    own = {name: constants[name] for name in kernel.arg_names if name not in types}
+    divisible = tuple(name for name in types if name not in _OPEN)
+    return KernelSource(kernel, types, own, divisible, options)
+
+
+def _launch(
+    source: KernelSource, programs: int, values: dict[str, Any], workspace: Workspace
+) -> Plan:
+    """A launch as a call of the operands and their strides."""
+    names = tuple(
+        name for name in source.types if name in _STRIDES or name in ("o_ptr", "lse_ptr", "out_ptr")
+    )
+    fixed = {name: value for name, value in values.items() if name in source.types}
+    if workspace.arch == "interpreter":
+        return launcher(source, (programs, 1, 1), names, fixed, workspace.arch)
+    launch = launcher(
+        source, (programs, 1, 1), names, addresses(source.types, fixed), workspace.arch
+    )
+
+    def call(*given: Any) -> None:
+        launch(*(value if isinstance(value, int) else value.data_ptr() for value in given))
+
+    return call
