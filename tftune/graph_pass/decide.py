@@ -1,0 +1,120 @@
+"""Whether an operator of tftune is expected to be faster, for one shape or for a range of M."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+
+import tftune
+from tftune.graph_pass.matching import Size
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+
+LARGEST_M = 1 << 15
+"""Of a symbolic M, where the graph bounds it no further."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is expected of an operator at a shape. `faster`: it replaces what is there; then the
+    times are known, or `reason` says what they rest on."""
+
+    operation: str
+    shape: str
+    faster: bool
+    reason: str
+    expected_us: float | None = None
+    bsp_us: float | None = None
+
+    @property
+    def gain_us(self) -> float:
+        """Zero where no time is known."""
+        return (self.bsp_us or 0.0) - (self.expected_us or 0.0) if self.faster else 0.0
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Asks `tftune.select_kernel` on behalf of one group's workspace, in one mode."""
+
+    workspace: Workspace
+    mode: str
+
+    def judge(self, kind: Any, m: Size, extra_us: float = 0.0, **rest: Any) -> Judgement:
+        """What is expected for this M, which may be symbolic, and these other fields of the shape.
+        `extra_us`: what an operator needs beside the call that was measured."""
+        if symbolic := [name for name, field in rest.items() if isinstance(field, torch.SymInt)]:
+            return Judgement(kind.op, "", False, f"{symbolic[0]} is symbolic")
+        make = partial(kind, world=self.workspace.world, **rest)
+        try:
+            if isinstance(m, int):
+                return self._at(make(m=m), extra_us)
+            return self._over(m, make, extra_us)
+        except ValueError as error:  # sizes or a dtype that no kernel takes
+            return Judgement(kind.op, "", False, str(error))
+
+    def _at(self, shape: Shape, extra_us: float) -> Judgement:
+        def said(faster: bool, reason: str, *times: float | None) -> Judgement:
+            return Judgement(shape.op, str(shape), faster, reason, *times)
+
+        needed, held = _payload_bytes(shape), self.workspace.generation_bytes
+        if needed > held:
+            advice = f"compile_pass(max_bytes={needed})"
+            return said(False, f"it needs {needed} bytes and the workspace has {held}: {advice}")
+        selection = tftune.select_kernel(shape, self.mode)
+        if selection.config.variant == "bsp":
+            return said(False, selection.reason)
+        if selection.expected_us is None or selection.bsp_us is None:
+            return said(False, f"nobody measured how much faster it is: {selection.reason}")
+        expected = selection.expected_us + extra_us
+        if expected >= selection.bsp_us:
+            beside = f", {extra_us:.1f} us of copying beside it" if extra_us else ""
+            return said(False, f"it is no faster{beside}", expected, selection.bsp_us)
+        return said(True, selection.reason, expected, selection.bsp_us)
+
+    def _over(self, m: torch.SymInt, make: Any, extra_us: float) -> Judgement:
+        """A symbolic M: the operator selects at run time, so one M of the range that gains is
+        enough."""
+        shapes = [make(m=size) for size in _samples(m, self.workspace.world)]
+        if not shapes:
+            return Judgement(
+                make.func.op, f"m={m}", False, "no M of its range divides by the ranks"
+            )
+        least, most = shapes[0].m, shapes[-1].m
+        found = [self._at(shape, extra_us) for shape in shapes]
+        best = max(range(len(found)), key=lambda index: found[index].gain_us)
+        text = str(shapes[0]).replace(f"m={least},", f"m={m},", 1)
+        if not (count := sum(one.faster for one in found)):
+            reason = f"BSP for every M tried, {least} to {most}: {found[-1].reason}"
+            return Judgement(make.func.op, text, False, reason)
+        reason = f"selects at run time; faster for {count} of {len(found)} M tried"
+        times = found[best].expected_us, found[best].bsp_us
+        reason += f", times are of M = {shapes[best].m}"
+        return Judgement(make.func.op, text, True, reason, *times)
+
+    def copy_us(self, size_bytes: Size) -> float:
+        """Modelled: to read and write so many bytes of this GPU's memory; of a size that is not
+        known, or on emulated ranks, nothing. Raises ValueError for a GPU of unknown rate."""
+        chip = self.workspace.chip
+        if chip is None or not isinstance(size_bytes, int):
+            return 0.0
+        return 2 * size_bytes / chip.rates.hbm_bytes_per_us
+
+
+def _payload_bytes(shape: Shape) -> int:
+    needed: int = operation(shape.op).module("host").payload_bytes(shape)
+    return needed
+
+
+def _samples(m: torch.SymInt, world: int) -> list[int]:
+    """Powers of two of the range of a symbolic M, times the world, and the M that was traced."""
+    bounds = m.node.shape_env.bound_sympy(m.node.expr)
+    least, most = int(bounds.lower), int(min(bounds.upper, LARGEST_M))
+    sizes = {world << power for power in range(LARGEST_M.bit_length())}
+    hint = m.node.hint
+    if hint is not None and int(hint) % world == 0:
+        sizes.add(int(hint))
+    return sorted(size for size in sizes if least <= size <= most)

@@ -1,0 +1,173 @@
+"""`tftune.compile_pass`: the pass as inductor calls it, on each post-grad graph."""
+
+from __future__ import annotations
+
+import logging
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch._inductor import custom_graph_pass
+from torch.fx import Graph
+
+import tftune
+from tftune.db.trial import MODES
+from tftune.graph_pass.decide import Judge
+from tftune.graph_pass.replace import Replacement
+from tftune.graph_pass.report import Decision, table
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.shape import check_word
+from tftune.models.compatibility import log_once
+
+TELLS = hasattr(custom_graph_pass, "CustomInferenceAwareGraphPass")
+"""Whether this torch tells a pass which graphs are of inference: 2.13 does, 2.11 does not."""
+_Base: Any = (
+    custom_graph_pass.CustomInferenceAwareGraphPass  # type: ignore[attr-defined,unused-ignore]
+    if TELLS
+    else custom_graph_pass.CustomGraphPass
+)
+MAX_BYTES = 1 << 27
+"""8,192 tokens of 8,192 elements in 16 bits."""
+_WORKSPACES: dict[str, Workspace] = {}
+"""By group name. Compiled code names a workspace by its handle, which keeps nothing alive."""
+
+
+class CompilePass(_Base):  # type: ignore[misc]
+    """Replaces collectives of one group, and GEMMs around them, by operators of tftune that
+    `select_kernel` expects to be faster; `tftune.compile_pass` makes one.
+
+    `report` has a decision for each collective of every graph seen; `table()` is the same as text.
+    A graph that inductor takes from its cache is not seen. `why_idle`: the sentence for which
+    nothing is replaced at all, or None.
+    """
+
+    def __init__(
+        self,
+        group_name: str,
+        workspace: Workspace | None,
+        *,
+        mode: str = "graph",
+        training: bool | None = None,
+        why_idle: str | None = None,
+    ) -> None:
+        check_word("mode", mode, MODES)
+        self.group_name, self.workspace, self.mode = group_name, workspace, mode
+        self.training, self.why_idle = training, why_idle
+        self.report: tuple[Decision, ...] = ()
+
+    def __repr__(self) -> str:
+        state = self.why_idle or f"{len(self.report)} collectives seen"
+        return f"<CompilePass: group {self.group_name}, mode {self.mode}: {state}>"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompilePass:
+        """Itself: torch copies the options of a compilation for its logs, and a process group
+        cannot be copied."""
+        return self
+
+    def __call__(self, graph: Graph, is_inference: bool | None = None) -> None:
+        """Change the graph where that is faster, and log what was decided."""
+        if self.why_idle is not None or self.workspace is None:
+            log_once(f"tftune.compile_pass replaces nothing: {self.why_idle or 'no workspace'}")
+            return
+        kind = _kind(graph, is_inference, self.training)
+        if kind != "inference" and self.training is False:
+            log_once("tftune.compile_pass leaves a graph of training: it has training=False")
+            return
+        judge = Judge(self.workspace, self.mode)
+        decisions = Replacement(graph, self.group_name, judge, kind).run()
+        self.report += decisions
+        if decisions:
+            logging.getLogger("tftune").info(
+                "tftune.compile_pass, %s graph:\n%s", kind, table(decisions)
+            )
+
+    def table(self) -> str:
+        """The report as text: a line for each collective, and the counts; or why the pass is
+        idle."""
+        return self.why_idle or table(self.report)
+
+    def uuid(self) -> str:
+        """What compiled code depends on: tftune's version and this code, the artifacts and what was
+        confirmed beside them, the workspace, and how the pass was made."""
+        selector, place = tftune._default, self.workspace
+        answers = selector.identity() if selector is not None else "no selector"
+        held = (place.handle, place.world, place.generation_bytes) if place is not None else None
+        made = self.group_name, self.mode, self.training, self.why_idle
+        said = repr((tftune.__version__, _source(), answers, held, made))
+        return sha256(said.encode()).hexdigest()
+
+
+@cache
+def _source() -> str:
+    """The digest of the pass itself: a checkout has one version for many commits."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def _kind(graph: Graph, is_inference: bool | None, training: bool | None) -> str:
+    """Which graph of autograd it is: as torch says, else as the caller says. Inductor itself tells
+    a backward graph by the names of its inputs, too."""
+    if is_inference or (is_inference is None and training is False):
+        return "inference"
+    names = [node.name for node in graph.nodes if node.op == "placeholder"]
+    if any(name.startswith("tangents") for name in names):
+        return "backward"
+    return "forward" if any(name.startswith("primals") for name in names) else "training"
+
+
+def compile_pass(
+    group: Any = None,
+    max_bytes: int = MAX_BYTES,
+    training: bool | None = None,
+    *,
+    mode: str = "graph",
+    workspace: Workspace | None = None,
+) -> CompilePass:
+    """A pass for torch.compile that replaces the collectives of `group` around GEMMs where
+    `tftune.select_kernel` expects a kernel to be faster, and leaves the rest.
+
+    Collective: every rank of the default group calls it at once, each with its own tensor-parallel
+    group (None: the default group). All ranks agree on what they select, as in `tftune.bind`.
+    `max_bytes`: the largest payload of one call, [M, K] of a gathered A; passes of one group share
+    a workspace. `training`: False for inference, True for training; None: as torch tells, and where
+    it does not (before 2.13) no graph is taken for one of inference. False leaves graphs of
+    training alone. `mode`: "graph" where the layer is captured, else "eager". `workspace`: one that
+    exists, instead of a new one.
+
+    Without a GPU or an artifact the pass changes nothing, and says so. Raises ValueError where
+    torch.distributed is not initialised, for an unknown mode, and for a workspace of other ranks.
+
+    A layer, or a whole model as `parallelize_module` left it::
+
+        pass_ = tftune.compile_pass(dist.group.WORLD, max_bytes=1 << 22)
+        layer = torch.nn.Linear(64, 48)
+        layer = torch.compile(layer, options={"post_grad_custom_post_pass": pass_})
+        assert pass_.report == ()  # until the first call compiles
+    """
+    check_word("mode", mode, MODES)
+    if not dist.is_initialized():
+        raise ValueError("tftune.compile_pass needs ranks; call dist.init_process_group first")
+    group = group or (workspace and workspace.group) or dist.group.WORLD
+    ranks = dist.get_world_size(group)
+    if workspace is not None and workspace.world != ranks:
+        raise ValueError(f"the workspace has {workspace.world} ranks and the group {ranks}")
+    able = workspace is not None or torch.cuda.is_available()
+    selector = tftune.bind(None, "ok" if able else "no GPU")
+    why = selector.bsp_only or ("its group has one rank" if ranks == 1 else None)
+    if why is None and not selector.artifacts:
+        why = "no artifact is loaded; run `tftune tune all_gather_gemm`"
+    if why is None and workspace is None:
+        workspace = _workspace(group, max_bytes)
+    name = str(group.group_name)
+    return CompilePass(name, workspace, mode=mode, training=training, why_idle=why)
+
+
+def _workspace(group: Any, max_bytes: int) -> Workspace:
+    """The workspace of a group, made anew where there is none so large."""
+    known = _WORKSPACES.get(group.group_name)
+    if known is None or known.group is not group or known.generation_bytes < max_bytes:
+        known = _WORKSPACES[group.group_name] = Workspace.create(group, max_bytes)
+    return known

@@ -1,0 +1,237 @@
+"""Goes through the collectives of one graph and replaces what is expected to be faster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+import tftune.ops  # noqa: F401  # defines the operators of torch.ops.tftune
+from tftune.graph_pass import matching
+from tftune.graph_pass.decide import Judge, Judgement
+from tftune.graph_pass.matching import GATHER, REDUCE, SCATTER, GatherGemm, GemmReduce, value
+from tftune.graph_pass.norm import Norm, norm_after
+from tftune.graph_pass.report import Decision
+from tftune.graph_pass.rewrite import Editor, sizes
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_reduce import AllReduce
+from tftune.kernels.core.dtypes import word_of
+from tftune.kernels.gemm_all_reduce import GemmAllReduce
+from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
+
+OPERATORS = {GATHER: "all_gather_gemm", SCATTER: "gemm_reduce_scatter", REDUCE: "gemm_all_reduce"}
+"""What a collective is replaced by, where nothing better is said."""
+
+BY_TFTUNE = {
+    getattr(torch.ops.tftune, name).default for name in (*OPERATORS.values(), "all_reduce")
+}
+
+
+class Replacement:
+    """One run over one graph."""
+
+    def __init__(self, graph: Graph, group: str, judge: Judge, kind: str) -> None:
+        self.graph, self.group, self.judge, self.kind = graph, group, judge, kind
+        place = judge.workspace
+        self.editor = Editor(graph, place.handle, judge.mode)
+        self.decisions: list[Decision] = []
+
+    def run(self) -> tuple[Decision, ...]:
+        """Replace, and say what was decided for each collective."""
+        own, others = matching.collectives(self.graph, self.group)
+        for node in others:
+            name = matching.group_of(node)
+            self._kept(node, f"it is of group {name}, not {self.group}")
+        shared = dict(matching.duplicates(own))
+        for wait, earlier in shared.items():
+            self.editor.share(wait, earlier)
+        for collective, wait in own:
+            if wait in shared:
+                continue
+            if why := self._why_not(wait):
+                self._kept(collective, why)
+            elif collective.target is GATHER:
+                self._gather(collective, wait)
+            elif collective.target is SCATTER:
+                self._scatter(collective, wait)
+            else:
+                self._reduce(collective, wait)
+        self.editor.settle(BY_TFTUNE)
+        return tuple(self.decisions)
+
+    def _kept(self, collective: Node, reason: str, judgement: Judgement | None = None) -> None:
+        """Leave a collective, and say why."""
+        op = OPERATORS[collective.target]  # type: ignore[index]
+        decision = Decision(op, collective.name, self.kind, "", False, reason)
+        if judgement is not None:
+            times = judgement.expected_us, judgement.bsp_us
+            decision = replace(decision, operation=judgement.operation, shape=judgement.shape)
+            decision = replace(decision, expected_us=times[0], bsp_us=times[1])
+        self.decisions.append(decision)
+
+    def _replaced(self, name: str, judgement: Judgement, note: str = "") -> None:
+        reason = "; ".join(filter(None, (note, judgement.reason)))
+        times = judgement.expected_us, judgement.bsp_us
+        self.decisions.append(
+            Decision(judgement.operation, name, self.kind, judgement.shape, True, reason, *times)
+        )
+
+    def _why_not(self, wait: Node) -> str | None:
+        """Why this workspace cannot do what a collective does, or None."""
+        place, result = self.judge.workspace, value(wait)
+        if result.device != place.device:
+            return f"it is on {result.device} and the workspace on {place.device}"
+        collective: Any = wait.args[0]
+        if why := matching.why_misplaced("what it exchanges", value(collective.args[0])):
+            return why
+        ranks = collective.args[2 if collective.target is SCATTER else 1]
+        if collective.target is not REDUCE and ranks != place.world:
+            return f"it is of {ranks} ranks and the workspace of {place.world}"
+        return None
+
+    def _gather(self, gather: Node, wait: Node) -> None:
+        """A gather and what multiplies it: one GEMM, or several."""
+        found: list[GatherGemm] = []
+        for a, user in dict.fromkeys(matching.uses(wait)):
+            match = matching.gather_gemm(a, user, wait)
+            if isinstance(match, str) or (why := _why_no_order(match)):
+                return self._kept(gather, match if isinstance(match, str) else str(why))
+            found.append(match)
+        if not found:
+            return self._kept(gather, "nothing uses it")
+        order = {node: place for place, node in enumerate(self.graph.nodes)}
+        found.sort(key=lambda match: order[match.gemm])
+        judgements = [self._judged(match) for match in found]
+        if len(found) > 1:
+            return self._several(gather, found, judgements)
+        if not judgements[0].faster:
+            return self._kept(gather, judgements[0].reason, judgements[0])
+        self.editor.gather_gemm(found[0])
+        self._replaced(gather.name, judgements[0])
+
+    def _judged(self, found: GatherGemm, n: int | None = None, extra_us: float = 0) -> Judgement:
+        """What is expected of one call; `n`: of all its columns, where weights are joined."""
+        a = value(found.a)
+        return self.judge.judge(
+            AllGatherGemm, a.shape[0], extra_us, n=n or found.b.n, k=found.b.k,
+            dtype=word_of(a.dtype), shard=found.shard, b_layout=found.b.layout,
+        )  # fmt: skip
+
+    def _several(
+        self, gather: Node, found: Sequence[GatherGemm], judgements: Sequence[Judgement]
+    ) -> None:
+        """GEMMs of one gather: one call over their joined weights, or a call for each, whatever is
+        faster than BSP of the joined ones."""
+        joined = self._joined(found)
+        if isinstance(joined, str):
+            return self._kept(gather, f"{len(found)} GEMMs use it: {joined}")
+        whole = joined.bsp_us
+        apart = sum(one.expected_us or 0.0 for one in judgements)
+        separate = whole is not None and all(one.faster for one in judgements)
+        separate = separate and isinstance(value(found[0].a).shape[0], int)
+        if separate and whole is not None and apart < min(whole, joined.expected_us or apart):
+            for match, one in zip(found, judgements, strict=True):
+                self.editor.gather_gemm(match)
+                self._replaced(match.gemm.name, one, f"one of {len(found)} GEMMs of a gather")
+        elif joined.faster:
+            self.editor.joined(found, self._constant(found))
+            self._replaced(gather.name, joined, f"{len(found)} GEMMs as one, weights joined")
+        else:
+            self._kept(gather, f"{len(found)} GEMMs use it: {joined.reason}", joined)
+
+    def _joined(self, found: Sequence[GatherGemm]) -> Judgement | str:
+        """What is expected of one call over joined weights, or why they cannot be joined. Weights
+        that are inputs of the graph are copied at each call; constants of inference are not."""
+        first = found[0]
+        if len({(one.b.layout, one.b.turned, one.shard, one.cast) for one in found}) > 1:
+            return "their weights or casts differ in layout"
+        if first.b.turned or any(one.b.node.op not in ("placeholder", "get_attr") for one in found):
+            return "their weights are computed in the graph"
+        extra_us = 0.0
+        if not self._constant(found):
+            if not isinstance(value(first.a).shape[0], int):
+                return "joining their weights at each call costs time where BSP is selected, too"
+            weights = [value(one.b.node) for one in found]
+            extra_us = self.judge.copy_us(sum(one.numel() * one.itemsize for one in weights))
+        return self._judged(first, sum(one.b.n for one in found), extra_us)
+
+    def _constant(self, found: Sequence[GatherGemm]) -> bool:
+        """Whether the weights can be joined once: constants of a graph that trains nothing."""
+        return self.kind == "inference" and all(one.b.node.op == "get_attr" for one in found)
+
+    def _scatter(self, collective: Node, wait: Node) -> None:
+        """A GEMM before a reduce-scatter."""
+        found = matching.gemm_reduce(collective)
+        if isinstance(found, str) or (why := _why_no_rows(found, wait)):
+            return self._kept(collective, found if isinstance(found, str) else str(why))
+        judgement = self._reduced(GemmReduceScatter, found)
+        if not judgement.faster:
+            return self._kept(collective, judgement.reason, judgement)
+        target = torch.ops.tftune.gemm_reduce_scatter.default
+        self.editor.gemm_reduce(found, wait, target)
+        self._replaced(collective.name, judgement)
+
+    def _reduced(self, kind: Any, found: GemmReduce) -> Judgement:
+        a, world = value(found.a), self.judge.workspace.world
+        return self.judge.judge(
+            kind, a.shape[0], n=found.b.n, k=found.b.k * world, dtype=word_of(a.dtype),
+            b_layout=found.b.layout,
+        )  # fmt: skip
+
+    def _reduce(self, collective: Node, wait: Node) -> None:
+        """An all-reduce: with the GEMM before it, or with the norm behind it, or alone, whatever
+        gains the most."""
+        if sizes(value(wait).shape) is None:
+            return self._kept(collective, "two of its sizes are symbolic")
+        if collective.args[1] != "sum":
+            return self._kept(collective, f"it reduces by {collective.args[1]}, not by sum")
+        gemm, norm = matching.gemm_reduce(collective), norm_after(wait)
+        judged: list[tuple[Judgement, GemmReduce | Norm | None]] = [
+            (self._summed(wait, "none"), None)
+        ]
+        if isinstance(norm, Norm):
+            judged.append((self._summed(wait, "rms"), norm))
+        if isinstance(gemm, GemmReduce):
+            judged.append((self._reduced(GemmAllReduce, gemm), gemm))
+        best, what = max(reversed(judged), key=lambda one: one[0].gain_us)
+        reasons = [text for text in (gemm, norm) if isinstance(text, str)]
+        if not best.faster:
+            return self._kept(collective, "; ".join([best.reason, *reasons]), best)
+        if isinstance(what, GemmReduce):
+            target = torch.ops.tftune.gemm_all_reduce.default
+            self.editor.gemm_reduce(what, wait, target)
+        else:
+            self.editor.all_reduce(wait, what)
+        with_norm = "with residual and norm" if isinstance(what, Norm) else ""
+        self._replaced(collective.name, best, with_norm)
+
+    def _summed(self, wait: Node, norm: str) -> Judgement:
+        shape = value(wait).shape
+        return self.judge.judge(
+            AllReduce, prod(shape[:-1]), n=shape[-1], dtype=word_of(value(wait).dtype), norm=norm
+        )
+
+
+def _why_no_order(found: GatherGemm) -> str | None:
+    """Why C cannot be brought into the order of the GEMM's rows, or None. At no loss: C has no more
+    columns than A, whose rows the graph brings into order."""
+    if found.lead == 1:
+        return None
+    if not isinstance(found.lead, int):
+        return f"batch and tokens are both symbolic: {value(found.a).shape[0]} rows"
+    n, k = found.b.n, found.b.k
+    return f"ordering rows of {n} of C costs more than {k} of A" if n > k else None
+
+
+def _why_no_rows(found: GemmReduce, wait: Node) -> str | None:
+    """Why A cannot be brought into the order of the shards, or None; as in `_why_no_order`."""
+    if sizes(value(wait).shape) is None or not isinstance(found.lead, int):
+        return "two of its sizes are symbolic"
+    n, k = found.b.n, found.b.k
+    return (
+        f"ordering rows of {k} of A costs more than {n} of C" if found.lead != 1 and k > n else None
+    )
