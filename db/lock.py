@@ -71,6 +71,24 @@ def take(path: Path) -> int:
 
     Raises StoreError naming the process that holds it, or where the folder cannot be written.
     """
+    lock = _locked(path)
+    while not _is_named(lock, path):  # its last holder has removed it: see `remove`
+        os.close(lock)
+        lock = _locked(path)
+    try:
+        os.ftruncate(lock, 0)
+        os.write(lock, str(os.getpid()).encode())
+    except OSError as error:  # a full disk
+        os.close(lock)
+        raise StoreError(
+            f"cannot write {path}.lock: {error.strerror}; free space there, or give another file "
+            "with --db"
+        ) from error
+    _held.add(lock)
+    return lock
+
+
+def _locked(path: Path) -> int:
     try:
         lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
@@ -87,17 +105,21 @@ def take(path: Path) -> int:
             f"{path} is being written by process {holder}; wait until it ends, or give another "
             "file with --db"
         ) from error
-    try:
-        os.ftruncate(lock, 0)
-        os.write(lock, str(os.getpid()).encode())
-    except OSError as error:  # a full disk
-        os.close(lock)
-        raise StoreError(
-            f"cannot write {path}.lock: {error.strerror}; free space there, or give another file "
-            "with --db"
-        ) from error
-    _held.add(lock)
     return lock
+
+
+def _is_named(lock: int, path: Path) -> bool:
+    """Whether this open file is still the one that the next process would lock."""
+    try:
+        return os.path.samestat(os.fstat(lock), os.stat(f"{path}.lock"))
+    except FileNotFoundError:
+        return False
+
+
+def remove(path: Path) -> None:
+    """Delete a database with its journals, and the lock that this process holds last."""
+    for suffix in ("", "-wal", "-shm", ".lock"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
 def release(lock: int | None) -> None:

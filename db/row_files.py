@@ -8,6 +8,7 @@ import json
 import lzma
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 from tftune.db.files import replace_file
@@ -30,7 +31,7 @@ def read_rows(path: Path) -> tuple[list[Run], list[Trial]]:
     for number, line in _lines(path):
         row = _row_of_line(path, number, line)
         runs.append(row) if isinstance(row, Run) else trials.append(row)
-    return learned(Path(path), runs), trials
+    return learned(path, runs), trials
 
 
 def read_trials_of(
@@ -82,7 +83,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     return ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
 
 
-def learned(path: Path, runs: list[Run]) -> list[Run]:
+def learned(path: Path | str, runs: list[Run]) -> list[Run]:
     """The runs, once this process knows the GPUs that they describe."""
     for run in runs:
         if run.described is not None:
@@ -93,14 +94,20 @@ def learned(path: Path, runs: list[Run]) -> list[Run]:
     return runs
 
 
+def row_of(line: bytes) -> Run | Trial:
+    """The row of one line; raises KeyError, RecursionError or ValueError where it is no whole
+    row."""
+    match found := json.loads(line):
+        case {"trial": dict(row)} if len(found) == 1:
+            return Trial.from_dict(row)
+        case {"run": dict(row)} if len(found) == 1:
+            return Run.from_dict(row)
+    raise ValueError(f"a row is one object named 'run' or 'trial', and this is {shown(found)}")
+
+
 def _row_of_line(path: Path, number: int, line: bytes) -> Run | Trial:
     try:
-        match found := json.loads(line):
-            case {"trial": dict(row)} if len(found) == 1:
-                return Trial.from_dict(row)
-            case {"run": dict(row)} if len(found) == 1:
-                return Run.from_dict(row)
-        raise ValueError(f"a row is one object named 'run' or 'trial', and this is {shown(found)}")
+        return row_of(line)
     except (KeyError, RecursionError, ValueError) as error:
         raise StoreError(
             f"line {number} of {path} is no whole row ({reason(error)}); delete that line, then "
@@ -111,11 +118,18 @@ def _row_of_line(path: Path, number: int, line: bytes) -> Run | Trial:
 def write_rows(path: Path, runs: Iterable[Run], trials: Iterable[Trial]) -> None:
     """Write runs, then trials, one JSON line each with sorted keys; compressed where the name ends
     in .xz. The file is replaced whole or stays as it was; a database stays."""
-    rows = [{"run": dataclasses.asdict(run)} for run in runs] + [
-        {"trial": trial.to_dict()} for trial in trials
-    ]
-    text = "".join(json.dumps(row, sort_keys=True, separators=(",", ":")) + "\n" for row in rows)
+    text = "".join(row_lines(runs, trials))
     replace_file(path, lzma.compress(text.encode()) if Path(path).suffix == ".xz" else text)
+
+
+def row_lines(runs: Iterable[Run], trials: Iterable[Trial]) -> Iterator[str]:
+    """The lines of runs, then of trials: what a file of rows holds, and what a service takes."""
+    rows = chain(
+        ({"run": dataclasses.asdict(run)} for run in runs),
+        ({"trial": trial.to_dict()} for trial in trials),
+    )
+    for row in rows:
+        yield json.dumps(row, sort_keys=True, separators=(",", ":")) + "\n"
 
 
 def reason(error: Exception) -> str:

@@ -33,6 +33,15 @@ _RUNS_END = ("ALTER TABLE tft_runs ADD COLUMN ended TEXT NOT NULL DEFAULT '{}'",
 
 _RUNS_ROLE = ("ALTER TABLE tft_runs ADD COLUMN role TEXT NOT NULL DEFAULT 'evidence'",)
 
+_FINDINGS = (
+    """CREATE TABLE tft_findings (
+        id TEXT PRIMARY KEY, op TEXT NOT NULL, shape TEXT NOT NULL, mode TEXT NOT NULL,
+        target TEXT NOT NULL, config TEXT NOT NULL, kernel TEXT NOT NULL, opened TEXT NOT NULL,
+        ratio REAL NOT NULL, low REAL NOT NULL, high REAL NOT NULL, checks INTEGER NOT NULL,
+        text TEXT NOT NULL, state TEXT NOT NULL, changed TEXT NOT NULL, note TEXT NOT NULL
+    )""",
+)
+
 OPTUNA = frozenset(
     (
         "alembic_version",
@@ -52,7 +61,7 @@ OPTUNA = frozenset(
 )
 """Optuna's tables (optuna/storages/_rdb/models.py, 4.x): a file with no others is taken over."""
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_TABLES, _RUNS_END, _RUNS_ROLE)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_TABLES, _RUNS_END, _RUNS_ROLE, _FINDINGS)
 """Migration i brings schema i to schema i+1. Never change a released one: append the next, and add
 its fixture under tests/fixtures."""
 

@@ -42,13 +42,14 @@ _PACKED = ("build", "clocks", "ended")
 
 
 class Store:
-    """An open database of runs and trials. A context manager; every write is committed before its
-    method returns."""
+    """An open database of runs and trials; every write is committed before its method returns. A
+    context manager: a block that makes the file, and fails before a run is stored, leaves none."""
 
     def __init__(self, path: Path, db: Database, held: int | None) -> None:
         self.path = path
         self._db = db
         self._lock = held
+        self._is_new = False
         self._optuna: optuna.storages.RDBStorage | None = None
 
     @classmethod
@@ -66,7 +67,9 @@ class Store:
             return cls(path, open_to_read(path), None)
         held = lock.take(path)
         try:
-            return cls(path, open_to_write(path), held)
+            is_new, store = not path.exists(), cls(path, open_to_write(path), held)
+            store._is_new = is_new
+            return store
         except BaseException:
             lock.release(held)
             raise
@@ -90,7 +93,12 @@ class Store:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        unused = error is not None and self._is_new and not self._db["tft_runs"].count
+        held, self._lock = self._lock, None
         self.close()
+        if unused:
+            lock.remove(self.path)
+        lock.release(held)
         if (
             isinstance(error, Exception)
             and not isinstance(error, StoreError)
@@ -115,7 +123,7 @@ class Store:
     def runs(self) -> list[Run]:
         """Every run, in order of insertion. The GPUs that they describe are known to this process
         from here on."""
-        rows = self._query("SELECT * FROM tft_runs ORDER BY rowid")
+        rows = self.query("SELECT * FROM tft_runs ORDER BY rowid")
         return learned(self.path, [_parsed(self.path, "run", _run_of, row) for row in rows])
 
     def trials(
@@ -147,7 +155,7 @@ class Store:
             same |= {"op": shape.op, "shape": str(shape)}
         asked = {name: value for name, value in same.items() if value is not None}
         where = " AND ".join(f"{name} = :{name}" for name in asked) or "true"
-        rows = self._query(f"SELECT * FROM tft_trials WHERE {where} ORDER BY number", asked)
+        rows = self.query(f"SELECT * FROM tft_trials WHERE {where} ORDER BY number", asked)
         return [_parsed(self.path, "trial", _trial_of, row) for row in rows]
 
     def import_rows(self, path: Path) -> tuple[int, int]:
@@ -196,7 +204,7 @@ class Store:
         """The sentence for filters that no trial agrees with: what was asked for, what there is,
         and the next step."""
         asked = ", ".join(f"{name} {value}" for name, value in filters.items() if value is not None)
-        rows = self._query(
+        rows = self.query(
             "SELECT op, target, bench, mode, count(*) AS n FROM tft_trials GROUP BY op, target, "
             "bench, mode"
         )
@@ -239,7 +247,13 @@ class Store:
         with sentences(self.path), self._db.atomic():
             yield
 
-    def _query(self, sql: str, values: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+    def execute(self, sql: str, values: dict[str, Any]) -> int:
+        """Run a statement in a transaction of its own; returns how many rows it changed."""
+        with self._writing():
+            return int(self._db.execute(sql, values).rowcount)
+
+    def query(self, sql: str, values: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+        """The rows that a statement gives. Raises StoreError with what SQLite says."""
         with sentences(self.path):
             return list(self._db.query(sql, values or {}))
 
@@ -258,7 +272,7 @@ class Store:
         self._db.execute("UPDATE tft_runs SET ended = :ended WHERE id = :id AND ended = '{}'", row)
         if run.role != "evidence":  # what became of a session is known only later
             self._db.execute("UPDATE tft_runs SET role = :role WHERE id = :id", row)
-        stored = self._query("SELECT * FROM tft_runs WHERE id = :id", row)[0]
+        stored = self.query("SELECT * FROM tft_runs WHERE id = :id", row)[0]
         unsaid = ("ended", "{}"), ("role", "evidence")
         for name in row:
             if row[name] != stored[name] and (name, row[name]) not in unsaid:

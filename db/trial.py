@@ -32,6 +32,7 @@ taken for clean ones."""
 STAGES = {
     "search": "proposed by the sampler",
     "warm_up": "one of the few that `tftune.warm_up` timed beside BSP in the process that serves",
+    "watch": "a leaf that `tftune verify --watch` measured again, to see whether its time moved",
     "final": "a winner, measured again in a fresh world with more rounds: the figure that counts",
     "matrix": "one of the configs that were measured on every shape of a set, in rounds that all "
     "configs of a shape share",
@@ -46,8 +47,8 @@ ROLES = {
 EVIDENCE = ("search", "final", "matrix")
 """Stages that tables, training and replay read.
 
-Rows of `warm_up` were taken by serving processes, beside few other configs: they are left out
-unless a reader asks for them by name.
+Rows of `warm_up` were taken by serving processes, beside few other configs, and those of `watch`
+say how a node changes: they are left out unless a reader asks for them by name.
 """
 FAILURES = {
     "invalid": "the config breaks a rule for this shape",

@@ -1,0 +1,303 @@
+"""Artifacts: served by stage and build, promoted only through the gate, rolled back, signed, and
+built from all nodes' rows."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import time
+from copy import deepcopy
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from serving import OP, ROOT, TARGET, Served, lines, placed, report, run, shipped, trials
+
+from tftune.db.row_files import read_rows
+from tftune.db.trial import Failure
+from tftune.models.artifact import digest, parse_artifact
+from tftune.serve import build, gate, jobs
+from tftune.serve.gate import Check, Report
+
+AT = f"/v1/artifacts/{OP}/{TARGET}"
+
+
+def promote(served: Served, digest: str, stage: str) -> Any:
+    return served.post(f"{AT}/promote", json={"digest": digest, "stage": stage})
+
+
+def make_stable(served: Served, digest: str) -> None:
+    assert promote(served, digest, "canary").status_code == 200
+    assert served.post("/v1/reports", json=report(digest)).json()["confirms"]
+    assert promote(served, digest, "stable").status_code == 200
+
+
+def changed(number: int) -> dict[str, Any]:
+    return {"created": f"2026-11-23T00:00:{number:02d}+00:00"}
+
+
+def test_an_artifact_is_served_as_its_bytes_with_its_digest(served: Served) -> None:
+    made = placed(served)
+    found = served.get(f"{AT}?stage=candidate")
+    document = json.loads(found.content)
+    assert found.headers["etag"] == f'"{made}"' and found.headers["x-tftune-digest"] == made
+    assert "x-tftune-signature" not in found.headers
+    assert digest(document) == made and parse_artifact(document).op == OP
+    for tag, status in ((f'"{made}"', 304), (f'"x", W/"{made}"', 304), ("*", 304), ('"x"', 200)):
+        again = served.get(f"{AT}?stage=candidate", headers={"if-none-match": tag})
+        assert again.status_code == status and again.headers["etag"] == f'"{made}"'
+        assert bool(again.content) == (status == 200)
+    assert served.get(AT).status_code == 404
+    assert served.get(f"{AT}?stage=best").status_code == 422
+
+
+def test_stages_are_apart_by_build(served: Served) -> None:
+    old = placed(served)
+    new = placed(served, {"build": {"triton": "3.7.1"}})
+    for query, expected in (("", new), ("&build=3.6", old), ("&build=3.7.0", new)):
+        found = served.get(f"{AT}?stage=candidate{query}")
+        assert found.headers["x-tftune-digest"] == expected
+    assert served.get(f"{AT}?stage=candidate&build=3.8").status_code == 404
+
+
+def test_promotion_needs_each_step_and_a_second_node(served: Served) -> None:
+    made = placed(served)
+    refused = promote(served, made, "stable")
+    assert refused.status_code == 409 and "not the canary" in refused.json()["detail"]
+    assert promote(served, made, "canary").status_code == 200
+    refused = promote(served, made, "stable")
+    assert refused.status_code == 409 and "no second node" in refused.json()["detail"]
+    own = served.post("/v1/reports", json=report(made, "node-1"))  # whose rows it is made of
+    assert own.json()["confirms"] and promote(served, made, "stable").status_code == 409
+    served.post("/v1/reports", json=report(made, "node-2", holds=False, speedup=0.9))
+    refused = promote(served, made, "stable")
+    assert refused.status_code == 409 and "4 of 4 checks of node node-2" in refused.json()["detail"]
+    served.post("/v1/reports", json=report(made, "node-2"))
+    assert promote(served, made, "stable").json() == {"digest": made, "stage": "stable", "was": ""}
+    assert served.get(AT).headers["x-tftune-digest"] == made
+    assert [row["stage"] for row in served.get(f"{AT}/history").json()] == [
+        "stable", "canary", "candidate",
+    ]  # fmt: skip
+
+
+def test_a_report_on_an_unknown_artifact_is_refused(served: Served) -> None:
+    assert served.post("/v1/reports", json=report("0" * 64)).status_code == 404
+
+
+def test_rolling_back_goes_one_artifact_back_each_time(served: Served) -> None:
+    made = [placed(served, changed(number)) for number in range(3)]
+    for each in made:
+        make_stable(served, each)
+    for expected in (made[1], made[0]):
+        assert served.post(f"{AT}/rollback").json()["digest"] == expected
+        assert served.get(AT).headers["x-tftune-digest"] == expected
+    refused = served.post(f"{AT}/rollback")
+    assert refused.status_code == 409 and served.get(AT).headers["x-tftune-digest"] == made[0]
+    make_stable(served, made[2])
+    assert served.post(f"{AT}/rollback").json()["digest"] == made[0]
+    assert len(served.get(f"{AT}/history").json()) == 3 + 3 + 3 + 2 + 1 + 1
+
+
+def test_a_diff_is_that_of_two_artifacts(served: Served) -> None:
+    one, other = placed(served), placed(served, changed(1))
+    found = served.get(f"{AT}/diff?a={one}&b={other}").json()
+    assert any("created" in sentence for sentence in found["origin"]) and found["answers"] == []
+    assert served.get(f"{AT}/diff?a={one}&b={'0' * 64}").status_code == 404
+    assert served.get(f"/v1/artifacts/{OP}/h200x4/diff?a={one}&b={other}").status_code == 404
+
+
+def test_a_signature_goes_out_with_the_bytes_that_it_is_of(served: Served) -> None:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    made = placed(served)
+    key = Ed25519PrivateKey.generate()
+    signature = key.sign(served.get(f"{AT}?stage=candidate").content)
+    given = {"digest": made, "signature": base64.b64encode(signature).decode()}
+    assert served.post(f"{AT}/signature", json=given).status_code == 200
+    found = served.get(f"{AT}?stage=candidate")
+    raw = base64.b64decode(found.headers["x-tftune-signature"])
+    key.public_key().verify(raw, found.content)  # raises where it is none
+    for bad in ("", "AAAA", "not base64!", base64.b64encode(b"x" * 65).decode()):
+        refused = served.post(f"{AT}/signature", json={"digest": made, "signature": bad})
+        assert refused.status_code == 422
+    given["digest"] = sha256(found.content).hexdigest()  # as `tftune sign --send` names it
+    assert served.post(f"{AT}/signature", json=given).json()["digest"] == made
+    given["digest"] = "0" * 64
+    assert served.post(f"{AT}/signature", json=given).status_code == 404
+
+
+# The gate.
+
+NODES = {"node-1": 100}
+
+
+def artifact(regret: float | None = None, **change: Any) -> Any:
+    """The shipped artifact, whose graph layout has this held-out regret."""
+    document = deepcopy(shipped()) | change
+    if regret is not None:
+        for found in document["held_out"]["graph"].values():
+            found["selector"]["geomean_regret"] = regret
+    return parse_artifact(document)
+
+
+def confirmed(speedup: float | None = 1.2, count: int = 4, node: str = "node-2") -> Report:
+    return Report(node, (Check(True, 1.2, speedup),) * count)
+
+
+def test_the_gate_lets_the_shipped_artifacts_be_canaries() -> None:
+    for op, target in ((OP, "h200x2"), (OP, TARGET), ("all_gather_gemm", TARGET)):
+        found = parse_artifact(shipped(op, target))
+        assert gate.why_not(found, "canary", "candidate", None, [], NODES) is None
+        worst = max(regret for regret, _ in gate.regrets(found).values())
+        assert worst <= gate.REGRET
+
+
+def test_a_rule_that_serves_a_layout_is_what_is_judged() -> None:
+    """The tree of 8x H200 loses 27 %, and `always push` serves in its place."""
+    found = gate.regrets(parse_artifact(shipped("all_gather_gemm", TARGET)))
+    assert found["graph, dtype=fp16,shard=k,b_layout=kn,world=8"] == (1.1295, 1.3554)
+
+
+@pytest.mark.parametrize(
+    ("regret", "stable", "says"),
+    [
+        (1.19, None, None), (1.21, None, "1.2 is allowed"), (1.10, 1.09, None),
+        (1.12, 1.09, "stable artifact's 1.090"),
+    ],
+)  # fmt: skip
+def test_the_gate_holds_held_out_regret(
+    regret: float, stable: float | None, says: str | None
+) -> None:
+    before = artifact(stable) if stable is not None else None
+    why = gate.why_not(artifact(regret), "canary", "candidate", before, [], NODES)
+    assert why == says if says is None else says in str(why)
+
+
+def test_the_gate_wants_to_beat_bsp_everywhere() -> None:
+    document = deepcopy(shipped())
+    for found in document["held_out"]["graph"].values():
+        found["rules"]["always BSP"]["geomean_regret"] = 1.0
+    why = gate.why_not(parse_artifact(document), "canary", None, None, [], NODES)
+    assert "BSP everywhere 1.000" in str(why)
+
+
+def test_the_gate_lets_no_modelled_and_no_unjudged_artifact() -> None:
+    modelled = parse_artifact(shipped("all_gather_gemm", "mi300x8"))
+    assert "model bench" in str(gate.why_not(modelled, "canary", None, None, [], NODES))
+    unjudged = artifact(held_out={"graph": {}, "eager": {}})
+    assert "hold any out" in str(gate.why_not(unjudged, "canary", None, None, [], NODES))
+
+
+@pytest.mark.parametrize(
+    ("reports", "says"),
+    [
+        ([], "no second node"),
+        ([confirmed(node="node-1")], "no second node"),
+        ([confirmed()], None),
+        ([confirmed(count=2)], "3 are needed"),
+        ([confirmed(1.12)], "0.93 of the promised"),
+        ([confirmed(1.15)], None),
+        ([confirmed(None)], "0.00 of the promised"),
+        ([confirmed(), confirmed(1.0, node="node-3")], "node-3"),
+        ([confirmed(1.0), confirmed()], None),
+    ],
+)
+def test_the_gate_wants_a_second_node_to_agree(reports: list[Report], says: str | None) -> None:
+    why = gate.why_not(artifact(), "stable", "canary", None, reports, NODES)
+    assert why == says if says is None else says in str(why)
+
+
+def test_a_node_of_half_the_rows_is_a_second_node_and_of_most_is_not() -> None:
+    found = artifact()
+    for rows, expected in ((100, True), (101, False)):
+        nodes = {"node-1": 100, "node-2": rows}
+        why = gate.why_not(found, "stable", "canary", None, [confirmed()], nodes)
+        assert (why is None) == expected
+
+
+# Jobs.
+
+
+def pushed(served: Served) -> None:
+    """The rows of one committed file, half from each of two nodes."""
+    runs, rows = read_rows(ROOT / "db/trials/h200x8/all_gather_gemm-2026-11-22-repeat.jsonl.xz")
+    runs = [replace(each, role="evidence") for each in runs]
+    for node, part in (("node-1", rows[::2]), ("node-2", rows[1::2])):
+        assert served.push(lines(runs, part), node).status_code == 200
+
+
+def test_a_build_makes_the_candidate_of_all_nodes_rows(served: Served) -> None:
+    pushed(served)
+    at = "/v1/artifacts/all_gather_gemm/h200x8"
+    job = served.post(f"{at}/build").json()["job"]
+    assert served.post(f"{at}/build").json()["job"] == job, "the same job waits already"
+    assert jobs.claim(served.database) == job and jobs.claim(served.database) is None
+    build.build(served.database, job)
+    done = served.get(f"/v1/jobs/{job}").json()
+    assert done["state"] == "done" and "rows of 2 nodes" in done["said"]
+    found = served.get(f"{at}?stage=candidate")
+    assert found.headers["x-tftune-digest"] == done["digest"]
+    assert parse_artifact(json.loads(found.content)).op == "all_gather_gemm"
+    (row,) = served.get(f"{at}/history").json()
+    assert sorted(row["nodes"]) == ["node-1", "node-2"] and row["by"] == "test admin"
+
+
+def test_what_cannot_be_built_is_refused(served: Served) -> None:
+    assert served.post("/v1/artifacts/nothing/h200x8/build").status_code == 404
+    refused = served.post(f"{AT}/build")
+    assert refused.status_code == 409 and "push some" in refused.json()["detail"]
+    assert served.get("/v1/jobs/none").status_code == 404
+
+
+def test_a_job_whose_process_was_lost_is_taken_up_again(served: Served) -> None:
+    pushed(served)
+    job = served.post("/v1/artifacts/all_gather_gemm/h200x8/build").json()["job"]
+    assert jobs.claim(served.database) == job
+    jobs.update(served.database, job, beat=time.time() - jobs.LEASE_S - 1)
+    assert jobs.claim(served.database) == job
+
+
+@pytest.mark.thorough
+def test_a_worker_builds_in_a_process_of_its_own(served: Served) -> None:
+    pushed(served)
+    job = served.post("/v1/artifacts/all_gather_gemm/h200x8/build").json()["job"]
+    worker = jobs.Worker(served.database, served.settings.db)
+    worker.start()
+    try:
+        until = time.monotonic() + 120
+        while jobs.found(served.database, job)["state"] in ("queued", "running"):
+            assert time.monotonic() < until
+            time.sleep(0.2)
+    finally:
+        worker.stop()
+    done = jobs.found(served.database, job)
+    assert done["state"] == "done" and done["digest"], done
+
+
+@pytest.mark.thorough
+def test_a_worker_that_is_stopped_gives_its_job_back(served: Served) -> None:
+    pushed(served)
+    job = served.post("/v1/artifacts/all_gather_gemm/h200x8/build").json()["job"]
+    worker = jobs.Worker(served.database, served.settings.db)
+    worker.start()
+    while jobs.found(served.database, job)["state"] == "queued":
+        time.sleep(0.05)
+    worker.stop()
+    assert not worker.is_alive() and jobs.found(served.database, job)["state"] == "queued"
+
+
+def test_a_build_that_fails_says_why(
+    served: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rows without a time teach nothing."""
+    failed = [replace(trial, outcome=Failure("crash", "a rank died")) for trial in trials(3)]
+    served.push(lines([run()], failed))
+    job = served.post("/v1/artifacts/all_gather_gemm/h200x8/build").json()["job"]
+    jobs.claim(served.database)
+    asked = json.dumps({"db": served.settings.db, "job": job})
+    monkeypatch.setattr("sys.stdin", io.StringIO(asked))
+    assert build.main() == 1
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "all_gather_gemm" in said and served.get("/v1/rows").status_code == 200

@@ -1,0 +1,66 @@
+"""The two databases: the migrations make what the code asks for, and what cannot be opened is said
+in one sentence."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from serving import Served
+
+from tftune.db.lock import StoreError
+from tftune.serve.database import Database
+from tftune.serve.tables import METADATA
+
+
+def test_the_migrations_make_the_tables_that_the_code_knows(served: Served) -> None:
+    with served.database.reading() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, METADATA) == []
+
+
+def test_opening_again_changes_nothing(served: Served) -> None:
+    served.database.migrate()
+    with served.database.reading() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM rows").scalar() == 0
+
+
+def test_services_that_start_at_once_migrate_once(tmp_path: Path) -> None:
+    place, failed = str(tmp_path / "t.db"), list[BaseException]()
+
+    def start() -> None:
+        try:
+            Database.open(place).close()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=start) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+
+
+def test_what_cannot_be_opened_is_one_sentence(tmp_path: Path) -> None:
+    torn = tmp_path / "torn.db"
+    torn.write_bytes(b"no database" * 1000)
+    for place in (str(torn), str(tmp_path), str(tmp_path / "no/folder.db")):
+        with pytest.raises(StoreError, match="check --db"):
+            Database.open(place)
+    with pytest.raises(StoreError, match="keeps SQLite files"):
+        Database.open("mysql://root@host/name")
+    with pytest.raises(StoreError, match="secret") as error:
+        Database.open("postgresql://user:hidden@127.0.0.1:1/secret?connect_timeout=2")
+    assert "hidden" not in str(error.value)
+
+
+def test_a_newer_schema_is_refused(served: Served) -> None:
+    with served.database.writing() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '999'"))
+    with pytest.raises(StoreError, match=r"999.*upgrade tftune"):
+        served.database.migrate()

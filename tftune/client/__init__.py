@@ -1,0 +1,1 @@
+"""The client of a fleet's service: rows go there, artifacts come back, verified and kept."""

@@ -1,0 +1,237 @@
+"""Artifacts by operation, target, build and stage: what serves, what served, and how it got there.
+
+An artifact's stages are rows of a journal that only grows. The newest row of an operation, target,
+build and stage says which artifact has that stage.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any
+
+import sqlalchemy as sa
+
+from tftune.db.target import minor
+from tftune.models.artifact import Artifact, parse_artifact
+from tftune.serve import gate
+from tftune.serve.database import Database, now
+from tftune.serve.refusal import Refusal, unknown
+from tftune.serve.tables import ARTIFACTS, PLACEMENTS, REPORTS, WORD
+
+KEPT = 64
+"""Artifacts that are kept parsed."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An artifact as it is served."""
+
+    digest: str
+    content: bytes
+    signature: str | None
+    build: str
+
+
+def add(
+    database: Database,
+    content: bytes,
+    document: Mapping[str, Any],
+    nodes: Mapping[str, int],
+    by: str,
+) -> str:
+    """Store an artifact and make it the candidate; returns its digest."""
+    op, target, digest = document["op"], document["target"], document["sha256"]
+    build = ".".join(minor(document["build"].get("triton", "")))[:WORD]
+    row = {
+        "digest": digest, "sha256": sha256(content).hexdigest(), "op": op, "target": target,
+        "build": build, "bench": document["bench"], "rows": document["rows"],
+        "nodes": json.dumps(nodes), "created": document["created"], "content": content,
+    }  # fmt: skip
+    with database.writing() as connection:
+        new = database.insert(ARTIFACTS).values(row)
+        connection.execute(new.on_conflict_do_nothing(index_elements=["digest"]))
+        place = {"op": op, "target": target, "build": build}
+        put(connection, place, "candidate", digest, "build", by, f"{document['rows']:,} rows")
+    return str(digest)
+
+
+def put(
+    connection: sa.Connection,
+    place: Mapping[str, str],
+    stage: str,
+    digest: str,
+    action: str,
+    by: str,
+    reason: str,
+) -> None:
+    """Write that an artifact has a stage from now on; the gate is the caller's to ask."""
+    values = {"stage": stage, "digest": digest, "action": action, "by": by, "at": now()}
+    connection.execute(sa.insert(PLACEMENTS).values({**place, **values, "reason": reason}))
+
+
+def at_stage(
+    connection: sa.Connection, op: str, target: str, stage: str, build: str | None = None
+) -> str | None:
+    """The digest that has a stage; `build`: only of that minor version of Triton, else the newest
+    placement of any. None where there is none."""
+    if stage not in gate.STAGES:
+        raise Refusal(422, f"{stage!r} is no stage; the stages are {', '.join(gate.STAGES)}")
+    where = [PLACEMENTS.c.op == op, PLACEMENTS.c.target == target, PLACEMENTS.c.stage == stage]
+    if build:
+        where.append(PLACEMENTS.c.build == ".".join(minor(build)))
+    query = sa.select(PLACEMENTS.c.digest).where(*where).order_by(PLACEMENTS.c.number.desc())
+    return connection.execute(query.limit(1)).scalar()
+
+
+def served(database: Database, op: str, target: str, stage: str, build: str | None) -> Stored:
+    """The artifact of a stage. Raises Refusal 404 where there is none."""
+    with database.reading() as connection:
+        if (digest := at_stage(connection, op, target, stage, build)) is None:
+            of = f"{stage} artifact for {op} on {target}" + (f" of Triton {build}" if build else "")
+            raise unknown(of, f"POST /v1/artifacts/{op}/{target}/build makes a candidate")
+        return _stored(connection, digest)
+
+
+def digest_at(
+    database: Database, op: str, target: str, stage: str, build: str | None
+) -> str | None:
+    """What a client's ETag is compared with, without the artifact itself."""
+    with database.reading() as connection:
+        return at_stage(connection, op, target, stage, build)
+
+
+def _stored(connection: sa.Connection, digest: str) -> Stored:
+    row = connection.execute(sa.select(ARTIFACTS).where(ARTIFACTS.c.digest == digest)).one_or_none()
+    if row is None:
+        raise unknown(f"artifact {digest[:12]}", "the history lists the digests")
+    return Stored(row.digest, bytes(row.content), row.signature, row.build)
+
+
+def known_digest(database: Database, given: str) -> str:
+    """The digest of the artifact that is named by its digest, or by that of its bytes. Raises
+    Refusal 404."""
+    where = sa.or_(ARTIFACTS.c.digest == given, ARTIFACTS.c.sha256 == given)
+    with database.reading() as connection:
+        found = connection.execute(sa.select(ARTIFACTS.c.digest).where(where)).scalar()
+    if found is None:
+        raise unknown(f"artifact {given[:12]}", "the history lists the digests")
+    return str(found)
+
+
+def parsed(database: Database, digest: str, op: str, target: str) -> Artifact:
+    """The artifact of a digest, kept for the next time. Raises Refusal 404 where it is none of
+    this operation and target."""
+    found = _parsed(database, digest)
+    if (found.op, found.target.name) != (op, target):
+        raise unknown(f"artifact {digest[:12]} for {op} on {target}", "the history lists digests")
+    return found
+
+
+@lru_cache(maxsize=KEPT)
+def _parsed(database: Database, digest: str) -> Artifact:
+    with database.reading() as connection:
+        content = _stored(connection, digest).content
+    return parse_artifact(json.loads(content), f"artifact {digest[:12]}")
+
+
+def promote(
+    database: Database, op: str, target: str, digest: str, stage: str, by: str
+) -> dict[str, str]:
+    """Give an artifact a stage, where the gate lets it. Raises Refusal 409 with the gate's
+    sentence."""
+    digest = known_digest(database, digest)
+    artifact = parsed(database, digest, op, target)
+    with database.writing() as connection:
+        build, nodes = _origin(connection, digest)
+        found = {each: at_stage(connection, op, target, each, build) for each in gate.STAGES}
+        at = next((each for each in reversed(gate.STAGES) if found[each] == digest), None)
+        if at == stage:
+            return {"digest": digest, "stage": stage, "was": digest}
+        stable = found["stable"]
+        why = gate.why_not(
+            artifact,
+            stage,
+            at,
+            _parsed(database, stable) if stable else None,
+            reports_of(connection, digest),
+            nodes,
+        )
+        if why is not None:
+            raise Refusal(409, f"artifact {digest[:12]} does not become {stage}: {why}")
+        place = {"op": op, "target": target, "build": build}
+        put(connection, place, stage, digest, "promote", by, "the gate let it")
+        return {"digest": digest, "stage": stage, "was": found[stage] or ""}
+
+
+def _origin(connection: sa.Connection, digest: str) -> tuple[str, dict[str, int]]:
+    query = sa.select(ARTIFACTS.c.build, ARTIFACTS.c.nodes).where(ARTIFACTS.c.digest == digest)
+    build, nodes = connection.execute(query).one()
+    return build, json.loads(nodes)
+
+
+def roll_back(
+    database: Database, op: str, target: str, stage: str, build: str | None, by: str
+) -> dict[str, str]:
+    """Give a stage back to the artifact that had it before. Raises Refusal 409 where none did."""
+    with database.writing() as connection:
+        if (digest := at_stage(connection, op, target, stage, build)) is None:
+            raise unknown(f"{stage} artifact for {op} on {target}", "nothing can be rolled back")
+        place = {"op": op, "target": target, "build": _origin(connection, digest)[0]}
+        where = [PLACEMENTS.c[name] == value for name, value in (place | {"stage": stage}).items()]
+        query = sa.select(PLACEMENTS.c.digest, PLACEMENTS.c.action).where(*where)
+        before: list[str] = []
+        for row in connection.execute(query.order_by(PLACEMENTS.c.number)):
+            if row.action == "rollback":  # what it left behind is gone for good
+                before = before[: before.index(row.digest) + 1]
+            elif not before or before[-1] != row.digest:
+                before.append(row.digest)
+        if len(before) < 2:
+            raise Refusal(409, f"no artifact was {stage} for {op} on {target} before {digest[:12]}")
+        put(connection, place, stage, before[-2], "rollback", by, f"from {digest[:12]}")
+        return {"digest": before[-2], "stage": stage, "was": digest}
+
+
+def sign(database: Database, op: str, target: str, digest: str, signature: str) -> dict[str, str]:
+    """Keep the signature that a release key made offline over the artifact's bytes. Clients hold
+    it against the public key that they pinned; this service has no key. Raises Refusal 422 where
+    it is no base64 of 64 bytes."""
+    try:
+        raw = base64.b64decode(signature, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise Refusal(422, f"the signature is no base64 ({error})") from error
+    if len(raw) != 64:
+        raise Refusal(422, f"an Ed25519 signature has 64 bytes, and this one has {len(raw)}")
+    digest = known_digest(database, digest)
+    parsed(database, digest, op, target)
+    change = sa.update(ARTIFACTS).where(ARTIFACTS.c.digest == digest)
+    with database.writing() as connection:
+        connection.execute(change.values(signature=base64.b64encode(raw).decode()))
+    return {"digest": digest}
+
+
+def history(database: Database, op: str, target: str) -> list[dict[str, Any]]:
+    """Every placement, newest first."""
+    joined = sa.join(PLACEMENTS, ARTIFACTS, PLACEMENTS.c.digest == ARTIFACTS.c.digest)
+    names = ("number", "at", "stage", "digest", "build", "action", "by", "reason")
+    columns = [PLACEMENTS.c[name] for name in names]
+    extra = [ARTIFACTS.c.rows, ARTIFACTS.c.bench, ARTIFACTS.c.nodes, ARTIFACTS.c.signature]
+    where = PLACEMENTS.c.op == op, PLACEMENTS.c.target == target
+    query = sa.select(*columns, *extra).select_from(joined).where(*where)
+    with database.reading() as connection:
+        found = connection.execute(query.order_by(PLACEMENTS.c.number.desc())).mappings().all()
+    return [
+        dict(row) | {"nodes": json.loads(row["nodes"]), "signed": row["signature"] is not None}
+        for row in found
+    ]
+
+
+def reports_of(connection: sa.Connection, digest: str) -> list[gate.Report]:
+    """The verify reports of an artifact, oldest first."""
+    query = sa.select(REPORTS.c.record).where(REPORTS.c.digest == digest).order_by(REPORTS.c.at)
+    return [gate.Report.of(json.loads(row.record)) for row in connection.execute(query)]

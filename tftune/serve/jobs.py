@@ -1,0 +1,155 @@
+"""Jobs that build artifacts: a queue in the database, and a worker that runs one at a time in a
+process of its own.
+
+A job that runs says so every few seconds. One that was not heard of for `LEASE_S` is taken up
+again, by whichever service finds it: its process was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+from uuid import uuid4
+
+import sqlalchemy as sa
+
+from tftune.kernels.core.registry import operation
+from tftune.serve.database import Database, now
+from tftune.serve.refusal import Refusal, unknown
+from tftune.serve.tables import JOBS, ROWS
+from tftune.serve.telemetry import say
+
+LEASE_S = 30.0
+BEAT_S = 5.0
+POLL_S = 0.5
+LONGEST_S = 3600.0
+"""A build that takes longer is ended, and has failed."""
+STOP_S = 5.0
+
+
+def queue(database: Database, op: str, target: str, bench: str, by: str) -> str:
+    """The id of a new job, or of the same one where it waits or runs already. Raises Refusal where
+    there is no such operation, or no row to learn from."""
+    try:
+        operation(op)
+    except ValueError as error:
+        raise Refusal(404, str(error)) from error
+    of = {"op": op, "target": target, "bench": bench}
+    with database.writing() as connection:
+        rows = sa.select(ROWS.c.number).where(
+            *(ROWS.c[name] == value for name, value in of.items())
+        )
+        if connection.execute(rows.limit(1)).first() is None:
+            raise Refusal(
+                409, f"there are no rows of {op} on {target} ({bench}); push some to /v1/rows"
+            )
+        same = [JOBS.c[name] == value for name, value in of.items()]
+        open_ = sa.select(JOBS.c.id).where(*same, JOBS.c.state.in_(("queued", "running")))
+        if (known := connection.execute(open_).scalar()) is not None:
+            return str(known)
+        job = uuid4().hex
+        values = {"id": job, "state": "queued", "by": by, "created": now(), "beat": 0.0, "said": ""}
+        connection.execute(sa.insert(JOBS).values({**of, **values}))
+        return job
+
+
+def found(database: Database, job: str) -> dict[str, Any]:
+    """A job as the API shows it. Raises Refusal 404."""
+    with database.reading() as connection:
+        row = connection.execute(sa.select(JOBS).where(JOBS.c.id == job)).mappings().one_or_none()
+    if row is None:
+        raise unknown(f"job {job[:32]!r}", "POST /v1/artifacts/{op}/{target}/build starts one")
+    return {name: value for name, value in row.items() if name != "beat"}
+
+
+def listed(database: Database, most: int = 20) -> list[dict[str, Any]]:
+    """The newest jobs."""
+    with database.reading() as connection:
+        query = sa.select(JOBS).order_by(JOBS.c.created.desc()).limit(most)
+        return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def update(database: Database, job: str, **values: Any) -> None:
+    """Change what is said of a job that runs."""
+    with database.writing() as connection:
+        change = sa.update(JOBS).where(JOBS.c.id == job, JOBS.c.state == "running")
+        connection.execute(change.values(values))
+
+
+def claim(database: Database) -> str | None:
+    """The oldest job that waits, or whose process was lost; it is this worker's from here on."""
+    stale = sa.and_(JOBS.c.state == "running", JOBS.c.beat < time.time() - LEASE_S)
+    free = sa.or_(JOBS.c.state == "queued", stale)
+    with database.reading() as connection:
+        job = connection.execute(sa.select(JOBS.c.id).where(free).order_by(JOBS.c.created)).scalar()
+    if job is None:
+        return None
+    with database.writing() as connection:
+        change = sa.update(JOBS).where(JOBS.c.id == job, free)
+        taken = connection.execute(change.values(state="running", beat=time.time())).rowcount == 1
+    return str(job) if taken else None
+
+
+class Worker(threading.Thread):
+    """Takes jobs until it is stopped."""
+
+    def __init__(self, database: Database, place: str) -> None:
+        super().__init__(name="tftune-builds", daemon=True)
+        self._database, self._place = database, place
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        while not self._stopped.wait(POLL_S):
+            try:
+                if (job := claim(self._database)) is not None:
+                    self._build(job)
+            except sa.exc.SQLAlchemyError as error:  # the database may be back in a while
+                say("job_worker", error=str(error))
+                self._stopped.wait(BEAT_S)
+
+    def stop(self) -> None:
+        """Ends the build that runs, which waits in the queue then, and the thread."""
+        self._stopped.set()
+        if self.is_alive():
+            self.join(2 * STOP_S)
+
+    def _build(self, job: str) -> None:
+        """Run `tftune.serve.build` in a process. It learns its database by stdin: a command line
+        is seen by other users of the machine."""
+        say("job", id=job, state="running")
+        command = [sys.executable, "-P", "-m", "tftune.serve.build"]
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stdin is not None and process.stderr is not None
+        last: list[str] = []
+        reader = threading.Thread(target=lambda: last.extend(process.stderr or ()), daemon=True)
+        reader.start()
+        with process.stdin as pipe:
+            pipe.write(json.dumps({"db": self._place, "job": job}))
+        began = time.monotonic()
+        while process.poll() is None and time.monotonic() - began < LONGEST_S:
+            update(self._database, job, beat=time.time())
+            if self._stopped.wait(BEAT_S if time.monotonic() - began > BEAT_S else POLL_S):
+                break
+        self._end(process)
+        reader.join(STOP_S)
+        if self._stopped.is_set() and process.returncode:
+            update(self._database, job, state="queued")
+        elif process.returncode:
+            said = last[-1].strip() if last else f"its process ended with {process.returncode}"
+            update(self._database, job, state="failed", said=said[:4000], finished=now())
+        say("job", id=job, state=found(self._database, job)["state"])
+
+    def _end(self, process: subprocess.Popen[str]) -> None:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()

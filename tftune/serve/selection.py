@@ -1,0 +1,61 @@
+"""Answers for tools and other languages: many shapes at once, by an artifact that the service
+has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from tftune.db.trial import shape_of
+from tftune.kernels.core.shape import Shape
+from tftune.models.selector import Selector
+from tftune.serve import artifacts
+from tftune.serve.database import Database
+from tftune.serve.refusal import Refusal, unknown
+
+KEPT = 64
+"""Selectors that are kept, each with the answers that it gave."""
+
+
+class Selectors:
+    """A selector for each artifact that was asked."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.of = lru_cache(maxsize=KEPT)(self._made)
+
+    def _made(self, op: str, target: str, digest: str) -> Selector:
+        return Selector(artifacts.parsed(self._database, digest, op, target))
+
+    def at(self, op: str, target: str, stage: str, build: str | None) -> Selector:
+        """What selects at a stage. Raises Refusal 404 where there is no artifact."""
+        digest = artifacts.digest_at(self._database, op, target, stage, build)
+        if digest is None:
+            raise unknown(
+                f"{stage} artifact for {op} on {target}",
+                f"POST /v1/artifacts/{op}/{target}/build makes a candidate",
+            )
+        return self.of(op, target, digest)
+
+    def stable(self, op: str, target: str) -> Selector | None:
+        """What selects at stage stable, if there is an artifact."""
+        digest = artifacts.digest_at(self._database, op, target, "stable", None)
+        return None if digest is None else self.of(op, target, digest)
+
+
+def parsed_shapes(op: str, texts: Sequence[str], start: int = 0) -> list[Shape]:
+    """The shapes of an operation. Raises Refusal 422 with the place of the first that is none;
+    places are counted from `start`."""
+    shapes = []
+    for place, text in enumerate(texts, start):
+        try:
+            shapes.append(shape_of(op, text))
+        except (KeyError, ValueError) as error:
+            raise Refusal(422, f"shapes[{place}] is no shape of {op}: {error}") from error
+    return shapes
+
+
+def answers(selector: Selector, shapes: Sequence[Shape], mode: str) -> list[dict[str, Any]]:
+    """One answer for each shape, in their order; `source` says what it rests on."""
+    return [{"shape": str(shape)} | selector.select(shape, mode).to_dict() for shape in shapes]

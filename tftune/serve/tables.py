@@ -1,0 +1,165 @@
+"""The service's tables as SQLAlchemy knows them. `migrations/` makes them; a test holds the two
+against each other.
+
+A run and a trial are stored as the JSON records of a node (`Run`, `Trial.to_dict`), with the
+columns that queries need beside them. Instants are UTC in ISO 8601, as everywhere in tftune.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+
+METADATA = MetaData()
+NUMBER = BigInteger().with_variant(Integer, "sqlite")
+"""SQLite numbers rows by itself only in a column of type INTEGER."""
+WORD = 200
+"""Characters of an indexed text: PostgreSQL indexes no long ones."""
+
+RUNS = Table(
+    "runs",
+    METADATA,
+    Column("id", String(WORD), primary_key=True),
+    Column("target", String(WORD), nullable=False),
+    Column("bench", String(WORD), nullable=False),
+    Column("build", String(WORD), nullable=False),  # minor version of Triton, "" if unknown
+    Column("node", String(WORD), nullable=False),
+    Column("started", String(WORD), nullable=False),
+    Column("role", String(WORD), nullable=False),
+    Column("received", String(WORD), nullable=False),
+    Column("record", Text, nullable=False),
+)
+ROWS = Table(
+    "rows",
+    METADATA,
+    Column("number", NUMBER, primary_key=True, autoincrement=True),
+    Column("id", String(16), nullable=False, unique=True),
+    Column("run", String(WORD), ForeignKey("runs.id"), nullable=False),
+    Column("op", String(WORD), nullable=False),
+    Column("target", String(WORD), nullable=False),
+    Column("bench", String(WORD), nullable=False),
+    Column("mode", String(WORD), nullable=False),
+    Column("stage", String(WORD), nullable=False),
+    Column("shape", String(1000), nullable=False),
+    Column("variant", String(WORD), nullable=False),
+    Column("build", String(WORD), nullable=False),
+    Column("node", String(WORD), nullable=False),
+    Column("created", String(WORD), nullable=False),
+    Column("median_us", Float),  # null where the config failed
+    Column("record", Text, nullable=False),
+    Index("rows_by_target", "op", "target", "number"),
+    Index("rows_by_shape", "op", "shape", "number"),
+    Index("rows_by_run", "run"),
+)
+ARTIFACTS = Table(
+    "artifacts",
+    METADATA,
+    Column("digest", String(64), primary_key=True),  # of the document, `Artifact.digest`
+    Column("sha256", String(64), nullable=False),  # of `content`
+    Column("op", String(WORD), nullable=False),
+    Column("target", String(WORD), nullable=False),
+    Column("build", String(WORD), nullable=False),
+    Column("bench", String(WORD), nullable=False),
+    Column("rows", Integer, nullable=False),
+    Column("nodes", Text, nullable=False),  # JSON: rows of each node
+    Column("created", String(WORD), nullable=False),
+    Column("signature", Text),  # base64, Ed25519 of `content`
+    Column("content", LargeBinary, nullable=False),
+    Index("artifacts_by_target", "op", "target"),
+    Index("artifacts_by_bytes", "sha256"),
+)
+PLACEMENTS = Table(
+    "placements",
+    METADATA,
+    Column("number", NUMBER, primary_key=True, autoincrement=True),
+    Column("op", String(WORD), nullable=False),
+    Column("target", String(WORD), nullable=False),
+    Column("build", String(WORD), nullable=False),
+    Column("stage", String(WORD), nullable=False),
+    Column("digest", String(64), ForeignKey("artifacts.digest"), nullable=False),
+    Column("action", String(WORD), nullable=False),
+    Column("by", String(WORD), nullable=False),
+    Column("at", String(WORD), nullable=False),
+    Column("reason", Text, nullable=False),
+    Index("placements_by_stage", "op", "target", "stage", "build", "number"),
+)
+REPORTS = Table(
+    "reports",
+    METADATA,
+    Column("id", String(64), primary_key=True),
+    Column("digest", String(64), ForeignKey("artifacts.digest"), nullable=False),
+    Column("node", String(WORD), nullable=False),
+    Column("by", String(WORD), nullable=False),
+    Column("at", String(WORD), nullable=False),
+    Column("record", Text, nullable=False),
+    Index("reports_by_digest", "digest"),
+)
+JOBS = Table(
+    "jobs",
+    METADATA,
+    Column("id", String(32), primary_key=True),
+    Column("op", String(WORD), nullable=False),
+    Column("target", String(WORD), nullable=False),
+    Column("bench", String(WORD), nullable=False),
+    Column("state", String(WORD), nullable=False),
+    Column("by", String(WORD), nullable=False),
+    Column("created", String(WORD), nullable=False),
+    Column("beat", Float, nullable=False),  # seconds since 1970: when its worker was last seen
+    Column("finished", String(WORD)),
+    Column("said", Text, nullable=False),
+    Column("digest", String(64)),
+    Index("jobs_by_state", "state"),
+)
+CAPTURES = Table(
+    "captures",
+    METADATA,
+    Column("capture", String(64), primary_key=True),
+    Column("op", String(WORD), primary_key=True),
+    Column("target", String(WORD), primary_key=True),
+    Column("mode", String(WORD), primary_key=True),
+    Column("shape", String(1000), primary_key=True),
+    Column("node", String(WORD), nullable=False),
+    Column("calls", BigInteger, nullable=False),
+    Column("replays", BigInteger, nullable=False),
+    Column("selections", BigInteger, nullable=False),
+    Column("at", String(WORD), nullable=False),
+    Index("captures_by_target", "op", "target"),
+)
+FINDINGS = Table(
+    "findings",
+    METADATA,
+    Column("id", String(64), primary_key=True),
+    Column("op", String(WORD), nullable=False),
+    Column("target", String(WORD), nullable=False),
+    Column("node", String(WORD), nullable=False),
+    Column("state", String(WORD), nullable=False),
+    Column("opened", String(WORD), nullable=False),
+    Column("changed", String(WORD), nullable=False),
+    Column("by", String(WORD), nullable=False),
+    Column("record", Text, nullable=False),
+    Index("findings_by_state", "state"),
+)
+TOKENS = Table(
+    "tokens",
+    METADATA,
+    Column("id", String(16), primary_key=True),
+    Column("name", String(WORD), nullable=False),
+    Column("hash", String(64), nullable=False),  # SHA-256 of the secret
+    Column("scopes", String(WORD), nullable=False),
+    Column("node", String(WORD)),  # the one that it speaks for; null: any
+    Column("created", String(WORD), nullable=False),
+    Column("expires", String(WORD)),
+    Column("revoked", Boolean, nullable=False),
+)
