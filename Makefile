@@ -15,7 +15,7 @@ CORES := $(shell nproc 2>/dev/null || echo 2)
 WORKERS := $(shell expr $(CORES) + 1)
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help search test drill thorough mutants docs clean
+.PHONY: help search test drill thorough mutants fleet docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -44,6 +44,9 @@ thorough: .venv/.test ## whole matrices of which `make test` runs a part: every 
 mutants: .venv/.test ## plant each known fault in a copy of the tree: its test must fail (about 3 minutes on 2 cores)
 	$(BIN)/python tests/run_mutants.py
 
+fleet: .venv/.fleet ## a search over three Ray nodes of this machine, of which one is killed
+	$(BIN)/pytest -m drill tests/test_fleet_search.py
+
 docs: .venv/.docs ## build the pages and the API reference as a site, in build/docs; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -q -j auto -b html docs build/docs
 	@echo "open build/docs/index.html"
@@ -65,6 +68,11 @@ $(BIN)/pip:
 .venv/.test: pyproject.toml constraints.txt | .venv/.tune
 	@echo "installing torch, triton and the test tools into .venv (a few minutes)"
 	$(PIP) install -c constraints.txt -e '.[tune,test]' torch triton
+	@touch $@
+
+.venv/.fleet: pyproject.toml | .venv/.test
+	@echo "installing Ray into .venv"
+	$(PIP) install -e '.[fleet]'
 	@touch $@
 
 .venv/.docs: pyproject.toml | .venv/.test

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from inspect import signature
 
 from tftune.kernels.core.registry import OPS, Operation, operation
 
@@ -58,7 +59,8 @@ def part(op: Operation) -> str:
         for size in op.shape.sizes()
         if len(found := list(dict.fromkeys(s[size] for s in shapes))) > 2
     )
-    return f"{name}:world=4,{size}={values[1]}+{values[-1]}"
+    world = "world=4," if "world" in signature(make).parameters else ""
+    return f"{name}:{world}{size}={values[1]}+{values[-1]}"
 
 
 def all_choices(op: Operation) -> list:

@@ -189,13 +189,14 @@ def wait_faults(code: Assembly, hip: bool) -> list[str]:
 
 def _hip_polls(code: Assembly) -> list[int]:
     """Loads (or additions of 0) past every cache, each completed and followed by an invalidation
-    before anything else."""
+    before anything else. What is also a release counts, and does not poll."""
     found = code.find(r"_(load_dword|atomic_add|atomic_or) .*\bsc0 sc1$")
-    after = [[i.text for i in code.instructions[index + 1 : index + 3]] for index in found]
+    texts = [instruction.text for instruction in code.instructions]
     return [
         index
-        for index, texts in zip(found, after, strict=True)
-        if texts == ["s_waitcnt vmcnt(0)", "buffer_inv sc0 sc1"]
+        for index in found
+        if texts[index + 1 : index + 3] == ["s_waitcnt vmcnt(0)", "buffer_inv sc0 sc1"]
+        and "buffer_wbl2 sc0 sc1" not in texts[index - 2 : index]
     ]
 
 

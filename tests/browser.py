@@ -43,20 +43,24 @@ class Tab:
         for domain in ("Page", "Runtime", "Log"):
             self._call(f"{domain}.enable")
 
-    def open(self, path: Path, width: int, *, dark: bool = False) -> None:
-        """Load a file in a window of that width, in CSS pixels; returns when it is drawn."""
+    def open(self, path: Path | str, width: int, *, dark: bool = False) -> None:
+        """Load a file or an address in a window of that width, in CSS pixels; returns when it is
+        drawn."""
         self._call("Emulation.setDeviceMetricsOverride", width=width, height=900,
                    deviceScaleFactor=1, mobile=False)  # fmt: skip
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._call("Emulation.setEmulatedMedia", features=[scheme])
         self.loaded = False
-        self._call("Page.navigate", url=path.resolve().as_uri())
+        address = path if isinstance(path, str) else path.resolve().as_uri()
+        self._call("Page.navigate", url=address)
         while not self.loaded:
             self._next()
 
     def ask(self, expression: str) -> Any:
-        """The value of a JavaScript expression; raises RuntimeError where it throws."""
-        found = self._call("Runtime.evaluate", expression=expression, returnByValue=True)
+        """The value of a JavaScript expression, or of what its promise becomes; raises RuntimeError
+        where it throws."""
+        found = self._call("Runtime.evaluate", expression=expression, returnByValue=True,
+                           awaitPromise=True)  # fmt: skip
         if "exceptionDetails" in found:
             raise RuntimeError(str(found["exceptionDetails"]))
         return found["result"].get("value")
@@ -65,6 +69,12 @@ class Tab:
         """The whole page, not the window alone, as PNG."""
         taken = self._call("Page.captureScreenshot", captureBeyondViewport=True)
         return base64.b64decode(taken["data"])
+
+    def press(self, key: str) -> None:
+        """A key, by its name."""
+        for kind in ("rawKeyDown", "keyUp"):
+            self._call("Input.dispatchKeyEvent", type=kind, key=key, code=key,
+                       windowsVirtualKeyCode={"Tab": 9, "Enter": 13}[key])  # fmt: skip
 
     def _call(self, method: str, **params: Any) -> Any:
         self._calls += 1

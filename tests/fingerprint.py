@@ -134,6 +134,12 @@ class Copies:
             name=name, wait_stream=lambda other: note(name, "waits for", other.name)
         )
 
+    @contextmanager
+    def using(self, stream: Any) -> Iterator[None]:
+        self._trace.note("in", stream.name)
+        yield
+        self._trace.note("in main")
+
     def copy(self, piece: Any, target: int, source: int, stream: Any) -> None:
         self._trace.note("copy", piece, target, source, stream.name)
 
@@ -164,6 +170,11 @@ def tracing(trace: Trace) -> Iterator[None]:
     def collective(name: str) -> Callable[..., None]:
         return lambda received, sent, group=None: trace.note(name, received, sent)
 
+    def attention(q: Any, k: Any, v: Any, **options: Any) -> Any:
+        backends = torch.nn.attention._cur_sdpa_kernel_backends()
+        trace.note("attention", q, k, v, sorted(options.items()), sorted(map(str, backends)))
+        return q
+
     def registered(self: Any) -> Any:
         trace.note("registered buffers")
         return nullcontext()
@@ -183,6 +194,7 @@ def tracing(trace: Trace) -> Iterator[None]:
             (dist, "all_reduce", lambda summed, group=None: trace.note("all_reduce", summed)),
             (bsp, "nccl_communicator", lambda workspace: 1 if workspace.arch == "cuda" else None),
             (bsp, "nccl_all_reduce", lambda *_: lambda x, y: trace.note("nccl all_reduce", x, y)),
+            (torch.nn.functional, "scaled_dot_product_attention", attention),
             (symmetric_memory, "empty", torch.empty),
             (symmetric_memory, "rendezvous", lambda *_: trace.note("symmetric memory")),
             (
@@ -213,6 +225,7 @@ def host_trace(shape: Shape, config: Config, arch: str) -> list[str]:
         control_bases=bases + CONTROL, payload_bases=bases + PAYLOAD,
         generation_bytes=generation, payload_tensor=payload, chip=chip,
     )  # fmt: skip
+    workspace.operands.size_bytes = 1 << 63  # all memory is the heap of a shape that asks
     operands = _operands(shape)
     trace.names |= {tensor.data_ptr(): name for name, tensor in operands.items()}
     for parity in (0, 1):
@@ -245,11 +258,18 @@ def _operands(shape: Any) -> dict[str, Any]:
         b = (shape.n, shape.inner) if shape.b_layout == "nk" else (shape.inner, shape.n)
         c = operation(shape.op).module("host").result_size(shape)
         return {"a": empty(shape.m, shape.inner), "b": empty(*b), "c": empty(*c)}
+    if shape.op == "flash_prefill":
+        rows = (shape.batch, shape.seq_len)
+        heads = {"q": shape.q_heads, "k": shape.kv_heads, "v": shape.kv_heads, "out": shape.q_heads}
+        return {name: empty(*rows, count, shape.head_dim) for name, count in heads.items()}
     if shape.op == "all_reduce":
         x = {"x": empty(shape.m, shape.n)}
         added = {"residual": empty(shape.m, shape.n), "weight": empty(shape.n)}
         out = {"out": empty(*operation(shape.op).module("host").result_size(shape))}
         return x | (added if shape.normed else {}) | out
+    if shape.op == "merge_attention":
+        o, out = empty(shape.batch, shape.heads, shape.head_dim), empty(64)
+        return {"o": o, "lse": torch.empty(shape.batch, shape.heads), "out": out}
     words = torch.zeros(64, dtype=torch.int32)
     names = {name: empty(64) for name in ("q", "k", "v")}
     return names | {"lengths": words, "table": words.clone(), "out": empty(64)}

@@ -32,12 +32,16 @@ HOME = {
     "gemm": "device.gemm",
     "attention": "device.attention",
     "gemm_reduce": "device.gemm_reduce",
+    "pairs": "device.pairs",
     "reduce": "device.reduce",
+    "merge": "device.merge",
+    "in_place": "device.in_place",
+    "dies": "device.dies",
 }
 """Where the shared modules of device code live below tftune.kernels; variants live in
 `variants`."""
 SHARED = {
-    "all_gather_gemm": ("symmetric", "copy_engine", "shards", "gemm"),
+    "all_gather_gemm": ("symmetric", "copy_engine", "shards", "gemm", "reduce", "in_place"),
     "flash_decode": (
         "symmetric",
         "ll_protocol",
@@ -48,9 +52,19 @@ SHARED = {
         "flash_decode.fused",
         "flash_decode.persistent",
     ),
-    "gemm_reduce_scatter": ("symmetric", "gemm", "attention", "gemm_reduce"),
-    "gemm_all_reduce": ("symmetric", "gemm", "attention", "gemm_reduce"),
-    "all_reduce": ("symmetric", "ll_protocol", "gemm", "attention", "reduce"),
+    "gemm_reduce_scatter": ("symmetric", "copy_engine", "gemm", "attention", "gemm_reduce"),
+    "gemm_all_reduce": (
+        "symmetric",
+        "ll_protocol",
+        "gemm",
+        "pairs",
+        "attention",
+        "reduce",
+        "gemm_reduce",
+    ),
+    "all_reduce": ("symmetric", "ll_protocol", "gemm", "pairs", "attention", "reduce", "in_place"),
+    "merge_attention": ("symmetric", "ll_protocol", "gemm", "pairs", "attention", "merge"),
+    "flash_prefill": ("symmetric", "shards", "gemm", "dies"),
 }
 """Modules of device code that the variants of an operation share, each before those that use it."""
 

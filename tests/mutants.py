@@ -19,6 +19,7 @@ class Mutant:
 
 
 NODE, SEARCH = "tests/test_node_requests.py", "tests/test_search_studies.py"
+GRADIENTS = "tests/test_gradients.py"
 FINALS = "tests/test_search_finals.py"
 ORDER, COPIES = "tests/test_memory_order_counters.py", "tests/test_copy_engine.py"
 FINISH = f"{ORDER}::test_the_last_program_to_leave_comes_behind_all_others"
@@ -31,16 +32,37 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "an eager layer runs the winner of graphs",
         "tftune/ops.py",
-        "tftune.select_kernel(shape, key[-1]).config",
-        'tftune.select_kernel(shape, "graph").config',
+        "found = tftune.select_kernel(shape, mode)",
+        'found = tftune.select_kernel(shape, "graph")',
         "tests/test_ops.py::test_a_layer_runs_what_is_selected_for_its_mode",
     ),
     Mutant(
         "the newest eager plan is dropped, not the oldest",
         "tftune/ops.py",
-        "eager[0]",
-        "eager[-1]",
+        "del workspace.calls[eager[0]]",
+        "del workspace.calls[eager[-1]]",
         "tests/test_ops.py::test_of_many_shapes_the_oldest_eager_plans_go_and_those_of_graphs_stay",
+    ),
+    Mutant(
+        "the gradient of a norm forgets that of the new residual",
+        "tftune/gradients.py",
+        "+ grad[1].float()",
+        "",
+        f"{GRADIENTS}::test_gradients_are_those_of_the_library[2-bsp-bf16]",
+    ),
+    Mutant(
+        "a sub-group gathers over all ranks",
+        "tftune/gathered.py",
+        "group=place.group)",
+        "group=None)",
+        f"{GRADIENTS}::test_tensor_parallel_halves_do_not_disturb_each_other[bsp]",
+    ),
+    Mutant(
+        "a call whose weight is frozen has no gradient",
+        "tftune/ops.py",
+        "        a.requires_grad\n        or",
+        "        a is b or",
+        f"{GRADIENTS}::test_without_a_gradient_nothing_changes_and_what_has_none_says_so",
     ),
     # tuner: the node bench and its ranks
     Mutant(
@@ -233,6 +255,42 @@ MUTANTS: tuple[Mutant, ...] = (
         "(found.speedup_interval or (0.0, 0.0))[0] > 0",
         "tests/test_contest.py::test_the_fastest_wins_and_bsp_wins_ties",
     ),
+    # tftune/graph_pass
+    Mutant(
+        "rows of a batch stay in the order of the ranks",
+        "tftune/graph_pass/rewrite.py",
+        "c = self.call(aten.reshape.default, turned, [-1, n])",
+        "c = self.call(aten.reshape.default, apart, [-1, n])",
+        "tests/test_compile_pass_ranks.py::test_kernels_give_the_same_numbers",
+    ),
+    Mutant(
+        "a collective is in flight beside a kernel",
+        "tftune/graph_pass/rewrite.py",
+        "node.prepend(wait)",
+        "pass",
+        "tests/test_compile_pass.py::test_no_collective_is_in_flight_beside_a_kernel",
+    ),
+    Mutant(
+        "a slice of joined columns is taken for a whole tensor",
+        "tftune/graph_pass/rewrite.py",
+        "        self._refresh(set(picked))\n",
+        "",
+        "tests/test_compile_pass.py::test_a_slice_of_joined_columns_is_no_operand",
+    ),
+    Mutant(
+        "code that was compiled for another artifact is used again",
+        "tftune/graph_pass/inductor.py",
+        "answers = selector.identity() if selector is not None else",
+        "answers =",
+        "tests/test_compile_pass.py::test_uuid_holds_what_compiled_code_rests_on",
+    ),
+    Mutant(
+        "a norm of any epsilon is replaced",
+        "tftune/graph_pass/norm.py",
+        "if abs(epsilon - EPSILON) > CLOSE * EPSILON:",
+        "if False:",
+        "tests/test_compile_pass.py::test_a_norm_of_another_epsilon_stays",
+    ),
     # models and db
     Mutant(
         "configs of a changed kernel are served",
@@ -311,8 +369,16 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a call ends before its copies",
         "kernels/comm/copy_engine.py",
-        "                _main(stream).wait_stream(stream)\n",
-        "                pass\n",
+        '''when the copies have ended."""
+        for stream in self._streams:
+            if stream is not None:
+                _main(stream).wait_stream(stream)
+''',
+        '''when the copies have ended."""
+        for stream in self._streams:
+            if stream is not None:
+                pass
+''',
         STREAMS,
     ),
     Mutant(

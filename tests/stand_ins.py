@@ -109,6 +109,60 @@ def asked(rank: int, world: int, folder: Path, broken: int) -> dict[str, Any]:
     }
 
 
+def swapped(rank: int, world: int, folder: Path, late: int) -> dict[str, Any]:
+    """What this rank runs before and after swaps, of which the late rank has no new file, a broken
+    one, or another one at first; and what its graph still runs at the end."""
+    import logging
+
+    import torch
+    import torch.distributed as dist
+
+    import tftune
+    from tftune import ops
+    from tftune.kernels.all_gather_gemm import host
+    from tftune.kernels.comm.workspace import Workspace
+
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=world
+    )
+    logged, ran = list[str](), list[str]()
+    handler = logging.Handler()
+    handler.emit = lambda record: logged.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("tftune").addHandler(handler)
+
+    def prepare(shape: Any, config: Any, workspace: Any) -> Any:
+        name = f"{config.variant} of {tftune._default.artifacts[shape.op].digest[:6]}"
+        return lambda *operands: ran.append(name)
+
+    host.prepare = prepare
+    device = torch.device("cpu")
+    here = Workspace(rank, 8, "interpreter", 4, device, None, 0, 0, None, None, 1 << 20, None)
+    a, b = torch.zeros(64, 1024).half(), torch.zeros(8192, 3584).half()
+
+    def step() -> str:
+        ops.all_gather_gemm(a, b, here)
+        return ran[-1]
+
+    def swap(mine: str | None) -> bool:
+        given = folder / f"{mine}.json" if mine else None
+        return tftune.swap(None, path=given)
+
+    tftune.bind(None, path=folder / "old.json")
+    first = step()
+    graph = next(plan for plan, _ in here.calls.values())  # what a capture would hold
+    tries = {
+        name: (swap(file if rank == late else "new"), step())
+        for name, file in {"none": None, "cut": "cut", "other": "old"}.items()
+    }
+    nobody, logs = swap(None), len(logged)
+    done, last = swap("new"), step()
+    graph()
+    return {
+        "first": first, "tries": tries, "nobody": nobody, "logs": logs, "done": done,
+        "last": last, "graph": ran[-1], "logged": logged,
+    }  # fmt: skip
+
+
 def supervise() -> None:
     """A supervisor whose compiler hangs; it says so, and waits to be killed."""
     from tftune.kernels.all_gather_gemm import AllGatherGemm

@@ -171,12 +171,23 @@ def committed(op: str, arch: str, folder: str = ".") -> list[Audit]:
     return read_audits(ROOT / "db/audits/mi300x8" / folder / f"{op}-{arch}.jsonl")
 
 
-@pytest.mark.parametrize("folder", [".", "triton-3.6"])
-@pytest.mark.parametrize(
-    ("name", "tokens", "least"), [("all_gather_gemm", "m=8192", 900), ("flash_decode", "", 400)]
-)
+AUDITED = [
+    *(
+        (name, tokens, least, 0.02, folder)
+        for name, tokens, least in (("all_gather_gemm", "m=8192", 900), ("flash_decode", "", 400))
+        for folder in (".", "triton-3.6")
+    ),
+    ("all_reduce", "m=64", 100, 0.02, "."),
+    ("gemm_reduce_scatter", "m=8192", 300, 0.02, "."),
+    ("gemm_all_reduce", "m=8192", 200, 0.06, "."),
+]
+"""Operation, what a row's shape lacks, rows at least, the share that rules may refuse needlessly,
+and the folder of the compiler."""
+
+
+@pytest.mark.parametrize(("name", "tokens", "least", "most", "folder"), AUDITED)
 def test_committed_rows_the_rules_refuse_what_spills_and_hardly_more(
-    name: str, tokens: str, least: int, folder: str
+    name: str, tokens: str, least: int, most: float, folder: str
 ) -> None:
     """Of each kernel that was compiled for gfx942, by either Triton, whatever its source was: the
     tile decides."""
@@ -200,7 +211,7 @@ def test_committed_rows_the_rules_refuse_what_spills_and_hardly_more(
         ), one
         if refused and one.resources and not one.resources.spilled_bytes:
             wrongly.append(one)
-    assert len(wrongly) <= 0.02 * len(rows), wrongly
+    assert len(wrongly) <= most * len(rows), wrongly
 
 
 @pytest.mark.parametrize("folder", [".", "triton-3.6"])
@@ -220,6 +231,7 @@ def test_committed_rows_what_is_shipped_spills_nothing(name: str, folder: str) -
         for one in committed(name, "gfx942", folder)
     }
     shapes = [shape for make in op.shape_sets.values() for shape in make(world=8)]
+    shapes = [shape for shape in shapes if not shape.on_heap]  # not audited so far
     asked = [
         (shape, config) for shape in shapes for config in op.space.defaults(shape, TARGET.chip)
     ] + auditing.shipped(op, TARGET)
@@ -263,6 +275,10 @@ def test_the_page_counts_the_committed_rows() -> None:
                 for key, needs in new.items()
             )
         )  # type: ignore[union-attr]
+    for name in ("all_reduce", "gemm_reduce_scatter", "gemm_all_reduce"):
+        rows = read_audits(folder / f"{name}-gfx942.jsonl")
+        spilling = sum(one.resources.spilled_bytes > 0 for one in rows if one.resources)
+        assert f"| `{name}` | {len(rows)} | {spilling or 'none'} |" in text
     ours, theirs = counts
     assert f"{ours:,} kernels of all_gather_gemm and {theirs:,} of flash_decode for gfx942" in text
     assert (

@@ -140,9 +140,9 @@ def test_other_text_is_no_architecture(arch: str) -> None:
 def test_every_need_of_a_knob_is_a_capability() -> None:
     variants = [variant for op in OPS for variant in operation(op).space.variants.values()]
     needs = {choice.needs for choices in variants for choice in choices if choice.needs}
-    assert needs == {"descriptors", "several_dies", "occupancy_hint"}
+    assert needs == {"descriptors", "several_dies", "occupancy_hint", "unified_registers"}
     assert {need for need in needs if H200.has(need)} == {"descriptors"}
-    assert {need for need in needs if MI300X.has(need)} == {"several_dies", "occupancy_hint"}
+    assert {need for need in needs if MI300X.has(need)} == needs - {"descriptors"}
     with pytest.raises(AttributeError):
         H200.has("telepathy")
 

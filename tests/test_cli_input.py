@@ -249,7 +249,8 @@ def test_summaries_are_whole_sentences(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    for line, names in (("--help", [*cli.COMMANDS, "trials", "db"]), ("trials --help", cli.TRIALS)):
+    groups = ("trials", "db", "keys", "tokens")
+    for line, names in (("--help", [*cli.COMMANDS, *groups]), ("trials --help", cli.TRIALS)):
         with pytest.raises(SystemExit):
             cli.main(line.split())
         commands = capsys.readouterr().out.partition("Commands:\n")[2].splitlines()

@@ -38,10 +38,9 @@ def layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_train_prints_the_tree_and_the_held_out_regret(tftune: Tftune, layers: Path) -> None:
-    ran = tftune(f"train {OP} --db {layers}")
-    assert ran.code == 0 and ran.out.startswith(
-        f"{OP} on h200x2, mode graph: 42 shapes, 112 rows, modelled\n"
-    )
+    ran = tftune(f"train {OP} --db {layers} --verbose")
+    assert ran.code == 0 and "--verbose" not in ran.out
+    assert f"\n{OP} on h200x2, mode graph: 42 shapes, 112 rows, modelled\n" in ran.out
     engine, half = (f"dtype={dtype},shard=m,b_layout=nk,world=2" for dtype in ("bf16", "fp16"))
     assert (
         f"\n{engine}: 30 modelled shapes, each answered by what was the fastest there\n" in ran.out
@@ -80,13 +79,35 @@ def test_train_prints_the_tree_and_the_held_out_regret(tftune: Tftune, layers: P
     ) == 1
 
 
+def test_train_prints_one_row_a_layout_and_says_what_regret_is(
+    tftune: Tftune, layers: Path
+) -> None:
+    """The figures are those of the JSON; the trees come with --verbose only."""
+    ran, found = tftune(f"train {OP} --db {layers}"), tftune(f"train {OP} --db {layers} --json")
+    title, head, engine, half, regret, more, assumed = ran.out.splitlines()
+    assert title.strip() == f"{OP} on h200x2, modelled" and head.split()[:3] == [
+        "layout",
+        "mode",
+        "shapes",
+    ]
+    report = json.loads(found.out)["modes"]["graph"]["held_out"][engine.split()[0]]
+    scores = (report["selector"], report["rules"]["always BSP"])
+    figures = [f"{score['geomean_regret']:.3f}" for score in scores]
+    slower = f"{scores[0]['slower_than_bsp']} of 30"
+    assert engine.split()[1:] == ["graph", "30", "tree", *figures, *slower.split()]
+    assert half.split()[1:3] == ["graph", "12"] and regret.startswith("regret: time of the answer")
+    assert more == "--verbose prints each tree" and assumed.startswith("modelled: ")
+
+
 def test_train_on_two_shapes_has_nothing_to_hold_out(tftune: Tftune, db: Path) -> None:
-    ran = tftune(f"train {OP} --db {db}")
+    ran = tftune(f"train {OP} --db {db} --verbose")
     assert (
         ran.code == 0
         and "2 shapes" in ran.out
         and ": 2 modelled shapes, " in ran.out
-        and "held out" not in ran.out
+        and "held out (" not in ran.out
+        and ran.out.splitlines()[2].split()[1:]
+        == ["graph", "2", "between", "sizes", "only", "-", "-", "-"]
     )
     found = json.loads(tftune(f"train {OP} --db {db} --json").out)
     assert (

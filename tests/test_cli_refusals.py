@@ -223,8 +223,7 @@ def test_a_half_written_line_adds_nothing(tftune: Tftune, db: Path) -> None:
         tftune("trials import half.jsonl --db empty.db"),
         f"line {count} of half.jsonl is no whole row",
     )
-    with Store.open(Path("empty.db"), write=False) as store:
-        assert store.trials() == []
+    assert list(Path().glob("empty.db*")) == []
 
 
 @pytest.mark.parametrize("command", ["report --out taken", f"export {OP} --out taken/a.json"])
@@ -242,3 +241,19 @@ def test_a_traceback_only_when_asked_for(tftune: Tftune, monkeypatch: pytest.Mon
 def test_no_arguments_show_the_help(tftune: Tftune) -> None:
     ran = tftune("")
     assert ran.code == 0 and all(name in ran.out for name in ("search", "doctor", "trials", "db"))
+
+
+def test_a_refused_search_leaves_no_database(tftune: Tftune) -> None:
+    """Where it made one; what was there stays, and so does a file that got a row."""
+    words = f"search {OP} --shapes {SMALL} --on replay --target h200x3"
+    assert refused(tftune(f"{words} --db new.db"), "no measured rows of all_gather_gemm on h200x3")
+    assert list(Path().glob("new.db*")) == []
+    with Store.open(Path("there.db")):
+        pass
+    assert refused(tftune(f"{words} --db there.db"), "fill")
+    assert Path("there.db").exists()
+    with pytest.raises(RuntimeError), Store.open(Path("used.db")) as store:
+        store.add_run(Run("run", "h200x2", "model", {}, "2026-11-23", {}))
+        raise RuntimeError("after a row")
+    with Store.open(Path("used.db"), write=False) as store:
+        assert [run.id for run in store.runs()] == ["run"]

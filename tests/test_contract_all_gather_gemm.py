@@ -222,7 +222,8 @@ SLOW_READER: Change = (
     f"    dtype = b_ptr.dtype.element_ty\n    {SLEEP}(0.3 * bool(begin == 0))\n",
 )
 """Sleep between the wait for source 0 and the reading of its data."""
-PULLS = "            wait(flag(control, source, chunk), epoch)\n"
+PULLED = "wait(flag(control, source, OFFERED if chunks.IN_PLACE else chunk), epoch)"
+PULLS = f"            {PULLED}\n"
 SLOW_PULLER: Change = (
     "all_gather_gemm.staged",
     PULLS,
@@ -383,12 +384,13 @@ def mutants(variant: str) -> dict[str, Mutant]:
     if variant == "push_ce":
         return COPIES | PUSH_CE | GEMM | AROUND | ONE_BY_ONE
     kernel, signals = f"all_gather_gemm.{variant}", SIGNAL if variant == "push" else SIGNAL_PEERS
-    copy = "            copy_shard(a_ptr"
+    margin = "            " if variant != "staged" else "                "
+    signals, copy = f"{margin}{signals.strip()}\n", f"{margin}copy_shard(a_ptr"
     slow = SLOW_PULLER if variant == "staged" else SLOW_READER
     last_epoch = [f"{flag}, epoch, sem" for flag in ("word(address)", "there")]
     found = GEMM | {
         "flag before data": Mutant(
-            ((kernel, copy, f"{signals}            {SLEEP}(0.1)\n{copy}"),), "wrong"
+            ((kernel, copy, f"{signals}{margin}{SLEEP}(0.1)\n{copy}"),), "wrong"
         ),
         "one generation": Mutant((ONE_GENERATION, slow), "wrong", control=(slow,)),
         "signals the last epoch": Mutant(
@@ -406,9 +408,7 @@ def mutants(variant: str) -> dict[str, Mutant]:
     if variant == "staged":
         for name in ONLY_ON_GPUS:
             del found[name]
-        found["pulls what is not there"] = Mutant(
-            ((kernel, "wait(flag(control, source, chunk), epoch)", "pass"),), "wrong"
-        )
+        found["pulls what is not there"] = Mutant(((kernel, PULLED, "pass"),), "wrong")
     return found
 
 

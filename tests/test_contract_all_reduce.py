@@ -154,7 +154,7 @@ ORDERS = {
         "tl.cast(tl.where(source == 2, own * 0, part), tl.float32) * (source != rank)",
     ),
     "one_shot_ll": (
-        "all_reduce.one_shot_ll:in_order",
+        "reduce:in_order",
         "for source in tl.static_range(1, WORLD):",
         "for source in (2, 1):",
     ),
@@ -196,7 +196,7 @@ GENERATION = "generation_of(epoch) *"
 LEFT = "finish(control, epoch)  # nothing below reads what it sets\n"
 SIGNAL = "signal_all(flag(control, rank, {}), away, epoch, WORLD, WORLD_P, ARCH)"
 WAIT_PIECE = "wait_all(flag(control, sources, piece)[:, None], epoch, (sources < WORLD)[:, None])"
-WAIT_SHARE = "wait_all(flag(control, ranks, share)[:, None], epoch, (ranks < WORLD)[:, None])"
+WAIT_SHARE = "wait_all(flag(control, ranks, slot)[:, None], epoch, (ranks < WORLD)[:, None])"
 WAIT_SUM = "wait_all(flag(control, ranks, BANK + share)[:, None], epoch, there_are[:, None])"
 WAIT_ROW = "wait_all(flag(control, sources[None, :], slots[:, None]), epoch, wanted)"
 WAIT_ROW_SUM = "wait_all(flags[:, None], epoch, (parts < PARTS)[:, None])"
@@ -335,7 +335,7 @@ def mutants_of_one_shot_ll() -> dict[str, Mutant]:
             calls="together",
         ),
         "one source missing": Mutant(
-            ((f"{file}:in_order", "tl.static_range(1, WORLD)", "tl.static_range(1, WORLD - 1)"),),
+            (("reduce:in_order", "tl.static_range(1, WORLD)", "tl.static_range(1, WORLD - 1)"),),
             "wrong",
             calls="together",
         ),
@@ -352,7 +352,7 @@ def mutants_of_one_shot_ll() -> dict[str, Mutant]:
             calls="together",
         ),
         "halves swapped": Mutant(
-            ((f"{file}:paired", "rounded(low,", "rounded(high,"),), "wrong", calls="together"
+            (("pairs:paired", "rounded(low,", "rounded(high,"),), "wrong", calls="together"
         ),
         "sum not rounded": Mutant(((file, y, f"low, high = 2 * low, high; {y}"),), "wrong"),
         "norm over a partial row": Mutant(

@@ -30,6 +30,7 @@ def cases(world: int) -> list[Case]:
             SMALL | dict(split_k=2, wire="fp32")
         ],
         GemmAllReduce(4 * world, 100, 65 * world, world): [SMALL | dict(tiles_per_flag=4)],
+        GemmAllReduce(37, 104, 130 * world, world): [SMALL | dict(split_k=2)],
         GemmAllReduce(20 * world, 72, 128 * world, world): [
             SMALL | dict(group_m=8),
             SMALL | dict(tiles_per_flag=4, loads="descriptor"),
@@ -40,6 +41,7 @@ def cases(world: int) -> list[Case]:
         for shape, several in shapes.items()
         for knobs in several
         for variant in FUSED
+        if {*knobs} <= {choice.name for choice in SPACE.choices(variant)}
     ]
     library = [(shape, Config("bsp", form="library")) for shape in shapes]
     return library + [case for case in fused if SPACE.why_refused(*case, None) is None]
@@ -85,9 +87,51 @@ def test_all_ranks_have_the_same_bits(ran: list[dict[str, list[Call]]]) -> None:
                 assert len({call.bits for call in calls}) == 1, calls[0]
 
 
+def test_words_and_flags_bring_the_same_sums(ran: list[dict[str, list[Call]]]) -> None:
+    for found in ran:
+        bits: dict[object, set[str]] = {}
+        for call in found["back to back"]:
+            if call.config.variant in ("one_shot", "one_shot_ll"):
+                knobs = {"split_k": 1} | dict(call.config.knobs)
+                decided = tuple(knobs[name] for name in ("block_k", "split_k"))
+                bits.setdefault((call.shape, decided, call.seed), set()).add(call.bits)
+        assert bits and all(len(each) == 1 for each in bits.values())
+
+
 FIRST_WAIT = "wait_all(flag(control, sources, group)[:, None], epoch, (sources < WORLD)[:, None])"
-SECOND_WAIT = "wait(flag(control, owner, SECOND_BANK + number // way.TILES_PER_FLAG), epoch)"
+SECOND_WAIT = "wait(flag(control, owner, SECOND_BANK + number // exchange.TILES_PER_FLAG), epoch)"
 PUT = "                store_rows(total, base, own_rows, cols, there, N, DTYPE, ARCH)\n"
+WORDS = "gemm_all_reduce.one_shot_ll"
+LL_MUTANTS = {
+    "no wait": Mutant(
+        (("ll_protocol", "!= epoch), tl.int32)", "!= words >> 32), tl.int32)"),), "wrong"
+    ),
+    "stale generation": Mutant(
+        (
+            (
+                WORDS,
+                "    slices = tl.cdiv(",
+                "    inbox += (1 - 2 * generation_of(epoch)) * MAILBOX_BYTES\n"
+                "    slices = tl.cdiv(",
+            ),
+        ),
+        "end",
+    ),
+    "one source missing": Mutant(
+        (("reduce:in_order", "tl.static_range(1, WORLD)", "tl.static_range(1, WORLD - 1)"),),
+        "wrong",
+    ),
+    "one part stays at home": Mutant(
+        ((f"{WORDS}:send_words", "tiles_n * tile.SPLIT_K", "tiles_n"),), "end"
+    ),
+    "a rank hears nothing of itself": Mutant(
+        ((WORDS, "tl.static_range(1, WORLD + 1)", "tl.static_range(1, WORLD)"),), "end"
+    ),
+    "halves swapped": Mutant((("pairs:paired", "rounded(low,", "rounded(high,"),), "wrong"),
+    "the slot of another part": Mutant(
+        ((WORDS, "(rank * tile.SPLIT_K + part) * M", "(rank * tile.SPLIT_K) * M"),), "end"
+    ),
+}
 MUTANTS = {
     "sums not waited for": Mutant((("gemm_reduce", SECOND_WAIT, "pass"),), "wrong"),
     "one flag bank for both phases": Mutant(
@@ -113,12 +157,27 @@ MUTANTS = {
 }
 
 
-def judge_all(workspace: Workspace, folder: Path) -> dict[str, str]:
-    shape = GemmAllReduce(20 * workspace.world, 72, 33 * workspace.world, workspace.world)
-    calls = {"small": [(shape, Config("two_shot", **SMALL, tiles_per_flag=4))] * 2}
-    return judge(workspace, folder, OP, "two_shot", calls, MUTANTS, 2_000_000)
+MUTANTS_OF = {"two_shot": MUTANTS, "one_shot_ll": LL_MUTANTS}
+OWN = {"two_shot": (33, {"tiles_per_flag": 4}), "one_shot_ll": (130, {"split_k": 2})}
+"""Columns of A on one rank, and knobs: little is computed where a late rank must be late."""
 
 
-def test_mutants_are_refused(tmp_path: Path) -> None:
-    by_rank = emulated.run(3, judge_all, tmp_path, timeout_s=600)
-    assert misjudged(by_rank, MUTANTS) == []
+def judge_all(
+    workspace: Workspace, folder: Path, variant: str, names: tuple[str, ...]
+) -> dict[str, str]:
+    (inner, knobs), world = OWN[variant], workspace.world
+    shape = GemmAllReduce(20 * world, 72, inner * world, world)
+    calls = {"small": [(shape, Config(variant, **SMALL, **knobs))] * 2}
+    mutants = {name: MUTANTS_OF[variant][name] for name in names}
+    return judge(workspace, folder, OP, variant, calls, mutants, 2_000_000, late_s=0.8)
+
+
+@pytest.mark.parametrize(
+    ("variant", "step"),
+    [("two_shot", 2), *(pytest.param(name, 1, marks=pytest.mark.thorough) for name in MUTANTS_OF)],
+)
+def test_mutants_are_refused(tmp_path: Path, variant: str, step: int) -> None:
+    """`make test` plants every second change of one variant, `make thorough` all of every one."""
+    chosen = dict(list(MUTANTS_OF[variant].items())[::step])
+    by_rank = emulated.run(3, judge_all, tmp_path, variant, tuple(chosen), timeout_s=600)
+    assert misjudged(by_rank, chosen) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from contract import WRAPS, Call, Case, Mutant, differing, judge, misjudged, scenario, wrong_calls
@@ -17,13 +18,22 @@ from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
 from tftune.kernels.gemm_reduce_scatter.space import SPACE
 
 OP = "gemm_reduce_scatter"
-FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
+LIBRARY = ("bsp", "bsp_chunked")
+FUSED = tuple(variant for variant in SPACE.variants if variant not in LIBRARY)
 WORLDS = (
     3,
     *(pytest.param(world, marks=pytest.mark.thorough) for world in (1, 2, 4)),
 )
 SMALL = dict(block_m=16, block_n=32, block_k=64, group_m=1, num_warps=4)
 TALL = SMALL | dict(block_m=32, group_m=8, tiles_per_flag=4)
+OWN: dict[str, dict[str, int]] = {"relay": dict(comm_programs=8)}
+"""Knobs that one variant has alone, as small as emulated ranks need them."""
+SUMS = ("block_m", "block_n", "block_k", "split_k", "wire", "loads")
+"""Knobs that decide how products and sums are rounded."""
+
+
+def config(variant: str, **knobs: Any) -> Config:
+    return Config(variant, **knobs, **OWN.get(variant, {}))
 
 
 def cases(world: int) -> list[Case]:
@@ -46,10 +56,17 @@ def cases(world: int) -> list[Case]:
         ],
     }
     found = [
-        (shape, Config(variant, **knobs))
+        (shape, config(variant, **knobs))
         for shape, several in shapes.items()
         for knobs in several
         for variant in FUSED
+        if {*knobs} <= {choice.name for choice in SPACE.choices(variant)}
+    ]
+    chunked = GemmReduceScatter(40 * world, 136, 128 * world, world)
+    found += [
+        (chunked, Config("push_ce", **SMALL, chunks=2, wire="fp32")),
+        (chunked, Config("push_ce", **SMALL, chunks=4, loads="descriptor")),
+        (chunked, Config("bsp_chunked", chunks=4)),
     ]
     return [
         *((shape, Config("bsp", form="scatter")) for shape in shapes),
@@ -59,18 +76,24 @@ def cases(world: int) -> list[Case]:
 
 def sampled_cases(world: int) -> list[Case]:
     """Configs of the whole space for a tiny shape, three of each variant, the same on all ranks."""
-    chooser, shape = random.Random(world), GemmReduceScatter(9 * world, 72, 66 * world, world)
+    chooser, shape = random.Random(world), GemmReduceScatter(17 * world, 72, 66 * world, world)
     return [
         (shape, config)
         for variant in FUSED
-        for config in chooser.choices(list(SPACE.configs(shape, None, (variant,))), k=3)
+        if (known := list(SPACE.configs(shape, None, (variant,))))  # one rank sends nothing
+        for config in chooser.choices(known, k=3)
     ]
 
 
 def small_cases(world: int) -> list[Case]:
     """Each next call has another shape, config or variant."""
-    shapes = [GemmReduceScatter(m * world, 40, 33 * world, world) for m in (1, 3, 9)]
-    return [(shape, Config(variant, **SMALL)) for shape in shapes for variant in FUSED]
+    shapes = [GemmReduceScatter(m * world, 40, 33 * world, world) for m in (1, 3, 17)]
+    found = [(shape, config(variant, **SMALL)) for shape in shapes for variant in FUSED]
+    found += [
+        (shapes[-1], Config("push_ce", **SMALL, chunks=2)),
+        (shapes[1], Config("bsp_chunked")),
+    ]
+    return [case for case in found if SPACE.why_refused(*case, None) is None]
 
 
 def contract(workspace: Workspace) -> dict[str, list[Call]]:
@@ -96,8 +119,14 @@ def test_every_call_is_right(ran: list[dict[str, list[Call]]]) -> None:
 
 def test_every_kind_of_tile_ran(ran: list[dict[str, list[Call]]]) -> None:
     called = [(call.shape, call.config) for call in ran[0]["back to back"]]
-    fused = [(shape, SPACE.complete(config)) for shape, config in called if config.variant != "bsp"]
-    assert {config.variant for _, config in called} == {*SPACE.variants}
+    fused = [
+        (shape, SPACE.complete(config))
+        for shape, config in called
+        if config.variant in ("push", "pull")
+    ]
+    assert {config.variant for _, config in called} == {
+        *(SPACE.variants if len(ran) > 1 else ("bsp", "push", "pull", "relay"))
+    }
     assert {spans(*case, len(ran)) for case in fused} == (
         {True, False} if len(ran) > 1 else {False}
     )
@@ -111,12 +140,14 @@ def test_results_repeat_to_the_bit(ran: list[dict[str, list[Call]]]) -> None:
         assert differing(found) == []
 
 
-def test_push_and_pull_add_in_the_same_order(ran: list[dict[str, list[Call]]]) -> None:
+def test_whoever_stores_adds_in_the_same_order(ran: list[dict[str, list[Call]]]) -> None:
     for found in ran:
         bits: dict[object, set[str]] = {}
         for call in found["back to back"]:
-            if call.config.variant != "bsp":
-                bits.setdefault((call.shape, call.config.knobs, call.seed), set()).add(call.bits)
+            if call.config.variant in FUSED:
+                knobs = {"split_k": 1} | dict(SPACE.complete(call.config).knobs)
+                decided = tuple(knobs[name] for name in SUMS)
+                bits.setdefault((call.shape, decided, call.seed), set()).add(call.bits)
         assert bits and all(len(each) == 1 for each in bits.values())
 
 
@@ -126,7 +157,7 @@ SLOW_READER = ("gemm_reduce", ADDS, f"        {SLEEP}(0.5 * bool(rank == 0))\n{A
 WAITS = "wait_all(flag(control, sources, group)[:, None], epoch, (sources < WORLD)[:, None])"
 COMPUTES = "        acc = partial_tile(\n"
 LATE_OWNERS = f"        {SLEEP}(0.3 * bool((rank == 2) & (turn > 0) & (number == 0)))\n"
-LATE_TILES = f"        {SLEEP}(0.3 * bool((rank == 2) & (number % way.TILES_PER_FLAG > 0)))\n"
+LATE_TILES = f"        {SLEEP}(0.3 * bool((rank == 2) & (number % exchange.TILES_PER_FLAG > 0)))\n"
 MUTANTS = {
     "no wait": Mutant((("gemm_reduce", WAITS, "pass"),), "wrong"),
     "one source not waited for": Mutant(
@@ -191,27 +222,118 @@ MUTANTS = {
     ),
     "last call's flag": Mutant((("attention", "- epoch) & -3)", "- epoch + 2) & -7)"),), "wrong"),
 }
+COPIES = "        for piece in tl.range(0, pieces, num_stages=1):\n"
+TELLS = "signal(peer(flag(control, rank, group), control_bases, rank, owner), epoch, ARCH)"
+LATE_COPY = f"        {SLEEP}(0.3 * bool(rank == 2))\n{COPIES}"
+RELAYED = "gemm_reduce:forward_groups"
+RELAY_MUTANTS = {
+    "forwarded before it is sent": Mutant(
+        ((RELAYED, TELLS, "pass"), (RELAYED, COPIES, f"        {TELLS}\n{LATE_COPY}")),
+        "wrong",
+        control=((RELAYED, COPIES, LATE_COPY),),
+    ),
+    "forwarded to the next rank alone": Mutant(
+        ((RELAYED, "(rank + 1 + turn) % WORLD", "(rank + 1) % WORLD"),), "end"
+    ),
+    "one part stays at home": Mutant(
+        ((RELAYED, "- number) * SPLIT_K * slabs", "- number) * slabs"),), "wrong"
+    ),
+    "the outbox of another owner": Mutant(
+        ((RELAYED, "from_rows = (turn * SPLIT_K", "from_rows = ((1 - turn) * SPLIT_K"),), "wrong"
+    ),
+    "one group for all": Mutant(
+        ((RELAYED, "flag(control, rank, group), control", "flag(control, rank, 0), control"),),
+        "end",
+    ),
+}
+RUNS = "                run(a, b, slot + low * row_bytes, first + low, high - low)\n"
+SENDS = "                exchange.send_one(parity, number, world - 1 - turn, slot)\n"
+LATE_CHUNKS = f"                {SLEEP}(0.3 * bool(rank == 2 and number > 0))\n"
+MOVES = "        self._runtime.copy(piece, target, shard + piece.source, stream)\n"
+FLAGS = "        self._runtime.copy(_WORD, flag_at, self._staged.data_ptr(), stream)\n"
+COPY_MUTANTS = {
+    "peers not waited for": Mutant(
+        (
+            (
+                "gemm_reduce_scatter.push_ce",
+                "wait_all(flag(control, sources, row // chunk_rows)[:, None], epoch, peers)",
+                "pass",
+            ),
+        ),
+        "wrong",
+    ),
+    "one peer not waited for": Mutant(
+        (
+            (
+                "gemm_reduce_scatter.push_ce",
+                "(sources < WORLD) & (sources != rank)",
+                "(sources < WORLD - 1) & (sources != rank)",
+            ),
+        ),
+        "wrong",
+    ),
+    "sent before it is computed": Mutant(
+        (("gemm_reduce_scatter.push_ce", RUNS + SENDS, SENDS + RUNS),), "wrong"
+    ),
+    "the first chunk's flag for all": Mutant(
+        (
+            ("gemm_reduce_scatter.push_ce", "row // chunk_rows)[:, None]", "0)[:, None]"),
+            ("gemm_reduce_scatter.push_ce", RUNS, LATE_CHUNKS + RUNS),
+        ),
+        "wrong",
+        control=(("gemm_reduce_scatter.push_ce", RUNS, LATE_CHUNKS + RUNS),),
+    ),
+    "flag before data": Mutant(
+        (
+            (
+                "copy_engine",
+                MOVES + FLAGS,
+                f"{FLAGS}        {SLEEP}(0.3 * bool(self._workspace.rank == 2))\n{MOVES}",
+            ),
+        ),
+        "wrong",
+    ),
+    "own rows in one generation": Mutant(
+        (("gemm_reduce_scatter.push_ce", "own_slot + parity * apart", "own_slot"),), "wrong"
+    ),
+    "the slot of another owner": Mutant(
+        (("gemm_reduce_scatter.push_ce", "world - 1 - turn, slot", "turn + 1, slot"),), "wrong"
+    ),
+}
+MUTANTS_OF = {"push": MUTANTS, "pull": MUTANTS, "relay": RELAY_MUTANTS, "push_ce": COPY_MUTANTS}
+"""Relay has those of its own; the ones of what it shares are planted in the others."""
 
 
 def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
-    """Rows of all owners in one tile, with a split K; and several tiles of each owner."""
-    spanning = GemmReduceScatter(3 * world, 40, 130 * world, world)
-    several = GemmReduceScatter(20 * world, 72, 33 * world, world)
+    """Rows of all owners in one tile, where the variant allows it, with a split K; and several
+    tiles of each owner."""
+    several = GemmReduceScatter(20 * world, 72, 130 * world, world)
+    if variant == "push_ce":
+        return {"small": [(several, Config(variant, **SMALL, chunks=2))] * 3}
+    small = several if variant == "relay" else GemmReduceScatter(3 * world, 40, 130 * world, world)
     return {
-        "small": [(spanning, Config(variant, **SMALL, split_k=2))] * 2,
-        "several tiles": [(several, Config(variant, **SMALL, tiles_per_flag=4))] * 2,
+        "small": [(small, config(variant, **SMALL, split_k=2))] * 2,
+        "several tiles": [(several, config(variant, **SMALL, tiles_per_flag=4))] * 2,
     }
 
 
-def judge_all(workspace: Workspace, folder: Path, variant: str) -> dict[str, str]:
+def judge_all(
+    workspace: Workspace, folder: Path, variant: str, names: tuple[str, ...]
+) -> dict[str, str]:
     calls = calls_of_a_trial(variant, workspace.world)
-    return judge(workspace, folder, OP, variant, calls, MUTANTS, 1_000_000)
+    mutants = {name: MUTANTS_OF[variant][name] for name in names}
+    return judge(workspace, folder, OP, variant, calls, mutants, 1_000_000)
 
 
-@pytest.mark.parametrize("variant", ["push", pytest.param("pull", marks=pytest.mark.thorough)])
-def test_mutants_are_refused(tmp_path: Path, variant: str) -> None:
-    by_rank = emulated.run(3, judge_all, tmp_path, variant, timeout_s=600)
-    assert misjudged(by_rank, MUTANTS) == []
+@pytest.mark.parametrize(
+    ("variant", "step"),
+    [("push", 2), *(pytest.param(name, 1, marks=pytest.mark.thorough) for name in MUTANTS_OF)],
+)
+def test_mutants_are_refused(tmp_path: Path, variant: str, step: int) -> None:
+    """`make test` plants every second change of one variant, `make thorough` all of every one."""
+    chosen = dict(list(MUTANTS_OF[variant].items())[::step])
+    by_rank = emulated.run(3, judge_all, tmp_path, variant, tuple(chosen), timeout_s=600)
+    assert misjudged(by_rank, chosen) == []
 
 
 def test_another_order_of_sums_differs(tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.gemm_all_reduce import GemmAllReduce
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
+from tftune.kernels.merge_attention import MergeAttention
 
 ROUNDS = 2
 
@@ -25,8 +27,10 @@ def cases(world: int) -> list[Case]:
     shapes = (
         AllGatherGemm(7, 40, 66 * world, world),
         FlashDecode(2, 8, 2, 64, 40, world),
-        GemmReduceScatter(3 * world, 40, 66 * world, world),
+        GemmReduceScatter(6 * world, 40, 66 * world, world),
+        GemmAllReduce(2 * world, 40, 66 * world, world),
         AllReduce(5, 48, world, norm="rms"),
+        MergeAttention(3, 2 * world, 64, world),
     )
     found = [[(shape, config) for config in small(shape)] for shape in shapes]
     longest = max(map(len, found))
@@ -62,5 +66,7 @@ def test_operations_alternate_on_one_workspace(rounds: int) -> None:
         for name in ("gather", "no_wait", "fused", "fused_heads", "persistent")
     } <= kinds
     assert {("all_gather_gemm", name) for name in ("pull", "staged", "push")} <= kinds
-    assert {("gemm_reduce_scatter", name) for name in ("push", "pull")} <= kinds
+    assert {("gemm_reduce_scatter", name) for name in ("push", "pull", "relay", "push_ce")} <= kinds
+    assert {("gemm_all_reduce", name) for name in ("one_shot", "two_shot", "one_shot_ll")} <= kinds
     assert {("all_reduce", name) for name in ("one_shot", "two_shot", "one_shot_ll")} <= kinds
+    assert {("merge_attention", name) for name in ("one_shot", "one_shot_ll")} <= kinds

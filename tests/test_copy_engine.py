@@ -13,7 +13,7 @@ import torch
 pytest.importorskip("triton")
 
 from tftune.kernels.comm import copy_engine
-from tftune.kernels.comm.copy_engine import Exchange, Piece
+from tftune.kernels.comm.copy_engine import Exchange, HostRuntime, Piece, SideStreams
 
 SHARD = 1 << 20
 PIECES = (Piece(0, 100, 64), Piece(64, 200, 64))
@@ -40,7 +40,7 @@ def exchange(log: list[tuple[str, str]], streams: int) -> Exchange:
     """Of two pieces to one peer, whose flags lie at 1 and at 2."""
     made: Any = Exchange.__new__(Exchange)
     made._staged = torch.zeros(1, dtype=torch.int32)
-    made._workspace = SimpleNamespace(turns=count(), control=0, control_bases=None, rank=0)
+    made._workspace = SimpleNamespace(turns=count(), control=0, control_bases=None, rank=0, world=2)
     made._start = lambda *arguments: log.append(("main", "starts"))
     made._streams = [Stream(f"side {number}", log) for number in range(streams)]
     made._items = [[(piece, piece.target, flag) for flag, piece in enumerate(PIECES, 1)]] * 2
@@ -81,6 +81,32 @@ def test_a_flag_is_copied_right_behind_its_piece_in_the_same_stream(
         at = [what for _, what in log].index(f"copies to {piece.target}")
         assert log[at + 1] == (log[at][0], f"copies to {flag}")
     assert len({name for name, _ in log}) == streams
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_one_piece_follows_what_the_main_stream_has_so_far(
+    log: list[tuple[str, str]],
+    streams: int,
+) -> None:
+    """Else rows would be sent before they are computed."""
+    copies = exchange(log, streams)
+    for slot, (flag, piece) in enumerate(enumerate(PIECES, 1)):
+        log.clear()
+        copies.send_one(0, slot, 1, SHARD)
+        side = f"side {slot % streams}"
+        found = ["waits for main", f"copies to {piece.target}", f"copies to {flag}"]
+        assert log == [(side, what) for what in found]
+
+
+def test_what_is_queued_beside_follows_the_main_stream_and_is_joined(
+    log: list[tuple[str, str]],
+) -> None:
+    sides: Any = SideStreams.__new__(SideStreams)
+    sides.runtime, sides.streams = HostRuntime(), [Stream("side", log)]
+    with sides.beside(0):
+        log.append(("side", "reduces"))
+    sides.join()
+    assert log == [("side", "waits for main"), ("side", "reduces"), ("main", "waits for side")]
 
 
 def test_generations_take_turns(log: list[tuple[str, str]]) -> None:

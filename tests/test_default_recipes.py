@@ -17,8 +17,10 @@ from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.flash_prefill import FlashPrefill
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
+from tftune.kernels.merge_attention import MergeAttention
 from tftune.models.dataset import load
 from tftune.models.evaluate import selector_of
 from tftune.models.tree.codec import pack_layout, unpack_layout
@@ -29,8 +31,10 @@ SHAPES = {
     "all_gather_gemm": AllGatherGemm(3000, 3584, 8192, 2, "bf16", "m", "nk"),
     "flash_decode": DECODE,
     "all_reduce": AllReduce(24, 7168, 4, norm="rms"),
+    "flash_prefill": FlashPrefill(3, 24, 8, 128, 1500),
     "gemm_reduce_scatter": GemmReduceScatter(4096, 8192, 28672, 4),
     "gemm_all_reduce": GemmAllReduce(24, 8192, 28672, 4),
+    "merge_attention": MergeAttention(24, 64, 128, 4),
 }
 
 

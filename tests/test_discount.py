@@ -14,9 +14,12 @@ from typing import Any
 import pytest
 
 import tftune
+from tftune.db.target import Target
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.core.space import Config
-from tftune.models.layout import MODEL_ERROR, discounted
+from tftune.models.dataset import load
+from tftune.models.layout import MODEL_ERROR, Answerer, Terms, discounted
+from tftune.models.tree.trainer import train_layout
 from tftune.report import tables
 
 SHAPES = [tftune.AllGatherGemm(m, 3584, 8192, 8) for m in (16, 64)]
@@ -82,6 +85,8 @@ def test_a_search_and_an_explanation_agree(tmp_path: Path) -> None:
     nearest = found["nearest"][0]
     assert nearest["shape"] == str(SHAPES[1]) and nearest["speedup_discounted"] is not None
     both = f"{nearest['speedup']:.2f} times as fast as BSP here, {discounted(nearest['speedup'])}"
+    asked_again = run("select", *asked)
+    assert found["reason"] in asked_again and both.replace(" here,", " on this shape;") in said
     assert both in said and "the discount of 1.44 on modelled speed-ups" in found["reason"]
     assert found["source"] == "modelled" and "modelled, not measured" in said
 
@@ -93,3 +98,36 @@ def test_what_was_modelled_never_says_that_it_was_measured(m: int, n: int) -> No
     for mode in ("graph", "eager"):
         found = selector.select(tftune.AllGatherGemm(m, n, 8192, 8), mode)
         assert found.source in ("modelled", "fallback") and "measured" not in found.reason
+
+
+def test_where_bsp_answers_a_selection_names_both_speedups(
+    make_rows: Callable[..., list[Trial]],
+) -> None:
+    """At modelled shapes, and where two neighbours have no fused config in common."""
+    (row, *_) = make_rows((SHAPES[0],), bench="model")
+    large = replace(SHAPES[1], m=256)
+    times = {
+        shape: {Config("bsp"): 42.0, Config("push"): us}
+        for shape, us in zip((*SHAPES, large), (40.0, 30.0, 35.0), strict=True)
+    }
+    times[large] = {Config("bsp"): 42.0, Config("pull"): 20.0}
+    rows = [
+        replace(row, shape=shape, config=config, outcome=Measurement((us,) * 5, ()))
+        for shape, found in times.items()
+        for config, us in found.items()
+    ]
+    data = load(rows, "all_gather_gemm", row.target, "graph", "model")
+    (part,) = data.by_layout().values()
+    made = train_layout(part)
+    chip = Target.parse(row.target).chip
+    answerer = Answerer(made, Terms(chip, lambda config, kernel: None, MODEL_ERROR), lambda s: 0)
+
+    def reason(m: int) -> str:
+        return answerer.answer(replace(SHAPES[0], m=m), lambda shape: Config("bsp")).reason
+
+    small = "push is predicted to be 1.40 times as fast as BSP on this shape"
+    assert reason(64) == f"{small}; {discounted(1.4)}: BSP"
+    assert reason(128) == (
+        f"pull is predicted to be 2.10 times as fast as BSP on modelled shapes nearby; "
+        f"{discounted(2.1)}, but no config at all of them: BSP"
+    )

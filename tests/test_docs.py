@@ -184,6 +184,7 @@ def test_the_makefile_lists_its_targets() -> None:
         "drill",
         "thorough",
         "mutants",
+        "fleet",
         "docs",
         "clean",
     }

@@ -18,7 +18,9 @@ from test_style import link_tree
 import tftune
 
 FOLDER = Path(__file__).parent.parent / "examples"
-SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "ranks")
+COMPILED = "llama_block"
+"""Too slow for every run: inductor compiles it."""
+SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in ("ranks", COMPILED))
 LAYER = ("column_parallel", "cuda_graph")
 ERROR = re.compile(r"error ([0-9.e+-]+), (?:below ([0-9.e+-]+)|equal to the bit)")
 
@@ -60,7 +62,8 @@ def test_there_are_examples_and_the_page_lists_them() -> None:
     assert len(SCRIPTS) == 5
     page = (FOLDER / "README.md").read_text()
     assert re.findall(r"^\| \[(\w+)\.py\]\(\1\.py\)", page, re.MULTILINE) == [
-        *("column_parallel", "cuda_graph", "decode", "serve_select", "new_operation"),
+        *("column_parallel", "cuda_graph", "decode", "llama_block", "serve_select"),
+        "new_operation",
     ]
 
 
@@ -71,6 +74,27 @@ def test_an_example_says_what_it_checked(lines: dict[str, list[str]], name: str)
     if name != "serve_select":
         found = ERROR.search(last)
         assert found is not None and 0 <= float(found[1]) <= float(found[2] or 0), last
+
+
+@pytest.mark.thorough
+def test_the_pass_replaces_collectives_of_a_block_and_changes_no_result() -> None:
+    """Each form's error is checked by the example; here, that every collective is in its table."""
+    done = subprocess.run(
+        [sys.executable, FOLDER / f"{COMPILED}.py", "--cpu"],
+        env=os.environ | {"TORCHINDUCTOR_COMPILE_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=400,
+    )
+    assert done.returncode == 0, done.stderr
+    *table, last = done.stdout.splitlines()
+    found = re.fullmatch(
+        r"RESULT compile_pass replaced=(\d+) kept=(\d+) max_error=([\d.e-]+)", last
+    )
+    assert found is not None and 0 <= float(found[3]) < 2**-6, last
+    lines = [line.split()[0] for line in table]
+    assert lines.count("replaced") == int(found[1]) >= 4, done.stdout
+    assert lines.count("kept") == int(found[2])
 
 
 @pytest.mark.parametrize("name", LAYER)

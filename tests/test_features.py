@@ -11,16 +11,20 @@ from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.flash_prefill import FlashPrefill
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
+from tftune.kernels.merge_attention import MergeAttention
 from tftune.models import features
 
 SHAPES: dict[str, Shape] = {
     "all_gather_gemm": AllGatherGemm(m=16, n=72, k=264, world=4),
     "flash_decode": FlashDecode(3, 16, 4, 64, 80, 2),
     "all_reduce": AllReduce(24, 7168, 4),
+    "flash_prefill": FlashPrefill(3, 24, 8, 64, 1500),
     "gemm_reduce_scatter": GemmReduceScatter(m=16, n=72, k=264, world=4),
     "gemm_all_reduce": GemmAllReduce(m=16, n=72, k=264, world=4),
+    "merge_attention": MergeAttention(3, 24, 64, 2),
 }
 """Of each operation one whose sizes all differ."""
 

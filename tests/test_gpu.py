@@ -184,7 +184,8 @@ def _cases(world: int) -> list[tuple[Any, Any]]:
         (_shapes(world)[3], SPACE.complete(Config(variant, **rounds)))
         for variant in ("pull", "staged", "push")
     ]
-    return cases + _decodes(world) + _reductions(world) + _gemm_reductions(world)
+    reductions = _reductions(world) + _gemm_reductions(world) + _merges(world)
+    return cases + _decodes(world) + reductions
 
 
 def _decodes(world: int) -> list[tuple[Any, Any]]:
@@ -241,6 +242,28 @@ def _reductions(world: int) -> list[tuple[Any, Any]]:
     for shape in shapes:
         for name in dict.fromkeys(config.variant for config in SPACE.defaults(shape, chip)):
             cases.append((shape, pick.choice(list(SPACE.configs(shape, chip, (name,))))))
+    return cases
+
+
+def _merges(world: int) -> list[tuple[Any, Any]]:
+    """merge_attention on the same workspace: every variant with its default config and a random
+    one; one sequence and many, both outputs and both bases."""
+    from tftune.db.target import detect
+    from tftune.kernels.merge_attention import MergeAttention
+    from tftune.kernels.merge_attention.space import SPACE
+
+    pick, chip = random.Random(0), detect().chip
+    shapes = [
+        MergeAttention(1, 8 * world, 128, world),
+        MergeAttention(24, 5 * world, 64, world, "fp16", base="2"),
+        MergeAttention(7, 24, 256, world, "bf16", "all"),
+        MergeAttention(200, 8 * world, 128, world),
+    ]
+    cases = [(shape, config) for shape in shapes for config in SPACE.defaults(shape, chip)]
+    for shape in shapes:
+        for name in ("one_shot", "one_shot_ll"):
+            if known := list(SPACE.configs(shape, chip, (name,))):
+                cases.append((shape, pick.choice(known)))
     return cases
 
 

@@ -16,6 +16,8 @@ import synthetic
 from test_verify import Fake, exported
 
 from tftune.cli import app as cli
+from tftune.db.drift import Moved
+from tftune.db.findings import Finding, Series, add
 from tftune.db.store import Store, write_rows
 from tftune.db.target import Target
 from tftune.db.trial import Failure, Run, Trial
@@ -67,6 +69,9 @@ def filled(folder: Path, make_rows: Callable[..., list[Trial]]) -> None:
     write_rows(folder / "rows.jsonl", [run], rows)
     with Store.open(folder / "layers.db") as store:
         store.import_rows(folder / "rows.jsonl")
+    series = Series.of(rows[0])
+    with Store.open(folder / "moved.db") as store:
+        add(store, Finding.new(series, Moved(4, 1.05, 1.04, 1.06), "2026-11-23", "it is slower"))
     exported(folder / "node.json", make_rows(paper(), "graph", bench="node"), {"torch": "2.11.0"})
 
 
@@ -93,6 +98,7 @@ LINES = {
         f"explain {OP} {SMALL} --artifact layers.json --allow-modelled --db layers.db",
     ],
     "tftune diff": ["diff layers.json layers.json"],
+    "tftune simulate": [f"simulate {OP} --nodes 2 --shapes paper:m=16 --skew 0+5 --seeds 5"],
     "tftune sets": ["sets", f"sets {OP}"],
     "tftune sets --shapes": [f"sets {OP} --shapes paper:m=16+32"],
     "tftune version": ["version"],
@@ -101,14 +107,17 @@ LINES = {
     "tftune trials list": ["trials list --db layers.db --limit 5"],
     "tftune trials stats": ["trials stats --db layers.db"],
     "tftune db check": ["db check --db layers.db"],
+    "tftune findings": ["findings --db moved.db"],
 }  # fmt: skip
 """In this order: later ones read what earlier ones wrote."""
 
 
 @pytest.mark.parametrize("command", LINES)
 def test_a_command_prints_what_the_page_says(command: str, printed: Print) -> None:
-    for line in LINES[command]:
-        jsonschema.validate(printed(line), SCHEMAS[command])
+    answers = [printed(line) for line in LINES[command]]
+    for answer in answers:
+        jsonschema.validate(answer, SCHEMAS[command])
+    assert all(answers), "a command that prints nothing has no field that could be wrong"
 
 
 def test_verify_prints_what_the_page_says(

@@ -26,16 +26,19 @@ STANDARD_LIBRARY_ONLY = (
     "kernels/core/*.py",
     *(
         f"kernels/*/{name}.py"
-        for name in ("__init__", "space", "workloads", "features", "timeline")
+        for name in ("__init__", "space", "workloads", "features", "timeline", "mapping")
     ),
     *(
         f"db/{name}.py"
-        for name in ("trial", "row_checks", "target", "lock", "files", "journal", "evidence")
+        for name in ("trial", "row_checks", "row_files", "target", "lock", "files", "journal")
     ),
+    *(f"db/{name}.py" for name in ("evidence", "captured")),
     *(
         f"models/{name}.py"
         for name in ("selector", "artifact", "baselines", "layout", "features", "compatibility")
     ),
+    "tftune/client/*.py",
+    *(f"tftune/{name}.py" for name in ("recorder", "hot_swap")),
     *(
         f"models/{name}.py"
         for name in ("formula/formula", "tree/tree", "tree/codec", "tree/codegen")
@@ -200,9 +203,21 @@ def loads(
     ]
 
 
+def of_the_service(root: Path) -> list[str]:
+    """Imports of the service by what dispatches: only its own commands may start it."""
+    return [
+        f"{file}:{found.line} imports {found.module}, and nothing but its commands may"
+        for file, all_imports in files(root)
+        for found in all_imports
+        if (found.module + ".").startswith("tftune.serve.")
+        and not file.startswith(("tftune/serve/", "tftune/cli/serve_commands.py"))
+    ]
+
+
 def violations(root: Path) -> list[str]:
     return [
         *wrong_way(root),
+        *of_the_service(root),
         *not_standard_library(root),
         *loads(root, WITHOUT_TORCH, {"torch", "triton", "iris"}),
         *loads(root, tuple(f"tftune/cli/{name}.py" for name in CLI), LAZY_IN_CLI),
@@ -244,6 +259,7 @@ PLANTED = {
     ),
     "tuner/search/search.py": "if True:\n    import torch",
     "tftune/cli/app.py": "import optuna",
+    "tftune/ops.py": "def f():\n    from tftune.serve import selection",
     "tftune/__init__.py": "from tftune.db.store import Store",
 }
 SOUND = {
@@ -260,6 +276,7 @@ SOUND = {
     "tftune/cli/app.py": (
         "import typer\nfrom tftune import __version__\ndef f():\n    import optuna"
     ),
+    "tftune/cli/serve_commands.py": "def f():\n    import tftune.serve.server",
     "tftune/__init__.py": (
         "from tftune.models.selector import Selection\n"
         "def f():\n    from tftune.tuner import search"

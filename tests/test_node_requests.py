@@ -153,7 +153,7 @@ def rank(emulated: bool, **plans: Any) -> Rank:
     made.spec, made._shape = SimpleNamespace(emulated=emulated), SHAPE
     made.barrier = SimpleNamespace(wait=lambda: None)
     by_config = {(SHAPE, Config(name)): plan for name, plan in plans.items()}
-    made.workspace = SimpleNamespace(plans=by_config)
+    made.workspace = SimpleNamespace(plans=by_config, operands={})
     made._operands = [(torch.zeros(1), torch.zeros(1), RIGHT.clone()) for _ in range(2)]
     made._references = SimpleNamespace(results=[RIGHT], tolerance=TOLERANCE)
     made._graphs = {}

@@ -212,7 +212,7 @@ def test_a_layer_runs_what_is_selected_for_its_mode(monkeypatch: pytest.MonkeyPa
         selector, "select", lambda shape, mode: Selection(Config(mode), "fallback", "as told")
     )
     workspace = Workspace(
-        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
+        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 8192, None
     )
     a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
     q, k, lengths = (
@@ -226,6 +226,39 @@ def test_a_layer_runs_what_is_selected_for_its_mode(monkeypatch: pytest.MonkeyPa
     assert made == [
         (op, mode) for mode in ("eager", "graph") for op in ("all_gather_gemm", "flash_decode")
     ]
+
+
+def test_a_shape_that_the_workspace_has_no_room_for_runs_bsp(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A layer compiled for any M may see a larger one than the workspace was made for."""
+    import torch
+
+    from tftune import ops
+    from tftune.kernels.all_gather_gemm import host
+
+    made: list[tuple[int, str]] = []
+
+    def prepare(shape: Any, config: Config, workspace: Workspace) -> Any:
+        made.append((shape.m, config.variant))
+        return lambda *operands: None
+
+    monkeypatch.setattr(host, "prepare", prepare)
+    told = Selection(Config("push"), "measured", "as told")
+    monkeypatch.setattr(tftune, "select_kernel", lambda shape, mode: told)
+    workspace = Workspace(
+        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
+    )
+    b = torch.zeros(16, 8, dtype=torch.float16)
+    for m in (256, 257, 258):
+        ops.all_gather_gemm(torch.zeros(m, 8, dtype=torch.float16), b, workspace, b_layout="nk",
+                            shard="m")  # fmt: skip
+    assert made == [(512, "bsp"), (514, "bsp"), (516, "bsp")]
+    assert caplog.text.count("all_gather_gemm runs BSP for m=512") == 1
+    ops.all_gather_gemm(torch.zeros(4, 8, dtype=torch.float16), b, workspace, b_layout="nk",
+                        shard="m")  # fmt: skip
+    assert made[-1] == (8, "push")
+    assert len(caplog.records) == 1 and "it needs 8192 bytes of 4096" in caplog.text
 
 
 def test_of_many_shapes_the_oldest_eager_plans_go_and_those_of_graphs_stay(

@@ -106,8 +106,12 @@ def test_the_wheel_holds_every_source_file_and_nothing_beside_tftune(
     artifacts = {
         path.relative_to(root).as_posix() for path in (root / "models/artifacts").glob("*.json")
     }
+    templates = {
+        path.relative_to(root).as_posix() for path in (root / "tftune/serve/templates").iterdir()
+    }
     expected = {
-        name if name.startswith("tftune/") else f"tftune/{name}" for name in sources | artifacts
+        name if name.startswith("tftune/") else f"tftune/{name}"
+        for name in sources | artifacts | templates
     } | {"tftune/py.typed"}
     assert {name for name in names if ".dist-info/" not in name} == expected
     assert {name.split("/")[0] for name in names} == {"tftune", "tftune-0.1.0.dist-info"}

@@ -65,7 +65,7 @@ def test_doctests_run(name: str) -> None:
         assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test).failed == 0
 
 
-@pytest.mark.parametrize("name", ["Workspace", "warm_up", *OPERATIONS])
+@pytest.mark.parametrize("name", ["Workspace", "compile_pass", "warm_up", *OPERATIONS])
 def test_blocks_run_on_two_ranks(name: str, tmp_path: Path) -> None:
     assert "assert" in blocks(name)
     assert emulated.run(2, run_blocks, name, tmp_path) == [name, name]

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import rival_calls
+import rival_rows
 import rivals
 import stand_ins
 
@@ -29,10 +30,10 @@ from tftune.kernels.core.space import Config
 from tftune.tuner.bench.worker import WorldSpec
 
 SMALL, LARGE = AllGatherGemm(16, 3584, 8192, 4), AllGatherGemm(1024, 3584, 8192, 4)
-PUSH = rivals.default_push(SMALL, "graph")
+PUSH = rivals.default_fused(SMALL, "graph")
 
 
-def made_rows() -> list[rivals.Row]:
+def made_rows() -> list[rival_rows.Row]:
     """tftune at 10 us and 20 us; iris takes twice, then 8 times as long; torch could not run the
     small one, and takes half at the other."""
     rows = []
@@ -50,16 +51,16 @@ def made_rows() -> list[rivals.Row]:
             else replace(ours, samples_us=(10.0, 10.0, 30.0))
         )
         rows += [
-            rivals.Row(shape, "graph", "bsp", Config("bsp", form="gather_copy"), bsp),
-            rivals.Row(shape, "graph", "tftune", PUSH, ours),
-            rivals.Row(shape, "graph", "torch", Config("torch"), torch),
-            rivals.Row(shape, "graph", "iris", Config("iris"), iris),
+            rival_rows.Row(shape, "graph", "bsp", Config("bsp", form="gather_copy"), bsp),
+            rival_rows.Row(shape, "graph", "tftune", PUSH, ours),
+            rival_rows.Row(shape, "graph", "torch", Config("torch"), torch),
+            rival_rows.Row(shape, "graph", "iris", Config("iris"), iris),
         ]
     return rows
 
 
 def test_the_table_has_a_time_or_the_kind_of_failure_for_each() -> None:
-    told = list(rivals.table(made_rows()))
+    told = list(rival_rows.table(made_rows()))
     assert told[:2] == ["| M | bsp | tftune | torch | iris |", "|---|---|---|---|---|"]
     assert told[2:4] == [
         "| 16 | 15.0 | 10.0 | hang | 20.0 |",
@@ -69,7 +70,7 @@ def test_the_table_has_a_time_or_the_kind_of_failure_for_each() -> None:
 
 
 def test_results_are_geometric_means_over_tftune_in_the_same_rounds() -> None:
-    assert list(rivals.results(made_rows(), mode="graph")) == [
+    assert list(rival_rows.results(made_rows(), mode="graph")) == [
         "RESULT rivals mode=graph rival=bsp geomean=1.061 least=0.750 error=0.0001 shapes=2 "
         "failed=0",
         "RESULT rivals mode=graph rival=torch geomean=0.500 least=0.500 error=0.0001 shapes=1 "
@@ -78,7 +79,7 @@ def test_results_are_geometric_means_over_tftune_in_the_same_rounds() -> None:
         "failed=0",
     ]
     alone = [row for row in made_rows() if row.name == "torch"]
-    assert list(rivals.results(alone, mode="graph")) == [
+    assert list(rival_rows.results(alone, mode="graph")) == [
         "RESULT rivals mode=graph rival=torch shapes=0 failed=1"
     ]
 
@@ -87,7 +88,7 @@ def test_rows_are_lines_that_show_prints_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = made_rows()
-    assert [rivals.Row.from_json(row.to_json()) for row in rows] == rows
+    assert [rival_rows.Row.from_json(row.to_json()) for row in rows] == rows
     path = tmp_path / "rivals.jsonl"
     path.write_text(
         "\n".join([json.dumps({"run": {"target": "h200x4"}}), *(row.to_json() for row in rows)])
@@ -102,14 +103,19 @@ def test_rows_are_lines_that_show_prints_again(
 
 
 def test_the_default_shapes_are_of_both_shardings() -> None:
-    found = read_shapes(operation("all_gather_gemm"), [rivals.SHAPES], 4)
+    found = read_shapes(operation("all_gather_gemm"), [rivals.SHAPES["all_gather_gemm"]], 4)
     assert [(shape.m, shape.shard) for shape in found] == [
         (m, shard) for shard in "km" for m in (16, 128, 1024, 8192)
     ]  # type: ignore[attr-defined]
 
 
-def test_every_candidate_has_a_meaning() -> None:
-    assert list(rivals.MEANINGS) == ["bsp", "tftune", *rival_calls.RIVALS]
+def test_every_candidate_has_a_meaning_and_every_operation_shapes() -> None:
+    names = {name for op in rivals.SHAPES for name in rival_calls.rivals_of(op)}
+    assert set(rivals.MEANINGS) == {"bsp", "tftune"} | names
+    for op, words in rivals.SHAPES.items():
+        assert len(read_shapes(operation(op), [words], 2)) > 3
+    with pytest.raises(ValueError, match="no rivals of flash_decode; there are of all_gather_gemm"):
+        rival_calls.rivals_of("flash_decode")
 
 
 def test_the_choice_is_the_winner_of_the_database_or_says_what_is_missing(
@@ -148,7 +154,7 @@ def bench() -> Iterator[rivals.Bench]:
 def test_a_bad_rival_is_a_row_and_the_others_are_measured_in_the_same_rounds(
     bench: rivals.Bench,
 ) -> None:
-    push = rivals.default_push(TINY, "graph")
+    push = rivals.default_fused(TINY, "graph")
     names = ["right", "stale", "torch"]
     rows = {row.name: row for row in rivals.compare(bench, TINY, "graph", push, names, rounds=3)}
     assert list(rows) == ["bsp", "tftune", *names]
@@ -252,6 +258,8 @@ def test_the_end_of_the_run_is_not_blamed_on_a_rival(bench: rivals.Bench) -> Non
 
 def test_where_bsp_fails_nothing_is_timed_beside_it() -> None:
     class NoBsp:
+        chip = None
+
         def alone(self, shape: AllGatherGemm, config: Config, mode: str) -> Failure:
             assert config.variant == "bsp"
             return Failure("crash", "no NCCL")

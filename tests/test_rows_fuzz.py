@@ -95,8 +95,7 @@ def test_a_line_that_is_no_row_is_refused_with_its_field(
         and named in said
         and len(said) < 300
     )
-    with Store.open(Path("a.db"), write=False) as store:
-        assert (store.runs(), store.trials()) == ([], [])
+    assert not Path("a.db").exists()  # nothing was there before
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tftune.db.store import Store, StoreError
 from tftune.db.trial import Failure
 
 FIXTURES = Path(__file__).parent / "fixtures"
-RELEASED = {1: RUN, 2: ENDED, 3: replace(ENDED, role="repeat")}
+RELEASED = {1: RUN, 2: ENDED, 3: replace(ENDED, role="repeat"), 4: replace(ENDED, role="repeat")}
 """The run that the fixture of each released schema holds."""
 
 
@@ -98,10 +98,10 @@ class TestSchema:
         with Store.open(released) as store:
             assert [each.config for each in store.trials()] == [each.config for each in TRIALS]
             assert store.trials()[1].outcome == Failure("hang", "moved")
-            assert schema.version(store._db) == 4
+            assert schema.version(store._db) == 5
         monkeypatch.undo()
-        with Store.open(released.with_name("t.db.backup-3"), write=False) as backup:
-            assert (backup.runs(), backup.trials(), backup.check()) == ([RELEASED[3]], TRIALS, [])
+        with Store.open(released.with_name("t.db.backup-4"), write=False) as backup:
+            assert (backup.runs(), backup.trials(), backup.check()) == ([RELEASED[4]], TRIALS, [])
 
     def test_a_migration_that_fails_changes_nothing(
         self, released: Path, monkeypatch: pytest.MonkeyPatch
@@ -121,7 +121,7 @@ class TestSchema:
     ) -> None:
         self.upgrade(monkeypatch, "CREATE TABLE tft_notes (text TEXT)")
         before = released.read_bytes()
-        with pytest.raises(StoreError, match=r"has schema 3, this tftune reads 4; .* upgrades it"):
+        with pytest.raises(StoreError, match=r"has schema 4, this tftune reads 5; .* upgrades it"):
             Store.open(released, write=False)
         assert released.read_bytes() == before
 
@@ -132,7 +132,7 @@ class TestSchema:
         before = released.read_bytes()
         with pytest.raises(
             StoreError,
-            match=r"t\.db has schema 7, newer than this tftune's 3; upgrade tftune, or give "
+            match=r"t\.db has schema 7, newer than this tftune's 4; upgrade tftune, or give "
             r"another file with --db",
         ):
             Store.open(released, write=write)

@@ -330,7 +330,7 @@ def test_what_was_never_measured_is_bsp_and_all_that_was_is_named(
     asked = replace(SHAPES[3], **changed)
     found, title = (
         trained.select(asked),
-        ",".join(f"{name}={getattr(asked, name)}" for name in asked.LAYOUT),
+        ",".join(f"{name}={value}" for name, value in asked.named(asked.layout).items()),
     )
     measured = "dtype=bf16,shard=m,b_layout=nk,world=2; dtype=fp16,shard=m,b_layout=nk,world=2"
     assert (

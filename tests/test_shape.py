@@ -70,7 +70,7 @@ def test_spaces_and_defaults() -> None:
         ("m=1,n=1,k=8,world=8,b_layout=tn", r"b_layout='tn' is not one of kn, nk"),
         (
             "m=1,n=1,k=8,world=8,rows=3",
-            r"no shape field 'rows'; it has m, n, k, world, dtype, shard, b_layout",
+            r"no shape field 'rows'; it has m, n, k, world, dtype, shard, b_layout, operands",
         ),
         ("m=1,n=1", r"lacks k, world, as in 'm=64,n=3584,k=8192,world=8'"),
         ("m=1,m=2", r"names 'm' twice"),

@@ -188,6 +188,7 @@ def test_every_rule_refuses_something_and_not_everything() -> None:
         for shard in "km"
     ]
     tried += [AllGatherGemm(128, 3584, 8192, 2), AllGatherGemm(32, 4096, 1 << 21, 2, shard="m")]
+    tried += [AllGatherGemm(128, 3584, 8192, 2, operands="heap")]
     free = Space(SPACE.op, SPACE.variants, (), SPACE.defaults)
     every = {
         variant: [c for chip in (MI300X, H200) for c in free.drawn(LARGE, chip, variant, 1500)]

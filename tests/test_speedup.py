@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import results_page
 import speedup
 
 from tftune.db.calibration_file import write_chip
@@ -134,3 +135,49 @@ def test_a_set_asked_with_other_options_is_told_beside_its_defaults() -> None:
         "mode=graph set=llama3-70b dtype=fp16 output=heads page_size=0 geomean=2.000 lower=2.000 "
         "fused_wins=20 shapes=20" in told[1]
     )
+
+
+REDUCTIONS = [
+    ("all_reduce", "layers", "two_shot"),
+    ("gemm_reduce_scatter", "llama3-70b", "push"),
+    ("gemm_all_reduce", "llama3-70b", "two_shot"),
+]
+
+
+def reduced(op: str, name: str, variant: str, target: str = "h200x8") -> list[Trial]:
+    """Every shape of a set: BSP takes twice as long as the winner, and the winner 4 times as long
+    as the limit of the call."""
+    known, chip = operation(op), Target.parse(target).chip
+    form = "scatter" if op == "gemm_reduce_scatter" else "library"
+    found = []
+    for shape in known.shape_sets[name](world=8):
+        us = 4 * known.module("limit").limit(shape, chip).us
+        found += [
+            trial(shape, Config("bsp", form=form), 2 * us, 2 * us),  # type: ignore[arg-type]
+            trial(shape, Config(variant), us, 2 * us),  # type: ignore[arg-type]
+        ]
+    return found
+
+
+@pytest.mark.parametrize(("op", "name", "variant"), REDUCTIONS)
+def test_a_reduction_is_told_with_its_share_of_the_limit(op: str, name: str, variant: str) -> None:
+    found = reduced(op, name, variant)
+    whole, *parts = speedup.sets("h200x8", op, found)
+    assert whole.startswith(f"RESULT speedup op={op} target=h200x8 mode=graph set={name} ")
+    assert " geomean=2.000 lower=2.000 " in whole and "part=" in parts[0]
+
+    def committed(target: str, asked: str) -> list[Trial]:
+        return found if (target, asked) == ("h200x8", op) else []
+
+    head, _, table, *others = results_page.reduction(op, committed)
+    assert head == f"## {op}"
+    first = table.splitlines()[2]
+    assert first.startswith("| 8x H200 | `") and first.endswith("| 2.000 (2.000) | 0.25 |")
+    titles, _, row, *_ = others[1].splitlines()
+    assert titles.endswith("| limit | limit / winner |")
+    assert f"| {variant} | " in row and row.endswith(" | 0.25 |")
+
+
+def test_a_reduction_without_rows_of_several_gpus_says_so() -> None:
+    told = list(results_page.reduction("all_reduce", lambda target, op: []))
+    assert told == ["## all_reduce", "Not measured: no rows of 2 GPUs or more are committed."]

@@ -278,7 +278,7 @@ def test_chunks_that_are_there_go_by_in_one_loop() -> None:
     )
     whole, split = (
         predict(shape, Config("push", **tile, split_k=parts, k_per_flag=1024), "graph", H200)
-        - predict(shape, Config("push", **tile, split_k=parts, k_per_flag=4096), "graph", H200)
+        - predict(shape, Config("push", **tile, split_k=parts, k_per_flag=8192), "graph", H200)
         for parts in (1, 2)
     )
     assert whole < H200.rates.load_us + H200.rates.poll_us and split > 10 * (

@@ -39,8 +39,8 @@ def warmed(trial: Trial) -> Trial:
     return replace(trial, **stage)  # type: ignore[arg-type]
 
 
-def test_every_stage_is_evidence_or_a_warm_up() -> None:
-    assert set(STAGES) - set(EVIDENCE) == {"warm_up"}
+def test_every_stage_is_evidence_or_a_warm_up_or_of_the_sentinel() -> None:
+    assert set(STAGES) - set(EVIDENCE) == {"warm_up", "watch"}
 
 
 def test_training_reads_them_only_where_they_are_asked_for(rows: list[Trial]) -> None:

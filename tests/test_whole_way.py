@@ -21,7 +21,15 @@ SHAPES = {
     ),
     "gemm_reduce_scatter": ("engine:n=8192,k=28672,m=24+512+4096", "m=800,n=8192,k=28672,world=8"),
     "gemm_all_reduce": ("engine:n=8192,k=28672,m=1+24+256", "m=16,n=8192,k=28672,world=8"),
+    "flash_prefill": (
+        "paper-gqa:q_heads=64,batch=1+4",
+        "batch=1,q_heads=64,kv_heads=8,head_dim=128,seq_len=9000,dtype=fp16,causal=no",
+    ),
     "all_reduce": ("layers:m=1+24+512,norm=rms", "m=96,n=8192,world=8,norm=rms"),
+    "merge_attention": (
+        "layers:heads=64,batch=1+16+128",
+        "batch=20,heads=64,head_dim=128,world=8",
+    ),
 }
 """Of each operation: what is searched, and a shape asked for afterwards."""
 

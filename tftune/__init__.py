@@ -23,15 +23,21 @@ if TYPE_CHECKING:
 
     from tftune import ops as ops
     from tftune.confirm import warm_up
+    from tftune.graph_pass.inductor import compile_pass
+    from tftune.hot_swap import swap
     from tftune.kernels.all_gather_gemm import AllGatherGemm
     from tftune.kernels.all_reduce import AllReduce
     from tftune.kernels.comm.workspace import Workspace
     from tftune.kernels.core.shape import Shape
     from tftune.kernels.core.space import Config
     from tftune.kernels.flash_decode import FlashDecode
+    from tftune.kernels.flash_prefill import FlashPrefill
     from tftune.kernels.gemm_all_reduce import GemmAllReduce
     from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
+    from tftune.kernels.merge_attention import MergeAttention
+    from tftune.models.artifact import Artifact
     from tftune.models.selector import Selection, Selector
+    from tftune.recorder import Recorder, capture, count_replays
 
     __version__: str
 
@@ -40,15 +46,21 @@ __all__ = [
     "AllReduce",
     "Config",
     "FlashDecode",
+    "FlashPrefill",
     "GemmAllReduce",
     "GemmReduceScatter",
+    "MergeAttention",
     "Selection",
     "Selector",
     "Workspace",
     "__version__",
     "bind",
+    "capture",
+    "compile_pass",
+    "count_replays",
     "load",
     "select_kernel",
+    "swap",
     "use",
     "warm_up",
 ]
@@ -58,14 +70,22 @@ _PLACES = {
     "AllReduce": "tftune.kernels.all_reduce",
     "Config": "tftune.kernels.core.space",
     "FlashDecode": "tftune.kernels.flash_decode",
+    "FlashPrefill": "tftune.kernels.flash_prefill",
     "GemmAllReduce": "tftune.kernels.gemm_all_reduce",
     "GemmReduceScatter": "tftune.kernels.gemm_reduce_scatter",
+    "MergeAttention": "tftune.kernels.merge_attention",
     "Selection": "tftune.models.selector",
     "Selector": "tftune.models.selector",
     "Workspace": "tftune.kernels.comm.workspace",
+    "capture": "tftune.recorder",
+    "count_replays": "tftune.recorder",
+    "swap": "tftune.hot_swap",
+    "compile_pass": "tftune.graph_pass.inductor",
     "warm_up": "tftune.confirm",
 }
 _default: Selector | None = None
+_capture: Recorder | None = None
+"""What counts the shapes that are run; None where nothing does."""
 
 
 def __getattr__(name: str) -> Any:
@@ -96,22 +116,29 @@ def _version() -> str:
 
 
 def load(
-    path: str | PathLike[str] | None = None, target: str | None = None, allow_modelled: bool = False
+    path: str | PathLike[str] | None = None,
+    target: str | None = None,
+    allow_modelled: bool = False,
+    *,
+    url: str | None = None,
+    stage: str = "stable",
 ) -> Selector:
     """Read and check artifacts once; returns what selects by them, and changes nothing else.
 
     `path`: one artifact file; None: every one shipped for `target`. `target`: the machine that runs
     ("h200x8"); None: this one, as torch sees it. Where a GPU is seen, fused leaves that were timed
     on another machine, GPU or Triton answer BSP and say why; another driver or torch is a warning.
-    `allow_modelled`: serve predicted times, too. Raises ValueError, with the next command, where
-    there is no artifact or it cannot be trusted.
+    `allow_modelled`: serve predicted times, too. `url`: a fleet's service, asked for its artifacts
+    of `target` in `stage`, as the client's configuration file says (docs/fleet.md); while it is
+    away the last good ones serve, which is logged once. Raises ValueError, with the next command,
+    where there is no artifact or it cannot be trusted.
 
     >>> import tftune
     >>> selector = tftune.load(target="h200x8")
     >>> sorted(selector.artifacts)
     ['all_gather_gemm', 'flash_decode']
     """
-    selector = _read(path, target, allow_modelled)
+    selector = _read(path, target, allow_modelled, url, stage)
     for sentence in selector.warnings():
         warnings.warn(sentence, stacklevel=2)
     return selector
@@ -136,10 +163,29 @@ def use(selector: Selector) -> Selector:
     if not isinstance(selector, Selector):
         raise TypeError(f"use takes a Selector, as tftune.load returns, and not {selector!r:.80}")
     _default = selector
+    if _capture is None:
+        _capture_if_asked()
     return selector
 
 
-def _read(path: str | PathLike[str] | None, target: str | None, allow_modelled: bool) -> Selector:
+def _capture_if_asked() -> None:
+    """Count what this process runs where TFTUNE_CAPTURE names a file: each process that selects
+    comes by here before its first call, whoever wrote its code."""
+    import os
+
+    if path := os.environ.get("TFTUNE_CAPTURE"):
+        from tftune.recorder import capture, of_this_process
+
+        capture(of_this_process(path))
+
+
+def _read(
+    path: str | PathLike[str] | None,
+    target: str | None,
+    allow_modelled: bool,
+    url: str | None,
+    stage: str,
+) -> Selector:
     from dataclasses import replace
     from pathlib import Path
 
@@ -147,8 +193,13 @@ def _read(path: str | PathLike[str] | None, target: str | None, allow_modelled: 
     from tftune.models.artifact import read_artifact
     from tftune.models.selector import Selector
 
-    paths = [Path(path)] if path is not None else _shipped(target)
-    artifacts = [read_artifact(found) for found in paths]
+    if url is not None:
+        if path is not None:
+            raise ValueError(f"load takes a path or a url, and was given {path} and {url}")
+        artifacts = _pulled(url, stage, target)
+    else:
+        paths = [Path(path)] if path is not None else _shipped(target)
+        artifacts = [read_artifact(found) for found in paths]
     for artifact in artifacts:
         if target not in (None, artifact.target.name):
             what = f"{path} is for {artifact.target}, not for {target}"
@@ -158,6 +209,14 @@ def _read(path: str | PathLike[str] | None, target: str | None, allow_modelled: 
         # The caller knows better than a process that sees some of the GPUs.
         machine = replace(machine, target=target)
     return Selector(*artifacts, allow_modelled=allow_modelled, machine=machine, logs=True)
+
+
+def _pulled(url: str, stage: str, target: str | None) -> list[Artifact]:
+    """The artifacts that a service has for this target, or had when it last answered."""
+    from tftune.client.pull import pull_all, source_at
+    from tftune.db.target import detect
+
+    return pull_all(source_at(url, stage), target if target is not None else detect().name)
 
 
 def _shipped(target: str | None) -> list[Any]:
@@ -190,6 +249,8 @@ def select_kernel(shape: Shape, mode: str = "graph") -> Selection:
     >>> tftune.select_kernel(shape).config.variant
     'push'
     """
+    if _capture is not None:
+        _capture.asked(shape, mode)
     return (_default if _default is not None else _loaded_for(shape, mode)).select(shape, mode)
 
 
@@ -211,14 +272,15 @@ def bind(
     *,
     selector: Selector | None = None,
     path: str | PathLike[str] | None = None,
+    url: str | None = None,
     target: str | None = None,
     allow_modelled: bool = False,
 ) -> Selector:
     """Agree once, over a torch.distributed group, on what is selected: collective, every rank calls
     it before the first selection.
 
-    Takes `selector`, else what `load` finds for a `path` or `target`, else what `use` was given,
-    else this machine's shipped artifacts; from then on it is the one used. Compared are the
+    Takes `selector`, else what `load` finds for a `path`, `url` or `target`, else what `use` was
+    given, else this machine's shipped artifacts; from then on it is the one used. Compared are the
     artifacts' digests, the versions installed, what is disabled here and why, and each rank's
     `verdict` on its machine, which must be "ok". Any difference, or an artifact that one rank
     cannot load, and every rank selects BSP only, with the reason, which is logged: nothing is
@@ -242,7 +304,7 @@ def bind(
     from tftune.models.compatibility import log_once
     from tftune.models.selector import Selector
 
-    found = _asked(selector, path, target, allow_modelled)
+    found = _asked(selector, path, target, allow_modelled, url)
     statement = _statement(found, verdict)
     statements: list[dict[str, Any]] = [{} for _ in range(dist.get_world_size(group))]
     dist.all_gather_object(statements, statement, group=group)
@@ -258,6 +320,7 @@ def _asked(
     path: str | PathLike[str] | None,
     target: str | None,
     allow_modelled: bool,
+    url: str | None = None,
 ) -> Selector | str:
     """What `bind` was asked to select by, or why there is none. Never raises: a rank that failed
     here would leave the others waiting."""
@@ -265,14 +328,14 @@ def _asked(
 
     try:
         if selector is not None:
-            if path is not None or target is not None:
+            if (path, target, url) != (None, None, None):
                 raise ValueError("tftune.bind takes a selector, or a path or target to load, alone")
             if not isinstance(selector, Selector):
                 raise TypeError(f"{selector!r:.80} is no selector; give what tftune.load returns")
             return selector
-        if _default is not None and path is None and target is None:
+        if _default is not None and (path, target, url) == (None, None, None):
             return _default
-        return load(path, target, allow_modelled)
+        return load(path, target, allow_modelled, url=url)
     except Exception as error:  # whatever it is, the other ranks wait for this statement
         return f"not loaded: {error}"
 
@@ -302,11 +365,13 @@ def disagreement(statements: list[dict[str, Any]]) -> str | None:
     >>> print(disagreement([ours, theirs])[:39])
     rank 1 differs from rank 0 in artifacts
     """
-    said = _first_difference(statements)
+    said = first_difference(statements)
     return None if said is None else f"{said}: every rank selects BSP"
 
 
-def _first_difference(statements: list[dict[str, Any]]) -> str | None:
+def first_difference(statements: list[dict[str, Any]]) -> str | None:
+    """What the first rank that differs from rank 0, or has nothing, states otherwise; None where
+    all state the same."""
     loaded = [
         f"rank {rank} has {s['artifacts']}"
         for rank, s in enumerate(statements)

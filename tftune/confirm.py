@@ -73,9 +73,15 @@ def _check_shape(shape: Shape, workspace: Workspace) -> None:
         example = "tftune.AllGatherGemm(m=64, n=3584, k=8192, world=8)"
         raise ValueError(f"warm_up takes shapes, such as {example}, and was given {shape!r:.80}")
     world = getattr(shape, "world", None)
-    if world != workspace.world:
+    if getattr(shape, "EXCHANGES", True) and world != workspace.world:
         has = f"{shape} has world={world}, and the workspace has {workspace.world} ranks"
         raise ValueError(f"{has}; give shapes with world={workspace.world}")
+    if shape.on_heap:
+        raise ValueError(
+            f"{shape} has its operands on the heap, where warm_up makes none; warm it up with "
+            "operands=local, which is served where the heap was not measured, or run "
+            f"`tftune search {shape.op}`"
+        )
     needed = operation(shape.op).module("host").payload_bytes(shape)
     if needed > workspace.generation_bytes:
         raise ValueError(

@@ -1,29 +1,44 @@
 """The operations as a layer calls them: what is selected for this shape runs, on every rank alike.
-For inference: there is no backward.
 
 Called eagerly it is a plain function, as its host time counts; traced by torch.compile it is one
-operator, `tftune::all_gather_gemm` and the like, which a graph holds as it holds a matmul.
+operator, `tftune::all_gather_gemm` and the like, which a graph holds as it holds a matmul. So it is
+where an operand needs a gradient (`tftune.gradients`; attention has none): without one,
+call under `torch.no_grad`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
 
 import tftune
+from tftune import gradients
 from tftune.db.trial import MODES
+from tftune.gathered import (
+    all_gather_gemm_with_gathered as all_gather_gemm_with_gathered,
+)
+from tftune.gathered import traced_all_gather_gemm_with_gathered
 from tftune.kernels.all_gather_gemm import AllGatherGemm, host
 from tftune.kernels.all_reduce import host as reduce_host
 from tftune.kernels.comm.workspace import Workspace
-from tftune.kernels.core.shape import Shape, check_word
+from tftune.kernels.core.shape import LOCAL, Shape, check_word
+from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode import host as decode_host
+from tftune.kernels.flash_prefill import FlashPrefill
+from tftune.kernels.flash_prefill import host as prefill_host
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
 from tftune.kernels.gemm_all_reduce import host as gemm_all_reduce_host
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
 from tftune.kernels.gemm_reduce_scatter import host as gemm_reduce_scatter_host
+from tftune.kernels.merge_attention import MergeAttention
+from tftune.kernels.merge_attention import host as merge_host
 from tftune.kernels.runtime.operands import check_out
+from tftune.models.compatibility import log_once
+from tftune.models.selector import fallback
 
 EAGER_PLANS = 64
 """Shapes whose plans are kept in eager mode: a server's prefill may have any M, and a plan of BSP
@@ -38,6 +53,7 @@ def all_gather_gemm(
     shard: str = "k",
     b_layout: str = "kn",
     mode: str = "graph",
+    keep_gathered: bool = False,
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """C[M,N] = all_gather(A) @ B by the config that `select_kernel` names for this shape; operands
@@ -50,9 +66,15 @@ def all_gather_gemm(
     `mode` is how the layer will run, `graph` (captured, the default) or `eager`: it is not read off
     the stream, since the call that warms up before a capture must prepare what the capture runs;
     eager plans are forgotten where there are many, so a call that is captured must not say `eager`.
+    An `a` of `workspace.empty` is a layout of its own, whose peers may read it where it lies.
     The first call of a shape compiles and allocates. Call `tftune.bind(group)` once before, so that
-    all ranks have agreed on what they select. Under torch.compile the result is copied to `out`,
-    where there is one. Raises ValueError where operands do not fit.
+    all ranks have agreed on what they select. Under torch.compile, and where a gradient is needed,
+    the result is copied to `out`, where there is one. Raises ValueError where operands do not fit.
+
+    The gradient of B needs the gathered A. By default it is gathered once more then, and nothing
+    but A is kept. With `keep_gathered` it is kept, world times the bytes of A, and C comes from
+    BSP, which has it: one exchange less. The gradient of A is a `gemm_reduce_scatter` in the same
+    workspace.
 
     A column-parallel layer: this rank's tokens, and its rows of the weight [N of all ranks, K]::
 
@@ -63,10 +85,15 @@ def all_gather_gemm(
         y = tftune.ops.all_gather_gemm(tokens, weight, workspace, shard="m", b_layout="nk")
         assert y.shape == (8 * workspace.world, 48)
     """
-    if torch.compiler.is_compiling():
-        c = traced_all_gather_gemm(a, b, workspace.handle, shard, b_layout, mode)
+    if torch.compiler.is_compiling() or _differentiated(a, b):
+        words = workspace.handle, shard, b_layout, mode
+        if keep_gathered and _differentiated(b):
+            c, _ = traced_all_gather_gemm_with_gathered(a, b, *words)
+        else:
+            c = traced_all_gather_gemm(a, b, *words)
         return c if out is None else out.copy_(c)
-    key = (tftune._default, a.shape, b.shape, a.dtype, shard, b_layout, mode)
+    in_heap = workspace.holds(a)
+    key = (tftune._default, a.shape, b.shape, a.dtype, shard, b_layout, in_heap, mode)
     known = workspace.calls.get(key)
     if known is None or not host.placed_well(a, b, workspace):
         _check_words(AllGatherGemm, mode, shard=shard, b_layout=b_layout)
@@ -76,6 +103,15 @@ def all_gather_gemm(
     c = a.new_empty(size) if out is None else check_out(out, size, a)
     plan(a, b, c)
     return c
+
+
+def _differentiated(a: torch.Tensor, b: Any = None, c: Any = None) -> bool:
+    """Whether a gradient of any of them is wanted. Where gradients are off it is one look."""
+    return torch.is_grad_enabled() and (
+        a.requires_grad
+        or (b is not None and b.requires_grad)
+        or (c is not None and c.requires_grad)
+    )
 
 
 def _check_words(kind: type[Shape], mode: str, **words: str) -> None:
@@ -92,10 +128,57 @@ def _prepared(
     """A plan of what is selected for the shape, and the size of its result; kept under `key`, whose
     last word is the mode. Its first word may be another one by then: where no artifact is loaded,
     selecting loads them."""
-    plan = host.prepare(shape, tftune.select_kernel(shape, key[-1]).config, workspace)
+    shape, selected = _served(shape, key[-1])
+    config = _fitting(host, shape, selected, workspace)
+    plan = _apart(lambda: host.prepare(shape, config, workspace), workspace.device)
     _make_room(workspace)
-    known = workspace.calls[tftune._default, *key[1:]] = plan, host.result_size(shape)
+    if tftune._capture is not None:
+        plan = tftune._capture.counted(plan, shape, key[-1])
+    key = (tftune._default, *key[1:])
+    workspace.shapes[key] = shape
+    known = workspace.calls[key] = plan, host.result_size(shape)
     return known
+
+
+def _served(shape: Shape, mode: str) -> tuple[Shape, Config]:
+    """The shape and config to run. Where nothing was measured with operands on the heap, the answer
+    for local ones: every kernel for those takes an operand from wherever it lies."""
+    found = tftune.select_kernel(shape, mode)
+    if shape.on_heap and found.source == "fallback":
+        local = type(shape).from_dict(shape.to_dict() | {"operands": LOCAL})
+        return local, tftune.select_kernel(local, mode).config
+    return shape, found.config
+
+
+def _fitting(host: Any, shape: Shape, config: Config, workspace: Workspace) -> Config:
+    """The config that is selected; BSP, which needs no room, where the workspace has too little of
+    it: a layer that was compiled for any M may see a larger one than it was sized for."""
+    needed, held = host.payload_bytes(shape), workspace.generation_bytes
+    if config.variant == "bsp" or needed <= held:
+        return config
+    advice = f"create it with Workspace.create(group, {needed})"
+    log_once(
+        f"{shape.op} runs BSP where a generation of the workspace is too small",
+        f"{shape.op} runs BSP for {shape}: it needs {needed} bytes of {held}; {advice}",
+    )
+    return fallback(shape)
+
+
+def _apart(make: Callable[[], Any], device: torch.device) -> Any:
+    """`make()`, on a GPU in a thread of its own, on this one's stream. A plan keeps its buffers,
+    and what the thread that warms up a CUDA graph of torch.compile allocates goes to a pool that
+    later graphs overwrite (`_use_cuda_memory_pool_manager` of torch/_inductor/cudagraph_trees.py).
+    """
+    if device.type != "cuda":
+        return make()
+    stream = torch.cuda.current_stream(device)
+
+    def run() -> Any:
+        with torch.cuda.stream(stream):
+            return make()
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(run).result()
 
 
 def _make_room(workspace: Workspace) -> None:
@@ -104,6 +187,7 @@ def _make_room(workspace: Workspace) -> None:
     eager = [key for key in workspace.calls if key[-1] == "eager"]
     if len(eager) >= EAGER_PLANS:
         del workspace.calls[eager[0]]
+        workspace.shapes.pop(eager[0], None)
 
 
 @torch.library.custom_op("tftune::all_gather_gemm", mutates_args=())
@@ -206,6 +290,61 @@ def _(
     return q.new_empty(q.shape[0], q.shape[1] // ranks, q.shape[2])
 
 
+def flash_prefill(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    workspace: Workspace,
+    *,
+    causal: str = "yes",
+    mode: str = "graph",
+    out: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Attention of all tokens of each sequence, on this GPU's heads alone, by the config that
+    `select_kernel` names for this shape.
+
+    q: [batch, seq_len, q_heads, head_dim]; k and v: [batch, seq_len, kv_heads, head_dim]; fp16 or
+    bf16. causal "yes": a token attends to itself and to those before it. Any workspace will do:
+    nothing is exchanged. `mode`, the first call, `tftune.bind` and torch.compile as in
+    `all_gather_gemm`. torch's attention has no argument for its output: where it is selected, `out`
+    costs a copy. Raises ValueError where operands do not fit.
+
+    2 sequences of 16 tokens, 8 query heads on 2 of this rank::
+
+        tftune.bind(dist.group.WORLD)
+        workspace = tftune.Workspace.create(dist.group.WORLD, payload_bytes=1 << 22)
+        options = {"dtype": torch.float16, "device": workspace.device}
+        q = torch.randn(2, 16, 8, 64, **options)
+        k, v = torch.randn(2, 2, 16, 2, 64, **options)
+        out = tftune.ops.flash_prefill(q, k, v, workspace)
+        assert out.shape == q.shape
+    """
+    if torch.compiler.is_compiling():
+        result = traced_flash_prefill(q, k, v, workspace.handle, causal, mode)
+        return result if out is None else out.copy_(result)
+    key = (tftune._default, "flash_prefill", q.shape, k.shape, v.shape, q.dtype, causal, mode)
+    known = workspace.calls.get(key)
+    if known is None or not prefill_host.placed_well(q, k, v, workspace):
+        _check_words(FlashPrefill, mode, causal=causal)
+        shape = prefill_host.shape_of(q, k, v, workspace, causal)
+        known = _prepared(prefill_host, shape, key, workspace)
+    plan, size = known
+    return prefill_host.run(plan, q, k, v, None if out is None else check_out(out, size, q))
+
+
+@torch.library.custom_op("tftune::flash_prefill", mutates_args=())
+def traced_flash_prefill(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, workspace: str, causal: str, mode: str
+) -> torch.Tensor:
+    """The same as an operator: `workspace` is the handle of one, and the result is new."""
+    return flash_prefill(q, k, v, Workspace.of(workspace), causal=causal, mode=mode)
+
+
+@traced_flash_prefill.register_fake
+def _(q: torch.Tensor, k: Any, v: Any, workspace: str, causal: str, mode: str) -> torch.Tensor:
+    return q.new_empty(q.shape)
+
+
 def all_reduce(
     x: torch.Tensor,
     workspace: Workspace,
@@ -230,11 +369,12 @@ def all_reduce(
         hidden, residual = tftune.ops.all_reduce(x, workspace, residual=x, weight=weight)
         assert hidden.shape == residual.shape == (3, 64)
     """
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or _differentiated(x, residual, weight):
         result = traced_all_reduce(x, workspace.handle, residual, weight, mode)
         return result if out is None else out.copy_(result)
     given = [operand for operand in (residual, weight) if operand is not None]
-    key = (tftune._default, "all_reduce", x.shape, *(t.shape for t in given), x.dtype, mode)
+    sizes = (t.shape for t in given)
+    key = (tftune._default, "all_reduce", x.shape, *sizes, x.dtype, workspace.holds(x), mode)
     known = workspace.calls.get(key)
     if known is None or not reduce_host.placed_well(x, residual, weight, workspace):
         check_word("mode", mode, MODES)
@@ -289,7 +429,7 @@ def gemm_reduce_scatter(
         y = tftune.ops.gemm_reduce_scatter(x, weight, workspace)
         assert y.shape == (8, 48)
     """
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or _differentiated(a, b):
         c = traced_gemm_reduce_scatter(a, b, workspace.handle, b_layout, mode)
         return c if out is None else out.copy_(c)
     return _gemm_reduction(
@@ -316,7 +456,7 @@ def gemm_all_reduce(
         y = tftune.ops.gemm_all_reduce(x, weight, workspace)
         assert y.shape == (3, 48)
     """
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or _differentiated(a, b):
         c = traced_gemm_all_reduce(a, b, workspace.handle, b_layout, mode)
         return c if out is None else out.copy_(c)
     return _gemm_reduction(
@@ -370,3 +510,64 @@ def traced_gemm_all_reduce(
 @traced_gemm_all_reduce.register_fake
 def _(a: torch.Tensor, b: torch.Tensor, workspace: str, b_layout: str, mode: str) -> torch.Tensor:
     return a.new_empty(a.shape[0], b.shape[0 if b_layout == "nk" else 1])
+
+
+def merge_attention(
+    o: torch.Tensor,
+    lse: torch.Tensor,
+    workspace: Workspace,
+    *,
+    output: str = "heads",
+    base: str = "e",
+    mode: str = "graph",
+    out: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """The attention over all ranks' parts of a KV cache, from each rank's own, by the config that
+    `select_kernel` names for this shape: [batch, own heads, head_dim].
+
+    Operands as in the operation's host; `mode`, the first call, `tftune.bind` and torch.compile as
+    in `all_gather_gemm`. Two micro-batches in flight need a workspace each. Raises ValueError where
+    operands do not fit.
+
+    Behind an engine's own attention over this rank's tokens::
+
+        tftune.bind(dist.group.WORLD)
+        workspace = tftune.Workspace.create(dist.group.WORLD, payload_bytes=1 << 22)
+        o = torch.randn(2, 8, 64, dtype=torch.bfloat16, device=workspace.device)
+        lse = torch.randn(2, 8, device=workspace.device)
+        merged = tftune.ops.merge_attention(o, lse, workspace)
+        assert merged.shape == (2, 8 // workspace.world, 64)
+    """
+    if torch.compiler.is_compiling():
+        result = traced_merge_attention(o, lse, workspace.handle, output, base, mode)
+        return result if out is None else out.copy_(result)
+    key = (tftune._default, "merge_attention", o.shape, o.dtype, output, base, mode)
+    known = workspace.calls.get(key)
+    if known is None or lse.shape != o.shape[:2] or not merge_host.placed_well(o, lse, workspace):
+        _check_words(MergeAttention, mode, output=output, base=base)
+        shape = merge_host.shape_of(o, lse, workspace, output, base)
+        known = _prepared(merge_host, shape, key, workspace)
+    plan, size = known
+    result = o.new_empty(size) if out is None else check_out(out, size, o)
+    plan(o, lse, result)
+    return result
+
+
+@torch.library.custom_op("tftune::merge_attention", mutates_args=())
+def traced_merge_attention(
+    o: torch.Tensor, lse: torch.Tensor, workspace: str, output: str, base: str, mode: str
+) -> torch.Tensor:
+    """The same as an operator: `workspace` is the handle of one, and the result is new."""
+    ranks = Workspace.of(workspace)
+    return merge_attention(o, lse, ranks, output=output, base=base, mode=mode)
+
+
+@traced_merge_attention.register_fake
+def _(
+    o: torch.Tensor, lse: torch.Tensor, workspace: str, output: str, base: str, mode: str
+) -> torch.Tensor:
+    ranks = Workspace.of(workspace).world if output == "heads" else 1
+    return o.new_empty(o.shape[0], o.shape[1] // ranks, o.shape[2])
+
+
+gradients.register()

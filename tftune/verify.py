@@ -101,7 +101,7 @@ def measured_shapes(artifact: Artifact, mode: str) -> Iterator[Shape]:
 def _shape(model: LayoutModel, known: Known) -> Shape:
     shape = operation(model.op).shape
     sizes = dict(zip(shape.coordinates(), known.sizes, strict=True))
-    return shape.from_dict(dict(zip(shape.LAYOUT, model.layout, strict=True)) | sizes)
+    return shape.from_dict(shape.named(model.layout) | sizes)
 
 
 def samples(artifact: Artifact, count: int) -> list[Sample]:
@@ -146,21 +146,28 @@ def _samples(model: LayoutModel, chip: Chip) -> Iterator[Sample]:
 
 
 def check(
-    picked: Sequence[Sample], bench: Bench, clock: Callable[[], float] = time.monotonic
+    picked: Sequence[Sample],
+    bench: Bench,
+    clock: Callable[[], float] = time.monotonic,
+    told: Callable[[Sample, Config, Outcome], None] = lambda sample, config, outcome: None,
 ) -> list[Check]:
-    """Measure each sample beside BSP's fastest form, as long as the budget lasts."""
+    """Measure each sample beside BSP's fastest form, as long as the budget lasts. `told` hears each
+    outcome: of BSP, then of the sample's config."""
     until, checks = clock() + BUDGET_S, []
     for sample in picked:
         bench.ahead(sample.shape, [sample.config])
     for sample in picked:
         if clock() < until:
             bsp = bench.measure(sample.shape, sample.bsp, sample.mode, None)
+            told(sample, sample.bsp, bsp)
             failed = isinstance(bsp, Failure)
             outcome = (
                 bsp
                 if failed
                 else bench.measure(sample.shape, sample.config, sample.mode, sample.bsp)
             )
+            if not failed:
+                told(sample, sample.config, outcome)
             checks.append(Check(sample, outcome))
     return checks
 

@@ -84,7 +84,7 @@ def worth_auditing(
     other knobs at their defaults; `pool` random configs of each variant, as a search of the main
     set draws them; the defaults of every named set; and those of `extra`."""
     space = replace(op.space, rules=tuple(rule for rule in op.space.rules if not rule.learned))
-    main = op.shape_sets[op.main_set](world=target.gpus)
+    main = op.named_set(op.main_set, target.gpus)
     wanted: list[tuple[Shape, Config]] = [
         (main[-1], config) for config in tiles(space, main[-1], target)
     ]
@@ -93,7 +93,7 @@ def worth_auditing(
             (shape, config) for config in Feasible.of(space, shape, target.chip, pool=pool).configs
         ]
     for name in op.shape_sets:
-        for shape in op.shape_sets[name](world=target.gpus):
+        for shape in op.named_set(name, target.gpus):
             wanted += [(shape, config) for config in op.space.defaults(shape, target.chip)]
     compiled: dict[Any, tuple[Shape, Config]] = {}
     for shape, config in [*wanted, *extra]:

@@ -22,15 +22,19 @@ from tftune.cli import (
     about_commands,
     artifact_commands,
     chip_commands,
+    fleet_commands,
+    serve_commands,
     store_commands,
     training_commands,
+    watch_commands,
 )
 from tftune.cli.search_command import search
+from tftune.cli.simulate_command import simulate
 
 __all__ = ["app", "main", "open_store", "search"]
 
 USAGE, INTERRUPTED = 2, 130
-RESUMED = ("search", "tune", "audit")
+RESUMED = ("search", "tune", "audit", "push")
 STOPPED = "what finished is stored, and the same command resumes"
 UNHARMED = "each file is whole, as it was or as it was to be"
 """What a stopped command leaves."""
@@ -41,6 +45,9 @@ EXPECTED = (ValueError, OSError, ImportError, NotImplementedError, UsageError)
 """What the rooms raise for wrong input or a machine that lacks something: each carries its
 sentence."""
 
+EXTRAS = {"cuda": ("torch", "triton", "iris"), "client": ("cryptography",), "fleet": ("ray",)}
+"""What brings a package that is not one of [tune]."""
+
 HELP = {"help_option_names": ["-h", "--help"]}
 PLAIN: Any = dict(pretty_exceptions_enable=False, rich_markup_mode=None, context_settings=HELP)
 app = typer.Typer(**PLAIN)
@@ -49,6 +56,11 @@ trials_app = typer.Typer(
     short_help="Rows: import, export, list and count them.",
 )
 db_app = typer.Typer(help="Look after a database.", short_help="Look after a database.")
+keys_app = typer.Typer(help="Look after release keys.", short_help="Look after release keys.")
+
+tokens_app = typer.Typer(
+    help="Who may ask the service for what.", short_help="Tokens of the service."
+)
 
 Commands = dict[str, tuple[Callable[..., None], str]]
 COMMANDS: Commands = {
@@ -64,6 +76,12 @@ COMMANDS: Commands = {
     "audit": (chip_commands.audit, "Compile kernels for an AMD target, without a GPU."),
     "calibrate": (chip_commands.calibrate, "Measure this machine's constants."),
     "tune": (chip_commands.tune, "Do everything that a new node needs."),
+    "simulate": (simulate, "Simulate 16 to 64 GPUs on several nodes."),
+    "push": (fleet_commands.push, "Send rows to a fleet's service."),
+    "pull": (fleet_commands.pull, "Fetch a checked artifact from the service."),
+    "sign": (fleet_commands.sign, "Sign an artifact with the release key."),
+    "findings": (watch_commands.list_findings, "List the times that moved on this node."),
+    "serve": (serve_commands.serve, "Serve a fleet's rows and artifacts."),
     "sets": (about_commands.sets, "List the named sets of shapes."),
     "version": (about_commands.version, "Print versions of tftune and its libraries."),
 }
@@ -75,11 +93,22 @@ TRIALS: Commands = {
     "stats": (store_commands.stats, "Count rows by operation, target and bench."),
 }
 DB: Commands = {"check": (store_commands.check, "Read every row, and say what is wrong.")}
-for _group, _commands in ((app, COMMANDS), (trials_app, TRIALS), (db_app, DB)):
+KEYS: Commands = {"create": (fleet_commands.create_key, "Make a release key.")}
+TOKENS: Commands = {
+    "create": (serve_commands.create_token, "Make a token and print it, once."),
+    "list": (serve_commands.list_tokens, "Show every token without its secret."),
+    "revoke": (serve_commands.revoke_token, "Revoke a token."),
+}
+_GROUPS = (
+    (app, COMMANDS), (trials_app, TRIALS), (db_app, DB), (keys_app, KEYS), (tokens_app, TOKENS)
+)  # fmt: skip
+for _group, _commands in _GROUPS:
     for _name, (_run, _summary) in _commands.items():
         _group.command(_name, short_help=_summary)(_run)
 app.add_typer(trials_app, name="trials")
 app.add_typer(db_app, name="db")
+app.add_typer(keys_app, name="keys")
+app.add_typer(tokens_app, name="tokens")
 
 
 def _print_version(asked: bool) -> None:
@@ -139,7 +168,7 @@ def _sentence(error: Any, arguments: list[str]) -> str:
         text = f"{said}{_given(error, arguments)}; see `{command} --help`"
     elif isinstance(error, ImportError) and not (error.name or "tftune").startswith("tftune"):
         name = str(error.name).partition(".")[0]
-        extra = "cuda" if name in ("torch", "triton", "iris") else "tune"
+        extra = next((extra for extra, names in EXTRAS.items() if name in names), "tune")
         text = (
             f"this needs {name}, which is not installed or cannot be loaded ({error}); install it "
             f"(in a clone: pip install '.[{extra}]'); `tftune doctor` says what else is missing"

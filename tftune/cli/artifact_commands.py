@@ -102,10 +102,29 @@ def verify(
             "--out", metavar="PATH", help="Write the stamped artifact here; default: in place."
         ),
     ] = None,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Measure on a schedule, store the times, and open a finding where one moves; "
+            "nothing is stamped.",
+        ),
+    ] = False,
+    interval: Annotated[
+        str, typer.Option("--interval", metavar="DURATION", help="Between checks of --watch.")
+    ] = "15m",
+    count: Annotated[
+        int, typer.Option("--count", min=0, help="Checks of --watch; 0: until it is stopped.")
+    ] = 0,
+    send: Annotated[
+        str | None,
+        typer.Option("--send", metavar="URL", help="Give the report to the service there."),
+    ] = None,
+    db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
     """Measure a few answers again on this node, say what changed, and stamp the artifact with this
-    build; exit code 1 where one fails."""
+    build; exit code 1 where one fails, or where --watch opened a finding."""
     from contextlib import closing
 
     from tftune.cli.bench_factory import measured_here
@@ -116,6 +135,11 @@ def verify(
     from tftune.verify import HEAD, build_changes, check, samples
 
     found = measured_here(op, artifact)
+    if watch:
+        from tftune.cli import watch_commands
+
+        opened = watch_commands.watch(found, leaves, db, interval, count)
+        raise typer.Exit(1 if opened else 0)
     picked = samples(found, leaves)
     payload_bytes = max(
         operation(op).module("host").payload_bytes(sample.shape) for sample in picked
@@ -125,6 +149,10 @@ def verify(
     now = build()
     changed, sound = build_changes(found.document, now), all(each.holds for each in checks)
     place = write(stamped(found.document, now, len(checks)), out or found.file) if sound else None
+    if send:
+        from tftune.cli.fleet_commands import send_report
+
+        send_report(send, found, now, [each.to_dict() for each in checks])
     if as_json:
         answer = {"artifact": str(found.file), "changed": changed, "stamped": place and str(place)}
         print_json(answer | {"checks": [each.to_dict() for each in checks]})

@@ -132,5 +132,5 @@ def shipped(op: Operation, target: Target) -> list[tuple[Shape, Config]]:
     if not path.exists():
         return []
     selector = Selector(read_artifact(path), allow_modelled=True)
-    shapes = [shape for make in op.shape_sets.values() for shape in make(world=target.gpus)]
+    shapes = [shape for name in op.shape_sets for shape in op.named_set(name, target.gpus)]
     return [(shape, selector.select(shape, mode).config) for shape in shapes for mode in MODES]

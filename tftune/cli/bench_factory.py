@@ -27,16 +27,16 @@ FORMER = 4000
 (`tuner.correction`), and cost a quarter of a minute."""
 
 
-def seconds(text: str) -> float:
-    """A duration such as 90s, 10m, 2h or 45 (seconds); raises ValueError for anything else, and for
-    none at all.
+def seconds(text: str, option: str = "--budget") -> float:
+    """A duration such as 90s, 10m, 2h or 45 (seconds); raises ValueError, naming the option, for
+    anything else, and for none at all.
 
     >>> seconds("10m")
     600.0
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text.strip())
     if not match or not float(match[1]):
-        raise ValueError(f"--budget {text!r} is no duration; give one such as 90s, 10m or 2h")
+        raise ValueError(f"{option} {text!r} is no duration; give one such as 90s, 10m or 2h")
     return float(match[1]) * UNITS[match[2]]
 
 

@@ -72,6 +72,24 @@ Shapes = Annotated[
         "`tftune sets` lists them); repeat, or separate by ';'.",
     ),
 ]
+Captured = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--captured",
+        metavar="FILE",
+        help="In place of --shapes: the shapes of this capture, those with most time at stake "
+        "first; repeat for several.",
+    ),
+]
+Share = Annotated[
+    float,
+    typer.Option(
+        "--share",
+        min=0.01,
+        max=1.0,
+        help="Of the captured time at stake: shapes beyond it are left out.",
+    ),
+]
 On = Annotated[
     Literal["node", "model", "replay"],
     typer.Option("--on", help="Real GPUs, the analytic model, or stored rows."),
@@ -128,6 +146,15 @@ Inject = Annotated[
         metavar="FAULTS",
         help="A drill: faults on purpose, as in hang=0.1,crash=0.05, the probability for each "
         "config.",
+    ),
+]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="ADDRESS",
+        help="Deal the shapes to the nodes of this Ray cluster, such as auto or "
+        "ray://head:10001; each is searched alone.",
     ),
 ]
 Gpus = Annotated[int | None, typer.Option("--gpus", min=1, help="Use at most this many GPUs.")]

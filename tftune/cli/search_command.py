@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from importlib.util import find_spec
+from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tftune.cli.options import (
     DEFAULT_DB,
     Budget,
+    Captured,
     ChipFile,
     Db,
     EffortName,
@@ -21,15 +24,22 @@ from tftune.cli.options import (
     Op,
     Pool,
     Portfolio,
+    Ray,
     SamplerName,
     Seed,
     Shapes,
+    Share,
     TargetName,
     Variants,
     open_store,
 )
 from tftune.db.trial import MODES
 from tftune.kernels.core.registry import Operation, operation
+
+if TYPE_CHECKING:
+    from tftune.cli.captured import Part
+    from tftune.db.target import Target
+    from tftune.report.tables import Line
 
 COLUMNS = """\
 us: median time of one call, of each variant's best config. winner over BSP: how many times as long
@@ -41,6 +51,8 @@ BSP, the strongest unfused form, takes. evaluations: configs tried, of those con
 def search(
     op: Op,
     shapes: Shapes = None,
+    captured: Captured = None,
+    share: Share = 0.99,
     on: On = "node",
     target: TargetName = None,
     mode: Modes = "both",
@@ -54,69 +66,49 @@ def search(
     db: Db = DEFAULT_DB,
     inject: Inject = None,
     gpus: Gpus = None,
+    ray: Ray = None,
     chip: ChipFile = None,
     as_json: Json = False,
 ) -> None:
     """Find the fastest config of each shape; every trial is stored, and the same command resumes
     after a stop."""
     from tftune.cli.bench_factory import check_worlds, find_target, make_bench, make_drill, seconds
-    from tftune.cli.console import Progress, note, print_json, print_table
-    from tftune.cli.search_job import fill, find, how_it_went
-    from tftune.cli.shapes_file import read_shapes
-    from tftune.report import tables
+    from tftune.cli.console import note, print_json
+    from tftune.cli.ray_nodes import over_nodes
+    from tftune.cli.search_job import run
+    from tftune.report.tables import BENCH_WORDS
 
     began, known = monotonic(), operation(op)
     variants = _known_variants(known, variant or [])
-    if portfolio and (given := _search_only(effort, variants, sampler, seed, pool)):
-        raise ValueError(
-            f"--portfolio measures what was searched, and {given} says how to search; leave it out"
-        )
-    budget_s = None if budget is None else seconds(budget)
+    how = dict(effort=effort, sampler=sampler, variants=variants, seed=seed, pool=pool)
+    if portfolio:
+        _refuse_more_than_portfolio(how)
+    until = None if budget is None else began + seconds(budget)
     drill = make_drill(inject, seed, on)
-    machine = find_target(on, target, chip, db)
-    wanted = read_shapes(known, shapes or [known.main_set], machine.gpus)
-    check_worlds(wanted, machine, gpus)
-    word = tables.BENCH_WORDS["drill" if drill else on]
+    if ray:
+        _refuse_what_is_of_one_node(portfolio, inject, chip)
+    machine = find_target("model" if ray and target else on, target, chip, db)
+    title = f"{op} on {machine.name}, {BENCH_WORDS['drill' if drill else on]}"
     modes = MODES if mode == "both" else (mode,)
-    with (
-        open_store(db, write=True) as store,
-        closing(make_bench(on, known, machine, wanted, store, drill, portfolio)) as bench,
-    ):
-        note(
-            f"{op} on {machine.name}, {word}: {len(wanted)} shape{'s' * (len(wanted) > 1)}, "
-            f"mode {mode}, effort {effort}, stored in {db}"
-        )
+    parts = _parts(known, shapes, captured, share, machine, modes, db)
+    wanted = list(dict.fromkeys(shape for part in parts for shape in part.shapes))
+    check_worlds(wanted, machine, gpus)
+    with ExitStack() as stack:
+        store = stack.enter_context(open_store(db, write=True))
+        if not ray:
+            bench = make_bench(on, known, machine, wanted, store, drill, portfolio)
+            stack.enter_context(closing(bench))
+        note(f"{title}: {_count(wanted)}, mode {mode}, effort {effort}, stored in {db}")
         if on == "model":
             note(f"modelled: {machine.chip.assumptions}")
-        options: dict[str, Any] = dict(
-            effort=effort, sampler=sampler, variants=variants, seed=seed, pool=pool
-        )
-        earlier, progress = len(store.runs()), Progress(budget_s)
-        left_s = None if budget_s is None else max(0.0, budget_s - (monotonic() - began))
-        if portfolio:
-            found, missing = fill(op, wanted, modes, bench, store, progress, left_s)
+        if ray:
+            found, missing = over_nodes(ray, op, on, machine, parts, store, how, until), 0
         else:
-            found, missing = find(op, wanted, modes, bench, store, progress, options, left_s), 0
-        for line in how_it_went(bench, store, earlier, monotonic() - began):
-            note(line)
+            found, missing = run(op, parts, bench, store, None if portfolio else how, until)
     if as_json:
         print_json([line.to_dict() for line in found])
     else:
-        shown = tables.variants_of(found)
-        print_table(
-            f"{op} on {machine.name}, {word}",
-            tables.head(shown),
-            [tables.cells(line, shown) for line in found],
-        )
-        for sentence in tables.headline(found):
-            print(sentence)
-        print(COLUMNS)
-        named = f"{op} --db {db} --target {machine.name}"
-        modelled = " --allow-modelled" if found and found[0].winner.bench == "model" else ""
-        note(
-            f"next: `tftune export {named} --out a.json`, then "
-            f"`tftune select {op} SHAPE --artifact a.json{modelled}`"
-        )
+        _show(found, title, f"{op} --db {db} --target {machine.name}")
     if missing:
         raise ValueError(
             f"{missing:,} pairs of a shape and a config are missing: the budget was too small; "
@@ -124,18 +116,78 @@ def search(
         )
 
 
-def _search_only(
-    effort: str, variants: tuple[str, ...], sampler: str, seed: int, pool: int | None
-) -> str:
-    """The options given that only a search has, in words."""
-    given = {
-        "--effort": effort != "default",
-        "--variant": variants,
-        "--sampler": sampler != "mixed",
-        "--seed": seed,
-        "--pool": pool,
-    }
-    return ", ".join(name for name, value in given.items() if value)
+def _refuse_what_is_of_one_node(portfolio: bool, inject: str | None, chip: Path | None) -> None:
+    """Raises ValueError naming the options given that a search over nodes does not have, and
+    ModuleNotFoundError without Ray."""
+    options = {"--portfolio": portfolio, "--inject": inject, "--chip": chip}
+    if given := [name for name, value in options.items() if value]:
+        raise ValueError(
+            f"--ray searches on many nodes, and {', '.join(given)} is of one; leave it out"
+        )
+    if find_spec("ray") is None:
+        raise ModuleNotFoundError("No module named 'ray'", name="ray")
+
+
+def _parts(
+    known: Operation,
+    shapes: Sequence[str] | None,
+    captured: Sequence[Path] | None,
+    share: float,
+    machine: Target,
+    modes: Sequence[str],
+    db: Path,
+) -> list[Part]:
+    """What is searched: the shapes that are named, or captured ones; what is at stake there is said
+    on stderr."""
+    from tftune.cli.captured import Part, parts, sentences, stakes
+    from tftune.cli.console import note
+    from tftune.cli.shapes_file import read_shapes
+
+    if not captured:
+        named = read_shapes(known, shapes or [known.main_set], machine.gpus)
+        return [Part(tuple(modes), tuple(named), 1.0)]
+    if shapes:
+        raise ValueError("--captured names the shapes, and so does --shapes; leave one out")
+    found = stakes(captured, known.name, machine, db)
+    if not (taken := parts(found, share, modes)):
+        raise ValueError(f"nothing of {known.name} was captured in mode {modes[0]}; see --mode")
+    for sentence in sentences(found, taken):
+        note(sentence)
+    return taken
+
+
+def _count(shapes: Sequence[Any]) -> str:
+    return f"{len(shapes)} shape{'s' * (len(shapes) > 1)}"
+
+
+def _show(found: Sequence[Line], title: str, named: str) -> None:
+    """The table of a search, what it comes to, what its columns mean, and the commands that make
+    answers of it. `named`: operation, database and target, as those take them."""
+    from tftune.cli.console import note, print_table
+    from tftune.report import tables
+
+    shown = tables.variants_of(found)
+    print_table(title, tables.head(shown), [tables.cells(line, shown) for line in found])
+    for sentence in tables.headline(found):
+        print(sentence)
+    print(COLUMNS)
+    modelled = " --allow-modelled" if found and found[0].winner.bench == "model" else ""
+    note(
+        f"next: `tftune export {named} --out a.json`, then "
+        f"`tftune select {named.split()[0]} SHAPE --artifact a.json{modelled}`"
+    )
+
+
+def _refuse_more_than_portfolio(how: Mapping[str, Any]) -> None:
+    """Raises ValueError naming the options given that only a search has."""
+    usual = dict(effort="default", sampler="mixed", variants=(), seed=0, pool=None)
+    words = {"variants": "variant"}
+    given = [f"--{words.get(name, name)}" for name, value in how.items() if value != usual[name]]
+    if given:
+        raise ValueError(
+            f"--portfolio measures what was searched, and {', '.join(given)} says how to search; "
+            "leave it out"
+        )
 
 
 def _known_variants(known: Operation, names: Sequence[str]) -> tuple[str, ...]:

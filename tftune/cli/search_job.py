@@ -13,9 +13,37 @@ from tftune.kernels.core.space import Config
 from tftune.report.tables import Line
 
 if TYPE_CHECKING:
+    from tftune.cli.captured import Part
     from tftune.db.store import Store
     from tftune.tuner.bench.benches import Bench
     from tftune.tuner.search.final_stage import Best
+
+
+def run(
+    op: str,
+    parts: Sequence[Part],
+    bench: Bench,
+    store: Store,
+    how: Mapping[str, Any] | None,
+    until: float | None,
+) -> tuple[list[Line], int]:
+    """A search with these options, or the matrix of a portfolio where there are none; how it went
+    is said. Returns what was found, and how many pairs of a matrix are missing. `until`: the end of
+    its time, of time.monotonic."""
+    from tftune.cli.console import Progress, note
+
+    began = monotonic()
+    budget_s = None if until is None else max(0.0, until - began)
+    earlier, progress = len(store.runs()), Progress(budget_s)
+    if how is None:
+        shapes = list(dict.fromkeys(shape for part in parts for shape in part.shapes))
+        modes = list(dict.fromkeys(mode for part in parts for mode in part.modes))
+        found, missing = fill(op, shapes, modes, bench, store, progress, budget_s)
+    else:
+        found, missing = find_parts(op, parts, bench, store, progress, how, budget_s), 0
+    for line in how_it_went(bench, store, earlier, monotonic() - began):
+        note(line)
+    return found, missing
 
 
 def find(
@@ -42,6 +70,26 @@ def find(
     left_s = None if budget_s is None else max(0.0, budget_s - (monotonic() - began))
     more = dict(options, progress=progress, knowledge=known, budget_s=left_s)
     return _lines(search(op, shapes, modes, bench, store, **more))
+
+
+def find_parts(
+    op: str,
+    parts: Sequence[Part],
+    bench: Bench,
+    store: Store,
+    progress: Any,
+    options: Mapping[str, Any],
+    budget_s: float | None = None,
+) -> list[Line]:
+    """One search for each part, which may use its share of the time that is left."""
+    began, lines, shares = monotonic(), list[Line](), sum(part.share for part in parts)
+    for part in parts:
+        left_s = None
+        if budget_s is not None:
+            left_s = max(0.0, budget_s - (monotonic() - began)) * part.share / shares
+        shares -= part.share
+        lines += find(op, part.shapes, part.modes, bench, store, progress, options, left_s)
+    return lines
 
 
 def fill(

@@ -100,7 +100,8 @@ def shipped(found: Sequence[Artifact]) -> Callable[[Shape, str], list[Config]]:
 
 def _moved(shape: Shape, layout: Layout) -> Shape | None:
     """The shape in another layout; None where its sizes do not fit there."""
+    sizes = {name: size for name, size in shape.to_dict().items() if name not in shape.LAYOUT}
     try:
-        return type(shape).from_dict(shape.to_dict() | dict(zip(shape.LAYOUT, layout, strict=True)))
+        return type(shape).from_dict(sizes | shape.named(layout))
     except ValueError:  # a size that so many GPUs cannot share
         return None

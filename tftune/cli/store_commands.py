@@ -57,7 +57,7 @@ def export_trials(
     """Write rows of the database, and the runs they belong to, as JSONL."""
     from tftune.cli.console import print_json
 
-    filters = _filters(op, target, bench, mode, db)
+    filters = filters_of(op, target, bench, mode, db)
     with open_store(db) as store:
         count = store.export_rows(file, **filters)
     if as_json:
@@ -80,7 +80,7 @@ def list_trials(
     from tftune.cli.console import print_json, print_table
 
     with open_store(db) as store:
-        trials = store.trials(**_filters(op, target, bench, mode, db))
+        trials = store.trials(**filters_of(op, target, bench, mode, db))
     shown = [_listed(trial) for trial in trials[-limit:]]
     if as_json:
         return print_json(shown)
@@ -123,7 +123,7 @@ def check(db: Db = DEFAULT_DB, as_json: Json = False) -> None:
     raise typer.Exit(1 if problems else 0)
 
 
-def _filters(
+def filters_of(
     op: str | None, target: str | None, bench: str | None, mode: str | None, db: Path
 ) -> dict[str, Any]:
     """The filters of a store, with names as its rows have them; raises ValueError for an unknown

@@ -23,15 +23,18 @@ def train(
     target: TargetName = None,
     bench: BenchName = None,
     db: Db = DEFAULT_DB,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Also print each tree and the constant rules.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Learn from the rows and judge it on held-out shapes; prints both and writes nothing (export
     writes the artifact)."""
-    from tftune.cli.console import note, print_json
+    from tftune.cli.console import note, print_json, print_table
     from tftune.cli.training_job import fit
     from tftune.models.export import pack_mode
     from tftune.report import tables
-    from tftune.report.explain import model_text
+    from tftune.report.training import HEAD, REGRET, details, summary
 
     found = fit(_source(op, target, bench, db), say=note)
     word = tables.BENCH_WORDS[found.source.bench]
@@ -49,15 +52,9 @@ def train(
                 "modes": modes,
             }
         )
-    for name, mode in found.modes.items():
-        data = found.datasets[name]
-        print(
-            f"{op} on {data.target}, mode {name}: {len(data.shapes)} shapes, {data.rows:,} rows, "
-            f"{word}"
-        )
-        for model in mode.layouts.values():
-            print("\n".join(model_text(model, found.evaluations[name].get(model.title), word)))
-        print("\n".join([*(tables.lent_text(op, one) for one in mode.lent.values()), ""]))
+    print_table(f"{op} on {found.source.target}, {word}", HEAD, summary(found))
+    print(REGRET)
+    print("\n" + "\n".join(details(found)) if verbose else "--verbose prints each tree")
     for sentence in tables.assumptions(found.source.bench, found.source.target):
         print(sentence)
 

@@ -59,7 +59,8 @@ def _table(op: str, series: Sequence[Series]) -> str:
     lines = [line for each in series for line in each.lines]
     variants, with_interval = variants_of(lines), any(has_interval(line) for line in lines)
     word = BENCH_WORDS[lines[0].winner.bench]
-    title = f"Mode {series[0].mode}, {layout_title(op, series[0].layout)}, {word}"
+    whose = ", the paper's shapes" if series[0].is_papers else ""
+    title = f"Mode {series[0].mode}, {layout_title(op, series[0].layout)}{whose}, {word}"
     caption = (
         f"The winner's speed-up over BSP, {word}, and the time of each variant's best config, the "
         "winner's in bold. Below the times: the winning config."

@@ -94,8 +94,7 @@ def symbol(name: str) -> str:
 
 def layout_title(op: str, layout: Sequence[int | str]) -> str:
     """A layout for people, as in `fp16, shard = k, b_layout = kn, 8 ranks`."""
-    names = operation(op).shape.LAYOUT
-    return ", ".join(_layout_part(*each) for each in zip(names, layout, strict=True))
+    return ", ".join(_layout_part(*each) for each in operation(op).shape.named(layout).items())
 
 
 def _layout_part(name: str, value: int | str) -> str:
@@ -114,9 +113,9 @@ def is_papers(shape: Shape) -> bool:
 
 @cache
 def _papers(op: str, world: int) -> frozenset[str]:
-    make = operation(op).shape_sets.get(PAPER)
+    known = operation(op)
     try:
-        shapes = make(world=world) if make else ()
+        shapes = known.named_set(PAPER, world) if PAPER in known.shape_sets else ()
     except ValueError:  # its sizes cannot be shared by so many ranks
         shapes = ()
     return frozenset(map(constant_fields, shapes))

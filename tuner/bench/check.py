@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
+from tftune.kernels.runtime.operands import placed
 
 if TYPE_CHECKING:
     import torch
@@ -32,9 +33,8 @@ class References:
     def __init__(self, shape: Shape, workspace: Workspace) -> None:
         """Collective: every rank at once."""
         module = operation(shape.op).module("reference")
-        self.inputs = [
-            module.make_inputs(shape, workspace.rank, seed, workspace.device) for seed in SEEDS
-        ]
+        made = (module.make_inputs(shape, workspace.rank, s, workspace.device) for s in SEEDS)
+        self.inputs = [placed(shape, inputs, workspace) for inputs in made]
         self.results = [module.reference(shape, *inputs, workspace.group) for inputs in self.inputs]
         self.tolerance: float = module.tolerance(shape)
 

@@ -26,6 +26,10 @@ SLEEP_CYCLES = 200_000
 clock in graph mode."""
 
 
+MOST_COPIES = 512
+"""Sets of operands at most."""
+
+
 def copies(bytes_per_call: int, cache_bytes: int) -> int:
     """Sets of operands to rotate over so that each call finds the last-level cache cold: three
     times the cache goes by in between, unless a call touches less than a 170th of the cache.
@@ -34,7 +38,7 @@ def copies(bytes_per_call: int, cache_bytes: int) -> int:
     5
     """
     return (
-        min(512, 2 + 3 * cache_bytes // max(bytes_per_call, 1))
+        min(MOST_COPIES, 2 + 3 * cache_bytes // max(bytes_per_call, 1))
         if bytes_per_call < 3 * cache_bytes
         else 2
     )

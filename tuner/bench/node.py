@@ -22,7 +22,7 @@ from tftune.tuner.bench.benches import one_by_one
 from tftune.tuner.bench.cache_selftest import CopyRates
 from tftune.tuner.bench.compile_pool import CompilePool
 from tftune.tuner.bench.sandbox import Broken, RankError, World, slowest
-from tftune.tuner.bench.worker import WorldSpec
+from tftune.tuner.bench.worker import WorldSpec, operand_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -293,21 +293,23 @@ class NodeBench:
             self._down_s = self._world.ended_s
 
     def _ranks(self, shape: Any) -> World:
-        """A live world of the size that the shape asks for. Raises Broken where it does not
-        start."""
-        if self._world is None or self._world.size != shape.world:
-            if self._world is not None:
-                self._world.kill()
-            cache = 0 if self._emulated else self.target.chip.cache_bytes
-            self._world = World(
-                WorldSpec(Path(), shape.world, self._emulated, self._payload_bytes, cache),
-                self._spent_s,
+        """A live world of the size that the shape asks for, with room for its operands on the heap.
+        Raises Broken where it does not start."""
+        cache = 0 if self._emulated else self.target.chip.cache_bytes
+        on_heap = operand_bytes(shape, cache)
+        world = self._world
+        if world is None or world.size != shape.world or world.operand_bytes < on_heap:
+            if world is not None:
+                world.kill()
+            spec = WorldSpec(
+                Path(), shape.world, self._emulated, self._payload_bytes, cache, on_heap
             )
-        if not self._world.alive:
-            self.starts_s.append(self._world.start())
+            self._world = world = World(spec, self._spent_s)
+        if not world.alive:
+            self.starts_s.append(world.start())
             if not self._emulated:
-                self._prove_cold(self._world)
-        return self._world
+                self._prove_cold(world)
+        return world
 
     def _prove_cold(self, world: World) -> None:
         """Keep the copy rates of the rank with the fastest cold copy, of all worlds, and warn where

@@ -74,6 +74,10 @@ class World:
         return self._spec.world
 
     @property
+    def operand_bytes(self) -> int:
+        return self._spec.operand_bytes
+
+    @property
     def alive(self) -> bool:
         return bool(self._ranks)
 
@@ -88,7 +92,7 @@ class World:
         if spec.emulated:
             from tftune.kernels.comm import emulated
 
-            emulated.prepare(folder, spec.world, spec.payload_bytes)
+            emulated.prepare(folder, spec.world, spec.payload_bytes, spec.operand_bytes)
         context = multiprocessing.get_context("spawn")
         with environment(_inherited(spec)), deaf_to_ctrl_c():
             for rank in range(spec.world):

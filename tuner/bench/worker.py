@@ -13,10 +13,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from tftune.kernels.comm.operand_heap import ALIGNMENT, aligned
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
+from tftune.kernels.runtime.operands import placed
+from tftune.kernels.runtime.plan import timed_part
 from tftune.tuner.bench import cache_selftest as selftest
 from tftune.tuner.bench import clock, faults
 from tftune.tuner.bench.check import SEEDS, References, relative_error
@@ -33,6 +36,17 @@ class WorldSpec:
     emulated: bool
     payload_bytes: int
     cache_bytes: int
+    operand_bytes: int = 0
+    """For operands of shapes that have them on the heap, see `operand_bytes`."""
+
+
+def operand_bytes(shape: Shape, cache_bytes: int) -> int:
+    """Bytes that the operands of a shape take on the heap: those of the check, and so many more
+    that three times the cache goes by in between. 0 where none lies there."""
+    if not shape.on_heap:
+        return 0
+    one = aligned(operation(shape.op).module("host").operand_bytes(shape))
+    return 3 * cache_bytes + clock.MOST_COPIES * ALIGNMENT + (len(SEEDS) + 2) * one
 
 
 class Rank:
@@ -63,7 +77,7 @@ class Rank:
                 spec.folder, rank, spec.world, spec.payload_bytes, dist.group.WORLD
             )
         else:
-            self.workspace = Workspace.create(None, spec.payload_bytes)
+            self.workspace = Workspace.create(None, spec.payload_bytes, spec.operand_bytes)
         self.barrier = clock.HostBarrier(spec.folder / "barrier", rank, spec.world)
         self._shape: Shape | None = None
         self._references: References | None = None
@@ -102,18 +116,21 @@ class Rank:
     ) -> list[list[float]]:
         """Samples in microseconds of each config, measured in turns: `rounds` of them."""
         plans = [self.workspace.plans[shape, config] for config in configs]
+        timed = [timed_part(plan) for plan in plans]
         operands = self._rotation(shape)
         operands[0][-1].fill_(float("nan"))
         if self.spec.emulated:
-            return clock.host_rounds(plans, operands, rounds, self.barrier)
-        if mode == "eager":
-            samples = clock.eager_rounds(plans, operands, rounds, self.barrier)
-            plans[-1](
-                *operands[0]
-            )  # for `verify`: the rotation may have left there what another config computed
-            return samples
-        graphs = [self._graph(shape, config, operands) for config in configs]
-        return clock.graph_rounds(graphs, rounds, self._device_barrier(), self._agreed)
+            samples = clock.host_rounds(timed, operands, rounds, self.barrier)
+        elif mode == "eager":
+            samples = clock.eager_rounds(timed, operands, rounds, self.barrier)
+        else:
+            graphs = [self._graph(shape, config, operands) for config in configs]
+            samples = clock.graph_rounds(graphs, rounds, self._device_barrier(), self._agreed)
+        if timed[-1] is not plans[-1] or (mode == "eager" and not self.spec.emulated):
+            # For `verify`: the rotation may have left there what another config computed, and what
+            # was timed may leave nothing.
+            plans[-1](*operands[0])
+        return samples
 
     def _agreed(self, numbers: list[float]) -> list[float]:
         """The largest of all ranks, each."""
@@ -142,6 +159,7 @@ class Rank:
             self._references = self._operands = None
             self._graphs.clear()
             self.workspace.plans.clear()
+            self.workspace.operands.clear()
 
     def _known_results(self, shape: Shape) -> References:
         if self._references is None:
@@ -161,7 +179,11 @@ class Rank:
             inputs = [
                 first,
                 *(
-                    module.make_inputs(shape, self.rank, seed, self.workspace.device)
+                    placed(
+                        shape,
+                        module.make_inputs(shape, self.rank, seed, self.workspace.device),
+                        self.workspace,
+                    )
                     for seed in others
                 ),
             ]
@@ -179,7 +201,7 @@ class Rank:
         if config not in self._graphs:
             plan = self.workspace.plans[shape, config]
             plan(*operands[0])  # whatever is set up by a first call must not be captured
-            self._graphs[config] = clock.GraphCall(plan, operands)
+            self._graphs[config] = clock.GraphCall(timed_part(plan), operands)
         return self._graphs[config]
 
 

@@ -1,0 +1,237 @@
+"""The contract of merge_attention, on emulated ranks: every variant is right, repeatable and keeps
+its protocol; see tests/contract.py.
+
+Then mutants of each variant's mechanisms must be refused.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from contract import (
+    WRAPS,
+    Call,
+    Case,
+    Mutant,
+    differing,
+    judge,
+    misjudged,
+    sampled,
+    scenario,
+    wrong_calls,
+)
+from mutant import Change
+
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.space import Config
+from tftune.kernels.merge_attention import MergeAttention
+from tftune.kernels.merge_attention.space import SPACE
+
+OP = "merge_attention"
+WORLDS = (2, 3, *(pytest.param(world, marks=pytest.mark.thorough) for world in (1, 4)))
+FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
+CALLS = 3
+"""Of each case, with other inputs each: ranks without tokens among them."""
+
+
+def configured(variant: str, rows: int = 2) -> Config:
+    return Config("bsp") if variant == "bsp" else Config(variant, rows_per_piece=rows, programs=8)
+
+
+def cases(world: int) -> list[Case]:
+    """Every variant on both outputs, both bases and both dtypes; heads and sequences that are no
+    powers of two, last pieces that are not full, and more pieces than programs."""
+    shapes = {
+        MergeAttention(3, 3 * world, 64, world): 2,
+        MergeAttention(5, 2 * world, 64, world, "fp16", base="2"): 4,
+        MergeAttention(3, 5, 64, world, "bf16", "all"): 4,
+        MergeAttention(4, world, 128, world, "fp16"): 1,
+        MergeAttention(1, 3, 256, world, "bf16", "all", "2"): 1,
+    }
+    return [
+        (shape, configured(variant, rows))
+        for shape, rows in shapes.items()
+        for variant in SPACE.variants
+    ]
+
+
+def alternating(world: int) -> list[Case]:
+    """Without the library, whose collective would hold the ranks together; each next call has
+    another shape, config or variant."""
+    shapes = MergeAttention(3, 2 * world, 64, world), MergeAttention(2, 3, 64, world, "fp16", "all")
+    return [
+        (shape, configured(variant, 1 + number))
+        for variant in FUSED
+        for number, shape in enumerate(shapes)
+    ]
+
+
+def contract(workspace: Workspace) -> dict[str, list[Call]]:
+    """Every scenario of this world, on one workspace."""
+    world, last = workspace.world, workspace.rank == workspace.world - 1
+    turns = alternating(world) * 2
+    return {
+        "back to back": scenario(workspace, [case for case in cases(world) for _ in range(CALLS)]),
+        "one rank late": scenario(workspace, turns, pause_s=0.03 * last),
+        "one rank ahead": scenario(workspace, turns, pause_s=0.03 * (not last)),
+        "the epoch wraps": scenario(workspace, turns[::2], last_epoch=WRAPS),
+    }
+
+
+@pytest.fixture(scope="module", params=WORLDS)
+def ran(request: pytest.FixtureRequest) -> list[dict[str, list[Call]]]:
+    """What each rank of one world returned."""
+    return emulated.run(request.param, contract, timeout_s=600)
+
+
+def test_every_call_is_right(ran: list[dict[str, list[Call]]]) -> None:
+    assert wrong_calls(ran) == []
+
+
+def test_every_variant_ran(ran: list[dict[str, list[Call]]]) -> None:
+    kinds = {(call.config.variant, call.shape.output) for call in ran[0]["back to back"]}
+    assert kinds == {(variant, output) for variant in SPACE.variants for output in ("heads", "all")}
+    assert {call.seed for call in ran[0]["back to back"]} == {0, 1, 2}
+
+
+def test_results_repeat_to_the_bit(ran: list[dict[str, list[Call]]]) -> None:
+    """On each rank; and what every rank gets is the same on every rank."""
+    for found in ran:
+        assert differing(found) == []
+    for calls in zip(*(found["back to back"] for found in ran), strict=True):
+        assert calls[0].shape.output == "heads" or len({call.bits for call in calls}) == 1
+
+
+HOLD = "__import__('contract').hold(control, rank, epoch, {})"
+SLEEP = "__import__('time').sleep"
+LEFT = "finish(control, epoch)  # nothing below reads what it sets\n"
+GENERATION = "generation_of(epoch) *"
+WAIT = "wait_all(flag(control, sources, piece)[:, None], epoch, (sources < WORLD)[:, None])"
+SIGNAL = "signal(peer(flag(control, rank, {}), control_bases, rank, to), epoch, ARCH)"
+OTHER = "    inbox += (1 - 2 * generation_of(epoch)) * {}\n"
+
+
+def mutants_of_one_shot() -> dict[str, Mutant]:
+    file = "merge_attention.one_shot"
+    signal, last = SIGNAL.format("piece"), "bool(number % WORLD == 1)"
+    message = "message = peer(own_message, payload_bases, rank, to)"
+    slow_reader: Change = (file, WAIT, f"{WAIT}; {HOLD.format(2)}")
+    return {
+        "no wait": Mutant(((file, WAIT, "pass"),), "wrong"),
+        "flag before data": Mutant(
+            (
+                (file, signal, "pass"),
+                (file, message, f"{message}; {signal}; {last} and {HOLD.format(2)}"),
+            ),
+            "wrong",
+            calls="together",
+        ),
+        "stale generation": Mutant(
+            ((file, LEFT, LEFT + OTHER.format("generation_bytes")),), "wrong"
+        ),
+        "one generation": Mutant(
+            ((file, GENERATION, "0 *"), slow_reader),
+            "wrong",
+            control=(slow_reader,),
+            calls="together",
+        ),
+        "signals the flag of the next piece": Mutant(
+            ((file, signal, SIGNAL.format("piece + 1")),), "end", calls="together"
+        ),
+        "one source missing": Mutant(
+            (("merge:merge_piece", "(source < cut.WORLD)", "(source < cut.WORLD - 1)"),), "wrong"
+        ),
+        "another rank's heads": Mutant(
+            (("merge:offsets", "else to * OWN + row % OWN", "else row % OWN"),), "wrong"
+        ),
+        "NaN of an empty part is read": Mutant(
+            (("merge:weighted_sum", "tl.where(known[:, None], o, 0.0)", "o"),
+             ("merge:merge_piece", "mask=known[:, None], other=0.0", "mask=there[:, None]")),
+            "wrong",
+        ),
+        "infinite weight of an empty part": Mutant(
+            (("merge:weights", ' & (lse < float("inf"))', ""),), "wrong"
+        ),
+        "base e for base 2": Mutant(
+            (("merge:weights", "lse * cut.SCALE", "lse * 1.4426950408889634"),),
+            "wrong",
+            calls="base 2",
+        ),
+        "largest weight overflows": Mutant(
+            (("merge:weights", 'tl.where(top == float("-inf"), 0.0, top)[None, :]', "0.0"),),
+            "wrong",
+        ),
+    }  # fmt: skip
+
+
+def mutants_of_one_shot_ll() -> dict[str, Mutant]:
+    file = "merge_attention.one_shot_ll"
+    receive = "pairs, lse, there = receive("
+    slow_reader: Change = (file, receive, f"{SLEEP}(1.0 * bool(rank == 2)); {receive}")
+    return {
+        "no wait": Mutant(
+            (("ll_protocol", "!= epoch), tl.int32)", "!= words >> 32), tl.int32)"),), "wrong"
+        ),
+        "one generation": Mutant(
+            ((file, GENERATION, "0 *"), slow_reader),
+            "end",
+            control=(slow_reader,),
+            calls="together",
+        ),
+        "stale generation": Mutant(
+            ((file, LEFT, LEFT + OTHER.format("MAILBOX_BYTES")),), "end", calls="together"
+        ),
+        "log-sum-exps are not waited for": Mutant(
+            ((file, " | missing(lse_words, wanted, epoch)", ""),
+             (file, "    store(lse_at, pack_ll(lse, epoch), there)",
+              f"    {SLEEP}(0.2); store(lse_at, pack_ll(lse, epoch), there)")),
+            "wrong",
+            calls="together",
+        ),
+        "halves swapped": Mutant(
+            (("pairs:paired", "rounded(low,", "rounded(high,"),), "wrong", calls="together"
+        ),
+    }  # fmt: skip
+
+
+MUTANTS = {"one_shot": mutants_of_one_shot(), "one_shot_ll": mutants_of_one_shot_ll()}
+
+
+def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
+    """Three calls of a small shape, the last rank late; or two all together, of one piece, so that
+    one program sends all."""
+    small = MergeAttention(3, 2 * world, 64, world)
+    one = MergeAttention(1, world, 64, world)
+    other = MergeAttention(3, 2 * world, 64, world, base="2")
+    return {
+        "small": [(small, configured(variant))] * 3,
+        "together": [(one, configured(variant, 1))] * 2,
+        "base 2": [(other, configured(variant))] * 3,
+    }
+
+
+def judge_all(
+    workspace: Workspace, folder: Path, chosen: dict[str, dict[str, Mutant]]
+) -> dict[str, dict[str, str]]:
+    found = {}
+    for number, (variant, own) in enumerate(chosen.items()):
+        used = {"small", *(mutant.calls for mutant in own.values())}
+        calls = calls_of_a_trial(variant, workspace.world)
+        known = {name: calls[name] for name in calls if name in used}
+        found[variant] = judge(
+            workspace, folder, OP, variant, known, own, 1_000_000 * number, ("together",)
+        )
+    return found
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [sampled(MUTANTS), pytest.param(MUTANTS, marks=pytest.mark.thorough)],
+    ids=["sampled", "all"],
+)
+def test_mutants_are_refused(tmp_path: Path, chosen: dict[str, dict[str, Mutant]]) -> None:
+    verdicts = emulated.run(3, judge_all, tmp_path, chosen, timeout_s=1500)
+    for variant, own in chosen.items():
+        assert misjudged([by_rank[variant] for by_rank in verdicts], own) == [], variant

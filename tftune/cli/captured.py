@@ -1,0 +1,153 @@
+"""What a search of captured shapes takes, and in which order: the shapes that cost most time
+first."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tftune.db import evidence
+from tftune.db.captured import Count, read_captures
+from tftune.db.target import Target
+from tftune.db.trial import EVIDENCE, MODES, Measurement, Trial
+from tftune.kernels.core.shape import Shape
+from tftune.models.selector import Selector, fallback
+
+
+@dataclass(frozen=True)
+class Stake:
+    """How much time one shape costs."""
+
+    count: Count
+    us: float
+    """Of one run, as expected."""
+    source: str
+    """Where that is from: "measured" by rows, an artifact's word, or "modelled"."""
+
+    @property
+    def at_stake_us(self) -> float:
+        return self.count.runs * self.us
+
+
+@dataclass(frozen=True)
+class Part:
+    """Shapes that are searched in the same modes, with a share of the budget."""
+
+    modes: tuple[str, ...]
+    shapes: tuple[Shape, ...]
+    share: float
+
+
+def stakes(paths: Sequence[Path], op: str, target: Target, db: Path) -> list[Stake]:
+    """Every captured shape of an operation that fits the target, the one with most time at stake
+    first. `db`: whose rows say what a shape takes, where there is one. Raises ValueError where
+    there is none."""
+    every = read_captures(paths)
+    counts = [count for count in every if count.shape.op == op and count.runs]
+    fitting = [count for count in counts if _world(count.shape) <= target.gpus]
+    if not fitting:
+        there = ", ".join(sorted({count.shape.op for count in every})) or "nothing"
+        raise ValueError(
+            f"no captured shape is of {op} on at most {target.gpus} GPUs; captured was {there}"
+        )
+    expect = _Expected(op, target, _rows(db, op, target))
+    found = [Stake(count, *expect.us(count.shape, count.mode)) for count in fitting]
+    return sorted(found, key=lambda stake: (-stake.at_stake_us, str(stake.count.shape)))
+
+
+def parts(found: Sequence[Stake], share: float, modes: Sequence[str]) -> list[Part]:
+    """The fewest stakes that hold this share of the time at stake, by mode, in their order."""
+    wanted = [stake for stake in found if stake.count.mode in modes]
+    left = share * sum(stake.at_stake_us for stake in wanted)
+    chosen: dict[str, list[Stake]] = defaultdict(list)
+    for stake in wanted:
+        if left > 0:
+            chosen[stake.count.mode].append(stake)
+        left -= stake.at_stake_us
+    whole = sum(stake.at_stake_us for stakes in chosen.values() for stake in stakes)
+    return [
+        Part(
+            (mode,),
+            tuple(stake.count.shape for stake in chosen[mode]),
+            sum(stake.at_stake_us for stake in chosen[mode]) / whole,
+        )
+        for mode in MODES
+        if chosen[mode]
+    ]
+
+
+def sentences(found: Sequence[Stake], taken: Sequence[Part]) -> Iterator[str]:
+    """What was captured, what of it is searched, and what the figures do not say."""
+    whole = sum(stake.at_stake_us for stake in found)
+    searched = {(shape, mode) for part in taken for mode in part.modes for shape in part.shapes}
+    held = sum(s.at_stake_us for s in found if (s.count.shape, s.count.mode) in searched)
+    known = sum(stake.at_stake_us for stake in found if stake.source == "measured")
+    yield (
+        f"captured: {len(found):,} shapes and modes, {whole / 1e6:,.3f} s of GPU time as expected; "
+        f"{len(searched):,} with {held / whole:.1%} of it are searched"
+    )
+    yield f"{known / whole:.1%} of that time runs on measured shapes"
+    modelled = sum(stake.source == "modelled" for stake in found)
+    if modelled:
+        yield f"the expected time of {modelled:,} is modelled, not measured"
+    calls = [s for s in found if s.count.mode == "graph" and s.count.basis != "replays"]
+    if calls:
+        yield (
+            f"{len(calls):,} of mode graph are counts of calls alone: replays of graphs that "
+            "tftune.count_replays was not given are missing"
+        )
+
+
+def _world(shape: Shape) -> int:
+    return int(getattr(shape, "world", 1))
+
+
+def _rows(db: Path, op: str, target: Target) -> list[Trial]:
+    """The measured rows of a database that count; none where there is no database."""
+    from tftune.db.store import Store
+
+    if not db.exists():
+        return []
+    with Store.open(db, write=False) as store:
+        rows = store.trials(op=op, target=target.name, bench="node")
+        return evidence.counting(rows, store.runs())
+
+
+class _Expected:
+    """What one run takes: by the best current row, else an artifact, else the model."""
+
+    def __init__(self, op: str, target: Target, rows: Sequence[Trial]) -> None:
+        from tftune.cli.seeds import artifacts
+
+        self._target = target
+        self._best: dict[tuple[Shape, str], float] = {}
+        for trial in rows:
+            self._take(trial)
+        own = [found for found in artifacts(op, target) if found.target.name == target.name]
+        self._selector = Selector(*own, check_source=False)
+
+    def _take(self, trial: Trial) -> None:
+        if isinstance(trial.outcome, Measurement) and trial.stage in EVIDENCE:
+            place = trial.shape, trial.mode
+            us = trial.outcome.median_us
+            self._best[place] = min(us, self._best.get(place, us))
+
+    def us(self, shape: Shape, mode: str) -> tuple[float, str]:
+        """Raises ValueError where nothing says it: no row, no artifact and no model of the
+        chip."""
+        if (shape, mode) in self._best:
+            return self._best[shape, mode], "measured"
+        answer = self._selector.select(shape, mode)
+        if (us := answer.expected_us or answer.bsp_us) is not None:
+            return us, answer.source
+        from tftune.models.timeline.simulator import predict
+
+        chip = self._target.chip
+        if off := chip.why_no_model(_world(shape)):
+            raise ValueError(
+                f"nothing says what {shape} takes on {self._target}: no row, no artifact, and "
+                f"{off}; give the shapes with --shapes"
+            )
+        return predict(shape, fallback(shape, self._target), mode, chip), "modelled"

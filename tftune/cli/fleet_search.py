@@ -1,0 +1,269 @@
+"""A search over many nodes of one target: shapes are dealt to nodes, and each is searched there as
+`tftune search` of that shape alone would search it.
+
+What a search begins with, the rows of the driver's database, is frozen when it starts: which node
+searches a shape, and when, decides nothing. The nodes themselves are in ray_nodes.py.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Generic, Protocol, TypeVar
+
+from tftune.db.store import Store
+from tftune.db.trial import Measurement
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.report.tables import Line
+
+APART = 1.03
+"""A node whose times differ from the other nodes' by more is named."""
+SAMPLED, CONFIGS = 3, 3
+"""Shapes, and configs of each beside BSP, that every node measures before the search."""
+
+Node = TypeVar("Node")
+AnyNode = TypeVar("AnyNode", contravariant=True)
+
+
+class Lost(Exception):
+    """A node is gone, and what it was doing is not done."""
+
+
+class Nodes(Protocol[AnyNode]):
+    """Machines that do one thing each at a time."""
+
+    def start(self, node: AnyNode, what: str, *given: Any) -> object:
+        """Begin to do something there; returns its name."""
+
+    def first(self, names: Collection[object]) -> object:
+        """Wait until one of these is done, or its node is gone."""
+
+    def result(self, name: object) -> Any:
+        """What came of it; raises Lost where its node is gone."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a node needs to know to search shapes of one operation."""
+
+    op: str
+    target: str
+    on: str
+    modes: tuple[str, ...]
+    options: Mapping[str, Any]
+    """Of `tftune.tuner.search.search.search`."""
+    budget_s: float | None
+    """For each shape."""
+    rows: bytes
+    """The driver's rows of the operation when the search started, a compressed file of rows."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a node found at one shape."""
+
+    node: str
+    shape: Shape
+    rows: bytes
+    """New rows, a compressed file."""
+    lines: tuple[Line, ...]
+
+
+@dataclass
+class Dealer(Generic[Node]):
+    """Deals shapes to nodes, the next one to whoever is idle; a lost node's shape goes to
+    another."""
+
+    nodes: Nodes[Node]
+    idle: list[Node]
+    told: Callable[[str], None]
+
+    def deal(self, job: object, shapes: Sequence[Shape], take: Callable[[Found], None]) -> None:
+        """Have every shape searched; `take` hears of each once. Raises ValueError where no node is
+        left before all are done."""
+        waiting, doing = deque(shapes), dict[object, tuple[Node, Shape]]()
+        while waiting or doing:
+            while self.idle and waiting:
+                node, shape = self.idle.pop(0), waiting.popleft()
+                doing[self.nodes.start(node, "search", job, shape)] = node, shape
+            if not doing:
+                raise ValueError(
+                    f"no node is left, and {len(waiting)} of {len(shapes)} shapes are not "
+                    "searched; what finished is stored, and the same command goes on"
+                )
+            name = self.nodes.first(doing)
+            node, shape = doing.pop(name)
+            try:
+                found = self.nodes.result(name)
+            except Lost as lost:
+                waiting.appendleft(shape)
+                self.told(f"{lost}; {shape} goes to another node")
+                continue
+            take(found)
+            self.idle.append(node)
+
+    def ask_all(self, what: str, *given: Any) -> list[tuple[Node, Any]]:
+        """What every node answers; one that is lost meanwhile is left out from here on."""
+        asked = [(node, self.nodes.start(node, what, *given)) for node in self.idle]
+        answers = []
+        for node, name in asked:
+            try:
+                answers.append((node, self.nodes.result(name)))
+            except Lost as lost:
+                self.told(str(lost))
+        self.idle = [node for node, _ in answers]
+        return answers
+
+
+Times = Mapping[str, float]
+"""Microseconds by a text for the shape, mode and config."""
+
+
+def apart(times: Mapping[str, Times]) -> dict[str, float]:
+    """How many times as long as the other nodes each node takes: the median over what they all
+    measured of its time over the median of the others'. Empty for one node, and where they measured
+    nothing alike.
+
+    >>> apart({"a": {"x": 10.0}, "b": {"x": 10.2}, "c": {"x": 11.0}})["c"]
+    1.0891089108910892
+    """
+    shared = sorted(set.intersection(*map(set, times.values()))) if len(times) > 1 else []
+    return {
+        node: statistics.median(
+            own[pair] / statistics.median(times[other][pair] for other in times if other != node)
+            for pair in shared
+        )
+        for node, own in times.items()
+        if shared
+    }
+
+
+def disagreement(times: Mapping[str, Times]) -> Iterator[str]:
+    """How far the nodes agree, in sentences; who is off by more than 3 % is named."""
+    ratios = apart(times)
+    if not ratios:
+        yield "the nodes measured nothing alike: whether they agree is not known"
+        return
+    worst = max(max(ratio, 1 / ratio) for ratio in ratios.values())
+    count = len(set.intersection(*map(set, times.values())))
+    yield f"{len(ratios)} nodes agree within {worst - 1:.1%} on {count} times that all measured"
+    for node, ratio in ratios.items():
+        if max(ratio, 1 / ratio) > APART:
+            yield (
+                f"node {node} takes {ratio:.3f} times as long as the others: look at its clocks "
+                "and links before its rows are trusted"
+            )
+
+
+# What a node does.
+
+
+def search_shape(job: Job, shape: Shape, node: str) -> Found:
+    """Search one shape here, in a database of its own that begins with the driver's rows."""
+    from contextlib import closing
+
+    from tftune.cli.bench_factory import make_bench
+    from tftune.cli.search_job import find
+
+    known, target = operation(job.op), _target(job)
+    with TemporaryDirectory() as folder, Store.open(Path(folder) / "node.db") as store:
+        _fill(store, job.rows, Path(folder))
+        before = {trial.id for trial in store.trials(op=job.op)}
+        with closing(make_bench(job.on, known, target, [shape], store)) as bench:
+            quiet = _Quiet()
+            lines = find(job.op, [shape], job.modes, bench, store, quiet, job.options, job.budget_s)
+        new = [trial for trial in store.trials(op=job.op) if trial.id not in before]
+        rows = _packed(store, new, Path(folder))
+    return Found(node, shape, rows, tuple(lines))
+
+
+def measure_sample(job: Job, shapes: Sequence[Shape]) -> dict[str, float]:
+    """Times of BSP and of a few default configs of these shapes here: what nodes are compared
+    by."""
+    from contextlib import closing
+
+    from tftune.cli.bench_factory import make_bench
+    from tftune.models.selector import fallback
+
+    known, target = operation(job.op), _target(job)
+    found: dict[str, float] = {}
+    with TemporaryDirectory() as folder, Store.open(Path(folder) / "node.db") as store:
+        _fill(store, job.rows, Path(folder))
+        with closing(make_bench(job.on, known, target, shapes, store)) as bench:
+            for shape in shapes:
+                bsp = fallback(shape, target)
+                for config in (bsp, *_defaults(known.space, shape, target)):
+                    baseline = None if config == bsp else bsp
+                    outcome = bench.measure(shape, config, job.modes[0], baseline)
+                    if isinstance(outcome, Measurement):
+                        found[f"{shape} {job.modes[0]} {config}"] = outcome.median_us
+    return found
+
+
+def _defaults(space: Any, shape: Shape, target: Any) -> list[Config]:
+    configs = [
+        config
+        for config in space.defaults(shape, target.chip)
+        if config.variant != "bsp" and space.why_invalid(shape, config, target.chip) is None
+    ]
+    return configs[:CONFIGS]
+
+
+class _Quiet:
+    """Progress that nobody watches: the driver tells of whole shapes."""
+
+    def start(self, total: int | None, stage: str = "") -> None:
+        """Not told."""
+
+    def doing(self, what: str) -> None:
+        """Not told."""
+
+    def advance(self, trial: Any) -> None:
+        """Not told."""
+
+    def finish(self) -> None:
+        """Not told."""
+
+
+def _target(job: Job) -> Any:
+    from tftune.cli.bench_factory import find_target
+
+    return find_target(job.on, job.target)
+
+
+# Rows on their way.
+
+
+def packed_rows(store: Store, op: str) -> bytes:
+    """All rows of an operation in a database, as a job carries them."""
+    with TemporaryDirectory() as folder:
+        return _packed(store, store.trials(op=op), Path(folder))
+
+
+def take_rows(store: Store, rows: bytes) -> tuple[int, int]:
+    """Store what a node sent, all of it or none; returns trials (added, already there)."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.jsonl.xz"
+        path.write_bytes(rows)
+        return store.import_rows(path)
+
+
+def _packed(store: Store, trials: Sequence[Any], folder: Path) -> bytes:
+    from tftune.db.row_files import write_rows
+
+    path = folder / "packed.jsonl.xz"
+    named = {trial.run for trial in trials}
+    write_rows(path, [run for run in store.runs() if run.id in named], trials)
+    return path.read_bytes()
+
+
+def _fill(store: Store, rows: bytes, folder: Path) -> None:
+    path = folder / "given.jsonl.xz"
+    path.write_bytes(rows)
+    store.import_rows(path)

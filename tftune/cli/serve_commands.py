@@ -1,0 +1,134 @@
+"""The commands of the service: serve, and tokens create, list and revoke.
+
+As in app.py, where they are registered, whatever is heavy is imported inside the command that needs
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tftune.cli.options import Json
+
+if TYPE_CHECKING:
+    from tftune.serve.database import Database
+
+DB = "tftune-serve.db"
+ServiceDb = Annotated[
+    str,
+    typer.Option(
+        "--db",
+        metavar="PLACE",
+        envvar="TFTUNE_SERVE_DB",
+        help="SQLite file, or postgresql://user:password@host/name.",
+    ),
+]
+
+
+def serve(
+    db: ServiceDb = DB,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port.")] = 8377,
+    anonymous_read: Annotated[
+        bool, typer.Option("--anonymous-read", help="Scope read needs no token.")
+    ] = False,
+) -> None:
+    """Serve a fleet's rows and artifacts over HTTP until Ctrl-C or SIGTERM; the database is made or
+    migrated first."""
+    _need()
+    from tftune.serve.server import run
+    from tftune.serve.settings import Settings
+
+    run(Settings(db, anonymous_read), host, port)
+
+
+def create_token(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Who will use it.")],
+    scope: Annotated[
+        list[str],
+        typer.Option("--scope", help="read, rows, promote or admin; repeat for several."),
+    ],
+    days: Annotated[
+        float | None, typer.Option("--days", help="It expires after so many days; default: never.")
+    ] = None,
+    node: Annotated[
+        str | None, typer.Option("--node", help="It speaks for this node and no other.")
+    ] = None,
+    db: ServiceDb = DB,
+    as_json: Json = False,
+) -> None:
+    """Make a token and print it, once: only its hash is stored."""
+    from tftune.cli.console import note, print_json
+
+    with _database(db) as database:
+        from tftune.serve.tokens import create
+
+        token = create(database, name, scope, days, node)
+    if as_json:
+        return print_json({"token": token, "name": name, "scopes": scope, "node": node})
+    print(token)
+    note("keep it: the service stores its hash alone")
+
+
+def list_tokens(db: ServiceDb = DB, as_json: Json = False) -> None:
+    """Show every token without its secret."""
+    from tftune.cli.console import print_json, print_table
+
+    with _database(db) as database:
+        from tftune.serve.tokens import listed
+
+        found = listed(database)
+    if as_json:
+        return print_json(found)
+    head = ["id", "name", "scopes", "node", "created", "expires", "revoked"]
+    print_table(f"tokens in {db}", head, [[_cell(row[name]) for name in head] for row in found])
+
+
+def revoke_token(
+    number: Annotated[str, typer.Argument(metavar="ID", help="Of the token, as list shows it.")],
+    db: ServiceDb = DB,
+    as_json: Json = False,
+) -> None:
+    """Revoke a token, at once."""
+    from tftune.cli.console import print_json
+
+    with _database(db) as database:
+        from tftune.serve.tokens import revoke
+
+        if not revoke(database, number):
+            raise ValueError(f"there is no token {number!r}; `tftune tokens list` shows them")
+    if as_json:
+        return print_json({"revoked": number})
+    print(f"token {number} is revoked")
+
+
+def _cell(value: Any) -> str:
+    return {None: "-", True: "yes", False: "no"}.get(value, str(value))
+
+
+@contextmanager
+def _database(place: str) -> Iterator[Database]:
+    _need()
+    from tftune.serve.database import Database
+
+    database = Database.open(place)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def _need() -> None:
+    """Raise ImportError, with the next command, where the extra is not installed."""
+    from importlib.util import find_spec
+
+    packages = ("fastapi", "uvicorn", "sqlalchemy", "alembic", "jinja2", "prometheus_client")
+    if missing := [name for name in packages if find_spec(name) is None]:
+        raise ImportError(
+            f"the service needs {missing[0]}; install it with (in a clone): pip install '.[serve]'",
+            name="tftune.serve",
+        )
