@@ -106,6 +106,7 @@ def test_results_repeat_to_the_bit(ran: list[dict[str, list[Call]]]) -> None:
 
 HOLD = "__import__('contract').hold(control, rank, epoch, {})"
 SLEEP = "__import__('time').sleep"
+RANK = "__import__('torch').distributed.get_rank()"
 LEFT = "finish(control, epoch)  # nothing below reads what it sets\n"
 GENERATION = "generation_of(epoch) *"
 WAIT = "wait_all(flag(control, sources, piece)[:, None], epoch, (sources < WORLD)[:, None])"
@@ -170,6 +171,7 @@ def mutants_of_one_shot_ll() -> dict[str, Mutant]:
     file = "merge_attention.one_shot_ll"
     receive = "pairs, lse, there = receive("
     slow_reader: Change = (file, receive, f"{SLEEP}(1.0 * bool(rank == 2)); {receive}")
+    late = f"{SLEEP}(2.0 * bool(to == 2) * ({RANK} == 1))"
     return {
         "no wait": Mutant(
             (("ll_protocol", "!= epoch), tl.int32)", "!= words >> 32), tl.int32)"),), "wrong"
@@ -185,8 +187,7 @@ def mutants_of_one_shot_ll() -> dict[str, Mutant]:
         ),
         "log-sum-exps are not waited for": Mutant(
             ((file, " | missing(lse_words, wanted, epoch)", ""),
-             (file, "    store(lse_at, pack_ll(lse, epoch), there)",
-              f"    {SLEEP}(0.2); store(lse_at, pack_ll(lse, epoch), there)")),
+             (file, "    store(lse_at", f"    {late}; store(lse_at")),
             "wrong",
             calls="together",
         ),
