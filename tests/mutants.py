@@ -293,6 +293,27 @@ MUTANTS: tuple[Mutant, ...] = (
         "given = residual, norm.weight, self.mode, 1e-6",
         "tests/test_compile_pass.py::test_a_norm_keeps_its_epsilon",
     ),
+    Mutant(
+        "the last chunk of a reduce-scatter is left out",
+        "kernels/gemm_reduce_scatter/variants/bsp_chunked.py",
+        "range(chunks + 1)",
+        "range(chunks)",
+        "tests/test_contract_gemm_reduce_scatter.py::test_chunks_are_right",
+    ),
+    Mutant(
+        "chunks of a reduce-scatter go over the first one",
+        "kernels/gemm_reduce_scatter/variants/bsp_chunked.py",
+        "c[low:high], sent",
+        "c[: high - low], sent",
+        "tests/test_contract_gemm_reduce_scatter.py::test_chunks_are_right",
+    ),
+    Mutant(
+        "the owner of a chunk gets rows of other owners",
+        "kernels/gemm_reduce_scatter/variants/bsp_chunked.py",
+        "a.view(world, rows, -1)",
+        "a.view(rows, world, -1).transpose(0, 1)",
+        "tests/test_contract_gemm_reduce_scatter.py::test_chunks_are_right",
+    ),
     # models and db
     Mutant(
         "configs of a changed kernel are served",
