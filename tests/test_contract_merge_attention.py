@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from contract import (
-    WRAPS,
     Call,
     Case,
     Mutant,
@@ -18,7 +17,7 @@ from contract import (
     judge,
     misjudged,
     sampled,
-    scenario,
+    scenarios,
     wrong_calls,
 )
 from mutant import Change
@@ -58,8 +57,7 @@ def cases(world: int) -> list[Case]:
 
 
 def alternating(world: int) -> list[Case]:
-    """Without the library, whose collective would hold the ranks together; each next call has
-    another shape, config or variant."""
+    """Without the library; each next call has another shape, config or variant."""
     shapes = MergeAttention(3, 2 * world, 64, world), MergeAttention(2, 3, 64, world, "fp16", "all")
     return [
         (shape, configured(variant, 1 + number))
@@ -69,15 +67,7 @@ def alternating(world: int) -> list[Case]:
 
 
 def contract(workspace: Workspace) -> dict[str, list[Call]]:
-    """Every scenario of this world, on one workspace."""
-    world, last = workspace.world, workspace.rank == workspace.world - 1
-    turns = alternating(world) * 2
-    return {
-        "back to back": scenario(workspace, [case for case in cases(world) for _ in range(CALLS)]),
-        "one rank late": scenario(workspace, turns, pause_s=0.03 * last),
-        "one rank ahead": scenario(workspace, turns, pause_s=0.03 * (not last)),
-        "the epoch wraps": scenario(workspace, turns[::2], last_epoch=WRAPS),
-    }
+    return scenarios(workspace, cases(workspace.world), alternating(workspace.world), CALLS)
 
 
 @pytest.fixture(scope="module", params=WORLDS)
