@@ -294,6 +294,20 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/test_compile_pass.py::test_a_norm_keeps_its_epsilon",
     ),
     Mutant(
+        "eps of an all-reduce is ignored by the kernels",
+        "kernels/all_reduce/host.py",
+        "M=shape.m, eps=eps",
+        "M=shape.m, eps=EPSILON",
+        "tests/test_contract_all_reduce.py::test_eps_is_that_of_the_call",
+    ),
+    Mutant(
+        "eps of an all-reduce is ignored by BSP's norm",
+        "kernels/all_reduce/host.py",
+        '{"eps": eps}',
+        '{"eps": EPSILON}',
+        "tests/test_contract_all_reduce.py::test_eps_is_that_of_the_call",
+    ),
+    Mutant(
         "the last chunk of a reduce-scatter is left out",
         "kernels/gemm_reduce_scatter/variants/bsp_chunked.py",
         "range(chunks + 1)",

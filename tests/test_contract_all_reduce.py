@@ -129,6 +129,47 @@ def test_sums_are_rounded_once(ran: list[dict[str, list[Call]]]) -> None:
     assert [call for call in calls if call.bits != exact_bits(call.shape, call.seed)] == []
 
 
+EPS = (1e-6, 0.25, 1e-5)
+"""Of calls of one shape and config in turn; the second changes every result by far more than a
+rounding."""
+
+
+def with_eps(workspace: Workspace) -> dict[str, list[float]]:
+    """By variant, the errors in tolerances of calls through `host` and `tftune.ops` for each eps,
+    and of an eps against the reference of another one."""
+    import tftune
+    from tftune import ops
+    from tftune.models.selector import Selection
+    from tftune.tuner.bench.check import relative_error
+
+    shape, found = AllReduce(3, 48, workspace.world, "bf16", "rms"), {}
+    x, residual, weight = reference.make_inputs(shape, workspace.rank, 0)
+    given = {"residual": residual, "weight": weight}
+    operands = x, residual, weight, workspace.group
+    exact = {eps: reference.reference(shape, *operands, eps=eps) for eps in EPS}
+    for variant in SPACE.variants:
+        config = configured(variant, parts=2, rows_per_flag=2)
+        tftune.select_kernel = lambda *_, config=config: Selection(config, "fallback", "told")
+        workspace.calls.clear()
+        errors = []
+        for eps in EPS:
+            for out in (
+                host.all_reduce(x, workspace, config, **given, eps=eps),
+                ops.all_reduce(x, workspace, **given, eps=eps),
+            ):
+                errors.append(relative_error(out, exact[eps]) / reference.tolerance(shape))
+        other = relative_error(exact[EPS[0]], exact[EPS[1]]) / reference.tolerance(shape)
+        found[variant] = [other, *errors]
+    return found
+
+
+def test_eps_is_that_of_the_call() -> None:
+    for found in emulated.run(2, with_eps):
+        assert found.keys() == SPACE.variants.keys()
+        for other, *errors in found.values():
+            assert len(errors) == 2 * len(EPS) and max(errors) < 1 < other
+
+
 CANCELLING = AllReduce(6, 48, 3)
 """Ranks 0 and 1 have large numbers that cancel: only where they are added first is the small number
 of rank 2 left whole."""
