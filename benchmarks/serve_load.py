@@ -48,6 +48,7 @@ CHUNK = 500
 """Rows of one request, as `tftune push` sends them."""
 CLIENTS = 4
 START_S = 60.0
+LOG_CHARACTERS = 8_000
 
 
 @dataclass(frozen=True)
@@ -299,12 +300,16 @@ def stored_ids(database: Database) -> list[str]:
 
 @contextmanager
 def running(place: str, folder: Path) -> Iterator[tuple[Server, Database, str]]:
-    """A service that listens, its database, and an admin's token."""
+    """A service that listens, its database, and an admin's token. What fails meanwhile carries the
+    end of the service's log."""
     database = Database.open(place)
     server = Server(place, folder / "serve.log")
     server.start()
     try:
         yield server, database, tokens.create(database, "load", ["admin"])
+    except Exception as error:
+        error.add_note(server.log.read_text()[-LOG_CHARACTERS:])
+        raise
     finally:
         server.end(signal.SIGTERM)
         database.close()

@@ -138,6 +138,21 @@ def scenario(
     return done
 
 
+def scenarios(
+    workspace: Workspace, cases: Iterable[Case], turns: Sequence[Case], calls: int
+) -> dict[str, list[Call]]:
+    """Every scenario of this world, on one workspace: each case so many times back to back, then
+    `turns` twice, of which each next call has another shape, config or variant, and which no
+    library's collective holds together."""
+    last, turns = workspace.rank == workspace.world - 1, [*turns, *turns]
+    return {
+        "back to back": scenario(workspace, [case for case in cases for _ in range(calls)]),
+        "one rank late": scenario(workspace, turns, pause_s=0.03 * last),
+        "one rank ahead": scenario(workspace, turns, pause_s=0.03 * (not last)),
+        "the epoch wraps": scenario(workspace, turns[::2], last_epoch=WRAPS),
+    }
+
+
 @cache
 def _rest_between_polls() -> None:
     """A rank sleeps before it polls the same words again: there are more ranks than cores, and

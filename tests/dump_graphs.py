@@ -68,10 +68,10 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, eps: float = 1e-6) -> None:
         super().__init__()
-        self.attention_norm = nn.RMSNorm(HIDDEN, eps=1e-6)
-        self.ffn_norm = nn.RMSNorm(HIDDEN, eps=1e-6)
+        self.attention_norm = nn.RMSNorm(HIDDEN, eps=eps)
+        self.ffn_norm = nn.RMSNorm(HIDDEN, eps=eps)
         self.attention, self.ffn = Attention(), FeedForward()
 
     def forward(self, x: Any) -> Any:

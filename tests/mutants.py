@@ -2,21 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """One fault. A refactoring that moves its text must move the mutant, too."""
-
-    name: str
-    file: str
-    before: str
-    """The text as it stands, in any layout: it must occur exactly once in the file."""
-    after: str
-    test: str
-    """The pytest node id of the test that must fail."""
-
+from mutants_of_service import SERVICE_MUTANTS
+from planted_fault import Mutant
 
 NODE, SEARCH = "tests/test_node_requests.py", "tests/test_search_studies.py"
 GRADIENTS = "tests/test_gradients.py"
@@ -49,6 +36,21 @@ MUTANTS: tuple[Mutant, ...] = (
         "+ grad[1].float()",
         "",
         f"{GRADIENTS}::test_gradients_are_those_of_the_library[2-bsp-bf16]",
+    ),
+    Mutant(
+        "the gradient of a norm forgets its epsilon",
+        "tftune/gradients.py",
+        "keepdim=True) + ctx.eps)",
+        "keepdim=True) + 1e-6)",
+        f"{GRADIENTS}::test_gradients_are_those_of_the_library[2-bsp-bf16]",
+    ),
+    Mutant(
+        "a norm of another epsilon runs the plan of the first",
+        "tftune/ops.py",
+        "x.dtype, workspace.holds(x), eps, mode)",
+        "x.dtype, workspace.holds(x), mode)",
+        "tests/test_all_reduce.py::"
+        "test_a_layer_runs_what_is_selected_and_torch_compile_sees_one_operator[two_shot]",
     ),
     Mutant(
         "a sub-group gathers over all ranks",
@@ -285,11 +287,46 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/test_compile_pass.py::test_uuid_holds_what_compiled_code_rests_on",
     ),
     Mutant(
-        "a norm of any epsilon is replaced",
-        "tftune/graph_pass/norm.py",
-        "if abs(epsilon - EPSILON) > CLOSE * EPSILON:",
-        "if False:",
-        "tests/test_compile_pass.py::test_a_norm_of_another_epsilon_stays",
+        "a norm forgets its epsilon",
+        "tftune/graph_pass/rewrite.py",
+        "given = residual, norm.weight, self.mode, norm.eps",
+        "given = residual, norm.weight, self.mode, 1e-6",
+        "tests/test_compile_pass.py::test_a_norm_keeps_its_epsilon",
+    ),
+    Mutant(
+        "eps of an all-reduce is ignored by the kernels",
+        "kernels/all_reduce/host.py",
+        "M=shape.m, eps=eps",
+        "M=shape.m, eps=EPSILON",
+        "tests/test_contract_all_reduce.py::test_eps_is_that_of_the_call",
+    ),
+    Mutant(
+        "eps of an all-reduce is ignored by BSP's norm",
+        "kernels/all_reduce/host.py",
+        '{"eps": eps}',
+        '{"eps": EPSILON}',
+        "tests/test_contract_all_reduce.py::test_eps_is_that_of_the_call",
+    ),
+    Mutant(
+        "the last chunk of a reduce-scatter is left out",
+        "kernels/gemm_reduce_scatter/variants/bsp_chunked.py",
+        "range(chunks + 1)",
+        "range(chunks)",
+        "tests/test_contract_gemm_reduce_scatter.py::test_chunks_are_right",
+    ),
+    Mutant(
+        "chunks of a reduce-scatter go over the first one",
+        "kernels/gemm_reduce_scatter/variants/bsp_chunked.py",
+        "c[low:high], sent",
+        "c[: high - low], sent",
+        "tests/test_contract_gemm_reduce_scatter.py::test_chunks_are_right",
+    ),
+    Mutant(
+        "the owner of a chunk gets rows of other owners",
+        "kernels/gemm_reduce_scatter/variants/bsp_chunked.py",
+        "a.view(world, rows, -1)",
+        "a.view(rows, world, -1).transpose(0, 1)",
+        "tests/test_contract_gemm_reduce_scatter.py::test_chunks_are_right",
     ),
     # models and db
     Mutant(
@@ -461,4 +498,6 @@ MUTANTS: tuple[Mutant, ...] = (
         'arrivals_ptr + tile, 0, sem="relaxed", scope="gpu")',
         f"{ORDER}::test_parts_of_others_are_read_once_their_count_is_acquired",
     ),
+    # tftune/serve and tftune/client
+    *SERVICE_MUTANTS,
 )

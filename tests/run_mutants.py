@@ -19,7 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
-from mutants import MUTANTS, Mutant
+from mutants import MUTANTS
+from planted_fault import Mutant
 from source_text import replaced_once
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -302,6 +302,7 @@ def refused(workspace: Workspace) -> list[str]:
         dict(x=x.t()),
         dict(x=x, out=x.new_empty(4, 32)),
         dict(x=x, residual=x, weight=weight, out=torch.empty_like(x)),
+        dict(x=x, residual=x, weight=weight, eps=-1e-5),
     ]
     said = []
     for call in calls:
@@ -325,6 +326,7 @@ def test_operands_that_do_not_fit_are_named() -> None:
         "n=4 must be a multiple of 8",
         "out is [4, 32] but must be [4, 64]",
         "out is [4, 64] but must be [2, 4, 64]",
+        "eps=-1e-05 must be a finite number of at least 0",
     )
     assert [text for text, part in zip(said, wanted, strict=True) if part not in text] == []
 
@@ -344,11 +346,11 @@ def traced(workspace: Workspace, variant: str) -> list[float]:
         Config(variant, **knobs), "fallback", "as told"
     )
     errors = []
-    for norm in ("none", "rms"):
+    for norm, eps in (("none", 1e-6), ("rms", 1e-6), ("rms", 0.5)):
         shape = AllReduce(3, 64, workspace.world, norm=norm)
         x, *added = reference.make_inputs(shape, workspace.rank, 0)
-        exact = reference.reference(shape, x, *added, workspace.group)
-        given = dict(zip(("residual", "weight"), added, strict=False))
+        exact = reference.reference(shape, x, *added, workspace.group, eps=eps)
+        given = dict(zip(("residual", "weight"), added, strict=False)) | {"eps": eps}
 
         def layer(x: Any, out: Any, given: dict[str, Any] = given) -> Any:
             return ops.all_reduce(x * 1, workspace, **given, out=out) * 1
@@ -359,7 +361,7 @@ def traced(workspace: Workspace, variant: str) -> list[float]:
                 assert out is None or relative_error(out, exact) <= reference.tolerance(shape)
         residual, weight = added or (None, None)
         torch.library.opcheck(
-            ops.traced_all_reduce, (x, workspace.handle, residual, weight, "graph")
+            ops.traced_all_reduce, (x, workspace.handle, residual, weight, "graph", eps)
         )
     return errors
 
@@ -367,4 +369,4 @@ def traced(workspace: Workspace, variant: str) -> list[float]:
 @pytest.mark.parametrize("variant", ["two_shot", pytest.param("bsp", marks=pytest.mark.thorough)])
 def test_a_layer_runs_what_is_selected_and_torch_compile_sees_one_operator(variant: str) -> None:
     for errors in emulated.run(2, traced, variant):
-        assert len(errors) == 8 and max(errors) < 1
+        assert len(errors) == 12 and max(errors) < 1

@@ -376,13 +376,18 @@ def test_an_all_reduce_takes_the_gemm_or_the_norm_whichever_gains_more(
     assert roots == 2 - len(normed)
 
 
-def test_a_norm_of_another_epsilon_stays(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("version", ["211", "213"])
+def test_a_norm_keeps_its_epsilon(
+    version: str, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tftune, "select_kernel", told.select({}))
-    text = dumped.text("reduce_torch213").replace("9.999999974752427e-07", "9.999999747378752e-06")
-    reasons = [d.reason for d in passed(text, workspace)[1].report]
-    assert reasons[0] == "BSP is faster; its norm adds 1e-05, and kernels 1e-06"
+    """Llama adds 1e-5."""
+    monkeypatch.setattr(tftune, "select_kernel", told.select({"all_reduce": (5.0, 10.0)}))
+    text = dumped.with_eps(f"reduce_torch{version}", dumped.LLAMA_EPS)
+    module, pass_ = passed(text, workspace)
+    (normed,) = (d for d in pass_.report if "residual and norm" in d.reason)
+    target = torch.ops.tftune.all_reduce.default
+    (found,) = (n for n in module.graph.nodes if n.target is target and n.args[2] is not None)
+    assert normed.replaced and found.args[5] == float(dumped.LLAMA_EPS)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from contract import (
-    WRAPS,
     Call,
     Case,
     Mutant,
@@ -22,7 +21,7 @@ from contract import (
     judge,
     misjudged,
     sampled,
-    scenario,
+    scenarios,
     wrong_calls,
 )
 from mutant import Change, in_place
@@ -66,8 +65,7 @@ def cases(world: int) -> list[Case]:
 
 
 def alternating(world: int) -> list[Case]:
-    """Without the library, whose collective would hold the ranks together; each next call has
-    another shape, config or variant."""
+    """Without the library; each next call has another shape, config or variant."""
     shapes = AllReduce(4, 40, world), AllReduce(9, 16, world, "fp16", "rms")
     return [
         (shape, configured(variant, rows_per_flag=1 + number))
@@ -77,15 +75,7 @@ def alternating(world: int) -> list[Case]:
 
 
 def contract(workspace: Workspace) -> dict[str, list[Call]]:
-    """Every scenario of this world, on one workspace."""
-    world, last = workspace.world, workspace.rank == workspace.world - 1
-    turns = alternating(world) * 2
-    return {
-        "back to back": scenario(workspace, [case for case in cases(world) for _ in range(CALLS)]),
-        "one rank late": scenario(workspace, turns, pause_s=0.03 * last),
-        "one rank ahead": scenario(workspace, turns, pause_s=0.03 * (not last)),
-        "the epoch wraps": scenario(workspace, turns[::2], last_epoch=WRAPS),
-    }
+    return scenarios(workspace, cases(workspace.world), alternating(workspace.world), CALLS)
 
 
 @pytest.fixture(scope="module", params=WORLDS)
@@ -137,6 +127,47 @@ def test_sums_are_rounded_once(ran: list[dict[str, list[Call]]]) -> None:
     ]
     assert {call.config.variant for call in calls} == set(FUSED)
     assert [call for call in calls if call.bits != exact_bits(call.shape, call.seed)] == []
+
+
+EPS = (1e-6, 0.25, 1e-5)
+"""Of calls of one shape and config in turn; the second changes every result by far more than a
+rounding."""
+
+
+def with_eps(workspace: Workspace) -> dict[str, list[float]]:
+    """By variant, the errors in tolerances of calls through `host` and `tftune.ops` for each eps,
+    and of an eps against the reference of another one."""
+    import tftune
+    from tftune import ops
+    from tftune.models.selector import Selection
+    from tftune.tuner.bench.check import relative_error
+
+    shape, found = AllReduce(3, 48, workspace.world, "bf16", "rms"), {}
+    x, residual, weight = reference.make_inputs(shape, workspace.rank, 0)
+    given = {"residual": residual, "weight": weight}
+    operands = x, residual, weight, workspace.group
+    exact = {eps: reference.reference(shape, *operands, eps=eps) for eps in EPS}
+    for variant in SPACE.variants:
+        config = configured(variant, parts=2, rows_per_flag=2)
+        tftune.select_kernel = lambda *_, config=config: Selection(config, "fallback", "told")
+        workspace.calls.clear()
+        errors = []
+        for eps in EPS:
+            for out in (
+                host.all_reduce(x, workspace, config, **given, eps=eps),
+                ops.all_reduce(x, workspace, **given, eps=eps),
+            ):
+                errors.append(relative_error(out, exact[eps]) / reference.tolerance(shape))
+        other = relative_error(exact[EPS[0]], exact[EPS[1]]) / reference.tolerance(shape)
+        found[variant] = [other, *errors]
+    return found
+
+
+def test_eps_is_that_of_the_call() -> None:
+    for found in emulated.run(2, with_eps):
+        assert found.keys() == SPACE.variants.keys()
+        for other, *errors in found.values():
+            assert len(errors) == 2 * len(EPS) and max(errors) < 1 < other
 
 
 CANCELLING = AllReduce(6, 48, 3)

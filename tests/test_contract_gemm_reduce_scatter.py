@@ -117,6 +117,18 @@ def test_every_call_is_right(ran: list[dict[str, list[Call]]]) -> None:
     assert wrong_calls(ran) == []
 
 
+def chunked(workspace: Workspace) -> dict[str, list[Call]]:
+    """Chunks of one row and of several, which do not divide the rows of an owner."""
+    shapes = (GemmReduceScatter(m * workspace.world, 40, 66, workspace.world) for m in (4, 7, 17))
+    found = [(shape, Config("bsp_chunked", chunks=4)) for shape in shapes]
+    return {"chunks": scenario(workspace, found)}
+
+
+def test_chunks_are_right() -> None:
+    ran = emulated.run(2, chunked)
+    assert wrong_calls(ran) == [] and len(ran[0]["chunks"]) == 3
+
+
 def test_every_kind_of_tile_ran(ran: list[dict[str, list[Call]]]) -> None:
     called = [(call.shape, call.config) for call in ran[0]["back to back"]]
     fused = [

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from contract import (
-    WRAPS,
     Call,
     Case,
     Mutant,
@@ -18,7 +17,7 @@ from contract import (
     judge,
     misjudged,
     sampled,
-    scenario,
+    scenarios,
     wrong_calls,
 )
 from mutant import Change
@@ -58,8 +57,7 @@ def cases(world: int) -> list[Case]:
 
 
 def alternating(world: int) -> list[Case]:
-    """Without the library, whose collective would hold the ranks together; each next call has
-    another shape, config or variant."""
+    """Without the library; each next call has another shape, config or variant."""
     shapes = MergeAttention(3, 2 * world, 64, world), MergeAttention(2, 3, 64, world, "fp16", "all")
     return [
         (shape, configured(variant, 1 + number))
@@ -69,15 +67,7 @@ def alternating(world: int) -> list[Case]:
 
 
 def contract(workspace: Workspace) -> dict[str, list[Call]]:
-    """Every scenario of this world, on one workspace."""
-    world, last = workspace.world, workspace.rank == workspace.world - 1
-    turns = alternating(world) * 2
-    return {
-        "back to back": scenario(workspace, [case for case in cases(world) for _ in range(CALLS)]),
-        "one rank late": scenario(workspace, turns, pause_s=0.03 * last),
-        "one rank ahead": scenario(workspace, turns, pause_s=0.03 * (not last)),
-        "the epoch wraps": scenario(workspace, turns[::2], last_epoch=WRAPS),
-    }
+    return scenarios(workspace, cases(workspace.world), alternating(workspace.world), CALLS)
 
 
 @pytest.fixture(scope="module", params=WORLDS)
@@ -106,6 +96,7 @@ def test_results_repeat_to_the_bit(ran: list[dict[str, list[Call]]]) -> None:
 
 HOLD = "__import__('contract').hold(control, rank, epoch, {})"
 SLEEP = "__import__('time').sleep"
+RANK = "__import__('torch').distributed.get_rank()"
 LEFT = "finish(control, epoch)  # nothing below reads what it sets\n"
 GENERATION = "generation_of(epoch) *"
 WAIT = "wait_all(flag(control, sources, piece)[:, None], epoch, (sources < WORLD)[:, None])"
@@ -170,6 +161,7 @@ def mutants_of_one_shot_ll() -> dict[str, Mutant]:
     file = "merge_attention.one_shot_ll"
     receive = "pairs, lse, there = receive("
     slow_reader: Change = (file, receive, f"{SLEEP}(1.0 * bool(rank == 2)); {receive}")
+    late = f"{SLEEP}(2.0 * bool(to == 2) * ({RANK} == 1))"
     return {
         "no wait": Mutant(
             (("ll_protocol", "!= epoch), tl.int32)", "!= words >> 32), tl.int32)"),), "wrong"
@@ -185,8 +177,7 @@ def mutants_of_one_shot_ll() -> dict[str, Mutant]:
         ),
         "log-sum-exps are not waited for": Mutant(
             ((file, " | missing(lse_words, wanted, epoch)", ""),
-             (file, "    store(lse_at, pack_ll(lse, epoch), there)",
-              f"    {SLEEP}(0.2); store(lse_at, pack_ll(lse, epoch), there)")),
+             (file, "    store(lse_at", f"    {late}; store(lse_at")),
             "wrong",
             calls="together",
         ),

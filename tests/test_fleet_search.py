@@ -6,10 +6,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import killed
 import pytest
 from command_line import OP, Tftune, refused
 
@@ -19,6 +20,8 @@ from tftune.db.store import Store
 from tftune.db.trial import Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.shape import Shape
+from tftune.tuner.bench.benches import Bench
+from tftune.tuner.bench.node import NodeBench, Rounds
 from tftune.tuner.search.search import EFFORTS, Effort
 
 SHAPES = [AllGatherGemm(m, 512, 1024, 2) for m in (16, 64, 256, 512, 1024, 4096)]
@@ -152,13 +155,36 @@ def test_without_ray_it_says_what_to_install(
     assert refused(ran, "this needs ray", "'.[fleet]'") and not (tmp_path / "r.db").exists()
 
 
+# On emulated ranks.
+
+SMALL = [AllGatherGemm(m, n, 256, 2, shard="m") for m, n in ((8, 40), (8, 72), (12, 40))]
+EVERY: dict[str, Any] = {
+    "effort": "exhaustive", "sampler": "mixed", "variants": ("push", "pull"), "seed": 3, "pool": 2,
+}  # fmt: skip
+"""Their times are noise, so every config of a small pool is tried: no time decides which."""
+
+
+def on_emulated_ranks(job: Job, shapes: Sequence[Shape], store: Store) -> Bench:
+    return NodeBench(killed.EMULATED, 1 << 16, emulated=True, rounds=Rounds(1, 2, 2))
+
+
+def kinds(trials: list[Trial]) -> list[tuple[str, ...]]:
+    """What was tried, and what came of it but its time. Finalists are chosen by times."""
+    return sorted(
+        (str(t.shape), t.mode, str(t.config), type(t.outcome).__name__)
+        for t in trials
+        if t.stage == "search"
+    )
+
+
 # On Ray.
 
 
 @pytest.fixture
-def cluster() -> Iterator[Any]:
-    """Three nodes of one core each, and a head without any."""
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Three nodes of one core each, which import what tests do, and a head without any."""
     pytest.importorskip("ray", reason="ray is not installed; `make fleet` installs it")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     from ray.cluster_utils import Cluster
 
     found = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
@@ -166,6 +192,54 @@ def cluster() -> Iterator[Any]:
     found.wait_for_nodes()
     yield found
     found.shutdown()
+
+
+def lose_one(cluster: Any, told: list[str], after: str) -> threading.Thread:
+    """Kill a node once a sentence that begins so is told; the thread ends then."""
+
+    def lose() -> None:
+        while not any(said.startswith(after) for said in told):
+            time.sleep(0.02)
+        cluster.remove_node(cluster.workers.pop(), allow_graceful=False)
+
+    found = threading.Thread(target=lose, daemon=True)
+    found.start()
+    return found
+
+
+def one_by_one(job: Job, shapes: Sequence[Shape], folder: Path) -> list[Trial]:
+    """The rows of one node that searches these shapes."""
+    found = list[Trial]()
+    for number, shape in enumerate(shapes):
+        with Store.open(folder / f"alone-{number}.db") as store:
+            fleet_search.take_rows(store, fleet_search.search_shape(job, shape, "here").rows)
+            found += store.trials()
+    return found
+
+
+@pytest.mark.drill
+def test_nodes_of_emulated_ranks_try_what_one_node_tries(cluster: Any, tmp_path: Path) -> None:
+    from tftune.cli.ray_nodes import search
+
+    told: list[str] = []
+    with Store.open(tmp_path / "fleet.db") as store:
+        rows = fleet_search.packed_rows(store, OP)
+        target = killed.EMULATED
+        job = Job(OP, target.name, "ranks", ("graph",), EVERY, None, rows, on_emulated_ranks)
+        killer = lose_one(cluster, told, "3 nodes agree")  # each begins its one shape then
+        began = time.monotonic()
+        lines = search(cluster.address, job, SMALL, store, target, told.append)
+        took_s = time.monotonic() - began
+        killer.join()
+        trials = store.trials()
+    assert [line.shape for line in lines] == SMALL
+    assert sum("is lost" in said for said in told) >= 1, told
+    began = time.monotonic()
+    alone = one_by_one(job, SMALL, tmp_path)
+    alone_s = time.monotonic() - began
+    assert kinds(trials) == kinds(alone) and len(kinds(alone)) >= 4 * len(SMALL)
+    assert len({trial.run for trial in trials}) == len(SMALL), "each shape was done once"
+    print(f"RESULT fleet_ranks {alone_s=:.1f} {took_s=:.1f} cores={os.cpu_count()}")
 
 
 @pytest.mark.drill
@@ -180,14 +254,7 @@ def test_three_nodes_of_which_one_is_killed_find_what_one_finds(
     with Store.open(tmp_path / "fleet.db") as store:
         rows = fleet_search.packed_rows(store, OP)
         job = Job(OP, "mi300x8", "model", ("graph",), options, None, rows)
-
-        def kill_one() -> None:
-            while not any(said.startswith("1 of") for said in told):
-                time.sleep(0.02)
-            cluster.remove_node(cluster.workers.pop(), allow_graceful=False)
-
-        killer = threading.Thread(target=kill_one)
-        killer.start()
+        killer = lose_one(cluster, told, "1 of")
         target = find_target("model", "mi300x8")
         began = time.monotonic()
         lines = search(cluster.address, job, SHAPES, store, target, told.append)
@@ -197,12 +264,8 @@ def test_three_nodes_of_which_one_is_killed_find_what_one_finds(
     assert [line.shape for line in lines] == SHAPES
     assert sum("is lost" in said for said in told) >= 1, told
     assert any(said.startswith("3 nodes agree within 0.0%") for said in told), told
-    alone, began = list[Trial](), time.monotonic()
-    for shape in SHAPES:
-        with Store.open(tmp_path / f"{shape.m}.db") as own:
-            found = fleet_search.search_shape(job, shape, "here")
-            fleet_search.take_rows(own, found.rows)
-            alone += own.trials()
+    began = time.monotonic()
+    alone = one_by_one(job, SHAPES, tmp_path)
     alone_s = time.monotonic() - began
     assert outcomes(trials) == outcomes(alone)
     assert len({trial.run for trial in trials}) == len(SHAPES), "each shape was done once"

@@ -106,15 +106,16 @@ def test_the_parallel_block_is_the_whole_one(world: int) -> None:
 def through_the_pass(workspace: Workspace) -> tuple[int, dict[str, float]]:
     """Of the block in training, how many collectives the pass replaces, and how far its gradients
     are from those of the eager one, by parameter."""
+    import llama  # finds examples/
     import llama_block
     from ranks import relative_error
 
     tftune.bind(workspace.group, selector=llama_block.Fused())
     found = tftune.compile_pass(workspace.group, training=True, workspace=workspace)
     mesh = dist.init_device_mesh("cpu", (workspace.world,))
-    case = llama_block.Case("prefill", 8, llama_block.SIZES["tiny"])
+    case = llama.Case("prefill", 8, llama.SIZES["tiny"])
     options = {"device": workspace.device, "dtype": torch.float16}
-    x, calls = llama_block.forms(case, mesh, found, **options)
+    x, calls = llama.forms(case, mesh, found, **options)
     leaves = dict(calls["eager"].named_parameters()) | {"x": x.requires_grad_()}
     eager, passed = (
         torch.autograd.grad(calls[name](x).float().square().sum(), list(leaves.values()))

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 import run_mutants
-from mutants import MUTANTS, Mutant
+from mutants import MUTANTS
+from planted_fault import Mutant
 from run_mutants import ROOT, planted, verdict
 from source_text import replaced_once
 

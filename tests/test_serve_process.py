@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -105,3 +107,24 @@ def test_the_load_is_answered(kind: str, tmp_path: Path) -> None:
         pusher.join()
         assert pushed[0] > 0 and len(set(serve_load.stored_ids(database))) == 4 * serve_load.CHUNK
         assert all(each.seconds for each in (selected, whole, known))
+
+
+@pytest.mark.thorough
+def test_the_walk_ends_with_a_selection(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without the installation, which is pip's; its limit is judged where it runs alone."""
+    import serve_walk
+
+    assert serve_walk.main(["--here", "--within", "900", "--keep", str(tmp_path / "walk")]) == 0
+    said = capsys.readouterr().out
+    assert "3,025 stored" in said and "measured, on this very shape" in said
+    assert "no second node has verified it" in said and "RESULT serve_walk seconds=" in said
+    assert serve_walk.Walk(tmp_path, tmp_path, {}, [("a", 1.0), ("b", 0.5)]).total_s == 1.5
+
+
+def test_a_step_that_fails_ends_the_walk_with_its_complaint(tmp_path: Path) -> None:
+    import serve_walk
+
+    walk = serve_walk.Walk(tmp_path, Path(sys.executable).parent, dict(os.environ))
+    with pytest.raises(SystemExit, match="no scope"):
+        walk.run("tftune", "tokens", "create", "me", "--scope", "other")
+    assert walk.steps == []

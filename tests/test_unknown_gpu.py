@@ -132,7 +132,7 @@ def test_rows_carry_it_as_text(db: Path, tmp_path: Path) -> None:
     assert alone(*asked).returncode == 0
     assert read_rows(rows)[0] and Target.parse(NAME).gpus == 2
     assert alone("trials", "import", str(rows), "--db", str(copy)).returncode == 0
-    done = alone("train", OP, "--target", NAME, "--db", str(copy))
+    done = alone("train", OP, "--target", NAME, "--db", str(copy), "--verbose")
     assert done.returncode == 0, done.stderr
     assert f"{OP} on {NAME}, mode graph: 3 shapes" in done.stdout
     assert alone("db", "check", "--db", str(copy)).stdout.strip().endswith("is sound")

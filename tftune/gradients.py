@@ -15,8 +15,6 @@ from typing import Any
 
 import torch
 
-from tftune.kernels.all_reduce import EPSILON
-
 FLIPPED = {"nk": "kn", "kn": "nk"}
 """The layout of a weight where its transpose is multiplied."""
 Gradients = tuple[torch.Tensor | None, ...]
@@ -84,7 +82,7 @@ def gemm_all_reduce(ctx: Any, grad: torch.Tensor) -> Gradients:
 def save_normed(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
     """The result, whose second half is the new residual, and the weight, where rows are
     normalised."""
-    *_, residual, weight, _ = inputs
+    *_, residual, weight, _, ctx.eps = inputs
     ctx.normed = residual is not None
     if ctx.normed:
         ctx.save_for_backward(output, weight)
@@ -94,15 +92,15 @@ def all_reduce(ctx: Any, grad: torch.Tensor) -> Gradients:
     """The identity; where rows are normalised, RMSNorm's backward in fp32, with one rounding. x and
     the residual are added, so that they have the same gradient."""
     if not ctx.normed:
-        return grad, None, None, None, None
+        return grad, None, None, None, None, None
     result, weight = ctx.saved_tensors
     rows, out_grad = result[1].float(), grad[0].float()
-    scale = torch.rsqrt(rows.square().mean(dim=-1, keepdim=True) + EPSILON)
+    scale = torch.rsqrt(rows.square().mean(dim=-1, keepdim=True) + ctx.eps)
     unit, unit_grad = rows * scale, out_grad * weight.float()
     along = (unit * unit_grad).mean(dim=-1, keepdim=True)
     added = (scale * (unit_grad - unit * along) + grad[1].float()).to(grad.dtype)
     weight_grad = (out_grad * unit).sum(dim=0).to(weight.dtype)
-    return added, None, added, weight_grad, None
+    return added, None, added, weight_grad, None, None
 
 
 FORMULAS: dict[str, tuple[Callable[..., None], Callable[..., Gradients]]] = {

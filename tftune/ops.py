@@ -22,6 +22,7 @@ from tftune.gathered import (
 )
 from tftune.gathered import traced_all_gather_gemm_with_gathered
 from tftune.kernels.all_gather_gemm import AllGatherGemm, host
+from tftune.kernels.all_reduce import EPSILON
 from tftune.kernels.all_reduce import host as reduce_host
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.shape import LOCAL, Shape, check_word
@@ -123,14 +124,14 @@ def _check_words(kind: type[Shape], mode: str, **words: str) -> None:
 
 
 def _prepared(
-    host: Any, shape: Shape, key: tuple[Any, ...], workspace: Workspace
+    host: Any, shape: Shape, key: tuple[Any, ...], workspace: Workspace, *numbers: float
 ) -> tuple[Any, tuple[int, ...]]:
     """A plan of what is selected for the shape, and the size of its result; kept under `key`, whose
     last word is the mode. Its first word may be another one by then: where no artifact is loaded,
-    selecting loads them."""
+    selecting loads them. `numbers`: what else the host's `prepare` takes."""
     shape, selected = _served(shape, key[-1])
     config = _fitting(host, shape, selected, workspace)
-    plan = _apart(lambda: host.prepare(shape, config, workspace), workspace.device)
+    plan = _apart(lambda: host.prepare(shape, config, workspace, *numbers), workspace.device)
     _make_room(workspace)
     if tftune._capture is not None:
         plan = tftune._capture.counted(plan, shape, key[-1])
@@ -351,11 +352,13 @@ def all_reduce(
     *,
     residual: torch.Tensor | None = None,
     weight: torch.Tensor | None = None,
+    eps: float | None = None,
     mode: str = "graph",
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """The sum of x over ranks, [m, n]; with residual and weight, the normalised rows and the new
-    residual, [2, m, n], by the config that `select_kernel` names for this shape.
+    residual, [2, m, n], by the config that `select_kernel` names for this shape. eps: of RMSNorm,
+    1e-6 where it is None.
 
     Operands as in the operation's host; `mode`, the first call, `tftune.bind` and torch.compile as
     in `all_gather_gemm`. Raises ValueError where operands do not fit.
@@ -370,16 +373,17 @@ def all_reduce(
         assert hidden.shape == residual.shape == (3, 64)
     """
     if torch.compiler.is_compiling() or _differentiated(x, residual, weight):
-        result = traced_all_reduce(x, workspace.handle, residual, weight, mode)
+        words = (mode,) if eps is None else (mode, eps)  # a constant would be a symbol of the graph
+        result = traced_all_reduce(x, workspace.handle, residual, weight, *words)
         return result if out is None else out.copy_(result)
     given = [operand for operand in (residual, weight) if operand is not None]
     sizes = (t.shape for t in given)
-    key = (tftune._default, "all_reduce", x.shape, *sizes, x.dtype, workspace.holds(x), mode)
+    key = (tftune._default, "all_reduce", x.shape, *sizes, x.dtype, workspace.holds(x), eps, mode)
     known = workspace.calls.get(key)
     if known is None or not reduce_host.placed_well(x, residual, weight, workspace):
         check_word("mode", mode, MODES)
         shape = reduce_host.shape_of(x, residual, weight, workspace)
-        known = _prepared(reduce_host, shape, key, workspace)
+        known = _prepared(reduce_host, shape, key, workspace, reduce_host.checked_eps(eps))
     plan, size = known
     result = x.new_empty(size) if out is None else check_out(out, size, x)
     plan(x, *given, result)
@@ -393,13 +397,17 @@ def traced_all_reduce(
     residual: torch.Tensor | None,
     weight: torch.Tensor | None,
     mode: str,
+    eps: float = EPSILON,
 ) -> torch.Tensor:
     """The same as an operator: `workspace` is the handle of one, and the result is new."""
-    return all_reduce(x, Workspace.of(workspace), residual=residual, weight=weight, mode=mode)
+    on = Workspace.of(workspace)
+    return all_reduce(x, on, residual=residual, weight=weight, eps=eps, mode=mode)
 
 
 @traced_all_reduce.register_fake
-def _(x: torch.Tensor, workspace: str, residual: Any, weight: Any, mode: str) -> torch.Tensor:
+def _(
+    x: torch.Tensor, workspace: str, residual: Any, weight: Any, mode: str, eps: float = EPSILON
+) -> torch.Tensor:
     return x.new_empty(x.shape if residual is None else (2, *x.shape))
 
 

@@ -13,7 +13,7 @@ from tftune.kernels.core.dtypes import DTYPE_BYTES
 from tftune.kernels.core.shape import HEAP, LOCAL, Shape
 
 EPSILON = 1e-6
-"""Added to the mean of squares. A kernel takes it as an argument."""
+"""Added to the mean of squares where a call says nothing else."""
 GRANULE = 8
 """A row is a multiple of so many elements, so that each begins at a multiple of 16 bytes."""
 LONGEST_ROW = 16_384
@@ -30,12 +30,13 @@ class AllReduce(Shape):
 
         y = round(sum of x over ranks)
         new_residual = round(y + residual)
-        scale = 1 / sqrt(mean(new_residual ** 2) + EPSILON), in fp32
+        scale = 1 / sqrt(mean(new_residual ** 2) + eps), in fp32
         out = round(round(new_residual * scale) * weight)
 
-    Sums over ranks are in fp32, in the order of ranks. operands "heap": x lies in the symmetric
-    heap on every rank (`Workspace.empty`), where peers read it without a copy. Raises ValueError
-    where a row is no multiple of 8 elements, or too long to be normalised.
+    eps is an argument of the call. Sums over ranks are in fp32, in the order of ranks. operands
+    "heap": x lies in the symmetric heap on every rank (`Workspace.empty`), where peers read it
+    without a copy. Raises ValueError where a row is no multiple of 8 elements, or too long to be
+    normalised.
 
     >>> AllReduce.parse("m=64,n=8192,world=8,norm=rms")
     AllReduce(m=64, n=8192, world=8, dtype='bf16', norm='rms', operands='local')

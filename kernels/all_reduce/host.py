@@ -64,10 +64,12 @@ def all_reduce(
     *,
     residual: torch.Tensor | None = None,
     weight: torch.Tensor | None = None,
+    eps: float = EPSILON,
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """The sum of x over the ranks of the workspace, as `config` says; returns `out`, or a new
     tensor [m, n]. With residual and weight, [2, m, n]: the normalised rows, then the new residual.
+    eps: what the norm adds to the mean of squares, the same on every rank.
 
     x, residual: [m, n]; weight: [n]; all fp16 or all bf16, contiguous, 16-byte aligned, n a
     multiple of 8. residual and weight are the same on every rank. Where x is of `workspace.empty`,
@@ -79,8 +81,17 @@ def all_reduce(
     size = result_size(shape)
     result = x.new_empty(size) if out is None else check_out(out, size, x)
     operands = (x,) if residual is None else (x, residual, weight)
-    plan_of(shape, config, workspace, prepare)(*operands, result)
+    plan_of(shape, config, workspace, prepare, checked_eps(eps))(*operands, result)
     return result
+
+
+def checked_eps(eps: float | None) -> float:
+    """What the norm adds; EPSILON for None. Raises ValueError for what no norm adds."""
+    if eps is None:
+        return EPSILON
+    if not 0 <= eps < float("inf"):
+        raise ValueError(f"eps={eps} must be a finite number of at least 0, as in eps=1e-5")
+    return float(eps)
 
 
 def result_size(shape: AllReduce) -> tuple[int, ...]:
@@ -133,7 +144,7 @@ def shape_of(
     return shape
 
 
-def prepare(shape: AllReduce, config: Config, workspace: Workspace) -> Plan:
+def prepare(shape: AllReduce, config: Config, workspace: Workspace, eps: float = EPSILON) -> Plan:
     """A call (x, out), or (x, residual, weight, out), for this shape and config: compiled, with
     buffers allocated; launches nothing, and is collective only for torch's forms of BSP.
 
@@ -144,7 +155,7 @@ def prepare(shape: AllReduce, config: Config, workspace: Workspace) -> Plan:
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     if config.variant == "bsp":
-        return _bsp(shape, config, workspace)
+        return _bsp(shape, config, workspace, eps)
     kernel = source(shape, config, workspace.arch)
     pieces = shape.m * config["parts"]
     squares = floats(16 * pieces if "squares" in kernel.types else 16, workspace.device).zero_()
@@ -153,14 +164,14 @@ def prepare(shape: AllReduce, config: Config, workspace: Workspace) -> Plan:
 
         torch.cuda.current_stream(workspace.device).synchronize()
     values = workspace_values(workspace) | dict(
-        generation_bytes=workspace.generation_bytes, squares=squares.data_ptr(), M=shape.m
+        generation_bytes=workspace.generation_bytes, squares=squares.data_ptr(), M=shape.m, eps=eps
     )
     launch = _launcher(shape, kernel, int(config["programs"]), values, workspace)
     plan = Steps((launch,), squares)
     return read_in_place(plan, workspace.operands) if reads_in_place(shape, config) else plan
 
 
-def _bsp(shape: AllReduce, config: Config, workspace: Workspace) -> Plan:
+def _bsp(shape: AllReduce, config: Config, workspace: Workspace, eps: float) -> Plan:
     """The library's all-reduce straight into the result, or into a buffer that the norm reads."""
     import torch
 
@@ -170,7 +181,8 @@ def _bsp(shape: AllReduce, config: Config, workspace: Workspace) -> Plan:
     add_up = all_reduce(shape, workspace, dtype, config["form"])
     if not shape.normed:
         return lambda x, out: add_up(x, out)
-    norm = _launcher(shape, source(shape, config, workspace.arch), shape.m, {}, workspace)
+    kernel = source(shape, config, workspace.arch)
+    norm = _launcher(shape, kernel, shape.m, {"eps": eps}, workspace)
     if shape.world == 1:  # x is the sum
         return lambda *operands: norm(operands)
     y = torch.empty(shape.m, shape.n, dtype=dtype, device=workspace.device)
@@ -252,7 +264,6 @@ def _launcher(
     result stand in for the operands that the kernel does not read."""
     names = tuple(name for name in kernel.types if name.endswith("_ptr"))
     fixed = {name: value for name, value in values.items() if name in kernel.types}
-    fixed["eps"] = EPSILON
     if workspace.arch == "interpreter":
         interpret = interpreted(kernel, (programs, 1, 1), names, fixed)
         return lambda operands: interpret(*_tensors(shape, operands))

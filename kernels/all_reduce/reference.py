@@ -39,7 +39,9 @@ def make_output(shape: AllReduce, device: Any = "cpu") -> torch.Tensor:
     return torch.empty(size, device=device, dtype=torch_dtype(shape.dtype))
 
 
-def reference(shape: AllReduce, x: torch.Tensor, *operands: Any) -> torch.Tensor:
+def reference(
+    shape: AllReduce, x: torch.Tensor, *operands: Any, eps: float = EPSILON
+) -> torch.Tensor:
     """The result in fp32 without a rounding in between, in the layout of `make_output`; in float64
     on the CPU, fp32 elsewhere. operands: residual and weight where rows are normalised, then the
     group."""
@@ -53,7 +55,7 @@ def reference(shape: AllReduce, x: torch.Tensor, *operands: Any) -> torch.Tensor
         return total.to(torch.float32)
     residual, weight = (operand.to(total.dtype) for operand in given)
     added = total + residual
-    scale = torch.rsqrt(added.square().mean(dim=-1, keepdim=True) + EPSILON)
+    scale = torch.rsqrt(added.square().mean(dim=-1, keepdim=True) + eps)
     return torch.stack((added * scale * weight, added)).to(torch.float32)
 
 

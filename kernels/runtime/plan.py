@@ -36,12 +36,15 @@ def plan_of(
     shape: Any,
     config: Config,
     workspace: Workspace,
-    prepare: Callable[[Any, Config, Workspace], Plan],
+    prepare: Callable[..., Plan],
+    *numbers: float,
 ) -> Plan:
-    """The workspace's plan of this shape and config; the first call makes it."""
-    plan: Plan | None = workspace.plans.get((shape, config))
+    """The workspace's plan of this shape and config; the first call makes it. `numbers`: what else
+    `prepare` takes, of which no time depends."""
+    plan: Plan | None = workspace.plans.get((shape, config, *numbers))
     if plan is None:
-        plan = workspace.plans[shape, config] = prepare(shape, config, workspace)
+        plan = prepare(shape, config, workspace, *numbers)
+        workspace.plans[shape, config, *numbers] = plan
     return plan
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from tftune.db.store import Store
 from tftune.db.trial import Measurement
@@ -21,6 +21,9 @@ from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.report.tables import Line
+
+if TYPE_CHECKING:
+    from tftune.tuner.bench.benches import Bench
 
 APART = 1.03
 """A node whose times differ from the other nodes' by more is named."""
@@ -48,6 +51,13 @@ class Nodes(Protocol[AnyNode]):
         """What came of it; raises Lost where its node is gone."""
 
 
+def _made(job: Job, shapes: Sequence[Shape], store: Store) -> Bench:
+    """The bench that a job names, on this machine."""
+    from tftune.cli.bench_factory import find_target, make_bench
+
+    return make_bench(job.on, operation(job.op), find_target(job.on, job.target), shapes, store)
+
+
 @dataclass(frozen=True)
 class Job:
     """What a node needs to know to search shapes of one operation."""
@@ -62,6 +72,8 @@ class Job:
     """For each shape."""
     rows: bytes
     """The driver's rows of the operation when the search started, a compressed file of rows."""
+    bench: Callable[[Job, Sequence[Shape], Store], Bench] = _made
+    """Makes the bench on a node."""
 
 
 @dataclass(frozen=True)
@@ -168,14 +180,12 @@ def search_shape(job: Job, shape: Shape, node: str) -> Found:
     """Search one shape here, in a database of its own that begins with the driver's rows."""
     from contextlib import closing
 
-    from tftune.cli.bench_factory import make_bench
     from tftune.cli.search_job import find
 
-    known, target = operation(job.op), _target(job)
     with TemporaryDirectory() as folder, Store.open(Path(folder) / "node.db") as store:
         _fill(store, job.rows, Path(folder))
         before = {trial.id for trial in store.trials(op=job.op)}
-        with closing(make_bench(job.on, known, target, [shape], store)) as bench:
+        with closing(job.bench(job, [shape], store)) as bench:
             quiet = _Quiet()
             lines = find(job.op, [shape], job.modes, bench, store, quiet, job.options, job.budget_s)
         new = [trial for trial in store.trials(op=job.op) if trial.id not in before]
@@ -188,17 +198,16 @@ def measure_sample(job: Job, shapes: Sequence[Shape]) -> dict[str, float]:
     by."""
     from contextlib import closing
 
-    from tftune.cli.bench_factory import make_bench
     from tftune.models.selector import fallback
 
-    known, target = operation(job.op), _target(job)
+    space = operation(job.op).space
     found: dict[str, float] = {}
     with TemporaryDirectory() as folder, Store.open(Path(folder) / "node.db") as store:
         _fill(store, job.rows, Path(folder))
-        with closing(make_bench(job.on, known, target, shapes, store)) as bench:
+        with closing(job.bench(job, shapes, store)) as bench:
             for shape in shapes:
-                bsp = fallback(shape, target)
-                for config in (bsp, *_defaults(known.space, shape, target)):
+                bsp = fallback(shape, bench.target)
+                for config in (bsp, *_defaults(space, shape, bench.target)):
                     baseline = None if config == bsp else bsp
                     outcome = bench.measure(shape, config, job.modes[0], baseline)
                     if isinstance(outcome, Measurement):
@@ -229,12 +238,6 @@ class _Quiet:
 
     def finish(self) -> None:
         """Not told."""
-
-
-def _target(job: Job) -> Any:
-    from tftune.cli.bench_factory import find_target
-
-    return find_target(job.on, job.target)
 
 
 # Rows on their way.

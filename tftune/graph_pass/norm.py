@@ -9,11 +9,8 @@ import torch
 from torch.fx import Node
 
 from tftune.graph_pass.matching import CAST, VIEWS, argument, aten, same, value
-from tftune.kernels.all_reduce import EPSILON
 
 ADD, MUL = aten.add.Tensor, aten.mul.Tensor
-CLOSE = 1e-6
-"""Relative: an epsilon of Python reaches the graph rounded to fp32."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +21,7 @@ class Norm:
     weight: Node
     added: Node
     out: Node
+    eps: float
 
 
 def norm_after(wait: Node) -> Norm | str:
@@ -86,8 +84,6 @@ def _squares(node: Node, x: Node) -> bool:
 
 def _weighted(residual: Node, added: Node, scaled: Node, epsilon: float) -> Norm | str:
     """The product with the weight, in fp32 before the rounding (torch's RMSNorm) or behind it."""
-    if abs(epsilon - EPSILON) > CLOSE * EPSILON:
-        return f"its norm adds {epsilon:.3g}, and kernels {EPSILON:.3g}"
     out: Node = scaled
     weight: Any = None
     while (weight is None or value(out).dtype is torch.float32) and len(out.users) == 1:
@@ -107,4 +103,4 @@ def _weighted(residual: Node, added: Node, scaled: Node, epsilon: float) -> Norm
         return f"the weight of its norm is {given.dtype} of strides {list(given.stride())}"
     if given.dim() != 1 or weight.op not in ("placeholder", "get_attr"):
         return "the weight of its norm is computed in the graph"
-    return Norm(residual, weight, added, out)
+    return Norm(residual, weight, added, out, epsilon)

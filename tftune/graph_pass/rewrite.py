@@ -141,7 +141,8 @@ class Editor:
                 total = self.call(target, x, self.handle, None, None, self.mode)
                 return self.put(wait, self.call(aten.reshape.default, total, shape))
             residual = self.call(aten.reshape.default, norm.residual, rows)
-            both = self.call(target, x, self.handle, residual, norm.weight, self.mode)
+            given = residual, norm.weight, self.mode, norm.eps
+            both = self.call(target, x, self.handle, *given)
             parts = [self.call(aten.select.int, both, 0, index) for index in (0, 1)]
             out, added = (self.call(aten.reshape.default, part, shape) for part in parts)
         self.put(norm.out, out)
