@@ -94,6 +94,12 @@ PARTS = {
         ("--portfolio",),
         op="flash_decode",
     ),
+    "decode-models": Part("models:world={world}", 15, 0.15,
+        "flash_decode as engines call it: bf16, pages of 16 tokens, each rank's own heads",
+        op="flash_decode"),
+    "decode-models-unseen": Part("layouts:world={world}", 6, 0.1,
+        "every head_dim, output and page size: what a selector trained on `decode-models` is "
+        "judged on", op="flash_decode"),
     "decode-scaling": Part(
         "batch=1,q_heads=64,kv_heads=8,head_dim=128,kv_len={tokens},world={world}",
         2, 0.5, "flash_decode of one context, for strong scaling: give --world 1 2 4 8",

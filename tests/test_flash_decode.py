@@ -4,6 +4,7 @@ the model's opinion of it."""
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,7 @@ from tftune.kernels.core.space import MAILBOX_BYTES, Config, Space
 from tftune.kernels.flash_decode import FlashDecode, space
 from tftune.kernels.flash_decode.features import FEATURES
 from tftune.kernels.flash_decode.space import SPACE, mailbox_bytes
-from tftune.kernels.flash_decode.workloads import BATCHES, SHAPE_SETS
+from tftune.kernels.flash_decode.workloads import BATCHES, CALLS, MODELS, SHAPE_SETS
 from tftune.models.timeline.simulator import predict
 
 TARGET = FlashDecode(1, 64, 8, 128, 8192, 8)
@@ -154,10 +155,11 @@ def test_defaults_are_possible_for_every_shape_of_the_sets_and_small_ones(
     for shape in [
         *small,
         *(
-            s
+            replace(s, output="heads")
             for make in SHAPE_SETS.values()
             for world in (2, 8)
-            for s in make(world=world, output="heads")
+            for s in make(world=world)
+            if s.q_heads % world == 0
         ),
     ]:
         defaults = SPACE.defaults(shape, chip)
@@ -200,6 +202,32 @@ def test_contexts_of_llama_are_split_over_the_ranks(world: int) -> None:
     shapes = SHAPE_SETS["llama3-70b"](world=world)
     assert {s.kv_len * world for s in shapes} == {8192, 16384, 32768, 65536, 131072}
     assert FlashDecode(1, 64, 8, 128, 65536 // world, world) in shapes
+
+
+@pytest.mark.parametrize("world", [1, 2, 4, 8])
+def test_models_are_called_as_decode_context_parallelism_calls_them(world: int) -> None:
+    """Heads from the public configs, batches from 1 to 256 with odd ones, no length a power of two
+    but where a context is one; a model whose heads the ranks cannot share is left out."""
+    shapes = SHAPE_SETS["models"](world=world)
+    assert {(s.dtype, s.output, s.page_size) for s in shapes} == {("bf16", "heads", 16)}
+    heads = {(q, kv) for q, kv in MODELS.values() if q % world == 0}
+    assert {(s.q_heads, s.kv_heads) for s in shapes} == heads
+    assert len(set(shapes)) == len(shapes) == len(heads) * len(CALLS)
+    assert {s.batch for s in shapes} == {1, 3, 24, 96, 256}
+    assert all(0 <= s.kv_len * world - tokens < 16 * world
+               for s, (_, tokens) in zip(shapes, CALLS * len(heads), strict=True))  # fmt: skip
+    bare = SHAPE_SETS["models"](world=world, dtype="fp16", output="all", page_size=0)
+    assert {(s.dtype, s.output, s.page_size) for s in bare} == {("fp16", "all", 0)}
+    assert len({(s.q_heads, s.kv_heads) for s in bare}) == len(MODELS)
+
+
+@pytest.mark.parametrize("world", [1, 2, 4, 8])
+def test_layouts_are_every_head_dim_output_and_page_size_once(world: int) -> None:
+    shapes = SHAPE_SETS["layouts"](world=world)
+    kinds = [(s.head_dim, s.output, s.page_size) for s in shapes]
+    assert len(set(kinds)) == len(kinds) == 18
+    assert all(s.batch % 2 for s in shapes)
+    assert not set(shapes) & set(SHAPE_SETS["models"](world=world))
 
 
 def test_features_tell_every_pair_of_shapes_apart() -> None:

@@ -3,7 +3,7 @@ each shape and config."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,8 @@ from tftune.kernels.runtime.residence import check_residence
 
 if TYPE_CHECKING:
     import torch
+
+    from tftune.kernels.flash_decode.variants.launches import Launch
 
 _TYPES = {
     "q_ptr": "*{}", "k_ptr": "*{}", "v_ptr": "*{}",
@@ -173,6 +175,36 @@ def prepare(shape: FlashDecode, config: Config, workspace: Workspace) -> Plan:
     ranks.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
+    return prepare_kernels(
+        shape, config, workspace, _kernels(shape, config, workspace.arch), config.variant == "bsp"
+    )
+
+
+def prepare_stages(
+    shape: FlashDecode, config: Config, workspace: Workspace, launches: Iterable[Launch]
+) -> Plan:
+    """As `prepare`, for some kernels of a call instead of all: what `benchmarks/decode_stages.py`
+    times. `config` gives the knobs and keeps the rules of its variant; launches without the kernel
+    that merges leave the epoch as it is, so they must not send. Raises ValueError as `prepare`
+    does.
+    """
+    config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
+    kernels = tuple(
+        _source(launch.kernel, shape, config, launch.constants, workspace.arch)
+        for launch in launches
+    )
+    return prepare_kernels(shape, config, workspace, kernels, library=False)
+
+
+def prepare_kernels(
+    shape: FlashDecode,
+    config: Config,
+    workspace: Workspace,
+    kernels: tuple[KernelSource, ...],
+    library: bool,
+) -> Plan:
+    """A call of these kernels in turn; `library`: with its collective before the last one. The
+    config is complete and possible."""
     scratch = _Scratch.of(shape, config, workspace.device)
     sizes = dict(
         generation_bytes=workspace.generation_bytes, batch=shape.batch, kv_len=shape.kv_len
@@ -180,9 +212,9 @@ def prepare(shape: FlashDecode, config: Config, workspace: Workspace) -> Plan:
     values = scratch.addresses | workspace_values(workspace) | sizes
     steps = [
         _step(kernel, _grid(kernel, shape, config, workspace.units), values, workspace)
-        for kernel in _kernels(shape, config, workspace.arch)
+        for kernel in kernels
     ]
-    if config.variant == "bsp" and shape.world > 1:
+    if library and shape.world > 1:
         from tftune.kernels.flash_decode.variants.bsp import collective
 
         move = collective(shape.output, scratch.messages, scratch.received, workspace.group)

@@ -156,6 +156,12 @@ RULES = (
          lambda s, c, chip: (chip is None or not chip.can.unified_registers
                              or c["kv_splits"] * c["heads_per_program"] * s.head_dim < 65_536),
          learned=True),
+    # db/audits/mi300x8: with 4 waves such a kernel needs 66,560 bytes of 65,536; with 8, and with
+    # larger heads, none needs more than its blocks.
+    Rule("block_n=256 with head_dim=64 leaves 4 warps on CDNA 1 KB short of shared memory: take 8",
+         lambda s, c, chip: (chip is None or not chip.can.unified_registers or c["num_warps"] == 8
+                             or c["block_n"] < 256 or s.head_dim > 64),
+         learned=True),
     Rule("programs_per_unit must be 1 where every unit has one piece of work at most",
          lambda s, c, chip: chip is None or c["programs_per_unit"] == 1
              or units(s, c) > chip.units, _RESIDENT),
