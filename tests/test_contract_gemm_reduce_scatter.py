@@ -168,7 +168,7 @@ ADDS = "        total = add_slots(\n"
 SLOW_READER = ("gemm_reduce", ADDS, f"        {SLEEP}(0.5 * bool(rank == 0))\n{ADDS}")
 WAITS = "wait_all(flag(control, sources, group)[:, None], epoch, (sources < WORLD)[:, None])"
 COMPUTES = "        acc = partial_tile(\n"
-LATE_OWNERS = f"        {SLEEP}(0.3 * bool((rank == 2) & (turn > 0) & (number == 0)))\n"
+LATE_OWNERS = f"        {SLEEP}(2.0 * bool((rank == 2) & (turn == 1) & (number == 0)))\n"
 LATE_TILES = f"        {SLEEP}(0.3 * bool((rank == 2) & (number % exchange.TILES_PER_FLAG > 0)))\n"
 MUTANTS = {
     "no wait": Mutant((("gemm_reduce", WAITS, "pass"),), "wrong"),
