@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from inspect import signature
 from typing import Any
 
@@ -68,6 +69,15 @@ class Operation:
     def module(self, name: str) -> Any:
         """A file of the operation's folder (`host`, `reference`, `timeline`, ...), imported now."""
         return import_module(f"{self.package}.{name}")
+
+    def checked_lengths(self, text: str) -> str:
+        """The distribution of lengths that a row names, in its one spelling; raises ValueError for
+        an unknown one, and where the operation's calls have no lengths (no file `lengths.py`)."""
+        if find_spec(f"{self.package}.lengths") is None:
+            raise ValueError(
+                f"{self.name} has no lengths, and lengths={text!r:.60} was given; leave it out"
+            )
+        return str(self.module("lengths").Lengths.parse(text))
 
 
 @cache

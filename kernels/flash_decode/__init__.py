@@ -110,7 +110,11 @@ class FlashDecode(Shape):
     @property
     def cache_bytes(self) -> int:
         """Bytes of keys and values that one rank reads where its part of every sequence is full."""
-        return 2 * self.batch * self.kv_len * self.kv_heads * self.head_dim * self.element_bytes
+        return self.bytes_of(self.batch * self.kv_len)
+
+    def bytes_of(self, tokens: int) -> int:
+        """Bytes of keys and values of so many tokens, of all sequences together."""
+        return 2 * tokens * self.kv_heads * self.head_dim * self.element_bytes
 
     @property
     def message_bytes(self) -> int:
@@ -122,7 +126,11 @@ class FlashDecode(Shape):
     @property
     def flops(self) -> int:
         """Multiplications and additions of one rank."""
-        return 4 * self.batch * self.q_heads * self.head_dim * self.kv_len
+        return self.flops_of(self.batch * self.kv_len)
+
+    def flops_of(self, tokens: int) -> int:
+        """The same of so many tokens, of all sequences together."""
+        return 4 * tokens * self.q_heads * self.head_dim
 
 
 SHAPE = FlashDecode

@@ -50,7 +50,8 @@ TILE = 8192
 them."""
 _LADDER = ("bsp", "gather", "no_wait", "fused", "fused_heads")
 _FLAGGED = ("fused_heads", "persistent")
-_RESIDENT = ("persistent", "persistent_ll")
+RESIDENT_VARIANTS = ("persistent", "persistent_ll")
+"""Whose programs stay: each takes units of work in turn."""
 
 
 def slices(shape: FlashDecode, config: Config) -> int:
@@ -139,9 +140,9 @@ RULES = (
     Rule("the pipelines of all programs of a unit must fit its shared memory: take fewer tokens, "
          "stages or programs",
          lambda s, c, chip: chip is None or _resident_bytes(s, c, chip) <= chip.shared_bytes,
-         _RESIDENT),
+         RESIDENT_VARIANTS),
     Rule("all programs of a unit may have at most 12 warps: their registers must fit",
-         lambda s, c, chip: c["programs_per_unit"] * c["num_warps"] <= 12, _RESIDENT),
+         lambda s, c, chip: c["programs_per_unit"] * c["num_warps"] <= 12, RESIDENT_VARIANTS),
     # db/audits/mi300x8: all four audited kernels of this kind spill 92 bytes or more, and no other
     # does.
     Rule("where two waves share a SIMD a thread has 256 registers, and persistent would spill: "
@@ -164,7 +165,7 @@ RULES = (
          learned=True),
     Rule("programs_per_unit must be 1 where every unit has one piece of work at most",
          lambda s, c, chip: chip is None or c["programs_per_unit"] == 1
-             or units(s, c) > chip.units, _RESIDENT),
+             or units(s, c) > chip.units, RESIDENT_VARIANTS),
     Rule("persistent_ll must run on one die: what the programs of another die store without a "
          "fence may stay in that die's cache",
          lambda s, c, chip: chip is None or chip.can.coherent_stores,

@@ -6,13 +6,16 @@ One lane: the exchange waits for all of the local part, since what is sent is it
 
 from __future__ import annotations
 
+from functools import lru_cache
+from heapq import heapreplace
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 from tftune.kernels.core.space import Config
 from tftune.kernels.core.timeline_ir import LAUNCH, MEMORY, WAIT, Call, Stage
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.flash_decode.space import complete_knobs
+from tftune.kernels.flash_decode.lengths import FULL, Lengths
+from tftune.kernels.flash_decode.space import RESIDENT_VARIANTS, complete_knobs
 
 STEP_US = 0.35
 """Of one block of tokens, what no load hides: two small products and a row's maximum between them.
@@ -38,13 +41,28 @@ LAUNCHES = {
 no_wait."""
 
 
-def describe(costs: Any, shape: FlashDecode, config: Config, mode: str) -> Call:
+class Busy(NamedTuple):
+    """What decides how long a rank attends: all of its work, and its busiest program's."""
+
+    tokens: int
+    """Of all sequences."""
+    rounds: float
+    """Tokens of the busiest program, in units of the mean unit of work."""
+    blocks: int
+    """Blocks of tokens of the busiest program."""
+    units: int
+    """Units of work that hold a token."""
+
+
+def describe(
+    costs: Any, shape: FlashDecode, config: Config, mode: str, lengths: str = FULL
+) -> Call:
     """The stages of one call. `costs`: a `tftune.models.timeline.costs.Costs`, handed in so that
-    kernels know nothing of models."""
+    kernels know nothing of models. `lengths`: as rows name them, see `lengths.Lengths`."""
     knobs = complete_knobs(config) | {"variant": config.variant}
     stages = [
         *_launches(costs, config.variant, knobs, mode),
-        *_local(costs, shape, knobs),
+        *_local(costs, shape, knobs, lengths),
         *_exchange(costs, shape, config, knobs, mode),
     ]
     return Call((stages,), shape.world)
@@ -64,30 +82,70 @@ def _launches(costs: Any, variant: str, knobs: dict[str, Any], mode: str) -> lis
     )
 
 
-def _local(costs: Any, shape: FlashDecode, knobs: dict[str, Any]) -> list[Stage]:
+def _local(costs: Any, shape: FlashDecode, knobs: dict[str, Any], lengths: str) -> list[Stage]:
     """Every unit of work attended to, memory and what the busiest program cannot hide; then the
     splits added up."""
     on = costs.chip.units * knobs.get("programs_per_unit", 1)
     units = shape.batch * shape.kv_heads * knobs["kv_splits"]
-    rounds, tokens, ahead = (
-        ceil(units / on),
-        shape.kv_len / knobs["kv_splits"],
-        max(knobs["num_stages"] - 1, 1),
-    )
+    busy = _full(shape, knobs, on) if lengths == FULL else _ragged(shape, knobs, on, lengths)
+    ahead = max(knobs["num_stages"] - 1, 1)
     loads = knobs["block_n"] * 2 * shape.head_dim * shape.element_bytes * ahead
     step_us = STEP_US * (4 / knobs["num_warps"]) ** 0.5 + costs.rates.load_us / ahead
-    latency_us = rounds * ceil(tokens / knobs["block_n"]) * step_us
-    in_flight = min(1.0, loads * min(units, on) / (costs.rates.hbm_bytes_per_us * 0.9))
-    memory_us = costs.memory_us(shape.cache_bytes) * rounds * on / max(units, 1) / in_flight
+    latency_us = busy.blocks * step_us
+    in_flight = min(1.0, loads * min(busy.units, on) / (costs.rates.hbm_bytes_per_us * 0.9))
+    read = shape.bytes_of(busy.tokens)
+    memory_us = costs.memory_us(read) * busy.rounds * on / max(units, 1) / in_flight
     words = knobs["variant"] == "persistent_ll"
     parts = (8 if words else 4) * units * shape.group * (shape.head_dim + 1)
-    attended = Stage(FILL_US + costs.overlap(memory_us, latency_us), shape.cache_bytes)
+    attended = Stage(FILL_US + costs.overlap(memory_us, latency_us), read)
     return [
         attended,
         Stage(
             HOP_US * (0.5 if words else 1) + costs.memory_us(2 * parts * CACHED_SHARE), tax=MEMORY
         ),
     ]
+
+
+def _full(shape: FlashDecode, knobs: dict[str, Any], on: int) -> Busy:
+    """Where every sequence fills the cache."""
+    units = shape.batch * shape.kv_heads * knobs["kv_splits"]
+    rounds, tokens = ceil(units / on), shape.kv_len / knobs["kv_splits"]
+    blocks = rounds * ceil(tokens / knobs["block_n"])
+    return Busy(shape.batch * shape.kv_len, rounds, blocks, units)
+
+
+def _ragged(shape: FlashDecode, knobs: dict[str, Any], on: int, lengths: str) -> Busy:
+    """Of rank 0, which no other rank exceeds."""
+    local = Lengths.parse(lengths).local(shape, 0)
+    in_turn = knobs["variant"] in RESIDENT_VARIANTS
+    splits, block_n = knobs["kv_splits"], knobs["block_n"]
+    blocks, share = _busiest(local, shape.kv_heads * splits, on, splits * block_n, in_turn)
+    there = sum(tokens > 0 for tokens in local) * shape.kv_heads * splits
+    units = shape.batch * shape.kv_heads * splits
+    return Busy(sum(local), share * units, blocks, max(there, 1))
+
+
+@lru_cache(maxsize=4096)
+def _busiest(
+    lengths: tuple[int, ...], each: int, on: int, step: int, in_turn: bool
+) -> tuple[int, float]:
+    """Blocks of the program that has most to do, and its share of all blocks, 0 without any.
+
+    Every sequence makes `each` units of work, of one block for `step` of its tokens. `in_turn`:
+    resident programs take every `on`-th unit; else a unit goes to the program that is free first.
+    """
+    blocks = [ceil(tokens / step) for tokens in lengths]
+    if not (total := sum(blocks) * each):
+        return 0, 0.0
+    busy, at = [0] * min(on, len(blocks) * each), 0
+    for work in blocks:
+        for _ in range(each):
+            if in_turn:
+                busy[at] += work
+                at = (at + 1) % len(busy)
+            elif work:
+                heapreplace(busy, busy[0] + work)
+    return max(busy), max(busy) / total
 
 
 def _exchange(

@@ -196,8 +196,8 @@ def _until_open(lane: _Lane, lanes: list[_Lane], active: list[_Lane], slow: list
 
 
 @lru_cache
-def _describe(op: str) -> Callable[[Costs, Shape, Config, str], Call]:
-    found: Callable[[Costs, Shape, Config, str], Call] = operation(op).module("timeline").describe
+def _describe(op: str) -> Callable[..., Call]:
+    found: Callable[..., Call] = operation(op).module("timeline").describe
     return found
 
 
@@ -206,17 +206,22 @@ def _costs(chip: Chip, world: int) -> Costs:
     return Costs(chip, world)
 
 
-def timeline(shape: Shape, config: Config, mode: str, chip: Chip) -> Timeline:
-    """The modelled time of one call, split into its taxes; raises ValueError for an unknown mode,
-    and, with the next command, for a chip whose rates are not all known."""
+def timeline(shape: Shape, config: Config, mode: str, chip: Chip, lengths: str = "") -> Timeline:
+    """The modelled time of one call, split into its taxes. `lengths`: of the sequences, as rows of
+    an operation name them that has a `lengths.py`; where empty, all are full.
+
+    Raises ValueError for an unknown mode, for lengths that the operation does not have, and, with
+    the next command, for a chip whose rates are not all known.
+    """
     check_word("mode", mode, MODES)
     costs = _costs(chip, getattr(shape, "world", 1))
-    return play(_describe(shape.op)(costs, shape, config, mode), chip)
+    data = {"lengths": operation(shape.op).checked_lengths(lengths)} if lengths else {}
+    return play(_describe(shape.op)(costs, shape, config, mode, **data), chip)
 
 
-def predict(shape: Shape, config: Config, mode: str, chip: Chip) -> float:
+def predict(shape: Shape, config: Config, mode: str, chip: Chip, lengths: str = "") -> float:
     """Modelled microseconds of one call, positive and finite; raises as `timeline` does."""
-    return timeline(shape, config, mode, chip).us
+    return timeline(shape, config, mode, chip, lengths).us
 
 
 def log_us(shape: Shape, config: Config, mode: str, chip: Chip) -> float:
