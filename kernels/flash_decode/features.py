@@ -7,8 +7,10 @@ from collections.abc import Callable
 from math import ceil, log2
 from typing import Any
 
+from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.flash_decode.lengths import Facts
 
 FEATURES: dict[str, tuple[str, Callable[[FlashDecode], float]]] = {
     "batch": ("sequences", lambda s: s.batch),
@@ -27,6 +29,41 @@ FEATURES: dict[str, tuple[str, Callable[[FlashDecode], float]]] = {
     ),
     "message_kb": ("kilobytes that one rank sends to each peer", lambda s: s.message_bytes / 1024),
 }
+OF_CONFIG: dict[str, tuple[str, Callable[[FlashDecode, Config, Chip], float]]] = {
+    "waves": (
+        "units of work for each program that the chip runs at once",
+        lambda s, c, chip: s.batch * s.kv_heads * c["kv_splits"] / _at_once(c, chip),
+    ),
+    "blocks": (
+        "blocks of tokens in a unit of work, where sequences are full",
+        lambda s, c, chip: s.kv_len / (c["kv_splits"] * c["block_n"]),
+    ),
+    "splits": ("parts of a sequence", lambda s, c, chip: c["kv_splits"]),
+}
+"""What the config that answers for a shape makes of it: known where facts are not."""
+GATHERED: dict[str, tuple[str, Callable[[FlashDecode, Config, Chip, Facts], float]]] = {
+    "fill": (
+        "share of the rank's cache that holds tokens",
+        lambda s, c, chip, f: f.total / (s.batch * s.kv_len),
+    ),
+    "evenness": (
+        "mean length of the sequences that hold a token, over the longest",
+        lambda s, c, chip, f: f.total / max(f.longest * (s.batch - f.empty), 1),
+    ),
+    "waves_there": (
+        "units of work that hold a token, for each program that the chip runs at once",
+        lambda s, c, chip, f: (s.batch - f.empty) * s.kv_heads * c["kv_splits"] / _at_once(c, chip),
+    ),
+    "mean_blocks": (
+        "blocks of tokens in a unit of work, of the sequence of mean length",
+        lambda s, c, chip, f: f.total / (s.batch * c["kv_splits"] * c["block_n"]),
+    ),
+    "longest_blocks": (
+        "the same of the longest sequence",
+        lambda s, c, chip, f: f.longest / (c["kv_splits"] * c["block_n"]),
+    ),
+}
+"""What no shape tells, and a rank's facts do."""
 SCALES = ("kv_len", "batch x kv_heads", "q_heads x head_dim")
 """Of what a formula's smooth correction is a function, see `scales`."""
 TERMS = (
@@ -75,3 +112,8 @@ def scales(
     """The values of SCALES as logarithms, near 0 for sizes in the middle of those that models
     have."""
     return log2(kv_len) / 3 - 4, log2(batch * kv_heads) / 2 - 2, log2(q_heads * head_dim) - 13
+
+
+def _at_once(config: Config, chip: Chip) -> int:
+    """Programs that the chip runs at once, as far as a config says: one on each unit."""
+    return chip.units * int(dict(config.knobs).get("programs_per_unit", 1))

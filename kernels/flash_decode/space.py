@@ -48,6 +48,9 @@ _RESIDENTS = Choice(
 TILE = 8192
 """Elements of fp32 that a program holds at a time while it adds up partial results, or sends
 them."""
+LOCAL_KNOBS = {"kv_splits": (-2, -1, 0, 1, 2, 3), "block_n": (-1, 0, 1)}
+"""What each rank may set for itself, with the doublings that are tried: how it splits its own
+tokens touches no message and no flag."""
 _LADDER = ("bsp", "gather", "no_wait", "fused", "fused_heads")
 _FLAGGED = ("fused_heads", "persistent")
 RESIDENT_VARIANTS = ("persistent", "persistent_ll")

@@ -1,0 +1,177 @@
+"""What a rank's facts change: three trees over a shape's features and gathered ones.
+
+Some features are known from the shape; others (how full the cache is, how uneven) must be gathered,
+at a cost. As in Seer (arXiv 2403.17017): K answers from known features, G from gathered ones, and
+the gate D says from known features whether gathering pays. Each names a `Form`, so that a rank may
+follow its own facts. Standard library only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.models.features import meanings, names, vector
+from tftune.models.forms import Form, forms_of
+from tftune.models.tree.tree import Leaf, Node, Split, features_of, pack, unpack, walk
+
+GRAPHS = 4
+"""Forms of a model at most: an engine that captures keeps one graph of each."""
+DEPTH = 4
+"""Splits on the way to a leaf of these trees at most."""
+REUSE = "reuse"
+"""The gate's feature beside a shape's: calls that share what was gathered, such as the layers of
+one step."""
+GATHER_US = 20.0
+"""A reduction on the device, a copy of three numbers and a synchronisation, taken where no run has
+measured it (`tftune facts` does, on a node). Assumed."""
+
+
+@dataclass(frozen=True)
+class FactsModel:
+    """What one operation does with facts, in one mode."""
+
+    op: str
+    forms: tuple[Form, ...]
+    """Those that the trees name, the config as it is first."""
+    known: Node
+    gathered: Node
+    gate: Node
+    """Its leaves name 1 where facts are worth gathering, else 0."""
+    gather_us: float
+    measured: bool
+    """Whether `gather_us` was measured, or is `GATHER_US`."""
+    cases: int
+    """A shape with a distribution of lengths."""
+    lengths: tuple[str, ...]
+    held_out: Mapping[str, Any] = field(default_factory=dict)
+    """Times on distributions and shapes held out, as `facts_fit.judged` gives them."""
+
+    def form(self, shape: Shape, config: Config, chip: Chip, facts: Any = None) -> Form:
+        """Of the config that answers for a shape, by the gathered tree; without facts by the known
+        one."""
+        at = self.known if facts is None else self.gathered
+        return self.forms[walk(at, values(shape, config, chip, facts))[0].candidates[0]]
+
+    def worth_gathering(self, shape: Shape, config: Config, chip: Chip, reuse: int) -> bool:
+        """Whether so many calls that share the facts save more than gathering costs."""
+        found = values(shape, config, chip, reuse=reuse)
+        return bool(walk(self.gate, found)[0].candidates[0])
+
+    def path(self, shape: Shape, config: Config, chip: Chip, facts: Any = None) -> tuple[str, ...]:
+        """The steps to the form, as in `fill = 0.1 <= 0.2`."""
+        at = self.known if facts is None else self.gathered
+        return walk(at, values(shape, config, chip, facts))[1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "forms": [list(form.doublings) for form in self.forms],
+            "known": pack(self.known), "gathered": pack(self.gathered), "gate": pack(self.gate),
+            "gather_us": self.gather_us, "measured": self.measured,
+            "cases": self.cases, "lengths": list(self.lengths), "held_out": dict(self.held_out),
+        }  # fmt: skip
+
+
+def values(
+    shape: Shape, config: Config, chip: Chip, facts: Any = None, reuse: int | None = None
+) -> dict[str, float]:
+    """Every feature by name: the shape's, those of the config that answers for it, those of the
+    facts, and how often they are used. Raises ValueError where the facts cannot be this shape's."""
+    found = dict(zip(names(shape.op), vector(shape.op, shape), strict=True))
+    of_config, gathered = _declared(shape.op)
+    found |= {name: float(value(shape, config, chip)) for name, (_, value) in of_config.items()}
+    if facts is not None:
+        facts.check(shape)
+        found |= {
+            name: float(value(shape, config, chip, facts)) for name, (_, value) in gathered.items()
+        }
+    return found if reuse is None else found | {REUSE: float(reuse)}
+
+
+Declared = Mapping[str, tuple[str, Callable[..., float]]]
+
+
+@lru_cache
+def _declared(op: str) -> tuple[Declared, Declared]:
+    """Features of an operation's configs, and gathered ones; empty where it has none."""
+    module = operation(op).module("features")
+    return getattr(module, "OF_CONFIG", {}), getattr(module, "GATHERED", {})
+
+
+def words(op: str) -> dict[str, str]:
+    """What each feature of the three trees is, in words."""
+    of_config, gathered = _declared(op)
+    said = {name: meaning for name, (meaning, _) in {**of_config, **gathered}.items()}
+    return meanings(op) | said | {REUSE: "calls that share what was gathered"}
+
+
+def read(op: str, content: Mapping[str, Any]) -> FactsModel:
+    """The model of such a dict; raises KeyError, TypeError or ValueError where it is none."""
+    forms = tuple(Form(op, tuple(map(int, steps))) for steps in content["forms"])
+    if unknown := [form for form in forms if form not in forms_of(op)]:
+        raise ValueError(f"it names the form {unknown[0].doublings}, which {op} does not have")
+    if not forms or not forms[0].is_identity or len(forms) > GRAPHS:
+        raise ValueError(f"it has {len(forms)} forms: the first is the config as it is, 1 to 4")
+    known, gathered, gate = (unpack(content[name], DEPTH) for name in ("known", "gathered", "gate"))
+    model = FactsModel(
+        op,
+        forms,
+        known,
+        gathered,
+        gate,
+        float(content["gather_us"]),
+        bool(content["measured"]),
+        int(content["cases"]),
+        tuple(map(str, content["lengths"])),
+        dict(content["held_out"]),
+    )
+    of_config, told = _declared(op)
+    features = {*names(op), *of_config}
+    _check(model, "known", features, len(forms))
+    _check(model, "gathered", {*features, *told}, len(forms))
+    _check(model, "gate", {*features, REUSE}, 2)
+    return model
+
+
+def _check(model: FactsModel, name: str, features: set[str], answers: int) -> None:
+    at: Node = getattr(model, name)
+    if unknown := sorted(features_of(at) - features):
+        raise ValueError(f"its tree {name} asks for {unknown[0]!r}, which {model.op} has not")
+    waiting = [at]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Split):
+            waiting += [node.below, node.above]
+        elif len(node.candidates) != 1 or node.candidates[0] >= answers:
+            raise ValueError(f"a leaf of its tree {name} names {node.candidates}")
+
+
+def rules(model: FactsModel) -> list[str]:
+    """The three trees as lines that a person reads."""
+    said = []
+    forms = [str(form) for form in model.forms]
+    for title, at, answers in (
+        ("K, without facts", model.known, forms),
+        ("G, with facts", model.gathered, forms),
+        ("D, whether to gather", model.gate, ["no", "gather"]),
+    ):
+        said += [f"{title}:", *(f"  {line}" for line in _lines(at, answers))]
+    return said
+
+
+def _lines(at: Node, answers: list[str], indent: str = "") -> list[str]:
+    if isinstance(at, Leaf):
+        return [f"{indent}{answers[at.candidates[0]]} ({at.rows} cases)"]
+    lines = []
+    for sign, side in (("<=", at.below), (">", at.above)):
+        inner = _lines(side, answers, indent + "  ")
+        condition = f"{indent}{at.feature} {sign} {at.threshold:g}: "
+        lines += [condition + inner[0].strip()] if len(inner) == 1 else [condition.rstrip(), *inner]
+    return lines
