@@ -16,6 +16,7 @@ from tftune.db.trial import BENCHES, MODES
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.space import Config
+from tftune.models import facts
 from tftune.models.baselines import NEAREST, rules
 from tftune.models.layout import SIZE_BITS, LayoutModel
 from tftune.models.tree.codec import is_error, layout_of, unpack_layout
@@ -55,6 +56,9 @@ class Mode:
 
     layouts: Mapping[Layout, LayoutModel]
     lent: Mapping[Layout, Lent]
+    facts: facts.FactsModel | None = None
+    """What is done with a rank's facts; None where times of one distribution of lengths are all
+    there is."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -186,7 +190,8 @@ def _mode(op: str, mode: str, values: Mapping[str, Any], chip: Chip) -> Mode:
             raise ValueError(
                 f"the layout {one.layout} is answered by {one.of}, which it does not have"
             )
-    return Mode(layouts, {one.layout: one for one in lent})
+    told = facts.read(op, values["facts"]) if "facts" in values else None
+    return Mode(layouts, {one.layout: one for one in lent}, told)
 
 
 def _check_form(document: Mapping[str, Any]) -> None:

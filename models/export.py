@@ -112,7 +112,8 @@ def pack_mode(mode: Mode) -> dict[str, Any]:
         {"layout": list(one.layout), "of": list(one.of), "error": one.error, "pairs": one.pairs}
         for one in mode.lent.values()
     ]
-    return {"layouts": [pack_layout(model) for model in mode.layouts.values()], "lent": lent}
+    told = {} if mode.facts is None else {"facts": mode.facts.to_dict()}
+    return {"layouts": [pack_layout(model) for model in mode.layouts.values()], "lent": lent} | told
 
 
 def export(modes: Mapping[str, Mode], path: Path | None, origin: Provenance) -> Path:

@@ -17,7 +17,7 @@ from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
-from tftune.models.features import meanings, names, vector
+from tftune.models.features import feature, meanings, names, vector
 from tftune.models.forms import Form, forms_of
 from tftune.models.tree.tree import Leaf, Node, Split, features_of, pack, unpack, walk
 
@@ -57,12 +57,11 @@ class FactsModel:
         """Of the config that answers for a shape, by the gathered tree; without facts by the known
         one."""
         at = self.known if facts is None else self.gathered
-        return self.forms[walk(at, values(shape, config, chip, facts))[0].candidates[0]]
+        return self.forms[answer(at, _Asked(shape, config, chip, facts))]
 
     def worth_gathering(self, shape: Shape, config: Config, chip: Chip, reuse: int) -> bool:
         """Whether so many calls that share the facts save more than gathering costs."""
-        found = values(shape, config, chip, reuse=reuse)
-        return bool(walk(self.gate, found)[0].candidates[0])
+        return bool(answer(self.gate, _Asked(shape, config, chip, reuse=reuse)))
 
     def path(self, shape: Shape, config: Config, chip: Chip, facts: Any = None) -> tuple[str, ...]:
         """The steps to the form, as in `fill = 0.1 <= 0.2`."""
@@ -77,6 +76,34 @@ class FactsModel:
             "gather_us": self.gather_us, "measured": self.measured,
             "cases": self.cases, "lengths": list(self.lengths), "held_out": dict(self.held_out),
         }  # fmt: skip
+
+
+def answer(at: Node, features: Mapping[str, float]) -> int:
+    """What the leaf of these features names."""
+    while isinstance(at, Split):
+        at = at.below if features[at.feature] <= at.threshold else at.above
+    return at.candidates[0]
+
+
+class _Asked(dict[str, float]):
+    """Features that are worked out when a tree asks for them: an engine selects at every step."""
+
+    def __init__(
+        self, shape: Shape, config: Config, chip: Chip, facts: Any = None, reuse: int = 1
+    ) -> None:
+        super().__init__({REUSE: reuse})
+        self._of = shape, config, chip, facts
+        if facts is not None:
+            facts.check(shape)
+
+    def __missing__(self, name: str) -> float:
+        shape, config, chip, facts = self._of
+        of_config, told = _declared(shape.op)
+        if name in told:
+            return told[name][1](shape, config, chip, facts)
+        if name in of_config:
+            return of_config[name][1](shape, config, chip)
+        return feature(shape.op, name)(shape)
 
 
 def values(

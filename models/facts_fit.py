@@ -15,7 +15,7 @@ from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
-from tftune.models.facts import DEPTH, GATHER_US, GRAPHS, FactsModel, values
+from tftune.models.facts import DEPTH, GATHER_US, GRAPHS, FactsModel, answer, values
 from tftune.models.forms import Form, forms_of
 from tftune.models.tree.thresholds import round_between
 from tftune.models.tree.tree import Leaf, Node, Split
@@ -169,16 +169,10 @@ def _saved(cases: Sequence[Case], forms: Sequence[Form], name: str) -> np.ndarra
     table = _Table.of(mine, forms)
     rows = range(len(mine))
     by_known, by_facts = (
-        table.times[rows, [_answer(tree, found) for found in table.features]]
+        table.times[rows, [answer(tree, found) for found in table.features]]
         for tree in (known, gathered)
     )
     return np.asarray(by_known - by_facts)
-
-
-def _answer(at: Node, found: Mapping[str, float]) -> int:
-    while isinstance(at, Split):
-        at = at.below if found[at.feature] <= at.threshold else at.above
-    return at.candidates[0]
 
 
 def _chooser(
@@ -203,7 +197,7 @@ def _chooser(
     every = np.arange(len(times))
     nodes = [_pruned(tree.tree_, columns, asked, times, every, 0) for tree in grown]
     rows = range(len(times))
-    return min(nodes, key=lambda at: times[rows, [_answer(at, each) for each in features]].sum())
+    return min(nodes, key=lambda at: times[rows, [answer(at, each) for each in features]].sum())
 
 
 def _pruned(

@@ -25,6 +25,7 @@ from tftune.models import compatibility as validity
 from tftune.models.artifact import Artifact, read_artifact
 from tftune.models.baselines import rules
 from tftune.models.compatibility import log_once
+from tftune.models.in_forms import InForms, check_facts, choices, model_of
 from tftune.models.layout import (
     MODEL_ERROR,
     Answer,
@@ -123,6 +124,8 @@ class Selector:
         self.machine = machine
         self.logs = logs
         self._answers: defaultdict[str, dict[tuple[Any, ...], Selection]] = defaultdict(dict)
+        self._by_shape: dict[tuple[Any, ...], Selection] = {}
+        self._in_forms = InForms()
         self._answerers: dict[tuple[Any, ...], Answerer | str] = {}
         self._confirmed: dict[tuple[str, tuple[Any, ...]], Selection] = {}
 
@@ -132,17 +135,59 @@ class Selector:
         told = ["allow_modelled"] * self.allow_modelled + ["bsp_only"] * bool(self.bsp_only)
         return f"<Selector: {', '.join([*(files or ['no artifact']), *told])}>"
 
-    def select(self, shape: Shape, mode: str = "graph") -> Selection:
+    def select(self, shape: Shape, mode: str = "graph", facts: Any = None) -> Selection:
         """The config to run, and why. Never raises for a valid shape; raises ValueError for an
-        unknown mode, TypeError for what is no shape."""
+        unknown mode, TypeError for what is no shape.
+
+        `facts`: what this rank knows of its operands and no shape tells, such as
+        `tftune.Facts(total, longest, empty)` of flash_decode. They move knobs only that each rank
+        may set for itself, so that ranks need not have the same. Raises ValueError where they
+        cannot be this shape's, or the operation has none.
+        """
         key = getattr(shape, "key", None)
         if key is None:
             raise no_shape(shape)
+        if facts is not None:
+            check_facts(shape, facts)
+            found = self._without_facts(shape, mode)
+            return self._in_forms.told(self.artifacts.get(shape.op), shape, mode, found, facts)
         return self._answers[mode].get(key) or self._first(shape, mode)
 
-    def _first(self, shape: Shape, mode: str) -> Selection:
+    def worth_gathering(self, shape: Shape, mode: str = "graph", reuse: int = 1) -> bool:
+        """Whether gathering facts (`tftune.ops.gather_facts`, which waits for the device) saves
+        more time than it costs, where `reuse` calls of this shape share them, such as the layers of
+        a step. False where nothing is known of lengths. Facts that the host has cost nothing: then
+        do not ask. Raises as `select` does."""
+        found, artifact = self._without_facts(shape, mode), self.artifacts.get(shape.op)
+        model = model_of(artifact, mode, found)
+        if model is None or artifact is None:
+            return False
+        return model.worth_gathering(shape, found.config, artifact.target.chip, max(reuse, 1))
+
+    def choices(self, shape: Shape, mode: str = "graph") -> tuple[Config, ...]:
+        """Every config that `select` may name for the shape, whatever the facts: one to four, each
+        worth a captured graph of its own. Raises as `select` does."""
+        found = self._without_facts(shape, mode)
+        return choices(self.artifacts.get(shape.op), shape, mode, found)
+
+    def _without_facts(self, shape: Shape, mode: str) -> Selection:
+        """What the shape alone says; the same for every rank."""
+        if not isinstance(shape, Shape):
+            raise no_shape(shape)
         check_word("mode", mode, MODES)
-        found = self._confirmed.get((mode, shape.key)) or self._decide(shape, mode)
+        key = mode, shape.op, shape.key
+        found = self._confirmed.get((mode, shape.key)) or self._by_shape.get(key)
+        if found is None:
+            if len(self._by_shape) >= MEMO:
+                self._by_shape.clear()
+            found = self._by_shape[key] = self._decide(shape, mode)
+        return found
+
+    def _first(self, shape: Shape, mode: str) -> Selection:
+        found = self._without_facts(shape, mode)
+        if (mode, shape.key) not in self._confirmed:
+            artifact = self.artifacts.get(shape.op)
+            found = self._in_forms.told(artifact, shape, mode, found, None)
         answers = self._answers[mode]
         if len(answers) >= MEMO:
             answers.clear()
