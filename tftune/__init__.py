@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tftune.kernels.core.shape import Shape
     from tftune.kernels.core.space import Config
     from tftune.kernels.flash_decode import FlashDecode
+    from tftune.kernels.flash_decode.lengths import Facts
     from tftune.kernels.flash_prefill import FlashPrefill
     from tftune.kernels.gemm_all_reduce import GemmAllReduce
     from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
@@ -45,6 +46,7 @@ __all__ = [
     "AllGatherGemm",
     "AllReduce",
     "Config",
+    "Facts",
     "FlashDecode",
     "FlashPrefill",
     "GemmAllReduce",
@@ -69,6 +71,7 @@ _PLACES = {
     "AllGatherGemm": "tftune.kernels.all_gather_gemm",
     "AllReduce": "tftune.kernels.all_reduce",
     "Config": "tftune.kernels.core.space",
+    "Facts": "tftune.kernels.flash_decode.lengths",
     "FlashDecode": "tftune.kernels.flash_decode",
     "FlashPrefill": "tftune.kernels.flash_prefill",
     "GemmAllReduce": "tftune.kernels.gemm_all_reduce",
@@ -235,8 +238,9 @@ def _shipped(target: str | None) -> list[Any]:
     )
 
 
-def select_kernel(shape: Shape, mode: str = "graph") -> Selection:
-    """The config to run for this shape, and why; `mode`: "graph" (captured) or "eager".
+def select_kernel(shape: Shape, mode: str = "graph", facts: Facts | None = None) -> Selection:
+    """The config to run for this shape, and why; `mode`: "graph" (captured) or "eager"; `facts`:
+    what this rank knows of the lengths of flash_decode, see docs/facts.md.
 
     Asks the selector that `use` or `bind` was given; without one it uses the shipped artifacts of
     this machine. To ask another one, call its `select`. Over several ranks call `bind` first: a
@@ -251,7 +255,8 @@ def select_kernel(shape: Shape, mode: str = "graph") -> Selection:
     """
     if _capture is not None:
         _capture.asked(shape, mode)
-    return (_default if _default is not None else _loaded_for(shape, mode)).select(shape, mode)
+    selector = _default if _default is not None else _loaded_for(shape, mode)
+    return selector.select(shape, mode, facts)
 
 
 def _loaded_for(shape: Shape, mode: str) -> Selector:

@@ -29,6 +29,8 @@ from tftune.kernels.core.shape import LOCAL, Shape, check_word
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode import host as decode_host
+from tftune.kernels.flash_decode.gather import gather_facts as gather_facts
+from tftune.kernels.flash_decode.lengths import Facts
 from tftune.kernels.flash_prefill import FlashPrefill
 from tftune.kernels.flash_prefill import host as prefill_host
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
@@ -124,12 +126,18 @@ def _check_words(kind: type[Shape], mode: str, **words: str) -> None:
 
 
 def _prepared(
-    host: Any, shape: Shape, key: tuple[Any, ...], workspace: Workspace, *numbers: float
+    host: Any,
+    shape: Shape,
+    key: tuple[Any, ...],
+    workspace: Workspace,
+    *numbers: float,
+    config: Config | None = None,
 ) -> tuple[Any, tuple[int, ...]]:
     """A plan of what is selected for the shape, and the size of its result; kept under `key`, whose
     last word is the mode. Its first word may be another one by then: where no artifact is loaded,
-    selecting loads them. `numbers`: what else the host's `prepare` takes."""
-    shape, selected = _served(shape, key[-1])
+    selecting loads them. `numbers`: what else the host's `prepare` takes. `config`: where the
+    caller has selected."""
+    shape, selected = _served(shape, key[-1]) if config is None else (shape, config)
     config = _fitting(host, shape, selected, workspace)
     plan = _apart(lambda: host.prepare(shape, config, workspace, *numbers), workspace.device)
     _make_room(workspace)
@@ -217,6 +225,7 @@ def flash_decode(
     table: torch.Tensor | None = None,
     output: str = "all",
     mode: str = "graph",
+    facts: Facts | None = None,
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Attention of one token of each sequence over all ranks' parts of its cache, by the config
@@ -225,8 +234,10 @@ def flash_decode(
     q: [batch, q_heads, head_dim], the same on every rank; k and v: this rank's cache, [batch,
     kv_len, kv_heads, head_dim] or, with `table`, pages; lengths: int32 [batch], tokens of each
     sequence here. fp16 or bf16. output "all": [batch, q_heads, head_dim] on every rank; "heads":
-    this rank's heads. `mode`, the first call, `tftune.bind` and torch.compile as above. Raises
-    ValueError where operands do not fit.
+    this rank's heads. `mode`, the first call, `tftune.bind` and torch.compile as above. `facts`:
+    what the host knows of this rank's lengths; the config follows them, in plans of its own (under
+    torch.compile there is one plan, and they are refused). Raises ValueError where operands do not
+    fit.
 
     One token of 2 sequences, 8 query heads on 2, 16 cached tokens of each on this rank::
 
@@ -240,6 +251,8 @@ def flash_decode(
         assert out.shape == q.shape
     """
     if torch.compiler.is_compiling():
+        if facts is not None:
+            raise ValueError("facts choose among plans, and a compiled graph has one; leave it out")
         result = traced_flash_decode(q, k, v, lengths, workspace.handle, table, output, mode)
         return result if out is None else out.copy_(result)
     words = (
@@ -247,12 +260,19 @@ def flash_decode(
         if table is None
         else (lengths.shape, lengths.dtype, table.shape, table.dtype)
     )
-    key = (tftune._default, q.shape, k.shape, v.shape, words, q.dtype, output, mode)
+    key: tuple[Any, ...] = (
+        tftune._default, q.shape, k.shape, v.shape, words, q.dtype, output, mode,
+    )  # fmt: skip
+    config = None
+    if facts is not None:
+        shape = decode_host.shape_of(q, k, v, lengths, table, workspace, output)
+        config = tftune.select_kernel(shape, mode, facts).config
+        key = (*key[:-1], config, mode)
     known = workspace.calls.get(key)
     if known is None or not decode_host.placed_well(q, k, v, lengths, table, workspace):
         _check_words(FlashDecode, mode, output=output)
         shape = decode_host.shape_of(q, k, v, lengths, table, workspace, output)
-        known = _prepared(decode_host, shape, key, workspace)
+        known = _prepared(decode_host, shape, key, workspace, config=config)
     plan, size = known
     result = q.new_empty(size) if out is None else check_out(out, size, q)
     plan(q, k, v, lengths, lengths if table is None else table, result)
