@@ -149,6 +149,7 @@ def test_other_operations_have_no_lengths() -> None:
 
 GATHER = """
 import torch
+from tftune.kernels.device.facts import facts_kernel
 from tftune.kernels.flash_decode.gather import gather_facts
 from tftune.kernels.flash_decode.lengths import Facts
 
