@@ -30,6 +30,7 @@ def read_files(paths: Iterable[Path]) -> tuple[list[Run], list[Trial]]:
 
 
 def read_trials(paths: Iterable[Path], *, every: bool = False) -> list[Trial]:
-    """The trials of several files that count (`evidence.counting`), or every one."""
+    """The trials of several files that count (`evidence.counting`), or every one of a usual
+    call."""
     runs, trials = read_files(paths)
-    return trials if every else counting(trials, runs)
+    return counting(trials, () if every else runs)

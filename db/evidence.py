@@ -32,13 +32,14 @@ TIE = 1.01
 
 def counting(trials: Iterable[Trial], runs: Iterable[Run]) -> list[Trial]:
     """The rows of runs whose role is `evidence`, in their order: those of a session that a newer
-    one superseded are left out, and of a second search of the same shapes.
+    one superseded are left out, of a second search of the same shapes, and of calls under a
+    condition (`trial.CONDITIONS`).
 
     Tables, training, replay and a search that resumes ask this. Hints to a search and the model's
     score are of all rows. A row whose run is not given counts.
     """
     others = set_aside(runs)
-    return [trial for trial in trials if trial.run not in others]
+    return [trial for trial in trials if trial.run not in others and not trial.condition]
 
 
 def set_aside(runs: Iterable[Run]) -> set[str]:

@@ -37,7 +37,7 @@ def read_rows(path: Path) -> tuple[list[Run], list[Trial]]:
 def read_trials_of(
     paths: Iterable[Path], choose: Callable[[Mapping[Shape, int]], Container[Shape]]
 ) -> list[Trial]:
-    """The trials of the shapes that `choose` picks, given how many rows each has. The other lines
+    """The usual trials of the shapes that `choose` picks, given how many rows each has. The others
     are not taken apart: of ninety thousand that takes a quarter of a minute."""
     by_shape: dict[Shape, list[tuple[Path, int, bytes]]] = {}
     for path in paths:
@@ -51,7 +51,7 @@ def read_trials_of(
         if shape in chosen
         for line in lines
     )
-    return [row for row in rows if isinstance(row, Trial)]
+    return [row for row in rows if isinstance(row, Trial) and not row.condition]
 
 
 def _shape_of_line(path: Path, number: int, line: bytes) -> Shape | None:

@@ -42,6 +42,8 @@ _FINDINGS = (
     )""",
 )
 
+_CONDITION = ("ALTER TABLE tft_trials ADD COLUMN condition TEXT NOT NULL DEFAULT ''",)
+
 OPTUNA = frozenset(
     (
         "alembic_version",
@@ -61,7 +63,13 @@ OPTUNA = frozenset(
 )
 """Optuna's tables (optuna/storages/_rdb/models.py, 4.x): a file with no others is taken over."""
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_TABLES, _RUNS_END, _RUNS_ROLE, _FINDINGS)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    _TABLES,
+    _RUNS_END,
+    _RUNS_ROLE,
+    _FINDINGS,
+    _CONDITION,
+)
 """Migration i brings schema i to schema i+1. Never change a released one: append the next, and add
 its fixture under tests/fixtures."""
 

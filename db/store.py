@@ -135,9 +135,10 @@ class Store:
         mode: str | None = None,
         shape: Shape | None = None,
         stage: str | None = None,
+        condition: str | None = "",
     ) -> list[Trial]:
         """The trials that agree with every filter given, in order of insertion; times as stored,
-        with two decimals.
+        with two decimals. Those of usual calls, unless a condition is asked for; None: every one.
 
         Raises ValueError for a bench, mode or stage that no trial can have.
         """
@@ -153,6 +154,7 @@ class Store:
             if op not in (None, shape.op):
                 raise ValueError(f"the shape {shape} is of {shape.op}, not of {op}")
             same |= {"op": shape.op, "shape": str(shape)}
+        same["condition"] = condition
         asked = {name: value for name, value in same.items() if value is not None}
         where = " AND ".join(f"{name} = :{name}" for name in asked) or "true"
         rows = self.query(f"SELECT * FROM tft_trials WHERE {where} ORDER BY number", asked)
@@ -193,7 +195,9 @@ class Store:
             "shape": shape,
             "stage": stage,
         }
-        trials = self.trials(op=op, target=target, bench=bench, mode=mode, shape=shape, stage=stage)
+        trials = self.trials(
+            op=op, target=target, bench=bench, mode=mode, shape=shape, stage=stage, condition=None
+        )
         if not trials and Path(path).is_file() and (kept := Path(path).stat().st_size):
             raise StoreError(f"{path} keeps its {kept:,} bytes: {self._none_agrees(filters)}")
         named = {trial.run for trial in trials}
@@ -356,6 +360,7 @@ def _trial_row(trial: Trial) -> dict[str, Any]:
     return {name: row[name] for name in TEXTS} | {
         "id": trial.id,
         "variant": trial.config.variant,
+        "condition": trial.condition,
         "config": json.dumps(row["config"], sort_keys=True),
         "failure": row.get("failure"),
         "text": row.get("text"),
@@ -368,7 +373,9 @@ def _trial_row(trial: Trial) -> dict[str, Any]:
 
 def _trial_of(row: dict[str, Any]) -> Trial:
     """The trial of such columns; raises KeyError or ValueError where they are none."""
-    same = {name: row[name] for name in TEXTS} | {"config": _unpacked(row, "config")}
+    same = {name: row[name] for name in (*TEXTS, "condition")} | {
+        "config": _unpacked(row, "config")
+    }
     if row["failure"] is not None:
         return Trial.from_dict(same | {"failure": row["failure"], "text": row["text"]})
     times = {"us": _unpacked(row, "samples_us"), "bsp_us": _unpacked(row, "bsp_samples_us")}

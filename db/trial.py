@@ -50,6 +50,15 @@ EVIDENCE = ("search", "final", "matrix")
 Rows of `warm_up` were taken by serving processes, beside few other configs, and those of `watch`
 say how a node changes: they are left out unless a reader asks for them by name.
 """
+CONDITIONS = {
+    "lengths": "tokens of the sequences of a batch, by the name and seed of a distribution, as in "
+    "lengths=uniform/1; full where a row has none",
+    "tax": "what was added to a call, or left out, to isolate a tax: an arm of `tftune taxes`",
+}
+"""What may have been otherwise about a call than its shape, config and mode say.
+
+Rows with a condition are of another question: everybody leaves them out but who asks for them.
+"""
 FAILURES = {
     "invalid": "the config breaks a rule for this shape",
     "compile": "the kernel did not compile",
@@ -262,6 +271,9 @@ class Trial:
     stage: str = "search"
     created: str = ""
     """UTC, ISO 8601."""
+    condition: str = ""
+    """One of CONDITIONS and its value, as in `lengths=uniform/1`; empty where the call was the
+    usual one."""
 
     def __post_init__(self) -> None:
         for name, known in (("mode", MODES), ("bench", BENCHES), ("stage", STAGES)):
@@ -269,6 +281,8 @@ class Trial:
                 raise ValueError(
                     f"{name}={shown(getattr(self, name))} is not one of {', '.join(known)}"
                 )
+        if self.condition:
+            check_condition(self.shape.op, self.condition)
 
     @property
     def op(self) -> str:
@@ -294,6 +308,7 @@ class Trial:
             "bench": self.bench, "run": self.run, "kernel": self.code, "stage": self.stage,
             "created": self.created,
         }  # fmt: skip
+        row |= {"condition": self.condition} if self.condition else {}
         if isinstance(self.outcome, Failure):
             return row | {"failure": self.outcome.kind, "text": self.outcome.text}
         row |= {
@@ -307,7 +322,7 @@ class Trial:
     def from_dict(cls, row: dict[str, Any]) -> Trial:
         """The trial of such a row; raises KeyError or ValueError naming the field where it is not
         one."""
-        refuse_all_but_text(row, TEXTS)
+        refuse_all_but_text({"condition": ""} | row, (*TEXTS, "condition"))
         outcome = _failed(row) if "failure" in row else _measured(row)
         shape = shape_of(row["op"], row["shape"])
         config = Config.from_dict(row["config"])
@@ -322,7 +337,25 @@ class Trial:
             outcome,
             row["stage"],
             row["created"],
+            row.get("condition", ""),
         )
+
+
+@lru_cache(maxsize=4096)
+def check_condition(op: str, condition: str) -> None:
+    """Raises ValueError where no row of the operation can have this condition."""
+    from tftune.kernels.core.registry import operation
+
+    name, _, value = condition.partition("=")
+    if name not in CONDITIONS or not value:
+        raise ValueError(
+            f"condition={shown(condition)} must be one of {', '.join(CONDITIONS)}, then = and a "
+            "value"
+        )
+    if name == "lengths" and (text := operation(op).checked_lengths(value)) != value:
+        raise ValueError(f"condition={shown(condition)} is written lengths={text}")
+    if condition == "lengths=full":
+        raise ValueError("lengths=full is the usual call: a row of it has no condition")
 
 
 @lru_cache(maxsize=4096)

@@ -69,6 +69,7 @@ class FakeBench:
 
     name = "model"
     target = TARGET
+    condition = ""
     starts_s = recoveries_s = ()
     spent_s: dict[str, float] = {}  # noqa: RUF012
     compare: Compare | None = None

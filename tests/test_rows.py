@@ -109,7 +109,8 @@ def test_rows_that_another_triton_compiled_do_not_hold(
         Run("other", "mi300x8", bench, {"triton": version} if version else {}, "2026-01-01", {})
     )
     store.add_trial(replace(row(PUSH, us(5)), bench=bench, run="other"))
-    found = Rows(operation(SHAPE.op), SimpleNamespace(name=bench, target=BENCH.target), store)  # type: ignore[arg-type]
+    place = SimpleNamespace(name=bench, target=BENCH.target, condition="")
+    found = Rows(operation(SHAPE.op), place, store)  # type: ignore[arg-type]
     assert (PUSH in found.searched(PLACE)) == holds
 
 

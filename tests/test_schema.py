@@ -15,8 +15,9 @@ from tftune.db.store import Store, StoreError
 from tftune.db.trial import Failure
 
 FIXTURES = Path(__file__).parent / "fixtures"
-RELEASED = {1: RUN, 2: ENDED, 3: replace(ENDED, role="repeat"), 4: replace(ENDED, role="repeat")}
+RELEASED = {1: RUN, 2: ENDED} | dict.fromkeys((3, 4, 5), replace(ENDED, role="repeat"))
 """The run that the fixture of each released schema holds."""
+NEWEST = max(RELEASED)
 
 
 class TestSchema:
@@ -98,10 +99,14 @@ class TestSchema:
         with Store.open(released) as store:
             assert [each.config for each in store.trials()] == [each.config for each in TRIALS]
             assert store.trials()[1].outcome == Failure("hang", "moved")
-            assert schema.version(store._db) == 5
+            assert schema.version(store._db) == NEWEST + 1
         monkeypatch.undo()
-        with Store.open(released.with_name("t.db.backup-4"), write=False) as backup:
-            assert (backup.runs(), backup.trials(), backup.check()) == ([RELEASED[4]], TRIALS, [])
+        with Store.open(released.with_name(f"t.db.backup-{NEWEST}"), write=False) as backup:
+            assert (backup.runs(), backup.trials(), backup.check()) == (
+                [RELEASED[NEWEST]],
+                TRIALS,
+                [],
+            )
 
     def test_a_migration_that_fails_changes_nothing(
         self, released: Path, monkeypatch: pytest.MonkeyPatch
@@ -121,19 +126,22 @@ class TestSchema:
     ) -> None:
         self.upgrade(monkeypatch, "CREATE TABLE tft_notes (text TEXT)")
         before = released.read_bytes()
-        with pytest.raises(StoreError, match=r"has schema 4, this tftune reads 5; .* upgrades it"):
+        with pytest.raises(
+            StoreError,
+            match=rf"has schema {NEWEST}, this tftune reads {NEWEST + 1}; .* upgrades it",
+        ):
             Store.open(released, write=False)
         assert released.read_bytes() == before
 
     @pytest.mark.parametrize("write", [True, False])
     def test_a_newer_schema_is_left_as_it_is(self, released: Path, write: bool) -> None:
         with raw(released) as db:
-            db.execute("UPDATE tft_meta SET value = '7'")
+            db.execute(f"UPDATE tft_meta SET value = '{NEWEST + 3}'")
         before = released.read_bytes()
         with pytest.raises(
             StoreError,
-            match=r"t\.db has schema 7, newer than this tftune's 4; upgrade tftune, or give "
-            r"another file with --db",
+            match=rf"t\.db has schema {NEWEST + 3}, newer than this tftune's {NEWEST}; upgrade "
+            r"tftune, or give another file with --db",
         ):
             Store.open(released, write=write)
         assert released.read_bytes() == before

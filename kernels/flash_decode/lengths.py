@@ -118,6 +118,11 @@ class Lengths:
         return tuple((tokens + shape.world - 1 - rank) // shape.world for tokens in self.of(shape))
 
 
+def fill(shape: FlashDecode, text: str) -> float:
+    """The share of rank 0's cache that lengths of this name hold, above 0: what one call reads."""
+    return max(sum(Lengths.parse(text).local(shape, 0)), 1) / (shape.batch * shape.kv_len)
+
+
 @lru_cache(maxsize=4096)
 def _drawn(name: str, seed: int, batch: int, most: int) -> tuple[int, ...]:
     """Lengths of a batch, 0 to `most`; the same for the same arguments, on any machine."""

@@ -7,25 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 from tftune.kernels.core.dtypes import ROUNDING, torch_dtype
 from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.flash_decode.lengths import FULL, Lengths
 
 if TYPE_CHECKING:
     import torch
 
 RAGGED_SEED = 1
 """Inputs of this seed have sequences of random lengths, the first of which is empty on rank 0, and
-the third on every rank. All others are full: they are what is timed."""
+the third on every rank. All others have the lengths that are asked for: they are what is timed."""
 TOKENS = 16_384
 """Tokens of one sequence that the reference scores at a time."""
 
 
 def make_inputs(
-    shape: FlashDecode, rank: int, seed: int, device: Any = "cpu"
+    shape: FlashDecode, rank: int, seed: int, device: Any = "cpu", lengths: str = FULL
 ) -> tuple[torch.Tensor, ...]:
     """q, the same on every rank, and this rank's k, v, lengths and table, random normal, as the
     host function takes them.
 
     Pages lie in random order; the table is empty where there are none. Keys are scaled so that few
-    tokens have most of the weight.
+    tokens have most of the weight. `lengths`: as rows name them, the same for every seed.
     """
     import torch
 
@@ -43,19 +44,20 @@ def make_inputs(
     size = (*rows, shape.kv_heads, shape.head_dim)
     k = torch.randn(size, generator=own, device=device, dtype=dtype)
     v = torch.randn(size, generator=own, device=device, dtype=dtype)
-    lengths = torch.full((shape.batch,), shape.kv_len, dtype=torch.int32, device=device)
+    local = Lengths.parse(lengths).local(shape, rank)
+    held = torch.tensor(local, dtype=torch.int32, device=device)
     if seed == RAGGED_SEED:
-        lengths = torch.randint(
+        held = torch.randint(
             0, shape.kv_len + 1, (shape.batch,), generator=own, device=device, dtype=torch.int32
         )
-        lengths[0] *= rank > 0
-        lengths[2:3] = 0
+        held[0] *= rank > 0
+        held[2:3] = 0
     if shape.page_size == 0:
-        return q, k, v, lengths, torch.zeros(0, dtype=torch.int32, device=device)
+        return q, k, v, held, torch.zeros(0, dtype=torch.int32, device=device)
     table = (
         torch.randperm(rows[0], generator=own, device=device).to(torch.int32).view(shape.batch, -1)
     )
-    return q, k, v, lengths, table
+    return q, k, v, held, table
 
 
 def make_output(shape: FlashDecode, device: Any = "cpu") -> torch.Tensor:

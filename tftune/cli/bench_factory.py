@@ -106,6 +106,16 @@ def _world(shape: Shape) -> int:
     return int(shape.to_dict().get("world", 1))
 
 
+def lengths_of(known: Operation, text: str) -> list[str]:
+    """What `--lengths` names, each as rows have it: empty for full sequences. Raises ValueError for
+    an unknown distribution, and for any in an operation without lengths."""
+    found = []
+    for name in text.split(","):
+        spelt = "" if name == "full" else known.checked_lengths(name)
+        found.append("" if spelt == "full" else spelt)
+    return list(dict.fromkeys(found))
+
+
 def make_drill(inject: str | None, seed: int, on: str) -> Drill | None:
     """The drill that --inject asks for; raises ValueError where it is none, or where there are no
     ranks that could go wrong."""
@@ -146,9 +156,10 @@ def make_bench(
     store: Store,
     drill: Drill | None = None,
     matrix: bool = False,
+    lengths: str = "",
 ) -> Bench:
     """The bench of that name, a node's sized for the largest shape; with fewer rounds where a whole
-    matrix of configs is measured.
+    matrix of configs is measured. `lengths`: of the sequences of every call, where given.
 
     Raises ValueError where there is nothing to replay, where the chip has no model, or where the
     store holds another drill.
@@ -161,8 +172,13 @@ def make_bench(
 
         if sentence := target.chip.why_no_model(max(map(_world, shapes))):
             raise ValueError(f"--on model --target {target}: {sentence}")
-        return ModelBench(target, predict)
+        return ModelBench(target, predict, lengths)
     if on == "replay":
+        if lengths:
+            raise ValueError(
+                f"--on replay answers from rows of full sequences, and --lengths {lengths} was "
+                "given; leave one of them out"
+            )
         rows = [
             trial
             for trial in stored_or_committed(store, known.name)
@@ -178,11 +194,12 @@ def make_bench(
 
     payload_bytes = max(known.module("host").payload_bytes(shape) for shape in shapes)
     if drill is None:
-        return NodeBench(target, payload_bytes, rounds=MATRIX if matrix else Rounds())
+        rounds = MATRIX if matrix else Rounds()
+        return NodeBench(target, payload_bytes, rounds=rounds, lengths=lengths)
     drill.refuse_another(
         store.trials(op=known.name, target=target.name, bench="drill"), str(store.path)
     )
-    return NodeBench(target, payload_bytes, inject=drill.fault)
+    return NodeBench(target, payload_bytes, inject=drill.fault, lengths=lengths)
 
 
 def stored_or_committed(store: Store | None, op: str) -> list[Trial]:

@@ -88,7 +88,10 @@ def push(
     if captured:
         return _push_captures(captured, target, service)
     with open_store(db) as store:
-        runs, trials = store.runs(), store.trials(**filters_of(op, target, bench, mode, db))
+        runs, trials = (
+            store.runs(),
+            store.trials(**filters_of(op, target, bench, mode, db), condition=None),
+        )
         found = findings(store)
     if not trials:
         raise ValueError(f"{db} has no such rows; `tftune trials stats --db {db}` counts them")

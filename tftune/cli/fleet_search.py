@@ -184,11 +184,11 @@ def search_shape(job: Job, shape: Shape, node: str) -> Found:
 
     with TemporaryDirectory() as folder, Store.open(Path(folder) / "node.db") as store:
         _fill(store, job.rows, Path(folder))
-        before = {trial.id for trial in store.trials(op=job.op)}
+        before = {trial.id for trial in store.trials(op=job.op, condition=None)}
         with closing(job.bench(job, [shape], store)) as bench:
             quiet = _Quiet()
             lines = find(job.op, [shape], job.modes, bench, store, quiet, job.options, job.budget_s)
-        new = [trial for trial in store.trials(op=job.op) if trial.id not in before]
+        new = [trial for trial in store.trials(op=job.op, condition=None) if trial.id not in before]
         rows = _packed(store, new, Path(folder))
     return Found(node, shape, rows, tuple(lines))
 
@@ -246,7 +246,7 @@ class _Quiet:
 def packed_rows(store: Store, op: str) -> bytes:
     """All rows of an operation in a database, as a job carries them."""
     with TemporaryDirectory() as folder:
-        return _packed(store, store.trials(op=op), Path(folder))
+        return _packed(store, store.trials(op=op, condition=None), Path(folder))
 
 
 def take_rows(store: Store, rows: bytes) -> tuple[int, int]:

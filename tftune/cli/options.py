@@ -38,6 +38,14 @@ TargetName = Annotated[
         "--target", metavar="TARGET", help="Machine, <chip>x<GPUs>, such as h200x8 or mi300x8."
     ),
 ]
+Lengths = Annotated[
+    str,
+    typer.Option(
+        "--lengths",
+        metavar="NAMES",
+        help="Lengths of sequences: full, or distributions with seeds, as in uniform/1,chat/2.",
+    ),
+]
 BenchName = Annotated[
     Literal["node", "model", "replay"] | None,
     typer.Option("--bench", help="Rows of this bench; default: node, else what there is."),

@@ -19,6 +19,7 @@ from tftune.cli.options import (
     Gpus,
     Inject,
     Json,
+    Lengths,
     Modes,
     On,
     Op,
@@ -63,6 +64,7 @@ def search(
     seed: Seed = 0,
     pool: Pool = None,
     portfolio: Portfolio = False,
+    lengths: Lengths = "full",
     db: Db = DEFAULT_DB,
     inject: Inject = None,
     gpus: Gpus = None,
@@ -72,13 +74,21 @@ def search(
 ) -> None:
     """Find the fastest config of each shape; every trial is stored, and the same command resumes
     after a stop."""
-    from tftune.cli.bench_factory import check_worlds, find_target, make_bench, make_drill, seconds
+    from tftune.cli.bench_factory import (
+        check_worlds,
+        find_target,
+        lengths_of,
+        make_bench,
+        make_drill,
+        seconds,
+    )  # fmt: skip
     from tftune.cli.console import note, print_json
     from tftune.cli.ray_nodes import over_nodes
     from tftune.cli.search_job import run
     from tftune.report.tables import BENCH_WORDS
 
     began, known = monotonic(), operation(op)
+    conditions = lengths_of(known, lengths)
     variants = _known_variants(known, variant or [])
     how = dict(effort=effort, sampler=sampler, variants=variants, seed=seed, pool=pool)
     if portfolio:
@@ -86,29 +96,34 @@ def search(
     until = None if budget is None else began + seconds(budget)
     drill = make_drill(inject, seed, on)
     if ray:
-        _refuse_what_is_of_one_node(portfolio, inject, chip)
+        _refuse_what_is_of_one_node(portfolio, inject, chip, lengths)
     machine = find_target("model" if ray and target else on, target, chip, db)
     title = f"{op} on {machine.name}, {BENCH_WORDS['drill' if drill else on]}"
     modes = MODES if mode == "both" else (mode,)
     parts = _parts(known, shapes, captured, share, machine, modes, db)
     wanted = list(dict.fromkeys(shape for part in parts for shape in part.shapes))
     check_worlds(wanted, machine, gpus)
+    tables: list[tuple[str, list[Line]]] = []
+    missing = 0
     with ExitStack() as stack:
         store = stack.enter_context(open_store(db, write=True))
-        if not ray:
-            bench = make_bench(on, known, machine, wanted, store, drill, portfolio)
-            stack.enter_context(closing(bench))
         note(f"{title}: {_count(wanted)}, mode {mode}, effort {effort}, stored in {db}")
         if on == "model":
             note(f"modelled: {machine.chip.assumptions}")
         if ray:
-            found, missing = over_nodes(ray, op, on, machine, parts, store, how, until), 0
-        else:
-            found, missing = run(op, parts, bench, store, None if portfolio else how, until)
+            tables.append((title, over_nodes(ray, op, on, machine, parts, store, how, until)))
+        for text in () if ray else conditions:
+            named = f"{title}, lengths={text}" if text else title
+            note(f"lengths={text}") if text else None
+            bench = make_bench(on, known, machine, wanted, store, drill, portfolio, text)
+            with closing(bench):
+                found, left = run(op, parts, bench, store, None if portfolio else how, until)
+            tables.append((named, found))
+            missing += left
     if as_json:
-        print_json([line.to_dict() for line in found])
-    else:
-        _show(found, title, f"{op} --db {db} --target {machine.name}")
+        print_json([line.to_dict() for _, found in tables for line in found])
+    for named, found in () if as_json else tables:
+        _show(found, named, f"{op} --db {db} --target {machine.name}")
     if missing:
         raise ValueError(
             f"{missing:,} pairs of a shape and a config are missing: the budget was too small; "
@@ -116,10 +131,15 @@ def search(
         )
 
 
-def _refuse_what_is_of_one_node(portfolio: bool, inject: str | None, chip: Path | None) -> None:
+def _refuse_what_is_of_one_node(
+    portfolio: bool, inject: str | None, chip: Path | None, lengths: str
+) -> None:
     """Raises ValueError naming the options given that a search over nodes does not have, and
     ModuleNotFoundError without Ray."""
-    options = {"--portfolio": portfolio, "--inject": inject, "--chip": chip}
+    ragged = lengths != "full"
+    options = {
+        "--portfolio": portfolio, "--inject": inject, "--chip": chip, "--lengths": ragged,
+    }  # fmt: skip
     if given := [name for name, value in options.items() if value]:
         raise ValueError(
             f"--ray searches on many nodes, and {', '.join(given)} is of one; leave it out"

@@ -147,6 +147,8 @@ def how_it_went(bench: Bench, store: Store, earlier: int, whole_s: float) -> Ite
     if bench.recoveries_s:
         yield tables.recoveries(bench.recoveries_s, bench.starts_s)
     for run in (run for run in store.runs()[earlier:] if run.bench in ("node", "drill")):
-        trials = [trial for trial in store.trials(bench=run.bench) if trial.run == run.id]
+        trials = [
+            trial for trial in store.trials(bench=run.bench, condition=None) if trial.run == run.id
+        ]
         yield tables.throughput(trials, spent_s.get("compile", 0.0), whole_s)
         yield conditions.sentence(run)

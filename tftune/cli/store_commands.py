@@ -80,7 +80,7 @@ def list_trials(
     from tftune.cli.console import print_json, print_table
 
     with open_store(db) as store:
-        trials = store.trials(**filters_of(op, target, bench, mode, db))
+        trials = store.trials(**filters_of(op, target, bench, mode, db), condition=None)
     shown = [_listed(trial) for trial in trials[-limit:]]
     if as_json:
         return print_json(shown)
@@ -97,7 +97,7 @@ def stats(db: Db = DEFAULT_DB, as_json: Json = False) -> None:
     from tftune.cli.console import print_json, print_table
 
     with open_store(db) as store:
-        groups = _counted(store.trials())
+        groups = _counted(store.trials(condition=None))
     if as_json:
         return print_json(groups)
     head = ["op", "target", "bench", "mode", "stage", "trials", "failed", "shapes", "first", "last"]
@@ -153,6 +153,7 @@ def _listed(trial: Trial) -> dict[str, Any]:
         "bench": trial.bench,
         "times": BENCH_WORDS[trial.bench],
         "stage": trial.stage,
+        "condition": trial.condition,
         "config": trial.config.to_dict(),
         "us": None if failed else measurement(trial).median_us,
         "speedup": None if failed else measurement(trial).speedup,
@@ -171,7 +172,8 @@ def _cell(value: str | int) -> str:
 def _cells(row: dict[str, Any]) -> list[str]:
     speedup = row["speedup"]
     return [
-        *(row[name] for name in ("shape", "mode", "target", "stage", "times")),
+        " ".join(filter(None, (row["shape"], row["condition"]))),
+        *(row[name] for name in ("mode", "target", "stage", "times")),
         row["config"]["variant"],
         row["failure"] or f"{row['us']:,.1f}",
         "-" if speedup is None else f"{speedup:.2f}x",

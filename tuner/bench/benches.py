@@ -26,6 +26,8 @@ class Bench(Protocol):
     name: str
     """`node`, `model`, `replay` or `drill`."""
     target: Target
+    condition: str
+    """What is otherwise about its calls, see `db.trial.CONDITIONS`; empty for usual ones."""
 
     @property
     def starts_s(self) -> Sequence[float]:
@@ -107,6 +109,7 @@ def one_by_one(
 class _Recorded:
     """What benches share on which nothing runs."""
 
+    condition = ""
     compare: Compare | None = None
 
     def ready(self, shape: Shape, config: Config) -> bool:
@@ -124,9 +127,12 @@ class ModelBench(_Recorded):
     name = "model"
     starts_s = recoveries_s = ()
 
-    def __init__(self, target: Target, predict: Predict) -> None:
+    def __init__(self, target: Target, predict: Predict, lengths: str = "") -> None:
+        """`lengths`: as rows name them; of every call, where given."""
         self.target = target
-        self._predict = predict
+        self._predict: Callable[..., float] = predict
+        self._data = {"lengths": lengths} if lengths else {}
+        self.condition = f"lengths={lengths}" if lengths else ""
 
     @property
     def spent_s(self) -> dict[str, float]:
@@ -150,10 +156,9 @@ class ModelBench(_Recorded):
         *,
         stage: str = "search",
     ) -> Outcome:
-        time_us = self._predict(shape, config, mode, self.target.chip)
-        bsp_us = (
-            () if baseline is None else (self._predict(shape, baseline, mode, self.target.chip),)
-        )
+        chip, data = self.target.chip, self._data
+        time_us = self._predict(shape, config, mode, chip, **data)
+        bsp_us = () if baseline is None else (self._predict(shape, baseline, mode, chip, **data),)
         return Measurement((time_us,), bsp_us)
 
     def restart(self) -> None:
@@ -170,9 +175,12 @@ class ReplayBench(_Recorded):
     name = "replay"
     starts_s = recoveries_s = ()
 
-    def __init__(self, target: Target, trials: Iterable[Trial]) -> None:
+    def __init__(self, target: Target, trials: Iterable[Trial], condition: str = "") -> None:
         self.target = target
-        trials = tuple(trial for trial in trials if trial.stage in EVIDENCE)
+        self.condition = condition
+        trials = tuple(
+            trial for trial in trials if trial.stage in EVIDENCE and trial.condition == condition
+        )
         self._rows = {
             (trial.shape, trial.config, trial.mode, stage): trial
             for trial in trials

@@ -30,10 +30,12 @@ class References:
     """Inputs and reference results of one shape on one rank, for two seeds; made once, since every
     config is held against them."""
 
-    def __init__(self, shape: Shape, workspace: Workspace) -> None:
-        """Collective: every rank at once."""
+    def __init__(self, shape: Shape, workspace: Workspace, **data: str) -> None:
+        """Collective: every rank at once. `data`: what `make_inputs` is told beside, such as
+        lengths."""
         module = operation(shape.op).module("reference")
-        made = (module.make_inputs(shape, workspace.rank, s, workspace.device) for s in SEEDS)
+        rank, device = workspace.rank, workspace.device
+        made = (module.make_inputs(shape, rank, seed, device, **data) for seed in SEEDS)
         self.inputs = [placed(shape, inputs, workspace) for inputs in made]
         self.results = [module.reference(shape, *inputs, workspace.group) for inputs in self.inputs]
         self.tolerance: float = module.tolerance(shape)

@@ -80,11 +80,15 @@ class NodeBench:
         deadlines: Deadlines = Deadlines(),
         rounds: Rounds = Rounds(),
         inject: Callable[[Shape, Config], str | None] | None = None,
+        lengths: str = "",
     ) -> None:
         """`payload_bytes`: what the largest shape needs of one generation. `inject`: the fault of
         `faults.FAULTS` that a drill lets a config run into before it is timed; rows of a drill are
-        of a bench of their own. Starts nothing yet."""
+        of a bench of their own. `lengths`: as rows name them; of every call that is timed, where
+        given. Starts nothing yet."""
         self.target = target
+        self.condition = f"lengths={lengths}" if lengths else ""
+        self._lengths = lengths
         self.name = "node" if inject is None else "drill"
         self._emulated, self._payload_bytes = emulated, payload_bytes
         self._deadlines, self._rounds = deadlines, rounds
@@ -302,7 +306,13 @@ class NodeBench:
             if world is not None:
                 world.kill()
             spec = WorldSpec(
-                Path(), shape.world, self._emulated, self._payload_bytes, cache, on_heap
+                Path(),
+                shape.world,
+                self._emulated,
+                self._payload_bytes,
+                cache,
+                on_heap,
+                self._lengths,
             )
             self._world = world = World(spec, self._spent_s)
         if not world.alive:

@@ -38,6 +38,13 @@ class WorldSpec:
     cache_bytes: int
     operand_bytes: int = 0
     """For operands of shapes that have them on the heap, see `operand_bytes`."""
+    lengths: str = ""
+    """Of the sequences that are timed, as rows name them; all full where empty."""
+
+    @property
+    def data(self) -> dict[str, str]:
+        """What `make_inputs` is told beside shape, rank and seed."""
+        return {"lengths": self.lengths} if self.lengths else {}
 
 
 def operand_bytes(shape: Shape, cache_bytes: int) -> int:
@@ -163,25 +170,24 @@ class Rank:
 
     def _known_results(self, shape: Shape) -> References:
         if self._references is None:
-            self._references = References(shape, self.workspace)
+            self._references = References(shape, self.workspace, **self.spec.data)
         return self._references
 
     def _rotation(self, shape: Shape) -> Any:
         if self._operands is None:
             module = operation(shape.op).module("reference")
             first = self._known_results(shape).inputs[0]
-            count = (
-                2
-                if self.spec.emulated
-                else clock.copies(sum(t.nbytes for t in first), self.spec.cache_bytes)
-            )
+            read = round(sum(t.nbytes for t in first) * self._share(shape))
+            count = 2 if self.spec.emulated else clock.copies(read, self.spec.cache_bytes)
             others = range(SEEDS.stop, SEEDS.stop + count - 1)
             inputs = [
                 first,
                 *(
                     placed(
                         shape,
-                        module.make_inputs(shape, self.rank, seed, self.workspace.device),
+                        module.make_inputs(
+                            shape, self.rank, seed, self.workspace.device, **self.spec.data
+                        ),
                         self.workspace,
                     )
                     for seed in others
@@ -191,6 +197,13 @@ class Rank:
                 (*tensors, module.make_output(shape, self.workspace.device)) for tensors in inputs
             ]
         return self._operands
+
+    def _share(self, shape: Shape) -> float:
+        """Of the operands, what one call reads: rotation must leave caches cold."""
+        if not self.spec.lengths:
+            return 1.0
+        found: float = operation(shape.op).module("lengths").fill(shape, self.spec.lengths)
+        return found
 
     def _device_barrier(self) -> Any:
         if self._start_together is None:

@@ -76,8 +76,9 @@ EFFORTS = {
 
 def study_name(op: Operation, shape: Shape, mode: str, bench: Bench) -> str:
     """The name of the study in the database. It changes with the space, since Optuna refuses a
-    changed categorical."""
-    return "/".join((op.name, str(shape), mode, bench.target.name, bench.name, op.space.digest()))
+    changed categorical, and with the condition of the calls."""
+    where = bench.target.name, bench.name, *([bench.condition] if bench.condition else [])
+    return "/".join((op.name, str(shape), mode, *where, op.space.digest()))
 
 
 @dataclass

@@ -33,9 +33,9 @@ def _described(chip: Chip) -> dict[str, Any]:
 class Rows:
     """The rows of one operation on one target and bench, by stage, shape and mode.
 
-    A row counts while its config is in the space, it is current (`evidence.is_current`), its run
-    is evidence, and Triton, which compiled it, has the same minor version. Of two rows of a config
-    the newer one counts.
+    A row counts while it is of the bench's condition, its config is in the space, it is current
+    (`evidence.is_current`), its run is evidence, and Triton, which compiled it, has the same minor
+    version. Of two rows of a config the newer one counts.
     """
 
     def __init__(
@@ -48,7 +48,13 @@ class Rows:
         self._rows: dict[str, dict[Place, dict[Config, Trial]]] = {stage: {} for stage in STAGES}
         others = self._compiled_otherwise() | evidence.set_aside(store.runs())
         for trial in evidence.completed(
-            op.space, store.trials(op=op.name, target=bench.target.name, bench=bench.name)
+            op.space,
+            store.trials(
+                op=op.name,
+                target=bench.target.name,
+                bench=bench.name,
+                condition=bench.condition,
+            ),
         ):
             if trial.run not in others:
                 self._take(trial)
@@ -160,6 +166,7 @@ class Rows:
             outcome,
             stage,
             _now(),
+            self.bench.condition,
         )
         trial = Trial.from_dict(
             trial.to_dict()
