@@ -52,7 +52,7 @@ say how a node changes: they are left out unless a reader asks for them by name.
 """
 CONDITIONS = {
     "lengths": "tokens of the sequences of a batch, by the name and seed of a distribution, as in "
-    "lengths=uniform/1; full where a row has none",
+    "lengths=uniform/1; full where a row has none, and where full ones stand beside others",
     "tax": "what was added to a call, or left out, to isolate a tax: an arm of `tftune taxes`",
 }
 """What may have been otherwise about a call than its shape, config and mode say.
@@ -354,8 +354,6 @@ def check_condition(op: str, condition: str) -> None:
         )
     if name == "lengths" and (text := operation(op).checked_lengths(value)) != value:
         raise ValueError(f"condition={shown(condition)} is written lengths={text}")
-    if condition == "lengths=full":
-        raise ValueError("lengths=full is the usual call: a row of it has no condition")
 
 
 @lru_cache(maxsize=4096)

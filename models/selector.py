@@ -149,7 +149,7 @@ class Selector:
             raise no_shape(shape)
         if facts is not None:
             check_facts(shape, facts)
-            found = self._without_facts(shape, mode)
+            found = self.without_facts(shape, mode)
             return self._in_forms.told(self.artifacts.get(shape.op), shape, mode, found, facts)
         return self._answers[mode].get(key) or self._first(shape, mode)
 
@@ -158,7 +158,7 @@ class Selector:
         more time than it costs, where `reuse` calls of this shape share them, such as the layers of
         a step. False where nothing is known of lengths. Facts that the host has cost nothing: then
         do not ask. Raises as `select` does."""
-        found, artifact = self._without_facts(shape, mode), self.artifacts.get(shape.op)
+        found, artifact = self.without_facts(shape, mode), self.artifacts.get(shape.op)
         model = model_of(artifact, mode, found)
         if model is None or artifact is None:
             return False
@@ -167,11 +167,12 @@ class Selector:
     def choices(self, shape: Shape, mode: str = "graph") -> tuple[Config, ...]:
         """Every config that `select` may name for the shape, whatever the facts: one to four, each
         worth a captured graph of its own. Raises as `select` does."""
-        found = self._without_facts(shape, mode)
+        found = self.without_facts(shape, mode)
         return choices(self.artifacts.get(shape.op), shape, mode, found)
 
-    def _without_facts(self, shape: Shape, mode: str) -> Selection:
-        """What the shape alone says; the same for every rank."""
+    def without_facts(self, shape: Shape, mode: str) -> Selection:
+        """What the shape alone says, before trees over facts; the same for every rank. Raises as
+        `select` does."""
         if not isinstance(shape, Shape):
             raise no_shape(shape)
         check_word("mode", mode, MODES)
@@ -184,7 +185,7 @@ class Selector:
         return found
 
     def _first(self, shape: Shape, mode: str) -> Selection:
-        found = self._without_facts(shape, mode)
+        found = self.without_facts(shape, mode)
         if (mode, shape.key) not in self._confirmed:
             artifact = self.artifacts.get(shape.op)
             found = self._in_forms.told(artifact, shape, mode, found, None)

@@ -54,7 +54,6 @@ def test_a_condition_is_part_of_a_row_and_an_absent_one_is_not() -> None:
     ("condition", "words"),
     [
         ("lengths=even/1", "not one of full, uniform"),
-        ("lengths=full", "usual call"),
         ("lengths=uniform", "is written lengths=uniform/0"),
         ("lengths", "then = and a value"),
         ("weather=fine", "must be one of lengths, tax"),

@@ -28,13 +28,14 @@ from tftune.cli import (
     training_commands,
     watch_commands,
 )
+from tftune.cli.facts_command import facts
 from tftune.cli.search_command import search
 from tftune.cli.simulate_command import simulate
 
 __all__ = ["app", "main", "open_store", "search"]
 
 USAGE, INTERRUPTED = 2, 130
-RESUMED = ("search", "tune", "audit", "push")
+RESUMED = ("search", "tune", "facts", "audit", "push")
 STOPPED = "what finished is stored, and the same command resumes"
 UNHARMED = "each file is whole, as it was or as it was to be"
 """What a stopped command leaves."""
@@ -76,6 +77,7 @@ COMMANDS: Commands = {
     "audit": (chip_commands.audit, "Compile kernels for an AMD target, without a GPU."),
     "calibrate": (chip_commands.calibrate, "Measure this machine's constants."),
     "tune": (chip_commands.tune, "Do everything that a new node needs."),
+    "facts": (facts, "Learn what lengths of sequences change."),
     "simulate": (simulate, "Simulate 16 to 64 GPUs on several nodes."),
     "push": (fleet_commands.push, "Send rows to a fleet's service."),
     "pull": (fleet_commands.pull, "Fetch a checked artifact from the service."),

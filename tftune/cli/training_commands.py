@@ -151,5 +151,5 @@ def _source(op: str, target: str | None, bench: str | None, db: Path) -> Source:
     from tftune.cli.training_job import choose, sources
 
     with open_store(db) as store:
-        found = sources(store.trials(), store.runs())
+        found = sources(store.trials(condition=None), store.runs())
     return choose(found, operation(op).name, target, bench, str(db))

@@ -14,10 +14,10 @@ from time import monotonic
 from typing import Any
 
 from tftune.cli.console import SILENT_S
-from tftune.db.evidence import counting, other_compiler
+from tftune.db.evidence import counting, other_compiler, set_aside
 from tftune.db.target import Target
 from tftune.db.trial import EVIDENCE, MODES, Run, Trial
-from tftune.models.artifact import Layout, Mode
+from tftune.models.artifact import Artifact, Layout, Mode
 from tftune.models.dataset import Dataset, load
 from tftune.models.evaluate import Each, Evaluation, evaluate
 from tftune.models.lending import lent
@@ -41,6 +41,8 @@ class Source:
     bench: str
     trials: Sequence[Trial]
     runs: Sequence[Run]
+    under_lengths: Sequence[Trial] = ()
+    """Rows of ragged sequences, which the trees over facts are fitted to."""
 
     @property
     def modes(self) -> list[str]:
@@ -98,8 +100,12 @@ def sources(trials: Sequence[Trial], runs: Sequence[Run]) -> list[Source]:
     for trial in (trial for trial in counting(trials, runs) if trial.stage in EVIDENCE):
         groups.setdefault((trial.op, trial.target, trial.bench), []).append(trial)
     used = {key: {trial.run for trial in rows} for key, rows in groups.items()}
+    others, ragged = set_aside(runs), dict[tuple[str, str, str], list[Trial]]()
+    for trial in trials:
+        if trial.condition.startswith("lengths=") and trial.run not in others:
+            ragged.setdefault((trial.op, trial.target, trial.bench), []).append(trial)
     return [
-        Source(*key, rows, [run for run in runs if run.id in used[key]])
+        Source(*key, rows, [run for run in runs if run.id in used[key]], ragged.get(key, []))
         for key, rows in groups.items()
     ]
 
@@ -158,9 +164,25 @@ def fit(source: Source, judged: bool = True, say: Say = lambda sentence: None) -
     return Fit(
         source,
         datasets,
-        {mode: one for mode, (one, _) in found.items()},
+        {mode: _with_facts(source, mode, one, say) for mode, (one, _) in found.items()},
         {mode: each for mode, (_, each) in found.items()},
     )
+
+
+def _with_facts(source: Source, mode: str, served: Mode, say: Say) -> Mode:
+    """What a mode answers, with the trees over facts where there are rows of ragged sequences."""
+    if not source.under_lengths:
+        return served
+    from tftune.cli.facts_job import learned
+
+    target = Target.parse(source.target)
+    artifact = Artifact(source.op, target, source.bench, {mode: served})
+    model = learned(artifact, mode, source.under_lengths, source.runs)
+    if model is None:
+        say(f"mode {mode}: rows of ragged sequences suffice for no trees; see `tftune facts`")
+        return served
+    say(f"learned mode {mode}, facts: {model.cases} cases of {len(model.lengths)} distributions")
+    return replace(served, facts=model)
 
 
 @contextmanager

@@ -93,10 +93,35 @@ def fill(
     shapes, modes = tuple(dict.fromkeys(shapes)), tuple(dict.fromkeys(modes))
     for mode in modes:
         check_word("mode", mode, MODES)
-    until = time.monotonic() + (inf if budget_s is None else budget_s)
     rows = Rows(operation(op), bench, store, progress.advance if progress else None)
     places = [(shape, mode) for shape in shapes for mode in modes]
-    wanted = _portfolios(rows, places, pick)
+    return _filled(rows, _portfolios(rows, places, pick), budget_s, progress)
+
+
+def fill_with(
+    op: str,
+    wanted: Mapping[Place, Sequence[Config]],
+    bench: Bench,
+    store: Store,
+    *,
+    budget_s: float | None = None,
+    progress: Progress | None = None,
+) -> Matrix:
+    """Measure these configs at each place, the first of them the baseline, in rounds that all
+    configs of a place share. What has a row of this stage, of the kernels as they are and under the
+    bench's condition, is not measured again."""
+    rows = Rows(operation(op), bench, store, progress.advance if progress else None)
+    listed = {place: list(configs) for place, configs in wanted.items()}
+    return _filled(rows, listed, budget_s, progress)
+
+
+def _filled(
+    rows: Rows,
+    wanted: Mapping[Place, list[Config]],
+    budget_s: float | None,
+    progress: Progress | None,
+) -> Matrix:
+    until = time.monotonic() + (inf if budget_s is None else budget_s)
     if progress:
         progress.start(
             sum(len(_missing(rows, place, configs)) for place, configs in wanted.items())

@@ -1,0 +1,189 @@
+"""The command `facts`: what the lengths of sequences change about a shape's config, and whether
+knowing them pays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tftune.cli.options import (
+    DEFAULT_DB,
+    ArtifactPath,
+    Budget,
+    Db,
+    Json,
+    Modes,
+    On,
+    Op,
+    Shapes,
+    TargetName,
+    open_store,
+)
+from tftune.db.trial import MODES
+from tftune.kernels.core.registry import operation
+
+if TYPE_CHECKING:
+    from tftune.db.evidence import Place
+    from tftune.db.store import Store
+    from tftune.db.target import Target
+    from tftune.kernels.core.shape import Shape
+    from tftune.kernels.core.space import Config
+    from tftune.models.artifact import Artifact
+    from tftune.models.facts import FactsModel
+
+DEFAULT = "full,uniform/1,uniform/2,zipf/1,zipf/2,one_long/1,one_long/2,chat/1,chat/2"
+HEAD = ["held out", "reuse", "as it is", "never", "always", "by the gate", "best", "gathered"]
+COLUMNS = """\
+us a call, mean over shapes and seeds of a distribution that the trees did not see. as it is: the
+config that the shape alone selects. never, always, by the gate: the form that K names, that G names
+of gathered facts, that the gate chooses between; what gathering costs is shared by reuse calls.
+best: the fastest of the forms each time. gathered: of the cases, where the gate says so."""
+"""Below the table."""
+
+
+def facts(
+    op: Op,
+    shapes: Shapes = None,
+    lengths: Annotated[
+        str, typer.Option("--lengths", metavar="NAMES", help="Distributions with seeds.")
+    ] = DEFAULT,
+    on: On = "node",
+    target: TargetName = None,
+    mode: Modes = "graph",
+    artifact: ArtifactPath = None,
+    budget: Budget = None,
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
+    """Measure every form of each shape's config under several distributions of lengths, and learn
+    when a rank should follow its own; the same command resumes after a stop."""
+    from tftune.cli.bench_factory import check_worlds, find_target, lengths_of, seconds
+    from tftune.cli.console import note, print_json
+    from tftune.cli.facts_job import learned
+    from tftune.cli.shapes_file import read_shapes
+    from tftune.models.artifact import SHIPPED, read_artifact
+    from tftune.models.forms import forms_of
+    from tftune.report.tables import BENCH_WORDS
+
+    began, known = monotonic(), operation(op)
+    forms_of(known.name)
+    if on == "replay":
+        raise ValueError("--on replay has no rows of every form; give --on node, or --on model")
+    names = [text or "full" for text in lengths_of(known, lengths)]
+    machine = find_target(on, target, None, db)
+    found = read_artifact(artifact or SHIPPED / f"{known.name}__{machine}.json")
+    if (found.op, found.target.name) != (known.name, machine.name):
+        raise ValueError(
+            f"{found.path} is of {found.op} on {found.target}, not of {known.name} on {machine}"
+        )
+    modes = [each for each in (MODES if mode == "both" else (mode,)) if each in found.modes]
+    asked = read_shapes(known, shapes or [known.main_set], machine.gpus)
+    check_worlds(asked, machine, None)
+    until = None if budget is None else began + seconds(budget)
+    with open_store(db, write=True) as store:
+        note(f"{op} on {machine}, {BENCH_WORDS[on]}: {len(asked)} shapes, lengths {lengths}")
+        missing = _measure(on, machine, found, asked, modes, names, store, until)
+        rows = store.trials(op=op, target=machine.name, bench=on, condition=None)
+        runs = store.runs()
+    ragged = [row for row in rows if row.condition.startswith("lengths=")]
+    models = {each: learned(found, each, ragged, runs) for each in modes}
+    if as_json:
+        print_json({each: model and model.to_dict() for each, model in models.items()})
+    for each, model in () if as_json else models.items():
+        _show(each, model, f"{op} on {machine}, mode {each}, {BENCH_WORDS[on]}")
+    if missing:
+        raise ValueError(
+            f"{missing:,} pairs of a shape and a config are missing: the budget was too small; "
+            "the same command goes on"
+        )
+    if not as_json:
+        note(f"next: `tftune export {op} --db {db} --target {machine}` puts the trees in")
+
+
+def _measure(
+    on: str,
+    machine: Target,
+    artifact: Artifact,
+    shapes: Sequence[Shape],
+    modes: Sequence[str],
+    names: Sequence[str],
+    store: Store,
+    until: float | None,
+) -> int:
+    """Fill the rows of every distribution; returns how many pairs are missing. Raises ValueError
+    where the artifact answers for none of the shapes."""
+    from tftune.cli.bench_factory import make_bench
+    from tftune.cli.console import Progress
+    from tftune.tuner.search.matrix_stage import fill_with
+
+    wanted = dict(_wanted(artifact, shapes, modes))
+    missing = 0
+    for name in names:
+        left_s = None if until is None else max(0.0, until - monotonic())
+        bench = make_bench(on, operation(artifact.op), machine, shapes, store, None, True, name)
+        with closing(bench):
+            matrix = fill_with(
+                artifact.op, wanted, bench, store, budget_s=left_s, progress=Progress(left_s)
+            )
+        missing += len(matrix.missing)
+    return missing
+
+
+def _wanted(
+    artifact: Artifact, shapes: Sequence[Shape], modes: Sequence[str]
+) -> Iterator[tuple[Place, list[Config]]]:
+    from tftune.cli.console import note
+    from tftune.cli.facts_job import wanted
+    from tftune.models.selector import Selector
+
+    selector = Selector(artifact, allow_modelled=True)
+    answered = 0
+    for shape in shapes:
+        for mode in modes:
+            found = selector.without_facts(shape, mode)
+            if found.source == "fallback":
+                note(f"left out: {shape}, mode {mode}: {found.reason}")
+                continue
+            answered += 1
+            yield (shape, mode), wanted(selector, shape, mode, artifact.target.chip)
+    if not answered:
+        raise ValueError(
+            f"{artifact.path} answers for none of these shapes; run `tftune search {artifact.op}` "
+            "and `tftune export` first, and give that file with --artifact"
+        )
+
+
+def _show(mode: str, model: FactsModel | None, title: str) -> None:
+    from tftune.cli.console import print_table
+    from tftune.models.facts import rules
+
+    if model is None:
+        print(f"{title}: rows of too few distributions for trees; name more with --lengths")
+        return
+    print("\n".join(rules(model)))
+    cost = "measured" if model.measured else "assumed"
+    title = f"{title}; gathering takes {model.gather_us:.1f} us, {cost}"
+    print_table(title, HEAD, list(_cells(model)))
+    print(COLUMNS)
+    won = [
+        f"{name} at reuse {reuse}"
+        for name, each in model.held_out.items()
+        for reuse, totals in each.items()
+        if totals["gated"] < min(totals["never"], totals["always"])
+    ]
+    print(f"The gate is faster than both at {len(won)}: {', '.join(won) or 'none'}.")
+
+
+def _cells(model: FactsModel) -> Iterator[list[str]]:
+    for name, each in model.held_out.items():
+        for reuse, totals in each.items():
+            yield [name, reuse, *_means(totals), f"{totals['gathered']} of {totals['cases']}"]
+
+
+def _means(totals: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("as_it_is", "never", "always", "gated", "best"):
+        yield f"{totals[name] / totals['cases']:.2f}"
