@@ -87,8 +87,12 @@ def _near(
     choices: list[list[tuple[float, str, int]]] = []
     for name, steps in zip(local_knobs(form.op), form.doublings, strict=True):
         own, asked = whole[name], log2(whole[name]) + steps
-        low, high = sorted((log2(own), asked))
-        between = [value for value in values[name] if low - 0.5 <= log2(value) <= high + 0.5]
+        reach = abs(steps) + 0.5
+        between = [
+            value
+            for value in values[name]
+            if (value - own) * steps > 0 and abs(log2(value / own)) <= reach
+        ]
         choices.append([(abs(log2(value) - asked), name, value) for value in {own, *between}])
     for picked in sorted(
         product(*choices), key=lambda found: (sum(far for far, *_ in found), found)

@@ -170,7 +170,7 @@ class Selector:
         found = self.without_facts(shape, mode)
         return choices(self.artifacts.get(shape.op), shape, mode, found)
 
-    def without_facts(self, shape: Shape, mode: str) -> Selection:
+    def without_facts(self, shape: Shape, mode: str = "graph") -> Selection:
         """What the shape alone says, before trees over facts; the same for every rank. Raises as
         `select` does."""
         if not isinstance(shape, Shape):

@@ -1,0 +1,379 @@
+"""Forms of a config, the trees K, G and D, and what a selection becomes by a rank's facts."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import tftune
+from tftune.cli import app as cli
+from tftune.cli.facts_job import cases as cases_of_rows
+from tftune.db.store import Store
+from tftune.kernels.core.chips import H200
+from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.flash_decode.lengths import Facts, Lengths
+from tftune.kernels.flash_decode.space import LOCAL_KNOBS, SPACE
+from tftune.models import facts_fit
+from tftune.models.artifact import Mode, parse_artifact, read_artifact
+from tftune.models.export import Provenance, document
+from tftune.models.facts import FactsModel, answer, read, rules, values
+from tftune.models.facts_fit import Case, cover, judged, regret, train
+from tftune.models.forms import Form, forms_of
+from tftune.models.selector import Selector
+from tftune.models.timeline.simulator import predict
+from tftune.models.tree.tree import Leaf, Node, Split, depth_of
+
+OP = "flash_decode"
+LENGTHS = [f"{name}/{seed}" for name in ("uniform", "zipf", "one_long", "chat") for seed in (1, 2)]
+SHAPES = [
+    FlashDecode(batch, 64, 8, 128, kv_len, 8, "bf16", "heads", 16)
+    for batch in (1, 4, 16, 64)
+    for kv_len in (1024, 4096, 16384)
+]
+IDENTITY = Form(OP, (0, 0))
+LEAF = [[0], 1, 0.0, []]
+
+
+def base(shape: FlashDecode) -> tftune.Config:
+    return next(each for each in SPACE.defaults(shape, H200) if each.variant == "persistent")
+
+
+@pytest.fixture(scope="module")
+def cases() -> list[Case]:
+    """Modelled."""
+    found = [
+        facts_fit.case(
+            shape,
+            text,
+            base(shape),
+            H200,
+            lambda c, s=shape, t=text: predict(s, c, "graph", H200, t),
+        )
+        for shape in SHAPES
+        for text in LENGTHS
+    ]
+    assert None not in found
+    return [each for each in found if each]
+
+
+@pytest.fixture(scope="module")
+def model(cases: list[Case]) -> FactsModel:
+    found = train(cases)
+    assert found
+    return found
+
+
+def nodes(at: Node) -> Iterator[Node]:
+    yield at
+    if isinstance(at, Split):
+        yield from nodes(at.below)
+        yield from nodes(at.above)
+
+
+# Forms.
+
+
+def test_a_form_moves_local_knobs_only_and_is_always_allowed() -> None:
+    source = random.Random(0)
+    for shape in SHAPES:
+        for config in source.sample(list(SPACE.configs(shape, H200)), 20):
+            for form in forms_of(OP):
+                found = form.applied(shape, config, H200)
+                assert SPACE.why_invalid(shape, found, H200) is None
+                changed = {name for name, value in found.knobs if value != config[name]}
+                assert found.variant == config.variant and changed <= LOCAL_KNOBS.keys()
+                for name, steps in zip(LOCAL_KNOBS, form.doublings, strict=True):
+                    assert (found[name] - config[name]) * steps >= 0  # never the other way
+
+
+def test_a_form_doubles_what_it_says() -> None:
+    shape = SHAPES[4]
+    config = base(shape)
+    assert IDENTITY.applied(shape, config, H200) is config and str(IDENTITY) == "as it is"
+    double = Form(OP, (1, 1)).applied(shape, config, H200)
+    assert double["kv_splits"] == 2 * config["kv_splits"]
+    assert double["block_n"] == 2 * config["block_n"]
+    assert str(Form(OP, (2, -1))) == "kv_splits x4, block_n x1/2"
+
+
+def test_an_operation_without_local_knobs_has_no_forms() -> None:
+    with pytest.raises(ValueError, match="all_reduce has no knobs that ranks may set apart"):
+        forms_of("all_reduce")
+
+
+# Trees.
+
+
+def test_trees_are_shallow_and_name_what_there_is(model: FactsModel) -> None:
+    assert 1 < len(model.forms) <= 4 and model.forms[0] == IDENTITY
+    for at, answers in (
+        (model.known, len(model.forms)), (model.gathered, len(model.forms)), (model.gate, 2)
+    ):  # fmt: skip
+        assert depth_of(at) <= 4
+        leaves = [each for each in nodes(at) if isinstance(each, Leaf)]
+        assert all(0 <= leaf.candidates[0] < answers for leaf in leaves)
+    assert sum(n.rows for n in nodes(model.known) if isinstance(n, Leaf)) == model.cases
+
+
+def test_trees_lose_less_than_the_config_as_it_is(model: FactsModel, cases: list[Case]) -> None:
+    lost = regret(model, cases)
+    assert 1 <= lost["cover"] <= lost["G"] < lost["as it is"]
+    assert lost["cover"] <= lost["K"] < lost["as it is"]
+
+
+def test_the_cover_takes_what_saves_most() -> None:
+    """Three forms, each best at one case: the two with most at stake, and never more than 4."""
+    every = forms_of(OP)
+    times = [{form: 100.0 for form in every} for _ in range(6)]
+    for number, (form, saved) in enumerate(
+        zip(every[1:], (50, 40, 30, 20, 0.1, 0.1), strict=False)
+    ):
+        times[number][form] = 100.0 - saved
+    made = [Case(SHAPES[0], "uniform/1", base(SHAPES[0]), H200, each) for each in times]
+    assert cover(made) == (IDENTITY, *every[1:4])
+    assert cover(made[4:]) == (IDENTITY,)
+
+
+def test_the_gate_gathers_where_that_pays(cases: list[Case]) -> None:
+    """With a cost of nothing always, where anything is saved; with a large one never."""
+    free, dear = train(cases, 1e-6), train(cases, 1e6)
+    assert free and dear and free.measured and dear.measured
+    assert not any(dear.worth_gathering(c.shape, c.config, c.chip, 128) for c in cases)
+    gathers = [free.worth_gathering(c.shape, c.config, c.chip, 128) for c in cases]
+    assert any(gathers)
+    totals = judged(cases, 1e-6, reuses=(1,))
+    assert sum(each["1"]["gathered"] for each in totals.values()) > 0
+    assert all(each["1"]["gathered"] == 0 for each in judged(cases, 1e6, reuses=(1,)).values())
+
+
+def test_what_is_held_out_was_not_seen(cases: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the distribution nor any shape of the cases that a fit is judged on."""
+    seen: list[list[Case]] = []
+    fitted = facts_fit._fitted
+
+    def noted(given: list[Case], gather_us: float) -> dict[str, object]:
+        seen.append(given)
+        return fitted(given, gather_us)
+
+    monkeypatch.setattr(facts_fit, "_fitted", noted)
+    found = judged(cases, 20.0, reuses=(8,))
+    assert list(found) == ["chat", "one_long", "uniform", "zipf"] and len(seen) == 8
+    for number, name in enumerate(found):
+        for half in seen[2 * number : 2 * number + 2]:
+            assert name not in {each.distribution for each in half}
+            assert len({each.shape for each in half}) == len(SHAPES) / 2
+    one, other = ({each.shape for each in half} for half in seen[:2])
+    assert one.isdisjoint(other)
+
+
+def test_totals_add_up(cases: list[Case]) -> None:
+    """A call's share of the cost is all that always gathering pays more at reuse 1 than at 8."""
+    found = judged(cases, 20.0, reuses=(1, 8))
+    for each in found.values():
+        one, eight = each["1"], each["8"]
+        assert one["always"] - eight["always"] == pytest.approx(one["cases"] * 20 * 7 / 8)
+        assert one["never"] == eight["never"]
+        assert one["best"] <= min(one["never"], one["as_it_is"])
+
+
+def test_one_distribution_makes_no_trees(cases: list[Case]) -> None:
+    assert train([each for each in cases if each.distribution == "chat"]) is None
+
+
+def test_features_are_those_of_the_facts() -> None:
+    shape = SHAPES[4]
+    found = values(shape, base(shape), H200, Facts(8192, 4096, 1), reuse=8)
+    assert found["fill"] == 8192 / (4 * 4096) and found["evenness"] == 8192 / (3 * 4096)
+    assert found["reuse"] == 8 and found["batch"] == 4
+    with pytest.raises(ValueError, match="longest=5000 is above kv_len=4096"):
+        values(shape, base(shape), H200, Facts(5000, 5000))
+
+
+# In an artifact and a selector.
+
+
+def test_a_model_reads_back_and_answers_alike(model: FactsModel, cases: list[Case]) -> None:
+    again = read(OP, json.loads(json.dumps(model.to_dict())))
+    assert again.to_dict() == model.to_dict()
+    for each in cases:
+        facts, place = each.facts, (each.shape, each.config, each.chip)
+        assert again.form(*place, facts) == model.form(*place, facts)
+        told = answer(model.gathered, values(*place, facts))
+        assert model.forms[told] == model.form(*place, facts)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"forms": [[0, 0], [7, 0]]}, "names the form"),
+        ({"forms": [[1, 0]]}, "the first is the config as it is"),
+        (
+            {"known": ["fill", 0.5, [[0], 1, 0.0, []], [[0], 1, 0.0, []]]},
+            "tree known asks for 'fill'",
+        ),
+        ({"gathered": [[9], 1, 0.0, []]}, "a leaf of its tree gathered names"),
+        ({"gate": [[2], 1, 0.0, []]}, "a leaf of its tree gate names"),
+    ],
+)
+def test_a_model_that_is_none_is_refused(
+    model: FactsModel, change: dict[str, object], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        read(OP, model.to_dict() | change)
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A database with a short search on the model and with forms under lengths, and the artifact
+    of both, by the command line as a user would."""
+    folder = tmp_path_factory.mktemp("facts")
+    db, out = folder / "t.db", folder / "a.json"
+    shapes = ";".join(str(shape) for shape in SHAPES[::2])
+    on = ["--target", "h200x8", "--db", str(db)]
+    few = ["--lengths", "uniform/1,one_long/1,chat/1"]
+    search = ["search", OP, "--on", "model", "--mode", "graph", "--effort", "quick", "--pool", "12"]
+    for words in (
+        [*search, "--shapes", shapes, *on],
+        ["export", OP, *on, "--out", str(out)],
+        ["facts", OP, "--on", "model", "--shapes", shapes, "--artifact", str(out), *on, *few],
+        ["export", OP, *on, "--out", str(out)],
+    ):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(words)
+        assert not ended.value.code, words
+    return db, out
+
+
+def test_the_trees_come_with_the_artifact(searched: tuple[Path, Path]) -> None:
+    db, out = searched
+    found = read_artifact(out)
+    told = found.modes["graph"].facts
+    assert told and told.lengths == ("chat/1", "one_long/1", "uniform/1") and not told.measured
+    assert told.cases == 3 * len(SHAPES[::2])
+    with Store.open(db, write=False) as store:
+        rows = store.trials(condition=None)
+        assert {row.stage for row in rows if row.condition} == {"matrix"}
+        plain = replace(found, modes={"graph": replace(found.modes["graph"], facts=None)})
+        ragged = [row for row in rows if row.condition]
+        assert len(cases_of_rows(Selector(plain, allow_modelled=True), plain, ragged)) == told.cases
+
+
+def test_the_same_command_measures_nothing_again(
+    searched: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    db, out = searched
+    with Store.open(db, write=False) as store:
+        before = store.trials(condition=None)
+    shapes = ";".join(str(shape) for shape in SHAPES[::2])
+    words = ["facts", OP, "--on", "model", "--shapes", shapes, "--artifact", str(out)]
+    words += ["--target", "h200x8", "--db", str(db), "--lengths", "uniform/1,one_long/1,chat/1"]
+    with pytest.raises(SystemExit):
+        cli.main(words)
+    said = capsys.readouterr().out
+    assert "K, without facts:" in said and "D, whether to gather:" in said
+    assert "assumed" in said and "The gate is faster than both at" in said
+    with Store.open(db, write=False) as store:
+        assert store.trials(condition=None) == before
+
+
+def test_a_selection_follows_the_facts(searched: tuple[Path, Path]) -> None:
+    artifact = read_artifact(searched[1])
+    selector = Selector(artifact, allow_modelled=True)
+    told = artifact.modes["graph"].facts
+    assert told
+    changed = 0
+    for shape in SHAPES[::2]:
+        plain = selector.without_facts(shape)
+        for text in LENGTHS:
+            facts = Facts.of(Lengths.parse(text).local(shape, 0))
+            found = selector.select(shape, facts=facts)
+            form = told.form(shape, plain.config, artifact.target.chip, facts)
+            assert found.config == form.applied(shape, plain.config, artifact.target.chip)
+            assert found.config in selector.choices(shape) and len(selector.choices(shape)) <= 4
+            assert selector.select(shape, facts=facts) is found
+            if found.config != plain.config:
+                changed += 1
+                assert found.source == "modelled" and found.expected_us is None
+                assert "by this rank's facts" in found.reason
+            else:
+                assert found == plain
+        known = told.form(shape, plain.config, artifact.target.chip)
+        assert selector.select(shape).config == known.applied(
+            shape, plain.config, artifact.target.chip
+        )
+    assert changed
+
+
+def test_without_trees_facts_change_nothing(searched: tuple[Path, Path]) -> None:
+    artifact = read_artifact(searched[1])
+    plain = replace(artifact, modes={"graph": replace(artifact.modes["graph"], facts=None)})
+    shape, selector = SHAPES[0], Selector(plain, allow_modelled=True)
+    assert selector.select(shape, facts=Facts(10, 10)) == selector.select(shape)
+    assert not selector.worth_gathering(shape, reuse=1000)
+    assert selector.choices(shape) == (selector.select(shape).config,)
+    closed = Selector(artifact)  # modelled, and not allowed
+    assert closed.select(shape, facts=Facts(10, 10)).source == "fallback"
+    assert not closed.worth_gathering(shape) and len(closed.choices(shape)) == 1
+
+
+def test_wrong_facts_are_refused(searched: tuple[Path, Path]) -> None:
+    selector = Selector(read_artifact(searched[1]), allow_modelled=True)
+    with pytest.raises(ValueError, match="longest=9999 is above kv_len=1024"):
+        selector.select(SHAPES[0], facts=Facts(9999, 9999))
+    with pytest.raises(TypeError, match=r"are no facts of flash_decode; give tftune\.Facts"):
+        selector.select(SHAPES[0], facts=17)
+    gemm = tftune.AllGatherGemm(m=64, n=3584, k=8192, world=8)
+    with pytest.raises(ValueError, match="all_gather_gemm has no lengths"):
+        selector.select(gemm, facts=Facts(1, 1))
+    with pytest.raises(ValueError, match="mode='slow'"):
+        selector.select(SHAPES[0], "slow", Facts(1, 1))
+
+
+def test_a_confirmed_answer_is_served_as_it_was_measured(searched: tuple[Path, Path]) -> None:
+    selector = Selector(read_artifact(searched[1]), allow_modelled=True)
+    mine = replace(selector.without_facts(SHAPES[0]), source="measured")
+    selector.confirm(SHAPES[0], "graph", mine)
+    assert selector.select(SHAPES[0]) is mine
+
+
+def test_rules_read_well(model: FactsModel) -> None:
+    said = rules(model)
+    assert said[0] == "K, without facts:" and "D, whether to gather:" in said
+    assert all(len(line) <= 100 for line in said)
+    assert sum("cases)" in line for line in said) >= 3
+
+
+def test_an_artifact_with_trees_is_checked_whole(model: FactsModel) -> None:
+    mode = Mode({}, {}, model)
+    origin = Provenance(OP, "h200x8", "model", {}, {}, 0, "0" * 16, created="2026-11-24T00:00:00")
+    content = document({"graph": mode}, origin)
+    assert parse_artifact(content).modes["graph"].facts == model
+    content["modes"]["graph"]["facts"].pop("gate")
+    with pytest.raises(ValueError, match="lacks 'gate'"):
+        parse_artifact(content)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["all_reduce"], "all_reduce has no knobs that ranks may set apart"),
+        ([OP, "--on", "replay"], "--on replay has no rows of every form"),
+        ([OP, "--on", "model"], "--on model needs --target"),
+        ([OP, "--on", "model", "--target", "h200x8", "--lengths", "even"], "not one of full"),
+        (
+            [OP, "--on", "model", "--target", "h200x8", "--shapes", "layouts"],
+            "answers for none of these shapes; run `tftune search flash_decode`",
+        ),
+    ],
+)
+def test_wrong_words_end_with_a_sentence(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["facts", *words, "--db", str(tmp_path / "t.db")])
+    assert ended.value.code == 2 and said in capsys.readouterr().err
