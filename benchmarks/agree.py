@@ -18,7 +18,16 @@ from dataclasses import dataclass
 from math import hypot, log
 from pathlib import Path
 
-from tftune.db.evidence import BSP, Place, concluding, measurement, oldest_first, ranking, tied
+from tftune.db.evidence import (
+    BSP,
+    Place,
+    concluding,
+    counting,
+    measurement,
+    oldest_first,
+    ranking,
+    tied,
+)
 from tftune.db.store import Store, read_rows
 from tftune.db.trial import MODES, Measurement, Trial
 from tftune.kernels.core.space import Config
@@ -145,7 +154,7 @@ def result(found: list[Agreement]) -> str:
 def read(path: Path, op: str, target: str | None) -> list[Trial]:
     """The measured rows of a database, or of exported rows."""
     if ".jsonl" in path.suffixes:
-        trials = read_rows(path)[1]
+        trials = counting(read_rows(path)[1], ())
     else:
         with Store.open(path, write=False) as store:
             trials = store.trials()

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from math import exp, log
 from pathlib import Path
 
-from tftune.db.evidence import is_current, paired_speedup
+from tftune.db.evidence import counting, is_current, paired_speedup
 from tftune.db.store import Store, read_rows
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.core.registry import OPS
@@ -108,7 +108,7 @@ def main() -> None:
     options = parser.parse_args()
     try:
         if ".jsonl" in options.rows.suffixes:
-            trials = read_rows(options.rows)[1]
+            trials = counting(read_rows(options.rows)[1], ())
         else:
             with Store.open(options.rows, write=False) as store:
                 trials = store.trials()

@@ -308,7 +308,11 @@ def load(
             f"{op}` without --inject"
         )
     key = op, target, mode, bench
-    wanted = [t for t in trials if (t.op, t.target, t.mode, t.bench) == key and t.stage in stages]
+    wanted = [
+        t
+        for t in trials
+        if (t.op, t.target, t.mode, t.bench) == key and t.stage in stages and not t.condition
+    ]
     rows = _current(op, wanted)
     outcomes: dict[Shape, dict[Config, Trial]] = defaultdict(dict)
     by_shape: dict[Shape, list[tuple[Config, Trial]]] = defaultdict(list)

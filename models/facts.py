@@ -17,7 +17,6 @@ from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
-from tftune.models.features import feature, meanings, names, vector
 from tftune.models.forms import Form, forms_of
 from tftune.models.tree.tree import Leaf, Node, Split, features_of, pack, unpack, walk
 
@@ -101,19 +100,16 @@ class _Asked(dict[str, float]):
         of_config, told = _declared(shape.op)
         if name in told:
             return told[name][1](shape, config, chip, facts)
-        if name in of_config:
-            return of_config[name][1](shape, config, chip)
-        return feature(shape.op, name)(shape)
+        return of_config[name][1](shape, config, chip)
 
 
 def values(
     shape: Shape, config: Config, chip: Chip, facts: Any = None, reuse: int | None = None
 ) -> dict[str, float]:
-    """Every feature by name: the shape's, those of the config that answers for it, those of the
-    facts, and how often they are used. Raises ValueError where the facts cannot be this shape's."""
-    found = dict(zip(names(shape.op), vector(shape.op, shape), strict=True))
+    """Every feature by name: those of the config that answers for a shape, of the facts, and how
+    often they are used. Raises ValueError where the facts cannot be this shape's."""
     of_config, gathered = _declared(shape.op)
-    found |= {name: float(value(shape, config, chip)) for name, (_, value) in of_config.items()}
+    found = {name: float(value(shape, config, chip)) for name, (_, value) in of_config.items()}
     if facts is not None:
         facts.check(shape)
         found |= {
@@ -132,11 +128,19 @@ def _declared(op: str) -> tuple[Declared, Declared]:
     return getattr(module, "OF_CONFIG", {}), getattr(module, "GATHERED", {})
 
 
+def asked(op: str, *, told: bool) -> tuple[str, ...]:
+    """The features that trees may ask for: those of the config that answers, which say what a shape
+    makes of it, and, where facts are told, gathered ones. Sizes of shapes are not among them: trees
+    over them do not hold for other shapes."""
+    of_config, gathered = _declared(op)
+    return (*of_config, *(gathered if told else ()))
+
+
 def words(op: str) -> dict[str, str]:
     """What each feature of the three trees is, in words."""
     of_config, gathered = _declared(op)
     said = {name: meaning for name, (meaning, _) in {**of_config, **gathered}.items()}
-    return meanings(op) | said | {REUSE: "calls that share what was gathered"}
+    return said | {REUSE: "calls that share what was gathered"}
 
 
 def read(op: str, content: Mapping[str, Any]) -> FactsModel:
@@ -159,11 +163,9 @@ def read(op: str, content: Mapping[str, Any]) -> FactsModel:
         tuple(map(str, content["lengths"])),
         dict(content["held_out"]),
     )
-    of_config, told = _declared(op)
-    features = {*names(op), *of_config}
-    _check(model, "known", features, len(forms))
-    _check(model, "gathered", {*features, *told}, len(forms))
-    _check(model, "gate", {*features, REUSE}, 2)
+    _check(model, "known", {*asked(op, told=False)}, len(forms))
+    _check(model, "gathered", {*asked(op, told=True)}, len(forms))
+    _check(model, "gate", {*asked(op, told=False), REUSE}, 2)
     return model
 
 

@@ -15,13 +15,15 @@ from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
-from tftune.models.facts import DEPTH, GATHER_US, GRAPHS, FactsModel, answer, values
+from tftune.models.facts import DEPTH, GATHER_US, GRAPHS, REUSE, FactsModel, answer, asked, values
 from tftune.models.forms import Form, forms_of
 from tftune.models.tree.thresholds import round_between
 from tftune.models.tree.tree import Leaf, Node, Split
 
-_LIMITS = {"max_depth": DEPTH, "min_weight_fraction_leaf": 0.01, "random_state": 0}
-"""Of a tree: what is at stake in a leaf is 1 % of all at least."""
+SMALLEST = 0.02
+"""Of what is at stake, in a leaf at least."""
+FOLDS = 5
+"""Parts of the shapes, each held out once to find how deep a tree may be."""
 GAIN = 0.005
 """Of the time in a leaf, that another form than the config as it is must save."""
 SMALLEST_GAIN = 0.002
@@ -92,24 +94,46 @@ class _Table:
 
 def train(cases: Sequence[Case], gather_us: float | None = None) -> FactsModel | None:
     """The model of these cases, judged on those held out; None where they are of fewer than FEWEST
-    distributions. `gather_us`: as measured; None where it was not."""
-    distributions = sorted({each.distribution for each in cases})
-    if len(distributions) < FEWEST:
+    distributions. A tree that loses there does not answer: K gives way to the config as it is, G to
+    K, and D says no. `gather_us`: as measured; None where it was not."""
+    if len(_distributions(cases)) < FEWEST:
         return None
-    found = _fitted(cases, GATHER_US if gather_us is None else gather_us)
-    return FactsModel(
-        **found, measured=gather_us is not None, held_out=judged(cases, found["gather_us"])
-    )  # fmt: skip
+    cost = GATHER_US if gather_us is None else gather_us
+    fields, held_out = fitted(cases, cost), judged(cases, cost)
+    us = _held_out_us(held_out)
+    if us["never"] >= us["as_it_is"]:
+        fields["known"] = Leaf((0,), len(cases), 0.0, ())
+    if us["told"] >= min(us["never"], us["as_it_is"]):
+        fields["gathered"] = fields["known"]
+    if us["gated"] >= us["ungated"]:
+        fields["gate"] = Leaf((0,), len(cases), 0.0, ())
+    return FactsModel(**fields, measured=gather_us is not None, held_out=held_out)
 
 
-def _fitted(cases: Sequence[Case], gather_us: float) -> dict[str, Any]:
-    """The fields of a model."""
+def _held_out_us(held_out: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, float]:
+    """Of all distributions together: K, the config as it is, G with facts that cost nothing; and,
+    of every reuse, with the gate and without. Nothing where nothing was held out."""
+    us = dict.fromkeys(("never", "as_it_is", "told", "gated", "ungated"), 0.0)
+    for by_reuse in held_out.values():
+        for number, totals in enumerate(by_reuse.values()):
+            us["gated"] += totals["gated"]
+            us["ungated"] += min(totals["never"], totals["as_it_is"])
+            if not number:
+                us["never"] += totals["never"]
+                us["as_it_is"] += totals["as_it_is"]
+                us["told"] += totals["told"]
+    return us
+
+
+def fitted(cases: Sequence[Case], gather_us: float) -> dict[str, Any]:
+    """The fields of a model that trees and their cases are."""
     op = cases[0].shape.op
     forms = cover(cases)
-    known, gathered = _choosers(cases, forms)
+    known, gathered, grown = _choosers(cases, forms)
+    gate = _gate(cases, forms, grown, gather_us)
     return {
         "op": op, "forms": forms, "known": known, "gathered": gathered,
-        "gate": _gate(cases, forms, gather_us), "gather_us": gather_us, "cases": len(cases),
+        "gate": gate, "gather_us": gather_us, "cases": len(cases),
         "lengths": tuple(sorted({each.lengths for each in cases})),
     }  # fmt: skip
 
@@ -131,101 +155,159 @@ def cover(cases: Sequence[Case]) -> tuple[Form, ...]:
     return tuple(every[number] for number in picked)
 
 
-def _choosers(cases: Sequence[Case], forms: Sequence[Form]) -> tuple[Node, Node]:
-    """K and G: which form, by known features and by all."""
-    table = _Table.of(cases, forms)
-    asked = sorted(cases[0].values(told=False))
-    every = sorted(table.features[0])
-    return _chooser(table.features, asked, table.times), _chooser(
-        table.features, every, table.times
-    )
+def _choosers(
+    cases: Sequence[Case], forms: Sequence[Form], grown: Grown | None = None
+) -> tuple[Node, Node, Grown]:
+    """K and G: which form, by known features and by all; and how each was grown. `grown`: as of
+    more cases."""
+    table, op = _Table.of(cases, forms), cases[0].shape.op
+    found = [
+        _chooser(table.features, asked(op, told=told), table.times, cases, growth)
+        if grown is None or growth is not None
+        else (Leaf((0,), len(cases), 0.0, ()), None)
+        for told, growth in zip((False, True), grown or (None, None), strict=True)
+    ]
+    (known, first), (told, second) = found
+    return known, told, (first, second)
 
 
-def _gate(cases: Sequence[Case], forms: Sequence[Form], gather_us: float) -> Node:
+def _gate(cases: Sequence[Case], forms: Sequence[Form], grown: Grown, gather_us: float) -> Node:
     """D: whether gathering saves more than its cost, by known features and reuse.
 
     What it saves at a distribution is judged by trees that saw the others, since trees that saw it
     flatter themselves.
     """
-    saved = np.concatenate([_saved(cases, forms, name) for name in _distributions(cases)])
-    order = [each for name in _distributions(cases) for each in cases if each.distribution == name]
-    features, costs = [], []
+    order: list[Case] = []
+    saved: list[float] = []
+    for name in _distributions(cases):
+        order += [each for each in cases if each.distribution == name]
+        saved += _saved(cases, forms, grown, name)
+    features, times, repeated = [], [], []
     for reuse in REUSES:
         for each, us in zip(order, saved, strict=True):
             features.append(each.values(told=False, reuse=reuse))
-            costs.append((us * reuse, gather_us))
-    return _chooser(features, sorted(features[0]), np.array(costs))
+            times.append((us * reuse, gather_us))
+            repeated.append(each)
+    names = (*asked(cases[0].shape.op, told=False), REUSE)
+    return _chooser(features, names, np.array(times), repeated)[0]
 
 
 def _distributions(cases: Sequence[Case]) -> list[str]:
     return sorted({each.distribution for each in cases})
 
 
-def _saved(cases: Sequence[Case], forms: Sequence[Form], name: str) -> np.ndarray:
+def _saved(cases: Sequence[Case], forms: Sequence[Form], grown: Grown, name: str) -> list[float]:
     """What G saves over K at the cases of one distribution, by trees of the others."""
-    others = [each for each in cases if each.distribution != name]
-    mine = [each for each in cases if each.distribution == name]
-    known, gathered = _choosers(others, forms)
-    table = _Table.of(mine, forms)
-    rows = range(len(mine))
-    by_known, by_facts = (
-        table.times[rows, [answer(tree, found) for found in table.features]]
-        for tree in (known, gathered)
-    )
-    return np.asarray(by_known - by_facts)
+    known, told, _ = _choosers([each for each in cases if each.distribution != name], forms, grown)
+    table = _Table.of([each for each in cases if each.distribution == name], forms)
+    return [
+        float(times[answer(known, found)] - times[answer(told, found)])
+        for times, found in zip(table.times, table.features, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class _Growth:
+    """How a tree is grown by scikit-learn: a classifier of the best answers, weighted by the time
+    at stake, or a regressor of what each answer loses; depth 0: one leaf."""
+
+    kind: str
+    depth: int
+
+    def leaves(self, columns: np.ndarray, times: np.ndarray) -> tuple[Any, dict[int, int]]:
+        """The tree, None for one leaf, and what each of its leaves names."""
+        stake = times.max(axis=1) - times.min(axis=1)
+        if not self.depth or not stake.sum() > 0:
+            return None, {0: _least(times)}
+        limits = {"max_depth": self.depth, "min_weight_fraction_leaf": SMALLEST, "random_state": 0}
+        if self.kind == "classifier":
+            tree = DecisionTreeClassifier(**limits).fit(columns, times.argmin(axis=1), stake)
+        else:
+            tree = DecisionTreeRegressor(**limits).fit(columns, times - times.min(1, keepdims=True))
+        ends = tree.apply(columns)
+        return tree, {int(end): _least(times[ends == end]) for end in np.unique(ends)}
+
+    def held_out_us(self, columns: np.ndarray, times: np.ndarray, cases: Sequence[Case]) -> float:
+        """The time of what it names for shapes that it did not see, a part of them at a time."""
+        part = _parts([each.shape for each in cases], FOLDS)
+        total = 0.0
+        for number in range(FOLDS):
+            out = part == number
+            if out.any() and not out.all():
+                tree, named = self.leaves(columns[~out], times[~out])
+                ends = np.zeros(out.sum(), int) if tree is None else tree.apply(columns[out])
+                answers = [named[int(end)] for end in ends]
+                total += float(times[out][np.arange(out.sum()), answers].sum())
+        return total
+
+
+def _parts(shapes: Sequence[Shape], count: int) -> np.ndarray:
+    """0 to count - 1 for each: shapes in the order of their sizes, dealt in turn."""
+    place = {shape: number for number, shape in enumerate(sorted({*shapes}))}
+    return np.array([place[shape] % count for shape in shapes])
+
+
+Grown = tuple[_Growth | None, _Growth | None]
+GROWTHS = tuple(
+    _Growth(kind, depth) for depth in range(DEPTH + 1) for kind in ("classifier", "regressor")
+)
+
+
+def _least(times: np.ndarray) -> int:
+    """The answer that takes least time in all of these cases; the first one, unless another saves
+    GAIN."""
+    total = times.sum(axis=0)
+    best = int(total.argmin())
+    return best if total[best] < total[0] - GAIN * abs(total[0]) else 0
 
 
 def _chooser(
-    features: Sequence[Mapping[str, float]], asked: Sequence[str], times: np.ndarray
-) -> Node:
-    """A tree that names columns of `times` [cases, answers].
-
-    scikit-learn grows three: two classifiers of the best answers, weighted by the time at stake,
-    and a regressor of what each answer loses. Each leaf names what takes least time in all of its
-    cases, the first column unless another saves GAIN. The tree with the least time is returned.
-    """
-    columns = np.array([[found[name] for name in asked] for found in features])
-    stake = times.max(axis=1) - times.min(axis=1)
-    if not stake.sum() > 0:
-        return Leaf((0,), len(times), 0.0, ())
-    best, excess = times.argmin(axis=1), times - times.min(axis=1, keepdims=True)
-    grown = [
-        DecisionTreeClassifier(criterion=criterion, **_LIMITS).fit(columns, best, stake)
-        for criterion in ("gini", "entropy")
-    ]
-    grown.append(DecisionTreeRegressor(**_LIMITS).fit(columns, excess))
-    every = np.arange(len(times))
-    nodes = [_pruned(tree.tree_, columns, asked, times, every, 0) for tree in grown]
-    rows = range(len(times))
-    return min(nodes, key=lambda at: times[rows, [answer(at, each) for each in features]].sum())
-
-
-def _pruned(
-    tree: Any,
-    columns: np.ndarray,
-    asked: Sequence[str],
+    features: Sequence[Mapping[str, float]],
+    names: Sequence[str],
     times: np.ndarray,
+    cases: Sequence[Case],
+    growth: _Growth | None = None,
+) -> tuple[Node, _Growth | None]:
+    """A tree that names columns of `times` [cases, answers], and how it was grown.
+
+    Of GROWTHS the one whose answers take least time for shapes that it did not see; the first
+    column everywhere where none saves GAIN so. `growth`: one that is known already.
+    """
+    columns = np.array([[found[name] for name in names] for found in features])
+    if growth is None:
+        lost = {each: each.held_out_us(columns, times, cases) for each in GROWTHS}
+        growth = min(GROWTHS, key=lost.__getitem__)
+        first = times[:, 0].sum()
+        if not lost[growth] < first - GAIN * abs(first):
+            return Leaf((0,), len(times), 0.0, ()), None
+    tree, named = growth.leaves(columns, times)
+    every = np.arange(len(times))
+    if tree is None:
+        return Leaf((named[0],), len(times), 0.0, ()), growth
+    return _node(tree.tree_, named, columns, names, every, 0), growth
+
+
+def _node(
+    tree: Any,
+    named: Mapping[int, int],
+    columns: np.ndarray,
+    names: Sequence[str],
     cases: np.ndarray,
     index: int,
 ) -> Node:
     """scikit-learn's subtree as our own values, for these cases; a leaf where both sides agree."""
     if tree.children_left[index] < 0:
-        total = times[cases].sum(axis=0)
-        best = int(total.argmin())
-        answer = best if total[best] < (1 - GAIN) * total[0] else 0
-        return Leaf((answer,), len(cases), 0.0, ())
+        return Leaf((named[index],), len(cases), 0.0, ())
     column = int(tree.feature[index])
     low = columns[cases, column] <= tree.threshold[index]
+    children = (low, tree.children_left[index]), (~low, tree.children_right[index])
     below, above = (
-        _pruned(tree, columns, asked, times, cases[side], child)
-        for side, child in (
-            (low, tree.children_left[index]), (~low, tree.children_right[index])
-        )
-    )  # fmt: skip
+        _node(tree, named, columns, names, cases[side], child) for side, child in children
+    )
     if isinstance(below, Leaf) and isinstance(above, Leaf) and below.candidates == above.candidates:
         return Leaf(below.candidates, len(cases), 0.0, ())
     ends = float(columns[cases[low], column].max()), float(columns[cases[~low], column].min())
-    return Split(asked[column], round_between(*ends), below, above)
+    return Split(names[column], round_between(*ends), below, above)
 
 
 # What it is worth.
@@ -242,6 +324,8 @@ class Totals:
     """By G, facts gathered each time."""
     gated: float
     """By G where D says so, else by K."""
+    told: float
+    """By G, without what gathering costs: facts that the host has."""
     as_it_is: float
     """The config that answers for the shape, facts or not."""
     best: float
@@ -265,11 +349,11 @@ def judged(
     """By distribution and reuse: the `Totals` of trees that saw neither the distribution nor any
     shape of these sizes.
 
-    Shapes are halved by their sizes' order: those at even places are held out from trees that learn
-    of the odd ones, and the other way round.
+    Shapes are halved by the order of their sizes; each half is held out from trees that
+    learn of the other.
     """
-    sizes = sorted({each.shape for each in cases})
-    halves = [set(sizes[::2]), set(sizes[1::2])]
+    sides = _parts([each.shape for each in cases], 2)
+    halves = [{e.shape for e, own in zip(cases, sides, strict=True) if own == n} for n in (0, 1)]
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for name in _distributions(cases):
         folds = [
@@ -279,19 +363,19 @@ def judged(
             )
             for half in halves
         ]
-        pairs = [(_fitted(seen, gather_us), held) for seen, held in folds if seen and held]
+        pairs = [(fitted(seen, gather_us), held) for seen, held in folds if seen and held]
         if pairs and all(len(model["lengths"]) >= FEWEST for model, _ in pairs):
             found[name] = {
-                str(reuse): _totals(pairs, gather_us, reuse).to_dict() for reuse in reuses
+                str(reuse): totals(pairs, gather_us, reuse).to_dict() for reuse in reuses
             }
     return found
 
 
-def _totals(
+def totals(
     pairs: Sequence[tuple[Mapping[str, Any], Sequence[Case]]], gather_us: float, reuse: int
 ) -> Totals:
     share = gather_us / reuse
-    sums = dict.fromkeys(("never", "always", "gated", "as_it_is", "best"), 0.0)
+    sums = dict.fromkeys(("never", "always", "gated", "told", "as_it_is", "best"), 0.0)
     gathered = cases = 0
     for fields, held in pairs:
         model = FactsModel(**fields, measured=False)
@@ -303,7 +387,7 @@ def _totals(
             )
             does = model.worth_gathering(each.shape, each.config, each.chip, reuse)
             gated = told + share if does else known
-            found = (known, told + share, gated, times[0], min(times))
+            found = (known, told + share, gated, told, times[0], min(times))
             for name, us in zip(sums, found, strict=True):
                 sums[name] += us
             gathered += does

@@ -31,11 +31,6 @@ def names(op: str) -> tuple[str, ...]:
     return tuple(_features(op))
 
 
-def feature(op: str, name: str) -> Callable[[Any], float]:
-    """One feature as a function of a shape."""
-    return _features(op)[name][1]
-
-
 def meanings(op: str) -> dict[str, str]:
     """What each feature is, in words."""
     return {name: meaning for name, (meaning, _) in _features(op).items()}

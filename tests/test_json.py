@@ -28,6 +28,8 @@ SMALL, LARGE = "m=64,n=512,k=1024,world=2", "m=512,n=512,k=1024,world=2"
 MODEL = "--on model --target mi300x8 --mode graph"
 BETWEEN = "m=100,n=3072,k=4096,world=2,dtype=bf16,shard=m,b_layout=nk"
 DECODE = "batch=1,q_heads=8,kv_heads=1,head_dim=128,kv_len=1024,world=2"
+DECODED = f"--on model --target h200x2 --shapes {DECODE} --db facts.db"
+FACTS = f"{DECODED} --artifact decode.json"
 SCHEMAS = json_schema.schemas(json_schema.PAGE.read_text())
 ELSEWHERE = {"doctor"}
 """Commands whose JSON is a report for people, which has no schema."""
@@ -72,6 +74,13 @@ def filled(folder: Path, make_rows: Callable[..., list[Trial]]) -> None:
     series = Series.of(rows[0])
     with Store.open(folder / "moved.db") as store:
         add(store, Finding.new(series, Moved(4, 1.05, 1.04, 1.06), "2026-11-23", "it is slower"))
+    for words in (
+        f"search flash_decode {DECODED} --effort quick --pool 12 --mode graph",
+        "export flash_decode --target h200x2 --out decode.json --db facts.db",
+    ):
+        with pytest.MonkeyPatch.context() as here, pytest.raises(SystemExit):
+            here.chdir(folder)
+            cli.main(words.split())
     exported(folder / "node.json", make_rows(paper(), "graph", bench="node"), {"torch": "2.11.0"})
 
 
@@ -98,6 +107,7 @@ LINES = {
         f"explain {OP} {SMALL} --artifact layers.json --allow-modelled --db layers.db",
     ],
     "tftune diff": ["diff layers.json layers.json"],
+    "tftune facts": [f"facts flash_decode {FACTS}"],
     "tftune simulate": [f"simulate {OP} --nodes 2 --shapes paper:m=16 --skew 0+5 --seeds 5"],
     "tftune sets": ["sets", f"sets {OP}"],
     "tftune sets --shapes": [f"sets {OP} --shapes paper:m=16+32"],

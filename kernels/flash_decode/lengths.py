@@ -119,8 +119,10 @@ class Lengths:
 
 
 def fill(shape: FlashDecode, text: str) -> float:
-    """The share of rank 0's cache that lengths of this name hold, above 0: what one call reads."""
-    return max(sum(Lengths.parse(text).local(shape, 0)), 1) / (shape.batch * shape.kv_len)
+    """The share of a rank's cache that lengths of this name hold, above 0: what one call reads, on
+    the last rank, which holds fewest."""
+    local = Lengths.parse(text).local(shape, shape.world - 1)
+    return max(sum(local), 1) / (shape.batch * shape.kv_len)
 
 
 @lru_cache(maxsize=4096)

@@ -15,6 +15,8 @@ from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models.artifact import Artifact
 from tftune.models.compatibility import stamp
+from tftune.models.facts import rules
+from tftune.models.in_forms import model_of
 from tftune.models.layout import MODEL_ERROR, LayoutModel, discounted, layout_text
 from tftune.models.selector import Selection, Selector
 from tftune.models.tree.tree import Leaf, Node
@@ -40,6 +42,8 @@ class Explanation:
     origin: list[str]
     """What the artifact rests on, in sentences."""
     nearest: list[Line]
+    facts: tuple[str, ...] = ()
+    """The trees over facts, where the answer has some."""
 
     def to_dict(self) -> dict[str, Any]:
         leaf = None if self.leaf is None else {
@@ -50,7 +54,8 @@ class Explanation:
         return {
             "shape": str(self.shape), "mode": self.mode, "target": self.target,
             **self.selection.to_dict(), "path": list(self.path), "leaf": leaf,
-            "origin": self.origin, "nearest": [line.to_dict() for line in self.nearest],
+            "origin": self.origin, "facts": list(self.facts),
+            "nearest": [line.to_dict() for line in self.nearest],
         }  # fmt: skip
 
     def sentences(self) -> Iterator[str]:
@@ -63,6 +68,9 @@ class Explanation:
             yield f"  leaf: {leaf_text(self.leaf, times)}; its formulas choose among {candidates}"
         yield from self._discount()
         yield from (f"  {sentence}" for sentence in self.origin)
+        if self.facts:
+            yield "  by a rank's facts (docs/facts.md), the config takes a form:"
+            yield from (f"    {line}" for line in self.facts)
 
     def _discount(self) -> Iterator[str]:
         """Both speed-ups of what the rows of this very shape predict to be the fastest."""
@@ -126,7 +134,13 @@ def explain(
         candidates,
         origin,
         nearest,
+        _facts(artifact, mode, selection),
     )
+
+
+def _facts(artifact: Artifact | None, mode: str, selection: Selection) -> tuple[str, ...]:
+    model = model_of(artifact, mode, selection)
+    return () if model is None else tuple(rules(model))
 
 
 def _candidates(

@@ -209,7 +209,8 @@ def story(database: Database, target: str, shape: Shape) -> list[Measure]:
 
 def _measure(trial: Trial, node: str, build: str) -> Measure:
     outcome, same = trial.outcome, (node, build)
-    named = config_text(trial.op, trial.config), trial.stage, BENCH_WORDS[trial.bench]
+    ran = " ".join(filter(None, (config_text(trial.op, trial.config), trial.condition)))
+    named = ran, trial.stage, BENCH_WORDS[trial.bench]
     if not isinstance(outcome, Measurement):
         said = f"failed ({outcome.kind}): {outcome.text}"
         return Measure(trial.mode, *named, *same, None, None, None, said, trial.created)

@@ -25,6 +25,9 @@ from tftune.tuner.bench import clock, faults
 from tftune.tuner.bench.check import SEEDS, References, relative_error
 from tftune.tuner.bench.processes import die_with_parent
 
+MOST_RAGGED = 16 << 30
+"""Bytes that sets of ragged operands take on a GPU at most: each is allocated whole."""
+
 
 @dataclass(frozen=True)
 class WorldSpec:
@@ -190,8 +193,8 @@ class Rank:
         if self._operands is None:
             module = operation(shape.op).module("reference")
             first = self._known_results(shape).inputs[0]
-            read = round(sum(t.nbytes for t in first) * self._share(shape))
-            count = 2 if self.spec.emulated else clock.copies(read, self.spec.cache_bytes)
+            whole = sum(t.nbytes for t in first)
+            count = 2 if self.spec.emulated else self._copies(shape, whole)
             others = range(SEEDS.stop, SEEDS.stop + count - 1)
             inputs = [
                 first,
@@ -211,12 +214,15 @@ class Rank:
             ]
         return self._operands
 
-    def _share(self, shape: Shape) -> float:
-        """Of the operands, what one call reads: rotation must leave caches cold."""
+    def _copies(self, shape: Shape, whole: int) -> int:
+        """Sets of operands of so many bytes; of ragged ones, of which a call reads a part, more, up
+        to MOST_RAGGED bytes. The same on every rank."""
+        full = clock.copies(whole, self.spec.cache_bytes)
         if not self.spec.lengths:
-            return 1.0
-        found: float = operation(shape.op).module("lengths").fill(shape, self.spec.lengths)
-        return found
+            return full
+        share: float = operation(shape.op).module("lengths").fill(shape, self.spec.lengths)
+        wanted = clock.copies(max(round(whole * share), 1), self.spec.cache_bytes)
+        return max(full, min(wanted, MOST_RAGGED // whole))
 
     def _device_barrier(self) -> Any:
         if self._start_together is None:
