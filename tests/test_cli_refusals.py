@@ -134,14 +134,14 @@ def test_a_node_bench_is_sized_for_the_largest_shape(monkeypatch: pytest.MonkeyP
     made: list[tuple[Any, ...]] = []
     monkeypatch.setattr(
         "tftune.tuner.bench.node.NodeBench",
-        lambda *arguments, rounds: made.append((*arguments, rounds)),
+        lambda *arguments, rounds, lengths: made.append((*arguments, rounds, lengths)),
     )
     target, shapes = Target.parse("h200x8"), paper()
     make_bench("node", operation(OP), target, shapes, store=None)
-    make_bench("node", operation(OP), target, shapes, store=None, matrix=True)
+    make_bench("node", operation(OP), target, shapes, store=None, matrix=True, lengths="chat/1")
     size = payload_bytes(shapes[-1])
     assert (
-        made == [(target, size, Rounds()), (target, size, MATRIX)]
+        made == [(target, size, Rounds(), ""), (target, size, MATRIX, "chat/1")]
         and size >= shapes[-1].gathered_bytes
     )
 

@@ -54,7 +54,7 @@ class TestCheck:
                 r"\(row 2\) cannot be read: 'slow' is no kind",
             ),
             ("UPDATE tft_runs SET build = 'torch'", "run r1 cannot be read"),
-            ("UPDATE tft_meta SET value = '0'", "has schema 0, this tftune has schema 4"),
+            ("UPDATE tft_meta SET value = '0'", "has schema 0, this tftune has schema 5"),
         ],
     )
     def test_each_problem_is_a_sentence(

@@ -26,7 +26,7 @@ STANDARD_LIBRARY_ONLY = (
     "kernels/core/*.py",
     *(
         f"kernels/*/{name}.py"
-        for name in ("__init__", "space", "workloads", "features", "timeline", "mapping")
+        for name in ("__init__", "space", "workloads", "features", "timeline", "mapping", "lengths")
     ),
     *(
         f"db/{name}.py"
@@ -37,6 +37,7 @@ STANDARD_LIBRARY_ONLY = (
         f"models/{name}.py"
         for name in ("selector", "artifact", "baselines", "layout", "features", "compatibility")
     ),
+    *(f"models/{name}.py" for name in ("facts", "forms", "in_forms")),
     "tftune/client/*.py",
     *(f"tftune/{name}.py" for name in ("recorder", "hot_swap")),
     *(

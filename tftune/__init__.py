@@ -256,7 +256,7 @@ def select_kernel(shape: Shape, mode: str = "graph", facts: Facts | None = None)
     if _capture is not None:
         _capture.asked(shape, mode)
     selector = _default if _default is not None else _loaded_for(shape, mode)
-    return selector.select(shape, mode, facts)
+    return selector.select(shape, mode) if facts is None else selector.select(shape, mode, facts)
 
 
 def _loaded_for(shape: Shape, mode: str) -> Selector:
