@@ -1,85 +1,129 @@
 """How often the programs of one die find what they read in its L2, by playing an LRU cache.
 
 Programs are dealt to dies in turn. A die has so many units, each of which runs one program at a
-time and takes the next one in order when it ends. A program reads one stream (the keys and values
-of a head) from its beginning. Programs that begin together drift apart: they would otherwise read
-every block at the same moment, and plain LRU would hit far more often than was measured. DRIFT is
-the one parameter of that; `benchmarks/l2.py` fits it to figures of arXiv 2511.02132 and prints the
-errors on the rest. Standard library only; every figure is modelled.
+time and takes the next one in order when it ends. A program reads its streams from their beginning,
+side by side: the keys and values of a head; a row of tiles of A and a column of B. Programs that
+begin together drift apart: they would otherwise read every block at the same moment, and plain LRU
+would hit far more often than was measured. They drift more where several dies read the same
+stream: "locality weakens when a stream's consumers are spread over XCDs" (rocKE's case study,
+section 2.4; the paper's naive head-first). DRIFT and SHARED say how much; `benchmarks/l2.py` fits
+them to half of the published figures and prints the errors on the others. Standard library only;
+every figure is modelled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from random import Random
 
 DIE_L2_BYTES = 4 << 20
-"""Of one die of MI300X (CDNA 3 white paper)."""
-LINES = 64
+"""Of one die of MI300X (CDNA 3 white paper), and of MI355X."""
+LINES = 32
 """Pieces in which the cache is played; a stream is as many of them as its bytes are."""
-DRIFT = 0.06
-"""Programs that begin together are apart by up to this share of a whole stream."""
+DRIFT = 0.08
+"""Programs that begin together are apart by up to this share of their longest stream."""
+SHARED = 0.5
+"""By so much more of it where all dies read the same stream: 1 would double it."""
 WINDOWS, WAVES = (0.2, 0.6), 2
 """Where in the sequence of programs the play begins, and how many programs each unit plays."""
 
-Program = Callable[[int], tuple[int, float]]
-"""Of a die's program of that number in its order: its stream, and how many bytes of it it reads."""
+Reads = tuple[tuple[Hashable, float], ...]
+"""Streams that are read side by side, and how many bytes of each."""
+Program = Callable[[int], Reads]
+"""Of the chip's program of that number, in the order in which programs are dealt."""
 
 
 @dataclass(frozen=True)
 class Die:
-    """One die: its units, and the bytes of its L2."""
+    """One die: its units, how many dies there are, and the bytes of its L2."""
 
     units: int
+    dies: int = 1
     l2_bytes: int = DIE_L2_BYTES
 
 
-def hit_rate(die: Die, program: Program, count: int, drift: float | None = None) -> float:
-    """The share of reads that the L2 serves, of `count` programs, from 0 to 1.
+def hit_rate(
+    die: Die, program: Program, count: int, drift: float | None = None, shared: float | None = None
+) -> float:
+    """The share of bytes that the first die's L2 serves, from 0 to 1, of `count` programs of the
+    chip.
 
     Two stretches of the sequence are played, each from an empty cache. Streams that are shorter
     than one line count as one.
+
+    >>> one_head = lambda number: (("head 0", 1e6),)
+    >>> hit_rate(Die(units=4), one_head, 4, drift=0.0)
+    0.75
     """
-    hits = reads = 0
-    for window in WINDOWS:
-        played = min(count, WAVES * die.units)
-        first = int((count - played) * window)
-        found = _play(
-            die,
-            [program(first + number) for number in range(played)],
-            DRIFT if drift is None else drift,
-        )
+    drift, shared = DRIFT if drift is None else drift, SHARED if shared is None else shared
+    here = -(-count // die.dies)
+    played = min(here, WAVES * die.units)
+    hits = reads = 0.0
+    for first in sorted({int((here - played) * window) for window in WINDOWS}):
+        numbers = range(first * die.dies, (first + played) * die.dies, die.dies)
+        programs = [program(number) for number in numbers]
+        readers = _readers(die, program, numbers[: die.units], count) if shared else {}
+        drifts = [drift * (1 + shared * _spread(die, reads, readers)) for reads in programs]
+        found = _play(die, programs, drifts)
         hits, reads = hits + found[0], reads + found[1]
-    return hits / max(reads, 1)
+    return hits / reads if reads else 0.0
 
 
-def _play(die: Die, programs: list[tuple[int, float]], drift: float) -> tuple[int, int]:
-    """Hits and reads of these programs, taken in order by the die's units."""
+def _readers(
+    die: Die, program: Program, numbers: Sequence[int], count: int
+) -> dict[Hashable, set[int]]:
+    """The dies that read each stream while one die runs the programs of these numbers."""
+    readers: dict[Hashable, set[int]] = {}
+    for number in numbers:
+        for other in range(min(die.dies, count - number)):
+            for stream, _ in program(number + other):
+                readers.setdefault(stream, set()).add(other)
+    return readers
+
+
+def _spread(die: Die, reads: Reads, readers: dict[Hashable, set[int]]) -> float:
+    """Of the other dies, the share that reads the same; of the stream that most of them read."""
+    most = max((len(readers.get(stream, ())) for stream, _ in reads), default=1)
+    return max(most - 1, 0) / max(die.dies - 1, 1)
+
+
+def _play(die: Die, programs: Sequence[Reads], drifts: Sequence[float]) -> tuple[float, float]:
+    """Bytes that hit, and all bytes, of these programs, taken in order by the die's units."""
     line = die.l2_bytes / LINES
-    queue = iter([(stream, max(1, round(size / line))) for stream, size in programs])
+    queue = iter([(reads, _steps(reads, line)) for reads in programs])
+    longest = max((size for reads in programs for _, size in reads), default=0.0) / line
     pick = Random(0)
-    spread = drift * max((size for _, size in programs), default=0.0) / line
-    waits = [pick.uniform(0, spread) for _ in range(die.units)]
-    running: list[tuple[int, int] | None] = [next(queue, None) for _ in range(die.units)]
-    at = [0] * die.units
-    cache: dict[tuple[int, int], None] = {}
-    hits = reads = tick = 0
+    waits = [pick.uniform(0, longest * drift) for drift in drifts[: die.units]]
+    running = [next(queue, None) for _ in waits]
+    at = [0] * len(waits)
+    cache: dict[tuple[Hashable, int], float] = {}
+    hits = total = held = tick = 0.0
     while any(running):
         for unit, program in enumerate(running):
             if program is None or tick < waits[unit]:
                 continue
-            stream, length = program
-            key = stream, at[unit]
-            reads += 1
-            if key in cache:
-                hits += 1
-                del cache[key]
-            elif len(cache) >= LINES:
-                del cache[next(iter(cache))]
-            cache[key] = None
+            reads, steps = program
+            for stream, size in reads:
+                key, piece = (stream, at[unit]), size / steps
+                total += piece
+                if key in cache:
+                    hits += piece
+                    held -= cache.pop(key)
+                cache[key] = piece
+                held += piece
+                while held > die.l2_bytes * FULL:
+                    held -= cache.pop(next(iter(cache)))
             at[unit] += 1
-            if at[unit] == length:
+            if at[unit] == steps:
                 running[unit], at[unit] = next(queue, None), 0
         tick += 1
-    return hits, reads
+    return hits, total
+
+
+FULL = 1 + 1e-6
+"""Of the cache's bytes: sums of pieces are rounded."""
+
+
+def _steps(reads: Reads, line: float) -> int:
+    return max(1, round(max((size for _, size in reads), default=0.0) / line))

@@ -3,13 +3,15 @@ published figures of mappings."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import l2 as script
 import pytest
 
 from tftune.kernels.core.chips import H200, MI300X
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_prefill import FlashPrefill
-from tftune.kernels.flash_prefill.mapping import MAPPINGS
+from tftune.kernels.flash_prefill.mapping import MAPPINGS, place
 from tftune.models import l2
 from tftune.models.timeline.costs import Costs
 from tftune.models.timeline.simulator import predict
@@ -20,7 +22,7 @@ LINE = l2.DIE_L2_BYTES // l2.LINES
 def rate(units: int, streams: list[int], lines: int, drift: float = 0.0) -> float:
     """The hit rate of a program for each of these streams, all of so many lines."""
     die = l2.Die(units)
-    return l2.hit_rate(die, lambda n: (streams[n], lines * LINE), len(streams), drift)
+    return l2.hit_rate(die, lambda n: ((streams[n], lines * LINE),), len(streams), drift)
 
 
 def test_programs_in_lockstep_read_each_line_once() -> None:
@@ -42,13 +44,29 @@ def test_drift_lets_a_long_stream_escape_and_not_a_short_one() -> None:
 
 
 def test_nothing_read_hits_nothing() -> None:
-    assert l2.hit_rate(l2.Die(4), lambda n: (0, 0.0), 0) == 0.0
+    assert l2.hit_rate(l2.Die(4), lambda n: ((0, 0.0),), 0) == 0.0
+
+
+def test_streams_that_are_read_side_by_side_count_by_their_bytes() -> None:
+    """Four programs in lockstep share rows of 3 bytes, and each has a column of 1 byte."""
+    tile = l2.hit_rate(l2.Die(4), lambda n: (("row", 3e6), (n, 1e6)), 4, 0.0)
+    assert tile == pytest.approx((3 / 4) * (3 / 4))
+
+
+def test_programs_drift_more_where_other_dies_read_the_same() -> None:
+    """On each of eight dies 76 programs of one long stream: the same everywhere, or its own."""
+    die, size = l2.Die(38, 8), 1000.0 * LINE
+
+    def of(streams: int, shared: float) -> float:
+        return l2.hit_rate(die, lambda n: ((n % streams, size),), 608, 0.03, shared)
+
+    assert of(1, 0.0) == of(8, 0.0) == of(8, 2.0) > of(1, 2.0) + 0.1
 
 
 def test_one_die_has_no_spread() -> None:
     """On H200 the order of programs changes no modelled time; on MI300X it does."""
     shape = FlashPrefill(1, 64, 64, 128, 32_768, dtype="fp16", causal="no")
-    assert Costs(H200).hit_rate(lambda n: (n, 1e9), 1000) == 1.0
+    assert Costs(H200).hit_rate(lambda n: ((n, 1e9),), 1000) == 1.0
 
     def times(chip: object, mappings: tuple[str, ...]) -> set[float]:
         return {
@@ -60,22 +78,44 @@ def test_one_die_has_no_spread() -> None:
     assert len(times(MI300X, MAPPINGS)) == 3  # both block-first orders have 8 heads on a die
 
 
-def test_half_of_the_figures_are_fitted_and_the_drift_is_the_best_for_them() -> None:
-    fitting = [figure for figure in script.FIGURES if figure.fit]
-    assert 2 * len(fitting) <= len(script.FIGURES)
-    here = script.root_mean_square(script.errors(fitting))
-    assert here < 0.03
-    for drift in (0.03, 0.1):
-        worse = script.with_drift(drift, lambda: script.root_mean_square(script.errors(fitting)))
-        assert worse > here
+def test_every_second_figure_fits_and_the_parameters_are_the_best_for_them() -> None:
+    assert (script.FIGURES[::2], script.FIGURES[1::2]) == (script.FIT, script.TEST)
+
+    def error(drift: float, shared: float, figures: tuple[script.Figure, ...]) -> float:
+        return script.with_drift(
+            drift, shared, lambda: script.root_mean_square(script.errors(figures))
+        )
+
+    here = error(l2.DRIFT, l2.SHARED, script.FIT)
+    for drift, shared in ((0.05, 0.5), (0.11, 0.5), (0.08, 0.0), (0.11, 0.0), (0.08, 2.0)):
+        assert error(drift, shared, script.FIT) > here
+    assert error(0.11, 0.0, script.TEST) > error(l2.DRIFT, l2.SHARED, script.TEST) + 0.01, (
+        "the second parameter helps where nothing was fitted"
+    )
 
 
 def test_the_published_ranking_is_kept_but_for_what_the_page_lists() -> None:
     same, pairs, wrong = script.ranked(script.FIGURES)
-    assert (same, pairs) == (11, 14) and len(wrong) == 3
-    assert all("64 on 8 heads" in text or "DeepSeek" in text for text in wrong)
-    assert "RESULT l2 drift=0.06" in script.result()
-    assert len(list(script.table())) == len(script.FIGURES) + 2
+    assert (same, pairs) == (18, 21) and len(wrong) == 3
+    assert "DeepSeek" in wrong[0] and all("gfx942" in text for text in wrong[1:])
+    assert "RESULT l2 drift=0.08 shared=0.5" in script.result()
+    page = (Path(__file__).parents[1] / "docs/l2.md").read_text()
+    assert all(line in page for line in script.table()), "run benchmarks/l2.py, and copy its table"
+
+
+def test_heads_of_their_own_are_alike_under_both_block_first_orders() -> None:
+    """The pair of DeepSeek V3 that is not ranked: each die has 16 heads, in the same order of
+    blocks, and heads differ by name only. No model of caches can tell the two orders apart."""
+    heads, blocks, dies = 128, 12, 8
+
+    def dealt(mapping: str, die: int) -> list[tuple[int, int]]:
+        numbers = range(die, heads * blocks, dies)
+        names: dict[int, int] = {}
+        places = [place(number, 1, heads, blocks, mapping, dies)[1:] for number in numbers]
+        return [(names.setdefault(head, len(names)), block) for head, block in places]
+
+    for die in range(dies):
+        assert dealt("naive_block_first", die) == dealt("swizzled_block_first", die)
 
 
 @pytest.mark.parametrize(
@@ -88,14 +128,17 @@ def test_the_published_ranking_is_kept_but_for_what_the_page_lists() -> None:
         ),
         (
             "batch=2,q_heads=128,kv_heads=128,head_dim=128,seq_len=131072",
-            {"naive_block_first", "swizzled_block_first"},
+            {"naive_block_first", "swizzled_block_first", "naive_head_first"},
         ),
-        ("batch=1,q_heads=64,kv_heads=8,head_dim=128,seq_len=131072", {"naive_block_first"}),
+        (
+            "batch=1,q_heads=64,kv_heads=8,head_dim=128,seq_len=131072",
+            {"naive_block_first", "naive_head_first"},
+        ),
     ],
 )
 def test_which_mappings_are_slow_on_eight_dies(words: str, slow: set[str]) -> None:
     """Few heads: none. Many heads of their own and long contexts: both block-first. Eight groups:
-    the naive one."""
+    the naive one. At 128K tokens naive head-first too, as in the paper."""
     shape = FlashPrefill.parse(f"{words},dtype=fp16,causal=no")
     us = {m: predict(shape, Config("flash", mapping=m), "graph", MI300X) for m in MAPPINGS}
     fastest = us["swizzled_head_first"]

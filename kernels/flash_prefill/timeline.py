@@ -89,12 +89,12 @@ def _played(
     costs: Any, batch: int, heads: int, group: int, blocks: int, head_bytes: int, causal: bool,
     mapping: str,
 ) -> float:  # fmt: skip
-    """The hit rate of the first die; its program n is the chip's n * dies."""
+    """The hit rate of the first die."""
     dies = costs.chip.dies
 
-    def program(number: int) -> tuple[int, float]:
-        sequence, head, block = place(number * dies, batch, heads, blocks, mapping, dies)
+    def program(number: int) -> tuple[tuple[int, float], ...]:
+        sequence, head, block = place(number, batch, heads, blocks, mapping, dies)
         share = (blocks - block) / blocks if causal else 1.0  # the longest are dealt first
-        return sequence * heads + head // group, head_bytes * share
+        return ((sequence * heads + head // group, head_bytes * share),)
 
-    return float(costs.hit_rate(program, batch * heads * blocks // dies))
+    return float(costs.hit_rate(program, batch * heads * blocks))

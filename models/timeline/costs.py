@@ -109,11 +109,12 @@ class Costs:
         return size / self.rates.hbm_bytes_per_us
 
     def hit_rate(self, program: l2.Program, count: int) -> float:
-        """The share of reads that a die's own L2 serves, of its `count` programs, as `models.l2`
-        plays it; 1 where one L2 is behind all units."""
-        if not self.chip.several_dies:
+        """The share of reads that a die's own L2 serves, of `count` programs of the chip, as
+        `models.l2` plays it; 1 where one L2 is behind all units."""
+        dies = self.chip.dies
+        if dies == 1:
             return 1.0
-        return l2.hit_rate(l2.Die(self.chip.units // self.chip.dies), program, count)
+        return l2.hit_rate(l2.Die(self.chip.units // dies, dies), program, count)
 
     def copy_us(self, blocks: int, signals: int, remote: bool = False) -> float:
         """One program copies so many blocks (four 16-byte accesses of each thread at a time), from
