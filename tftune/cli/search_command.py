@@ -107,15 +107,16 @@ def search(
     missing = 0
     with ExitStack() as stack:
         store = stack.enter_context(open_store(db, write=True))
-        note(f"{title}: {_count(wanted)}, mode {mode}, effort {effort}, stored in {db}")
-        if on == "model":
-            note(f"modelled: {machine.chip.assumptions}")
+        plan = f"{_count(wanted)}, mode {mode}, effort {effort}, stored in {db}"
         if ray:
+            note(f"{title}: {plan}")
             tables.append((title, over_nodes(ray, op, on, machine, parts, store, how, until)))
         for text in () if ray else conditions:
             named = f"{title}, lengths={text}" if text else title
-            note(f"lengths={text}") if text else None
             bench = make_bench(on, known, machine, wanted, store, drill, portfolio, text)
+            note(f"{named}: {plan}")
+            if on == "model":
+                note(f"modelled: {machine.chip.assumptions}")
             with closing(bench):
                 found, left = run(op, parts, bench, store, None if portfolio else how, until)
             tables.append((named, found))
