@@ -326,9 +326,7 @@ def likely_forms(shape: FlashDecode, chip: Chip) -> tuple[Config, ...]:
     forms = [config for config in defaults(shape, chip) if config.variant == "bsp"]
     if not forms or forms[0]["num_stages"] == 2:
         return tuple(forms)
-    found = [
-        form for form in _in_flight(shape, forms[0], chip) if _is_sound(shape, form, chip)
-    ]
+    found = [form for form in _in_flight(shape, forms[0], chip) if _is_sound(shape, form, chip)]
     return tuple(dict.fromkeys([*found, *forms]))
 
 
