@@ -1,9 +1,8 @@
 """What was published of L2 hit rates and of relative speeds by the order of a GEMM's tiles, on
 chips of eight dies. Nothing here was measured by tftune.
 
-Nothing is fitted to these rows: the model keeps the two parameters that attention's figures gave
-it. Should anything ever be fitted, the place alone decides: see `FIT`. Both were decided, and
-committed, before any of these rows was modelled.
+Which rows fit `models.l2.GEMM_DRIFT` is decided by their place alone: see `FIT`. That rule was
+committed before any of these rows was modelled.
 
 Sources, each in the order in which it prints its figures. All GPUs are of eight dies of 32 units:
 
@@ -139,4 +138,4 @@ def _by_columns(gemm: Gemm) -> Order:
 
 FIGURES = tuple(_figures())
 FIT, TEST = FIGURES[::2], FIGURES[1::2]
-"""Every second figure as printed, the first one first, would fit; all others would test."""
+"""Every second figure as printed, the first one first, fits; all others test."""
