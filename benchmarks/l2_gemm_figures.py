@@ -6,16 +6,18 @@ committed before any of these rows was modelled.
 
 Sources, each in the order in which it prints its figures. All GPUs are of eight dies of 32 units:
 
-- arXiv 2511.08083 (HipKittens), table 4: MI355X, bf16, tiles of 192 x 256, square GEMMs. "W, C" are
-  the rows of a window and the blocks in turn of one die. C=542 of 4332 blocks is just above the
+- arXiv 2511.08083 (HipKittens), table 4: MI355X, bf16, tiles of 192 x 256, square GEMMs. Read from
+  two public copies of the table, which agree; the paper itself was out of reach. "W, C" are the
+  rows of a window and the blocks in turn of one die. C=542 of 4332 blocks is just above the
   541.5 of one die: taken as one run for each die, since the printed algorithm would move none.
 - HazyResearch/HipKittens, analysis/paper_experiments/grid_micro: CDNA 4, bf16, tiles of 256 x 256,
   an 8192-cubed GEMM. One run for each die, with windows of 2 to 32 rows: `xcds` and `group_m` here.
 - ROCm/FlyDSL, pull request 863: 4096 x 8192 x 8192, two tiles. No chip and no dtype is named: taken
   as MI355X and fp8, which its test has. Blocks are dealt column by column, and remapped as if they
   had been dealt row by row, as the kernel does it.
-- A public note on ports of block-scaled fp8 GEMMs to FlyDSL (`flydsl_fp8_blockscale_gemm`): MI355X,
-  4096 x 65536 x 1536, tiles of 64 x 256, the same remap.
+- A public note on ports of block-scaled fp8 GEMMs to FlyDSL (`flydsl_fp8_blockscale_gemm`,
+  whose repository could not be found): MI355X, 4096 x 65536 x 1536, tiles of 64 x 256. Which remap
+  it means is not told: taken as the one above.
 
 Found, and not played, since the order or the shape is not told: SwizzlePerf (arXiv 2508.20258: ten
 kernels on MI300X, up to 2.06 times as fast, up to 70 points of hit rate); mixture-of-experts GEMMs
