@@ -186,11 +186,10 @@ def operand_bytes(shape: AllGatherGemm) -> int:
     return shape.shard_bytes
 
 
-def source(
-    shape: AllGatherGemm, config: Config, arch: str, waits: str = "tile"
-) -> KernelSource:
+def source(shape: AllGatherGemm, config: Config, arch: str, waits: str = "tile") -> KernelSource:
     """The kernel of a fused config with everything that decides its code. `arch`: `cuda`, `hip` or
-    `interpreter`; `waits`: one of `core.taxes.WAITS`. M and rank are left open, so that one binary serves every M and every rank."""
+    `interpreter`; `waits`: one of `core.taxes.WAITS`. M and rank are left open, so that one binary
+    serves every M and every rank."""
     config = SPACE.complete(config)
     kernel = getattr(
         import_module(f"tftune.kernels.all_gather_gemm.variants.{config.variant}"), config.variant
@@ -228,9 +227,7 @@ def kernel_sources(shape: AllGatherGemm, config: Config, chip: Chip) -> tuple[Ke
     return (source(shape, config, chip.can.backend),)
 
 
-def _constants(
-    shape: AllGatherGemm, config: Config, arch: str, waits: str
-) -> dict[str, Any]:
+def _constants(shape: AllGatherGemm, config: Config, arch: str, waits: str) -> dict[str, Any]:
     lanes, knobs = 64 if arch == "hip" else 32, dict(config.knobs)
     in_place = reads_in_place(shape, config)
     copy_columns = min(config["k_per_flag"], 1024, power_of_two_from(shape.shard_columns))

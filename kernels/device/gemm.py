@@ -373,7 +373,7 @@ def multiply_all(
     tiles_m, tiles_n = tl.cdiv(M, tile.BLOCK_M), tl.cdiv(problem.N, tile.BLOCK_N)
     units = tiles_m * tiles_n * tile.SPLIT_K
     unit = first_unit(control, tl.program_id(0), units, tile, chunks.COMM_PROGRAMS, ARCH)
-    if chunks.WAITS == "all":
+    if chunks.WAITS == "all":  # noqa: SIM102 (a constant decides, then a number)
         if unit < units:  # a program that only communicates waits for nobody
             wait_for_all(
                 control, tl.cdiv(shard_rows, chunks.ROWS_PER_FLAG) * chunks.K_CHUNKS, epoch, rank,

@@ -277,7 +277,7 @@ def add_partials(
     c, sources = tl.cast(c_ptr, tl.int64), tl.arange(0, exchange.WORLD_P)
     within_rows, within_cols = tl.arange(0, exchange.ADD_ROWS), tl.arange(0, tile.BLOCK_N)
     first, step = work_range(tl.program_id(0), ARCH)
-    if exchange.WAITS == "all":
+    if exchange.WAITS == "all":  # noqa: SIM102 (a constant decides, then a number)
         if first < tiles * slices:
             wait_for_all(control, groups, epoch, rank, True, WORLD, exchange.WORLD_P)
     for piece in tl.range(first, tiles * slices, step, num_stages=1):

@@ -238,7 +238,8 @@ def _kernels(
     shape: FlashDecode, config: Config, arch: str, waits: str = "tile"
 ) -> tuple[KernelSource, ...]:
     """The kernels of a config with everything that decides their code. `arch`: `cuda`, `hip` or
-    `interpreter`; `waits`: one of `core.taxes.WAITS`. Batch, lengths and rank are left open, so that one binary serves them all."""
+    `interpreter`; `waits`: one of `core.taxes.WAITS`. Batch, lengths and rank are left open, so
+    that one binary serves them all."""
     variant = getattr(
         import_module(f"tftune.kernels.flash_decode.variants.{config.variant}"), config.variant
     )

@@ -51,9 +51,7 @@ def _gather(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype) -> d
     return {"gather": gather, "gemm": gemm}
 
 
-def _gather_copy(
-    shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype
-) -> dict[str, Call]:
+def _gather_copy(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype) -> dict[str, Call]:
     """A sharded along K arrives as [world, M, K/world] and is copied to [M, K]."""
     import torch
     import torch.distributed as dist

@@ -39,7 +39,8 @@ def _library(shape: GemmAllReduce, workspace: Workspace) -> dict[str, Call]:
     def reduce(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         dist.all_reduce(c, group=workspace.group)
 
-    return {"gemm": gemm} | ({"reduce": reduce} if shape.world > 1 else {})
+    steps: dict[str, Call] = {"gemm": gemm, "reduce": reduce}
+    return steps if shape.world > 1 else {"gemm": gemm}
 
 
 def _symmetric(shape: GemmAllReduce, workspace: Workspace, form: str) -> dict[str, Call]:
