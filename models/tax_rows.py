@@ -1,5 +1,5 @@
 """Rows of stage `tax`: which arms a shape has, which rows share their rounds, and the taxes that
-they say. Standard library only."""
+they say."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tftune.db.evidence import oldest_first
-from tftune.db.trial import TAX, Measurement, Trial
+from tftune.db.evidence import is_current, oldest_first, set_aside
+from tftune.db.trial import TAX, Measurement, Run, Trial
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
@@ -48,6 +48,12 @@ class Case:
 
     def config_of(self, arm: Arm) -> Config:
         return self.form if arm.base == "bsp" else self.config
+
+
+def current(rows: Iterable[Trial], runs: Iterable[Run]) -> list[Trial]:
+    """The rows that count: of runs that are evidence, and of the code that is installed."""
+    others = set_aside(runs)
+    return [trial for trial in rows if trial.run not in others and is_current(trial)]
 
 
 def groups(rows: Iterable[Trial]) -> list[dict[Arm, Trial]]:

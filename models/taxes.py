@@ -1,5 +1,5 @@
 """From times of arms (`kernels.core.taxes`) to three taxes, their Shapley shares, and what they
-leave unexplained. Standard library only.
+leave unexplained.
 
 Every estimate is made in each round by itself, of times that share the round; what is told is the
 median over rounds with its distribution-free interval, as everywhere (`db.trial`). Launch and

@@ -3,12 +3,14 @@ command."""
 
 from __future__ import annotations
 
+import html
 import json
 import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from runpy import run_path
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,6 +25,7 @@ from tftune.db.row_files import read_rows
 from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.db.trial import EVIDENCE, STAGES, Measurement, Trial
+from tftune.kernels.comm import emulated
 from tftune.kernels.core.chips import H200, MI300X
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.revision import installed
@@ -31,7 +34,10 @@ from tftune.kernels.core.taxes import BSP, CLOCKED, FACTORS, FUSED, Arm, Gap, ar
 from tftune.models.dataset import load
 from tftune.models.tax_rows import Case, splits
 from tftune.models.taxes import interaction, modelled, shapley, slope, split
+from tftune.report import figures
+from tftune.report.taxes import Waterfall, section
 
+ROOT = Path(__file__).resolve().parent.parent
 TARGET = Target.parse("h200x2")
 SIZES = {
     "all_gather_gemm": "m=32,n=64,k=64,world=2",
@@ -243,6 +249,62 @@ def test_arms_run_on_two_ranks_and_the_whole_ones_are_right(op: str) -> None:
         assert len(outcome.samples_us) == 2
         assert outcome.bsp_samples_us == found["graph"][BSP].samples_us
         assert (outcome.check_error is not None) == arm.whole
+
+
+def both_ways(
+    workspace: Any, folder: Path, op: str, text: str, configs: list[Config]
+) -> list[bool]:
+    """Of each config: whether waiting for everything changes no bit of the result, in calls that
+    use both generations."""
+    import torch
+
+    known = operation(op)
+    shape, reference = known.shape.parse(text), known.module("reference")
+    found = []
+    for config in configs:
+        calls = [
+            known.module("host").prepare(shape, config, workspace, waits=waits)
+            for waits in ("tile", "all", "clocked")
+        ]
+        outs = []
+        for number in range(2 * len(calls)):
+            inputs = reference.make_inputs(shape, workspace.rank, number // len(calls))
+            out = reference.make_output(shape).fill_(7.0)
+            calls[number % len(calls)](*inputs, out)
+            outs.append(out)
+        same = (torch.equal(outs[n // 3 * 3], out) for n, out in enumerate(outs))
+        found.append(all(same) and not torch.equal(outs[0], outs[3]))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("op", "text", "variants", "knobs"),
+    [
+        ("all_gather_gemm", "m=96,n=16,k=96,world=3", ("push",), {"rows_per_flag": 16}),
+        ("all_gather_gemm", "m=96,n=16,k=32,world=3,shard=m,b_layout=nk", ("push",), {}),
+        (
+            "flash_decode",
+            "batch=3,q_heads=6,kv_heads=3,head_dim=64,kv_len=32,world=3,output=heads",
+            ("persistent", "fused_heads", "fused", "no_wait"),
+            {},
+        ),
+        ("gemm_all_reduce", "m=48,n=64,k=96,world=3,dtype=fp16", ("one_shot", "two_shot"), {}),
+    ],
+)
+def test_waiting_for_everything_ends_and_changes_no_result(
+    op: str, text: str, variants: tuple[str, ...], knobs: dict[str, int], tmp_path: Path
+) -> None:
+    """Several flags of each source, rows sharded, heads that others own, both routes of a sum."""
+    known = operation(op)
+    shape: Any = known.shape.parse(text)
+    configs = [
+        Config(config.variant, **dict(config.knobs) | knobs)
+        for config in known.space.defaults(shape, None)
+        if config.variant in variants
+    ]
+    assert {config.variant for config in configs} == set(variants)
+    found = emulated.run(3, both_ways, tmp_path, op, text, configs, timeout_s=300)
+    assert found == [[True] * len(configs)] * 3
 
 
 @pytest.mark.thorough
@@ -459,7 +521,7 @@ def test_the_fastest_rows_name_what_is_held_against_each_other() -> None:
     assert chosen.config == fast.config and chosen.form == mine.form
     with pytest.raises(ValueError, match="isolated with push, not with pull"):
         case_of(mine.shape, [], TARGET, "pull")
-    other: Any = operation("flash_prefill").named_set("engine", 1)[0]
+    other: Any = operation("flash_prefill").named_set(operation("flash_prefill").main_set, 1)[0]
     with pytest.raises(ValueError, match="operations that have are all_gather_gemm, flash_decode"):
         case_of(other, [], TARGET, None)
 
@@ -495,6 +557,10 @@ def test_the_command_prints_a_table_and_a_result(
     assert run(monkeypatch, *words, "--json") == 0
     (document,) = json.loads(capsys.readouterr().out)
     assert document["measured"]["taxes"]["wait"]["value"] == 7.0
+    table = (ROOT / "docs/taxes.md").read_text().partition("An estimate is")[2].partition("Rows")[0]
+    fields = re.findall(r"^\| (`[^|]*`) \|", table, re.MULTILINE)
+    listed = {name for cell in fields for name in re.findall(r"`(\w+)`", cell)} - {"field"}
+    assert listed == set(document["measured"])
     assert document["modelled"]["times"] == "modelled"
 
 
@@ -547,3 +613,40 @@ def test_splits_are_of_the_newest_whole_group(filled: Path) -> None:
     assert all(each.taxes["launch"].value == pytest.approx(each.gap.kernels * KERNEL_US)
                for _, each in found)  # fmt: skip
     assert splits([row for row in rows if row.condition != "tax=fused,kernels=3"]) == []
+
+
+# Figures.
+
+
+def test_bars_lead_from_bsp_to_fused_whatever_the_signs() -> None:
+    fall = Waterfall("measured", 50.0, 30.0, {"launch": 4.0, "wait": 22.0, "memory": -1.0})
+    assert fall.steps["rest"] == pytest.approx(-5.0)
+    assert fall.bars == [
+        ("BSP", 0.0, 50.0), ("launch", 46.0, 4.0), ("wait", 24.0, 22.0), ("memory", 24.0, 1.0),
+        ("rest", 25.0, 5.0), ("fused", 0.0, 30.0),
+    ]  # fmt: skip
+    assert fall.sentence() == (
+        "measured: BSP 50.0 us, launch 4.0, wait 22.0, memory -1.0, rest -5.0, fused 30.0 us"
+    )
+
+
+def test_a_report_draws_them_beside_the_modelled_split(filled: Path) -> None:
+    with Store.open(filled) as store:
+        rows = [row for row in store.trials(condition=None) if row.op == OPS[0]]
+    with figures.style():
+        text = section(rows)
+    assert "wait, measured" in text and "wait, modelled" in text and "residual -20%" in text
+    assert "Taxes of m=32,n=64,k=64,world=2. measured: BSP 45.0 us" in text
+    assert section([]) == section(rows[:5]) == ""
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_the_figures_of_the_page_are_what_the_model_says(op: str) -> None:
+    says = run_path(str(ROOT / "docs/taxes_figure.py"))["says"]
+    text = (ROOT / f"docs/taxes-{op}.svg").read_text()
+    said = text.partition("<dc:description>")[2].partition("</dc:description>")[0]
+    known = says(op)
+    assert json.loads(html.unescape(said)) == known, "run `python docs/taxes_figure.py`"
+    page = (ROOT / "docs/taxes.md").read_text()
+    assert f"![MODELLED: BSP {known['bsp_us']:.0f} us, fused {known['fused_us']:.0f} us" in page
+    assert f"](taxes-{op}.svg)" in page

@@ -90,6 +90,11 @@ class Arm:
         return not self.without
 
     @property
+    def alone(self) -> Arm:
+        """The same call without what is launched beside it."""
+        return Arm(self.base, waits=self.waits, without=self.without)
+
+    @property
     def clocked(self) -> bool:
         """Whether its samples are what programs waited, not what the call took."""
         return self.waits == "clocked"

@@ -125,8 +125,7 @@ def _tell(
     model = _modelled(case, machine)
     if not as_json:
         _show(case, machine, found, eager, model)
-    document = _document(case, machine, found, model)
-    return document | {"eager_less_graph_us": {name: us.to_dict() for name, us in eager.items()}}
+    return _document(case, machine, found, model, eager)
 
 
 def _eager(times: Mapping[str, Mapping[Arm, Measurement]]) -> dict[str, Estimate]:
@@ -144,16 +143,21 @@ def _eager(times: Mapping[str, Mapping[Arm, Measurement]]) -> dict[str, Estimate
 
 
 def _document(
-    case: Case, machine: Target, found: Split | None, model: Modelled | None
+    case: Case,
+    machine: Target,
+    found: Split | None,
+    model: Modelled | None,
+    eager: Mapping[str, Estimate] | None = None,
 ) -> dict[str, Any]:
+    launched = {name: us.to_dict() for name, us in (eager or {}).items()}
     return {
         "op": case.shape.op,
-        "shape": case.shape.to_dict(),
+        "shape": str(case.shape),
         "target": machine.name,
         "config": case.config.to_dict(),
         "bsp": case.form.to_dict(),
-        "measured": None if found is None else found.to_dict(),
-        "modelled": None if model is None else model.to_dict(),
+        "measured": found and found.to_dict() | {"eager_less_graph_us": launched},
+        "modelled": model and model.to_dict(),
     }
 
 
@@ -169,7 +173,8 @@ def _show_model(case: Case, machine: Target, model: Modelled | None) -> None:
         f"{case.shape} on {machine}, MODELLED: BSP {model.bsp_us:.1f} us, {case.config.variant} "
         f"{model.fused_us:.1f} us"
     )
-    print_table(title, ["tax", "us", "of what is saved"], rows)
+    print(title)
+    print_table("Taxes, modelled", ["tax", "us", "of what is saved"], rows)
     print(
         "Every time is predicted by the analytic model; none was measured. work: what BSP takes "
         "longer for the products themselves."
@@ -193,7 +198,8 @@ def _show(
         f"{case.shape} on {machine}, measured in a graph: BSP {found.bsp_us.value:.1f} us, "
         f"{case.config.variant} {found.fused_us.value:.1f} us"
     )
-    print_table(title, HEAD, list(_cells(found, model)))
+    print(title)
+    print_table("Taxes, measured", HEAD, list(_cells(found, model)))
     print("\n".join(_sentences(found, eager)))
     print(result(case, machine, found))
 

@@ -14,7 +14,6 @@ from tftune.db.evidence import (
     counting,
     is_current,
     other_compiler,
-    set_aside,
     strongest_bsp,
 )
 from tftune.db.target import Target
@@ -23,7 +22,7 @@ from tftune.kernels.core.registry import Operation, operation, packages
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.taxes import Arm
-from tftune.models.tax_rows import MODE, Case, groups, outcome_of
+from tftune.models.tax_rows import MODE, Case, current, groups, outcome_of
 
 if TYPE_CHECKING:
     from tftune.db.store import Store
@@ -97,14 +96,16 @@ def stored(case: Case, target: Target, store: Store) -> dict[str, dict[Arm, Meas
     missing."""
     triton = machine.build().get("triton") or ""
     runs = store.runs()
-    others = set_aside(runs) | other_compiler(runs, triton, unknown=False)
-    rows = [
-        trial
-        for trial in store.trials(
-            op=case.shape.op, target=target.name, shape=case.shape, stage=TAX, condition=None
-        )
-        if trial.bench == "node" and trial.run not in others and is_current(trial)
-    ]
+    others = other_compiler(runs, triton, unknown=False)
+    found_rows = store.trials(
+        op=case.shape.op,
+        target=target.name,
+        bench="node",
+        shape=case.shape,
+        stage=TAX,
+        condition=None,
+    )
+    rows = [trial for trial in current(found_rows, runs) if trial.run not in others]
     found = {}
     for mode in (MODE, "eager"):
         of_mode = groups(trial for trial in rows if trial.mode == mode)

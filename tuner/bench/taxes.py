@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -52,8 +52,11 @@ class TaxRank(worker.Rank):
         """Compile and allocate one arm; raises ValueError for a config that has no such arm."""
         self._use(shape)
         armed: Armed = config
-        base = base_plan(shape, armed, self.workspace)
-        self.workspace.plans[shape, armed] = with_additions(shape, armed.arm, base, self.workspace)
+        plans = self.workspace.plans
+        alone = replace(armed, arm=armed.arm.alone)
+        if (shape, alone) not in plans:  # arms share it, and its buffers
+            plans[shape, alone] = base_plan(shape, alone, self.workspace)
+        plans[shape, armed] = with_additions(shape, armed.arm, plans[shape, alone], self.workspace)
 
     def waited(self, shape: Any, armed: Any, rounds: int) -> list[float]:
         """Microseconds that a program waited for peers in each round, mean over the programs that
@@ -146,7 +149,7 @@ def round_trip(size: int, workspace: Any) -> Callable[[], None]:
 def round_trip_source() -> KernelSource:
     from tftune.kernels.device.tax_kernels import round_trip
 
-    types = {"source_ptr": "*i32", "target_ptr": "*i32", "count": "i32"}
+    types = {"source_ptr": "*i32", "target_ptr": "*i32", "count": "i64"}
     return KernelSource(
         round_trip, types, {"BLOCK": BLOCK}, ("source_ptr", "target_ptr"), {"num_warps": 4}
     )
