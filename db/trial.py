@@ -24,6 +24,7 @@ from tftune.kernels.core.chip import Chip
 from tftune.kernels.core.revision import revision_of
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
+from tftune.kernels.core.taxes import Arm
 
 MODES = ("graph", "eager")
 BENCHES = ("node", "model", "replay", "drill")
@@ -33,6 +34,7 @@ STAGES = {
     "search": "proposed by the sampler",
     "warm_up": "one of the few that `tftune.warm_up` timed beside BSP in the process that serves",
     "watch": "a leaf that `tftune verify --watch` measured again, to see whether its time moved",
+    "tax": "an arm of `tftune taxes`: a call with something added or left out, to isolate a tax",
     "final": "a winner, measured again in a fresh world with more rounds: the figure that counts",
     "matrix": "one of the configs that were measured on every shape of a set, in rounds that all "
     "configs of a shape share",
@@ -50,10 +52,12 @@ EVIDENCE = ("search", "final", "matrix")
 Rows of `warm_up` were taken by serving processes, beside few other configs, and those of `watch`
 say how a node changes: they are left out unless a reader asks for them by name.
 """
+TAX = "tax"
+"""The stage, and the condition, of rows that isolate a tax."""
 CONDITIONS = {
     "lengths": "tokens of the sequences of a batch, by the name and seed of a distribution, as in "
     "lengths=uniform/1; full where a row has none, and where full ones stand beside others",
-    "tax": "what was added to a call, or left out, to isolate a tax: an arm of `tftune taxes`",
+    TAX: "what was added to a call, or left out, to isolate a tax: an arm of `tftune taxes`",
 }
 """What may have been otherwise about a call than its shape, config and mode say.
 
@@ -283,6 +287,11 @@ class Trial:
                 )
         if self.condition:
             check_condition(self.shape.op, self.condition)
+        if (self.stage == TAX) != self.condition.startswith(f"{TAX}="):
+            raise ValueError(
+                f"stage={self.stage} and condition={shown(self.condition)}: rows of stage {TAX}, "
+                f"and only those, have a condition {TAX}="
+            )
 
     @property
     def op(self) -> str:
@@ -352,6 +361,8 @@ def check_condition(op: str, condition: str) -> None:
             f"condition={shown(condition)} must be one of {', '.join(CONDITIONS)}, then = and a "
             "value"
         )
+    if name == TAX:
+        Arm.parse(value)
     if name == "lengths" and (text := operation(op).checked_lengths(value)) != value:
         raise ValueError(f"condition={shown(condition)} is written lengths={text}")
 

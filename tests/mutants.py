@@ -15,6 +15,44 @@ MEETING = f"{ORDER}::test_ranks_that_meet_release_and_acquire_at_system_scope"
 STREAMS = f"{COPIES}::test_side_streams_follow_the_epoch_and_the_call_ends_behind_their_copies"
 
 MUTANTS: tuple[Mutant, ...] = (
+    # taxes
+    Mutant(
+        "rows of stage tax reach training",
+        "models/dataset.py",
+        "t.stage in stages and not t.condition",
+        't.stage in (*stages, "tax")',
+        "tests/test_taxes.py::test_rows_reach_neither_training_nor_tables_nor_searches",
+    ),
+    Mutant(
+        "Shapley shares leave out the arm with all factors but one",
+        "models/taxes.py",
+        "for size in range(len(others) + 1)",
+        "for size in range(len(others))",
+        "tests/test_taxes.py::test_shapley_shares_add_up_and_do_not_depend_on_names",
+    ),
+    Mutant(
+        "the late rank is not late",
+        "tuner/bench/taxes.py",
+        "us if workspace.rank == workspace.world - 1 else 0",
+        "0",
+        "tests/test_taxes.py::test_the_last_rank_is_late_and_no_other",
+    ),
+    Mutant(
+        "the launch of memory's copy counts as memory",
+        "kernels/core/taxes.py",
+        "kernels=1 + (gap.kernels if LAUNCH in paid else 0)",
+        "kernels=(MEMORY in paid) + (gap.kernels if LAUNCH in paid else 0)",
+        "tests/test_taxes.py::test_of_the_cube_no_factor_but_launch_adds_a_kernel",
+    ),
+    Mutant(
+        "who waits for all waits for none",
+        "kernels/device/waits.py",
+        "for first in tl.range(0, slots, SLOTS, num_stages=1):",
+        "for first in tl.range(0, 0, SLOTS, num_stages=1):",
+        "tests/test_taxes.py::"
+        "test_a_traced_kernel_reads_the_clock_around_its_waits_and_no_other_does"
+        "[all_gather_gemm-sm_90]",
+    ),
     # tftune
     Mutant(
         "an eager layer runs the winner of graphs",

@@ -108,6 +108,7 @@ LINES = {
     ],
     "tftune diff": ["diff layers.json layers.json"],
     "tftune facts": [f"facts flash_decode {FACTS}"],
+    "tftune taxes": [f"taxes {OP} {SMALL} --on model --target mi300x8"],
     "tftune simulate": [f"simulate {OP} --nodes 2 --shapes paper:m=16 --skew 0+5 --seeds 5"],
     "tftune sets": ["sets", f"sets {OP}"],
     "tftune sets --shapes": [f"sets {OP} --shapes paper:m=16+32"],

@@ -13,7 +13,8 @@ from tftune.kernels.core.registry import OPS, operation
 
 MOST = 20
 SHARED = ("comm.symmetric", "comm.ll_protocol", "comm.copy_engine", "device.gemm", "device.shards",
-          "device.attention", "device.dies", "device.calibration_kernels")  # fmt: skip
+          "device.attention", "device.dies", "device.calibration_kernels", "device.waits",
+          "device.tax_kernels")  # fmt: skip
 MODULES = [
     *(f"tftune.kernels.{name}" for name in SHARED),
     *(

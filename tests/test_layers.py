@@ -26,7 +26,16 @@ STANDARD_LIBRARY_ONLY = (
     "kernels/core/*.py",
     *(
         f"kernels/*/{name}.py"
-        for name in ("__init__", "space", "workloads", "features", "timeline", "mapping", "lengths")
+        for name in (
+            "__init__",
+            "space",
+            "workloads",
+            "features",
+            "timeline",
+            "mapping",
+            "lengths",
+            "taxes",
+        )
     ),
     *(
         f"db/{name}.py"

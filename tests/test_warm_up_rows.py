@@ -40,7 +40,7 @@ def warmed(trial: Trial) -> Trial:
 
 
 def test_every_stage_is_evidence_or_a_warm_up_or_of_the_sentinel() -> None:
-    assert set(STAGES) - set(EVIDENCE) == {"warm_up", "watch"}
+    assert set(STAGES) - set(EVIDENCE) == {"warm_up", "watch", "tax"}
 
 
 def test_training_reads_them_only_where_they_are_asked_for(rows: list[Trial]) -> None:

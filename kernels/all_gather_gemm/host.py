@@ -138,9 +138,11 @@ def shape_of(
     return shape
 
 
-def prepare(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
+def prepare(
+    shape: AllGatherGemm, config: Config, workspace: Workspace, *, waits: str = "tile"
+) -> Plan:
     """A call (a, b, c) for this shape and config: compiled, with buffers allocated; not collective,
-    and launches nothing.
+    and launches nothing. `waits`: one of `core.taxes.WAITS`, of a fused kernel.
 
     Its scratch lives as long as it does: whoever captures it in a graph keeps it as long as the
     graph. Raises ValueError with the rule's sentence for an impossible config, and where the
@@ -158,7 +160,7 @@ def prepare(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
         from tftune.kernels.all_gather_gemm.variants.bsp_chunked import bsp_chunked
 
         return bsp_chunked(shape, workspace, torch_dtype(shape.dtype), config)
-    plan = _fused(shape, config, workspace)
+    plan = _fused(shape, config, workspace, waits)
     if reads_in_place(shape, config):
         return read_in_place(plan, workspace.operands)
     return _beside_copies(shape, config, workspace, plan) if config.variant == "push_ce" else plan
@@ -184,14 +186,15 @@ def operand_bytes(shape: AllGatherGemm) -> int:
     return shape.shard_bytes
 
 
-def source(shape: AllGatherGemm, config: Config, arch: str) -> KernelSource:
+def source(shape: AllGatherGemm, config: Config, arch: str, waits: str = "tile") -> KernelSource:
     """The kernel of a fused config with everything that decides its code. `arch`: `cuda`, `hip` or
-    `interpreter`. M and rank are left open, so that one binary serves every M and every rank."""
+    `interpreter`; `waits`: one of `core.taxes.WAITS`. M and rank are left open, so that one binary
+    serves every M and every rank."""
     config = SPACE.complete(config)
     kernel = getattr(
         import_module(f"tftune.kernels.all_gather_gemm.variants.{config.variant}"), config.variant
     )
-    constants = _constants(shape, config, arch)
+    constants = _constants(shape, config, arch, waits)
     types = {name: text.format(shape.dtype) for name, text in _TYPES.items()}
     if constants["tile"].LOADS == "descriptor":
         types |= {
@@ -224,7 +227,7 @@ def kernel_sources(shape: AllGatherGemm, config: Config, chip: Chip) -> tuple[Ke
     return (source(shape, config, chip.can.backend),)
 
 
-def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any]:
+def _constants(shape: AllGatherGemm, config: Config, arch: str, waits: str) -> dict[str, Any]:
     lanes, knobs = 64 if arch == "hip" else 32, dict(config.knobs)
     in_place = reads_in_place(shape, config)
     copy_columns = min(config["k_per_flag"], 1024, power_of_two_from(shape.shard_columns))
@@ -265,6 +268,7 @@ def _constants(shape: AllGatherGemm, config: Config, arch: str) -> dict[str, Any
         COPY_COLUMNS=copy_columns,
         LOCAL_VIA_INBOX="loads" in knobs and spans_sources(shape, config),
         IN_PLACE=in_place,
+        WAITS=waits,
     )
     return {"problem": problem, "tile": tile, "chunks": chunks, "ARCH": arch}
 
@@ -281,8 +285,8 @@ def tiles(shape: AllGatherGemm, config: Config) -> int:
     return int(-(-shape.m // config["block_m"]) * -(-shape.n // config["block_n"]))
 
 
-def _fused(shape: AllGatherGemm, config: Config, workspace: Workspace) -> Plan:
-    kernel = source(shape, config, workspace.arch)
+def _fused(shape: AllGatherGemm, config: Config, workspace: Workspace, waits: str) -> Plan:
+    kernel = source(shape, config, workspace.arch, waits)
     grid = (programs(shape, config, workspace.units), 1, 1)
     split = config["split_k"] > 1
     payload, generation_rows = placed(shape, workspace)

@@ -15,6 +15,7 @@ import triton.language as tl
 
 from tftune.kernels.comm.symmetric import EXITS_OFFSET, advance, drain, flag, word
 from tftune.kernels.device.gemm import store_tile
+from tftune.kernels.device.waits import add_waited, clock, wait_for_all
 
 GRANULE = tl.constexpr(16)
 """Splits of a sequence begin at multiples of so many tokens."""
@@ -327,7 +328,21 @@ def await_rows(control, epoch, number, rank, shape: tl.constexpr, peers: tl.cons
     slots = pieces // PER_FLAG if PER_FLAG else pieces * 0
     sources = tl.arange(0, peers.WORLD_P)
     flags = flag(control, sources[None, :], slots[:, None])
+    if peers.WAITS == "clocked":
+        began = clock(peers.ARCH)
     wait_all(flags, epoch, (within < OWN)[:, None] & (sources < peers.WORLD)[None, :])
+    if peers.WAITS == "clocked":
+        add_waited(control, began, peers.ARCH)
+
+
+@triton.jit
+def await_all(control, epoch, first, pieces, rank, batch, peers: tl.constexpr):
+    """Wait for everything that any row reads; a program whose first row is behind the last one
+    merges none, and waits for nobody."""
+    PER_FLAG: tl.constexpr = peers.PIECES_PER_FLAG
+    if first < batch * peers.OWN_SLICES:
+        slots = tl.cdiv(pieces, PER_FLAG) if PER_FLAG else 1
+        wait_for_all(control, slots, epoch, rank, True, peers.WORLD, peers.WORLD_P)
 
 
 @triton.jit

@@ -61,6 +61,8 @@ class Chunks(NamedTuple):
     sources."""
     IN_PLACE: bool
     """Peers read the shard where the caller left it: in the symmetric heap."""
+    WAITS: str = "tile"
+    """One of `core.taxes.WAITS`."""
 
 
 class Partials(NamedTuple):
@@ -81,6 +83,8 @@ class Partials(NamedTuple):
     """Rows of a tile that one program forwards at a time."""
     ROUTE: str
     """Where a partial tile goes, and who adds it up: see `device.gemm_reduce`."""
+    WAITS: str = "tile"
+    """One of `core.taxes.WAITS`."""
 
 
 class Pieces(NamedTuple):
@@ -149,6 +153,8 @@ class Peers(NamedTuple):
     WORLD_P: int
     """WORLD rounded up to a power of two."""
     ARCH: str
+    WAITS: str = "tile"
+    """One of `core.taxes.WAITS`."""
 
 
 class Messages(NamedTuple):

@@ -15,6 +15,7 @@ from tftune.kernels.comm.symmetric import (
     word,
 )
 from tftune.kernels.device.shards import generation, pointer
+from tftune.kernels.device.waits import add_waited, clock, wait_for_all
 
 
 @triton.jit
@@ -303,10 +304,14 @@ def multiply_tile(
         if not ALONE:
             limit = K_CHUNKS - chunk % K_CHUNKS if PULL or at_home else STEPS - step
         if not at_home:
+            if chunks.WAITS == "clocked":
+                began = clock(ARCH)
             limit = wait_chunks(
                 control, row, M, shard_rows, step, limit, FIRST_FLAG, epoch, rank, MAX_CHUNKS,
                 problem, tile, chunks, PULL and chunks.IN_PLACE,
             )  # fmt: skip
+            if chunks.WAITS == "clocked":
+                add_waited(control, began, ARCH)
         last = chunk + limit - 1
         k = chunk // K_CHUNKS * COLUMNS + chunk % K_CHUNKS * K_PER_FLAG
         end = last // K_CHUNKS * COLUMNS
@@ -368,6 +373,12 @@ def multiply_all(
     tiles_m, tiles_n = tl.cdiv(M, tile.BLOCK_M), tl.cdiv(problem.N, tile.BLOCK_N)
     units = tiles_m * tiles_n * tile.SPLIT_K
     unit = first_unit(control, tl.program_id(0), units, tile, chunks.COMM_PROGRAMS, ARCH)
+    if chunks.WAITS == "all":  # noqa: SIM102 (a constant decides, then a number)
+        if unit < units:  # a program that only communicates waits for nobody
+            wait_for_all(
+                control, tl.cdiv(shard_rows, chunks.ROWS_PER_FLAG) * chunks.K_CHUNKS, epoch, rank,
+                chunks.LOCAL_VIA_INBOX, problem.WORLD, triton.next_power_of_2(problem.WORLD),
+            )  # fmt: skip
     while unit < units:
         number, part = unit // tile.SPLIT_K, unit % tile.SPLIT_K
         tile_m, tile_n = tile_order(number, tiles_m, tiles_n, tile.GROUP_M)

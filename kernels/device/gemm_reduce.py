@@ -37,6 +37,7 @@ from tftune.kernels.core import partials
 from tftune.kernels.device.attention import wait_all
 from tftune.kernels.device.gemm import multiply, multiply_blocks, rounded, tile_order
 from tftune.kernels.device.shards import pointer
+from tftune.kernels.device.waits import add_waited, clock, wait_for_all
 
 SECOND_BANK = tl.constexpr(partials.BANK_FLAGS)
 """Where the flags of two_shot's sums begin."""
@@ -276,13 +277,20 @@ def add_partials(
     c, sources = tl.cast(c_ptr, tl.int64), tl.arange(0, exchange.WORLD_P)
     within_rows, within_cols = tl.arange(0, exchange.ADD_ROWS), tl.arange(0, tile.BLOCK_N)
     first, step = work_range(tl.program_id(0), ARCH)
+    if exchange.WAITS == "all":  # noqa: SIM102 (a constant decides, then a number)
+        if first < tiles * slices:
+            wait_for_all(control, groups, epoch, rank, True, WORLD, exchange.WORLD_P)
     for piece in tl.range(first, tiles * slices, step, num_stages=1):
         number = piece // slices
         group = number // exchange.TILES_PER_FLAG
         tile_m, tile_n = tile_order(number, row_tiles, tiles_n, tile.GROUP_M)
         rows = tile_m * tile.BLOCK_M + piece % slices * exchange.ADD_ROWS + within_rows
         cols, there = tile_n * tile.BLOCK_N + within_cols, rows < owner_rows
+        if exchange.WAITS == "clocked":
+            began = clock(ARCH)
         wait_all(flag(control, sources, group)[:, None], epoch, (sources < WORLD)[:, None])
+        if exchange.WAITS == "clocked":
+            add_waited(control, began, ARCH)
         total = add_slots(
             inbox,
             payload_bases,

@@ -164,10 +164,12 @@ def shape_of(
     return shape
 
 
-def prepare(shape: FlashDecode, config: Config, workspace: Workspace) -> Plan:
+def prepare(
+    shape: FlashDecode, config: Config, workspace: Workspace, *, waits: str = "tile"
+) -> Plan:
     """A call (q, k, v, lengths, table, out) for this shape and config: compiled, with buffers
     allocated; not collective, and launches nothing. `table` is any int32 tensor where the cache is
-    contiguous.
+    contiguous. `waits`: one of `core.taxes.WAITS`, of a fused kernel.
 
     Its scratch lives as long as it does: whoever captures it in a graph keeps it as long as the
     graph. Waits for the current stream, so it cannot be captured itself. Raises ValueError with the
@@ -175,9 +177,8 @@ def prepare(shape: FlashDecode, config: Config, workspace: Workspace) -> Plan:
     ranks.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
-    return prepare_kernels(
-        shape, config, workspace, _kernels(shape, config, workspace.arch), config.variant == "bsp"
-    )
+    kernels = _kernels(shape, config, workspace.arch, waits)
+    return prepare_kernels(shape, config, workspace, kernels, config.variant == "bsp")
 
 
 def prepare_stages(
@@ -233,23 +234,31 @@ def kernel_sources(shape: FlashDecode, config: Config, chip: Chip) -> tuple[Kern
     return _kernels(shape, SPACE.complete(config), chip.can.backend)
 
 
-def _kernels(shape: FlashDecode, config: Config, arch: str) -> tuple[KernelSource, ...]:
+def _kernels(
+    shape: FlashDecode, config: Config, arch: str, waits: str = "tile"
+) -> tuple[KernelSource, ...]:
     """The kernels of a config with everything that decides their code. `arch`: `cuda`, `hip` or
-    `interpreter`. Batch, lengths and rank are left open, so that one binary serves them all."""
+    `interpreter`; `waits`: one of `core.taxes.WAITS`. Batch, lengths and rank are left open, so
+    that one binary serves them all."""
     variant = getattr(
         import_module(f"tftune.kernels.flash_decode.variants.{config.variant}"), config.variant
     )
     return tuple(
-        _source(launch.kernel, shape, config, launch.constants, arch)
+        _source(launch.kernel, shape, config, launch.constants, arch, waits)
         for launch in variant(config["kv_splits"])
     )
 
 
 def _source(
-    kernel: Any, shape: FlashDecode, config: Config, constants: Mapping[str, Any], arch: str
+    kernel: Any,
+    shape: FlashDecode,
+    config: Config,
+    constants: Mapping[str, Any],
+    arch: str,
+    waits: str = "tile",
 ) -> KernelSource:
     types = {name: _TYPES[name].format(shape.dtype) for name in kernel.arg_names if name in _TYPES}
-    all_constants = _constants(shape, config, arch) | dict(constants)
+    all_constants = _constants(shape, config, arch, waits) | dict(constants)
     attends = "cache" in kernel.arg_names
     options = {
         "num_warps": config["num_warps"] if attends else 4,
@@ -265,7 +274,7 @@ def _source(
     )
 
 
-def _constants(shape: FlashDecode, config: Config, arch: str) -> dict[str, Any]:
+def _constants(shape: FlashDecode, config: Config, arch: str, waits: str) -> dict[str, Any]:
     heads = config["heads_per_program"]
     attention = Attention(
         KV_HEADS=shape.kv_heads, GROUP=shape.group, D=shape.head_dim, OWN=shape.own_heads
@@ -286,6 +295,7 @@ def _constants(shape: FlashDecode, config: Config, arch: str) -> dict[str, Any]:
         WORLD=shape.world,
         WORLD_P=power_of_two_from(shape.world),
         ARCH=arch,
+        WAITS=waits,
     )
     groups = {"shape": attention, "cache": cache, "peers": peers}
     single = {"SPLITS": config["kv_splits"], "THREADS": 32 * config["num_warps"], "ARCH": arch}

@@ -59,9 +59,12 @@ def shape_of(
     return shape
 
 
-def prepare(shape: GemmAllReduce, config: Config, workspace: Workspace) -> Plan:
+def prepare(
+    shape: GemmAllReduce, config: Config, workspace: Workspace, *, waits: str = "tile"
+) -> Plan:
     """A call (a, b, c) for this shape and config: compiled, with buffers allocated; launches
-    nothing. BSP over symmetric memory is collective: every rank prepares it alike.
+    nothing. BSP over symmetric memory is collective: every rank prepares it alike. `waits`: one of
+    `core.taxes.WAITS`, of a fused kernel.
 
     Its buffers live as long as it does: whoever captures it in a graph keeps it as long as the
     graph. Raises ValueError with the rule's sentence for an impossible config, and where the
@@ -69,7 +72,7 @@ def prepare(shape: GemmAllReduce, config: Config, workspace: Workspace) -> Plan:
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     if config.variant != "bsp":
-        return gemm_reduce.plan(SPACE, shape, config, workspace)
+        return gemm_reduce.plan(SPACE, shape, config, workspace, waits)
     from tftune.kernels.gemm_all_reduce.variants.bsp import bsp
 
     return bsp(shape, workspace, config["form"])

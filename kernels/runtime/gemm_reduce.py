@@ -76,15 +76,22 @@ def shape_of(
 
 
 def source(
-    space: Space, shape: Any, config: Config, arch: str, name: str = "", together: bool = True
+    space: Space,
+    shape: Any,
+    config: Config,
+    arch: str,
+    name: str = "",
+    together: bool = True,
+    waits: str = "tile",
 ) -> KernelSource:
     """A kernel of a config, by default the one of the variant's name, with everything that decides
-    its code. `arch`: `cuda`, `hip` or `interpreter`; `together`: its programs wait for each other.
-    M and rank are left open, so that one binary serves every rank and many M."""
+    its code. `arch`: `cuda`, `hip` or `interpreter`; `together`: its programs wait for each other;
+    `waits`: one of `core.taxes.WAITS`. M and rank are left open, so that one binary serves every
+    rank and many M."""
     config = space.complete(config)
     module = import_module(f"tftune.kernels.{space.op}.variants.{config.variant}")
     kernel = getattr(module, name or config.variant)
-    constants = _constants(shape, config, arch)
+    constants = _constants(shape, config, arch, waits)
     types = {
         name: text.format(shape.dtype) for name, text in _TYPES.items() if name in kernel.arg_names
     }
@@ -111,7 +118,7 @@ def _blocks(shape: Any, config: Config) -> tuple[list[int], list[int]]:
     return [config["block_m"], config["block_k"]], b if shape.b_layout == "nk" else b[::-1]
 
 
-def _constants(shape: Any, config: Config, arch: str) -> dict[str, Any]:
+def _constants(shape: Any, config: Config, arch: str, waits: str) -> dict[str, Any]:
     knobs = _FIXED | dict(config.knobs)
     problem = Problem(
         N=shape.n,
@@ -142,6 +149,7 @@ def _constants(shape: Any, config: Config, arch: str) -> dict[str, Any]:
         COMM_PROGRAMS=comm_programs(config),
         COPY_ROWS=_copy_rows(knobs, arch),
         ROUTE=config.variant.removesuffix("_ce"),
+        WAITS=waits,
     )
     threads = config["num_warps"] * (64 if arch == "hip" else 32)
     groups = {"problem": problem, "tile": tile, "exchange": exchange}
@@ -186,10 +194,13 @@ def programs(shape: Any, config: Config, units: int, arch: str) -> int:
     return forwarding + int(min(max(1, units - forwarding), work))
 
 
-def plan(space: Space, shape: Any, config: Config, workspace: Workspace) -> Plan:
+def plan(
+    space: Space, shape: Any, config: Config, workspace: Workspace, waits: str = "tile"
+) -> Plan:
     """A call (a, b, c) of a complete config of one kernel: compiled, with its counters and its
-    outbox allocated."""
-    compiled, knobs = source(space, shape, config, workspace.arch), _FIXED | dict(config.knobs)
+    outbox allocated. `waits`: one of `core.taxes.WAITS`."""
+    compiled = source(space, shape, config, workspace.arch, waits=waits)
+    knobs = _FIXED | dict(config.knobs)
     grid = (programs(shape, config, workspace.units, workspace.arch), 1, 1)
     ranks = owners(shape, config.variant)
     banks = (1 if spans(shape, config, ranks) else ranks) + 1

@@ -165,6 +165,17 @@ class Steps:
             step(operands)
 
 
+def in_turn(steps: Mapping[str, Plan]) -> Plan:
+    """A plan of several steps, each a call of all operands."""
+    calls = tuple(steps.values())
+
+    def call(*operands: torch.Tensor) -> None:
+        for step in calls:
+            step(*operands)
+
+    return call
+
+
 @dataclass(frozen=True)
 class Returning:
     """A plan of a library call that has no argument for its output, and returns a tensor of its

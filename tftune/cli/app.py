@@ -31,11 +31,12 @@ from tftune.cli import (
 from tftune.cli.facts_command import facts
 from tftune.cli.search_command import search
 from tftune.cli.simulate_command import simulate
+from tftune.cli.taxes_command import taxes
 
 __all__ = ["app", "main", "open_store", "search"]
 
 USAGE, INTERRUPTED = 2, 130
-RESUMED = ("search", "tune", "facts", "audit", "push")
+RESUMED = ("search", "tune", "facts", "taxes", "audit", "push")
 STOPPED = "what finished is stored, and the same command resumes"
 UNHARMED = "each file is whole, as it was or as it was to be"
 """What a stopped command leaves."""
@@ -78,6 +79,7 @@ COMMANDS: Commands = {
     "calibrate": (chip_commands.calibrate, "Measure this machine's constants."),
     "tune": (chip_commands.tune, "Do everything that a new node needs."),
     "facts": (facts, "Learn what lengths of sequences change."),
+    "taxes": (taxes, "Isolate what launches, waits and memory cost."),
     "simulate": (simulate, "Simulate 16 to 64 GPUs on several nodes."),
     "push": (fleet_commands.push, "Send rows to a fleet's service."),
     "pull": (fleet_commands.pull, "Fetch a checked artifact from the service."),

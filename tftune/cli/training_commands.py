@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tftune.cli.options import DEFAULT_DB, BenchName, Db, Json, Op, TargetName, open_store
+from tftune.db.trial import TAX
 from tftune.kernels.core.registry import operation
 
 if TYPE_CHECKING:
@@ -118,12 +119,14 @@ def report(
     from tftune.cli.bench_factory import named
     from tftune.cli.console import note, print_json
     from tftune.cli.training_job import modes_or_reasons, sources
+    from tftune.models.tax_rows import current
     from tftune.report.report import Page, write
 
     machine = named(target, db).name if target else None
     wanted = (operation(op).name if op else None, machine, bench)
     with open_store(db) as store:
-        found = sources(store.trials(), store.runs())
+        found, runs = sources(store.trials(), store.runs()), store.runs()
+        taxes = current(store.trials(stage=TAX, condition=None), runs)
     chosen = [
         s
         for s in found
@@ -138,7 +141,8 @@ def report(
     for source in chosen:
         note(f"{source.op} on {source.target}, {source.bench}: {len(source.trials):,} rows")
         kept = source.op, source.target, source.bench, source.trials, source.runs
-        paths = write(Page(*kept, modes_or_reasons(source)), out)
+        mine = [t for t in taxes if (t.op, t.target, t.bench) == kept[:3]]
+        paths = write(Page(*kept, modes_or_reasons(source), mine), out)
         written += map(str, paths)
         if not as_json:
             print("\n".join(map(str, paths)), flush=True)

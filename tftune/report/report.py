@@ -35,6 +35,8 @@ class Page:
     trials: Sequence[Trial]
     runs: Sequence[Run]
     learned: Mapping[str, Mode | str]
+    taxes: Sequence[Trial] = ()
+    """Rows of stage `tax`, of the same operation, target and bench."""
 
     def trees(self, mode: str) -> list[LayoutModel]:
         """The layouts of a mode that have a tree, in the order of the mode."""

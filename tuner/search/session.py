@@ -25,7 +25,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-def _described(chip: Chip) -> dict[str, Any]:
+def described(chip: Chip) -> dict[str, Any]:
     """What a run says of a GPU that other machines cannot know by its name."""
     return {} if chip.name in CHIPS else {"chip": chip.description()}
 
@@ -193,7 +193,7 @@ class Rows:
         leaves no run, and clocks are read after a measurement, when the GPUs are awake."""
         if self._run is None:
             target, build = self.bench.target, machine.build()
-            clocks = self.bench.conditions() | _described(target.chip)
+            clocks = self.bench.conditions() | described(target.chip)
             name = uuid4().hex[:12]
             self._run = Run(name, target.name, self.bench.name, build, self._started, clocks)
             self.store.add_run(self._run)

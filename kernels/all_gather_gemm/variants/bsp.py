@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.runtime.plan import in_turn
 
 if TYPE_CHECKING:
     import torch
@@ -18,6 +19,13 @@ Call = Callable[["torch.Tensor", "torch.Tensor", "torch.Tensor"], None]
 def bsp(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype, form: str) -> Call:
     """A call (a, b, c) that computes C = all_gather(A) @ B; its buffers, one or two gathered A, are
     allocated here."""
+    return in_turn(steps(shape, workspace, dtype, form))
+
+
+def steps(
+    shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype, form: str
+) -> dict[str, Call]:
+    """The same, step by step: what is launched, in its order."""
     return {"gather": _gather, "gather_copy": _gather_copy, "local_transpose": _local_transpose}[
         form
     ](shape, workspace, dtype)
@@ -27,21 +35,23 @@ def _weights(shape: AllGatherGemm, b: torch.Tensor) -> torch.Tensor:
     return b.t() if shape.b_layout == "nk" else b
 
 
-def _gather(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype) -> Call:
+def _gather(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype) -> dict[str, Call]:
     """A sharded along M arrives in place: [M/world, K] each, [M, K] together."""
     import torch
     import torch.distributed as dist
 
     gathered = torch.empty(shape.m, shape.k, dtype=dtype, device=workspace.device)
 
-    def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+    def gather(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         dist.all_gather_into_tensor(gathered, a, group=workspace.group)
+
+    def gemm(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         torch.matmul(gathered, _weights(shape, b), out=c)
 
-    return call
+    return {"gather": gather, "gemm": gemm}
 
 
-def _gather_copy(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype) -> Call:
+def _gather_copy(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype) -> dict[str, Call]:
     """A sharded along K arrives as [world, M, K/world] and is copied to [M, K]."""
     import torch
     import torch.distributed as dist
@@ -53,15 +63,21 @@ def _gather_copy(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype)
         shape.m, shape.world, shape.shard_columns, dtype=dtype, device=workspace.device
     )
 
-    def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+    def gather(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         dist.all_gather_into_tensor(gathered, a, group=workspace.group)
+
+    def copy(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         whole.copy_(gathered.view(shape.world, shape.m, -1).transpose(0, 1))
+
+    def gemm(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         torch.matmul(whole.view(shape.m, shape.k), _weights(shape, b), out=c)
 
-    return call
+    return {"gather": gather, "copy": copy, "gemm": gemm}
 
 
-def _local_transpose(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype) -> Call:
+def _local_transpose(
+    shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype
+) -> dict[str, Call]:
     """Each rank transposes its shard into its place of A^T [K, M], which is then gathered in place
     and multiplied transposed."""
     import torch
@@ -72,9 +88,13 @@ def _local_transpose(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dt
         workspace.rank * shape.shard_columns : (workspace.rank + 1) * shape.shard_columns
     ]
 
-    def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+    def transpose(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         own.copy_(a.t())
+
+    def gather(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         dist.all_gather_into_tensor(transposed, own, group=workspace.group)
+
+    def gemm(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         torch.matmul(transposed.t(), _weights(shape, b), out=c)
 
-    return call
+    return {"transpose": transpose, "gather": gather, "gemm": gemm}

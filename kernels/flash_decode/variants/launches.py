@@ -20,6 +20,7 @@ from tftune.kernels.comm.symmetric import begin, finish, flag, generation_of
 from tftune.kernels.device.attention import (
     announce,
     attend,
+    await_all,
     await_rows,
     combine_piece,
     distances,
@@ -132,6 +133,8 @@ def merge(
         # be waited for.
         finish(control, epoch)
     first, rows = tl.program_id(0), batch * peers.OWN_SLICES
+    if WAIT and peers.WAITS == "all":
+        await_all(control, epoch, first, batch * shape.KV_HEADS * peers.SLICES, rank, batch, peers)
     for number in tl.range(first, rows, tl.num_programs(0), num_stages=1):
         if WAIT:
             await_rows(control, epoch, number, rank, shape, peers)

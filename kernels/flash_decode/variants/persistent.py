@@ -18,6 +18,7 @@ from tftune.kernels.comm.symmetric import begin, drain, generation_of, word, wor
 from tftune.kernels.device.attention import (
     announce,
     attend,
+    await_all,
     await_rows,
     combine_piece,
     distances,
@@ -72,6 +73,8 @@ def decode(
     # Here, where peers are waited for anyway: what follows reads nothing that it sets.
     finish_groups(control, epoch, arrived, groups)
     first, step = work_range(programs - 1 - pid, peers.ARCH)
+    if peers.WAITS == "all":
+        await_all(control, epoch, first, pieces, rank, batch, peers)
     for number in tl.range(first, batch * peers.OWN_SLICES, step, num_stages=1):
         await_rows(control, epoch, number, rank, shape, peers)
         merge_rows(out_ptr, inbox, number, batch, shape, peers)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.dtypes import torch_dtype
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
+from tftune.kernels.runtime.plan import in_turn
 
 if TYPE_CHECKING:
     import torch
@@ -19,23 +20,30 @@ Call = Callable[["torch.Tensor", "torch.Tensor", "torch.Tensor"], None]
 def bsp(shape: GemmAllReduce, workspace: Workspace, form: str) -> Call:
     """A call (a, b, c). The forms over symmetric memory allocate a buffer here, which is
     collective: every rank prepares them alike. With one rank the GEMM is the whole call."""
+    return in_turn(steps(shape, workspace, form))
+
+
+def steps(shape: GemmAllReduce, workspace: Workspace, form: str) -> dict[str, Call]:
+    """The same, step by step: what is launched, in its order."""
     return _library(shape, workspace) if form == "library" else _symmetric(shape, workspace, form)
 
 
-def _library(shape: GemmAllReduce, workspace: Workspace) -> Call:
+def _library(shape: GemmAllReduce, workspace: Workspace) -> dict[str, Call]:
     """The sum takes the place of this rank's product."""
     import torch
     import torch.distributed as dist
 
-    def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+    def gemm(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         torch.matmul(a, _weights(shape, b), out=c)
-        if shape.world > 1:
-            dist.all_reduce(c, group=workspace.group)
 
-    return call
+    def reduce(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+        dist.all_reduce(c, group=workspace.group)
+
+    steps: dict[str, Call] = {"gemm": gemm, "reduce": reduce}
+    return steps if shape.world > 1 else {"gemm": gemm}
 
 
-def _symmetric(shape: GemmAllReduce, workspace: Workspace, form: str) -> Call:
+def _symmetric(shape: GemmAllReduce, workspace: Workspace, form: str) -> dict[str, Call]:
     """The GEMM writes where peers can read, so that nothing is copied."""
     import torch
     import torch.distributed as dist
@@ -46,13 +54,15 @@ def _symmetric(shape: GemmAllReduce, workspace: Workspace, form: str) -> Call:
     product = symmetric_memory.empty(size, dtype=dtype, device=workspace.device)
     symmetric_memory.rendezvous(product, name)
     ops = torch.ops.symm_mem
-    reduce = ops.one_shot_all_reduce_out if form == "one_shot" else ops.two_shot_all_reduce_out
+    sum_into = ops.one_shot_all_reduce_out if form == "one_shot" else ops.two_shot_all_reduce_out
 
-    def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+    def gemm(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         torch.matmul(a, _weights(shape, b), out=product)
-        reduce(product, "sum", name, c)
 
-    return call
+    def reduce(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+        sum_into(product, "sum", name, c)
+
+    return {"gemm": gemm, "reduce": reduce}
 
 
 def _weights(shape: GemmAllReduce, b: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,54 @@
+"""What `tftune taxes` changes about waits: everything is waited for at once, or the device's clock
+says how long waits take. No config of a search has any of it."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from tftune.kernels.comm.symmetric import WAITED_OFFSET, flag, word
+
+SLOTS = tl.constexpr(32)
+"""Flags of each source that are polled at once."""
+
+
+@triton.jit
+def clock(ARCH: tl.constexpr):
+    """Nanoseconds, as int64, of a counter that all units share. The interpreter has none: 0."""
+    if ARCH == "cuda":
+        now = tl.inline_asm_elementwise(
+            "mov.u64 $0, %globaltimer;", "=l", [], tl.int64, is_pure=False, pack=1
+        )
+    elif ARCH == "hip":  # 100 MHz on CDNA
+        now = 10 * tl.inline_asm_elementwise(
+            "s_memrealtime $0\ns_waitcnt lgkmcnt(0)", "=s", [], tl.int64, is_pure=False, pack=1
+        )
+    else:
+        now = tl.cast(0, tl.int64)
+    return now
+
+
+@triton.jit
+def add_waited(control, began, ARCH: tl.constexpr):
+    """Add to this rank's sum what a program has waited since `began`."""
+    waited = tl.cast(control + WAITED_OFFSET, tl.pointer_type(tl.int64))
+    tl.atomic_add(waited, clock(ARCH) - began, sem="relaxed", scope="gpu")
+
+
+@triton.jit
+def wait_for_all(
+    control, slots, epoch, rank, OWN: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr
+):
+    """Return when flags 0..slots-1 of every source have reached the epoch, this rank's own only
+    where OWN: acquire at system scope, at every poll, for the reasons that `symmetric.wait`
+    gives."""
+    sources = tl.arange(0, WORLD_P)
+    asked = sources < WORLD if OWN else (sources < WORLD) & (sources != rank)
+    for first in tl.range(0, slots, SLOTS, num_stages=1):
+        numbers = first + tl.arange(0, SLOTS)
+        wanted = (numbers < slots)[:, None] & asked[None, :]
+        flags = word(flag(control, sources[None, :], numbers[:, None]))
+        late = 1
+        while late != 0:
+            seen = tl.atomic_add(flags, 0, mask=wanted, sem="acquire", scope="sys")
+            late = tl.max(tl.max(tl.cast(wanted & (((seen - epoch) & -3) != 0), tl.int32), 1), 0)

@@ -1,0 +1,255 @@
+"""From times of arms (`kernels.core.taxes`) to three taxes, their Shapley shares, and what they
+leave unexplained.
+
+Every estimate is made in each round by itself, of times that share the round; what is told is the
+median over rounds with its distribution-free interval, as everywhere (`db.trial`). Launch and
+memory are slopes by least squares; the wait is a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from math import factorial, fsum
+from statistics import median
+from typing import Any
+
+from tftune.db.trial import Interval, Measurement, median_interval
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.kernels.core.taxes import (
+    ADDED,
+    BASES,
+    BSP,
+    CLOCKED,
+    FUSED,
+    LATE_US,
+    LAUNCH,
+    MEMORY,
+    WAIT,
+    Arm,
+    Gap,
+    cube,
+)
+from tftune.models.timeline.simulator import timeline
+
+Times = Mapping[Arm, Sequence[float]]
+"""Samples of each arm, in the order of the rounds that all share."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The median over rounds, and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, samples: Iterable[float]) -> Estimate:
+        found = tuple(samples)
+        return cls(median(found), *median_interval(found))
+
+    @property
+    def interval(self) -> Interval:
+        return self.low, self.high
+
+    def to_dict(self) -> dict[str, float]:
+        return {"value": self.value, "low": self.low, "high": self.high}
+
+
+def slope(points: Sequence[tuple[float, float]]) -> float:
+    """The slope of the line of least squares. Raises ValueError for fewer than two places.
+
+    >>> slope([(0, 5.0), (1, 7.0), (2, 9.0)])
+    2.0
+    """
+    count = len(points)
+    x_mean, y_mean = (fsum(axis) / count for axis in zip(*points, strict=True))
+    spread = fsum((x - x_mean) ** 2 for x, _ in points)
+    if not spread:
+        raise ValueError(f"a slope needs points at two places, and all {count} are at {x_mean:g}")
+    return fsum((x - x_mean) * (y - y_mean) for x, y in points) / spread
+
+
+def shapley(times: Mapping[frozenset[str], float]) -> dict[str, float]:
+    """Each factor's mean share in the time that all of them add, over every order in which they
+    could be added (Shapley 1953). The shares add up to the time with all less the time with none.
+
+    >>> shapley({frozenset(): 1.0, frozenset("a"): 3.0})
+    {'a': 2.0}
+    """
+    names = sorted(frozenset[str]().union(*times))
+    if len(times) != 2 ** len(names):
+        raise ValueError(f"{len(times)} sets of {len(names)} factors; {2 ** len(names)} are needed")
+    return {
+        name: _share(name, [other for other in names if other != name], times) for name in names
+    }
+
+
+def _share(name: str, others: Sequence[str], times: Mapping[frozenset[str], float]) -> float:
+    orders = factorial(len(others) + 1)
+    return fsum(
+        factorial(size) * factorial(len(others) - size) / orders
+        * (times[frozenset((*before, name))] - times[frozenset(before)])
+        for size in range(len(others) + 1)
+        for before in combinations(others, size)
+    )  # fmt: skip
+
+
+def interaction(times: Mapping[frozenset[str], float]) -> float:
+    """What all factors add together beyond what each adds alone; 0 where they do not meet.
+
+    >>> interaction({frozenset(): 1.0, frozenset("a"): 3.0, frozenset("b"): 2.0, \
+frozenset("ab"): 5.0})
+    1.0
+    """
+    none, names = times[frozenset()], frozenset[str]().union(*times)
+    alone = fsum(times[frozenset((name,))] - none for name in sorted(names))
+    return times[names] - none - alone
+
+
+@dataclass(frozen=True)
+class Split:
+    """The taxes of one shape and mode. Times in microseconds."""
+
+    gap: Gap
+    bsp_us: Estimate
+    fused_us: Estimate
+    saved_us: Estimate
+    """BSP's time less the fused one's."""
+    per_kernel_us: Estimate
+    per_trip_us: Estimate
+    taxes: Mapping[str, Estimate]
+    """By factor, 0 where BSP does not pay it: slope or difference times what BSP does more."""
+    shapley: Mapping[str, Estimate]
+    """By factor that BSP pays; empty where it pays none."""
+    interaction: Estimate | None
+    residual: Estimate | None
+    """The share of `saved_us` that the taxes do not explain; None where BSP is not surely
+    slower."""
+    late: Mapping[str, Estimate]
+    """Of BSP and of the fused call: microseconds for each microsecond that one rank is late."""
+    clocked_us: Estimate | None
+    """What a program of the fused call waits, by the device's clock."""
+    without_us: Mapping[str, Estimate]
+    """What BSP is shorter by when a step is left out."""
+
+    def to_dict(self) -> dict[str, Any]:
+        one: Callable[[Estimate | None], Any] = lambda each: each and each.to_dict()  # noqa: E731
+        many = {
+            name: {key: one(each) for key, each in getattr(self, name).items()}
+            for name in ("taxes", "shapley", "late", "without_us")
+        }
+        names = ("bsp_us", "fused_us", "saved_us", "per_kernel_us", "per_trip_us", "interaction")
+        single = {name: one(getattr(self, name)) for name in (*names, "residual", "clocked_us")}
+        more = {
+            "more_kernels": self.gap.kernels, "more_round_trips": self.gap.trips,
+            "peers": self.gap.peers,
+        }  # fmt: skip
+        return more | single | many
+
+
+def split(times: Times, gap: Gap) -> Split:
+    """The taxes that these times say. Raises KeyError where an arm is missing that the gap
+    needs."""
+    per_kernel = _slopes(times, [(n, Arm("fused", kernels=n)) for n in ADDED])
+    per_trip = _slopes(times, [(n, Arm("fused", kernels=1, trips=float(n))) for n in ADDED])
+    nothing = [0.0] * len(times[BSP])
+    wait = _less(times[Arm("fused", waits="all")], times[FUSED]) if gap.peers else nothing
+    taxes = {
+        LAUNCH: [gap.kernels * us for us in per_kernel],
+        WAIT: wait,
+        MEMORY: [gap.trips * us for us in per_trip],
+    }
+    saved = _less(times[BSP], times[FUSED])
+    corners = _corners(times, gap)
+    late = {
+        base: _slopes(times, [(us, Arm(base, late=us)) for us in LATE_US])
+        for base in (BASES if gap.peers else ())
+    }
+    return Split(
+        gap=gap,
+        bsp_us=Estimate.of(times[BSP]),
+        fused_us=Estimate.of(times[FUSED]),
+        saved_us=Estimate.of(saved),
+        per_kernel_us=Estimate.of(per_kernel),
+        per_trip_us=Estimate.of(per_trip),
+        taxes={name: Estimate.of(us) for name, us in taxes.items()},
+        shapley=_shares(corners, gap),
+        interaction=Estimate.of(map(interaction, corners)) if gap.factors else None,
+        residual=_residual(saved, list(taxes.values())),
+        late={base: Estimate.of(slopes) for base, slopes in late.items()},
+        clocked_us=Estimate.of(times[CLOCKED]) if CLOCKED in times else None,
+        without_us={
+            arm.without: Estimate.of(_less(times[BSP], us))
+            for arm, us in times.items()
+            if arm.without
+        },
+    )
+
+
+@dataclass(frozen=True)
+class Modelled:
+    """The same split by the analytic model: predicted, never measured. `taxes` are what BSP pays
+    more of each, in microseconds; `work_us` what else it takes longer."""
+
+    bsp_us: float
+    fused_us: float
+    taxes: Mapping[str, float]
+    work_us: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"times": "modelled", **asdict(self)}
+
+
+def modelled(shape: Shape, config: Config, form: Config, mode: str, chip: Chip) -> Modelled:
+    """The modelled taxes of a fused config and a form of BSP; raises ValueError as `timeline`
+    does."""
+    bsp, fused = (timeline(shape, each, mode, chip) for each in (form, config))
+    taxes = {
+        LAUNCH: bsp.launch_us - fused.launch_us,
+        WAIT: bsp.wait_us - fused.wait_us,
+        MEMORY: bsp.memory_us - fused.memory_us,
+    }
+    return Modelled(bsp.us, fused.us, taxes, bsp.work_us - fused.work_us)
+
+
+def times_of(found: Mapping[Arm, Measurement]) -> dict[Arm, tuple[float, ...]]:
+    """The samples of each arm. Raises ValueError where arms are of different rounds."""
+    beside = {measurement.bsp_samples_us for measurement in found.values()}
+    if len(beside) != 1:
+        raise ValueError(f"arms are of {len(beside)} groups of rounds, and must share their rounds")
+    return {arm: measurement.samples_us for arm, measurement in found.items()}
+
+
+def _slopes(times: Times, arms: Sequence[tuple[float, Arm]]) -> list[float]:
+    """Of each round."""
+    rounds = zip(*(times[arm] for _, arm in arms), strict=True)
+    places = [place for place, _ in arms]
+    return [slope(list(zip(places, samples, strict=True))) for samples in rounds]
+
+
+def _less(one: Sequence[float], other: Sequence[float]) -> list[float]:
+    return [mine - its for mine, its in zip(one, other, strict=True)]
+
+
+def _corners(times: Times, gap: Gap) -> list[dict[frozenset[str], float]]:
+    """The times of every set of factors, round by round."""
+    arms = cube(gap)
+    rounds = zip(*(times[arm] for arm in arms.values()), strict=True)
+    return [dict(zip(arms, samples, strict=True)) for samples in rounds]
+
+
+def _shares(corners: Sequence[Mapping[frozenset[str], float]], gap: Gap) -> dict[str, Estimate]:
+    shares = [shapley(times) for times in corners]
+    return {name: Estimate.of(each[name] for each in shares) for name in gap.factors}
+
+
+def _residual(saved: Sequence[float], taxes: Sequence[Sequence[float]]) -> Estimate | None:
+    if median_interval(tuple(saved))[0] <= 0:
+        return None
+    explained, whole_us = (fsum(each) for each in zip(*taxes, strict=True)), median(saved)
+    return Estimate.of((us - told) / whole_us for us, told in zip(saved, explained, strict=True))
