@@ -156,7 +156,8 @@ def split(times: Times, gap: Gap) -> Split:
     """The taxes that these times say. Raises KeyError where an arm is missing that the gap
     needs."""
     per_kernel = _slopes(times, [(n, Arm("fused", kernels=n)) for n in ADDED])
-    per_trip = _slopes(times, [(n, Arm("fused", kernels=1, trips=float(n))) for n in ADDED])
+    trips = [(added, Arm("fused", kernels=1, trips=added)) for added in gap.trips_added]
+    per_trip = _slopes(times, trips)
     nothing = [0.0] * len(times[BSP])
     wait = _less(times[Arm("fused", waits="all")], times[FUSED]) if gap.peers else nothing
     taxes = {

@@ -21,7 +21,7 @@ from tftune.kernels.flash_decode.space import LOCAL_KNOBS, SPACE
 from tftune.models import facts_fit
 from tftune.models.artifact import Mode, parse_artifact, read_artifact
 from tftune.models.export import Provenance, document
-from tftune.models.facts import FactsModel, answer, read, rules, values
+from tftune.models.facts import GATHER_US, FactsModel, answer, read, rules, values
 from tftune.models.facts_fit import Case, cover, judged, regret, train
 from tftune.models.forms import Form, forms_of
 from tftune.models.selector import Selector
@@ -166,7 +166,7 @@ def test_a_tree_that_loses_held_out_does_not_answer(
         ({"never": 90.0, "told": 80.0, "gated": 95.0}, (True, True, False)),
     ):
         monkeypatch.setattr(facts_fit, "judged", held_out(**us))
-        found, fitted = train(cases), facts_fit.fitted(cases, 20.0)
+        found, fitted = train(cases), facts_fit.fitted(cases, GATHER_US)
         assert found
         one = Leaf((0,), len(cases), 0.0, ())
         known = fitted["known"] if kept[0] else one

@@ -118,7 +118,19 @@ def test_one_rank_has_no_arm_that_waits_or_is_late() -> None:
         found = alone.arms(clocks=True)["graph"]
         assert not alone.gap.peers and "wait" not in alone.gap.factors
         assert all(arm.waits == "tile" and arm.late < 0 for arm in found)
-        assert Arm("fused", kernels=4) in found and Arm("fused", kernels=1, trips=4) in found
+        most = Arm("fused", kernels=1, trips=alone.gap.trips_added[-1])
+        assert Arm("fused", kernels=4) in found and most in found
+
+
+def test_a_slope_is_of_as_many_bytes_as_bsp_moves_more() -> None:
+    for trips in (0.125, 1.25, 17.0, 1 / 3):
+        added = Gap(kernels=1, trips=round(trips, 3), peers=1).trips_added
+        assert added[0] == 0 and added[2] == pytest.approx(trips, abs=1e-3)
+        assert added[4] == pytest.approx(2 * trips, abs=2e-3)
+        for each in added:  # as a row spells it
+            arm = Arm("fused", kernels=1, trips=each)
+            assert Arm.parse(str(arm)) == arm
+    assert Gap(kernels=0, trips=0.0, peers=0).trips_added == (0, 1, 2, 3, 4)
 
 
 @pytest.mark.parametrize("op", OPS)

@@ -21,7 +21,7 @@ WAITS = {
 }
 """How a fused kernel waits for its peers: a constant of its code."""
 ADDED, LATE_US = (0, 1, 2, 3, 4), (0, 20, 50)
-"""Kernels added, round trips added, and microseconds that one rank starts late."""
+"""Kernels added, and microseconds that one rank starts late."""
 BASES = ("fused", "bsp")
 
 
@@ -115,6 +115,17 @@ class Gap:
     """Whose data is waited for."""
 
     @property
+    def trips_added(self) -> tuple[float, ...]:
+        """Round trips of a slope: none to twice as many as BSP makes more, so that the slope is of
+        as many bytes; 0 to 4 where it makes none.
+
+        >>> Gap(kernels=2, trips=17.0, peers=0).trips_added
+        (0.0, 8.5, 17.0, 25.5, 34.0)
+        """
+        step = self.trips / 2 or 1.0
+        return tuple(round(count * step, 3) for count in ADDED)
+
+    @property
     def factors(self) -> tuple[str, ...]:
         """Those of FACTORS that BSP pays at all."""
         paid = (self.kernels > 0, self.peers > 0, self.trips > 0)
@@ -147,7 +158,7 @@ def _arms(gap: Gap, steps: Sequence[str], clocks: bool) -> Iterator[Arm]:
     yield BSP
     yield FUSED
     yield from (Arm("fused", kernels=count) for count in ADDED)
-    yield from (Arm("fused", kernels=1, trips=float(count)) for count in ADDED)
+    yield from (Arm("fused", kernels=1, trips=trips) for trips in gap.trips_added)
     if gap.peers:
         yield Arm("fused", waits="all")
         yield from (Arm(base, late=us) for base in BASES for us in LATE_US)

@@ -43,6 +43,8 @@ class Source:
     runs: Sequence[Run]
     under_lengths: Sequence[Trial] = ()
     """Rows of ragged sequences, which the trees over facts are fitted to."""
+    runs_under_lengths: Sequence[Run] = ()
+    """Theirs, which measured what gathering facts takes."""
 
     @property
     def modes(self) -> list[str]:
@@ -99,13 +101,17 @@ def sources(trials: Sequence[Trial], runs: Sequence[Run]) -> list[Source]:
     groups: dict[tuple[str, str, str], list[Trial]] = {}
     for trial in (trial for trial in counting(trials, runs) if trial.stage in EVIDENCE):
         groups.setdefault((trial.op, trial.target, trial.bench), []).append(trial)
-    used = {key: {trial.run for trial in rows} for key, rows in groups.items()}
     others, ragged = set_aside(runs), dict[tuple[str, str, str], list[Trial]]()
     for trial in trials:
         if trial.condition.startswith("lengths=") and trial.run not in others:
             ragged.setdefault((trial.op, trial.target, trial.bench), []).append(trial)
+
+    def runs_of(rows: Sequence[Trial]) -> list[Run]:
+        named = {trial.run for trial in rows}
+        return [run for run in runs if run.id in named]
+
     return [
-        Source(*key, rows, [run for run in runs if run.id in used[key]], ragged.get(key, []))
+        Source(*key, rows, runs_of(rows), (under := ragged.get(key, [])), runs_of(under))
         for key, rows in groups.items()
     ]
 
@@ -177,7 +183,7 @@ def _with_facts(source: Source, mode: str, served: Mode, say: Say) -> Mode:
 
     target = Target.parse(source.target)
     artifact = Artifact(source.op, target, source.bench, {mode: served})
-    model = learned(artifact, mode, source.under_lengths, source.runs)
+    model = learned(artifact, mode, source.under_lengths, source.runs_under_lengths)
     if model is None:
         say(f"mode {mode}: rows of ragged sequences suffice for no trees; see `tftune facts`")
         return served
