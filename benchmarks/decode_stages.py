@@ -142,8 +142,10 @@ def arms(shape: FlashDecode, config: Config, chip: Any) -> dict[str, Config | st
 
 
 def _with_knobs(config: Config, variant: str, name: str) -> Config:
-    """The knobs of a config that this variant has, under this name."""
+    """The knobs of a config that this variant has, under this name; a flag for each piece where the
+    config has no flags."""
     complete = dict(SPACE.complete(config).knobs)
+    complete.setdefault("heads_per_flag", complete["heads_per_program"])
     own = [choice.name for choice in SPACE.choices(variant) if choice.name in complete]
     return Config(name, **{knob: complete[knob] for knob in own})
 

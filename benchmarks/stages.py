@@ -128,7 +128,8 @@ def stages(
 ) -> dict[str, float | str]:
     """Microseconds of each arm of MEANINGS, or the sentence for which one has none."""
     space = operation(shape.op).space
-    bsp = next(form for form in space.defaults(shape, None) if form.variant == "bsp")
+    forms = space.defaults(shape, target.chip)
+    bsp = next(form for form in forms if form.variant == "bsp")
     arms = {"bsp": bsp, "gemm": GEMM, "collective": COLLECTIVE, "fused": config}
     us = times(shape, list(arms.values()), target, emulated, rounds)
     found: dict[str, float | str] = dict(zip(arms, us, strict=True))
@@ -172,7 +173,8 @@ def chosen(shape: Any, target: Target, db: Path | None, variant: str | None) -> 
         if found.variant != "bsp":
             return found
         raise ValueError(f"the winner of {db} at {shape} is BSP; name a variant instead of --db")
-    fused = [c for c in operation(shape.op).space.defaults(shape, None) if c.variant != "bsp"]
+    defaults = operation(shape.op).space.defaults(shape, target.chip)
+    fused = [config for config in defaults if config.variant != "bsp"]
     named = [config for config in fused if variant in (None, config.variant)]
     if not named:
         there = ", ".join(config.variant for config in fused) or "none"

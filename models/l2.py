@@ -7,15 +7,19 @@ begin together drift apart: they would otherwise read every block at the same mo
 would hit far more often than was measured. They drift more where several dies read the same
 stream: "locality weakens when a stream's consumers are spread over XCDs" (rocKE's case study,
 section 2.4; the paper's naive head-first). DRIFT and SHARED say how much; `benchmarks/l2.py` fits
-them to half of the published figures and prints the errors on the others. Standard library only;
-every figure is modelled.
+them to half of the figures published of attention, and `benchmarks/l2_gemm.py` GEMM_DRIFT to half
+of those of GEMMs; both print the errors on the others. Standard library only; every figure is
+modelled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
+
+from tftune.kernels.core.tile_order import Grid
 
 DIE_L2_BYTES = 4 << 20
 """Of one die of MI300X (CDNA 3 white paper), and of MI355X."""
@@ -23,6 +27,8 @@ LINES = 32
 """Pieces in which the cache is played; a stream is as many of them as its bytes are."""
 DRIFT = 0.08
 """Programs that begin together are apart by up to this share of their longest stream."""
+GEMM_DRIFT = 0.055
+"""The same of a GEMM's programs; SHARED is common to both."""
 SHARED = 0.5
 """By so much more of it where all dies read the same stream: 1 would double it."""
 WINDOWS, WAVES = (0.2, 0.6), 2
@@ -44,10 +50,16 @@ class Die:
 
 
 def hit_rate(
-    die: Die, program: Program, count: int, drift: float | None = None, shared: float | None = None
+    die: Die,
+    program: Program,
+    count: int,
+    drift: float | None = None,
+    shared: float | None = None,
+    persistent: bool = False,
 ) -> float:
     """The share of bytes that the first die's L2 serves, from 0 to 1, of `count` programs of the
-    chip.
+    chip. `persistent`: each unit takes every `die.units`-th program of its die, where else the
+    unit that ends first takes the next one.
 
     Two stretches of the sequence are played, each from an empty cache. Streams that are shorter
     than one line count as one.
@@ -60,14 +72,38 @@ def hit_rate(
     here = -(-count // die.dies)
     played = min(here, WAVES * die.units)
     hits = reads = 0.0
-    for first in sorted({int((here - played) * window) for window in WINDOWS}):
+    whole = die.units if persistent else 1
+    for first in sorted({int((here - played) * share) // whole * whole for share in WINDOWS}):
         numbers = range(first * die.dies, (first + played) * die.dies, die.dies)
         programs = [program(number) for number in numbers]
         readers = _readers(die, program, numbers[: die.units], count) if shared else {}
         drifts = [drift * (1 + shared * _spread(die, reads, readers)) for reads in programs]
-        found = _play(die, programs, drifts)
+        found = _play(die, programs, drifts, persistent)
         hits, reads = hits + found[0], reads + found[1]
     return hits / reads if reads else 0.0
+
+
+@lru_cache(maxsize=1 << 16)
+def gemm_hit_rate(dies: int, grid: Grid, a_bytes: float, b_bytes: float) -> float:
+    """The same of a GEMM whose persistent programs are dealt to dies in turn, and whose pieces read
+    so many bytes of a row of A and of a column of B. A die has as many units at work as programs.
+    Cached: searches ask for the same tiles many times.
+
+    >>> gemm_hit_rate(1, Grid(4, 1, 1, 1, programs=4, xcds=1), 1e5, 1e5)
+    0.375
+    """
+    die = Die(-(-grid.programs // dies), dies)
+
+    def program(number: int) -> Reads:
+        slot, place = divmod(number, dies)
+        turn, unit = divmod(slot, die.units)
+        piece = grid.piece(unit * dies + place, turn)
+        if piece is None:
+            return ()
+        row, column, part = piece
+        return (("A", row, part), a_bytes), (("B", column, part), b_bytes)
+
+    return hit_rate(die, program, grid.turns * die.units * dies, GEMM_DRIFT, persistent=True)
 
 
 def _readers(
@@ -88,14 +124,21 @@ def _spread(die: Die, reads: Reads, readers: dict[Hashable, set[int]]) -> float:
     return max(most - 1, 0) / max(die.dies - 1, 1)
 
 
-def _play(die: Die, programs: Sequence[Reads], drifts: Sequence[float]) -> tuple[float, float]:
+def _play(
+    die: Die, programs: Sequence[Reads], drifts: Sequence[float], persistent: bool
+) -> tuple[float, float]:
     """Bytes that hit, and all bytes, of these programs, taken in order by the die's units."""
     line = die.l2_bytes / LINES
-    queue = iter([(reads, _steps(reads, line)) for reads in programs])
+    work = [(reads, _steps(reads, line)) for reads in programs]
+    queues = (
+        [iter(work[unit :: die.units]) for unit in range(die.units)]
+        if persistent
+        else [iter(work)] * die.units
+    )
     longest = max((size for reads in programs for _, size in reads), default=0.0) / line
     pick = Random(0)
     waits = [pick.uniform(0, longest * drift) for drift in drifts[: die.units]]
-    running = [next(queue, None) for _ in waits]
+    running = [next(queue, None) for queue, _ in zip(queues, waits, strict=False)]
     at = [0] * len(waits)
     cache: dict[tuple[Hashable, int], float] = {}
     hits = total = held = tick = 0.0
@@ -116,7 +159,7 @@ def _play(die: Die, programs: Sequence[Reads], drifts: Sequence[float]) -> tuple
                     held -= cache.pop(next(iter(cache)))
             at[unit] += 1
             if at[unit] == steps:
-                running[unit], at[unit] = next(queue, None), 0
+                running[unit], at[unit] = next(queues[unit], None), 0
         tick += 1
     return hits, total
 

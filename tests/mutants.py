@@ -389,6 +389,20 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/test_selector.py::test_a_restricted_selector_still_compares_its_machine",
     ),
     Mutant(
+        "the model plays tiles as they are dealt, whatever xcds is",
+        "kernels/core/tile_order.py",
+        "number = by_die(program, self.programs, self.xcds) + turn * self.programs",
+        "number = program + turn * self.programs",
+        "tests/test_l2_gemm.py::test_the_order_that_is_played_is_the_kernels_own",
+    ),
+    Mutant(
+        "a persistent unit takes whatever comes next",
+        "models/l2.py",
+        "[iter(work[unit :: die.units]) for unit in range(die.units)]",
+        "[iter(work)] * die.units",
+        "tests/test_l2_gemm.py::test_a_persistent_unit_keeps_its_own_programs",
+    ),
+    Mutant(
         "the model is taken to be exact",
         "models/layout.py",
         "MODEL_ERROR = 1.44",

@@ -105,6 +105,27 @@ def test_decodes_compile_without_spills(tmp_path: Path, arch: str, size: str) ->
             )
 
 
+@pytest.mark.parametrize("page_size", [0, 16])
+@pytest.mark.parametrize("num_stages", [2, 3, 4, 5, 7])
+def test_a_pipeline_keeps_as_many_blocks_as_the_rules_count(
+    num_stages: int, page_size: int
+) -> None:
+    """In shared memory of sm_90: buffers of keys, and of values. The block table takes stages."""
+    op = operation("flash_decode")
+    shape = FlashDecode(1, 64, 8, 128, 8192, 8, "bf16", "heads", page_size)
+    config = Config("bsp", block_n=64, num_stages=num_stages)
+    if num_stages == 7 and not page_size:
+        assert "num_stages=7 is for pages" in str(op.space.why_invalid(shape, config, H200))
+        return
+    first, *_ = op.module("host").kernel_sources(shape, config, H200)
+    compiled = first.compile(gpu_target("sm_90"))
+    blocks = op.module("space").blocks_on_the_way(shape, num_stages, H200)
+    buffers = re.findall(r"ttg.local_alloc.*memdesc<(\d+)x64x128xbf16", compiled.asm["ttgir"])
+    assert buffers == [str(blocks)] * 2
+    counted = op.module("space")._shared_bytes(shape, op.space.complete(config), H200)
+    assert compiled.metadata.shared <= counted
+
+
 def test_an_mi350_has_kernels_too() -> None:
     """One; `make thorough` compiles all of them for it."""
     _, kernel = default("push", SHAPES["small-k"], "gfx950")

@@ -84,7 +84,7 @@ def test_the_pass_replaces_collectives_of_a_block_and_changes_no_result() -> Non
         env=os.environ | {"TORCHINDUCTOR_COMPILE_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr
     *table, last = done.stdout.splitlines()

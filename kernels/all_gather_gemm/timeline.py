@@ -449,11 +449,11 @@ class _Computing:
     def _loaded(self, stages: list[Stage]) -> list[Stage]:
         """The stages that take any time, with their shares of what all of them move."""
         shape, tile, alone_us = self.shape, self.tile, sum(stage.us for stage in stages)
-        spread_us = self.costs.spread_us(
+        missed_us = self.costs.missed_us(
             shape.m, shape.n, shape.k, shape.element_bytes, tile, self.units, self.knobs["xcds"]
         )
         power_us = shape.flops / self.costs.rates.matrix_flops_per_us
-        times = self.costs.overlap(max(alone_us, power_us), spread_us) / alone_us
+        times = self.costs.overlap(max(alone_us, power_us), missed_us) / alone_us
         traffic = self.costs.traffic(
             shape.m, shape.n, shape.k, shape.element_bytes, tile, self.units // tile.split_k
         )

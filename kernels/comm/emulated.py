@@ -106,7 +106,7 @@ def run(
     *arguments: Any,
     payload_bytes: int = 1 << 22,
     operand_bytes: int = 0,
-    timeout_s: float = 120,
+    timeout_s: float = 300,
 ) -> list[Any]:
     """`function(workspace, *arguments)` on each of `world` ranks; returns their results by rank.
 

@@ -22,7 +22,9 @@ _ATTEND = (
     ),
     Choice("block_n", (32, 64, 128, 256), "tokens that one program loads at a time", 64),
     Choice("num_warps", (4, 8), "warps (waves) of one program that attends", 4),
-    Choice("num_stages", (2, 3, 4, 5), "depth of the software pipeline of the loop over tokens", 3),
+    Choice(
+        "num_stages", (2, 3, 4, 5, 7), "depth of the software pipeline of the loop over tokens", 3
+    ),
     Choice(
         "xcds",
         (1, 8),
@@ -104,12 +106,37 @@ def mailbox_bytes(shape: FlashDecode) -> int:
     return shape.world * 8 * (rows * shape.head_dim + -(-rows // 2) * 2)
 
 
+def table_takes_stages(shape: FlashDecode, chip: Chip | None) -> bool:
+    """Whether half of the pipeline's stages load entries of the block table: with pages, where
+    loads are asynchronous copies. So the code that Triton 3.6 and 3.7 lower for sm_90 has it."""
+    return shape.page_size > 0 and chip is not None and not chip.can.stage_in_registers
+
+
+def blocks_on_the_way(shape: FlashDecode, num_stages: int, chip: Chip | None) -> int:
+    """Blocks of keys, and as many of values, that a pipeline of so many stages keeps.
+
+    >>> from tftune.kernels.core.chips import CHIPS
+    >>> paged = FlashDecode(1, 64, 8, 128, 65536, 1, "bf16", "heads", page_size=16)
+    >>> [blocks_on_the_way(paged, stages, CHIPS["h200"]) for stages in (2, 3, 4, 5, 7)]
+    [1, 1, 1, 2, 3]
+    """
+    if table_takes_stages(shape, chip):
+        return max(1, (num_stages - 1) // 2)
+    return num_stages - 1
+
+
+def _stages(shape: FlashDecode, blocks: int, chip: Chip | None) -> int:
+    """The fewest stages that keep so many blocks on the way."""
+    return 2 * blocks + 1 if blocks > 1 and table_takes_stages(shape, chip) else blocks + 1
+
+
 def _shared_bytes(shape: FlashDecode, config: Config, chip: Chip) -> int:
-    """Blocks of keys and values that the pipeline keeps, one fewer than its stages; on NVIDIA
+    """Blocks of keys and values that the pipeline keeps, with entries of the block table; on NVIDIA
     queries and weights, too."""
-    stages = config["num_stages"] - 1
-    block = config["block_n"] * shape.head_dim * shape.element_bytes
-    return int(2 * block * stages) + (8192 if chip.can.products_from_shared else 0)
+    blocks = blocks_on_the_way(shape, config["num_stages"], chip)
+    token = 2 * shape.head_dim * shape.element_bytes + 4 * table_takes_stages(shape, chip)
+    held = blocks * config["block_n"] * token
+    return int(held + (8192 if chip.can.products_from_shared else 0))
 
 
 def _resident_bytes(shape: FlashDecode, config: Config, chip: Chip) -> int:
@@ -120,6 +147,9 @@ def _resident_bytes(shape: FlashDecode, config: Config, chip: Chip) -> int:
 
 
 RULES = (
+    Rule("num_stages=7 is for pages on NVIDIA, where the block table takes half of the stages",
+         lambda s, c, chip: c["num_stages"] < 7 or (s.page_size > 0 if chip is None
+                                                    else table_takes_stages(s, chip))),
     Rule("kv_splits must leave at least 16 tokens to each",
          lambda s, c, chip: c["kv_splits"] == 1 or 16 * c["kv_splits"] <= s.kv_len),
     Rule("kv_splits must not make more than 32 units of work for each of the chip's",
@@ -212,14 +242,19 @@ def defaults(shape: FlashDecode, chip: Chip | None = None) -> tuple[Config, ...]
     block_n = min(
         64 if shape.head_dim <= 128 else 32, max(32, power_of_two_from(-(-shape.kv_len // splits)))
     )
-    deep = 2 if staged else 4 if shape.head_dim <= 128 else 3
+    deep = 2 if staged else _stages(shape, 3 if shape.head_dim <= 128 else 2, chip)
     heads = _default_heads(shape, on)
     knobs = dict(kv_splits=splits, block_n=block_n, num_warps=4, num_stages=deep, xcds=xcds)
     knobs |= dict(heads_per_program=heads)
     residents = 2 if units(shape, Config("gather", **knobs)) > on else 1
+    whole = power_of_two_from(-(-shape.kv_len // splits)) >= 128
+    if table_takes_stages(shape, chip) and residents == 1 and whole and shape.head_dim <= 128:
+        # A tile of twice the tokens asks the table half as often: 72.6 us for 64K tokens in pages
+        # of 16, against 94.3 with 64 tokens and 7 stages (persistent_ll, one H200, 2026-11-24).
+        knobs |= _wide(shape, knobs, chip)
     # Where programs outnumber the units, those that wait hide each other's loads: the shallow
     # pipeline lets more of them in (measured).
-    shallow = knobs | {"num_stages": 2 if residents > 1 else deep}
+    shallow = knobs | ({"num_stages": 2} if residents > 1 else {})
     ladder = [Config(variant, **shallow) for variant in ("gather", "no_wait", "fused")]
     flags = {"heads_per_flag": knobs["heads_per_program"]}
     last = [
@@ -249,11 +284,10 @@ def _bsp_forms(
         for number in _possible_splits(shape, on)
         if _busiest(shape, number, on) <= 4 / 3 * _busiest(shape, knobs["kv_splits"], on)
     ]
-    pipelines = [
-        {},
-        {"num_stages": 2},
-        {"block_n": 128, "num_stages": 2 if knobs["num_stages"] == 2 else 3},
-    ]
+    narrow = {"block_n": min(knobs["block_n"], 64)}
+    pipelines = [{}, narrow | {"num_stages": 2}, _wide(shape, knobs, chip)]
+    if table_takes_stages(shape, chip):
+        pipelines.append(narrow | {"num_stages": _stages(shape, 2, chip)})
     near = sorted(splits, key=lambda number: abs(number - knobs["kv_splits"]))[:3]
     forms = [
         Config("bsp", **knobs | {"kv_splits": number} | pipeline)
@@ -261,6 +295,11 @@ def _bsp_forms(
         for pipeline in pipelines
     ]
     return [form for form in dict.fromkeys(forms) if _is_sound(shape, form, chip)]
+
+
+def _wide(shape: FlashDecode, knobs: dict[str, int], chip: Chip | None) -> dict[str, int]:
+    """A tile of 128 tokens, with two blocks on the way where the pipeline holds as many."""
+    return {"block_n": 128, "num_stages": min(knobs["num_stages"], _stages(shape, 2, chip))}
 
 
 CROWDED = 4
@@ -287,9 +326,7 @@ def likely_forms(shape: FlashDecode, chip: Chip) -> tuple[Config, ...]:
     forms = [config for config in defaults(shape, chip) if config.variant == "bsp"]
     if not forms or forms[0]["num_stages"] == 2:
         return tuple(forms)
-    found = [
-        form for form in _in_flight(shape, forms[0], chip.units) if _is_sound(shape, form, chip)
-    ]
+    found = [form for form in _in_flight(shape, forms[0], chip) if _is_sound(shape, form, chip)]
     return tuple(dict.fromkeys([*found, *forms]))
 
 
@@ -297,39 +334,36 @@ def _is_sound(shape: FlashDecode, form: Config, chip: Chip | None) -> bool:
     return all(rule.holds(shape, form, chip) for rule in _RULES_OF_BSP)
 
 
-def _in_flight(shape: FlashDecode, first: Config, on: int) -> Iterator[Config]:
+def _in_flight(shape: FlashDecode, first: Config, chip: Chip) -> Iterator[Config]:
     """The forms that keep more loads in flight than the default, the likeliest first."""
-    groups, knobs, possible = (
-        shape.batch * shape.kv_heads,
-        dict(first.knobs),
-        _possible_splits(shape, on),
-    )
+    on, groups, knobs = chip.units, shape.batch * shape.kv_heads, dict(first.knobs)
+    possible = _possible_splits(shape, on)
 
-    def form(splits: int, block_n: int, num_stages: int) -> Config:
-        return Config(
-            "bsp", **knobs | {"kv_splits": splits, "block_n": block_n, "num_stages": num_stages}
-        )
+    def form(splits: int, block_n: int, blocks: int) -> Config:
+        """With so many blocks on the way."""
+        depth = {"num_stages": _stages(shape, blocks, chip)}
+        return Config("bsp", **knobs | {"kv_splits": splits, "block_n": block_n} | depth)
 
     programs = units(shape, first)
     if programs <= on:
         if COVERED * on <= programs <= FULL * on:
-            yield form(first["kv_splits"], 128, 3)
+            yield form(first["kv_splits"], 128, 2)
         return
     one_wave = max(
         (splits for splits in possible if COVERED * on <= groups * splits <= on), default=0
     )
     if one_wave == 1 and shape.kv_len <= SHORT:
-        yield form(1, 128, 3)
+        yield form(1, 128, 2)
     if programs <= CROWDED * on:
         yield from (
-            form(splits, 64, 2)
+            form(splits, 64, 1)
             for splits in possible
             if FILLED * RESIDENT * on <= groups * splits <= RESIDENT * on
         )
         if groups > on:
-            yield form(1, 64, 3) if shape.kv_len <= SHORT else form(1, 128, 3)
+            yield form(1, 64, 2) if shape.kv_len <= SHORT else form(1, 128, 2)
     elif one_wave and programs < 2 * CROWDED * on:
-        yield form(one_wave, 128, 3)
+        yield form(one_wave, 128, 2)
 
 
 def _busiest(shape: FlashDecode, splits: int, on: int) -> float:

@@ -15,7 +15,11 @@ from tftune.kernels.core.space import Config
 from tftune.kernels.core.timeline_ir import LAUNCH, MEMORY, WAIT, Call, Stage
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.lengths import FULL, Lengths
-from tftune.kernels.flash_decode.space import RESIDENT_VARIANTS, complete_knobs
+from tftune.kernels.flash_decode.space import (
+    RESIDENT_VARIANTS,
+    blocks_on_the_way,
+    complete_knobs,
+)
 
 STEP_US = 0.35
 """Of one block of tokens, what no load hides: two small products and a row's maximum between them.
@@ -88,7 +92,7 @@ def _local(costs: Any, shape: FlashDecode, knobs: dict[str, Any], lengths: str) 
     on = costs.chip.units * knobs.get("programs_per_unit", 1)
     units = shape.batch * shape.kv_heads * knobs["kv_splits"]
     busy = _full(shape, knobs, on) if lengths == FULL else _ragged(shape, knobs, on, lengths)
-    ahead = max(knobs["num_stages"] - 1, 1)
+    ahead = blocks_on_the_way(shape, knobs["num_stages"], costs.chip)
     loads = knobs["block_n"] * 2 * shape.head_dim * shape.element_bytes * ahead
     step_us = STEP_US * (4 / knobs["num_warps"]) ** 0.5 + costs.rates.load_us / ahead
     latency_us = busy.blocks * step_us

@@ -9,6 +9,8 @@ the heads. `kernels.device.dies` says the same on the device, and a test holds t
 
 from __future__ import annotations
 
+from tftune.kernels.core.tile_order import by_die
+
 MAPPINGS = (
     "naive_block_first",
     "swizzled_block_first",
@@ -18,16 +20,6 @@ MAPPINGS = (
 """Block-first: all heads of one block before the next block. Head-first: all blocks of one head
 before the next head. Swizzled: each die has heads of its own, in that order."""
 SWIZZLED = ("swizzled_block_first", "swizzled_head_first")
-
-
-def by_die(number: int, programs: int, dies: int) -> int:
-    """A program's place where each die takes a run of neighbours.
-
-    >>> [by_die(number, 6, 2) for number in range(6)]
-    [0, 3, 1, 4, 2, 5]
-    """
-    die, within = number % dies, number // dies
-    return die * (programs // dies) + min(die, programs % dies) + within
 
 
 def place(

@@ -15,6 +15,7 @@ from math import ceil, inf
 from typing import Any
 
 from tftune.kernels.core.chip import Chip, Links, Rates
+from tftune.kernels.core.tile_order import Grid
 from tftune.kernels.core.timeline_ir import LAUNCH, WAIT, Gate, Stage
 from tftune.models import l2
 
@@ -185,23 +186,23 @@ class Costs:
         read = waves * (rows * tile.block_m + columns * tile.block_n) * k * element_bytes
         return max(read, once) + element_bytes * m * n
 
-    def spread_us(
+    def missed_us(
         self, m: int, n: int, k: int, element_bytes: int, tile: Tile, units: int, xcds: int
     ) -> float:
-        """All that crosses from the last-level cache into the dies' own L2, each die fetching what
-        its programs read: 0 where one die has one L2. Programs dealt in turn (xcds=1) share only
-        rows, as group_m is a multiple of the dies; neighbours (xcds=8) share both."""
+        """All that a GEMM's persistent programs read and the dies' own L2 do not serve, at the rate
+        of the last-level cache behind them: 0 where one die has one L2. As `models.l2` plays the
+        kernel's own order of tiles (`xcds`, `group_m`, `split_k`)."""
         dies = self.chip.dies
         if dies == 1:
             return 0.0
         tiles_m, tiles_n = ceil(m / tile.block_m), ceil(n / tile.block_n)
-        here = max(min(units, tiles_m * tiles_n) // dies, 1)
-        rows, columns = (
-            wave(tiles_m, tiles_n, tile.group_m, here) if xcds == dies else (1, min(here, tiles_n))
-        )
-        waves = tiles_m * tiles_n / (rows * columns)
-        fetched = waves * (rows * min(tile.block_m, m) + columns * tile.block_n) * k * element_bytes
-        return fetched / self.rates.fabric_bytes_per_us
+        pieces = tiles_m * tiles_n * tile.split_k
+        programs = min(max(units, 1), pieces)
+        grid = Grid(tiles_m, tiles_n, tile.group_m, tile.split_k, programs, xcds)
+        line = k * element_bytes / tile.split_k
+        a_bytes, b_bytes = min(tile.block_m, m) * line, tile.block_n * line
+        served = l2.gemm_hit_rate(dies, grid, a_bytes, b_bytes)
+        return pieces * (a_bytes + b_bytes) * (1 - served) / self.rates.fabric_bytes_per_us
 
 
 def wave(tiles_m: int, tiles_n: int, group_m: int, units: int) -> tuple[int, int]:
