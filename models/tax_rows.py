@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tftune.db.evidence import is_current, oldest_first, set_aside
+from tftune.db.evidence import complete, is_current, oldest_first, set_aside
 from tftune.db.trial import TAX, Measurement, Run, Trial
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
@@ -51,9 +51,13 @@ class Case:
 
 
 def current(rows: Iterable[Trial], runs: Iterable[Run]) -> list[Trial]:
-    """The rows that count: of runs that are evidence, and of the code that is installed."""
+    """The rows that count: of runs that are evidence, of the code that is installed, and of configs
+    that their space still has."""
     others = set_aside(runs)
-    return [trial for trial in rows if trial.run not in others and is_current(trial)]
+    kept = [trial for trial in rows if trial.run not in others and is_current(trial)]
+    return [
+        trial for trial in kept if complete(operation(trial.op).space, trial.config) is not None
+    ]
 
 
 def groups(rows: Iterable[Trial]) -> list[dict[Arm, Trial]]:

@@ -65,7 +65,7 @@ class TestRows:
         [
             ("bench", "node, model, replay, drill"),
             ("mode", "graph, eager"),
-            ("stage", "search, warm_up, watch, final, matrix"),
+            ("stage", "search, warm_up, watch, tax, final, matrix"),
         ],
     )
     def test_a_filter_that_no_trial_can_have_is_a_mistake(

@@ -30,7 +30,7 @@ from tftune.kernels.core.chips import H200, MI300X
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.space import Config
-from tftune.kernels.core.taxes import BSP, CLOCKED, FACTORS, FUSED, Arm, Gap, arms, cube
+from tftune.kernels.core.taxes import BSP, CLOCKED, FACTORS, FUSED, WAITS, Arm, Gap, arms, cube
 from tftune.models.dataset import load
 from tftune.models.tax_rows import Case, splits
 from tftune.models.taxes import interaction, modelled, shapley, slope, split
@@ -413,11 +413,16 @@ def test_what_is_added_compiles_and_a_delay_reads_the_clock(arch: str) -> None:
         assert not re.search(ARCHS[arch][1], assembly(source, arch))
 
 
-def sources_of(op: str, waits: str, arch: str) -> list[Any]:
+def sources_of(op: str, waits: str, arch: str, variant: str | None = None) -> list[Any]:
     """The kernels of the default config that wait, on a real size."""
     chip, known = ARCHS[arch][0], operation(op)
-    shape = known.named_set(known.main_set, 8)[0]
-    config = case_of(shape, (), Target.of(chip, 8), None).config
+    shapes = known.named_set(known.main_set, 8)
+    shape = next(
+        each
+        for each in (shapes[::-1] if variant else shapes)
+        if variant in (None, *(config.variant for config in known.space.defaults(each, chip)))
+    )
+    config = case_of(shape, (), Target.of(chip, 8), variant).config
     host, backend = known.module("host"), chip.can.backend
     if op == "flash_decode":
         return list(host._kernels(shape, config, backend, waits))
@@ -446,6 +451,56 @@ def test_a_traced_kernel_reads_the_clock_around_its_waits_and_no_other_does(
     assert polls["all"] > polls["tile"]
     first, *_, last = re.finditer(ARCHS[arch][1], text["clocked"])
     assert re.search(poll, text["clocked"][first.end() : last.start()])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize(
+    ("op", "variant"),
+    [(op, name) for op in OPS for name in operation(op).module("taxes").FUSED],
+)
+def test_every_variant_compiles_with_every_wait(op: str, variant: str, arch: str) -> None:
+    """At the last size of the first set that has it."""
+    text = {
+        waits: "".join(assembly(source, arch) for source in sources_of(op, waits, arch, variant))
+        for waits in WAITS
+    }
+    reads = {waits: len(re.findall(ARCHS[arch][1], code)) for waits, code in text.items()}
+    assert reads["tile"] == reads["all"] == 0 and reads["clocked"] >= 2
+    assert len(set(text.values())) == 3
+
+
+# On GPUs.
+
+
+def on_gpus(op: str, world: int) -> None:
+    """Every arm of a small shape, and what a delay and a launch must cost."""
+    from tftune.db.target import detect
+    from tftune.models.taxes import times_of
+    from tftune.tuner.bench import taxes
+
+    target, known = detect(), operation(op)
+    shape = known.named_set(known.main_set, world)[2]
+    mine = case_of(shape, (), target, None)
+    found = taxes.measure(shape, mine.arms(clocks=True), mine.config, mine.form, target)
+    assert all(len(outcome.samples_us) == 41 for outcome in found["graph"].values())
+    told = split(times_of(found["graph"]), mine.gap)
+    print(f"{shape}: {told}")
+    assert 0 < told.per_kernel_us.value < 20
+    if world > 1:
+        assert told.clocked_us and 0.5 < told.late["bsp"].value < 1.5
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("op", OPS)
+def test_arms_on_one_gpu(op: str) -> None:
+    on_gpus(op, 1)
+
+
+@pytest.mark.gpu(2)
+@pytest.mark.parametrize("op", OPS)
+def test_arms_on_two_gpus(op: str) -> None:
+    on_gpus(op, 2)
 
 
 # Rows and the command.
@@ -565,6 +620,7 @@ def test_the_command_prints_a_table_and_a_result(
     assert re.search(r"launch +3.00 +3.00 to 3.00 +\d+% +3.00 +-?\d", out)
     for said in (
         "residual: -20%",
+        "explain what is saved does not hold here",
         "HBM bytes: not measured",
         "a rank late by 1 us costs bsp 1.00 us",
     ):
