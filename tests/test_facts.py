@@ -19,7 +19,7 @@ from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.lengths import Facts, Lengths
 from tftune.kernels.flash_decode.space import LOCAL_KNOBS, SPACE
 from tftune.models import facts_fit
-from tftune.models.artifact import Mode, parse_artifact, read_artifact
+from tftune.models.artifact import SHIPPED, Mode, parse_artifact, read_artifact
 from tftune.models.export import Provenance, document
 from tftune.models.facts import GATHER_US, FactsModel, answer, read, rules, values
 from tftune.models.facts_fit import Case, cover, judged, regret, train
@@ -28,6 +28,7 @@ from tftune.models.selector import Selector
 from tftune.models.timeline.simulator import predict
 from tftune.models.tree.tree import Leaf, Node, Split, depth_of
 
+ROOT = Path(__file__).resolve().parent.parent
 OP = "flash_decode"
 LENGTHS = [f"{name}/{seed}" for name in ("uniform", "zipf", "one_long", "chat") for seed in (1, 2)]
 SHAPES = [
@@ -93,7 +94,7 @@ def test_a_form_moves_local_knobs_only_and_is_always_allowed() -> None:
 
 def test_a_form_doubles_what_it_says() -> None:
     shape = SHAPES[4]
-    config = base(shape)
+    config = tftune.Config("persistent", **dict(base(shape).knobs) | {"block_n": 64})
     assert IDENTITY.applied(shape, config, H200) is config and str(IDENTITY) == "as it is"
     double = Form(OP, (1, 1)).applied(shape, config, H200)
     assert double["kv_splits"] == 2 * config["kv_splits"]
@@ -214,7 +215,8 @@ def test_features_are_those_of_the_facts() -> None:
     shape = SHAPES[4]
     found = values(shape, base(shape), H200, Facts(8192, 4096, 1), reuse=8)
     assert found["fill"] == 8192 / (4 * 4096) and found["evenness"] == 8192 / (3 * 4096)
-    assert found["reuse"] == 8 and found["blocks"] == 4096 / (base(shape)["kv_splits"] * 64)
+    tokens = base(shape)["kv_splits"] * base(shape)["block_n"]
+    assert found["reuse"] == 8 and found["blocks"] == 4096 / tokens
     with pytest.raises(ValueError, match="longest=5000 is above kv_len=4096"):
         values(shape, base(shape), H200, Facts(5000, 5000))
 
@@ -402,3 +404,19 @@ def test_wrong_words_end_with_a_sentence(
     with pytest.raises(SystemExit) as ended:
         cli.main(["facts", *words, "--db", str(tmp_path / "t.db")])
     assert ended.value.code == 2 and said in capsys.readouterr().err
+
+
+def test_the_page_shows_what_the_artifact_of_one_h200_says() -> None:
+    facts = read_artifact(SHIPPED / f"{OP}__h200x1.json").modes["graph"].facts
+    assert facts is not None and facts.measured
+    page = (ROOT / "docs" / "facts.md").read_text()
+    for name, reuses in facts.held_out.items():
+        for reuse, told in reuses.items():
+            us = [told[each] / told["cases"] for each in ("as_it_is", "never", "always", "gated")]
+            star = " *" if us[3] < min(us[1:3]) else ""
+            cells = [f"{each:.2f}" for each in us]
+            cells[3] += star
+            best = f"{told['best'] / told['cases']:.2f}"
+            gathered = f"{told['gathered']} of {told['cases']}"
+            assert f"| {' | '.join([name, reuse, *cells, best, gathered])} |" in page
+    assert "\n".join(rules(facts)) in page

@@ -234,7 +234,7 @@ def _interval(estimate: Estimate) -> str:
 def _sentences(found: Split, eager: Mapping[str, Estimate]) -> Iterator[str]:
     gap = found.gap
     yield (
-        f"BSP takes {_us(found.saved_us)} longer; it launches {gap.kernels} kernels more, and "
+        f"BSP takes {_more_or_less(found.saved_us)}; it launches {gap.kernels} kernels more, and "
         f"moves the operation's bytes {gap.trips:g} times more through memory"
     )
     if not gap.peers:
@@ -268,6 +268,12 @@ def _verdict(residual: Estimate | None) -> Iterator[str]:
         f"the paper's claim that the three taxes explain what is saved {holds} here: at most "
         f"{EXPLAINED:.0%} may stay unexplained"
     )
+
+
+def _more_or_less(us: Estimate) -> str:
+    if us.value >= 0:
+        return f"{_us(us)} longer"
+    return f"{-us.value:.2f} us ({-us.high:.2f} to {-us.low:.2f}) less"
 
 
 def _us(estimate: Estimate) -> str:
