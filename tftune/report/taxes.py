@@ -88,7 +88,10 @@ def figure(falls: Sequence[Waterfall]) -> Figure:
         )  # fmt: skip
         step = fall.steps.get(name)
         text = f"{us:.1f}" if step is None else f"{-step:+.1f}"
-        axes.text(left + us, place, f" {text}", va="center", fontsize=10, color=INK)
+        axes.annotate(
+            text, (left + us, place), xytext=(4, 0), textcoords="offset points", va="center",
+            fontsize=10, color=INK,
+        )  # fmt: skip
     axes.set_yticks(range(len(rows)), [f"{name}, {fall.word}" for fall, name, _, _ in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(axis="y", visible=False)
