@@ -22,6 +22,8 @@ COMPILED = "llama_block"
 """Too slow for every run: inductor compiles it."""
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in ("ranks", COMPILED))
 LAYER = ("column_parallel", "cuda_graph")
+SELECTING = ("serve_select", "ragged_batches")
+"""What runs no kernel, and checks answers."""
 ERROR = re.compile(r"error ([0-9.e+-]+), (?:below ([0-9.e+-]+)|equal to the bit)")
 
 
@@ -59,11 +61,11 @@ def lines(artifact: Path) -> Iterator[dict[str, list[str]]]:
 
 
 def test_there_are_examples_and_the_page_lists_them() -> None:
-    assert len(SCRIPTS) == 5
+    assert len(SCRIPTS) == 6
     page = (FOLDER / "README.md").read_text()
     assert re.findall(r"^\| \[(\w+)\.py\]\(\1\.py\)", page, re.MULTILINE) == [
         *("column_parallel", "cuda_graph", "decode", "llama_block", "serve_select"),
-        "new_operation",
+        *("ragged_batches", "new_operation"),
     ]
 
 
@@ -71,7 +73,7 @@ def test_there_are_examples_and_the_page_lists_them() -> None:
 def test_an_example_says_what_it_checked(lines: dict[str, list[str]], name: str) -> None:
     last = lines[name][-1]
     assert "checked " in last
-    if name != "serve_select":
+    if name not in SELECTING:
         found = ERROR.search(last)
         assert found is not None and 0 <= float(found[1]) <= float(found[2] or 0), last
 
@@ -107,13 +109,15 @@ def test_without_a_gpu_the_graph_says_so(lines: dict[str, list[str]]) -> None:
     assert lines["cuda_graph"][-1].startswith("graphs need a GPU, so this ran eagerly; checked ")
 
 
-def test_serving_needs_the_standard_library_only(root: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", SELECTING)
+def test_serving_needs_the_standard_library_only(root: Path, tmp_path: Path, name: str) -> None:
     link_tree(root, tmp_path)
-    command = [sys.executable, "-S", FOLDER / "serve_select.py"]
+    command = [sys.executable, "-S", FOLDER / f"{name}.py"]
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("WARNING: ") == 1 and "was never measured" in done.stderr
+    if name == "serve_select":
+        assert done.stderr.count("WARNING: ") == 1 and "was never measured" in done.stderr
 
 
 def test_without_ranks_an_example_says_how_to_start_it() -> None:
