@@ -106,16 +106,14 @@ def longest(model: LayoutModel) -> Family:
 
 def unmeasured(model: LayoutModel, family: Family) -> Family:
     """A family that was not measured: its first size lies in the widest gap of those that were, or
-    above the only one."""
+    above the last where there is none."""
     shape = operation(model.op).shape
     place = next(place for place, name in enumerate(shape.coordinates()) if name != shape.SIZE)
     seen = sorted({known.sizes[place] for known in model.known})
-    low, high = max(
-        itertools.pairwise(seen),
-        key=lambda ends: ends[1] / ends[0],
-        default=(seen[0], seen[0] * 3 / 2),
-    )
-    return (*family[:place], int((low + high) / 2), *family[place + 1 :])
+    gaps = [ends for ends in itertools.pairwise(seen) if ends[1] - ends[0] > 1]
+    above = (seen[-1], 3 * seen[-1])
+    low, high = max(gaps, key=lambda ends: ends[1] / ends[0], default=above)
+    return (*family[:place], (low + high) // 2, *family[place + 1 :])
 
 
 def shapes_of(model: LayoutModel, family: Family, count: int) -> list[dict[str, Any]]:

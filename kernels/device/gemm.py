@@ -303,9 +303,9 @@ def multiply_tile(
         limit = 1
         if not ALONE:
             limit = K_CHUNKS - chunk % K_CHUNKS if PULL or at_home else STEPS - step
+        if chunks.WAITS == "clocked":
+            began = clock(ARCH)
         if not at_home:
-            if chunks.WAITS == "clocked":
-                began = clock(ARCH)
             limit = wait_chunks(
                 control, row, M, shard_rows, step, limit, FIRST_FLAG, epoch, rank, MAX_CHUNKS,
                 problem, tile, chunks, PULL and chunks.IN_PLACE,
