@@ -18,6 +18,7 @@ from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models.forms import Form, forms_of
+from tftune.models.tree.codec import layout_of
 from tftune.models.tree.tree import Leaf, Node, Split, features_of, pack, unpack, walk
 
 GRAPHS = 4
@@ -49,6 +50,9 @@ class FactsModel:
     cases: int
     """A shape with a distribution of lengths."""
     lengths: tuple[str, ...]
+    layouts: tuple[tuple[int | str, ...], ...]
+    """Of the cases' shapes. For another one the trees say nothing: full caches in one layout were
+    measured, and ragged ones in another do not speak for them."""
     held_out: Mapping[str, Any] = field(default_factory=dict)
     """Times on distributions and shapes held out, as `facts_fit.judged` gives them."""
 
@@ -73,7 +77,8 @@ class FactsModel:
             "forms": [list(form.doublings) for form in self.forms],
             "known": pack(self.known), "gathered": pack(self.gathered), "gate": pack(self.gate),
             "gather_us": self.gather_us, "measured": self.measured,
-            "cases": self.cases, "lengths": list(self.lengths), "held_out": dict(self.held_out),
+            "cases": self.cases, "lengths": list(self.lengths),
+            "layouts": [list(layout) for layout in self.layouts], "held_out": dict(self.held_out),
         }  # fmt: skip
 
 
@@ -161,6 +166,7 @@ def read(op: str, content: Mapping[str, Any]) -> FactsModel:
         bool(content["measured"]),
         int(content["cases"]),
         tuple(map(str, content["lengths"])),
+        tuple(layout_of(op, operation(op).shape.named(each)) for each in content["layouts"]),
         dict(content["held_out"]),
     )
     _check(model, "known", {*asked(op, told=False)}, len(forms))

@@ -135,6 +135,7 @@ def fitted(cases: Sequence[Case], gather_us: float) -> dict[str, Any]:
         "op": op, "forms": forms, "known": known, "gathered": gathered,
         "gate": gate, "gather_us": gather_us, "cases": len(cases),
         "lengths": tuple(sorted({each.lengths for each in cases})),
+        "layouts": tuple(sorted({each.shape.layout for each in cases}, key=str)),
     }  # fmt: skip
 
 

@@ -30,7 +30,7 @@ class InForms:
     ) -> Selection:
         """The answer with the knobs that a rank may set for itself as the trees say; as it is where
         no times of several distributions stand behind it. `facts` None: what pays on average."""
-        model = model_of(artifact, mode, found)
+        model = model_of(artifact, shape, mode, found)
         if model is None or artifact is None:
             return found
         form = model.form(shape, found.config, artifact.target.chip, facts)
@@ -62,19 +62,22 @@ def _in(found: Selection, config: Config, form: str, facts: Any, modelled: bool)
     )
 
 
-def model_of(artifact: Artifact | None, mode: str, found: Selection) -> FactsModel | None:
-    """The trees that stand beside an answer of this artifact; None where it has none, or says
-    nothing about the shape."""
+def model_of(
+    artifact: Artifact | None, shape: Shape, mode: str, found: Selection
+) -> FactsModel | None:
+    """The trees that stand beside an answer of this artifact; None where it has none of the shape's
+    layout, or says nothing about the shape."""
     if artifact is None or found.source == "fallback":
         return None
-    return artifact.modes[mode].facts
+    model = artifact.modes[mode].facts
+    return model if model is not None and shape.layout in model.layouts else None
 
 
 def choices(
     artifact: Artifact | None, shape: Shape, mode: str, found: Selection
 ) -> tuple[Config, ...]:
     """Every config that the answer may become."""
-    if (model := model_of(artifact, mode, found)) is None or artifact is None:
+    if (model := model_of(artifact, shape, mode, found)) is None or artifact is None:
         return (found.config,)
     chip = artifact.target.chip
     return tuple(dict.fromkeys(form.applied(shape, found.config, chip) for form in model.forms))

@@ -159,7 +159,7 @@ class Selector:
         a step. False where nothing is known of lengths. Facts that the host has cost nothing: then
         do not ask. Raises as `select` does."""
         found, artifact = self.without_facts(shape, mode), self.artifacts.get(shape.op)
-        model = model_of(artifact, mode, found)
+        model = model_of(artifact, shape, mode, found)
         if model is None or artifact is None:
             return False
         return model.worth_gathering(shape, found.config, artifact.target.chip, max(reuse, 1))

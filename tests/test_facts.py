@@ -245,6 +245,7 @@ def test_a_model_reads_back_and_answers_alike(model: FactsModel, cases: list[Cas
         ),
         ({"gathered": [[9], 1, 0.0, []]}, "a leaf of its tree gathered names"),
         ({"gate": [[2], 1, 0.0, []]}, "a leaf of its tree gate names"),
+        ({"layouts": [["fp64", "all", 0, 8]]}, "its layout has dtype='fp64'"),
     ],
 )
 def test_a_model_that_is_none_is_refused(
@@ -346,6 +347,20 @@ def test_without_trees_facts_change_nothing(searched: tuple[Path, Path]) -> None
     closed = Selector(artifact)  # modelled, and not allowed
     assert closed.select(shape, facts=Facts(10, 10)).source == "fallback"
     assert not closed.worth_gathering(shape) and len(closed.choices(shape)) == 1
+
+
+def test_trees_of_one_layout_say_nothing_of_another() -> None:
+    """The artifact of one H200 has ragged rows of bf16 in pages, and full ones of fp16."""
+    selector = Selector(read_artifact(SHIPPED / f"{OP}__h200x1.json"), check_source=False)
+    paged = FlashDecode(24, 64, 8, 128, 12016, 1, "bf16", "heads", 16)
+    other = FlashDecode(24, 64, 8, 128, 9000, 1)
+    long = Facts(total=9000 + 23, longest=9000)
+    found = selector.without_facts(other)
+    assert found.source == "measured" and selector.select(other) == found
+    assert selector.select(other, facts=long) == found and selector.choices(other) == (
+        found.config,
+    )
+    assert selector.select(paged, facts=long).config != selector.without_facts(paged).config
 
 
 def test_wrong_facts_are_refused(searched: tuple[Path, Path]) -> None:

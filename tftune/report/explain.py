@@ -134,12 +134,14 @@ def explain(
         candidates,
         origin,
         nearest,
-        _facts(artifact, mode, selection),
+        _facts(artifact, shape, mode, selection),
     )
 
 
-def _facts(artifact: Artifact | None, mode: str, selection: Selection) -> tuple[str, ...]:
-    model = model_of(artifact, mode, selection)
+def _facts(
+    artifact: Artifact | None, shape: Shape, mode: str, selection: Selection
+) -> tuple[str, ...]:
+    model = model_of(artifact, shape, mode, selection)
     return () if model is None else tuple(rules(model))
 
 
