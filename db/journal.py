@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
 
+from tftune.db.files import read_file, replace_file
 from tftune.db.lock import StoreError, refuse_to_replace_a_database
 from tftune.db.row_checks import shown
 from tftune.db.target import minor
@@ -115,6 +116,31 @@ def excluded(path: Path, target: str, triton: str) -> Excluded:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise _no_row(path, number, error) from error
     return frozenset(found)
+
+
+def set_aside_damage(path: Path) -> int:
+    """Move the lines that are no rows into `PATH.damaged`, and keep the others; returns how many.
+
+    For a file that nobody asked for by name: what can be read of it must not be lost to one line.
+    Raises StoreError where the file cannot be read or written.
+    """
+    lines = read_file(path).split(b"\n")[:-1] if path.exists() else []
+    damaged = [text for text in lines if not _is_row(text)]
+    if damaged:
+        with open(f"{path}.damaged", "ab") as file:
+            file.write(b"".join(text + b"\n" for text in damaged))
+        sound = b"".join(text + b"\n" for text in lines if text not in damaged)
+        replace_file(path, sound)
+    return len(damaged)
+
+
+def _is_row(text: bytes) -> bool:
+    try:
+        row = json.loads(text)
+        Run.from_dict(row["run"]) if "run" in row else Trial.from_dict(row["trial"])
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return False
+    return True
 
 
 class Journal:

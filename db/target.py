@@ -222,6 +222,14 @@ def _runtime() -> dict[str, str]:
     return {name: text for name, text in versions.items() if text}
 
 
+def links() -> str:
+    """How the GPUs of this machine reach each other: the matrix of NVIDIA's tool, or the table of
+    AMD's; "" where neither answers within ten seconds."""
+    answer = _answer("nvidia-smi", "topo", "-m") or _answer("amd-smi", "topology", "--csv")
+    lines = (line.split() for line in answer.splitlines())
+    return "\n".join(" ".join(words) for words in lines if words and words[0].startswith("GPU"))
+
+
 def clocks() -> dict[str, Any]:
     """Clocks, temperatures and power by GPU number, as read now; empty where no tool answers within
     ten seconds.

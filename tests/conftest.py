@@ -60,6 +60,13 @@ def ranks_are_forked() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has a cache folder of its own, and no open memory."""
+    monkeypatch.setenv("TFTUNE_CACHE", str(tmp_path / "tftune-cache"))
+    monkeypatch.setattr("tftune.confirm.memory.Memory._opened", {})
+
+
 @pytest.fixture
 def ranks_start_anew() -> Iterator[None]:
     """Ranks are new processes in this test."""

@@ -100,7 +100,7 @@ def serve_planted(plants: Mapping[str, str]) -> None:
 def warm_up(workspace: Workspace, rows: Path, plants: Mapping[str, str], **options: Any) -> Any:
     """A warm-up at both shapes, with plants; what is fused is tried in the order of FUSED."""
     import tftune
-    from tftune import confirm
+    from tftune.confirm import warm_up as confirm
     from tftune.models.selector import Selector
     from tftune.tuner.warm_up import contest
 
@@ -113,5 +113,5 @@ def warm_up(workspace: Workspace, rows: Path, plants: Mapping[str, str], **optio
     decide = ORIGINAL.setdefault("decided", confirm.decided)
     confirm.decided = remembered
     Selector.shortlist = lambda self, shape, mode, top: tuple(FUSED.values())[:top]  # type: ignore
-    options = {"budget_s": BUDGET_S} | options
+    options = {"budget_s": BUDGET_S, "top": 3} | options
     return tftune.warm_up([SHAPE, OTHER], workspace, rows=rows, **options)

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import torch
 
-from tftune import confirm_bench
-from tftune.confirm import decided
-from tftune.confirm_bench import Folder, Here, InChildren
+from tftune.confirm import bench as confirm_bench
+from tftune.confirm.bench import Folder, Here, InChildren
+from tftune.confirm.warm_up import decided
 from tftune.db.target import Machine
 from tftune.db.trial import Failure, Measurement, Outcome
 from tftune.kernels.all_gather_gemm import AllGatherGemm

@@ -169,7 +169,7 @@ def test_local_answers_serve_where_the_heap_was_not_measured(
 def test_warm_up_takes_local_operands() -> None:
     from types import SimpleNamespace
 
-    from tftune.confirm import _check_shape
+    from tftune.confirm.warm_up import _check_shape
 
     workspace: Any = SimpleNamespace(world=2, generation_bytes=1 << 20)
     with pytest.raises(ValueError, match="has its operands on the heap, where warm_up makes none"):

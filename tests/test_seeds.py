@@ -27,6 +27,7 @@ from synthetic import (
 )
 
 from tftune.cli import seeds
+from tftune.confirm import relatives
 from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -52,7 +53,7 @@ def artifact(*models: LayoutModel, target: str = "h200x2") -> Artifact:
 
 
 def named(asked: Shape, *found: Artifact, mode: str = "graph") -> list[Config]:
-    return seeds.shipped(found)(asked, mode)
+    return relatives.proposals(found)(asked, mode)
 
 
 def test_what_may_answer_near_the_shape_comes_the_fastest_first_and_is_never_bsp() -> None:
@@ -117,7 +118,7 @@ def test_at_most_four_are_named() -> None:
         assert (
             len(times) == 7
             and named(asked, artifact(model(weights=weights)))
-            == sorted(times, key=times.__getitem__)[: seeds.NAMED]
+            == sorted(times, key=times.__getitem__)[: relatives.NAMED]
         )
 
 
@@ -169,11 +170,11 @@ def test_a_layout_whose_ranks_cannot_share_the_shapes_rows_is_passed_over() -> N
     asked; for an even M the other."""
     odd, even = replace(OFF, m=41, shard="k"), replace(OFF, m=42, dtype="fp16", b_layout="kn")
     assert named(odd, artifact()) == []
-    configs = seeds.shipped([artifact(model(), along_k({OTHER: WEIGHTS[SMALL]}))])
+    configs = relatives.proposals([artifact(model(), along_k({OTHER: WEIGHTS[SMALL]}))])
     for _ in range(2):
         assert configs(odd, "graph") == [OTHER] and configs(even, "graph") == [SMALL]
         assert configs(replace(odd, m=42, dtype="fp16"), "graph") == [OTHER]
-    both = seeds.shipped([artifact()])
+    both = relatives.proposals([artifact()])
     thirds = AllGatherGemm(41, 3072, 3072, 1, "bf16", "m", "nk")
     assert [both(replace(thirds, m=m), "graph") for m in (41, 42, 41)] == [[], [SMALL], []], (
         "each size is asked for itself"
@@ -234,7 +235,7 @@ def test_an_artifact_that_cannot_be_read_is_no_reason_not_to_search(
 )
 @pytest.mark.parametrize("mode", ["graph", "eager"])
 def test_what_ships_names_something_for_a_shape_off_the_grid(shape: Shape, mode: str) -> None:
-    found = seeds.shipped(seeds.artifacts(shape.op, Target.parse("h200x2")))(shape, mode)
+    found = relatives.proposals(seeds.artifacts(shape.op, Target.parse("h200x2")))(shape, mode)
     assert found and all(config.variant != "bsp" for config in found)
 
 

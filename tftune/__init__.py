@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from tftune import ops as ops
-    from tftune.confirm import warm_up
+    from tftune.confirm.warm_up import warm_up
     from tftune.graph_pass.inductor import compile_pass
     from tftune.hot_swap import swap
     from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -84,7 +84,7 @@ _PLACES = {
     "count_replays": "tftune.recorder",
     "swap": "tftune.hot_swap",
     "compile_pass": "tftune.graph_pass.inductor",
-    "warm_up": "tftune.confirm",
+    "warm_up": "tftune.confirm.warm_up",
 }
 _default: Selector | None = None
 _capture: Recorder | None = None

@@ -30,13 +30,27 @@ Job = tuple[Shape, Config, Chip, int]
 
 def jobs(pairs: Iterable[tuple[Shape, Config]], chip: Chip) -> list[Job]:
     """One for each binary that these configs need; library calls need none."""
+    return list(_by_binary(pairs, chip).values())
+
+
+def _by_binary(pairs: Iterable[tuple[Shape, Config]], chip: Chip) -> dict[Any, Job]:
     found: dict[Any, Job] = {}
     for shape, config in pairs:
         with suppress(ValueError):  # an impossible config is told where it is prepared
             sources = operation(shape.op).module("host").kernel_sources(shape, config, chip)
             for number, source in enumerate(sources):
                 found.setdefault(source.key, (shape, config, chip, number))
+    return found
+
+
+def new_jobs(pairs: Iterable[tuple[Shape, Config]], chip: Chip) -> list[Job]:
+    """As `jobs`, without the binaries that this process was given before."""
+    found = {key: job for key, job in _by_binary(pairs, chip).items() if key not in _GIVEN}
+    _GIVEN.update(found)
     return list(found.values())
+
+
+_GIVEN = set[Any]()
 
 
 def compile_ahead(wanted: Sequence[Job], workers: int, limit_s: float = LIMIT_S) -> None:

@@ -1,7 +1,7 @@
 """Which of a few configs is the fastest, found within a budget of seconds.
 
 All configs of a shape are timed in turns, so that their ratios are of the same rounds. BSP wins
-ties: a fused config is the winner only where the interval of BSP's time over its own lies above 1.
+ties: a fused config wins only where the interval of BSP's time over its own begins at `SERVED`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
-from tftune.db.evidence import BSP, is_surely_faster
+from tftune.db.evidence import BSP
 from tftune.db.trial import Measurement, Outcome
 from tftune.kernels.core.space import Config
 
@@ -20,6 +20,9 @@ MOST = 41
 """Rounds of one config at most, as many as the final stage of a search has."""
 BEHIND = 1.1
 """A config whose every probed round took as many times as long as the leader's cannot win."""
+SERVED = 1.01
+"""The lower end of the interval of BSP's time over a config's, from which the config is selected:
+offsets between runs are 0.3 to 1 % (docs/fleet.md), and ties are BSP's."""
 Samples = dict[Config, tuple[float, ...]]
 """Microseconds of one call on the slowest rank, by round."""
 TimeRounds = Callable[[Sequence[Config], int], tuple[Samples, float]]
@@ -102,7 +105,7 @@ def winner(outcomes: Mapping[Config, Outcome]) -> Config | None:
     sure = {
         config: found.speedup or 0.0
         for config, found in known.items()
-        if config.variant != BSP and is_surely_faster(found.speedup_interval or (0.0, 0.0))
+        if config.variant != BSP and (found.speedup_interval or (0.0, 0.0))[0] >= SERVED
     }
     if sure:
         return max(sure, key=sure.__getitem__)

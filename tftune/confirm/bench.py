@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tftune.confirm.memory import Identity
 from tftune.db.files import replace_file
 from tftune.db.journal import Journal, NoJournal
-from tftune.db.target import Target, build
+from tftune.db.target import Target, build, links
 from tftune.db.target import here as machine_here
 from tftune.db.trial import Outcome, Run
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.registry import operation, packages
+from tftune.kernels.core.revision import installed
 from tftune.kernels.core.space import Config
 from tftune.models.selector import Selector
 from tftune.tuner.bench.clock import HostBarrier
@@ -44,6 +47,8 @@ class Here:
     """None where the GPU is not one that tftune has constants of, and on emulated ranks."""
     cache_bytes: int
     """Last-level cache, which a rotation must pass."""
+    arch: str = "interpreter"
+    """`sm_90`, `gfx942`, as the GPU says."""
 
     @classmethod
     def of(cls, workspace: Workspace, selector: Selector) -> Here:
@@ -55,11 +60,33 @@ class Here:
             raise ValueError("no GPU can be seen, and the workspace has one; run `tftune doctor`")
         chip = _chip(machine.target)
         cache_bytes = _cache_bytes(workspace.device) if chip is None else chip.cache_bytes
-        return cls(machine.target, dict(machine.build), chip, cache_bytes)
+        return cls(machine.target, dict(machine.build), chip, cache_bytes, machine.arch)
+
+    def identity(self, workspace: Workspace) -> Identity:
+        """What answers of this group on this machine are remembered by."""
+        import torch.distributed as dist
+
+        group = workspace.group if workspace.group is not None else dist.group.WORLD
+        return Identity(
+            self.target,
+            self.build,
+            links(),
+            tuple(dist.get_process_group_ranks(group)),
+            _revisions(),
+        )
 
     @property
     def triton(self) -> str:
         return self.build.get("triton", "")
+
+
+def _revisions() -> dict[str, str]:
+    """Of every variant of every operation that is installed."""
+    return {
+        f"{op}/{variant}": installed(op, variant)
+        for op in packages()
+        for variant in operation(op).space.variants
+    }
 
 
 def _chip(target: str) -> Chip | None:

@@ -1,4 +1,5 @@
-"""Confirm selections where they run: a shortlist beside BSP, on the ranks that will serve."""
+"""`tftune.warm_up`: a few configs beside BSP, on the ranks that will serve; the answers are
+remembered."""
 
 from __future__ import annotations
 
@@ -14,7 +15,10 @@ from pathlib import Path
 from uuid import uuid4
 
 import tftune
-from tftune.confirm_bench import Here, InChildren, InPlace, Scene
+from tftune.confirm.bench import Here, InChildren, InPlace, Scene
+from tftune.confirm.bracket import Answers, families, step
+from tftune.confirm.candidates import PROVEN, TOP, candidates
+from tftune.confirm.memory import Memory, View
 from tftune.db.evidence import BSP
 from tftune.db.journal import EXCLUDING, Excluded, append, excluded, recover
 from tftune.db.target import clocks
@@ -25,12 +29,14 @@ from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape, check_word
 from tftune.kernels.core.space import Config
 from tftune.models.selector import Selection, Selector
-from tftune.tuner.bench.compile_ahead import compile_ahead, jobs, processes
+from tftune.tuner.bench.compile_ahead import compile_ahead, new_jobs, processes
 from tftune.tuner.bench.ranks import Ranks
 from tftune.tuner.warm_up.contest import winner
 from tftune.tuner.warm_up.order import Order
 
 logger = logging.getLogger(__name__)
+LASTING = ("measured", "interpolated")
+"""Sources of answers that are remembered."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +46,11 @@ class Request:
     shapes: tuple[Shape, ...]
     top: int
     mode: str
-    rows: str
+    rows: str | None
     budget_s: float
     deadline_s: float
-    sandbox: bool
+    sandbox: bool | None
+    again: bool
 
     def check(self, workspace: Workspace) -> Request:
         """Itself; raises ValueError, with the next step, for what cannot be confirmed."""
@@ -93,29 +100,36 @@ def _check_shape(shape: Shape, workspace: Workspace) -> None:
 def warm_up(
     shapes: Iterable[Shape],
     workspace: Workspace,
-    top: int = 3,
+    top: int = TOP,
     *,
     mode: str = "graph",
-    rows: str | os.PathLike[str] = "tftune-warm-up.jsonl",
-    budget_s: float = 1.0,
+    rows: str | os.PathLike[str] | None = None,
+    budget_s: float = 0.5,
     deadline_s: float = 30.0,
-    sandbox: bool = False,
+    sandbox: bool | None = None,
+    again: bool = False,
 ) -> dict[Shape, Selection]:
-    """Time the selector's shortlist beside BSP at these shapes, and select what is fastest here.
+    """Time a few configs beside BSP at these shapes, and select what is fastest here.
 
     Collective: all ranks of the workspace's group call it with the same arguments, after
     `tftune.bind` and before any capture. From then on `tftune.ops` and `tftune.select_kernel` give
-    these answers in this process. BSP wins ties: a fused config is selected only where the 95 %
-    interval of BSP's time over its own lies above 1.
+    these answers in this process. A fused config is selected only where the lower end of the 95 %
+    interval of BSP's time over its own is at least 1.01.
 
-    `shapes`: any operation, of the workspace's world. `top`: fused configs tried at each shape.
-    `mode`: as the layer will run, "graph" or "eager". `rows`: a file that rank 0 appends to, for
-    `tftune trials import`; it also holds what is never launched again, since it hung, crashed or
-    was wrong. `budget_s`: seconds for each shape after compiling; longer only where five rounds of
-    BSP and one config take longer. `deadline_s`: seconds for the first launches of each config,
-    after which the process prints the config and ends with code 75: start it again. `sandbox`: do
-    all of it in child processes, where a hang costs a world of them; call it before weights are
-    loaded, and guard the script's entry by `if __name__ == "__main__"`.
+    What was confirmed is remembered in the user's cache folder (docs/warm-up.md), and taken from
+    there by the next start. Of shapes that differ in one size some are measured; the others are
+    bounded by those, with the source "interpolated".
+
+    `shapes`: any operation, of the workspace's world. `top`: fused configs tried at each shape,
+    from an artifact, related machines, defaults and the model. `mode`: as the layer will run,
+    "graph" or "eager". `rows`: a file of rows that rank 0 appends to, for `tftune trials import`,
+    instead of the cache: then nothing is remembered but what hung, crashed or was wrong.
+    `budget_s`: seconds for each shape after compiling; longer only where five rounds of BSP and one
+    config take longer. `deadline_s`: seconds for the first launches of each config, after which the
+    process prints the config and ends with code 75: start it again. `sandbox`: do all of it in
+    child processes, where a hang costs a world of them; call it before weights are loaded, and
+    guard the script's entry by `if __name__ == "__main__"`. None: on architectures that no
+    committed row has run on. `again`: measure what is remembered, too.
 
     Returns the selection of each shape. Raises ValueError, on every rank alike, for arguments that
     do not fit or differ between ranks, without `tftune.bind`, and while a graph is captured.
@@ -125,23 +139,85 @@ def warm_up(
         tftune.bind(dist.group.WORLD)
         workspace = tftune.Workspace.create(dist.group.WORLD, payload_bytes=1 << 22)
         shapes = [tftune.AllGatherGemm(m, 64, 128, workspace.world) for m in (1, 16)]
-        answers = tftune.warm_up(shapes, workspace, budget_s=0.1)
+        answers = tftune.warm_up(shapes, workspace, budget_s=0.1, rows="rows.jsonl")
         assert tftune.select_kernel(shapes[0]) == answers[shapes[0]]
     """
     _refuse_capture(workspace)
     ranks = Ranks(workspace)
-    options = top, mode, os.fspath(rows), budget_s, deadline_s, sandbox
+    where = None if rows is None else os.fspath(rows)
+    options = top, mode, where, budget_s, deadline_s, sandbox, again
     request = _agreed(ranks, lambda: Request(_each_once(shapes), *options).check(workspace))
     selector = _bound()
     here = ranks.together(lambda: Here.of(workspace, selector))[0]
-    run, left_out = ranks.by_first(lambda: _begin(Path(request.rows), here))
-    scene = Scene(workspace, ranks, here, Path(request.rows), run)
-    orders = _orders(scene, request, selector, left_out)
-    ranks.by_first(lambda: _compile(orders, here))
-    found = _confirmed(scene, request, selector, orders)
+    kept = open_memory(workspace, here) if where is None else View(Path(where), "")
+    answers: Answers = {} if again else kept.of(request.shapes, mode)
+    new = _measured_here(request, workspace, here, selector, kept.rows, answers)
+    if where is None:
+        _remember(ranks, workspace, here, request, new)
+    for shape in request.shapes:
+        selector.confirm(shape, mode, answers[shape])
     _give_memory_back(workspace)
     tftune.use(copy(selector))  # another key: plans that tftune.ops made before are not found
-    return found
+    return {shape: answers[shape] for shape in request.shapes}
+
+
+def open_memory(workspace: Workspace, here: Here) -> View:
+    """What the first rank of the workspace's group remembers of this machine. Collective."""
+    return Ranks(workspace).by_first(lambda: Memory.open(here.identity(workspace)).view)
+
+
+def _remember(
+    ranks: Ranks, workspace: Workspace, here: Here, request: Request, new: Answers
+) -> None:
+    """What was measured, or lies between what was. Anything else, such as an answer where memory
+    was short, is tried again by the next start: nothing compiled by it may be found then."""
+    found = {(request.mode, shape): one for shape, one in new.items() if one.source in LASTING}
+    largest = max(_payload_bytes(shape) for shape in request.shapes)
+
+    def keep() -> None:
+        memory = Memory.open(here.identity(workspace))
+        if request.again:
+            memory.renew(found)
+        memory.keep(found, largest)
+        if len(found) < len(new):
+            memory.renew()
+
+    ranks.by_first(keep)
+
+
+def _payload_bytes(shape: Shape) -> int:
+    needed: int = operation(shape.op).module("host").payload_bytes(shape)
+    return needed
+
+
+def _measured_here(
+    request: Request,
+    workspace: Workspace,
+    here: Here,
+    selector: Selector,
+    rows: Path,
+    answers: Answers,
+) -> Answers:
+    """Fill in the answers that are missing; returns the new ones. Nothing is started where none
+    is."""
+    known = set(answers)
+    if missing := [shape for shape in request.shapes if shape not in answers]:
+        ranks = Ranks(workspace)
+        run, left_out = ranks.by_first(lambda: _begin(rows, here))
+        scene = Scene(workspace, ranks, here, rows, run)
+        bench = InChildren(scene) if _is_sandboxed(request, here) else InPlace(scene)
+        try:
+            Confirming(scene, request, selector, left_out, bench).fill(families(missing), answers)
+            ranks.by_first(lambda: append(rows, [replace(run, ended=clocks())], ()))
+        finally:
+            bench.close()
+    return {shape: answers[shape] for shape in request.shapes if shape not in known}
+
+
+def _is_sandboxed(request: Request, here: Here) -> bool:
+    if request.sandbox is None:
+        return here.arch not in PROVEN
+    return request.sandbox
 
 
 def _each_once(shapes: Iterable[Shape]) -> tuple[Shape, ...]:
@@ -187,50 +263,70 @@ def _begin(rows: Path, here: Here) -> tuple[Run, Excluded]:
     return run, excluded(rows, here.target, here.triton)
 
 
-def _orders(
-    scene: Scene,
-    request: Request,
-    selector: Selector,
-    left_out: Excluded,
-) -> list[Order]:
-    """One for each shape; raises ValueError on all ranks where they would try different configs."""
-    orders = [_order(shape, scene, request, selector, left_out) for shape in request.shapes]
-    for rank, its_orders in enumerate(scene.ranks.gather(orders)):
-        if its_orders != orders:
-            what = f"rank {rank} would try other configs than rank {scene.ranks.rank}"
-            raise ValueError(f"{what}; call tftune.bind(group) on every rank before tftune.warm_up")
-    alone = [order for order in orders if not order.candidates]
-    if alone and request.top and scene.ranks.rank == 0:
-        reason = selector.select(alone[0].shape, request.mode).reason
-        counts = len(alone), len(orders)
-        logger.warning("BSP alone is confirmed: shapes=%d of=%d reason=%s", *counts, reason)
-    return orders
+class Confirming:
+    """One warm-up on one rank: rounds of shapes, each compiled side by side, then measured."""
 
+    def __init__(
+        self,
+        scene: Scene,
+        request: Request,
+        selector: Selector,
+        left_out: Excluded,
+        bench: InPlace | InChildren,
+    ) -> None:
+        self._scene, self._request, self._selector = scene, request, selector
+        self._left_out, self._bench = left_out, bench
+        self._failed = set[Config]()
 
-def _order(
-    shape: Shape,
-    scene: Scene,
-    request: Request,
-    selector: Selector,
-    left_out: Excluded,
-) -> Order:
-    def may_run(config: Config) -> bool:
-        return (shape.op, config, installed(shape.op, config.variant)) not in left_out
+    def fill(self, groups: Sequence[Sequence[Shape]], answers: Answers) -> None:
+        """An answer for every shape of these families."""
+        while shapes := [shape for family in groups for shape in step(family, answers)]:
+            orders = self._ordered(shapes)
+            self._scene.ranks.by_first(lambda: _compile(orders, self._scene.here))  # noqa: B023
+            for order in orders:
+                answers[order.shape] = self._confirmed(order)
 
-    first, *others = _forms(shape, request.mode, selector, scene.here)
-    forms = first, *filter(may_run, others)  # without a first form there is nothing to fall back to
-    shortlist = selector.shortlist(shape, request.mode, request.top + len(left_out))
-    candidates = tuple(filter(may_run, shortlist))[: request.top]
-    limits = request.budget_s, request.deadline_s
-    names = scene.here.target, scene.run.id
-    return Order(shape, request.mode, forms, candidates, *limits, *names)
+    def _ordered(self, shapes: Sequence[Shape]) -> list[Order]:
+        """What to measure at each shape. Rank 0 decides: it reads files that others may not see."""
+        orders = self._scene.ranks.by_first(lambda: list(map(self._order, shapes)))
+        alone = [order for order in orders if not order.candidates]
+        if alone and self._request.top and self._scene.ranks.rank == 0:
+            reason = self._selector.select(alone[0].shape, self._request.mode).reason
+            counts = len(alone), len(orders), reason
+            logger.warning("BSP alone is confirmed: shapes=%d of=%d reason=%s", *counts)
+        return orders
+
+    def _order(self, shape: Shape) -> Order:
+        def may_run(config: Config) -> bool:
+            return (shape.op, config, installed(shape.op, config.variant)) not in self._left_out
+
+        request, here, selector = self._request, self._scene.here, self._selector
+        first, *others = _forms(shape, request.mode, selector, here)
+        forms = first, *filter(may_run, others)  # without a first there is nothing to fall back to
+        listed = candidates(shape, request.mode, selector, here, request.top + len(self._left_out))
+        tried = tuple(filter(may_run, listed))[: request.top]
+        limits = request.budget_s, request.deadline_s
+        return Order(shape, request.mode, forms, tried, *limits, here.target, self._scene.run.id)
+
+    def _confirmed(self, order: Order) -> Selection:
+        """Measure; the rows are on disk when this returns."""
+        scene = self._scene
+        kept = order.without(self._failed - {order.forms[0]})
+        outcomes, stored = self._bench.measure(kept)
+        self._failed |= {c for c, outcome in outcomes.items() if _is_excluding(outcome)}
+        trials = [order.row(c, outcome) for c, outcome in outcomes.items() if c not in stored]
+        scene.ranks.by_first(partial(append, scene.rows, [scene.run], trials))
+        found = decided(order, outcomes, self._selector.select(order.shape, order.mode))
+        if scene.ranks.rank == 0:
+            logger.info("confirmed: shape=%s config=%s", order.shape, found.config)
+        return found
 
 
 def _compile(orders: Sequence[Order], here: Here) -> None:
     """All kernels of all shapes into Triton's cache, side by side; ranks then load them."""
     if here.chip is not None:
         pairs = [(order.shape, c) for order in orders for c in (*order.forms, *order.candidates)]
-        compile_ahead(jobs(pairs, here.chip), processes())
+        compile_ahead(new_jobs(pairs, here.chip), processes())
 
 
 def _forms(shape: Shape, mode: str, selector: Selector, here: Here) -> list[Config]:
@@ -239,33 +335,6 @@ def _forms(shape: Shape, mode: str, selector: Selector, here: Here) -> list[Conf
     likely = [*space.defaults(shape, here.chip), selector.select(shape, mode).config]
     forms = dict.fromkeys(space.complete(config) for config in likely if config.variant == BSP)
     return [form for form in forms if space.why_invalid(shape, form, here.chip) is None]
-
-
-def _confirmed(
-    scene: Scene,
-    request: Request,
-    selector: Selector,
-    orders: Sequence[Order],
-) -> dict[Shape, Selection]:
-    """Measure order by order; each shape's rows are on disk before the next one is measured."""
-    found, failed = dict[Shape, Selection](), set[Config]()
-    ranks, rows, run = scene.ranks, scene.rows, scene.run
-    bench = InChildren(scene) if request.sandbox else InPlace(scene)
-    try:
-        for order in orders:
-            outcomes, stored = bench.measure(order.without(failed - {order.forms[0]}))
-            failed |= {c for c, outcome in outcomes.items() if _is_excluding(outcome)}
-            trials = [order.row(c, outcome) for c, outcome in outcomes.items() if c not in stored]
-            ranks.by_first(partial(append, rows, [run], trials))
-            selection = decided(order, outcomes, selector.select(order.shape, order.mode))
-            selector.confirm(order.shape, order.mode, selection)
-            found[order.shape] = selection
-            if ranks.rank == 0:
-                logger.info("confirmed: shape=%s config=%s", order.shape, selection.config)
-        ranks.by_first(lambda: append(rows, [replace(run, ended=clocks())], ()))
-    finally:
-        bench.close()
-    return found
 
 
 def _is_excluding(outcome: Outcome) -> bool:

@@ -1,0 +1,120 @@
+"""Shapes that differ in one size: a few are measured, those between them are bounded by these.
+
+The time of one config does not fall as the size grows. So between a smaller shape and a larger one
+a config takes at most what it takes at the larger, and BSP at least what it takes at the smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from math import log
+from typing import Any
+
+from tftune.db.evidence import BSP
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.models.selector import Selection
+
+MARGIN = 1.02
+"""What bounds must show that two measurements of their own moments support."""
+WIDEST = 4.0
+"""Of two sizes where BSP won: between sizes further apart a kernel may still win."""
+Answers = dict[Shape, Selection]
+
+
+def families(shapes: Iterable[Shape]) -> list[list[Shape]]:
+    """The shapes that differ only in the size that grows with the work, the smallest first."""
+    found: dict[tuple[Any, ...], list[Shape]] = {}
+    for shape in shapes:
+        rest = ((name, value) for name, value in shape.to_dict().items() if name != shape.SIZE)
+        found.setdefault((shape.op, *rest), []).append(shape)
+    return [sorted(family, key=_size) for family in found.values()]
+
+
+def step(family: Sequence[Shape], answers: Answers) -> list[Shape]:
+    """The shapes of a family to measure next; empty where all have an answer.
+
+    Fills in what lies between two measured shapes that bound it. The smallest and the largest come
+    first, then the middle of each gap.
+    """
+    missing = [shape for shape in dict.fromkeys((family[0], family[-1])) if shape not in answers]
+    if missing:
+        return missing
+    for low, high, gap in _gaps(family, answers):
+        answers |= _filled(gap, low, high, answers)
+    return [_middle(gap, low, high) for low, high, gap in _gaps(family, answers)]
+
+
+def _gaps(family: Sequence[Shape], answers: Answers) -> list[tuple[Shape, Shape, list[Shape]]]:
+    """Runs of shapes without an answer, between the answered ones beside them."""
+    known = [number for number, shape in enumerate(family) if shape in answers]
+    return [
+        (family[low], family[high], list(family[low + 1 : high]))
+        for low, high in pairwise(known)
+        if high - low > 1
+    ]
+
+
+def _filled(gap: Sequence[Shape], low: Shape, high: Shape, answers: Answers) -> Answers:
+    found = {shape: between(shape, (low, answers[low]), (high, answers[high])) for shape in gap}
+    return {shape: selection for shape, selection in found.items() if selection is not None}
+
+
+def _middle(gap: Sequence[Shape], low: Shape, high: Shape) -> Shape:
+    middle = (_size(low) * _size(high)) ** 0.5
+    return min(gap, key=lambda shape: abs(log(_size(shape) / middle)))
+
+
+def between(
+    shape: Shape, low: tuple[Shape, Selection], high: tuple[Shape, Selection]
+) -> Selection | None:
+    """The answer for a shape between two measured ones; None where they do not bound it.
+
+    A fused config answers where BSP's time at the smaller is above its own at the larger. BSP
+    answers where it won at both, at most a factor of 4 apart.
+    """
+    (_, smaller), (large, larger) = low, high
+    if None in (smaller.bsp_us, smaller.expected_us, larger.bsp_us, larger.expected_us):
+        return None
+    said = f"between {_name(low[0])} and {_name(large)}, measured here"
+    near = (low[0].sizes_key, large.sizes_key)
+    bsp_us = _on_line(shape, (low[0], smaller.bsp_us), (large, larger.bsp_us))
+    if smaller.config.variant == larger.config.variant == BSP:
+        if _size(large) > WIDEST * _size(low[0]):
+            return None
+        reason = f"{said}: BSP is as fast at both"
+        return Selection(smaller.config, "interpolated", reason, bsp_us, bsp_us, near=near)
+    least = (smaller.bsp_us or 0.0) / (larger.expected_us or 1.0)
+    if larger.config.variant == BSP or least < MARGIN or not _is_possible(shape, larger):
+        return None
+    most = (larger.bsp_us or 0.0) / min(smaller.expected_us or 1.0, larger.expected_us or 1.0)
+    reason = (
+        f"{said}: {larger.config.variant} takes at most {larger.expected_us:.1f} us and BSP at "
+        f"least {smaller.bsp_us:.1f} us"
+    )
+    us = _on_line(shape, (low[0], smaller.expected_us), (large, larger.expected_us))
+    return Selection(
+        larger.config, "interpolated", reason, us, bsp_us, (least, max(least, most)), near
+    )
+
+
+def _is_possible(shape: Shape, larger: Selection) -> bool:
+    return operation(shape.op).space.why_invalid(shape, larger.config) is None
+
+
+def _on_line(
+    shape: Shape, low: tuple[Shape, float | None], high: tuple[Shape, float | None]
+) -> float:
+    """The time at a size, on the straight line of time over size."""
+    (small, small_us), (large, large_us) = low, high
+    part = (_size(shape) - _size(small)) / (_size(large) - _size(small))
+    return (small_us or 0.0) + part * ((large_us or 0.0) - (small_us or 0.0))
+
+
+def _size(shape: Shape) -> int:
+    return int(getattr(shape, shape.SIZE)) if shape.SIZE else 0
+
+
+def _name(shape: Shape) -> str:
+    return f"{shape.SIZE}={_size(shape)}"

@@ -1,0 +1,118 @@
+"""Which configs are worth a measurement at a shape, where nothing was searched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from itertools import islice
+from pathlib import Path
+
+from tftune.confirm import memory, relatives
+from tftune.confirm.bench import Here
+from tftune.db.evidence import BSP
+from tftune.db.lock import StoreError
+from tftune.db.row_files import read_rows
+from tftune.db.target import Target
+from tftune.db.trial import Trial
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.models.selector import Selector
+from tftune.models.timeline.simulator import predict
+from tftune.tuner.search.recipes import fitted
+from tftune.tuner.search.warm_start import PastWinners
+
+TOP = 6
+"""Fused configs tried at a shape. On 2x H200 and 2x H100 (2026-11-25) the first 4 of a search had
+94 to 100 % of its gain over five operations, the first 6 had 96 to 100 %."""
+PROVEN = frozenset({"interpreter", "sm_90"})
+"""Architectures that kernels of committed rows ran on, and emulated ranks. On any other, the first
+launches are made in child processes, which may hang."""
+DRAWN = 96
+"""Configs of each variant whose time the model predicts."""
+RELATED = 2
+"""Configs that relatives propose, since those of another machine lose to the defaults at times."""
+
+
+def candidates(
+    shape: Shape, mode: str, selector: Selector, here: Here, top: int = TOP
+) -> tuple[Config, ...]:
+    """At most `top` fused configs that are possible for a shape, each once, in this order: what
+    was measured on this machine before, the artifact's, what relatives propose, the default of
+    each variant, and the model's best where the chip's constants are known.
+
+    `mode`: "graph" or "eager". Empty where ranks did not agree on a selector. Reads the folder of
+    answers, so one rank asks for all.
+    """
+    if selector.bsp_only:
+        return ()
+    space = operation(shape.op).space
+
+    def is_possible(config: Config) -> bool:
+        return config.variant != BSP and space.why_invalid(shape, config, here.chip) is None
+
+    proposed = (space.complete(config) for config in _proposed(shape, mode, selector, here, top))
+    return tuple(islice(filter(is_possible, dict.fromkeys(proposed)), top))
+
+
+def _proposed(
+    shape: Shape, mode: str, selector: Selector, here: Here, top: int
+) -> Iterator[Config]:
+    yield from islice(_won_here(shape, mode, here), RELATED)
+    yield from selector.shortlist(shape, mode, top)
+    yield from islice(_of_relatives(shape, mode, here), RELATED)
+    yield from operation(shape.op).space.defaults(shape, here.chip)
+    yield from _by_model(shape, mode, here)
+
+
+def _won_here(shape: Shape, mode: str, here: Here) -> Iterator[Config]:
+    """The winners of this shape and its neighbours, by rows of this GPU under any software."""
+    won = _winners(shape.op, memory.folder(), here.target.partition("x")[0])
+    return _fitted(shape, won.near(shape, mode), here)
+
+
+@cache
+def _winners(op: str, folder: Path, chip: str) -> PastWinners:
+    """Of all files of rows there; a file that cannot be read proposes nothing."""
+    found: list[Trial] = []
+    for path in sorted(folder.glob(f"{chip}*.jsonl")):
+        try:
+            found += (trial for trial in read_rows(path)[1] if trial.op == op)
+        except (OSError, StoreError, ValueError):
+            continue
+    return PastWinners(found)
+
+
+def _of_relatives(shape: Shape, mode: str, here: Here) -> Iterator[Config]:
+    return _fitted(shape, _proposals(shape.op, here.target)(shape, mode), here)
+
+
+@cache
+def _proposals(op: str, target: str) -> Callable[[Shape, str], list[Config]]:
+    try:
+        return relatives.proposals(relatives.artifacts(op, Target.parse(target)))
+    except ValueError:  # emulated ranks, or GPUs of several kinds, have no relatives
+        return lambda shape, mode: []
+
+
+def _fitted(shape: Shape, configs: Iterable[Config], here: Here) -> Iterator[Config]:
+    """The nearest possible config to each of another shape."""
+    space = operation(shape.op).space
+    for config in configs:
+        if here.chip is None:
+            yield config
+        else:
+            yield from fitted(space, shape, here.chip, config)[:1]
+
+
+def _by_model(shape: Shape, mode: str, here: Here) -> Iterator[Config]:
+    """The model's best of each variant, the fastest first, of a fixed draw of configs."""
+    chip, space = here.chip, operation(shape.op).space
+    if chip is None or chip.why_no_model(getattr(shape, "world", 1)):
+        return
+    best = []
+    for variant in space.variants:
+        drawn = space.drawn(shape, chip, variant, DRAWN) if variant != BSP else ()
+        timed = [(predict(shape, config, mode, chip), str(config), config) for config in drawn]
+        best += [min(timed)] if timed else []
+    yield from (config for _, _, config in sorted(best))
