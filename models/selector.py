@@ -9,7 +9,7 @@ the reason.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -351,10 +351,15 @@ class Selector:
         check_word("mode", mode, MODES)
         self._confirmed[mode, shape.key] = self._answers[mode][shape.key] = selection
 
-    def identity(self) -> tuple[Any, ...]:
-        """What its answers rest on: the same value where it answers the same, in any process."""
+    def identity(self, without: Container[tuple[str, tuple[Any, ...]]] = ()) -> tuple[Any, ...]:
+        """What its answers rest on: the same value where it answers the same, in any process.
+        `without`: confirmed answers, by mode and key of the shape, that something else says."""
         digests = sorted((op, artifact.digest) for op, artifact in self.artifacts.items())
-        confirmed = sorted((*key, str(found.config)) for key, found in self._confirmed.items())
+        confirmed = sorted(
+            (*key, str(found.config))
+            for key, found in self._confirmed.items()
+            if key not in without
+        )
         return digests, confirmed, self.allow_modelled, self.bsp_only, sorted(self.disabled())
 
     def restricted(self, reason: str) -> Selector:

@@ -48,7 +48,7 @@ def plant(plants: Mapping[str, str]) -> None:
         if kind == "unprepared" and workspace.rank == 1:
             raise RuntimeError("no room for it on this rank")
         fused = kind is not None and config.variant != "bsp"
-        plan = PREPARE(shape, Config("bsp", form="gather_copy") if fused else config, workspace)
+        plan = PREPARE(shape, SPACE.fallbacks(shape)[0] if fused else config, workspace)
         return plan if kind is None else lambda a, b, c: _run(plan, kind, workspace, (a, b, c))
 
     host.prepare = planted  # type: ignore[assignment]

@@ -332,7 +332,7 @@ def _contract(rank: int, world: int, folder: str) -> None:
     dist.init_process_group(
         "nccl", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=world
     )
-    workspace = Workspace.create(None, 1 << 24)
+    workspace = Workspace.create(None, 1 << 26)
     workspace.payload_tensor.fill_(255)
     dist.barrier()
     torch.cuda.synchronize()

@@ -109,6 +109,14 @@ class Workspace:
         """Every workspace of this process."""
         return list(_LIVING.values())
 
+    def renamed(self, handle: str) -> Workspace:
+        """Itself, under another handle: one that compiled code finds at the next start, too. A
+        workspace that had the handle before is found by it no more."""
+        _LIVING.pop(self.handle, None)
+        object.__setattr__(self, "handle", handle)
+        _LIVING[handle] = self
+        return self
+
     def check_world(self, shape: Any) -> None:
         """Raise ValueError where a shape whose ranks exchange something is of more or fewer than
         this workspace has."""

@@ -18,7 +18,7 @@ import tftune
 from tftune.confirm.bench import Here, InChildren, InPlace, Scene
 from tftune.confirm.bracket import Answers, families, step
 from tftune.confirm.candidates import PROVEN, TOP, candidates
-from tftune.confirm.memory import Memory, View
+from tftune.confirm.memory import Memory, Place, View
 from tftune.db.evidence import BSP
 from tftune.db.journal import EXCLUDING, Excluded, append, excluded, recover
 from tftune.db.target import clocks
@@ -153,7 +153,8 @@ def warm_up(
     answers: Answers = {} if again else kept.of(request.shapes, mode)
     new = _measured_here(request, workspace, here, selector, kept.rows, answers)
     if where is None:
-        _remember(ranks, workspace, here, request, new)
+        found = {(mode, shape): selection for shape, selection in new.items()}
+        remember(workspace, here, found, max(map(_payload_bytes, request.shapes)), again)
     for shape in request.shapes:
         selector.confirm(shape, mode, answers[shape])
     _give_memory_back(workspace)
@@ -166,23 +167,29 @@ def open_memory(workspace: Workspace, here: Here) -> View:
     return Ranks(workspace).by_first(lambda: Memory.open(here.identity(workspace)).view)
 
 
-def _remember(
-    ranks: Ranks, workspace: Workspace, here: Here, request: Request, new: Answers
+def remember(
+    workspace: Workspace,
+    here: Here,
+    answers: Mapping[Place, Selection],
+    payload_bytes: int,
+    again: bool = False,
 ) -> None:
-    """What was measured, or lies between what was. Anything else, such as an answer where memory
-    was short, is tried again by the next start: nothing compiled by it may be found then."""
-    found = {(request.mode, shape): one for shape, one in new.items() if one.source in LASTING}
-    largest = max(_payload_bytes(shape) for shape in request.shapes)
+    """Keep answers and the largest payload on disk. Collective.
+
+    An answer that rests on no measurement, as where memory was short, is not kept. The next start
+    tries it again, and finds nothing that was compiled by it.
+    """
+    lasting = {place: one for place, one in answers.items() if one.source in LASTING}
 
     def keep() -> None:
         memory = Memory.open(here.identity(workspace))
-        if request.again:
-            memory.renew(found)
-        memory.keep(found, largest)
-        if len(found) < len(new):
+        if again:
+            memory.renew(lasting)
+        memory.keep(lasting, payload_bytes)
+        if len(lasting) < len(answers):
             memory.renew()
 
-    ranks.by_first(keep)
+    Ranks(workspace).by_first(keep)
 
 
 def _payload_bytes(shape: Shape) -> int:

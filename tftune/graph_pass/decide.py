@@ -11,6 +11,7 @@ import torch
 import tftune
 from tftune.graph_pass.matching import Size
 from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.chip import Chip
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 
@@ -37,10 +38,34 @@ class Judgement:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a group's operators run: what is known before its workspace is made."""
+
+    name: str
+    """Of the process group."""
+    group: Any
+    rank: int
+    world: int
+    device: torch.device
+    arch: str
+    chip: Chip | None
+    can_grow: bool
+    """Whether a workspace can be made at any time: by a group of all ranks on GPUs."""
+    held: str = ""
+    """The handle of a workspace that the caller made."""
+    generation_bytes: int = 1 << 62
+
+    @property
+    def handle(self) -> str:
+        """The name of the group's workspace in compiled code, the same at each start."""
+        return self.held or f"pass-{self.name}"
+
+
+@dataclass(frozen=True)
 class Judge:
     """Asks `tftune.select_kernel` on behalf of one group's workspace, in one mode."""
 
-    workspace: Workspace
+    workspace: Workspace | Place
     mode: str
 
     def judge(self, kind: Any, m: Size, extra_us: float = 0.0, **rest: Any) -> Judgement:
@@ -60,7 +85,7 @@ class Judge:
         def said(faster: bool, reason: str, *times: float | None) -> Judgement:
             return Judgement(shape.op, str(shape), faster, reason, *times)
 
-        needed, held = _payload_bytes(shape), self.workspace.generation_bytes
+        needed, held = payload_bytes(shape), self.workspace.generation_bytes
         if needed > held:
             advice = f"compile_pass(max_bytes={needed})"
             return said(False, f"it needs {needed} bytes and the workspace has {held}: {advice}")
@@ -104,7 +129,8 @@ class Judge:
         return 2 * size_bytes / chip.rates.hbm_bytes_per_us
 
 
-def _payload_bytes(shape: Shape) -> int:
+def payload_bytes(shape: Shape) -> int:
+    """Bytes of one generation of a workspace that a call needs, the most that any config takes."""
     needed: int = operation(shape.op).module("host").payload_bytes(shape)
     return needed
 

@@ -15,11 +15,13 @@ from torch.fx import Graph
 
 import tftune
 from tftune.db.trial import MODES
-from tftune.graph_pass.decide import Judge
+from tftune.graph_pass.decide import Judge, Place
+from tftune.graph_pass.in_place import Asking, InPlace
 from tftune.graph_pass.replace import Replacement
 from tftune.graph_pass.report import Decision, table
 from tftune.kernels.comm.workspace import Workspace
-from tftune.kernels.core.shape import check_word
+from tftune.kernels.core.devices import Seen
+from tftune.kernels.core.shape import Shape, check_word
 from tftune.models.compatibility import log_once
 
 TELLS = hasattr(custom_graph_pass, "CustomInferenceAwareGraphPass")
@@ -52,10 +54,12 @@ class CompilePass(_Base):  # type: ignore[misc]
         mode: str = "graph",
         training: bool | None = None,
         why_idle: str | None = None,
+        in_place: InPlace | None = None,
     ) -> None:
+        """`in_place`: what measures shapes without an answer; None: nothing is measured."""
         check_word("mode", mode, MODES)
         self.group_name, self.workspace, self.mode = group_name, workspace, mode
-        self.training, self.why_idle = training, why_idle
+        self.training, self.why_idle, self.in_place = training, why_idle, in_place
         self.report: tuple[Decision, ...] = ()
 
     def __repr__(self) -> str:
@@ -69,12 +73,16 @@ class CompilePass(_Base):  # type: ignore[misc]
 
     def __call__(self, graph: Graph, is_inference: bool | None = None) -> None:
         """Change the graph where that is faster, and log what was decided."""
-        if self.why_idle is not None or self.workspace is None:
-            log_once(f"tftune.compile_pass replaces nothing: {self.why_idle or 'no workspace'}")
+        if why := self._why_idle():
+            log_once(f"tftune.compile_pass replaces nothing: {why}")
             return
         kind = _kind(graph, is_inference, self.training)
         if kind != "inference" and self.training is False:
             log_once("tftune.compile_pass leaves a graph of training: it has training=False")
+            return
+        if self.in_place is not None:
+            self.workspace = self.in_place.prepare(self._asked(graph, kind), self.workspace)
+        if self.workspace is None:  # nothing in this graph needs one
             return
         judge = Judge(self.workspace, self.mode)
         decisions = Replacement(graph, self.group_name, judge, kind).run()
@@ -84,20 +92,45 @@ class CompilePass(_Base):  # type: ignore[misc]
                 "tftune.compile_pass, %s graph:\n%s", kind, table(decisions)
             )
 
+    def _asked(self, graph: Graph, kind: str) -> list[Shape]:
+        """Every shape that this graph asks about. Equal gathers are merged, which holds whatever is
+        decided; else the graph stays as it is."""
+        if self.in_place is None:
+            return []
+        judge = Asking(self.in_place.place, self.mode)
+        Replacement(graph, self.group_name, judge, kind).run()
+        return judge.shapes
+
+    def _why_idle(self) -> str | None:
+        missing = self.workspace is None and self.in_place is None
+        return self.why_idle or ("no workspace" if missing else None)
+
     def table(self) -> str:
         """The report as text: a line for each collective, and the counts; or why the pass is
         idle."""
         return self.why_idle or table(self.report)
 
     def uuid(self) -> str:
-        """What compiled code depends on: tftune's version and this code, the artifacts and what was
-        confirmed beside them, the workspace, and how the pass was made."""
-        selector, place = tftune._default, self.workspace
-        answers = selector.identity() if selector is not None else "no selector"
-        held = (place.handle, place.world, place.generation_bytes) if place is not None else None
+        """What compiled code depends on: tftune's version and this code, the artifacts, what was
+        confirmed beside them, the workspace, and how the pass was made. Of what is measured in
+        place the lineage says all."""
         made = self.group_name, self.mode, self.training, self.why_idle
-        said = repr((tftune.__version__, _source(), answers, held, made))
+        said = repr((tftune.__version__, _source(), self._answers(), self._held(), made))
         return sha256(said.encode()).hexdigest()
+
+    def _answers(self) -> object:
+        selector = tftune._default
+        if selector is None:
+            return "no selector"
+        if self.in_place is None:
+            return selector.identity()
+        return self.in_place.lineage, selector.identity(without=self.in_place.remembered())
+
+    def _held(self) -> object:
+        if self.in_place is not None:
+            return self.in_place.place.handle, self.in_place.place.world, self.in_place.most_bytes
+        place = self.workspace
+        return (place.handle, place.world, place.generation_bytes) if place is not None else None
 
 
 @cache
@@ -120,29 +153,34 @@ def _kind(graph: Graph, is_inference: bool | None, training: bool | None) -> str
 
 def compile_pass(
     group: Any = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int | None = None,
     training: bool | None = None,
     *,
     mode: str = "graph",
     workspace: Workspace | None = None,
+    confirm: bool = True,
 ) -> CompilePass:
-    """A pass for torch.compile that replaces the collectives of `group` around GEMMs where
-    `tftune.select_kernel` expects a kernel to be faster, and leaves the rest.
+    """A pass for torch.compile that replaces the collectives of `group` around GEMMs where a kernel
+    of tftune is faster here, and leaves the rest.
+
+    What an artifact did not measure on this machine is measured when torch compiles the graph that
+    needs it, beside BSP and on all ranks: less than a second a shape, remembered on disk for the
+    next start (docs/compile-pass.md). `confirm=False`: nothing is measured, artifacts alone decide.
 
     Collective: every rank of the default group calls it at once, each with its own tensor-parallel
     group (None: the default group). All ranks agree on what they select, as in `tftune.bind`.
-    `max_bytes`: the largest payload of one call, [M, K] of a gathered A; passes of one group share
-    a workspace. `training`: False for inference, True for training; None: as torch tells, and where
-    it does not (before 2.13) no graph is taken for one of inference. False leaves graphs of
-    training alone. `mode`: "graph" where the layer is captured, else "eager". `workspace`: one that
-    exists, instead of a new one.
+    `max_bytes`: the largest payload of one call, such as [M, K] of a gathered A; None: what graphs
+    need, up to 1/64 of a GPU's memory. `training`: False for inference, True for training; None: as
+    torch tells, and where it does not (before 2.13) no graph is taken for one of inference. False
+    leaves graphs of training alone. `mode`: "graph" where the layer is captured, else "eager".
+    `workspace`: one that exists, instead of a new one.
 
-    Without a GPU or an artifact the pass changes nothing, and says so. Raises ValueError where
-    torch.distributed is not initialised, for an unknown mode, and for a workspace of other ranks.
+    Without a GPU the pass changes nothing, and says so. Raises ValueError where torch.distributed
+    is not initialised, for an unknown mode, and for a workspace of other ranks.
 
     A layer, or a whole model as `parallelize_module` left it::
 
-        pass_ = tftune.compile_pass(dist.group.WORLD, max_bytes=1 << 22)
+        pass_ = tftune.compile_pass(dist.group.WORLD)
         layer = torch.nn.Linear(64, 48)
         layer = torch.compile(layer, options={"post_grad_custom_post_pass": pass_})
         assert pass_.report == ()  # until the first call compiles
@@ -157,12 +195,29 @@ def compile_pass(
     able = workspace is not None or torch.cuda.is_available()
     selector = tftune.bind(None, "ok" if able else "no GPU")
     why = selector.bsp_only or ("its group has one rank" if ranks == 1 else None)
-    if why is None and not selector.artifacts:
-        why = "no artifact is loaded; run `tftune tune all_gather_gemm`"
-    if why is None and workspace is None:
-        workspace = _workspace(group, max_bytes)
-    name = str(group.group_name)
-    return CompilePass(name, workspace, mode=mode, training=training, why_idle=why)
+    if why is None and not confirm and not selector.artifacts:
+        why = "no artifact is loaded, and confirm=False; run `tftune tune all_gather_gemm`"
+    name, in_place = str(group.group_name), None
+    if why is None and confirm:
+        in_place = InPlace(_place(group, workspace), selector, mode, max_bytes)
+        workspace = workspace or in_place.first_workspace()
+    elif why is None:
+        workspace = workspace or _workspace(group, max_bytes or MAX_BYTES)
+    return CompilePass(
+        name, workspace, mode=mode, training=training, why_idle=why, in_place=in_place
+    )
+
+
+def _place(group: Any, workspace: Workspace | None) -> Place:
+    """What is known of a group's operators before it has a workspace."""
+    name, rank, world = str(group.group_name), dist.get_rank(group), dist.get_world_size(group)
+    if workspace is not None:
+        kind = workspace.device, workspace.arch, workspace.chip
+        return Place(name, group, rank, world, *kind, can_grow=False, held=workspace.handle)
+    device = torch.device("cuda", torch.cuda.current_device())
+    arch = "cuda" if torch.version.hip is None else "hip"
+    kind = device, arch, Seen.of(torch, device.index).chip
+    return Place(name, group, rank, world, *kind, can_grow=world == dist.get_world_size())
 
 
 def _workspace(group: Any, max_bytes: int) -> Workspace:

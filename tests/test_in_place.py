@@ -1,0 +1,205 @@
+"""`tftune.compile_pass` measures what a graph asks for: on emulated ranks, with planted speeds and
+planted bad days."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dumped
+import planted
+import pytest
+from test_compile_pass import PLAIN, targets
+from test_warm_up import outcomes_of
+
+import tftune
+from tftune.confirm import memory
+from tftune.confirm.memory import Memory, read_view
+from tftune.db.lock import StoreError
+from tftune.db.store import read_rows
+from tftune.graph_pass import in_place, inductor
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
+from tftune.models.selector import Selector
+
+SHAPE = AllGatherGemm(16, 32, 64, 2, "fp16", "m", "nk")
+SLOW = {"push": "slow", "staged": "slow", "pull": "slow", "push_ce": "slow", "bsp_chunked": "slow"}
+FAST = SLOW | {"bsp": "slow", "push": "fast"}
+
+
+def begun(workspace: Workspace, plants: dict[str, str]) -> inductor.CompilePass:
+    """The pass of a job that begins."""
+    from tftune.tuner.warm_up import contest
+
+    planted.plant(plants)
+    contest.MOST = planted.MOST
+    in_place.BUDGET_S = planted.BUDGET_S
+    Memory._opened.clear()  # as another process would begin
+    tftune.use(Selector())
+    return tftune.compile_pass(workspace=workspace, training=False)
+
+
+def passed(pass_: inductor.CompilePass, text: str = PLAIN) -> dict[str, int]:
+    """What is in the graph after the pass."""
+    module = dumped.rebuilt(text)
+    pass_(module.graph, True)
+    module.graph.lint()
+    return dict(targets(module))
+
+
+def starts(workspace: Workspace, plants: list[dict[str, str]]) -> list[Any]:
+    """Several in turn: what is in the graph, the lineage, and how many configs were prepared."""
+    found = []
+    for each in plants:
+        planted.PREPARED.clear()
+        pass_ = begun(workspace, each)
+        graph = passed(pass_)
+        found.append((graph, pass_.uuid(), len(planted.PREPARED), pass_.table()))
+        for handle in [m._lock for m in Memory._opened.values() if m._lock]:
+            os.close(handle)  # as the end of the process does
+    return found
+
+
+def test_the_first_start_measures_and_the_second_times_nothing() -> None:
+    first, second = emulated.run(2, starts, [FAST, SLOW])
+    assert first == second or [one[:2] for one in first] == [one[:2] for one in second]
+    (graph, key, prepared, table), (again, same, nothing, _) = first
+    assert graph == again == {"all_gather_gemm": 1}, table
+    assert prepared >= 4 and nothing == 0, "the second start asks the disk"
+    assert key == same, "torch's cache is found again"
+    (answers,) = memory.folder().glob("*.json")
+    assert read_view(answers).answers["graph", SHAPE].config.variant == "push"
+    (rows,) = memory.folder().glob("*.jsonl")
+    assert "push" in {config.variant for config in outcomes_of(rows, SHAPE)}
+
+
+def test_where_bsp_is_faster_the_graph_stays_and_that_is_remembered() -> None:
+    for (graph, _, prepared, table), (again, _, nothing, _) in emulated.run(2, starts, [SLOW] * 2):
+        assert graph == again == {"collectives": 1} and prepared and not nothing
+        assert "measured here by tftune.warm_up: BSP takes" in table
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "truncated": lambda path: path.write_text(path.read_text()[:200]),
+    "edited": lambda path: path.write_text(path.read_text().replace('"push"', '"pull"')),
+    "of another version": lambda path: path.write_text(json.dumps({"schema": 99, "sha256": ""})),
+    "no JSON": lambda path: path.write_bytes(b"\xff\xfe"),
+}
+
+
+def damaged(workspace: Workspace, kind: str) -> list[Any]:
+    found = starts(workspace, [FAST])
+    if workspace.rank == 0:
+        (path,) = memory.folder().glob("*.json")
+        DAMAGES[kind](path)
+        (rows,) = memory.folder().glob("*.jsonl")
+        rows.write_bytes(rows.read_bytes() + b"{no row\n" + b'{"half')
+    import torch.distributed as dist
+
+    dist.barrier()
+    return found + starts(workspace, [FAST])
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_a_file_that_cannot_be_trusted_stops_nobody_and_its_code_is_not_used(kind: str) -> None:
+    """Compiled code of the old answers is found no more, and the rows are not lost."""
+    for (graph, key, _, _), (again, other, prepared, _) in emulated.run(2, damaged, kind):
+        assert graph == again == {"all_gather_gemm": 1} and prepared and key != other
+    (rows,) = memory.folder().glob("*.jsonl")
+    assert len({trial.run for trial in read_rows(rows)[1]}) == 2
+    assert Path(f"{rows}.damaged").read_bytes() == b"{no row\n"
+
+
+def late(workspace: Workspace, away: int) -> tuple[float, dict[str, int], dict[str, int]]:
+    """Rank `away` compiles after the others gave up; then all of them compile another graph."""
+    in_place.DEADLINE_S = 1.0
+    pass_ = begun(workspace, FAST)
+    if workspace.rank == away:
+        time.sleep(3)
+    began = time.monotonic()
+    graph = passed(pass_)
+    took = time.monotonic() - began
+    in_place.DEADLINE_S = 60.0
+    return took, graph, passed(pass_)
+
+
+@pytest.mark.parametrize("away", [0, 1])
+def test_a_late_rank_costs_a_deadline_and_all_run_bsp(away: int) -> None:
+    found = emulated.run(2, late, away)
+    for took, graph, later in found:
+        assert took < 20 and graph == {"collectives": 1}
+        assert later == {"all_gather_gemm": 1}, "once all are there, it is measured"
+
+
+OTHER = PLAIN.replace("float16 [8, 64]", "float16 [12, 64]")
+
+
+def different(workspace: Workspace) -> dict[str, int]:
+    """Rank 1 compiles another graph."""
+    in_place.DEADLINE_S = 1.0
+    return passed(begun(workspace, FAST), OTHER if workspace.rank else PLAIN)
+
+
+def test_ranks_with_different_graphs_run_bsp() -> None:
+    assert emulated.run(2, different) == [{"collectives": 1}] * 2
+
+
+def test_two_jobs_at_once_and_a_folder_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identity = memory.Identity("h200x2", {"torch": "2.11.0"}, "", (0, 1), {"all_reduce/bsp": "r1"})
+    answer = Selector().select(SHAPE)
+    owner = Memory.open(identity)
+    owner.keep({("graph", SHAPE): answer}, 4096)
+    other = Memory(memory.folder() / identity.name, identity)
+    assert other.view.answers == owner.view.answers and other.view.payload_bytes == 4096
+    assert other.view.lineage != owner.view.lineage, "what it compiles is its own"
+    before = (memory.folder() / f"{identity.name}.json").read_bytes()
+    other.keep({("eager", SHAPE): answer})
+    assert (memory.folder() / f"{identity.name}.json").read_bytes() == before
+
+    monkeypatch.setenv("TFTUNE_CACHE", "/proc/no-such-folder")
+    nowhere = Memory(memory.folder() / identity.name, identity)
+    nowhere.keep({("graph", SHAPE): answer})
+    assert nowhere.view.answers and nowhere.view.rows.parent.is_dir()
+
+
+def test_an_answer_that_cannot_be_written_is_not_used_under_its_lineage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    identity = memory.Identity("h200x2", {}, "", (0, 1), {})
+    owner = Memory.open(identity)
+
+    def full(*_: object) -> None:
+        raise StoreError("no space left")
+
+    monkeypatch.setattr(memory, "replace_file", full)
+    with pytest.raises(StoreError, match="no space left"):
+        owner.keep({("graph", SHAPE): Selector().select(SHAPE)})
+    assert not owner.view.answers
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"target": "h100x2"},
+        {"build": {"nccl": "2.29.0"}},
+        {"build": {"multicast": "on"}},
+        {"links": "GPU0 X PIX"},
+        {"ranks": (2, 3)},
+        {"revisions": {"all_reduce/one_shot": "r2"}},
+    ],
+    ids=str,
+)
+def test_whatever_changes_a_time_has_a_file_of_its_own(changed: dict[str, Any]) -> None:
+    from dataclasses import replace
+
+    identity = memory.Identity("h200x2", {"nccl": "2.28.3"}, "GPU0 X NV18", (0, 1), {})
+    assert replace(identity, **changed).name != identity.name
+    same = replace(identity, build=dict(identity.build, python="3.13", tftune="9"))
+    assert same.name == identity.name
