@@ -18,12 +18,11 @@ from typing import Any
 from tftune.db.target import Machine, Target
 from tftune.db.trial import MODES, Interval
 from tftune.kernels.core.registry import operation
-from tftune.kernels.core.revision import installed, revision_of
 from tftune.kernels.core.shape import Shape, check_word
 from tftune.kernels.core.space import Config
-from tftune.models import compatibility as validity
 from tftune.models.artifact import Artifact, read_artifact
 from tftune.models.baselines import rules
+from tftune.models.chain import Chain
 from tftune.models.compatibility import log_once
 from tftune.models.in_forms import InForms, check_facts, choices, model_of
 from tftune.models.layout import (
@@ -34,7 +33,6 @@ from tftune.models.layout import (
     Source,
     Terms,
     layout_text,
-    size_text,
 )
 from tftune.models.tree.codegen import compiled
 from tftune.models.tree.tree import Leaf, Sizes, features_of, walk
@@ -91,16 +89,20 @@ class Selection:
 
 
 class Selector:
-    """Answers for one or more operations, one artifact each; `tftune.load` makes one. An answer,
-    once given, stays: later calls look it up.
+    """Answers for one or more operations by artifacts; `tftune.load` makes one. An answer, once
+    given, stays: later calls look it up.
+
+    Of several artifacts of one operation the first answers that has the shape's layout in the mode
+    asked for; one that does not hold on this machine is passed over where another one has it.
+    `artifacts` has the first of each operation by its name, `chain` all of them.
 
     >>> import tftune
     >>> shape = tftune.AllGatherGemm(m=64, n=3584, k=8192, world=8)
     >>> selector = tftune.load(target="h200x8")
     >>> selector.select(shape, mode="eager").source
     'measured'
-    >>> tftune.Selector().select(shape).reason
-    'there is no artifact for all_gather_gemm; run `tftune search all_gather_gemm`'
+    >>> tftune.Selector().select(shape).reason[:58]
+    'there is no artifact for all_gather_gemm; `tftune.warm_up`'
     """
 
     def __init__(
@@ -117,7 +119,8 @@ class Selector:
         off where rows are judged rather than served. `machine`: where the answers will run; None
         where it has no GPU, or is another than this one. `logs`: each cause of a fallback is
         logged once, as `tftune.load` has it."""
-        self.artifacts = {artifact.op: artifact for artifact in artifacts}
+        self.chain = Chain(artifacts, allow_modelled, bsp_only, check_source, machine)
+        self.artifacts = {artifact.op: artifact for artifact in reversed(artifacts)}
         self.allow_modelled = allow_modelled
         self.bsp_only = bsp_only
         self.check_source = check_source
@@ -126,12 +129,12 @@ class Selector:
         self._answers: defaultdict[str, dict[tuple[Any, ...], Selection]] = defaultdict(dict)
         self._by_shape: dict[tuple[Any, ...], Selection] = {}
         self._in_forms = InForms()
-        self._answerers: dict[tuple[Any, ...], Answerer | str] = {}
+        self._answerers: dict[tuple[Any, ...], tuple[Answerer | str, Artifact | None]] = {}
         self._confirmed: dict[tuple[str, tuple[Any, ...]], Selection] = {}
 
     def __repr__(self) -> str:
         """Which artifacts it answers by, and what it was told of them."""
-        files = [f"{a.op} on {a.target} ({a.digest[:12]})" for a in self.artifacts.values()]
+        files = [f"{a.op} on {a.target} ({a.digest[:12]})" for a in self.chain.artifacts]
         told = ["allow_modelled"] * self.allow_modelled + ["bsp_only"] * bool(self.bsp_only)
         return f"<Selector: {', '.join([*(files or ['no artifact']), *told])}>"
 
@@ -150,7 +153,7 @@ class Selector:
         if facts is not None:
             check_facts(shape, facts)
             found = self.without_facts(shape, mode)
-            return self._in_forms.told(self.artifacts.get(shape.op), shape, mode, found, facts)
+            return self._in_forms.told(self.artifact(shape, mode), shape, mode, found, facts)
         return self._answers[mode].get(key) or self._first(shape, mode)
 
     def worth_gathering(self, shape: Shape, mode: str = "graph", reuse: int = 1) -> bool:
@@ -158,7 +161,7 @@ class Selector:
         more time than it costs, where `reuse` calls of this shape share them, such as the layers of
         a step. False where nothing is known of lengths. Facts that the host has cost nothing: then
         do not ask. Raises as `select` does."""
-        found, artifact = self.without_facts(shape, mode), self.artifacts.get(shape.op)
+        found, artifact = self.without_facts(shape, mode), self.artifact(shape, mode)
         model = model_of(artifact, shape, mode, found)
         if model is None or artifact is None:
             return False
@@ -168,7 +171,7 @@ class Selector:
         """Every config that `select` may name for the shape, whatever the facts: one to four, each
         worth a captured graph of its own. Raises as `select` does."""
         found = self.without_facts(shape, mode)
-        return choices(self.artifacts.get(shape.op), shape, mode, found)
+        return choices(self.artifact(shape, mode), shape, mode, found)
 
     def without_facts(self, shape: Shape, mode: str = "graph") -> Selection:
         """What the shape alone says, before trees over facts; the same for every rank. Raises as
@@ -187,8 +190,7 @@ class Selector:
     def _first(self, shape: Shape, mode: str) -> Selection:
         found = self.without_facts(shape, mode)
         if (mode, shape.key) not in self._confirmed:
-            artifact = self.artifacts.get(shape.op)
-            found = self._in_forms.told(artifact, shape, mode, found, None)
+            found = self._in_forms.told(self.artifact(shape, mode), shape, mode, found, None)
         answers = self._answers[mode]
         if len(answers) >= MEMO:
             answers.clear()
@@ -196,15 +198,10 @@ class Selector:
         return found
 
     def _decide(self, shape: Shape, mode: str) -> Selection:
-        answerer = self.answerer(shape, mode)
+        answerer, artifact = self.answerer(shape, mode), self.artifact(shape, mode)
+        target = artifact.target if artifact else None
         if isinstance(answerer, str):
-            artifact = self.artifacts.get(shape.op)
-            return Selection(
-                fallback(shape, artifact.target if artifact and not self.bsp_only else None),
-                "fallback",
-                answerer,
-            )
-        target = self.artifacts[shape.op].target
+            return Selection(fallback(shape, target), "fallback", answerer)
         found: Answer = answerer.answer(shape, lambda asked: fallback(asked, target))
         if self.logs and found.source == "fallback":
             cause = f"{shape.op} in mode {mode}: {layout_text(shape.op, shape.layout)}"
@@ -225,47 +222,43 @@ class Selector:
         if not isinstance(shape, Shape):
             raise no_shape(shape)
         check_word("mode", mode, MODES)
-        key = (shape.op, mode, shape.layout)
-        if key not in self._answerers:
-            self._answerers[key] = self._made(shape, mode)
-            for sentence in self._causes(shape, self._answerers[key]) if self.logs else ():
-                log_once(f"{shape.op} runs BSP: {sentence}; see `tftune doctor`")
-        return self._answerers[key]
+        return self._answering(shape, mode)[0]
 
-    def _causes(self, shape: Shape, found: Answerer | str) -> Iterator[str]:
+    def artifact(self, shape: Shape, mode: str = "graph") -> Artifact | None:
+        """The artifact that answers for shapes of this layout, else the first of the operation,
+        else None. Raises as `answerer` does."""
+        self.answerer(shape, mode)
+        return self._answering(shape, mode)[1]
+
+    def _answering(self, shape: Shape, mode: str) -> tuple[Answerer | str, Artifact | None]:
+        key = (shape.op, mode, shape.layout)
+        found = self._answerers.get(key)
+        if found is None:
+            found = self._answerers[key] = self._made(shape, mode)
+            for sentence in self._causes(*found) if self.logs else ():
+                log_once(f"{shape.op} runs BSP: {sentence}; see `tftune doctor`")
+        return found
+
+    def _causes(self, found: Answerer | str, artifact: Artifact | None) -> Iterator[str]:
         """Why shapes of a layout fall back, all of them or those that a stale config would answer;
         nothing where `tftune.bind` said it already."""
-        if isinstance(found, str):
-            yield from () if self.bsp_only else (found,)
+        if isinstance(found, str) or artifact is None:
+            yield from () if self.bsp_only else (str(found),)
             return
-        artifact, model = self.artifacts[shape.op], found.model
-        for config, kernel in zip(model.configs, model.kernels, strict=True):
-            if config.variant != "bsp" and (why := self._why_stale(artifact, config, kernel)):
+        for config, kernel in zip(found.model.configs, found.model.kernels, strict=True):
+            if config.variant != "bsp" and (why := self.chain.why_stale(artifact, config, kernel)):
                 yield why
 
-    def _made(self, shape: Shape, mode: str) -> Answerer | str:
-        artifact = self.artifacts.get(shape.op)
+    def _made(self, shape: Shape, mode: str) -> tuple[Answerer | str, Artifact | None]:
+        artifact = self.chain.answering(shape.op, mode, shape.layout)
         if artifact is None:
-            known = (
-                f"only for {', '.join(self.artifacts)}"
-                if self.artifacts
-                else f"run `tftune search {shape.op}`"
-            )
-            return self.bsp_only or f"there is no artifact for {shape.op}; {known}"
-        if why := self._why_closed(artifact, mode):
-            return why
+            first = None if self.bsp_only else self.artifacts.get(shape.op)
+            return self.chain.why_silent(shape, mode), first
+        return self._answerer_of(artifact, shape, mode), artifact
+
+    def _answerer_of(self, artifact: Artifact, shape: Shape, mode: str) -> Answerer:
         found, lent = artifact.modes[mode], artifact.modes[mode].lent.get(shape.layout)
-        layout = shape.layout if lent is None else lent.of
-        if layout not in found.layouts:
-            measured = "; ".join(
-                layout_text(shape.op, one) for one in [*found.layouts, *found.lent]
-            )
-            named = shape.named(shape.layout)
-            asked = ",".join(map(size_text, named, named.values()))
-            return (
-                f"{asked} was never measured for {shape.op} on {artifact.target}; only {measured}"
-            )
-        model = found.layouts[layout]
+        model = found.layouts[shape.layout if lent is None else lent.of]
         find = compiled(shape.op, model.root) if model.root is not None else lambda shape: 0
         said = (
             ""
@@ -285,7 +278,7 @@ class Selector:
         error = MODEL_ERROR if artifact.modelled else 1.0
         return Terms(
             artifact.target.chip,
-            lambda config, kernel: self._why_stale(artifact, config, kernel),
+            lambda config, kernel: self.chain.why_stale(artifact, config, kernel),
             error,
         )
 
@@ -339,7 +332,8 @@ class Selector:
         measured in this layout on this target, valid for the shape, of the kernels installed here.
         Empty where the artifact says nothing, or its times are modelled."""
         answerer = self.answerer(shape, mode)
-        if isinstance(answerer, str) or self.artifacts[shape.op].modelled:
+        artifact = self.artifact(shape, mode)
+        if isinstance(answerer, str) or artifact is None or artifact.modelled:
             return ()
         return tuple(
             islice((config for config in answerer.shortlist(shape) if config.variant != "bsp"), top)
@@ -353,7 +347,7 @@ class Selector:
 
     def identity(self) -> tuple[Any, ...]:
         """What its answers rest on: the same value where it answers the same, in any process."""
-        digests = sorted((op, artifact.digest) for op, artifact in self.artifacts.items())
+        digests = [(artifact.op, artifact.digest) for artifact in self.chain.artifacts]
         confirmed = sorted((*key, str(found.config)) for key, found in self._confirmed.items())
         return digests, confirmed, self.allow_modelled, self.bsp_only, sorted(self.disabled())
 
@@ -361,7 +355,7 @@ class Selector:
         """A selector that answers BSP for everything, with this reason: what all ranks take when
         they do not agree."""
         return Selector(
-            *self.artifacts.values(),
+            *self.chain.artifacts,
             allow_modelled=self.allow_modelled,
             bsp_only=reason,
             machine=self.machine,
@@ -371,59 +365,12 @@ class Selector:
     def warnings(self) -> Iterator[str]:
         """What differs here from the artifacts' builds and is served all the same, a sentence for
         each."""
-        for artifact in self.artifacts.values():
-            yield from validity.warnings(artifact.document, self.machine)
+        return self.chain.warnings()
 
     def disabled(self) -> dict[str, str]:
         """`op/variant` of every fused variant whose times do not hold for this machine, or for the
         source installed here, and why."""
-        found = {}
-        for artifact in self.artifacts.values():
-            for model in artifact.models():
-                for config, kernel in zip(model.configs, model.kernels, strict=True):
-                    if config.variant != "bsp" and (
-                        why := self._why_stale(artifact, config, kernel)
-                    ):
-                        found[f"{artifact.op}/{config.variant}"] = why
-        return found
-
-    def _why_closed(self, artifact: Artifact, mode: str) -> str | None:
-        """The sentence for which the artifact says nothing about any shape, or None."""
-        if self.bsp_only:
-            return self.bsp_only
-        if artifact.modelled and not self.allow_modelled:
-            return (
-                "the artifact's times are modelled, not measured; load it with "
-                "allow_modelled=True (--allow-modelled) to use it"
-            )
-        if mode not in artifact.modes:
-            return (
-                f"mode {mode!r} was never measured for {artifact.op} on {artifact.target}; only "
-                f"{', '.join(artifact.modes)}"
-            )
-        return None
-
-    def _why_stale(self, artifact: Artifact, config: Config, kernel: str) -> str | None:
-        """The sentence for which a fused config's times do not hold for this machine or the
-        installed code, or None. `kernel`: the revision of its variant that was measured; "" for
-        that of the artifact."""
-        if not self.check_source:
-            return None
-        if why := validity.why_elsewhere(artifact.document, self.machine):
-            return why
-        code = kernel or artifact.document.get("kernels", {}).get(config.variant, "")
-        measured = revision_of(artifact.op, config.variant, code)
-        try:
-            here = installed(artifact.op, config.variant)
-        except ValueError as error:
-            return str(error)
-        if here == measured:
-            return None
-        name = f"{artifact.op}/{config.variant}"
-        return (
-            f"{name} has changed: its revision here is {here}, and the artifact's times are of "
-            f"{measured or 'none'}"
-        )
+        return self.chain.disabled()
 
 
 def no_shape(value: Any) -> TypeError:

@@ -44,11 +44,11 @@ STANDARD_LIBRARY_ONLY = (
     *(f"db/{name}.py" for name in ("evidence", "captured")),
     *(
         f"models/{name}.py"
-        for name in ("selector", "artifact", "baselines", "layout", "features", "compatibility")
+        for name in ("selector", "chain", "artifact", "baselines", "layout", "features")
     ),
-    *(f"models/{name}.py" for name in ("facts", "forms", "in_forms")),
+    *(f"models/{name}.py" for name in ("compatibility", "facts", "forms", "in_forms")),
     "tftune/client/*.py",
-    *(f"tftune/{name}.py" for name in ("recorder", "hot_swap")),
+    *(f"tftune/{name}.py" for name in ("recorder", "hot_swap", "loading")),
     *(
         f"models/{name}.py"
         for name in ("formula/formula", "tree/tree", "tree/codec", "tree/codegen")
