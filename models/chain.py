@@ -82,13 +82,17 @@ class Chain:
             return None
         return compatibility.why_elsewhere(artifact.document, self.machine)
 
-    def why_stale(self, artifact: Artifact, config: Config, kernel: str) -> str | None:
+    def why_stale(
+        self, artifact: Artifact, config: Config, kernel: str, *, proposed: bool = False
+    ) -> str | None:
         """The sentence for which a fused config's times do not hold for this machine or the
         installed code, or None. `kernel`: the revision of its variant that was measured; "" for
-        that of the artifact."""
+        that of the artifact. `proposed`: only to be timed here beside BSP, whatever BSP it was
+        timed beside before."""
         if not self.check_source:
             return None
-        if why := self._why_elsewhere(artifact):
+        judge = compatibility.why_other_kernels if proposed else compatibility.why_elsewhere
+        if why := judge(artifact.document, self.machine):
             return why
         code = kernel or artifact.document.get("kernels", {}).get(config.variant, "")
         measured = revision_of(artifact.op, config.variant, code)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,7 @@ class Selector:
         self._by_shape: dict[tuple[Any, ...], Selection] = {}
         self._in_forms = InForms()
         self._answerers: dict[tuple[Any, ...], tuple[Answerer | str, Artifact | None]] = {}
+        self._proposers: dict[tuple[Any, ...], Answerer] = {}
         self._confirmed: dict[tuple[str, tuple[Any, ...]], Selection] = {}
 
     def __repr__(self) -> str:
@@ -256,7 +258,9 @@ class Selector:
             return self.chain.why_silent(shape, mode), first
         return self._answerer_of(artifact, shape, mode), artifact
 
-    def _answerer_of(self, artifact: Artifact, shape: Shape, mode: str) -> Answerer:
+    def _answerer_of(
+        self, artifact: Artifact, shape: Shape, mode: str, proposed: bool = False
+    ) -> Answerer:
         found, lent = artifact.modes[mode], artifact.modes[mode].lent.get(shape.layout)
         model = found.layouts[shape.layout if lent is None else lent.of]
         find = compiled(shape.op, model.root) if model.root is not None else lambda shape: 0
@@ -267,18 +271,18 @@ class Selector:
         )
         return Answerer(
             model,
-            self._terms(artifact),
+            self._terms(artifact, proposed),
             find,
             self._rule(artifact, model),
             said,
             lent.error / 1.96 if lent else 0.0,
         )
 
-    def _terms(self, artifact: Artifact) -> Terms:
+    def _terms(self, artifact: Artifact, proposed: bool) -> Terms:
         error = MODEL_ERROR if artifact.modelled else 1.0
         return Terms(
             artifact.target.chip,
-            lambda config, kernel: self.chain.why_stale(artifact, config, kernel),
+            partial(self.chain.why_stale, artifact, proposed=proposed),
             error,
         )
 
@@ -329,12 +333,15 @@ class Selector:
 
     def shortlist(self, shape: Shape, mode: str = "graph", top: int = 3) -> tuple[Config, ...]:
         """At most `top` fused configs that may be the fastest for a shape, the likeliest first:
-        measured in this layout on this target, valid for the shape, of the kernels installed here.
-        Empty where the artifact says nothing, or its times are modelled."""
-        answerer = self.answerer(shape, mode)
-        artifact = self.artifact(shape, mode)
+        measured in this layout on this target, valid for the shape, of the kernels installed here,
+        whatever form of BSP they were timed beside. Empty where the artifact says nothing, or its
+        times are modelled."""
+        answerer, artifact = self.answerer(shape, mode), self.artifact(shape, mode)
         if isinstance(answerer, str) or artifact is None or artifact.modelled:
             return ()
+        if (key := (shape.op, mode, shape.layout)) not in self._proposers:
+            self._proposers[key] = self._answerer_of(artifact, shape, mode, proposed=True)
+        answerer = self._proposers[key]
         return tuple(
             islice((config for config in answerer.shortlist(shape) if config.variant != "bsp"), top)
         )

@@ -39,9 +39,9 @@ STANDARD_LIBRARY_ONLY = (
     ),
     *(
         f"db/{name}.py"
-        for name in ("trial", "row_checks", "row_files", "target", "lock", "files", "journal")
+        for name in ("trial", "row_checks", "row_files", "target", "collectives", "lock", "files")
     ),
-    *(f"db/{name}.py" for name in ("evidence", "captured")),
+    *(f"db/{name}.py" for name in ("evidence", "captured", "journal")),
     *(
         f"models/{name}.py"
         for name in ("selector", "chain", "artifact", "baselines", "layout", "features")
