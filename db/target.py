@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from tftune.db.collectives import identity
 from tftune.kernels.core import chips
 from tftune.kernels.core.chips import CHIPS, Chip
 from tftune.kernels.core.devices import Seen
@@ -173,8 +174,9 @@ def here() -> Machine | None:
 def build() -> dict[str, str]:
     """Versions of what a measured time depends on; what is not installed has no entry.
 
-    python, tftune, torch, triton, iris as installed; driver, and cuda or rocm, where there is a
-    GPU. torch is imported only then.
+    python, tftune, torch, triton, iris as installed. Where there is a GPU: driver, cuda or rocm,
+    and what BSP's collectives depend on (`collectives.identity`): nccl or rccl, multicast,
+    collective_variables. torch is imported only then.
     """
     found = {"python": platform.python_version()}
     for name, distributions in _DISTRIBUTIONS.items():
@@ -211,7 +213,8 @@ def _driver() -> str | None:
 
 
 def _runtime() -> dict[str, str]:
-    """The CUDA or ROCm version that torch was built for, where torch sees a GPU."""
+    """The CUDA or ROCm version that torch was built for, and its collective library, where torch
+    sees a GPU."""
     if find_spec("torch") is None:
         return {}
     import torch
@@ -219,7 +222,7 @@ def _runtime() -> dict[str, str]:
     if not torch.cuda.is_available():
         return {}
     versions = {"cuda": torch.version.cuda, "rocm": torch.version.hip}
-    return {name: text for name, text in versions.items() if text}
+    return {name: text for name, text in versions.items() if text} | identity(torch)
 
 
 def links() -> str:

@@ -6,11 +6,13 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tftune.db.collectives import MULTICAST
 from tftune.db.target import Machine, minor
 
-WARNED = ("driver", "cuda", "rocm", "torch", "iris")
-"""Of a build: a difference in these is told once, and served. A new Triton compiles other kernels,
-and waits for `tftune verify`."""
+WARNED = ("driver", "cuda", "rocm", "torch", "iris", "nccl", "rccl", "multicast")
+"""Of a build: a difference in these is told once, and served; of a collective library one in its
+minor version. A new Triton compiles other kernels, and waits for `tftune verify`."""
+_BY_MINOR = ("nccl", "rccl")
 
 _LOGGED = set[str]()
 
@@ -33,6 +35,30 @@ def stamp(document: Mapping[str, Any]) -> Mapping[str, str]:
 def why_elsewhere(document: Mapping[str, Any], machine: Machine | None) -> str | None:
     """The sentence for which no fused leaf of an artifact may serve on this machine, or None.
     Without a GPU nothing differs."""
+    return why_other_kernels(document, machine) or _why_other_bsp(document, machine)
+
+
+def _why_other_bsp(document: Mapping[str, Any], machine: Machine | None) -> str | None:
+    """The sentence for which BSP is faster here than where an artifact was timed: its collectives
+    may use multicast. Builds that do not say so were without."""
+    if machine is None or not document or document["modelled"]:
+        return None
+    if document["target"].rpartition("x")[2] == "1":  # nothing is exchanged
+        return None
+    if machine.build.get("multicast", "off") == stamp(document).get("multicast", "off"):
+        return None
+    if machine.build.get("multicast", "off") == "off":
+        return None
+    op = document["op"]
+    return (
+        "its BSP was timed without NVLink multicast, which NCCL may use here; confirm it in place "
+        f"with `tftune.warm_up`, run `tftune verify {op}`, or set NCCL_NVLS_ENABLE=0"
+    )
+
+
+def why_other_kernels(document: Mapping[str, Any], machine: Machine | None) -> str | None:
+    """The sentence for which the fused kernels of an artifact are not those of this machine, or
+    None: such configs are not even worth confirming in place."""
     if machine is None or not document:
         return None
     target, arch, stamped, installed = (
@@ -68,15 +94,31 @@ def why_elsewhere(document: Mapping[str, Any], machine: Machine | None) -> str |
 
 def warnings(document: Mapping[str, Any], machine: Machine | None) -> Iterator[str]:
     """What differs from the artifact's build and is served all the same, a sentence in all."""
-    stamped = stamp(document)
-    if machine is not None and why_elsewhere(document, machine) is None:
-        pairs = [(name, stamped.get(name), machine.build.get(name)) for name in WARNED]
-        if told := [
-            f"{name} {installed or 'none'} (timed with {was})"
-            for name, was, installed in pairs
-            if was and was != installed
-        ]:
-            yield (
-                f"{document['op']} on {document['target']} is served, but here are "
-                f"{', '.join(told)}; check with `tftune verify`"
-            )
+    if machine is None or why_elsewhere(document, machine) is not None:
+        return
+    if told := ", ".join(_differences(stamp(document), machine.build)):
+        served = f"{document['op']} on {document['target']} is served, but here are"
+        yield f"{served} {told}; check with `tftune verify`"
+
+
+def _differences(stamped: Mapping[str, str], build: Mapping[str, str]) -> Iterator[str]:
+    for name in WARNED:
+        was, installed = stamped.get(name), build.get(name)
+        same = minor if name in _BY_MINOR else str
+        if was and same(was) != same(installed or ""):
+            yield f"{name} {installed or 'none'} (timed with {was})"
+    if "multicast" in stamped:  # older builds do not say which variables were set
+        was, installed = algorithms(stamped), algorithms(build)
+        if was != installed:
+            yield f"{installed or 'no variables of algorithms'} (timed with {was or 'none'})"
+
+
+def algorithms(build: Mapping[str, str]) -> str:
+    """The variables of a build that choose algorithms, but for those of multicast, which has a
+    field of its own.
+
+    >>> algorithms({"collective_variables": "NCCL_ALGO=Ring NCCL_NVLS_ENABLE=0"})
+    'NCCL_ALGO=Ring'
+    """
+    words = build.get("collective_variables", "").split()
+    return " ".join(word for word in words if word.partition("=")[0] not in MULTICAST)

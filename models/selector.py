@@ -10,20 +10,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator
-from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from tftune.db.target import Machine, Target
-from tftune.db.trial import MODES, Interval
+from tftune.db.trial import MODES
 from tftune.kernels.core.registry import operation
-from tftune.kernels.core.revision import installed, revision_of
 from tftune.kernels.core.shape import Shape, check_word
 from tftune.kernels.core.space import Config
-from tftune.models import compatibility as validity
 from tftune.models.artifact import Artifact, read_artifact
 from tftune.models.baselines import rules
+from tftune.models.bracket import Bracket
+from tftune.models.chain import Chain
 from tftune.models.compatibility import log_once
 from tftune.models.in_forms import InForms, check_facts, choices, model_of
 from tftune.models.layout import (
@@ -31,76 +31,32 @@ from tftune.models.layout import (
     Answer,
     Answerer,
     LayoutModel,
-    Source,
     Terms,
     layout_text,
-    size_text,
 )
+from tftune.models.selection import Selection
 from tftune.models.tree.codegen import compiled
-from tftune.models.tree.tree import Leaf, Sizes, features_of, walk
+from tftune.models.tree.tree import Leaf, features_of, walk
 
 MEMO = 1 << 14
 """Answers that are kept for each mode: a server of varying M may see any number of shapes."""
 
 
-@dataclass(frozen=True)
-class Selection:
-    """One answer: the config to run, and what it rests on.
-
-    `source`: "measured" (rows of this very shape), "interpolated" (estimated from rows of other
-    shapes of this layout), "modelled" (times that an analytic model predicted), or "fallback" (BSP,
-    where the artifact says nothing). Times are in microseconds.
-
-    >>> import tftune
-    >>> shape = tftune.AllGatherGemm(m=64, n=3584, k=8192, world=8)
-    >>> found = tftune.load(target="h200x8").select(shape)
-    >>> found.config.variant, found.source, found.near
-    ('push', 'measured', ((64, 3584, 8192),))
-    >>> found.to_dict()["config"]["variant"]
-    'push'
-    """
-
-    config: Config
-    source: Source
-    reason: str
-    expected_us: float | None = None
-    """The time to expect of the config; None for a fallback, and where a constant rule answers."""
-    bsp_us: float | None = None
-    """The time to expect of BSP's fastest form; None where no such time fits the measured
-    interval."""
-    interval: Interval | None = None
-    """Of `speedup`: 95 % of a measured one, 90 % of an estimated one. None where the config is
-    BSP."""
-    near: tuple[Sizes, ...] = ()
-    """The measured shapes that it rests on, as values of `Shape.coordinates`."""
-
-    @property
-    def speedup(self) -> float | None:
-        """The time of BSP over that of the config, both as expected."""
-        return self.bsp_us / self.expected_us if self.bsp_us and self.expected_us else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {
-            "config": self.config.to_dict(), "source": self.source, "reason": self.reason,
-            "expected_us": self.expected_us,
-            "bsp_us": self.bsp_us, "speedup": self.speedup,
-            "interval": self.interval and list(self.interval),
-            "near": [list(sizes) for sizes in self.near],
-        }  # fmt: skip
-
-
 class Selector:
-    """Answers for one or more operations, one artifact each; `tftune.load` makes one. An answer,
-    once given, stays: later calls look it up.
+    """Answers for one or more operations by artifacts; `tftune.load` makes one. An answer, once
+    given, stays: later calls look it up.
+
+    Of several artifacts of one operation the first answers that has the shape's layout in the mode
+    asked for; one that does not hold on this machine is passed over where another one has it.
+    `artifacts` has the first of each operation by its name, `chain` all of them.
 
     >>> import tftune
     >>> shape = tftune.AllGatherGemm(m=64, n=3584, k=8192, world=8)
     >>> selector = tftune.load(target="h200x8")
     >>> selector.select(shape, mode="eager").source
     'measured'
-    >>> tftune.Selector().select(shape).reason
-    'there is no artifact for all_gather_gemm; run `tftune search all_gather_gemm`'
+    >>> tftune.Selector().select(shape).reason[:58]
+    'there is no artifact for all_gather_gemm; `tftune.warm_up`'
     """
 
     def __init__(
@@ -117,7 +73,8 @@ class Selector:
         off where rows are judged rather than served. `machine`: where the answers will run; None
         where it has no GPU, or is another than this one. `logs`: each cause of a fallback is
         logged once, as `tftune.load` has it."""
-        self.artifacts = {artifact.op: artifact for artifact in artifacts}
+        self.chain = Chain(artifacts, allow_modelled, bsp_only, check_source, machine)
+        self.artifacts = {artifact.op: artifact for artifact in reversed(artifacts)}
         self.allow_modelled = allow_modelled
         self.bsp_only = bsp_only
         self.check_source = check_source
@@ -126,12 +83,14 @@ class Selector:
         self._answers: defaultdict[str, dict[tuple[Any, ...], Selection]] = defaultdict(dict)
         self._by_shape: dict[tuple[Any, ...], Selection] = {}
         self._in_forms = InForms()
-        self._answerers: dict[tuple[Any, ...], Answerer | str] = {}
+        self._answerers: dict[tuple[Any, ...], tuple[Answerer | str, Artifact | None]] = {}
+        self._proposers: dict[tuple[Any, ...], Answerer] = {}
         self._confirmed: dict[tuple[str, tuple[Any, ...]], Selection] = {}
+        self._bracket = Bracket()
 
     def __repr__(self) -> str:
         """Which artifacts it answers by, and what it was told of them."""
-        files = [f"{a.op} on {a.target} ({a.digest[:12]})" for a in self.artifacts.values()]
+        files = [f"{a.op} on {a.target} ({a.digest[:12]})" for a in self.chain.artifacts]
         told = ["allow_modelled"] * self.allow_modelled + ["bsp_only"] * bool(self.bsp_only)
         return f"<Selector: {', '.join([*(files or ['no artifact']), *told])}>"
 
@@ -150,7 +109,7 @@ class Selector:
         if facts is not None:
             check_facts(shape, facts)
             found = self.without_facts(shape, mode)
-            return self._in_forms.told(self.artifacts.get(shape.op), shape, mode, found, facts)
+            return self._in_forms.told(self.artifact(shape, mode), shape, mode, found, facts)
         return self._answers[mode].get(key) or self._first(shape, mode)
 
     def worth_gathering(self, shape: Shape, mode: str = "graph", reuse: int = 1) -> bool:
@@ -158,7 +117,7 @@ class Selector:
         more time than it costs, where `reuse` calls of this shape share them, such as the layers of
         a step. False where nothing is known of lengths. Facts that the host has cost nothing: then
         do not ask. Raises as `select` does."""
-        found, artifact = self.without_facts(shape, mode), self.artifacts.get(shape.op)
+        found, artifact = self.without_facts(shape, mode), self.artifact(shape, mode)
         model = model_of(artifact, shape, mode, found)
         if model is None or artifact is None:
             return False
@@ -168,7 +127,7 @@ class Selector:
         """Every config that `select` may name for the shape, whatever the facts: one to four, each
         worth a captured graph of its own. Raises as `select` does."""
         found = self.without_facts(shape, mode)
-        return choices(self.artifacts.get(shape.op), shape, mode, found)
+        return choices(self.artifact(shape, mode), shape, mode, found)
 
     def without_facts(self, shape: Shape, mode: str = "graph") -> Selection:
         """What the shape alone says, before trees over facts; the same for every rank. Raises as
@@ -187,8 +146,7 @@ class Selector:
     def _first(self, shape: Shape, mode: str) -> Selection:
         found = self.without_facts(shape, mode)
         if (mode, shape.key) not in self._confirmed:
-            artifact = self.artifacts.get(shape.op)
-            found = self._in_forms.told(artifact, shape, mode, found, None)
+            found = self._in_forms.told(self.artifact(shape, mode), shape, mode, found, None)
         answers = self._answers[mode]
         if len(answers) >= MEMO:
             answers.clear()
@@ -196,15 +154,13 @@ class Selector:
         return found
 
     def _decide(self, shape: Shape, mode: str) -> Selection:
-        answerer = self.answerer(shape, mode)
+        return self._bracket.select(shape, mode) or self._by_artifact(shape, mode)
+
+    def _by_artifact(self, shape: Shape, mode: str) -> Selection:
+        answerer, artifact = self.answerer(shape, mode), self.artifact(shape, mode)
+        target = artifact.target if artifact else None
         if isinstance(answerer, str):
-            artifact = self.artifacts.get(shape.op)
-            return Selection(
-                fallback(shape, artifact.target if artifact and not self.bsp_only else None),
-                "fallback",
-                answerer,
-            )
-        target = self.artifacts[shape.op].target
+            return Selection(fallback(shape, target), "fallback", answerer)
         found: Answer = answerer.answer(shape, lambda asked: fallback(asked, target))
         if self.logs and found.source == "fallback":
             cause = f"{shape.op} in mode {mode}: {layout_text(shape.op, shape.layout)}"
@@ -225,47 +181,45 @@ class Selector:
         if not isinstance(shape, Shape):
             raise no_shape(shape)
         check_word("mode", mode, MODES)
-        key = (shape.op, mode, shape.layout)
-        if key not in self._answerers:
-            self._answerers[key] = self._made(shape, mode)
-            for sentence in self._causes(shape, self._answerers[key]) if self.logs else ():
-                log_once(f"{shape.op} runs BSP: {sentence}; see `tftune doctor`")
-        return self._answerers[key]
+        return self._answering(shape, mode)[0]
 
-    def _causes(self, shape: Shape, found: Answerer | str) -> Iterator[str]:
+    def artifact(self, shape: Shape, mode: str = "graph") -> Artifact | None:
+        """The artifact that answers for shapes of this layout, else the first of the operation,
+        else None. Raises as `answerer` does."""
+        self.answerer(shape, mode)
+        return self._answering(shape, mode)[1]
+
+    def _answering(self, shape: Shape, mode: str) -> tuple[Answerer | str, Artifact | None]:
+        key = (shape.op, mode, shape.layout)
+        found = self._answerers.get(key)
+        if found is None:
+            found = self._answerers[key] = self._made(shape, mode)
+            for sentence in self._causes(*found) if self.logs else ():
+                log_once(f"{shape.op} runs BSP: {sentence}; see `tftune doctor`")
+        return found
+
+    def _causes(self, found: Answerer | str, artifact: Artifact | None) -> Iterator[str]:
         """Why shapes of a layout fall back, all of them or those that a stale config would answer;
         nothing where `tftune.bind` said it already."""
-        if isinstance(found, str):
-            yield from () if self.bsp_only else (found,)
+        if isinstance(found, str) or artifact is None:
+            yield from () if self.bsp_only else (str(found),)
             return
-        artifact, model = self.artifacts[shape.op], found.model
-        for config, kernel in zip(model.configs, model.kernels, strict=True):
-            if config.variant != "bsp" and (why := self._why_stale(artifact, config, kernel)):
+        for config, kernel in zip(found.model.configs, found.model.kernels, strict=True):
+            if config.variant != "bsp" and (why := self.chain.why_stale(artifact, config, kernel)):
                 yield why
 
-    def _made(self, shape: Shape, mode: str) -> Answerer | str:
-        artifact = self.artifacts.get(shape.op)
+    def _made(self, shape: Shape, mode: str) -> tuple[Answerer | str, Artifact | None]:
+        artifact = self.chain.answering(shape.op, mode, shape.layout)
         if artifact is None:
-            known = (
-                f"only for {', '.join(self.artifacts)}"
-                if self.artifacts
-                else f"run `tftune search {shape.op}`"
-            )
-            return self.bsp_only or f"there is no artifact for {shape.op}; {known}"
-        if why := self._why_closed(artifact, mode):
-            return why
+            first = None if self.bsp_only else self.artifacts.get(shape.op)
+            return self.chain.why_silent(shape, mode), first
+        return self._answerer_of(artifact, shape, mode), artifact
+
+    def _answerer_of(
+        self, artifact: Artifact, shape: Shape, mode: str, proposed: bool = False
+    ) -> Answerer:
         found, lent = artifact.modes[mode], artifact.modes[mode].lent.get(shape.layout)
-        layout = shape.layout if lent is None else lent.of
-        if layout not in found.layouts:
-            measured = "; ".join(
-                layout_text(shape.op, one) for one in [*found.layouts, *found.lent]
-            )
-            named = shape.named(shape.layout)
-            asked = ",".join(map(size_text, named, named.values()))
-            return (
-                f"{asked} was never measured for {shape.op} on {artifact.target}; only {measured}"
-            )
-        model = found.layouts[layout]
+        model = found.layouts[shape.layout if lent is None else lent.of]
         find = compiled(shape.op, model.root) if model.root is not None else lambda shape: 0
         said = (
             ""
@@ -274,18 +228,18 @@ class Selector:
         )
         return Answerer(
             model,
-            self._terms(artifact),
+            self._terms(artifact, proposed),
             find,
             self._rule(artifact, model),
             said,
             lent.error / 1.96 if lent else 0.0,
         )
 
-    def _terms(self, artifact: Artifact) -> Terms:
+    def _terms(self, artifact: Artifact, proposed: bool) -> Terms:
         error = MODEL_ERROR if artifact.modelled else 1.0
         return Terms(
             artifact.target.chip,
-            lambda config, kernel: self._why_stale(artifact, config, kernel),
+            partial(self.chain.why_stale, artifact, proposed=proposed),
             error,
         )
 
@@ -336,11 +290,15 @@ class Selector:
 
     def shortlist(self, shape: Shape, mode: str = "graph", top: int = 3) -> tuple[Config, ...]:
         """At most `top` fused configs that may be the fastest for a shape, the likeliest first:
-        measured in this layout on this target, valid for the shape, of the kernels installed here.
-        Empty where the artifact says nothing, or its times are modelled."""
-        answerer = self.answerer(shape, mode)
-        if isinstance(answerer, str) or self.artifacts[shape.op].modelled:
+        measured in this layout on this target, valid for the shape, of the kernels installed here,
+        whatever form of BSP they were timed beside. Empty where the artifact says nothing, or its
+        times are modelled."""
+        answerer, artifact = self.answerer(shape, mode), self.artifact(shape, mode)
+        if isinstance(answerer, str) or artifact is None or artifact.modelled:
             return ()
+        if (key := (shape.op, mode, shape.layout)) not in self._proposers:
+            self._proposers[key] = self._answerer_of(artifact, shape, mode, proposed=True)
+        answerer = self._proposers[key]
         return tuple(
             islice((config for config in answerer.shortlist(shape) if config.variant != "bsp"), top)
         )
@@ -349,12 +307,15 @@ class Selector:
         """From now on this is the answer for the shape: it was measured beside BSP here. Raises
         ValueError for an unknown mode."""
         check_word("mode", mode, MODES)
+        self._by_shape.clear()  # shapes beside it may be bounded by it now
+        self._answers[mode].clear()
+        self._bracket.confirm(shape, mode, selection)
         self._confirmed[mode, shape.key] = self._answers[mode][shape.key] = selection
 
     def identity(self, without: Container[tuple[str, tuple[Any, ...]]] = ()) -> tuple[Any, ...]:
         """What its answers rest on: the same value where it answers the same, in any process.
         `without`: confirmed answers, by mode and key of the shape, that something else says."""
-        digests = sorted((op, artifact.digest) for op, artifact in self.artifacts.items())
+        digests = [(artifact.op, artifact.digest) for artifact in self.chain.artifacts]
         confirmed = sorted(
             (*key, str(found.config))
             for key, found in self._confirmed.items()
@@ -366,7 +327,7 @@ class Selector:
         """A selector that answers BSP for everything, with this reason: what all ranks take when
         they do not agree."""
         return Selector(
-            *self.artifacts.values(),
+            *self.chain.artifacts,
             allow_modelled=self.allow_modelled,
             bsp_only=reason,
             machine=self.machine,
@@ -376,59 +337,12 @@ class Selector:
     def warnings(self) -> Iterator[str]:
         """What differs here from the artifacts' builds and is served all the same, a sentence for
         each."""
-        for artifact in self.artifacts.values():
-            yield from validity.warnings(artifact.document, self.machine)
+        return self.chain.warnings()
 
     def disabled(self) -> dict[str, str]:
         """`op/variant` of every fused variant whose times do not hold for this machine, or for the
         source installed here, and why."""
-        found = {}
-        for artifact in self.artifacts.values():
-            for model in artifact.models():
-                for config, kernel in zip(model.configs, model.kernels, strict=True):
-                    if config.variant != "bsp" and (
-                        why := self._why_stale(artifact, config, kernel)
-                    ):
-                        found[f"{artifact.op}/{config.variant}"] = why
-        return found
-
-    def _why_closed(self, artifact: Artifact, mode: str) -> str | None:
-        """The sentence for which the artifact says nothing about any shape, or None."""
-        if self.bsp_only:
-            return self.bsp_only
-        if artifact.modelled and not self.allow_modelled:
-            return (
-                "the artifact's times are modelled, not measured; load it with "
-                "allow_modelled=True (--allow-modelled) to use it"
-            )
-        if mode not in artifact.modes:
-            return (
-                f"mode {mode!r} was never measured for {artifact.op} on {artifact.target}; only "
-                f"{', '.join(artifact.modes)}"
-            )
-        return None
-
-    def _why_stale(self, artifact: Artifact, config: Config, kernel: str) -> str | None:
-        """The sentence for which a fused config's times do not hold for this machine or the
-        installed code, or None. `kernel`: the revision of its variant that was measured; "" for
-        that of the artifact."""
-        if not self.check_source:
-            return None
-        if why := validity.why_elsewhere(artifact.document, self.machine):
-            return why
-        code = kernel or artifact.document.get("kernels", {}).get(config.variant, "")
-        measured = revision_of(artifact.op, config.variant, code)
-        try:
-            here = installed(artifact.op, config.variant)
-        except ValueError as error:
-            return str(error)
-        if here == measured:
-            return None
-        name = f"{artifact.op}/{config.variant}"
-        return (
-            f"{name} has changed: its revision here is {here}, and the artifact's times are of "
-            f"{measured or 'none'}"
-        )
+        return self.chain.disabled()
 
 
 def no_shape(value: Any) -> TypeError:

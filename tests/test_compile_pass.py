@@ -441,7 +441,7 @@ def test_a_stale_artifact_replaces_nothing(
     )  # fmt: skip
     _, pass_ = passed(text, workspace)
     assert pass_.report[0].replaced and pass_.report[0].gain_us > 0
-    monkeypatch.setattr("tftune.models.selector.installed", lambda op, variant: "r999")
+    monkeypatch.setattr("tftune.models.chain.installed", lambda op, variant: "r999")
     tftune.use(tftune.load(target="h200x2"))
     assert "has changed: its revision here is r999" in reason(text, workspace)
 

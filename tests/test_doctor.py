@@ -137,6 +137,6 @@ def test_what_costs_performance_is_a_problem(on_node: Callable[..., dict[str, An
 def test_a_kernel_that_changed_is_a_problem(
     on_node: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tftune.models.selector.installed", lambda op, variant: "r99")
+    monkeypatch.setattr("tftune.models.chain.installed", lambda op, variant: "r99")
     problems = on_node("h200x8", "3.6.0")["problems"]
     assert any("all_gather_gemm/push has changed: its revision here is r99" in p for p in problems)

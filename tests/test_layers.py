@@ -39,16 +39,16 @@ STANDARD_LIBRARY_ONLY = (
     ),
     *(
         f"db/{name}.py"
-        for name in ("trial", "row_checks", "row_files", "target", "lock", "files", "journal")
+        for name in ("trial", "row_checks", "row_files", "target", "collectives", "lock", "files")
     ),
-    *(f"db/{name}.py" for name in ("evidence", "captured")),
+    *(f"db/{name}.py" for name in ("evidence", "captured", "journal")),
     *(
         f"models/{name}.py"
-        for name in ("selector", "artifact", "baselines", "layout", "features", "compatibility")
+        for name in ("selector", "chain", "artifact", "baselines", "layout", "features")
     ),
-    *(f"models/{name}.py" for name in ("facts", "forms", "in_forms")),
+    *(f"models/{name}.py" for name in ("compatibility", "facts", "forms", "in_forms")),
     "tftune/client/*.py",
-    *(f"tftune/{name}.py" for name in ("recorder", "hot_swap")),
+    *(f"tftune/{name}.py" for name in ("recorder", "hot_swap", "loading")),
     *(
         f"models/{name}.py"
         for name in ("formula/formula", "tree/tree", "tree/codec", "tree/codegen")

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -98,12 +99,11 @@ def test_an_artifact_of_another_target_than_asked(artifact: Path) -> None:
 def test_shipped_artifacts_of_a_target(artifact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(artifacts, "SHIPPED", artifact.parent)
     assert list(tftune.load(target="h200x8").artifacts) == [OP]
-    with pytest.raises(
-        ValueError,
-        match=r"no artifact is shipped for mi300x8; shipped: all_gather_gemm__h200x8; run `tftune "
-        r"search",
-    ):
-        tftune.load(target="mi300x8")
+    nothing = tftune.load(target="mi300x8")
+    assert nothing.artifacts == {} and nothing.bsp_only is None
+    assert "no artifact for all_gather_gemm; `tftune.warm_up`" in nothing.select(LARGE).reason
+    with pytest.raises(ValueError, match="'nonsense' is no target that is known here"):
+        tftune.load(target="nonsense")
 
 
 def test_the_machine_is_asked_when_no_target_is_given(
@@ -176,7 +176,7 @@ def test_any_difference_means_bsp_on_every_rank(
     )
 
 
-def test_a_rank_without_artifact_still_takes_part(
+def test_ranks_without_an_artifact_agree_on_bsp_that_may_be_confirmed(
     join: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from tftune.db import target
@@ -184,10 +184,23 @@ def test_a_rank_without_artifact_still_takes_part(
     monkeypatch.setattr(artifacts, "SHIPPED", tmp_path)
     monkeypatch.setattr(target, "detect", lambda: target.Target.parse("h200x8"))
     join({})
-    assert (
-        "rank 0 has not loaded: no artifact is shipped for h200x8"
-        in tftune.bind().select(LARGE).reason
-    )
+    selector = tftune.bind()
+    assert selector.bsp_only is None and selector.artifacts == {}
+    answer = selector.select(LARGE)
+    assert answer.config.variant == "bsp" and "`tftune.warm_up` measures in place" in answer.reason
+    assert selector.shortlist(LARGE) == ()
+    confirmed = replace(answer, source="measured")
+    selector.confirm(LARGE, "graph", confirmed)
+    assert tftune.select_kernel(LARGE) is confirmed
+
+
+def test_a_rank_that_cannot_load_still_takes_part(
+    join: Callable[..., None], tmp_path: Path
+) -> None:
+    join({})
+    missing = tmp_path / "missing.json"
+    reason = tftune.bind(path=missing).select(LARGE).reason
+    assert f"rank 0 has not loaded: cannot read the artifact {missing}" in reason
 
 
 def test_an_unknown_mode_is_refused_before_anything_is_loaded() -> None:

@@ -16,6 +16,7 @@ import pytest
 import tftune
 from tftune.db.target import Machine
 from tftune.kernels.comm.workspace import Workspace
+from tftune.models import chain
 from tftune.models import selector as selectors
 from tftune.models.selector import Selector
 
@@ -82,12 +83,12 @@ def test_a_kernel_that_changed_is_one_warning(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    before = selectors.installed
+    before = chain.installed
 
     def changed(op: str, variant: str) -> str:
         return "r99" if variant == "push" else before(op, variant)
 
-    monkeypatch.setattr(selectors, "installed", changed)
+    monkeypatch.setattr(chain, "installed", changed)
     selector = load(HERE)
     for mode in ("graph", "eager"):
         selector.select(SHAPE, mode)

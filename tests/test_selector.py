@@ -372,13 +372,14 @@ def test_an_operation_without_artifact(trained: Selector) -> None:
     found = Selector().select(SHAPES[3])
     assert (
         found.config.variant == "bsp"
-        and "there is no artifact for all_gather_gemm; run `tftune search all_gather_gemm`"
+        and "there is no artifact for all_gather_gemm; `tftune.warm_up` measures in place"
         in found.reason
     )
     other = trained.select(FlashDecode(1, 64, 8, 128, 8192, 2))
     assert (other.config.variant, other.reason) == (
         "bsp",
-        "there is no artifact for flash_decode; only for all_gather_gemm",
+        "there is no artifact for flash_decode, only for all_gather_gemm; `tftune.warm_up` "
+        "measures in place, and `tftune tune flash_decode` writes an artifact",
     )
 
 

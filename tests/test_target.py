@@ -130,6 +130,7 @@ def test_build_finds_each_of_several_names(monkeypatch: pytest.MonkeyPatch) -> N
         "torch": "2.13.0+rocm7.2",
         "driver": "6.16.6",
         "rocm": "7.2",
+        "multicast": "off",
     }
 
 

@@ -19,8 +19,6 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     from tftune import ops as ops
     from tftune.confirm.warm_up import warm_up
     from tftune.graph_pass.inductor import compile_pass
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
     from tftune.kernels.gemm_all_reduce import GemmAllReduce
     from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
     from tftune.kernels.merge_attention import MergeAttention
-    from tftune.models.artifact import Artifact
+    from tftune.loading import Paths
     from tftune.models.selector import Selection, Selector
     from tftune.recorder import Recorder, capture, count_replays
 
@@ -119,7 +117,7 @@ def _version() -> str:
 
 
 def load(
-    path: str | PathLike[str] | None = None,
+    path: Paths | None = None,
     target: str | None = None,
     allow_modelled: bool = False,
     *,
@@ -128,22 +126,32 @@ def load(
 ) -> Selector:
     """Read and check artifacts once; returns what selects by them, and changes nothing else.
 
-    `path`: one artifact file; None: every one shipped for `target`. `target`: the machine that runs
-    ("h200x8"); None: this one, as torch sees it. Where a GPU is seen, fused leaves that were timed
-    on another machine, GPU or Triton answer BSP and say why; another driver or torch is a warning.
-    `allow_modelled`: serve predicted times, too. `url`: a fleet's service, asked for its artifacts
-    of `target` in `stage`, as the client's configuration file says (docs/fleet.md); while it is
-    away the last good ones serve, which is logged once. Raises ValueError, with the next command,
-    where there is no artifact or it cannot be trusted.
+    `path`: an artifact file, a folder of them, or a sequence of either. They are asked first, in
+    this order; then those of the variable TFTUNE_ARTIFACTS; then those that ship for the machine,
+    which TFTUNE_ARTIFACTS=none hides. The first that has a layout in a mode answers for it.
+    `target`: the machine that runs ("h200x8"); None: this one, as torch sees it. Where a GPU is
+    seen, fused leaves that were timed on another machine, GPU or Triton answer BSP and say why;
+    another driver or torch is a warning. `allow_modelled`: serve predicted times, too. `url`: a
+    fleet's service, asked for its artifacts of `target` in `stage`, as the client's configuration
+    file says (docs/fleet.md), and for nothing else; while it is away the last good ones serve,
+    which is logged once. A machine without any artifact gets a selector that answers BSP. Raises
+    ValueError, with the next command, where a path is missing or cannot be trusted, where no GPU
+    is seen and neither `path` nor `target` is given, and for an unknown target.
 
     >>> import tftune
     >>> selector = tftune.load(target="h200x8")
     >>> sorted(selector.artifacts)
     ['all_gather_gemm', 'flash_decode']
     """
-    selector = _read(path, target, allow_modelled, url, stage)
+    from tftune.loading import selector_of
+
+    return _warned(selector_of(path, target, allow_modelled, url=url, stage=stage))
+
+
+def _warned(selector: Selector) -> Selector:
+    """The selector, after one warning for each difference that is served all the same."""
     for sentence in selector.warnings():
-        warnings.warn(sentence, stacklevel=2)
+        warnings.warn(sentence, stacklevel=3)
     return selector
 
 
@@ -180,62 +188,6 @@ def _capture_if_asked() -> None:
         from tftune.recorder import capture, of_this_process
 
         capture(of_this_process(path))
-
-
-def _read(
-    path: str | PathLike[str] | None,
-    target: str | None,
-    allow_modelled: bool,
-    url: str | None,
-    stage: str,
-) -> Selector:
-    from dataclasses import replace
-    from pathlib import Path
-
-    from tftune.db.target import here
-    from tftune.models.artifact import read_artifact
-    from tftune.models.selector import Selector
-
-    if url is not None:
-        if path is not None:
-            raise ValueError(f"load takes a path or a url, and was given {path} and {url}")
-        artifacts = _pulled(url, stage, target)
-    else:
-        paths = [Path(path)] if path is not None else _shipped(target)
-        artifacts = [read_artifact(found) for found in paths]
-    for artifact in artifacts:
-        if target not in (None, artifact.target.name):
-            what = f"{path} is for {artifact.target}, not for {target}"
-            raise ValueError(f"{what}; leave the target out, or name another file")
-    machine = here()
-    if machine is not None and target is not None:
-        # The caller knows better than a process that sees some of the GPUs.
-        machine = replace(machine, target=target)
-    return Selector(*artifacts, allow_modelled=allow_modelled, machine=machine, logs=True)
-
-
-def _pulled(url: str, stage: str, target: str | None) -> list[Artifact]:
-    """The artifacts that a service has for this target, or had when it last answered."""
-    from tftune.client.pull import pull_all, source_at
-    from tftune.db.target import detect
-
-    return pull_all(source_at(url, stage), target if target is not None else detect().name)
-
-
-def _shipped(target: str | None) -> list[Any]:
-    """The artifact files that come with tftune for this target."""
-    from tftune.db.target import Target, detect
-    from tftune.models.artifact import SHIPPED
-
-    wanted = Target.parse(target) if target is not None else detect()
-    if found := sorted(SHIPPED.glob(f"*__{wanted}.json")):
-        return found
-    shipped = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.json"))) or "none"
-    raise ValueError(
-        f"no artifact is shipped for {wanted}; shipped: {shipped}; "
-        "run `tftune search all_gather_gemm`, `tftune train all_gather_gemm` and "
-        "`tftune export all_gather_gemm` there, and load that file"
-    )
 
 
 def select_kernel(shape: Shape, mode: str = "graph", facts: Facts | None = None) -> Selection:
@@ -276,7 +228,7 @@ def bind(
     verdict: str = "ok",
     *,
     selector: Selector | None = None,
-    path: str | PathLike[str] | None = None,
+    path: Paths | None = None,
     url: str | None = None,
     target: str | None = None,
     allow_modelled: bool = False,
@@ -285,7 +237,10 @@ def bind(
     it before the first selection.
 
     Takes `selector`, else what `load` finds for a `path`, `url` or `target`, else what `use` was
-    given, else this machine's shipped artifacts; from then on it is the one used. Compared are the
+    given, else this machine's shipped artifacts; from then on it is the one used. What it loads
+    itself is for a machine of as many GPUs as the group has ranks, unless `target` names another:
+    four ranks on a node of eight H200 are h200x4. Without an artifact every answer is BSP until
+    `warm_up` measures. Compared are the
     artifacts' digests, the versions installed, what is disabled here and why, and each rank's
     `verdict` on its machine, which must be "ok". Any difference, or an artifact that one rank
     cannot load, and every rank selects BSP only, with the reason, which is logged: nothing is
@@ -309,9 +264,10 @@ def bind(
     from tftune.models.compatibility import log_once
     from tftune.models.selector import Selector
 
-    found = _asked(selector, path, target, allow_modelled, url)
+    ranks = dist.get_world_size(group)
+    found = _asked(selector, path, target, allow_modelled, url, ranks)
     statement = _statement(found, verdict)
-    statements: list[dict[str, Any]] = [{} for _ in range(dist.get_world_size(group))]
+    statements: list[dict[str, Any]] = [{} for _ in range(ranks)]
     dist.all_gather_object(statements, statement, group=group)
     if (reason := disagreement(statements)) is None and isinstance(found, Selector):
         return use(found)
@@ -322,10 +278,11 @@ def bind(
 
 def _asked(
     selector: Selector | None,
-    path: str | PathLike[str] | None,
+    path: Paths | None,
     target: str | None,
     allow_modelled: bool,
     url: str | None = None,
+    ranks: int | None = None,
 ) -> Selector | str:
     """What `bind` was asked to select by, or why there is none. Never raises: a rank that failed
     here would leave the others waiting."""
@@ -340,7 +297,9 @@ def _asked(
             return selector
         if _default is not None and (path, target, url) == (None, None, None):
             return _default
-        return load(path, target, allow_modelled, url=url)
+        from tftune.loading import selector_of
+
+        return _warned(selector_of(path, target, allow_modelled, url=url, ranks=ranks))
     except Exception as error:  # whatever it is, the other ranks wait for this statement
         return f"not loaded: {error}"
 
@@ -354,13 +313,22 @@ def _statement(found: Selector | str, verdict: str) -> dict[str, Any]:
     try:
         return {
             "verdict": verdict,
-            "artifacts": {op: one.digest[:12] for op, one in sorted(found.artifacts.items())},
+            "artifacts": _digests(found),
+            "machine": found.machine and f"{found.machine.target} ({found.machine.arch})",
             "served": {"allow_modelled": found.allow_modelled, "bsp_only": found.bsp_only},
             "disabled": found.disabled(),
             "versions": build(),
         }
     except Exception as error:  # whatever it is, the other ranks wait for this statement
         return {"verdict": verdict, "artifacts": f"not loaded: {error}"}
+
+
+def _digests(selector: Selector) -> dict[str, str]:
+    """By operation, those of its artifacts in the order in which they are asked."""
+    return {
+        op: " ".join(one.digest[:12] for one in selector.chain.of(op))
+        for op in sorted(selector.artifacts)
+    }
 
 
 def disagreement(statements: list[dict[str, Any]]) -> str | None:

@@ -272,6 +272,8 @@ def sentences(found: dict[str, Any]) -> Iterator[str]:
             or "none"
         )
     )
+    if "multicast" in found["build"]:
+        yield f"collectives: {_collectives(found['build'])}"
     gpus = found["gpus"]
     yield f"GPUs: {', '.join(gpus['names']) or 'none'}" + (
         f"; {gpus['peer_pairs']} of {gpus['pairs']} pairs reach each other" * bool(gpus["pairs"])
@@ -293,6 +295,13 @@ def sentences(found: dict[str, Any]) -> Iterator[str]:
             yield f"  {artifact['op']}, {mode}: layouts other than {'; '.join(layouts)} run BSP"
     yield from (f"environment: {name}={value}" for name, value in found["environment"].items())
     yield from (f"problem: {problem}" for problem in found["problems"])
+
+
+def _collectives(build: Mapping[str, str]) -> str:
+    """What BSP's times depend on beside the GPUs."""
+    library = next((f"{n} {build[n]}" for n in ("nccl", "rccl") if n in build), "no library")
+    variables = build.get("collective_variables", "no variables of algorithms")
+    return f"{library}, NVLink multicast {build['multicast']}, {variables}"
 
 
 def _rocm(extra: str) -> str:

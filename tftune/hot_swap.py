@@ -3,10 +3,10 @@ library only at import; the agreement needs torch.distributed."""
 
 from __future__ import annotations
 
-from os import PathLike
 from typing import Any
 
 import tftune
+from tftune.loading import Paths, selector_of
 from tftune.models.compatibility import log_once
 from tftune.models.selector import Selector
 
@@ -15,7 +15,7 @@ def swap(
     group: Any = None,
     selector: Selector | None = None,
     *,
-    path: str | PathLike[str] | None = None,
+    path: Paths | None = None,
     url: str | None = None,
     target: str | None = None,
     allow_modelled: bool = False,
@@ -46,8 +46,9 @@ def swap(
             f"tftune.swap needs torch.distributed ({error}); `tftune doctor` says what to install"
         ) from error
 
-    new = _asked(selector, path, url, target, allow_modelled)
-    statements: list[dict[str, Any]] = [{} for _ in range(dist.get_world_size(group))]
+    ranks = dist.get_world_size(group)
+    new = _asked(selector, path, url, target, allow_modelled, ranks)
+    statements: list[dict[str, Any]] = [{} for _ in range(ranks)]
     dist.all_gather_object(statements, tftune._statement(new, "ok"), group=group)
     reason = tftune.first_difference(statements)
     if reason is None and isinstance(new, Selector):
@@ -64,10 +65,11 @@ NOTHING = "nothing new"
 
 def _asked(
     selector: Selector | None,
-    path: str | PathLike[str] | None,
+    path: Paths | None,
     url: str | None,
     target: str | None,
     allow_modelled: bool,
+    ranks: int | None = None,
 ) -> Selector | str:
     """The new selector, or why there is none. Never raises: a rank that failed here would leave the
     others waiting."""
@@ -80,6 +82,6 @@ def _asked(
             return selector
         if (path, url, target) == (None, None, None):
             return NOTHING
-        return tftune.load(path, target, allow_modelled, url=url)
+        return tftune._warned(selector_of(path, target, allow_modelled, url=url, ranks=ranks))
     except Exception as error:  # whatever it is, the other ranks wait for this statement
         return f"not loaded: {error}"

@@ -22,13 +22,17 @@ def asked(artifact: Path | None, target: str | None, allow_modelled: bool) -> Se
     """The selector that answers as on the artifact's own machine; what it would not serve on this
     one is said on stderr."""
     import tftune
+    from tftune.db.target import detect
+    from tftune.loading import nothing_shipped
     from tftune.models.compatibility import why_elsewhere
 
     selector = tftune.load(artifact, target, allow_modelled)
-    for found in selector.artifacts.values():
+    if not selector.artifacts:
+        raise ValueError(nothing_shipped(target or detect().name))
+    for found in selector.chain.artifacts:
         if why := why_elsewhere(found.document, selector.machine):
             print(f"on this machine it answers BSP: {why}", file=sys.stderr, flush=True)
-    return Selector(*selector.artifacts.values(), allow_modelled=allow_modelled)
+    return Selector(*selector.chain.artifacts, allow_modelled=allow_modelled)
 
 
 def select(
@@ -48,21 +52,23 @@ def select(
     given = operation(op).shape.parse(shape)
     selector = asked(artifact, target, allow_modelled)
     selection = selector.select(given, mode)
-    machine = selector.artifacts[op].target.name if op in selector.artifacts else None
+    found = selector.artifact(given, mode)
+    machine = found.target.name if found else None
     if as_json:
         return _print_json(
             {"shape": str(given), "mode": mode, "target": machine, **selection.to_dict()}
         )
     print("\n".join(selection_text(selection, given, mode, f" on {machine}" if machine else "")))
-    for sentence in assumptions(selector.artifacts[op].bench, machine) if machine else ():
+    for sentence in assumptions(found.bench, machine or "") if found else ():
         print(f"  {sentence}")
 
 
 def doctor(artifacts: list[Path], as_json: bool = False) -> int:
     """Print what works on this machine; the exit code: 1 where an artifact is broken."""
     from tftune.doctor import examine, is_broken, sentences
+    from tftune.loading import files
 
-    found = examine(artifacts, os.environ)
+    found = examine([file for path in artifacts for file in files(path)], os.environ)
     _print_json(found) if as_json else print("\n".join(sentences(found)))
     return int(is_broken(found))
 
@@ -112,7 +118,9 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("shape", metavar="SHAPE", help="As in m=64,n=3584,k=8192,world=8.")
     one.add_argument("--mode", choices=MODES, default="graph", help="How the server launches.")
     one.add_argument("--target", help="Machine, <chip>x<GPUs>, such as h200x8 or mi300x8.")
-    one.add_argument("--artifact", type=Path, metavar="PATH", help="An exported artifact.")
+    one.add_argument(
+        "--artifact", type=Path, metavar="PATH", help="An exported artifact, or a folder of them."
+    )
     one.add_argument("--allow-modelled", action="store_true", help="Also from predicted times.")
     other = commands.add_parser("doctor", help="What works on this machine.")
     also = "Also look at this artifact; repeat for several."

@@ -59,7 +59,7 @@ ArtifactPath = Annotated[
     typer.Option(
         "--artifact",
         metavar="PATH",
-        help="An exported artifact; default: the one shipped for the target.",
+        help="An exported artifact; default: those shipped for the target.",
     ),
 ]
 AllowModelled = Annotated[

@@ -16,7 +16,6 @@ from uuid import uuid4
 
 import tftune
 from tftune.confirm.bench import Here, InChildren, InPlace, Scene
-from tftune.confirm.bracket import Answers, families, step
 from tftune.confirm.candidates import PROVEN, TOP, candidates
 from tftune.confirm.memory import Memory, Place, View
 from tftune.db.evidence import BSP
@@ -28,6 +27,7 @@ from tftune.kernels.core.registry import operation
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape, check_word
 from tftune.kernels.core.space import Config
+from tftune.models.bracket import Answers, families, step
 from tftune.models.selector import Selection, Selector
 from tftune.tuner.bench.compile_ahead import compile_ahead, new_jobs, processes
 from tftune.tuner.bench.ranks import Ranks

@@ -104,7 +104,7 @@ def explain(
 ) -> Explanation:
     """The selector's answer for a shape, with the `count` nearest shapes among the rows of the
     artifact's target and bench."""
-    artifact = selector.artifacts.get(shape.op)
+    artifact = selector.artifact(shape, mode)
     selection, leaf, answerer = (
         selector.select(shape, mode),
         selector.leaf(shape, mode),

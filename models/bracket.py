@@ -6,6 +6,7 @@ a config takes at most what it takes at the larger, and BSP at least what it tak
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import log
@@ -14,7 +15,7 @@ from typing import Any
 from tftune.db.evidence import BSP
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
-from tftune.models.selector import Selection
+from tftune.models.selection import Selection
 
 MARGIN = 1.02
 """What bounds must show that two measurements of their own moments support."""
@@ -27,9 +28,35 @@ def families(shapes: Iterable[Shape]) -> list[list[Shape]]:
     """The shapes that differ only in the size that grows with the work, the smallest first."""
     found: dict[tuple[Any, ...], list[Shape]] = {}
     for shape in shapes:
-        rest = ((name, value) for name, value in shape.to_dict().items() if name != shape.SIZE)
-        found.setdefault((shape.op, *rest), []).append(shape)
+        found.setdefault(_family(shape), []).append(shape)
     return [sorted(family, key=_size) for family in found.values()]
+
+
+def _family(shape: Shape) -> tuple[Any, ...]:
+    fields = shape.to_dict().items()
+    return (shape.op, *(value for name, value in fields if name != shape.SIZE))
+
+
+class Bracket:
+    """The measured shapes of a process, and what they say of shapes between them."""
+
+    def __init__(self) -> None:
+        self._measured: dict[tuple[Any, ...], list[tuple[int, Shape, Selection]]] = {}
+
+    def confirm(self, shape: Shape, mode: str, selection: Selection) -> None:
+        """Take in an answer; one that is not measured bounds nothing."""
+        key = mode, *_family(shape)
+        others = [one for one in self._measured.get(key, []) if one[1] != shape]
+        new = [(_size(shape), shape, selection)] if selection.source == "measured" else []
+        self._measured[key] = sorted([*others, *new], key=lambda one: one[0])
+
+    def select(self, shape: Shape, mode: str) -> Selection | None:
+        """The answer for a shape between two measured ones; None where they do not bound it."""
+        known = self._measured.get((mode, *_family(shape)), []) if self._measured else []
+        place = bisect([size for size, _, _ in known], _size(shape))
+        if not 0 < place < len(known):
+            return None
+        return between(shape, known[place - 1][1:], known[place][1:])
 
 
 def step(family: Sequence[Shape], answers: Answers) -> list[Shape]:
