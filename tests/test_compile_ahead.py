@@ -14,7 +14,7 @@ from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.core.chips import H200
 from tftune.kernels.core.space import Config
 from tftune.tuner.bench import compile_ahead as module
-from tftune.tuner.bench.compile_ahead import compile_ahead, jobs
+from tftune.tuner.bench.compile_ahead import Compilers, compile_ahead, jobs
 
 SHAPE = AllGatherGemm(64, 256, 512, 2)
 BSP, PUSH = SPACE.defaults(SHAPE, H200)[0], SPACE.defaults(SHAPE, H200)[2]
@@ -27,6 +27,7 @@ def kernels(cache: Path) -> set[str]:
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(module, "COMPILERS", Compilers())
     return tmp_path
 
 
@@ -53,15 +54,30 @@ def test_what_cannot_be_compiled_raises_nothing_and_stops_no_other(cache: Path) 
 def test_compilers_that_take_too_long_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[subprocess.Popen[bytes]] = []
 
-    def slow(share: object) -> subprocess.Popen[bytes]:
-        started.append(subprocess.Popen(["sleep", "60"]))
+    def slow() -> subprocess.Popen[bytes]:
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen(["sleep", "60"], stdin=pipe, stdout=pipe))
         return started[-1]
+
+    monkeypatch.setattr(module, "COMPILERS", Compilers())
 
     monkeypatch.setattr(module, "_child", slow)
     began = time.monotonic()
     compile_ahead(jobs([(SHAPE, PUSH), (replace(SHAPE, n=128), PUSH)], H200), 4, limit_s=0.2)
     assert time.monotonic() - began < 10
     assert [child.poll() for child in started] == [-9, -9]
+
+
+def test_compilers_live_on_and_one_that_died_is_replaced(cache: Path) -> None:
+    wanted = jobs([(SHAPE, PUSH), (replace(SHAPE, n=128), PUSH)], H200)
+    compile_ahead(wanted[:1], workers=2)
+    (first,) = module.COMPILERS._children
+    compile_ahead(wanted, workers=2)
+    assert module.COMPILERS._children[0] is first and first.poll() is None
+    module.COMPILERS._children[0].kill()
+    compile_ahead(jobs([(replace(SHAPE, n=64), PUSH)], H200), workers=2)
+    assert len(list(cache.rglob("*.cubin"))) == 3
+    module.COMPILERS.end()
 
 
 def test_nothing_to_compile_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

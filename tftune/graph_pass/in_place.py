@@ -28,6 +28,7 @@ from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.shape import Shape
 from tftune.models.compatibility import log_once
 from tftune.models.selector import Selector
+from tftune.tuner.bench.compile_ahead import COMPILERS, processes
 from tftune.tuner.bench.ranks import Ranks
 
 logger = logging.getLogger("tftune")
@@ -36,8 +37,9 @@ BUDGET_S = 0.4
 2026-11-25)."""
 DEADLINE_S = 120.0
 """How long a rank waits for the others to compile the same graph."""
-UNKNOWN_BYTES = 1 << 27
-"""Of a group of some ranks: 8,192 tokens of 8,192 elements in 16 bits."""
+LEAST_BYTES = 1 << 27
+"""Of a payload: 8,192 tokens of 8,192 elements in 16 bits. A larger workspace is seldom made then,
+which takes a second."""
 SHARE = 64
 """A payload takes at most one part in so many of a GPU's memory; a workspace has two."""
 
@@ -58,6 +60,8 @@ class InPlace:
 
     def __init__(self, place: Place, selector: Selector, mode: str, most_bytes: int | None) -> None:
         """Collective over the group: what its first rank remembers becomes every rank's answers."""
+        if place.device.type == "cuda" and place.rank == 0:
+            COMPILERS.start(processes())  # they import while torch compiles the first graph
         self.place, self._mode = place, mode
         self.most_bytes = most_bytes or _share_of_memory(place.device)
         here = Here.of(place, selector)  # type: ignore[arg-type]
@@ -73,7 +77,7 @@ class InPlace:
         dist.all_gather_object(told, (self.view.payload_bytes, self.place.can_grow))
         needed = max(size for size, _ in told)
         if not all(can_grow for _, can_grow in told):
-            needed = max(needed, UNKNOWN_BYTES)
+            needed = max(needed, LEAST_BYTES)
         return make_workspace(self.place, needed) if needed else None
 
     @property
@@ -144,7 +148,7 @@ class InPlace:
 def make_workspace(place: Place, payload_bytes: int) -> Workspace:
     """A workspace of the group under its handle, kept as long as the process. Collective over all
     ranks. Raises ValueError on every rank where one has too little memory for it."""
-    size = power_of_two_from(payload_bytes)
+    size = power_of_two_from(max(payload_bytes, LEAST_BYTES))
     free = Ranks(place).gather(torch.cuda.mem_get_info(place.device)[0])  # type: ignore[arg-type]
     if min(free) < ROOM * size:
         raise ValueError(

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from select import select
 from typing import Any
 
 from tftune.kernels.core.chips import Chip
@@ -53,29 +54,81 @@ def new_jobs(pairs: Iterable[tuple[Shape, Config]], chip: Chip) -> list[Job]:
 _GIVEN = set[Any]()
 
 
+class Compilers:
+    """Processes that compile, one kernel at a time each. They start once: importing torch and
+    Triton takes them longer than a kernel does. They end with this process, or after `IDLE_S`."""
+
+    def __init__(self) -> None:
+        self._children: list[subprocess.Popen[bytes]] = []
+
+    def start(self, count: int) -> None:
+        """Let so many live, and return at once."""
+        self._children = [child for child in self._children if child.poll() is None]
+        self._children += [_child() for _ in range(count - len(self._children))]
+
+    def compile(self, wanted: Sequence[Job], workers: int, limit_s: float) -> None:
+        """Return when all of these were tried, or the time is over: then compilers are ended. A
+        kernel whose compiler died is tried by one other."""
+        self.start(min(workers, len(wanted)))
+        waiting, busy, died = list(wanted), dict[int, tuple[Any, Job]](), list[Job]()
+        until = time.monotonic() + limit_s
+        while True:
+            idle = (child for child in self._children if child.stdout.fileno() not in busy)  # type: ignore[union-attr]
+            busy |= _fed(idle, waiting)
+            left = until - time.monotonic()
+            if not busy or left <= 0:
+                break
+            for handle in select(list(busy), [], [], left)[0]:
+                child, job = busy.pop(handle)
+                if not os.read(handle, 1):
+                    self._children.remove(child)
+                    waiting += [job] if job not in died else []
+                    died.append(job)
+        if busy:
+            self.end()
+
+    def end(self) -> None:
+        """Kill all of them."""
+        for child in self._children:
+            child.kill()
+            child.wait()
+        self._children = []
+
+
+def _fed(idle: Iterable[subprocess.Popen[bytes]], waiting: list[Job]) -> dict[int, tuple[Any, Job]]:
+    """Give each of these compilers a job, as far as there are any: job and compiler by the handle
+    that says when it is done."""
+    busy: dict[int, tuple[Any, Job]] = {}
+    for child in idle:
+        if waiting and child.stdin and child.stdout:
+            with suppress(BrokenPipeError):
+                pickle.dump(waiting[0], child.stdin)
+                child.stdin.flush()
+            busy[child.stdout.fileno()] = child, waiting.pop(0)
+    return busy
+
+
+COMPILERS = Compilers()
+"""Of this process."""
+IDLE_S = 120.0
+"""A compiler that was given nothing for so long ends."""
+
+
 def compile_ahead(wanted: Sequence[Job], workers: int, limit_s: float = LIMIT_S) -> None:
     """Compile these in so many processes at most. Raises nothing: who needs a kernel that failed
     here compiles it again, and is told why."""
-    shares = [wanted[first::workers] for first in range(min(workers, len(wanted)))]
-    until = time.monotonic() + limit_s
-    children = [_child(share) for share in shares]
-    try:
-        for child in children:
-            with suppress(subprocess.TimeoutExpired):
-                child.wait(max(0.0, until - time.monotonic()))
-    finally:
-        for child in children:
-            child.kill()
-            child.wait()
+    if wanted:
+        COMPILERS.compile(wanted, workers, limit_s)
 
 
-def _child(share: Sequence[Job]) -> subprocess.Popen[bytes]:
-    command, silent = [sys.executable, "-m", __name__], subprocess.DEVNULL
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=silent, stderr=silent)
-    if child.stdin is not None:
-        with suppress(BrokenPipeError), child.stdin:
-            child.stdin.write(pickle.dumps(list(share)))
-    return child
+def _child() -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", __name__]
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 def processes() -> int:
@@ -84,10 +137,18 @@ def processes() -> int:
 
 
 def main() -> None:
+    """Compile what stdin names, one byte to stdout after each."""
     die_with_parent()
-    for job in pickle.load(sys.stdin.buffer):
+    answers, quiet = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 1)  # compilers print
+    while select([sys.stdin.buffer], [], [], IDLE_S)[0]:
+        try:
+            job = pickle.load(sys.stdin.buffer.raw)  # type: ignore[attr-defined]
+        except EOFError:
+            return
         with suppress(Exception):  # told where the kernel is needed
             compile_one(*job)
+        os.write(answers, b".")
 
 
 if __name__ == "__main__":
