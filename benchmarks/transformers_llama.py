@@ -1,0 +1,386 @@
+"""What `tftune.compile_pass` gains on a model that nobody here wrote, and what a start costs.
+
+usage: python benchmarks/transformers_llama.py [--model llama3.1-8b|qwen2.5-7b] [--layers 8]
+           [--seconds 400] [--json FILE] [--cpu]
+
+The model is transformers' own, unmodified, with random weights. torch's `parallelize_module` makes
+it parallel: columns of q, k, v, gate and up, rows of o and down, columns of the logits. Without the
+pass and with it, torch.compile compiles one static graph a shape, and each is captured in a CUDA
+graph. No artifact is used: the pass measures what it meets.
+
+A decode case is one token of each sequence, attended to itself: its GEMMs and collectives are those
+of decoding, its attention reads no cache. A prefill case is one sequence. Times are of one forward
+on the slowest rank, without and with the pass in turn: medians.
+
+Each start is a new world of processes: without the pass (cold, then with torch's cache), and with
+it (cold, then with torch's cache and what was remembered). `first_s` and `second_s` are what the
+pass adds to these. `--cpu` rehearses on two emulated ranks with tiny sizes.
+
+RESULT first_minute target=.. model=.. decode=.. prefill=.. worst=.. first_s=.. second_s=..
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import exp, log
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TFTUNE_CACHE")
+ROUNDS = 25
+REPLAYS = 4
+WARM_CALLS = 2
+LIMIT = 4 * 2.0**-8
+"""Relative difference of logits: a few roundings to bf16."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """Sizes from the model's config.json, as its publisher gives them."""
+
+    kind: str
+    hidden: int
+    heads: int
+    kv_heads: int
+    inner: int
+    vocabulary: int
+    eps: float
+
+
+MODELS = {
+    "llama3.1-8b": Model("Llama", 4096, 32, 8, 14336, 128256, 1e-5),
+    "qwen2.5-7b": Model("Qwen2", 3584, 28, 4, 18944, 152064, 1e-6),
+}
+TINY = Model("Llama", 128, 4, 2, 256, 512, 1e-5)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call: so many sequences of so many tokens."""
+
+    kind: str
+    sequences: int
+    tokens: int
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.sequences * self.tokens}"
+
+
+CASES = (
+    *(Case("decode", batch, 1) for batch in (1, 8, 16, 64, 200)),
+    *(Case("prefill", 1, tokens) for tokens in (1024, 4096)),
+)
+TINY_CASES = Case("decode", 8, 1), Case("prefill", 1, 32)
+
+
+def build(model: Model, layers: int, mesh: Any, device: Any) -> Any:
+    """The parallel model, in bf16 on GPUs, with the same random weights on every rank."""
+    import torch
+    import transformers
+    from torch.distributed.tensor import Replicate
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        parallelize_module,
+    )
+
+    config = getattr(transformers, f"{model.kind}Config")(
+        hidden_size=model.hidden,
+        num_attention_heads=model.heads,
+        num_key_value_heads=model.kv_heads,
+        intermediate_size=model.inner,
+        vocab_size=model.vocabulary,
+        rms_norm_eps=model.eps,
+        num_hidden_layers=layers,
+        attn_implementation="sdpa",
+        use_cache=False,
+    )
+    torch.manual_seed(0)
+    kept, dtype = torch.get_default_dtype(), torch.bfloat16 if device.type == "cuda" else None
+    torch.set_default_dtype(dtype or kept)
+    with device:
+        made = getattr(transformers, f"{model.kind}ForCausalLM")(config).eval()
+    torch.set_default_dtype(kept)
+    columns = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.gate_proj")
+    plan = {f"model.layers.*.{name}": ColwiseParallel() for name in (*columns, "mlp.up_proj")}
+    for name in ("self_attn.o_proj", "mlp.down_proj"):
+        plan[f"model.layers.*.{name}"] = RowwiseParallel()
+    plan["lm_head"] = ColwiseParallel(output_layouts=Replicate())
+    return parallelize_module(made, mesh, plan)
+
+
+@dataclass(frozen=True)
+class Start:
+    """One world of processes. `folder`: torch's cache and ours; `cpu`: emulated ranks."""
+
+    model: str
+    layers: int
+    folder: str
+    with_pass: bool
+    timed: bool
+    cpu: bool
+
+    @property
+    def sizes(self) -> Model:
+        return TINY if self.cpu else MODELS[self.model]
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        return TINY_CASES if self.cpu else CASES
+
+
+def compiled(forward: Callable[..., Any], pass_: Any) -> Callable[..., Any]:
+    """A function that torch compiles anew; `pass_`: None for torch alone."""
+    import torch
+
+    def call(ids: Any) -> Any:
+        return forward(input_ids=ids, use_cache=False, logits_to_keep=1).logits
+
+    options = {"post_grad_custom_post_pass": pass_} if pass_ is not None else None
+    found: Callable[..., Any] = torch.compile(call, dynamic=False, options=options)
+    return found
+
+
+def captured(call: Callable[..., Any], ids: Any, cpu: bool) -> tuple[Callable[[], Any], Any]:
+    """A replay of the call, and its logits."""
+    import torch
+
+    if cpu:
+        logits = call(ids)
+        return lambda: call(ids), logits.clone()
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(WARM_CALLS):
+            call(ids)
+    torch.cuda.synchronize()
+    torch.distributed.barrier()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        logits = call(ids)
+    graph.replay()
+    torch.cuda.synchronize()
+    return graph.replay, logits.clone()
+
+
+def times_us(replays: list[Callable[[], Any]], cpu: bool) -> list[list[float]]:
+    """Microseconds of one forward in each round, of each replay in turn, on the slowest rank."""
+    import torch
+    import torch.distributed as dist
+
+    samples: list[list[float]] = [[] for _ in replays]
+    for _ in range(3 if cpu else ROUNDS):
+        for replay, found in zip(replays, samples, strict=True):
+            replay()
+            if cpu:
+                began = time.perf_counter()
+                replay()
+                found.append(1e6 * (time.perf_counter() - began))
+                continue
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin.record()
+            for _ in range(REPLAYS):
+                replay()
+            end.record()
+            end.synchronize()
+            found.append(1e3 * begin.elapsed_time(end) / REPLAYS)
+    slowest = torch.tensor(samples, device="cpu" if cpu else "cuda")
+    dist.all_reduce(slowest, dist.ReduceOp.MAX)
+    return [list(map(float, row)) for row in slowest.tolist()]
+
+
+def serve(start: Start, rank: int, workspace: Any = None) -> dict[str, Any]:
+    """What one rank does in one world: compile and capture every case; then time, if asked."""
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+
+    import tftune
+
+    torch._dynamo.config.recompile_limit = 64  # type: ignore[attr-defined]
+    device = torch.device("cpu" if start.cpu else f"cuda:{rank}")
+    mesh = init_device_mesh(device.type, (dist.get_world_size(),))
+    with torch.no_grad():
+        forward = build(start.sizes, start.layers, mesh, device)
+        pass_ = None
+        if start.with_pass:
+            options = {"workspace": workspace} if start.cpu else {}
+            pass_ = tftune.compile_pass(mesh.get_group(), training=False, **options)
+        ids = {
+            case: torch.randint(0, start.sizes.vocabulary, (case.sequences, case.tokens))
+            for case in start.cases
+        }
+        for one in ids.values():
+            dist.broadcast(one_on := one.to(device), 0)
+            one.copy_(one_on)
+        given = {case: one.to(device) for case, one in ids.items()}
+        fast = {case: captured(compiled(forward, pass_), given[case], start.cpu) for case in given}
+        told: dict[str, Any] = {"ready": time.time()}
+        if start.timed:
+            told["cases"] = {
+                str(case): _beside(forward, fast[case], given[case], start.cpu) for case in given
+            }
+        told["table"] = pass_.table() if pass_ is not None else ""
+    return told
+
+
+def _beside(forward: Any, fast: Any, ids: Any, cpu: bool) -> dict[str, float]:
+    plain, expected = captured(compiled(forward, None), ids, cpu)
+    replay, logits = fast
+    own = [median(samples) for samples in times_us([plain, replay], cpu)]
+    error = float((logits.float() - expected.float()).norm() / expected.float().norm())
+    return {"plain_us": own[0], "pass_us": own[1], "error": error}
+
+
+def rank_main(start: Start, rank: int, world: int, rendezvous: str) -> None:
+    """A process of a world on GPUs."""
+    import torch
+    import torch.distributed as dist
+
+    torch.cuda.set_device(rank)
+    dist.init_process_group(
+        "nccl", init_method=f"file://{rendezvous}", rank=rank, world_size=world,
+        device_id=torch.device("cuda", rank),
+    )  # fmt: skip
+    told = serve(start, rank)
+    if rank == 0:
+        print("TOLD", json.dumps(told), flush=True)
+    torch.cuda.synchronize()
+    dist.barrier()
+    os._exit(0)  # captured graphs of a communicator: nothing is torn down
+
+
+def emulated_rank(workspace: Any, start: dict[str, Any]) -> dict[str, Any]:
+    """A process of a rehearsal."""
+    import torch._inductor.config as inductor
+
+    import tftune
+
+    inductor.force_disable_caches = True
+    tftune.use(tftune.Selector())
+    return serve(Start(**start), workspace.rank, workspace)
+
+
+def run(start: Start, until: float) -> tuple[float, dict[str, Any]]:
+    """Seconds from the start of a world until all is captured, and what its first rank tells."""
+    began = time.time()
+    folder = Path(start.folder)
+    places = {
+        "TORCHINDUCTOR_CACHE_DIR": "torch",
+        "TRITON_CACHE_DIR": "triton",
+        "TFTUNE_CACHE": "tftune",
+    }
+    variables = {name: str(folder / place) for name, place in places.items()}
+    variables |= {"TFTUNE_ARTIFACTS": "none", "NCCL_NVLS_ENABLE": "0"}
+    variables |= {"TORCH_SYMM_MEM_DISABLE_MULTICAST": "1"}
+    if start.cpu:
+        from tftune.kernels.comm import emulated
+
+        os.environ.update(variables)
+        told = emulated.run(2, emulated_rank, vars(start), timeout_s=600)[0]
+        return told["ready"] - began, told
+    import torch
+
+    world = torch.cuda.device_count()
+    with tempfile.TemporaryDirectory() as meeting:
+        text = json.dumps(vars(start))
+        command = [sys.executable, __file__, "--rank"]
+        ranks = [
+            subprocess.Popen(
+                [*command, text, str(rank), str(world), f"{meeting}/meet"],
+                env=os.environ | variables, text=True,
+                stdout=subprocess.PIPE if rank == 0 else None,
+            )
+            for rank in range(world)
+        ]  # fmt: skip
+        try:
+            out, _ = ranks[0].communicate(timeout=max(1.0, until - time.time()))
+        finally:
+            for process in ranks:
+                process.kill()
+    lines = [line for line in out.splitlines() if line.startswith("TOLD ")]
+    if not lines:
+        raise SystemExit(f"rank 0 of {start} told nothing; its last output:\n{out[-2000:]}")
+    told = json.loads(lines[0].removeprefix("TOLD "))
+    return told["ready"] - began, told
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Four starts of one model."""
+    until = time.time() + options.seconds
+    layers = 2 if options.cpu else options.layers
+    with tempfile.TemporaryDirectory() as folder:
+        plain = Start(options.model, layers, f"{folder}/plain", False, False, options.cpu)
+        ours = replace(plain, folder=f"{folder}/ours", with_pass=True)
+        seconds = {}
+        seconds["plain"], _ = run(plain, until)
+        seconds["plain again"], _ = run(plain, until)
+        seconds["first"], _ = run(ours, until)
+        shutil.copytree(f"{folder}/plain", f"{folder}/ours", dirs_exist_ok=True)
+        seconds["second"], told = run(replace(ours, timed=True), until)
+    return {"seconds": seconds, **told}
+
+
+def geomean(ratios: list[float]) -> float:
+    return exp(fmean(map(log, ratios)))
+
+
+def report(found: dict[str, Any], model: str, target: str) -> str:
+    """The table and the line of results."""
+    cases, lines = found["cases"], []
+    ratios = {name: one["plain_us"] / one["pass_us"] for name, one in cases.items()}
+    for name, one in cases.items():
+        times = f"{one['plain_us']:10.1f} {one['pass_us']:10.1f} {ratios[name]:7.3f}"
+        lines.append(f"{name:14} {times}   {one['error']:.1e}")
+    lines += [f"{name:14} {seconds:.1f} s" for name, seconds in found["seconds"].items()]
+    counted = {name: ratio for name, ratio in ratios.items() if name != "decode 200"}
+    kinds = {
+        kind: geomean([ratio for name, ratio in counted.items() if name.startswith(kind)])
+        for kind in ("decode", "prefill")
+    }
+    seconds = found["seconds"]
+    first, second = seconds["first"] - seconds["plain"], seconds["second"] - seconds["plain again"]
+    lines.append(
+        f"RESULT first_minute target={target} model={model} decode={kinds['decode']:.3f} "
+        f"prefill={kinds['prefill']:.3f} worst={min(ratios.values()):.3f} first_s={first:.1f} "
+        f"second_s={second:.1f}"
+    )
+    head = f"{'case':14} {'plain us':>10} {'pass us':>10} {'ratio':>7}   error"
+    return "\n".join([found["table"], head, *lines])
+
+
+def main() -> int:
+    if sys.argv[1:2] == ["--rank"]:
+        text, rank, world, meeting = sys.argv[2:]
+        rank_main(Start(**json.loads(text)), int(rank), int(world), meeting)
+        return 0
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", choices=MODELS, default="llama3.1-8b")
+    parser.add_argument("--layers", type=int, default=8)
+    parser.add_argument("--seconds", type=float, default=400, help="after which all is ended")
+    parser.add_argument("--json", type=Path, help="also write what was measured, as JSON")
+    parser.add_argument("--cpu", action="store_true", help="rehearse on two emulated ranks")
+    options = parser.parse_args()
+    found = measure(options)
+    from tftune.db.target import detect
+
+    print(report(found, options.model, "emulatedx2" if options.cpu else detect().name))
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
+    return 0 if max(one["error"] for one in found["cases"].values()) < LIMIT else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
