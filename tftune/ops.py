@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 import tftune
-from tftune import gradients
+from tftune import casts, gradients
 from tftune.db.trial import MODES
 from tftune.gathered import (
     all_gather_gemm_with_gathered as all_gather_gemm_with_gathered,
@@ -43,6 +43,7 @@ from tftune.kernels.runtime.operands import check_out
 from tftune.models.compatibility import log_once
 from tftune.models.selector import fallback
 
+_cast, _modes = torch._C._is_any_autocast_enabled, torch._C._len_torch_dispatch_stack
 EAGER_PLANS = 64
 """Shapes whose plans are kept in eager mode: a server's prefill may have any M, and a plan of BSP
 holds a whole gathered A."""
@@ -88,13 +89,15 @@ def all_gather_gemm(
         y = tftune.ops.all_gather_gemm(tokens, weight, workspace, shard="m", b_layout="nk")
         assert y.shape == (8 * workspace.world, 48)
     """
-    if torch.compiler.is_compiling() or _differentiated(a, b):
+    if _dispatched(a, b):
         words = workspace.handle, shard, b_layout, mode
         if keep_gathered and _differentiated(b):
             c, _ = traced_all_gather_gemm_with_gathered(a, b, *words)
         else:
             c = traced_all_gather_gemm(a, b, *words)
         return c if out is None else out.copy_(c)
+    if a.dim() == 2 and not a.shape[0]:
+        return _empty(a, b, b_layout, out)
     in_heap = workspace.holds(a)
     key = (tftune._default, a.shape, b.shape, a.dtype, shard, b_layout, in_heap, mode)
     known = workspace.calls.get(key)
@@ -106,6 +109,26 @@ def all_gather_gemm(
     c = a.new_empty(size) if out is None else check_out(out, size, a)
     plan(a, b, c)
     return c
+
+
+def _empty(a: torch.Tensor, b: torch.Tensor, b_layout: str, out: Any) -> torch.Tensor:
+    """What a GEMM gives of no rows, which every rank has: nothing runs. Raises ValueError where
+    operands do not fit a GEMM at all."""
+    if b.dim() != 2 or a.dtype is not b.dtype:
+        raise ValueError(f"b is {list(b.shape)} of {b.dtype}; a has no rows and is {a.dtype}")
+    size = 0, b.shape[0 if b_layout == "nk" else 1]
+    return a.new_empty(size) if out is None else check_out(out, size, a)
+
+
+def _dispatched(a: torch.Tensor, b: Any = None, c: Any = None, casts: bool = True) -> bool:
+    """Whether torch must see the call as one operator: to trace it, to cast its operands (autocast),
+    to count it (a dispatch mode such as FlopCounterMode), or for a gradient."""
+    return (
+        torch.compiler.is_compiling()
+        or (casts and _cast())
+        or _modes() > 0
+        or _differentiated(a, b, c)
+    )
 
 
 def _differentiated(a: torch.Tensor, b: Any = None, c: Any = None) -> bool:
@@ -392,11 +415,14 @@ def all_reduce(
         hidden, residual = tftune.ops.all_reduce(x, workspace, residual=x, weight=weight)
         assert hidden.shape == residual.shape == (3, 64)
     """
-    if torch.compiler.is_compiling() or _differentiated(x, residual, weight):
+    if _dispatched(x, residual, weight, casts=False):
         words = (mode,) if eps is None else (mode, eps)  # a constant would be a symbol of the graph
         result = traced_all_reduce(x, workspace.handle, residual, weight, *words)
         return result if out is None else out.copy_(result)
     given = [operand for operand in (residual, weight) if operand is not None]
+    if x.dim() == 2 and not x.shape[0]:
+        size = x.shape if residual is None else (2, *x.shape)
+        return x.new_empty(size) if out is None else check_out(out, tuple(size), x)
     sizes = (t.shape for t in given)
     key = (tftune._default, "all_reduce", x.shape, *sizes, x.dtype, workspace.holds(x), eps, mode)
     known = workspace.calls.get(key)
@@ -457,7 +483,7 @@ def gemm_reduce_scatter(
         y = tftune.ops.gemm_reduce_scatter(x, weight, workspace)
         assert y.shape == (8, 48)
     """
-    if torch.compiler.is_compiling() or _differentiated(a, b):
+    if _dispatched(a, b):
         c = traced_gemm_reduce_scatter(a, b, workspace.handle, b_layout, mode)
         return c if out is None else out.copy_(c)
     return _gemm_reduction(
@@ -484,7 +510,7 @@ def gemm_all_reduce(
         y = tftune.ops.gemm_all_reduce(x, weight, workspace)
         assert y.shape == (3, 48)
     """
-    if torch.compiler.is_compiling() or _differentiated(a, b):
+    if _dispatched(a, b):
         c = traced_gemm_all_reduce(a, b, workspace.handle, b_layout, mode)
         return c if out is None else out.copy_(c)
     return _gemm_reduction(
@@ -502,6 +528,8 @@ def _gemm_reduction(
     mode: str,
     out: torch.Tensor | None,
 ) -> torch.Tensor:
+    if a.dim() == 2 and not a.shape[0]:
+        return _empty(a, b, b_layout, out)
     key = (tftune._default, kind.op, a.shape, b.shape, a.dtype, b_layout, mode)
     known = workspace.calls.get(key)
     if known is None or not host.placed_well(a, b, workspace):
@@ -599,3 +627,4 @@ def _(
 
 
 gradients.register()
+casts.register()

@@ -7,7 +7,7 @@ tests/graphs/: DTensor's, as torch 2.11 and 2.13 dump them, and plain functional
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -16,13 +16,15 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from tftune.graph_pass import flight
+from tftune.graph_pass.flight import WAIT, operator_of
+
 aten, prims, c10d = torch.ops.aten, torch.ops.prims, torch.ops._c10d_functional
 GATHER = c10d.all_gather_into_tensor.default
 SCATTER = c10d.reduce_scatter_tensor.default
 REDUCE = c10d.all_reduce.default
-WAIT = c10d.wait_tensor.default
-COLLECTIVES = {GATHER: 2, SCATTER: 3, REDUCE: 2}
-"""Which argument names the group."""
+COLLECTIVES = {GATHER, SCATTER, REDUCE}
+"""Those that a kernel may replace."""
 VIEWS = {aten.reshape.default, aten.view.default, aten._unsafe_view.default}
 CAST = prims.convert_element_type.default
 TRANSPOSES = {aten.permute.default, aten.t.default}
@@ -39,8 +41,12 @@ def value(node: Any) -> torch.Tensor:
 
 
 def argument(node: Node, index: int = 0) -> Any:
-    """One argument of a node: another node or a value, which torch's types do not tell apart."""
-    return node.args[index]
+    """One argument of a node: another node or a value, which torch's types do not tell apart; given
+    by place, by name, or its default."""
+    if index < len(node.args):
+        return node.args[index]
+    schema = node.target._schema.arguments[index]  # type: ignore[union-attr]
+    return node.kwargs.get(schema.name, schema.default_value)
 
 
 def same(a: Size, b: Size) -> bool:
@@ -89,49 +95,101 @@ class GemmReduce:
 
 def why_misplaced(name: str, tensor: torch.Tensor) -> str | None:
     """Why a kernel cannot take a tensor from where it lies, or None."""
-    if not tensor.is_contiguous():
+    if not _is_contiguous(tensor):
         return f"{name} is not contiguous: {list(tensor.shape)} of strides {list(tensor.stride())}"
     offset = tensor.storage_offset() * tensor.itemsize
     return None if same(offset % 16, 0) else f"{name} begins {offset} bytes behind its storage"
 
 
+def _is_contiguous(tensor: torch.Tensor) -> bool:
+    """Whether it surely is, whatever its symbols are; torch's own question may add a guard."""
+    expected: Size = 1
+    if any(same(size, 0) for size in tensor.shape):
+        return True
+    for size, stride in zip(reversed(tensor.shape), reversed(tensor.stride()), strict=True):
+        if not same(size, 1) and not same(stride, expected):
+            return False
+        expected = expected * size
+    return True
+
+
 def group_of(collective: Node) -> str:
     """The name of the group that a collective is of."""
-    place: Any = collective.target
-    return str(argument(collective, COLLECTIVES[place]))
+    op: Any = operator_of(collective)
+    names = [one.name for one in op._schema.arguments]
+    place = next(names.index(name) for name in flight.GROUPS if name in names)
+    if op is not collective.target:  # made functional: arguments by name
+        group = collective.kwargs.get(names[place])
+    else:
+        group = argument(collective, place)
+    return str(getattr(group, "group_name", group))
 
 
-def collectives(graph: Graph, group: str) -> tuple[list[tuple[Node, Node]], list[Node]]:
-    """The collectives of a group, each with its wait, and those of other groups."""
+def collectives(graph: Graph, group: str) -> tuple[list[tuple[Node, Node]], list[tuple[Node, str]]]:
+    """The collectives that a kernel may replace, each with its wait, and the others, each with the
+    reason."""
     own, others = [], []
     for node in graph.nodes:
-        if node.op != "call_function" or node.target not in COLLECTIVES:
+        if not flight.is_collective(node):
             continue
-        waits = [user for user in node.users if user.target is WAIT]
-        if group_of(node) != group:
-            others.append(node)
-        elif len(waits) == len(node.users) == 1:
-            own.append((node, waits[0]))
+        if why := _why_other(node, group):
+            others.append((node, why))
+        else:
+            own.append((node, next(iter(node.users))))
     return own, others
 
 
-def duplicates(pairs: list[tuple[Node, Node]]) -> Iterator[tuple[Node, Node]]:
+def _why_other(node: Node, group: str) -> str | None:
+    """Why a collective is none that a kernel may replace, or None."""
+    if (name := group_of(node)) != group:
+        return f"it is of group {name}, not {group}"
+    if node.target not in COLLECTIVES:
+        return f"no kernel does what {operator_of(node)} does"
+    waits = [user for user in node.users if user.target is WAIT]
+    if not len(waits) == len(node.users) == 1:
+        return f"{len(waits)} of its {len(node.users)} users wait for it, and a kernel has no wait"
+    held = [one.meta.get("val") if isinstance(one, Node) else None for one in (argument(node), *waits)]
+    if not all(isinstance(one, torch.Tensor) for one in held):
+        return "the graph does not say what it exchanges"
+    return None if value(waits[0]).dim() else "what it exchanges has no dimension"
+
+
+def why_changed(first: Node, last: Node) -> str | None:
+    """Why what is read at `first` may be another value at `last`, or None: something between them
+    writes in place."""
+    node = first.next
+    while node is not last and node.op != "root":
+        target: Any = node.target
+        if node.op == "call_function" and getattr(target, "_schema", None) is not None:
+            if target._schema.is_mutable:
+                return f"{node.name} writes in place before the result is needed"
+        node = node.next
+    return None
+
+
+def duplicates(pairs: Sequence[tuple[Node, Node]]) -> Iterator[tuple[Node, Node]]:
     """(wait, earlier wait) of gathers of the same tensor: DTensor has one for each projection."""
-    earlier: dict[Any, Node] = {}
+    earlier: dict[Any, tuple[Node, Node]] = {}
     for gather, wait in pairs:
-        if gather.target is GATHER:
-            if gather.args in earlier:
-                yield wait, earlier[gather.args]
-            earlier.setdefault(gather.args, wait)
+        if gather.target is not GATHER:
+            continue
+        first = earlier.setdefault(argument(gather), (gather, wait))
+        if first[1] is not wait and first[1] < wait and why_changed(first[0], gather) is None:
+            yield wait, first[1]
 
 
-def uses(node: Node) -> Iterator[tuple[Node, Node]]:
+def uses(wait: Node) -> list[tuple[Node, Node]]:
     """Every use of what a collective gives as (value, user), behind what may stand between."""
-    for user in node.users:
-        if user.target in BETWEEN:
-            yield from uses(user)
-        else:
-            yield node, user
+    found, seen, open_ = [], {wait}, [wait]
+    while open_:
+        node = open_.pop(0)
+        for user in node.users:
+            if user.target not in BETWEEN:
+                found.append((node, user))
+            elif user not in seen:
+                seen.add(user)
+                open_.append(user)
+    return found
 
 
 def operands(node: Node) -> tuple[Node, Node, Node | None] | None:
@@ -154,9 +212,13 @@ def weight(node: Node) -> Weight | str:
         return why
     if plain:
         return Weight(node, "kn", False, n, k)
-    if node.target in TRANSPOSES:
+    if node.target in TRANSPOSES and _turns(node):
         return Weight(argument(node), "nk", False, n, k)
     return Weight(node, "nk", True, n, k)
+
+
+def _turns(node: Node) -> bool:
+    return node.target is aten.t.default or [dim % 2 for dim in argument(node, 1)] == [1, 0]
 
 
 @dataclass(frozen=True)
@@ -175,7 +237,7 @@ def joined(cat: Node) -> Joined | None:
     pieces = argument(cat)
     if any(piece.target is not operator.getitem for piece in pieces):
         return None
-    split = pieces[0].args[0]
+    split = argument(pieces[0])
     if split.target not in SPLITS or len(pieces) != len(value(split)):
         return None
     if any(piece.args != (split, index) for index, piece in enumerate(pieces)):
@@ -183,8 +245,7 @@ def joined(cat: Node) -> Joined | None:
     shapes = [tuple(value(piece).shape) for piece in pieces]
     if not all(same(a, b) for shape in shapes for a, b in zip(shape, shapes[0], strict=True)):
         return None
-    dims = argument(split, 2) if len(split.args) > 2 else 0, argument(cat, 1) if cat.args[1:] else 0
-    split_dim, cat_dim = (dim % len(shapes[0]) for dim in dims)
+    split_dim, cat_dim = (dim % len(shapes[0]) for dim in (argument(split, 2), argument(cat, 1)))
     return Joined(argument(split), split_dim, cat_dim, len(pieces), shapes[0])
 
 
@@ -197,7 +258,10 @@ def gather_gemm(a: Node, gemm: Node, wait: Node) -> GatherGemm | str:
                 return "rows are joined otherwise than a gather leaves them"
             node = found.source
             continue
-        cast = cast or (argument(node, 1) if node.target is CAST else None)
+        if node.target is CAST:
+            if cast is not None:
+                return "it is cast twice"
+            cast = argument(node, 1)
         node = argument(node)
     given = operands(gemm)
     if node is not wait or given is None or given[0] is not a:
@@ -206,12 +270,16 @@ def gather_gemm(a: Node, gemm: Node, wait: Node) -> GatherGemm | str:
     b = weight(given[1])
     if isinstance(order, str) or isinstance(b, str):
         return order if isinstance(order, str) else str(b)
+    if cast is not None and cast.itemsize > value(wait).itemsize:
+        return f"it gathers {value(wait).dtype}, of fewer bytes than {cast}"
     return GatherGemm(argument(wait), wait, gemm, a, b, given[2], *order, cast)
 
 
 def _gathered_order(a: Node, wait: Node, found: Joined | None) -> tuple[str, Size] | str:
     """Along what A is gathered, and `lead`; or why its rows are no order that is known."""
     k, gathered, world = value(a).shape[1], value(wait).shape[-1], argument(argument(wait), 1)
+    if value(wait).dim() < 2:
+        return "it gathers elements, not rows"
     if found is None:
         known = same(k, gathered)
         return ("m", 1) if known else f"rows of {gathered} become rows of {k}"
@@ -219,7 +287,8 @@ def _gathered_order(a: Node, wait: Node, found: Joined | None) -> tuple[str, Siz
     if found.split_dim != 0 or found.parts != world or not same(piece[-1], gathered):
         return "the gathered tensor is split otherwise than into the ranks' shards"
     if found.cat_dim == len(piece) - 1:
-        return "k", 1
+        whole = len(piece) > 1 and same(k, gathered * world)
+        return ("k", 1) if whole else f"columns of {gathered * world} become rows of {k}"
     return ("m", prod(piece[: found.cat_dim])) if same(k, gathered) else "rows are cut"
 
 
@@ -235,12 +304,13 @@ def gemm_reduce(collective: Node) -> GemmReduce | str:
         if node.target is aten.cat.default:
             if found is not None or (found := joined(node)) is None:
                 return "rows are joined otherwise than a scatter takes them"
-            split = node.args[0][0].args[0]
-            if len(split.users) != found.parts or any(len(p.users) != 1 for p in node.args[0]):
+            pieces = argument(node)
+            split = argument(pieces[0])
+            if len(split.users) != found.parts or any(len(piece.users) != 1 for piece in pieces):
                 return "what is added up is used elsewhere, too"
             node, path = found.source, split
             continue
-        node, path = node.args[0], node
+        node, path = argument(node), node
     if (given := operands(node)) is None:
         return "no GEMM feeds it"
     if list(node.users) != [path]:

@@ -11,24 +11,24 @@ import torch
 from torch.fx import Graph, Node
 
 import tftune.ops  # noqa: F401  # defines the operators of torch.ops.tftune
-from tftune.graph_pass import matching
+from tftune.graph_pass import flight, matching
 from tftune.graph_pass.decide import Judge, Judgement
+from tftune.graph_pass.flight import operator_of
 from tftune.graph_pass.matching import GATHER, REDUCE, SCATTER, GatherGemm, GemmReduce, value
 from tftune.graph_pass.norm import Norm, norm_after
 from tftune.graph_pass.report import Decision
-from tftune.graph_pass.rewrite import Editor, sizes
+from tftune.graph_pass.rewrite import Editor, Unfit, sizes
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.core.dtypes import word_of
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
+from tftune.models.compatibility import log_once
 
 OPERATORS = {GATHER: "all_gather_gemm", SCATTER: "gemm_reduce_scatter", REDUCE: "gemm_all_reduce"}
 """What a collective is replaced by, where nothing better is said."""
 
-BY_TFTUNE = {
-    getattr(torch.ops.tftune, name).default for name in (*OPERATORS.values(), "all_reduce")
-}
+WITH_NORM = "all_reduce with norm"
 
 
 class Replacement:
@@ -41,31 +41,50 @@ class Replacement:
         self.decisions: list[Decision] = []
 
     def run(self) -> tuple[Decision, ...]:
-        """Replace, and say what was decided for each collective."""
+        """Replace, and say what was decided for each collective. Nothing that a graph holds makes
+        it raise: where a replacement fails, the graph is as it was before that one."""
         own, others = matching.collectives(self.graph, self.group)
-        for node in others:
-            name = matching.group_of(node)
-            self._kept(node, f"it is of group {name}, not {self.group}")
+        for node, why in others:
+            self._kept(node, why)
         shared = dict(matching.duplicates(own))
         for wait, earlier in shared.items():
-            self.editor.share(wait, earlier)
+            with self.editor.whole():
+                self.editor.put(wait, earlier)
         for collective, wait in own:
-            if wait in shared:
-                continue
-            if why := self._why_not(wait):
-                self._kept(collective, why)
-            elif collective.target is GATHER:
-                self._gather(collective, wait)
-            elif collective.target is SCATTER:
-                self._scatter(collective, wait)
-            else:
-                self._reduce(collective, wait)
-        self.editor.settle(BY_TFTUNE)
+            if wait not in shared:
+                self._attempt(collective, wait)
+        flight.settle(self.graph, self.editor.wait_for)
         return tuple(self.decisions)
+
+    def _attempt(self, collective: Node, wait: Node) -> None:
+        """One collective, replaced as a whole or left."""
+        before = len(self.decisions)
+        try:
+            with self.editor.whole():
+                self._consider(collective, wait)
+        except Unfit as why:
+            del self.decisions[before:]
+            self._kept(collective, str(why))
+        except Exception as error:
+            del self.decisions[before:]
+            reason = f"tftune.compile_pass failed: {type(error).__name__}: {error}"
+            log_once(f"{collective.target} stays, {reason}; please report it")
+            self._kept(collective, reason)
+
+    def _consider(self, collective: Node, wait: Node) -> None:
+        if why := self._why_not(wait):
+            self._kept(collective, why)
+        elif collective.target is GATHER:
+            self._gather(collective, wait)
+        elif collective.target is SCATTER:
+            self._scatter(collective, wait)
+        else:
+            self._reduce(collective, wait)
 
     def _kept(self, collective: Node, reason: str, judgement: Judgement | None = None) -> None:
         """Leave a collective, and say why."""
-        op = OPERATORS[collective.target]  # type: ignore[index]
+        target: Any = collective.target
+        op = OPERATORS.get(target) or str(operator_of(collective)).partition(".")[2]
         decision = Decision(op, collective.name, self.kind, "", False, reason)
         if judgement is not None:
             times = judgement.expected_us, judgement.bsp_us
@@ -73,7 +92,13 @@ class Replacement:
             decision = replace(decision, expected_us=times[0], bsp_us=times[1])
         self.decisions.append(decision)
 
-    def _replaced(self, name: str, judgement: Judgement, note: str = "") -> None:
+    def _replaced(
+        self, name: str, judgement: Judgement, span: tuple[Node, Node], note: str = ""
+    ) -> None:
+        """Say that a call replaces what is read and written between two nodes. Raises `Unfit` where
+        it would read another value at the second one."""
+        if why := matching.why_changed(*span):
+            raise Unfit(why)
         reason = "; ".join(filter(None, (note, judgement.reason)))
         times = judgement.expected_us, judgement.bsp_us
         self.decisions.append(
@@ -85,10 +110,13 @@ class Replacement:
         place, result = self.judge.workspace, value(wait)
         if result.device != place.device:
             return f"it is on {result.device} and the workspace on {place.device}"
-        collective: Any = wait.args[0]
-        if why := matching.why_misplaced("what it exchanges", value(collective.args[0])):
+        collective = matching.argument(wait)
+        given = value(matching.argument(collective))
+        if given.device != place.device:
+            return f"what it exchanges is on {given.device} and the workspace on {place.device}"
+        if why := matching.why_misplaced("what it exchanges", given):
             return why
-        ranks = collective.args[2 if collective.target is SCATTER else 1]
+        ranks = matching.argument(collective, 2 if collective.target is SCATTER else 1)
         if collective.target is not REDUCE and ranks != place.world:
             return f"it is of {ranks} ranks and the workspace of {place.world}"
         return None
@@ -96,7 +124,7 @@ class Replacement:
     def _gather(self, gather: Node, wait: Node) -> None:
         """A gather and what multiplies it: one GEMM, or several."""
         found: list[GatherGemm] = []
-        for a, user in dict.fromkeys(matching.uses(wait)):
+        for a, user in matching.uses(wait):
             match = matching.gather_gemm(a, user, wait)
             if isinstance(match, str) or (why := _why_no_order(match)):
                 return self._kept(gather, match if isinstance(match, str) else str(why))
@@ -111,7 +139,7 @@ class Replacement:
         if not judgements[0].faster:
             return self._kept(gather, judgements[0].reason, judgements[0])
         self.editor.gather_gemm(found[0])
-        self._replaced(gather.name, judgements[0])
+        self._replaced(gather.name, judgements[0], (gather, found[0].gemm))
 
     def _judged(self, found: GatherGemm, n: int | None = None, extra_us: float = 0) -> Judgement:
         """What is expected of one call; `n`: of all its columns, where weights are joined."""
@@ -136,10 +164,12 @@ class Replacement:
         if separate and whole is not None and apart < min(whole, joined.expected_us or apart):
             for match, one in zip(found, judgements, strict=True):
                 self.editor.gather_gemm(match)
-                self._replaced(match.gemm.name, one, f"one of {len(found)} GEMMs of a gather")
+                note = f"one of {len(found)} GEMMs of a gather"
+                self._replaced(match.gemm.name, one, (gather, match.gemm), note)
         elif joined.faster:
             self.editor.joined(found, self._constant(found))
-            self._replaced(gather.name, joined, f"{len(found)} GEMMs as one, weights joined")
+            span = gather, found[-1].gemm
+            self._replaced(gather.name, joined, span, f"{len(found)} GEMMs as one, weights joined")
         else:
             self._kept(gather, f"{len(found)} GEMMs use it: {joined.reason}", joined)
 
@@ -173,7 +203,7 @@ class Replacement:
             return self._kept(collective, judgement.reason, judgement)
         target = torch.ops.tftune.gemm_reduce_scatter.default
         self.editor.gemm_reduce(found, wait, target)
-        self._replaced(collective.name, judgement)
+        self._replaced(collective.name, judgement, (found.gemm, wait))
 
     def _reduced(self, kind: Any, found: GemmReduce) -> Judgement:
         a, world = value(found.a), self.judge.workspace.world
@@ -187,33 +217,56 @@ class Replacement:
         gains the most."""
         if sizes(value(wait).shape) is None:
             return self._kept(collective, "two of its sizes are symbolic")
-        if collective.args[1] != "sum":
-            return self._kept(collective, f"it reduces by {collective.args[1]}, not by sum")
+        if (how := matching.argument(collective, 1)) != "sum":
+            return self._kept(collective, f"it reduces by {how}, not by sum")
         gemm, norm = matching.gemm_reduce(collective), norm_after(wait)
-        judged: list[tuple[Judgement, GemmReduce | Norm | None]] = [
-            (self._summed(wait, "none"), None)
+        judged: list[tuple[str, Judgement, GemmReduce | Norm | None]] = [
+            ("all_reduce", self._summed(wait), None)
         ]
         if isinstance(norm, Norm):
-            judged.append((self._summed(wait, "rms"), norm))
+            judged.append((WITH_NORM, self._normed(norm), norm))
         if isinstance(gemm, GemmReduce):
-            judged.append((self._reduced(GemmAllReduce, gemm), gemm))
-        best, what = max(reversed(judged), key=lambda one: one[0].gain_us)
-        reasons = [text for text in (gemm, norm) if isinstance(text, str)]
+            judged.append(("gemm_all_reduce", self._reduced(GemmAllReduce, gemm), gemm))
+        name, best, what = max(reversed(judged), key=lambda one: one[1].gain_us)
         if not best.faster:
-            return self._kept(collective, "; ".join([best.reason, *reasons]), best)
+            reasons = [_reasons(judged), *(text for text in (gemm, norm) if isinstance(text, str))]
+            return self._kept(collective, "; ".join(reasons), best)
+        span = collective, wait
         if isinstance(what, GemmReduce):
             target = torch.ops.tftune.gemm_all_reduce.default
             self.editor.gemm_reduce(what, wait, target)
+            span = what.gemm, wait
         else:
             self.editor.all_reduce(wait, what)
-        with_norm = "with residual and norm" if isinstance(what, Norm) else ""
-        self._replaced(collective.name, best, with_norm)
+            if what is not None:
+                span = collective, what.out
+        note = "with residual and norm" if name == WITH_NORM else ""
+        too_large = [f"{op}: {j.reason}" for op, j, _ in judged if j.reason.startswith("it needs")]
+        self._replaced(collective.name, best, span, "; ".join(filter(None, [note, *too_large])))
 
-    def _summed(self, wait: Node, norm: str) -> Judgement:
-        shape = value(wait).shape
+    def _summed(self, wait: Node) -> Judgement:
+        total = value(wait)
         return self.judge.judge(
-            AllReduce, prod(shape[:-1]), n=shape[-1], dtype=word_of(value(wait).dtype), norm=norm
-        )
+            AllReduce, prod(total.shape[:-1]), n=total.shape[-1], dtype=word_of(total.dtype),
+        )  # fmt: skip
+
+    def _normed(self, norm: Norm) -> Judgement:
+        """As `_summed`, of the rows that are normalised; with the copy of a residual that no kernel
+        can read where it lies."""
+        rows, residual, extra_us = value(norm.added), value(norm.residual), 0.0
+        if matching.why_misplaced("the residual", residual):
+            extra_us = self.judge.copy_us(residual.numel() * residual.itemsize)
+        return self.judge.judge(
+            AllReduce, prod(rows.shape[:-1]), extra_us, n=rows.shape[-1],
+            dtype=word_of(rows.dtype), norm="rms",
+        )  # fmt: skip
+
+
+def _reasons(judged: Sequence[tuple[str, Judgement, Any]]) -> str:
+    """Why none of several operators is faster: each with its own reason, where they differ."""
+    if len({judgement.reason for _, judgement, _ in judged}) == 1:
+        return judged[0][1].reason
+    return "; ".join(f"{name}: {judgement.reason}" for name, judgement, _ in judged)
 
 
 def _why_no_order(found: GatherGemm) -> str | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import count
 from operator import attrgetter, getitem
 from typing import Any
@@ -16,16 +16,19 @@ from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves
 
+from tftune.graph_pass import flight
+from tftune.graph_pass.flight import WAIT
 from tftune.graph_pass.matching import (
     COLLECTIVES,
-    WAIT,
     GatherGemm,
     GemmReduce,
     Size,
     Weight,
+    argument,
     aten,
     prims,
     value,
+    why_misplaced,
 )
 from tftune.graph_pass.norm import Norm
 
@@ -37,41 +40,83 @@ def sizes(shape: Sequence[Size]) -> list[int] | None:
     return known if known.count(-1) < 2 else None
 
 
+class Unfit(Exception):  # noqa: N818  # no error: the sentence says why a replacement is none
+    """A replacement turned out to be impossible, for the reason that it says."""
+
+
 class Editor:
     """Changes one graph for the workspace of one handle, in one mode. Each new node has the fake
-    value that later passes read."""
+    value that later passes read. Replacements are made within `whole`: all of one, or nothing."""
 
     def __init__(self, graph: Graph, handle: str, mode: str) -> None:
         self.graph, self.handle, self.mode = graph, handle, mode
+        self.made: list[Node] = []
+        self.puts: list[tuple[Node, Node]] = []
         values = [node.meta.get("val") for node in graph.nodes]
         self.fakes = detect_fake_mode([v for v in values if isinstance(v, torch.Tensor)])
 
-    def call(self, target: Any, *arguments: Any) -> Node:
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """One replacement: what it adds takes the place of what was there at the end, and goes
+        where anything is raised before. Raises `Unfit` where no kernel may run at its place."""
+        self.made, self.puts = [], []
+        try:
+            yield
+            for node in self.made:
+                if flight.is_kernel(node) and (why := flight.why_blocked(self.graph, node)):
+                    raise Unfit(why)
+            self._swap()
+        except BaseException:
+            for node in reversed(self.made):
+                self.graph.erase_node(node)
+            raise
+        for old, _ in self.puts:
+            self.drop(old)
+
+    def _swap(self) -> None:
+        """The new nodes for all uses of the old ones, or, where values behind them cannot be had,
+        the old ones again."""
+        moved = [(new, old, old.replace_all_uses_with(new)) for old, new in self.puts]
+        try:
+            values = self._refreshed({new for old, new in self.puts if _differ(old, new)})
+        except BaseException:
+            for new, old, users in reversed(moved):
+                for user in users:
+                    user.replace_input_with(new, old)
+            raise
+        for node, held in values.items():
+            node.meta["val"] = held
+
+    def call(self, target: Any, *arguments: Any, **named: Any) -> Node:
         """A new node where the graph inserts."""
-        node = self.graph.call_function(target, arguments)
+        node = self.graph.call_function(target, arguments, named)
+        self.made.append(node)
         node.meta["val"] = self._value(node)
         return node
 
-    def _value(self, node: Node) -> Any:
-        given = map_arg(node.args, lambda one: one.meta["val"])
-        named = map_arg(node.kwargs, lambda one: one.meta["val"])
+    def placed(self, node: Node) -> Node:
+        """The node, or a copy of it that a kernel can read."""
+        if why_misplaced("it", value(node)) is None:
+            return node
+        return self.call(aten.clone.default, node, memory_format=torch.contiguous_format)
+
+    def _value(self, node: Node, instead: Mapping[Node, Any] | None = None) -> Any:
+        """The fake value of a node, with the values of its inputs, some of them others."""
+        held = instead or {}
+        read = lambda one: held[one] if one in held else one.meta["val"]  # noqa: E731
+        given, named = map_arg(node.args, read), map_arg(node.kwargs, read)
         with self.fakes or nullcontext():
             return node.target(*given, **named)  # type: ignore[operator]
 
-    def settle(self, operators: set[Any]) -> None:
-        """Let no collective be in flight beside an operator of tftune: a kernel that waits for
-        other ranks could hold the units which that collective needs there. Where one was begun
-        before, its wait comes first."""
-        begun: list[Node] = []
-        for node in list(self.graph.nodes):
-            if node.target in COLLECTIVES:
-                begun += [user for user in node.users if user.target is WAIT]
-            elif node in begun:
-                begun.remove(node)
-            elif node.target in operators:
-                for wait in begun:
-                    node.prepend(wait)
-                begun.clear()
+    def wait_for(self, start: Node) -> None:
+        """A wait for each tensor of a collective, where the graph inserts."""
+        self.made, held = [], start.meta["val"]
+        tensors = [start]
+        if not isinstance(held, torch.Tensor):
+            picks = [index for index, one in enumerate(held) if isinstance(one, torch.Tensor)]
+            tensors = [self.call(getitem, start, index) for index in picks]
+        for tensor in tensors:
+            self.call(WAIT, tensor)
 
     def drop(self, node: Node) -> None:
         """Erase a node that nothing uses, and what only it used."""
@@ -84,9 +129,8 @@ class Editor:
                 self.drop(one)
 
     def put(self, old: Node, new: Node) -> None:
-        """`new` for every use of `old`, which goes."""
-        old.replace_all_uses_with(new)
-        self.drop(old)
+        """`new` for every use of `old`, which goes, at the end of what is made `whole`."""
+        self.puts.append((old, new))
 
     def share(self, wait: Node, earlier: Node) -> None:
         """One gather instead of two of the same tensor."""
@@ -103,8 +147,8 @@ class Editor:
         others at each call. In the order of the graph."""
         dim = 0 if found[0].b.layout == "nk" else 1
         columns = [one.b.n for one in found]
+        nodes = [self._early(one.b.node) for one in found]
         with self.graph.inserting_before(found[0].gemm):
-            nodes = [one.b.node for one in found]
             b = self._constant(nodes, dim) if constant else self.call(aten.cat.default, nodes, dim)
             c = self._gathered(found[0], b)
             pieces = self.call(aten.split_with_sizes.default, c, columns, 1)
@@ -112,14 +156,13 @@ class Editor:
         for one, piece in zip(found, picked, strict=True):
             with self.graph.inserting_before(one.gemm):
                 self.put(one.gemm, self._ordered(one, piece, one.b.n))
-        self._refresh(set(picked))
 
     def gemm_reduce(self, found: GemmReduce, wait: Node, target: Any) -> None:
         """A GEMM with the reduce-scatter or all-reduce of its result."""
         a = found.a
         with self.graph.inserting_before(wait):
             if found.lead != 1:
-                world: Any = wait.args[0].args[2]  # type: ignore[union-attr]
+                world = argument(argument(wait), 2)
                 apart = self.call(
                     aten.reshape.default, a, [found.lead, world, -1, value(a).shape[1]]
                 )
@@ -131,29 +174,35 @@ class Editor:
 
     def all_reduce(self, wait: Node, norm: Norm | None) -> None:
         """An all-reduce alone, or with the residual and the norm behind it."""
-        collective: Any = wait.args[0]
-        x, target = collective.args[0], torch.ops.tftune.all_reduce.default
-        shape = sizes(value(wait).shape)
+        x, target = argument(argument(wait)), torch.ops.tftune.all_reduce.default
+        result = value(wait if norm is None else norm.added)
+        shape, rows = sizes(result.shape), [-1, result.shape[-1]]
+        weight = None if norm is None else self._early(norm.weight)
         with self.graph.inserting_before(wait if norm is None else norm.added):
-            rows = [-1, value(x).shape[-1]]
             x = self.call(aten.reshape.default, x, rows)
             if norm is None:
                 total = self.call(target, x, self.handle, None, None, self.mode)
                 return self.put(wait, self.call(aten.reshape.default, total, shape))
-            residual = self.call(aten.reshape.default, norm.residual, rows)
-            given = residual, norm.weight, self.mode, norm.eps
+            residual = self.placed(self.call(aten.reshape.default, norm.residual, rows))
+            given = residual, weight, self.mode, norm.eps
             both = self.call(target, x, self.handle, *given)
             parts = [self.call(aten.select.int, both, 0, index) for index in (0, 1)]
             out, added = (self.call(aten.reshape.default, part, shape) for part in parts)
         self.put(norm.out, out)
         self.put(norm.added, added)
 
+    def _early(self, node: Node) -> Node:
+        """A node that depends on nothing, before all that could need it."""
+        if node.op == "get_attr":
+            next(iter(self.graph.nodes)).prepend(node)
+        return node
+
     def _b(self, b: Weight) -> Node:
         return self.call(aten.permute.default, b.node, [1, 0]) if b.turned else b.node
 
     def _gathered(self, found: GatherGemm, b: Node) -> Node:
         """C of the gathered A, its rows as the ranks have them one after the other."""
-        shard: Any = found.gather.args[0]
+        shard = argument(found.gather)
         if found.cast is not None:
             shard = self.call(prims.convert_element_type.default, shard, found.cast)
         if value(shard).dim() != 2:
@@ -165,7 +214,7 @@ class Editor:
     def _ordered(self, found: GatherGemm, c: Node, n: int) -> Node:
         """C with its rows in the order of the GEMM's A, and its bias."""
         if found.lead != 1:
-            world: Any = found.gather.args[1]
+            world = argument(found.gather, 1)
             apart = self.call(aten.reshape.default, c, [world, found.lead, -1, n])
             turned = self.call(aten.permute.default, apart, [1, 0, 2, 3])
             c = self.call(aten.reshape.default, turned, [-1, n])
@@ -181,21 +230,33 @@ class Editor:
         name = next(name for name in names if not hasattr(module, name))
         module.register_buffer(name, whole)
         node = self.graph.get_attr(name)
+        self.made.append(node)
         with self.fakes or nullcontext():
             node.meta["val"] = torch.cat([value(one) for one in nodes], dim)
         return node
 
-    def _refresh(self, changed: set[Node]) -> None:
+    def _refreshed(self, changed: set[Node]) -> dict[Node, Any]:
         """New fake values behind nodes whose strides are others than before, as far as they can be
         had: a later match must not take a slice for a whole tensor."""
-        for node in self.graph.nodes:
+        values = {node: node.meta["val"] for node in changed}
+        for node in self.graph.nodes if changed else ():
             given = node.all_input_nodes
             known = isinstance(node.target, OpOverload) or node.target is getitem
-            if not known or changed.isdisjoint(given) or any("val" not in n.meta for n in given):
+            if not known or values.keys().isdisjoint(given) or node in changed:
                 continue
-            before, node.meta["val"] = node.meta.get("val"), self._value(node)
-            if _strides(before) != _strides(node.meta["val"]):
-                changed.add(node)
+            if node.target is aten.as_strided.default:
+                raise Unfit(f"{node.name} reads memory by strides, which would be others")
+            if any("val" not in one.meta for one in given):
+                continue
+            held = self._value(node, values)
+            if _strides(node.meta.get("val")) != _strides(held):
+                values[node] = held
+        return values
+
+
+def _differ(old: Node, new: Node) -> bool:
+    """Whether a node stands for another layout than the one that it replaces."""
+    return _strides(old.meta.get("val")) != _strides(new.meta["val"])
 
 
 def _strides(held: Any) -> list[Any]:
