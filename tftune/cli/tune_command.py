@@ -82,9 +82,15 @@ def tune(
     was measured, and the same command goes on."""
     if model is None:
         return _tune_op(op or "all_gather_gemm", shapes, budget or OF_OP, db, show)
-    if given := [name for name, value in (("OP", op), ("--shapes", shapes), ("--show", show)) if value]:
-        raise ValueError(f"--model names the shapes, and {', '.join(given)} was given; leave it out")
-    job = _job(model, tp, plan, (batches, prefill), mode, on, target, chip, budget or OF_MODEL, db, out)
+    if given := [
+        name for name, value in (("OP", op), ("--shapes", shapes), ("--show", show)) if value
+    ]:
+        raise ValueError(
+            f"--model names the shapes, and {', '.join(given)} was given; leave it out"
+        )
+    job = _job(
+        model, tp, plan, (batches, prefill), mode, on, target, chip, budget or OF_MODEL, db, out
+    )
     _tune_model(job, model, db, as_json)
 
 
@@ -103,15 +109,18 @@ def _job(
 ) -> Job:
     """What is to be tuned; raises ValueError where words, model and machine do not fit."""
     from tftune.cli.bench_factory import check_worlds, find_target, seconds
+    from tftune.db.target import Target
     from tftune.pipeline.model_config import read_config
     from tftune.pipeline.model_shapes import model_shapes
     from tftune.pipeline.tune_model import Job, modes_of
 
     config, machine = read_config(path), find_target(on, target, chip, db)
-    batches, prefill = (_sizes(text, name) for text, name in zip(sizes, ("batches", "prefill")))
-    found = model_shapes(config, tp or machine.gpus, plan, batches, prefill)
+    world = tp or machine.gpus
+    batches, prefill = (_sizes(*each) for each in zip(sizes, ("batches", "prefill"), strict=True))
+    found = model_shapes(config, world, plan, batches, prefill)
     check_worlds(found.shapes, machine, None)
-    if on == "model" and (off := machine.chip.why_no_model(tp or machine.gpus)):
+    machine = Target.of(machine.chip, world)
+    if on == "model" and (off := machine.chip.why_no_model(world)):
         raise ValueError(f"--on model --target {machine}: {off}")
     return Job(found, tuple(modes_of(mode)), on, machine, seconds(budget), folder)
 
@@ -179,7 +188,7 @@ def _show(job: Job, title: str, found: Tuned) -> None:
         note(f"{found.unmeasured} layers were not measured; the same command goes on")
     note(tables.shares(found.spent_s, sum(found.spent_s.values())))
     if found.artifacts:
-        print("artifacts: " + ", ".join(map(str, found.artifacts)))
+        print(f"artifacts in {job.folder}: {', '.join(path.name for path in found.artifacts)}")
         modelled = ", allow_modelled=True" if job.on == "model" else ""
         note(f'next: tftune.bind(group, path="{job.folder}"{modelled})')
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tftune.db.target import Machine
+from tftune.db.target import Target
 from tftune.db.trial import Interval
-from tftune.models.artifact import read_artifact
-from tftune.models.selector import Selector
+from tftune.loading import selector_of
+from tftune.models.artifact import Artifact, read_artifact
 from tftune.pipeline.model_shapes import WAYS, Layer
 
 
@@ -60,35 +60,38 @@ class Step:
         }  # fmt: skip
 
 
-def selector_of(paths: Iterable[Path], modelled: bool, machine: Machine | None) -> Selector:
-    """What answers by these artifacts on a machine, as `tftune.bind` would there."""
-    found = [read_artifact(path) for path in paths]
-    return Selector(*found, allow_modelled=modelled, machine=machine)
-
-
-def answers(layers: Sequence[Layer], modes: Sequence[str], selector: Selector) -> list[Answer]:
-    """What rows of its very shape answer for each layer, those without such rows left out."""
+def answers(
+    layers: Sequence[Layer],
+    modes: Sequence[str],
+    paths: Sequence[Path],
+    folder: Path,
+    target: Target,
+) -> list[Answer]:
+    """What `tftune.bind` of the folder answers for each layer; those without rows of their very
+    shape are left out. `paths`: the artifacts in it that were just written."""
+    if not paths:
+        return []
+    known = {artifact.op: artifact for artifact in map(read_artifact, paths)}
+    modelled = any(artifact.modelled for artifact in known.values())
+    selector = selector_of(folder, target.name, modelled)
     found = []
     for layer in layers:
         for mode in modes:
-            chosen = selector.select(layer.shape, mode) if _has(selector, layer, mode) else None
-            if chosen is None or chosen.expected_us is None:
-                continue
-            low = chosen.interval[0] if chosen.interval else 1.0
+            chosen = selector.select(layer.shape, mode)
             now_us = chosen.expected_us
-            named = str(chosen.config), chosen.config.variant, chosen.source
-            times = chosen.bsp_us or now_us * low, now_us
-            found.append(Answer(layer, mode, *named, *times, chosen.interval))
+            if now_us is not None and _has(known.get(layer.shape.op), layer, mode):
+                low = chosen.interval[0] if chosen.interval else 1.0
+                named = str(chosen.config), chosen.config.variant, chosen.source
+                times = chosen.bsp_us or now_us * low, now_us
+                found.append(Answer(layer, mode, *named, *times, chosen.interval))
     return found
 
 
-def _has(selector: Selector, layer: Layer, mode: str) -> bool:
+def _has(artifact: Artifact | None, layer: Layer, mode: str) -> bool:
     """Whether the artifact has rows of this very shape."""
-    shape = layer.shape
-    artifact = selector.artifacts.get(shape.op)
     served = artifact.modes.get(mode) if artifact else None
-    model = served.layouts.get(shape.layout) if served else None
-    return model is not None and any(known.sizes == shape.sizes_key for known in model.known)
+    model = served.layouts.get(layer.shape.layout) if served else None
+    return model is not None and any(known.sizes == layer.shape.sizes_key for known in model.known)
 
 
 def steps(layers: Sequence[Layer], answered: Sequence[Answer]) -> list[Step]:

@@ -21,7 +21,9 @@ def write_artifacts(
     minutes.
     """
     found = sources(store.trials(condition=None), store.runs())
-    measured = {source.op for source in found if (source.target, source.bench) == (target.name, bench)}
+    measured = {
+        source.op for source in found if (source.target, source.bench) == (target.name, bench)
+    }
     return [
         _written(choose(found, op, target.name, bench, str(store.path)), folder)
         for op in dict.fromkeys(ops)

@@ -43,7 +43,9 @@ class Proposals:
         model's order."""
         shape, mode = place
         own = [config for config in defaults(shape, self._chip) if config.variant != BSP]
-        other = [made for config in self._seeds(shape, mode) for made in self._fitted(place, config)]
+        other = [
+            made for config in self._seeds(shape, mode) for made in self._fitted(place, config)
+        ]
         ranked = self._ranked(place, own), self._ranked(place, dict.fromkeys(other))
         return list(dict.fromkeys(_by_turns(*ranked)))
 

@@ -11,19 +11,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tftune.cli.seeds import artifacts, shipped
+from tftune.confirm import relatives
 from tftune.db.store import Store
 from tftune.db.target import Target
-from tftune.db.target import here as machine_here
 from tftune.db.trial import Trial
 from tftune.kernels.core.registry import operation
 from tftune.models.timeline.simulator import predict
-from tftune.pipeline.answers import Answer, Step, answers, selector_of, steps
+from tftune.pipeline.answers import Answer, Step, answers, steps
 from tftune.pipeline.artifacts import write_artifacts
 from tftune.pipeline.measure import Measuring
 from tftune.pipeline.model_shapes import Model
 from tftune.pipeline.places import Stake, stakes
-from tftune.pipeline.proposals import Proposals
+from tftune.pipeline.proposals import Proposals, Seeds
 from tftune.pipeline.ranks import ModelRanks, NodeRanks, Ranks
 from tftune.tuner.bench.benches import Bench, ModelBench
 from tftune.tuner.bench.sandbox import Broken
@@ -79,8 +78,7 @@ def tune(job: Job, store: Store, told: Told, doing: Callable[[str], None]) -> Tu
     middle = time.monotonic()
     doing("artifacts")
     paths = write_artifacts(store, job.ops, job.target, job.on, job.folder)
-    selector = selector_of(paths, job.on == "model", None if job.on == "model" else machine_here())
-    found = answers(job.model.layers, job.modes, selector)
+    found = answers(job.model.layers, job.modes, paths, job.folder, job.target)
     lacking = len(job.model.layers) * len(job.modes) - len(found)
     spent_s = {"measuring": middle - began, "artifacts": time.monotonic() - middle}
     tables = tuple(found), tuple(steps(job.model.layers, found))
@@ -93,12 +91,8 @@ def measured(job: Job, store: Store, told: Told, doing: Callable[[str], None]) -
     with ExitStack() as stack:
         bench, ranks = _where(job, stack)
         rows = {op: Rows(operation(op), bench, store, told) for op in job.ops}
-        proposals = {
-            op: Proposals(
-                rows[op], None if off else predict, shipped(artifacts(op, job.target))
-            )
-            for op in job.ops
-        }
+        model = None if off else predict
+        proposals = {op: Proposals(rows[op], model, _seeds(op, job.target)) for op in job.ops}
         doing("starting ranks, and compilers beside them")
         save = partial(write_artifacts, store, job.ops, job.target, job.on, job.folder)
         try:
@@ -119,6 +113,11 @@ def _where(job: Job, stack: ExitStack) -> tuple[Bench, Ranks]:
     bench = stack.enter_context(closing(NodeBench(job.target, payload)))
     world = max(map(_world, shapes))
     return bench, stack.enter_context(closing(NodeRanks(job.target, world, payload)))
+
+
+def _seeds(op: str, target: Target) -> Seeds:
+    """What artifacts of this machine and of its relatives name."""
+    return relatives.proposals(relatives.artifacts(op, target))
 
 
 def _world(shape: Any) -> int:
