@@ -187,8 +187,9 @@ def _show(job: Job, title: str, found: Tuned) -> None:
     if found.unmeasured:
         note(f"{found.unmeasured} layers were not measured; the same command goes on")
     note(tables.shares(found.spent_s, sum(found.spent_s.values())))
+    for path in found.artifacts:
+        print(f"artifact: {path}")
     if found.artifacts:
-        print(f"artifacts in {job.folder}: {', '.join(path.name for path in found.artifacts)}")
         modelled = ", allow_modelled=True" if job.on == "model" else ""
         note(f'next: tftune.bind(group, path="{job.folder}"{modelled})')
 
