@@ -58,8 +58,9 @@ LATTICE = 2000
 """Random shapes among the measured ones, on which a leaf's candidates are found."""
 
 
-def train_layout(data: Dataset) -> LayoutModel:
-    """The model of the rows of one layout."""
+def train_layout(data: Dataset, spanning: bool = True) -> LayoutModel:
+    """The model of the rows of one layout. `spanning` False: it answers for no family that was
+    never measured."""
     times = _answering(data)
     common = times.configs
     kept = {shape: _kept(data, shape, common) for shape in data.shapes}
@@ -67,7 +68,7 @@ def train_layout(data: Dataset) -> LayoutModel:
     everything = Times(data, configs)
     formulas, spans = (
         fit_formulas(everything, np.arange(len(data.shapes))),
-        len({shape.layer for shape in data.shapes}) >= FAMILIES,
+        spanning and len({shape.layer for shape in data.shapes}) >= FAMILIES,
     )
     root = _grown(times, configs) if spans else None
     return LayoutModel(

@@ -32,6 +32,7 @@ from tftune.cli.facts_command import facts
 from tftune.cli.search_command import search
 from tftune.cli.simulate_command import simulate
 from tftune.cli.taxes_command import taxes
+from tftune.cli.tune_command import tune
 
 __all__ = ["app", "main", "open_store", "search"]
 
@@ -77,7 +78,7 @@ COMMANDS: Commands = {
     "doctor": (artifact_commands.doctor, "Say what works on this machine."),
     "audit": (chip_commands.audit, "Compile kernels for an AMD target, without a GPU."),
     "calibrate": (chip_commands.calibrate, "Measure this machine's constants."),
-    "tune": (chip_commands.tune, "Do everything that a new node needs."),
+    "tune": (tune, "Tune a model, or all that a new node needs."),
     "facts": (facts, "Learn what lengths of sequences change."),
     "taxes": (taxes, "Isolate what launches, waits and memory cost."),
     "simulate": (simulate, "Simulate 16 to 64 GPUs on several nodes."),

@@ -116,46 +116,6 @@ def calibrate(
     print(found.summary(path, emulated is not None))
 
 
-def tune(
-    op: Annotated[
-        str, typer.Argument(metavar="OP", help="Operation to search.")
-    ] = "all_gather_gemm",
-    shapes: Annotated[
-        str | None, typer.Option("--shapes", metavar="SHAPES", help="As in `tftune search`.")
-    ] = None,
-    budget: Annotated[
-        str, typer.Option("--budget", metavar="DURATION", help="For searching, such as 30m or 2h.")
-    ] = "60m",
-    db: Annotated[
-        Path,
-        typer.Option(
-            "--db", metavar="PATH", envvar="TFTUNE_DB", help="Database of runs and trials."
-        ),
-    ] = Path("tftune.db"),
-    show: Annotated[
-        str | None,
-        typer.Option(
-            "--show", metavar="TARGET", help="Print the commands for this machine and run nothing."
-        ),
-    ] = None,
-) -> None:
-    """On a new node: calibrate, search from the model's best, train, export and report, within a
-    budget; the same command goes on."""
-    from tftune.cli.bench_factory import check_worlds, named, seconds
-    from tftune.cli.shapes_file import read_shapes
-    from tftune.cli.tune import run, steps
-
-    target = named(show, db) if show else _here(None)
-    known = operation(op)
-    wanted = shapes or known.main_set
-    check_worlds(read_shapes(known, [wanted], target.gpus), target, None)
-    found = steps(known.name, target, wanted, seconds(budget), db)
-    if show:
-        print("\n".join(map(str, found)))
-    else:
-        run(found)
-
-
 def _here(gpus: int | None) -> Target:
     """This machine, or so many GPUs of it. Raises ValueError where there are fewer."""
     from tftune.db.target import Target, detect

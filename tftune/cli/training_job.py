@@ -143,13 +143,18 @@ def choose(
     return min(left, key=lambda source: ("node", "replay", "model", "drill").index(source.bench))
 
 
-def fit(source: Source, judged: bool = True, say: Say = lambda sentence: None) -> Fit:
+def fit(
+    source: Source,
+    judged: bool = True,
+    say: Say = lambda sentence: None,
+    spanning: bool = True,
+) -> Fit:
     """Learn what each layout of each mode answers, and judge it on shapes held out.
 
     A layout whose tree loses more than a constant rule on shapes held out answers by that rule; not
     where times are modelled, since no rule minds what they err by (`MODEL_ERROR`). `judged` False:
     neither is done. Layouts with many shapes are shared among processes. `say` hears what is being
-    done.
+    done. `spanning`: as in `train_layout`.
     """
     say(f"{source.op} on {source.target}: {len(source.trials):,} rows of the {source.bench} bench")
     datasets = {
@@ -166,7 +171,9 @@ def fit(source: Source, judged: bool = True, say: Say = lambda sentence: None) -
         each: Each = stack.enter_context(_sharing()) if large else map
         if judged:
             each = _counting(each, say)
-        found = {mode: _learned(layouts, judged, each, say) for mode, layouts in parts.items()}
+        found = {
+            mode: _learned(layouts, judged, each, say, spanning) for mode, layouts in parts.items()
+        }
     return Fit(
         source,
         datasets,
@@ -225,11 +232,12 @@ def _learned(
     judged: bool,
     each: Each,
     say: Say = lambda sentence: None,
+    spanning: bool = True,
 ) -> tuple[Mode, dict[str, Evaluation]]:
     """What one mode answers, and the evaluations by layout."""
     models = {}
     for layout, part in parts.items():
-        models[layout] = train_layout(part)
+        models[layout] = train_layout(part, spanning)
         say(f"learned mode {part.mode}, {models[layout].title}: {len(part.shapes)} shapes")
     evaluations: dict[str, Evaluation] = {}
     for layout, part in parts.items() if judged else ():

@@ -3,7 +3,7 @@ and commit another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -150,6 +150,11 @@ class Rows:
         outcomes = self._outcomes(1 + len(configs), lambda: compare(shape, configs, mode, baseline))
         for config, outcome in zip((baseline, *configs), outcomes, strict=True):
             self._commit(place, config, outcome, stage)
+
+    def keep(self, place: Place, outcomes: Mapping[Config, Outcome], stage: str) -> None:
+        """Commit what was measured elsewhere, forms of BSP first: rows stand beside them."""
+        for config in sorted(outcomes, key=lambda config: config.variant != BSP):
+            self._commit(place, config, outcomes[config], stage)
 
     def _commit(self, place: Place, config: Config, outcome: Outcome, stage: str) -> Trial:
         code = installed(self.op.name, config.variant)

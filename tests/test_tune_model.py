@@ -1,0 +1,205 @@
+"""`tftune tune --model`: it ends with artifacts of what was measured, whatever ended it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Tftune, refused
+
+import tftune as public
+from tftune.db.store import Store
+from tftune.db.trial import Failure, Trial
+from tftune.pipeline.model_config import read_config
+from tftune.pipeline.model_shapes import BATCHES, PREFILL, Model, model_shapes
+
+LLAMA = "llama-3.1-8b.json"
+ON_MODEL = f"tune --model {LLAMA} --tp 2 --on model --target h200x2"
+FEW = "--batches 2,64 --prefill 1024"
+
+
+@pytest.fixture
+def here(root: Path, tmp_path: Path) -> Path:
+    """The test's folder, with the config.json of Llama 3.1 8B."""
+    shutil.copy(root / "tests/fixtures/models" / LLAMA, tmp_path)
+    return tmp_path
+
+
+def trials(folder: Path) -> list[Trial]:
+    with Store.open(folder / "tftune.db", write=False) as store:
+        return store.trials()
+
+
+def exactly_known(folder: Path, model: Model) -> bool:
+    """Whether the folder's artifacts have rows of every shape, and answer by them."""
+    selector = public.load(folder, target="h200x2", allow_modelled=True)
+    found = [(shape, selector.select(shape)) for shape in model.shapes]
+    return all(
+        answer.near == (shape.sizes_key,) and "on this shape" in answer.reason
+        for shape, answer in found
+    )
+
+
+def test_every_shape_of_llama_is_answered_by_rows_of_its_own(here: Path, tftune: Tftune) -> None:
+    ran = tftune(f"{ON_MODEL} --budget 25s")
+    assert ran.code == 0, ran.err
+    model = model_shapes(read_config(here / LLAMA), 2, "both", BATCHES, PREFILL)
+    assert len(model.shapes) == 125 and exactly_known(here / "tftune-artifacts", model)
+    lines = ran.out.splitlines()
+    assert max(map(len, lines)) <= 100 and max(map(len, lines[:170])) <= 80
+    assert lines[1].split() == ["layer", "M", "BSP", "us", "now", "us", "gain", "runs"]
+    assert sum(line.startswith("gather + qkv_proj ") for line in lines) == 11
+    assert sum(line.startswith("all-reduce with norm ") for line in lines) == 12
+    assert 'next: tftune.bind(group, path="tftune-artifacts", allow_modelled=True)' in ran.err
+
+
+def test_its_json_has_every_layer_and_step(here: Path, tftune: Tftune) -> None:
+    ran = tftune(f"{ON_MODEL} {FEW} --plan all-reduce --budget 20s --out found --json")
+    found = json.loads(ran.out)
+    assert found["times"] == "modelled" and found["unmeasured"] == 0
+    assert [Path(path).parent.name for path in found["artifacts"]] == ["found", "found"]
+    assert len(found["layers"]) == 4 * 3
+    (step,) = [s for s in found["steps"] if (s["way"], s["m"]) == ("all-reduce with GEMM", 64)]
+    calls = [
+        (layer["calls"], layer["bsp_us"])
+        for layer in found["layers"]
+        if layer["op"] == "gemm_all_reduce" and "m=64," in layer["shape"]
+    ]
+    assert step["calls"] == 64
+    assert step["bsp_us"] == pytest.approx(sum(count * us for count, us in calls), rel=1e-3)
+
+
+def test_a_budget_of_a_second_ends_with_artifacts(here: Path, tftune: Tftune) -> None:
+    ran = tftune(f"{ON_MODEL} --budget 1s")
+    assert ran.code == 0 and "artifact: tftune-artifacts/" in ran.out
+    assert list((here / "tftune-artifacts").glob("*__h200x2.json"))
+
+
+def test_what_has_rows_is_not_measured_again(here: Path, tftune: Tftune) -> None:
+    tftune(f"{ON_MODEL} {FEW} --plan all-reduce --budget 20s")
+    before = Counter((trial.shape, trial.config) for trial in trials(here))
+    assert tftune(f"{ON_MODEL} {FEW} --plan all-reduce --budget 20s").code == 0
+    after = Counter((trial.shape, trial.config) for trial in trials(here))
+    fresh = [trial for trial in trials(here) if not before[trial.shape, trial.config]]
+    again = {
+        shape for (shape, config), count in (after - before).items() if config.variant == "bsp"
+    }
+    assert again <= {trial.shape for trial in fresh}, "BSP runs only beside what was never tried"
+
+
+def test_it_goes_on_after_a_kill(here: Path, tftune: Tftune) -> None:
+    command = [sys.executable, "-m", "tftune", *ON_MODEL.split(), "--budget", "60s"]
+    quiet: Any = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, cwd=here, env=os.environ, **quiet)
+    wait_for_rows(here, process)
+    process.kill()
+    process.wait()
+    stored = {trial.id for trial in trials(here)}
+    assert tftune(f"{ON_MODEL} --budget 25s").code == 0
+    assert stored < {trial.id for trial in trials(here)}
+    model = model_shapes(read_config(here / LLAMA), 2)
+    assert exactly_known(here / "tftune-artifacts", model)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stopped_command_writes_its_artifacts(here: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "tftune", *ON_MODEL.split(), "--budget", "60s"]
+    quiet: Any = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, cwd=here, env=os.environ, **quiet)
+    wait_for_rows(here, process)
+    process.send_signal(number)
+    out, err = process.communicate()
+    assert process.returncode == 130 and "artifact: tftune-artifacts/" in out
+    assert "stopped; what finished is stored" in err
+    assert list((here / "tftune-artifacts").glob("*.json"))
+
+
+def wait_for_rows(folder: Path, process: subprocess.Popen[Any]) -> None:
+    """Return when some rows are stored."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until and process.poll() is None:
+        if (folder / "tftune.db").exists() and stored(folder) >= 20:
+            return
+        time.sleep(0.05)
+    pytest.fail("no rows were stored")
+
+
+def stored(folder: Path) -> int:
+    try:
+        return len(trials(folder))
+    except Exception:  # the file is just being made
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("tune gemm_all_reduce --model x.json", "--model names the shapes, and OP was given"),
+        (f"{ON_MODEL} --batches 1,x", "--batches '1,x' has 'x'"),
+        (f"{ON_MODEL} --budget 0s", "--budget '0s' is no duration"),
+        (f"tune --model {LLAMA} --tp 4 --on model --target h200x2", "world=4"),
+        ("tune --model none.json --on model --target h200x2", "none.json: No such file"),
+    ],
+)
+def test_wrong_words_are_refused(here: Path, tftune: Tftune, words: str, said: str) -> None:
+    assert refused(tftune(words), said)
+
+
+def rows_of_ranks(folder: Path, budget_s: float) -> list[Trial]:
+    """Two shapes measured by a world of emulated ranks in which push kills a rank."""
+    import planted
+    from killed import EMULATED
+
+    from tftune.kernels.core.registry import operation
+    from tftune.pipeline.measure import Measuring
+    from tftune.pipeline.places import Stake
+    from tftune.pipeline.proposals import Proposals
+    from tftune.pipeline.ranks import NodeRanks
+    from tftune.tuner.bench.node import NodeBench
+    from tftune.tuner.search.session import Rows
+
+    plants = dict.fromkeys(("bsp", "bsp_chunked", "push_ce", "pull"), "slow")
+    planted.serve_planted(plants | {"push": "killed", "staged": "fast"})
+    known, target = operation("all_gather_gemm"), EMULATED
+    bench = NodeBench(target, 1 << 20, emulated=True)
+    ranks = NodeRanks(target, 2, 1 << 20, emulated=True)
+    try:
+        with Store.open(folder / "tftune.db") as store:
+            rows = Rows(known, bench, store)
+            measuring = Measuring(
+                {known.name: rows}, {known.name: Proposals(rows, None)}, ranks, bench
+            )
+            measuring.run(
+                [Stake((shape, "graph"), 1.0) for shape in (planted.SHAPE, planted.OTHER)], budget_s
+            )
+            return store.trials()
+    finally:
+        ranks.close()
+
+
+def test_a_rank_that_dies_costs_a_row_and_its_config(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import planted
+
+    monkeypatch.setattr("tftune.pipeline.measure.MORE", 0)
+    monkeypatch.setattr("tftune.tuner.warm_up.world.serve", planted.serve)  # put back afterwards
+    monkeypatch.setenv(planted.PLANTS, "")
+    rows = rows_of_ranks(tmp_path, 60.0)
+    assert {row.shape for row in rows} == {planted.SHAPE, planted.OTHER}
+    assert {row.bench for row in rows} == {"node"}
+    died = [row for row in rows if row.config.variant == "push"]
+    assert len(died) == 1, "it is not tried at the next shape"
+    assert isinstance(died[0].outcome, Failure) and died[0].outcome.kind == "crash"
+    staged = [row for row in rows if row.config.variant == "staged"]
+    assert len({row.shape for row in staged}) == 2
+    assert all(not isinstance(row.outcome, Failure) for row in staged)

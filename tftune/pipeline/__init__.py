@@ -1,0 +1,1 @@
+"""From a model, or shapes, to artifacts, within a budget of seconds."""

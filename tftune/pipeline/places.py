@@ -1,0 +1,84 @@
+"""Shapes and modes to measure, with what is at stake at each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tftune.db.evidence import BSP, Place
+from tftune.kernels.core.chip import Chip
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.pipeline.model_shapes import Layer
+from tftune.tuner.search.session import Rows
+
+INNER = 512
+"""Columns that an operation without GEMM counts as, where nothing tells its time."""
+
+
+@dataclass(frozen=True)
+class Stake:
+    """One shape in one mode, and the microseconds that a step of the model spends on it."""
+
+    place: Place
+    us: float
+
+    @property
+    def shape(self) -> Shape:
+        return self.place[0]
+
+    @property
+    def mode(self) -> str:
+        return self.place[1]
+
+
+def stakes(layers: Iterable[Layer], modes: Sequence[str], chip: Chip) -> list[Stake]:
+    """What to measure for these layers, most time at stake first."""
+    calls: dict[Shape, int] = {}
+    for layer in layers:
+        calls[layer.shape] = calls.get(layer.shape, 0) + layer.calls
+    found = [
+        Stake((shape, mode), count * expected_us(shape, mode, chip))
+        for shape, count in calls.items()
+        for mode in modes
+    ]
+    return sorted(found, key=lambda stake: -stake.us)
+
+
+def expected_us(shape: Shape, mode: str, chip: Chip) -> float:
+    """What BSP takes by the analytic model, the strongest form of it; where the chip has none, a
+    number that grows with the work: it only puts shapes in an order."""
+    world = shape.to_dict().get("world", 1)
+    if chip.why_no_model(world) is None:
+        from tftune.models.timeline.simulator import predict
+
+        return min(predict(shape, form, mode, chip) for form in forms(shape, chip))
+    work = 1.0
+    for name in shape.coordinates():
+        work *= getattr(shape, name)
+    return work * (1 if "k" in shape.coordinates() else INNER) / world / 1e9
+
+
+def forms(shape: Shape, chip: Chip) -> tuple[Config, ...]:
+    """BSP's likely forms at a shape, all of which take part; the first is what results are held
+    against."""
+    return tuple(config for config in defaults(shape, chip) if config.variant == BSP)
+
+
+def defaults(shape: Shape, chip: Chip) -> list[Config]:
+    """What each variant does by default here, those that are possible."""
+    space = operation(shape.op).space
+    listed = dict.fromkeys(space.complete(config) for config in space.defaults(shape, chip))
+    return [config for config in listed if space.why_invalid(shape, config, chip) is None]
+
+
+def is_known(rows: Rows, place: Place) -> bool:
+    """Whether a place has rows of BSP, and of a fused config, of the code that is installed."""
+    fused = any(config.variant != BSP for config in rows.searched(place))
+    return rows.bsp(place) is not None and fused
+
+
+def unknown(wanted: Sequence[Stake], rows: dict[str, Rows]) -> Iterator[Stake]:
+    """The places that are still to be measured."""
+    return (stake for stake in wanted if not is_known(rows[stake.shape.op], stake.place))

@@ -1,0 +1,117 @@
+"""Which configs to try at a place: what each variant does by default, what won nearby, then small
+changes of what won here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from tftune.db.evidence import BSP, Place
+from tftune.kernels.core.chip import Chip
+from tftune.kernels.core.distance import distance
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config, Space
+from tftune.pipeline.places import defaults
+from tftune.tuner.search.recipes import fitted
+from tftune.tuner.search.session import Rows
+
+NEIGHBOURS = 3
+"""Measured shapes whose winners are tried, the nearest ones."""
+CHANGED = 24
+"""Small changes of a winner that are tried at most."""
+Predict = Callable[[Shape, Config, str, Chip], float]
+Seeds = Callable[[Shape, str], Sequence[Config]]
+"""What was fast elsewhere, for a shape and mode: of other machines, worlds and layouts."""
+
+
+def nothing(shape: Shape, mode: str) -> Sequence[Config]:
+    """Seeds where nothing is known of other machines."""
+    return ()
+
+
+class Proposals:
+    """The configs to try of one operation."""
+
+    def __init__(self, rows: Rows, predict: Predict | None, seeds: Seeds = nothing) -> None:
+        """`predict`: the analytic model, which puts them in order; None where there is none."""
+        self._rows, self._predict, self._seeds = rows, predict, seeds
+        self._space: Space = rows.op.space
+        self._chip: Chip = rows.bench.target.chip
+        self._tried: dict[Place, set[Config]] = {}
+
+    def first(self, place: Place) -> list[Config]:
+        """The default config of each variant and what was fast elsewhere, by turns, each in the
+        model's order."""
+        shape, mode = place
+        own = [config for config in defaults(shape, self._chip) if config.variant != BSP]
+        other = [
+            made for config in self._seeds(shape, mode) for made in self._fitted(place, config)
+        ]
+        ranked = self._ranked(place, own), self._ranked(place, dict.fromkeys(other))
+        return list(dict.fromkeys(_by_turns(*ranked)))
+
+    def more(self, place: Place, count: int) -> list[Config]:
+        """So many that were not tried there: the rest of the first, the winners of measured shapes
+        nearby, then changes of one knob of the winner. Empty where nothing is left."""
+        tried = self._rows.searched(place).keys() | self._tried.setdefault(place, set())
+        listed = (config for config in self._all(place) if config not in tried)
+        found = list(dict.fromkeys(_first(listed, count)))
+        self._tried[place] |= set(found)
+        return found
+
+    def _all(self, place: Place) -> Iterator[Config]:
+        yield from self.first(place)
+        yield from self._nearby(place)
+        winners = self._rows.winners(place)[:1]
+        for winner in winners:
+            yield from self._ranked(place, self._changed(place, winner))[:CHANGED]
+
+    def _nearby(self, place: Place) -> list[Config]:
+        shape, mode = place
+        measured = [
+            other
+            for other, _ in self._rows.places(mode)
+            if other.layout == shape.layout and other != shape
+        ]
+        near = sorted(measured, key=lambda other: distance(shape, other))[:NEIGHBOURS]
+        winners = [config for other in near for config in self._rows.winners((other, mode))[:2]]
+        return [made for config in winners for made in self._fitted(place, config)]
+
+    def _changed(self, place: Place, winner: Config) -> list[Config]:
+        """The config with one knob a step up or down."""
+        found = []
+        for choice in self._space.choices(winner.variant):
+            values = choice.on(self._chip).values
+            number = values.index(winner[choice.name]) if winner[choice.name] in values else None
+            for step in (-1, 1) if number is not None else ():
+                if 0 <= (other := (number or 0) + step) < len(values):
+                    knobs = dict(winner.knobs) | {choice.name: values[other]}
+                    found.append(Config(winner.variant, **knobs))
+        return [config for config in found if self._rows.can(place, config)]
+
+    def _fitted(self, place: Place, config: Config) -> list[Config]:
+        if config.variant == BSP:
+            return []
+        made = fitted(self._space, place[0], self._chip, config)
+        return [each for each in made if self._rows.can(place, each)]
+
+    def _ranked(self, place: Place, configs: Iterable[Config]) -> list[Config]:
+        shape, mode = place
+        if self._predict is None:
+            return list(configs)
+        predict = self._predict
+        return sorted(configs, key=lambda config: predict(shape, config, mode, self._chip))
+
+
+def _by_turns(*lists: Sequence[Config]) -> Iterator[Config]:
+    for number in range(max(map(len, lists), default=0)):
+        yield from (each[number] for each in lists if number < len(each))
+
+
+def _first(configs: Iterator[Config], count: int) -> Iterator[Config]:
+    seen = set[Config]()
+    for config in configs:
+        if len(seen) == count:
+            return
+        if config not in seen:
+            seen.add(config)
+            yield config

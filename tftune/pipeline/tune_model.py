@@ -1,0 +1,146 @@
+"""Everything between a model and its artifacts, on a node or on the analytic model."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tftune.confirm import relatives
+from tftune.db.store import Store
+from tftune.db.target import Target
+from tftune.db.trial import Trial
+from tftune.kernels.core.registry import operation
+from tftune.models.timeline.simulator import predict
+from tftune.pipeline.answers import Answer, Step, answers, steps
+from tftune.pipeline.artifacts import write_artifacts
+from tftune.pipeline.measure import Measuring
+from tftune.pipeline.model_shapes import Model
+from tftune.pipeline.places import Stake, stakes
+from tftune.pipeline.proposals import Proposals, Seeds
+from tftune.pipeline.ranks import ModelRanks, NodeRanks, Ranks
+from tftune.tuner.bench.benches import Bench, ModelBench
+from tftune.tuner.bench.sandbox import Broken
+from tftune.tuner.search.session import Rows
+
+Told = Callable[[Trial], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is tuned, where, and where its artifacts go."""
+
+    model: Model
+    modes: tuple[str, ...]
+    on: str
+    target: Target
+    budget_s: float
+    folder: Path
+
+    @property
+    def ops(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(shape.op for shape in self.model.shapes))
+
+    @property
+    def stakes(self) -> list[Stake]:
+        return stakes(self.model.layers, self.modes, self.target.chip)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What came of a job."""
+
+    artifacts: tuple[Path, ...]
+    answers: tuple[Answer, ...]
+    steps: tuple[Step, ...]
+    unmeasured: int
+    """Layers, by size and mode, that no rows answer for."""
+    stopped: BaseException | None
+    """What ended the measuring before its budget; None where nothing did."""
+    spent_s: Mapping[str, float]
+
+
+def tune(job: Job, store: Store, told: Told, doing: Callable[[str], None]) -> Tuned:
+    """Measure within the budget, then write artifacts of all that is measured, whatever ended it:
+    Ctrl-C, SIGTERM, or a node on which no ranks start. `told` hears of every row, `doing` of what
+    takes a while."""
+    began, stopped = time.monotonic(), None
+    try:
+        with _terminated_as_interrupted():
+            measured(job, store, told, doing)
+    except (KeyboardInterrupt, Broken) as error:
+        stopped = error
+    middle = time.monotonic()
+    doing("artifacts")
+    paths = write_artifacts(store, job.ops, job.target, job.on, job.folder)
+    found = answers(job.model.layers, job.modes, paths, job.folder, job.target)
+    lacking = len(job.model.layers) * len(job.modes) - len(found)
+    spent_s = {"measuring": middle - began, "artifacts": time.monotonic() - middle}
+    tables = tuple(found), tuple(steps(job.model.layers, found))
+    return Tuned(tuple(paths), *tables, lacking, stopped, spent_s)
+
+
+def measured(job: Job, store: Store, told: Told, doing: Callable[[str], None]) -> None:
+    """The rows of a job, in one world of ranks. Raises Broken where none starts."""
+    off = job.target.chip.why_no_model(max(_world(shape) for shape in job.model.shapes))
+    with ExitStack() as stack:
+        bench, ranks = _where(job, stack)
+        rows = {op: Rows(operation(op), bench, store, told) for op in job.ops}
+        model = None if off else predict
+        proposals = {op: Proposals(rows[op], model, _seeds(op, job.target)) for op in job.ops}
+        doing("starting ranks, and compilers beside them")
+        save = partial(write_artifacts, store, job.ops, job.target, job.on, job.folder)
+        try:
+            Measuring(rows, proposals, ranks, bench, save).run(job.stakes, job.budget_s)
+        finally:
+            for each in rows.values():
+                each.end()
+
+
+def _where(job: Job, stack: ExitStack) -> tuple[Bench, Ranks]:
+    """What compiles and names the target, and what carries out orders."""
+    if job.on == "model":
+        return ModelBench(job.target, predict), ModelRanks(job.target, predict)
+    from tftune.tuner.bench.node import NodeBench
+
+    shapes = job.model.shapes
+    payload = max(operation(each.op).module("host").payload_bytes(each) for each in shapes)
+    bench = stack.enter_context(closing(NodeBench(job.target, payload)))
+    world = max(map(_world, shapes))
+    return bench, stack.enter_context(closing(NodeRanks(job.target, world, payload)))
+
+
+def _seeds(op: str, target: Target) -> Seeds:
+    """What artifacts of this machine and of its relatives name."""
+    return relatives.proposals(relatives.artifacts(op, target))
+
+
+def _world(shape: Any) -> int:
+    return int(shape.to_dict().get("world", 1))
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """SIGTERM ends the measuring as Ctrl-C does; only a main thread may say so."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before: Any = signal.SIG_DFL
+    with suppress(ValueError):
+        before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):
+            signal.signal(signal.SIGTERM, before)
+
+
+def modes_of(word: str) -> Sequence[str]:
+    """The modes that a word of `--mode` names."""
+    return ("graph", "eager") if word == "both" else (word,)
