@@ -224,8 +224,11 @@ def serve(start: Start, rank: int, workspace: Any = None) -> dict[str, Any]:
             dist.broadcast(one_on := one.to(device), 0)
             one.copy_(one_on)
         given = {case: one.to(device) for case, one in ids.items()}
-        fast = {case: captured(compiled(forward, pass_), given[case], start.cpu) for case in given}
-        told: dict[str, Any] = {"ready": time.time()}
+        marks, fast = [time.time()], {}
+        for case, one in given.items():
+            fast[case] = captured(compiled(forward, pass_), one, start.cpu)
+            marks.append(time.time())
+        told: dict[str, Any] = {"ready": time.time(), "marks": marks}
         if start.timed:
             told["cases"] = {
                 str(case): _beside(forward, fast[case], given[case], start.cpu) for case in given
@@ -312,6 +315,8 @@ def run(start: Start, until: float) -> tuple[float, dict[str, Any]]:
     if not lines:
         raise SystemExit(f"rank 0 of {start} told nothing; its last output:\n{out[-2000:]}")
     told = json.loads(lines[0].removeprefix("TOLD "))
+    steps = [round(mark - began, 1) for mark in told["marks"]]
+    print(f"{'with' if start.with_pass else 'without'} the pass, seconds until each case: {steps}")
     return told["ready"] - began, told
 
 
