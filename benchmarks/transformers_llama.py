@@ -1,12 +1,12 @@
 """What `tftune.compile_pass` gains on a model that nobody here wrote, and what a start costs.
 
 usage: python benchmarks/transformers_llama.py [--model llama3.1-8b|qwen2.5-7b] [--layers 8]
-           [--seconds 400] [--json FILE] [--cpu]
+           [--seconds 400] [--whole] [--ours] [--json FILE] [--cpu]
 
 The model is transformers' own, unmodified, with random weights. torch's `parallelize_module` makes
 it parallel: columns of q, k, v, gate and up, rows of o and down, columns of the logits. Without the
-pass and with it, torch.compile compiles one static graph a shape, and each is captured in a CUDA
-graph. No artifact is used: the pass measures what it meets.
+pass and with it, torch.compile compiles the decoder layer for each shape (--whole: the model), and
+each forward is captured in a CUDA graph. No artifact is used: the pass measures what it meets.
 
 A decode case is one token of each sequence, attended to itself: its GEMMs and collectives are those
 of decoding, its attention reads no cache. A prefill case is one sequence. Times are of one forward
@@ -31,7 +31,8 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import exp, log
+from functools import partial
+from math import exp, log, nan
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -129,6 +130,7 @@ class Start:
     with_pass: bool
     timed: bool
     cpu: bool
+    whole: bool
 
     @property
     def sizes(self) -> Model:
@@ -139,16 +141,29 @@ class Start:
         return TINY_CASES if self.cpu else CASES
 
 
-def compiled(forward: Callable[..., Any], pass_: Any) -> Callable[..., Any]:
-    """A function that torch compiles anew; `pass_`: None for torch alone."""
+def compiled(model: Any, pass_: Any, whole: bool) -> Callable[..., Any]:
+    """The model compiled anew: each decoder layer, which torch traces once for all layers, or the
+    whole. `pass_`: None for torch alone."""
     import torch
 
     def call(ids: Any) -> Any:
-        return forward(input_ids=ids, use_cache=False, logits_to_keep=1).logits
+        return model(input_ids=ids, use_cache=False, logits_to_keep=1).logits
 
     options = {"post_grad_custom_post_pass": pass_} if pass_ is not None else None
-    found: Callable[..., Any] = torch.compile(call, dynamic=False, options=options)
-    return found
+    layers = model.model.layers
+    if whole:
+        for layer in layers:
+            vars(layer).pop("forward", None)
+        found: Callable[..., Any] = torch.compile(call, dynamic=False, options=options)
+        return found
+    step = torch.compile(type(layers[0]).forward, dynamic=False, options=options)
+
+    def by_layers(ids: Any) -> Any:
+        for layer in layers:
+            layer.forward = partial(step, layer)
+        return call(ids)
+
+    return by_layers
 
 
 def captured(call: Callable[..., Any], ids: Any, cpu: bool) -> tuple[Callable[[], Any], Any]:
@@ -211,7 +226,7 @@ def serve(start: Start, rank: int, workspace: Any = None) -> dict[str, Any]:
     device = torch.device("cpu" if start.cpu else f"cuda:{rank}")
     mesh = init_device_mesh(device.type, (dist.get_world_size(),))
     with torch.no_grad():
-        forward = build(start.sizes, start.layers, mesh, device)
+        model = build(start.sizes, start.layers, mesh, device)
         pass_ = None
         if start.with_pass:
             options = {"workspace": workspace} if start.cpu else {}
@@ -226,21 +241,21 @@ def serve(start: Start, rank: int, workspace: Any = None) -> dict[str, Any]:
         given = {case: one.to(device) for case, one in ids.items()}
         marks, fast = [time.time()], {}
         for case, one in given.items():
-            fast[case] = captured(compiled(forward, pass_), one, start.cpu)
+            fast[case] = captured(compiled(model, pass_, start.whole), one, start.cpu)
             marks.append(time.time())
         told: dict[str, Any] = {"ready": time.time(), "marks": marks}
         if start.timed:
             told["cases"] = {
-                str(case): _beside(forward, fast[case], given[case], start.cpu) for case in given
+                str(case): _beside(start, model, fast[case], given[case]) for case in given
             }
         told["table"] = pass_.table() if pass_ is not None else ""
     return told
 
 
-def _beside(forward: Any, fast: Any, ids: Any, cpu: bool) -> dict[str, float]:
-    plain, expected = captured(compiled(forward, None), ids, cpu)
+def _beside(start: Start, model: Any, fast: Any, ids: Any) -> dict[str, float]:
+    plain, expected = captured(compiled(model, None, start.whole), ids, start.cpu)
     replay, logits = fast
-    own = [median(samples) for samples in times_us([plain, replay], cpu)]
+    own = [median(samples) for samples in times_us([plain, replay], start.cpu)]
     error = float((logits.float() - expected.float()).norm() / expected.float().norm())
     return {"plain_us": own[0], "pass_us": own[1], "error": error}
 
@@ -325,13 +340,16 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     until = time.time() + options.seconds
     layers = 2 if options.cpu else options.layers
     with tempfile.TemporaryDirectory() as folder:
-        plain = Start(options.model, layers, f"{folder}/plain", False, False, options.cpu)
+        kind = options.cpu, options.whole
+        plain = Start(options.model, layers, f"{folder}/plain", False, False, *kind)
         ours = replace(plain, folder=f"{folder}/ours", with_pass=True)
         seconds = {}
-        seconds["plain"], _ = run(plain, until)
-        seconds["plain again"], _ = run(plain, until)
+        if not options.ours:
+            seconds["plain"], _ = run(plain, until)
+            seconds["plain again"], _ = run(plain, until)
         seconds["first"], _ = run(ours, until)
-        shutil.copytree(f"{folder}/plain", f"{folder}/ours", dirs_exist_ok=True)
+        if not options.ours:
+            shutil.copytree(f"{folder}/plain", f"{folder}/ours", dirs_exist_ok=True)
         seconds["second"], told = run(replace(ours, timed=True), until)
     return {"seconds": seconds, **told}
 
@@ -353,7 +371,7 @@ def report(found: dict[str, Any], model: str, target: str) -> str:
         kind: geomean([ratio for name, ratio in counted.items() if name.startswith(kind)])
         for kind in ("decode", "prefill")
     }
-    seconds = found["seconds"]
+    seconds = {"plain": nan, "plain again": nan} | found["seconds"]
     first, second = seconds["first"] - seconds["plain"], seconds["second"] - seconds["plain again"]
     lines.append(
         f"RESULT first_minute target={target} model={model} decode={kinds['decode']:.3f} "
@@ -375,6 +393,8 @@ def main() -> int:
     parser.add_argument("--model", choices=MODELS, default="llama3.1-8b")
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=400, help="after which all is ended")
+    parser.add_argument("--whole", action="store_true", help="compile the model as one graph")
+    parser.add_argument("--ours", action="store_true", help="only the starts with the pass")
     parser.add_argument("--json", type=Path, help="also write what was measured, as JSON")
     parser.add_argument("--cpu", action="store_true", help="rehearse on two emulated ranks")
     options = parser.parse_args()

@@ -46,7 +46,7 @@ class Drawn:
         return self.random.random() < share
 
     def call(self, target: Any, *arguments: Any, **named: Any) -> Node:
-        read = lambda one: one.meta["val"]  # noqa: E731
+        read = lambda one: one.meta["val"]
         with self.fakes:
             value = target(*map_arg(arguments, read), **map_arg(named, read))
         node = self.graph.call_function(target, arguments, named)
@@ -89,9 +89,7 @@ class Drawn:
         return found
 
     def gather(self, x: Node) -> Node:
-        return self.wait(
-            self.call(c10d.all_gather_into_tensor.default, x, WORLD, self.group())
-        )
+        return self.wait(self.call(c10d.all_gather_into_tensor.default, x, WORLD, self.group()))
 
     def reduce(self, x: Node) -> Node:
         how = "sum" if self.likely(0.9) else self.random.choice(("avg", "max"))
@@ -156,7 +154,9 @@ class Drawn:
     def column(self) -> None:
         """A gather before GEMMs: along rows, along columns, or of some other shape."""
         k = self.random.choice((16, 32))
-        sizes = self.random.choice([(8, k), (2, 4, k), (1, 8, k), (2, 2, 2, k), (1, k), (8 * k,), (0, k)])
+        sizes = self.random.choice(
+            [(8, k), (2, 4, k), (1, 8, k), (2, 2, 2, k), (1, k), (8 * k,), (0, k)]
+        )
         x = self.given_(*sizes)
         w, columns = self.gather(x), k
         dims = len(sizes)
@@ -215,7 +215,9 @@ class Drawn:
     def alone(self) -> None:
         """An all-reduce of any tensor; behind it a norm, sometimes."""
         dims = self.random.randint(0, 5)
-        sizes = [self.random.choice((0, 1, 2, 4) if self.likely(0.3) else (2, 4)) for _ in range(dims)]
+        sizes = [
+            self.random.choice((0, 1, 2, 4) if self.likely(0.3) else (2, 4)) for _ in range(dims)
+        ]
         if dims > 1:
             sizes[-1] = self.random.choice((8, 16, 64, 6))
         self.normed(self.reduce(self.given_(*sizes)))
@@ -274,5 +276,3 @@ def values(module: GraphModule, seed: int) -> list[list[Any]]:
             )
         found.append(of_ranks)
     return found
-
-

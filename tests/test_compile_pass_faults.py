@@ -86,9 +86,7 @@ def test_a_collective_that_is_waited_for_twice_is_reported(
     workspace: Workspace, faster: None
 ) -> None:
     text = graph(*GATHERED, "v = _c10d_functional.wait_tensor.default(g)", "w, v")
-    assert reason(text, workspace) == (
-        "2 of its 2 users wait for it, and a kernel has no wait"
-    )
+    assert reason(text, workspace) == ("2 of its 2 users wait for it, and a kernel has no wait")
 
 
 @pytest.mark.parametrize("step", ["gather_gemm", "placed", "_value"])
@@ -251,7 +249,9 @@ def test_no_collective_of_any_kind_is_in_flight_beside_a_kernel(
         "w = _c10d_functional.wait_tensor.default(r)",
         *late,
         "w",
-        head=head.replace("a, b)", "a, b, k)").replace("def", "# k = float16 [64, 32] [32, 1]\ndef"),
+        head=head.replace("a, b)", "a, b, k)").replace(
+            "def", "# k = float16 [64, 32] [32, 1]\ndef"
+        ),
     )
     module = passed(text, workspace)[0]
     order = [str(node.target) for node in module.graph.nodes]
@@ -260,9 +260,7 @@ def test_no_collective_of_any_kind_is_in_flight_beside_a_kernel(
     assert waits >= 1 and targets(module)[SUM] == 1
 
 
-@pytest.mark.parametrize(
-    "line", ["isend.default(a, 1, 0, 'pp')", "irecv.default(a, 1, 0, 'pp')"]
-)
+@pytest.mark.parametrize("line", ["isend.default(a, 1, 0, 'pp')", "irecv.default(a, 1, 0, 'pp')"])
 def test_beside_point_to_point_nothing_is_replaced(
     line: str, workspace: Workspace, faster: None
 ) -> None:

@@ -121,7 +121,7 @@ def _empty(a: torch.Tensor, b: torch.Tensor, b_layout: str, out: Any) -> torch.T
 
 
 def _dispatched(a: torch.Tensor, b: Any = None, c: Any = None, casts: bool = True) -> bool:
-    """Whether torch must see the call as one operator: to trace it, to cast its operands (autocast),
+    """Whether torch must see the call as one operator: to trace it, to cast operands (autocast),
     to count it (a dispatch mode such as FlopCounterMode), or for a gradient."""
     return (
         torch.compiler.is_compiling()

@@ -112,7 +112,7 @@ class View:
 class Memory:
     """The memory of one identity in this process, on the first rank of a group."""
 
-    _opened: dict[Path, Memory] = {}  # noqa: RUF012  # one owner in a process
+    _opened: dict[Path, Memory] = {}  # one owner in a process
 
     def __init__(self, path: Path, identity: Identity) -> None:
         """Read what is there; `path`: without an ending. Raises nothing: what cannot be read or

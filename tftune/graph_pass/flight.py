@@ -57,7 +57,8 @@ def is_kernel(node: Node) -> bool:
     if not isinstance(node.target, HigherOrderOperator):
         return False
     module = node.graph.owning_module
-    inner = (getattr(module, str(n.target), None) for n in node.all_input_nodes if n.op == "get_attr")
+    given = (n for n in node.all_input_nodes if n.op == "get_attr")
+    inner = (getattr(module, str(n.target), None) for n in given)
     return any(
         is_kernel(each)
         for graph in inner
@@ -85,7 +86,8 @@ def _written(node: Node) -> Iterator[Node]:
 
 def flights(graph: Graph) -> dict[Node, list[Node]]:
     """Each node that begins a collective, with the nodes that wait for it: none where one of its
-    tensors is not waited for. A tensor that another graph began to fill is begun by its placeholder."""
+    tensors is not waited for. A tensor that another graph began to fill is begun by its
+    placeholder."""
     begun: dict[Node, list[Node]] = {}
     filled_by: dict[Node, Node] = {}
     for node in graph.nodes:

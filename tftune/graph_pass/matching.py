@@ -148,7 +148,8 @@ def _why_other(node: Node, group: str) -> str | None:
     waits = [user for user in node.users if user.target is WAIT]
     if not len(waits) == len(node.users) == 1:
         return f"{len(waits)} of its {len(node.users)} users wait for it, and a kernel has no wait"
-    held = [one.meta.get("val") if isinstance(one, Node) else None for one in (argument(node), *waits)]
+    nodes = argument(node), *waits
+    held = [one.meta.get("val") if isinstance(one, Node) else None for one in nodes]
     if not all(isinstance(one, torch.Tensor) for one in held):
         return "the graph does not say what it exchanges"
     return None if value(waits[0]).dim() else "what it exchanges has no dimension"

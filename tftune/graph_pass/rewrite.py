@@ -40,7 +40,7 @@ def sizes(shape: Sequence[Size]) -> list[int] | None:
     return known if known.count(-1) < 2 else None
 
 
-class Unfit(Exception):  # noqa: N818  # no error: the sentence says why a replacement is none
+class Unfit(Exception):  # no error: the sentence says why a replacement is none
     """A replacement turned out to be impossible, for the reason that it says."""
 
 
@@ -103,7 +103,7 @@ class Editor:
     def _value(self, node: Node, instead: Mapping[Node, Any] | None = None) -> Any:
         """The fake value of a node, with the values of its inputs, some of them others."""
         held = instead or {}
-        read = lambda one: held[one] if one in held else one.meta["val"]  # noqa: E731
+        read = lambda one: held[one] if one in held else one.meta["val"]
         given, named = map_arg(node.args, read), map_arg(node.kwargs, read)
         with self.fakes or nullcontext():
             return node.target(*given, **named)  # type: ignore[operator]
