@@ -146,8 +146,10 @@ def compiled(model: Any, pass_: Any, whole: bool) -> Callable[..., Any]:
     whole. `pass_`: None for torch alone."""
     import torch
 
-    def call(ids: Any) -> Any:
-        return model(input_ids=ids, use_cache=False, logits_to_keep=1).logits
+    def call(ids: Any, mask: Any) -> Any:
+        # Without a mask transformers makes one while a graph is captured, and none before.
+        found = model(input_ids=ids, attention_mask=mask, use_cache=False, logits_to_keep=1)
+        return found.logits
 
     options = {"post_grad_custom_post_pass": pass_} if pass_ is not None else None
     layers = model.model.layers
@@ -158,31 +160,31 @@ def compiled(model: Any, pass_: Any, whole: bool) -> Callable[..., Any]:
         return found
     step = torch.compile(type(layers[0]).forward, dynamic=False, options=options)
 
-    def by_layers(ids: Any) -> Any:
+    def by_layers(ids: Any, mask: Any) -> Any:
         for layer in layers:
             layer.forward = partial(step, layer)
-        return call(ids)
+        return call(ids, mask)
 
     return by_layers
 
 
-def captured(call: Callable[..., Any], ids: Any, cpu: bool) -> tuple[Callable[[], Any], Any]:
-    """A replay of the call, and its logits."""
+def captured(call: Callable[..., Any], given: Any, cpu: bool) -> tuple[Callable[[], Any], Any]:
+    """A replay of the call, and its logits. `given`: token ids and mask."""
     import torch
 
     if cpu:
-        logits = call(ids)
-        return lambda: call(ids), logits.clone()
+        logits = call(*given)
+        return lambda: call(*given), logits.clone()
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         for _ in range(WARM_CALLS):
-            call(ids)
+            call(*given)
     torch.cuda.synchronize()
     torch.distributed.barrier()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-        logits = call(ids)
+        logits = call(*given)
     graph.replay()
     torch.cuda.synchronize()
     return graph.replay, logits.clone()
@@ -227,23 +229,16 @@ def serve(start: Start, rank: int, workspace: Any = None) -> dict[str, Any]:
     mesh = init_device_mesh(device.type, (dist.get_world_size(),))
     with torch.no_grad():
         model = build(start.sizes, start.layers, mesh, device)
-        pass_ = None
+        begun, pass_ = time.time(), None
         if start.with_pass:
             options = {"workspace": workspace} if start.cpu else {}
             pass_ = tftune.compile_pass(mesh.get_group(), training=False, **options)
-        ids = {
-            case: torch.randint(0, start.sizes.vocabulary, (case.sequences, case.tokens))
-            for case in start.cases
-        }
-        for one in ids.values():
-            dist.broadcast(one_on := one.to(device), 0)
-            one.copy_(one_on)
-        given = {case: one.to(device) for case, one in ids.items()}
+        given = {case: operands(case, start.sizes.vocabulary, device) for case in start.cases}
         marks, fast = [time.time()], {}
         for case, one in given.items():
             fast[case] = captured(compiled(model, pass_, start.whole), one, start.cpu)
             marks.append(time.time())
-        told: dict[str, Any] = {"ready": time.time(), "marks": marks}
+        told: dict[str, Any] = {"ready": marks[-1], "marks": [begun, *marks]}
         if start.timed:
             told["cases"] = {
                 str(case): _beside(start, model, fast[case], given[case]) for case in given
@@ -252,8 +247,20 @@ def serve(start: Start, rank: int, workspace: Any = None) -> dict[str, Any]:
     return told
 
 
-def _beside(start: Start, model: Any, fast: Any, ids: Any) -> dict[str, float]:
-    plain, expected = captured(compiled(model, None, start.whole), ids, start.cpu)
+def operands(case: Case, vocabulary: int, device: Any) -> tuple[Any, Any]:
+    """Token ids, the same on every rank, and a causal mask."""
+    import torch
+    import torch.distributed as dist
+
+    size = (case.sequences, case.tokens)
+    ids = torch.randint(0, vocabulary, size, device=device)
+    dist.broadcast(ids, 0)
+    square = torch.ones(case.tokens, case.tokens, dtype=torch.bool, device=device).tril()
+    return ids, square.expand(case.sequences, 1, -1, -1).contiguous()
+
+
+def _beside(start: Start, model: Any, fast: Any, given: Any) -> dict[str, float]:
+    plain, expected = captured(compiled(model, None, start.whole), given, start.cpu)
     replay, logits = fast
     own = [median(samples) for samples in times_us([plain, replay], start.cpu)]
     error = float((logits.float() - expected.float()).norm() / expected.float().norm())
@@ -331,7 +338,9 @@ def run(start: Start, until: float) -> tuple[float, dict[str, Any]]:
         raise SystemExit(f"rank 0 of {start} told nothing; its last output:\n{out[-2000:]}")
     told = json.loads(lines[0].removeprefix("TOLD "))
     steps = [round(mark - began, 1) for mark in told["marks"]]
-    print(f"{'with' if start.with_pass else 'without'} the pass, seconds until each case: {steps}")
+    print(
+        f"{'with' if start.with_pass else 'without'} the pass, seconds until the model, the pass and each case: {steps}"
+    )
     return told["ready"] - began, told
 
 
