@@ -62,11 +62,15 @@ Model = Callable[[AllGatherGemm, Config], float]
 
 def in_fit(shape: AllGatherGemm) -> bool:
     """Whether the constants were fitted to this shape."""
-    if shape.family[3:] != ("fp16", "k", "kn"):
-        return False
-    return (shape.n, shape.k) == (2048, 2048) or (
-        (shape.n, shape.k) == (3584, 8192) and shape.m not in (16, 2048)
+    return in_fitted_layout(shape) and (
+        (shape.n, shape.k) == (2048, 2048)
+        or ((shape.n, shape.k) == (3584, 8192) and shape.m not in (16, 2048))
     )
+
+
+def in_fitted_layout(shape: AllGatherGemm) -> bool:
+    layout = shape.dtype, shape.shard, shape.b_layout, shape.operands
+    return layout == ("fp16", "k", "kn", "local")
 
 
 def read(target: str, every: bool = False) -> list[Trial]:
@@ -215,9 +219,7 @@ def taxes(rows: Times, mode: str, chip: Chip) -> Iterator[str]:
     yield "| M | config | measured us | modelled us | launch | wait | memory | work |"
     yield "|---" * 8 + "|"
     paper = [
-        shape
-        for shape in rows
-        if shape.family[0:2] == (3584, 8192) and shape.family[3:] == ("fp16", "k", "kn")
+        shape for shape in rows if (shape.n, shape.k) == (3584, 8192) and in_fitted_layout(shape)
     ]
     for shape, measured in (
         (shape, rows[shape]) for shape in paper if shape.m in (1, 64, 1024, 8192)
@@ -277,7 +279,12 @@ def main() -> None:
     if options.fit:
         chip = fitted(inside, options.mode, chip)
         print("\n".join(f"{name} = {chip.known(name):.4g}" for name in FITTED))
+    if not outside:
+        parser.error(f"every row of {options.target}, mode {options.mode}, is of a fitted shape")
     for name, part in (("fitted to", inside), ("held out", outside)):
+        if not part:
+            print(f"\n{name}: no row of {options.target}")
+            continue
         found = scores(part, lambda shape, config: predict(shape, config, options.mode, chip))
         print(
             f"\n{name}: {len(part)} shapes, {sum(map(len, part.values()))} configs, "

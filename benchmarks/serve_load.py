@@ -78,8 +78,8 @@ def chunk(run: Run, trials: Sequence[Trial], name: str) -> Chunk:
 class Server:
     """`tftune serve` as a process that can be killed and started again."""
 
-    def __init__(self, place: str, log: Path) -> None:
-        self.place, self.log, self.port = place, log, free_port()
+    def __init__(self, place: str, log: Path, python: Path | str = sys.executable) -> None:
+        self.place, self.log, self.port, self.python = place, log, free_port(), python
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> float:
@@ -89,7 +89,7 @@ class Server:
         environment = os.environ | {"TFTUNE_SERVE_DB": self.place}
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, *command], stderr=log, env=environment, cwd=self.log.parent
+                [self.python, *command], stderr=log, env=environment, cwd=self.log.parent
             )
         while time.monotonic() - began < START_S and self.process.poll() is None:
             with suppress(OSError, http.client.HTTPException):

@@ -14,7 +14,7 @@ import argparse
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
-from tftune.db.committed import FOLDER, files_of, read_trials
+from tftune.db.committed import files_of, read_trials, targets
 from tftune.db.evidence import completed, of_newest_code
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.core.registry import OPS, operation
@@ -81,7 +81,7 @@ def main() -> None:
     parser.add_argument("--op", default="all_gather_gemm", choices=OPS)
     options = parser.parse_args()
     space, rows = operation(options.op).space, list[Trial]()
-    for target in sorted(path.name for path in FOLDER.iterdir() if path.is_dir()):
+    for target in targets(options.op):
         rows += completed(space, of_newest_code(read_trials(files_of(options.op, target))))
     winners = best(rows)
     own = best(rows, of_each_variant=True)

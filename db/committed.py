@@ -1,5 +1,5 @@
 """The measured rows that come with a checkout: db/trials has a folder for each target, and in it
-files named <op>-<date>[-<name>].jsonl.xz."""
+files named <op>-<date>[-<name>].jsonl.xz. An installed tftune has none, and works without."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from tftune.db.store import read_rows
 from tftune.db.trial import Run, Trial
 
 FOLDER = Path(__file__).parent / "trials"
-"""Where the folders of the targets are; installed without a checkout, nowhere."""
+"""Where the folders of the targets are. Ask `files_of` and `targets`: the wheel does not have it."""
 
 
 def files_of(op: str = "*", target: str = "*") -> list[Path]:
-    """The files of an operation on a target, in a fixed order."""
+    """The files of an operation on a target, in a fixed order: none without a checkout."""
     return sorted(FOLDER.glob(f"{target}/{op}-*.jsonl*"))
+
+
+def targets(op: str = "*") -> list[str]:
+    """The targets with files of an operation, in a fixed order."""
+    return sorted({path.parent.name for path in files_of(op)})
 
 
 def read_files(paths: Iterable[Path]) -> tuple[list[Run], list[Trial]]:

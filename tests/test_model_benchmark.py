@@ -3,6 +3,7 @@ says."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import model
@@ -101,6 +102,16 @@ def test_the_committed_rows_out_of_sample() -> None:
         model.scores(outside, lambda shape, config: model.roofline(shape, config, H200)).values()
     )
     assert plain["mdape"] > 3 * figures["mdape"] and plain["spearman"] < 0.5 * figures["spearman"]
+
+
+def test_the_figures_of_a_machine_with_rows_of_fitted_shapes_and_of_one_without(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for target, fitted in (("h200x8", "fitted to: 12 shapes"), ("h200x1", "fitted to: no row")):
+        monkeypatch.setattr(sys, "argv", ["model.py", "--seeds", "0", "--target", target])
+        model.main()
+        printed = capsys.readouterr().out
+        assert fitted in printed and "RESULT model mdape=" in printed
 
 
 @pytest.mark.thorough

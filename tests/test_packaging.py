@@ -4,6 +4,7 @@ needs nothing else."""
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import serve_load
 import shipped
 
 ROOMS = ("tftune", "kernels", "tuner", "db", "models")
@@ -177,26 +179,20 @@ def test_the_sdist_holds_tests_and_pages(root: Path, built: Path) -> None:
     assert not [name for name in names if "__pycache__" in name or name.endswith((".db", ".pyc"))]
 
 
-@pytest.fixture(scope="module")
-def bare(built: Path) -> Path:
+def environment(built: Path, name: str) -> Path:
     """The Python of a fresh virtual environment that holds the wheel and nothing else, not even
     pip."""
-    run(sys.executable, "-m", "venv", "--without-pip", built / "bare", cwd=built)
-    python = built / "bare/bin/python"
+    run(sys.executable, "-m", "venv", "--without-pip", built / name, cwd=built)
+    python = built / name / "bin/python"
     (wheel,) = built.glob("*.whl")
-    run(
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        python,
-        "install",
-        "--quiet",
-        "--no-index",
-        "--no-deps",
-        wheel,
-        cwd=built,
-    )
+    pip = (sys.executable, "-m", "pip", "--python", python)
+    run(*pip, "install", "--quiet", "--no-index", "--no-deps", wheel, cwd=built)
+    return python
+
+
+@pytest.fixture(scope="module")
+def bare(built: Path) -> Path:
+    python = environment(built, "bare")
     assert run(
         python,
         "-c",
@@ -245,3 +241,68 @@ def test_the_command_of_a_bare_install(bare: Path, built: Path) -> None:
     done = subprocess.run([command, "search"], cwd=built, text=True, capture_output=True)
     assert done.returncode == 2 and "pip install '.[tune]'" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def installed(built: Path) -> Path:
+    """The Python of a fresh virtual environment with the wheel. It finds every dependency where the
+    tests' own Python does, but no checkout."""
+    python = environment(built, "installed")
+    (site,) = (built / "installed/lib").glob("python*/site-packages")
+    beside = [path for path in sys.path if path.endswith("site-packages")]
+    (site / "beside.pth").write_text("\n".join(beside))
+    return python
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the commands of one user run, one after the other."""
+    return tmp_path_factory.mktemp("empty")
+
+
+OP, SHAPE = "all_gather_gemm", "m=64,n=3584,k=8192,world=8"
+SEARCH = (
+    f"search {OP} --on model --target h200x8 --shapes {SHAPE};m=512,n=3584,k=8192,world=8 "
+    "--mode graph --effort quick --pool 20 --variant push"
+)
+IMPORTS = """
+import importlib, pkgutil, tftune
+names = [found.name for found in pkgutil.walk_packages(tftune.__path__, "tftune.")]
+for name in names:
+    if not name.startswith("tftune.serve.migrations"):  # run by alembic, inside a migration
+        importlib.import_module(name)
+print(tftune.__file__, len(names))
+"""
+
+
+def test_each_module_of_an_installed_tftune_imports(installed: Path, empty: Path) -> None:
+    where, count = run(installed, "-c", IMPORTS, cwd=empty).split()
+    assert Path(where).is_relative_to(installed.parent.parent) and int(count) > 150
+
+
+def test_an_installed_tftune_does_the_main_job_in_an_empty_folder(
+    installed: Path, empty: Path
+) -> None:
+    """Without the committed rows of a checkout, which are an extra to a search."""
+
+    def tftune(words: str) -> str:
+        return run(installed.parent / "tftune", *words.split(" "), cwd=empty)
+
+    assert "beats BSP on" in tftune(SEARCH)
+    assert "2 shapes" in tftune(f"train {OP} --target h200x8")
+    assert "modelled" in tftune(f"export {OP} --target h200x8 --out a.json")
+    asked = f"{OP} {SHAPE} --artifact a.json --allow-modelled"
+    assert "modelled, not measured" in tftune(f"select {asked}")
+    assert "modelled, not measured" in tftune(f"explain {asked}")
+    assert ".html" in tftune("report --out report") and list((empty / "report").glob("*.html"))
+    assert "no artifact" not in tftune("doctor")
+    assert f"tftune search {OP}" in tftune(f"tune {OP} --show h200x8")
+    assert "is sound" in tftune("db check")
+
+
+def test_an_installed_service_starts_answers_and_stops(installed: Path, empty: Path) -> None:
+    server = serve_load.Server("rows.db", empty / "serve.log", installed)
+    server.start()  # until it answers
+    status, page = serve_load.Client(server.port, "").ask("GET", "/login")
+    server.end(signal.SIGTERM)
+    assert status == 200 and b"tftune" in page and (empty / "rows.db").exists()

@@ -214,13 +214,12 @@ def stored_or_committed(store: Store | None, op: str) -> list[Trial]:
 def former_rows(op: str, target: Target, shapes: Sequence[Shape]) -> list[Trial]:
     """The measured rows nearest to these shapes that come with a checkout, superseded ones
     included, of the target's relatives: GPUs of the same architecture (H100, H200 and GH200),
-    however many. They are of whatever kernels and worlds, so only hints: an artifact of a relative
-    never answers."""
-    from tftune.db.committed import FOLDER, files_of
+    however many. They are of whatever kernels and worlds, so only hints, which a search can do
+    without: an artifact of a relative never answers."""
+    from tftune.db.committed import files_of, targets
     from tftune.db.store import read_trials_of
 
-    targets = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
-    alike = [name for name in targets if _arch(name) == target.chip.arch]
+    alike = [name for name in targets(op) if _arch(name) == target.chip.arch]
     paths = [path for name in alike for path in files_of(op, name)]
     return read_trials_of(
         paths, lambda rows: {near for shape in shapes for near in nearest(shape, rows)}
