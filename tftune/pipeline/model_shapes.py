@@ -7,7 +7,7 @@ and a reduce-scatter end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -104,8 +104,8 @@ class _Made:
         config, world, dtype = self.config, self.tp, self.config.dtype
         for each in self._row_parallel((GEMM_SUM,)):
             for m in self.rows:
-                shape = GemmAllReduce(m, each.n, each.k, world, dtype)
-                yield Layer(f"{each.name} + all-reduce", each.ways, shape, each.calls)
+                fused = GemmAllReduce(m, each.n, each.k, world, dtype)
+                yield Layer(f"{each.name} + all-reduce", each.ways, fused, each.calls)
         if config.hidden % GRANULE:
             self.left_out.append(f"all-reduce: hidden_size={config.hidden} is no multiple of 8")
             return
@@ -193,11 +193,3 @@ class _Made:
             f"{what}: {sizes} cannot be {how} over {self.tp} ranks; its layers run BSP"
         )
         return False
-
-
-def spread_over(layers: Sequence[Layer], expected_us: Callable[[Shape], float]) -> list[Shape]:
-    """The shapes of layers, those first on which a model spends most time."""
-    stakes: dict[Shape, float] = {}
-    for layer in layers:
-        stakes[layer.shape] = stakes.get(layer.shape, 0.0) + layer.calls * expected_us(layer.shape)
-    return sorted(stakes, key=lambda shape: -stakes[shape])

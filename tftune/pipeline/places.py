@@ -49,7 +49,7 @@ def stakes(layers: Iterable[Layer], modes: Sequence[str], chip: Chip) -> list[St
 def expected_us(shape: Shape, mode: str, chip: Chip) -> float:
     """What BSP takes by the analytic model, the strongest form of it; where the chip has none, a
     number that grows with the work: it only puts shapes in an order."""
-    world = shape.to_dict().get("world", 1)
+    world = int(shape.to_dict().get("world", 1))
     if chip.why_no_model(world) is None:
         from tftune.models.timeline.simulator import predict
 
