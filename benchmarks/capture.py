@@ -71,7 +71,7 @@ def operation() -> tuple[Callable[[Any], object], Workspace]:
 
 def graph() -> Any:
     """What a CUDA graph has, doing nothing."""
-    nothing = lambda: None
+    nothing = lambda: None  # noqa: E731
     return SimpleNamespace(capture_begin=nothing, capture_end=nothing, replay=nothing)
 
 

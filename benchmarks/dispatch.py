@@ -68,7 +68,7 @@ def series(artifact: Path, calls: int) -> dict[str, list[float]]:
     sizes = list(
         itertools.islice(itertools.cycle(never[:: max(1, len(never) // 512)]), calls + WARM)
     )
-    fresh: Callable[[Any], object] = lambda size: tftune.select_kernel(make(**size))
+    fresh: Callable[[Any], object] = lambda size: tftune.select_kernel(make(**size))  # noqa: E731
     first, other = timed(fresh, never), timed(fresh, others)
     samples = {
         "memo": timed(tftune.select_kernel, [make(**size) for size in sizes]),

@@ -338,9 +338,8 @@ def run(start: Start, until: float) -> tuple[float, dict[str, Any]]:
         raise SystemExit(f"rank 0 of {start} told nothing; its last output:\n{out[-2000:]}")
     told = json.loads(lines[0].removeprefix("TOLD "))
     steps = [round(mark - began, 1) for mark in told["marks"]]
-    print(
-        f"{'with' if start.with_pass else 'without'} the pass, seconds until the model, the pass and each case: {steps}"
-    )
+    how = "with" if start.with_pass else "without"
+    print(f"{how} the pass, seconds until the model, the pass and each case: {steps}", flush=True)
     return told["ready"] - began, told
 
 

@@ -11,7 +11,7 @@ from tftune.db.store import read_rows
 from tftune.db.trial import Run, Trial
 
 FOLDER = Path(__file__).parent / "trials"
-"""Where the folders of the targets are. Ask `files_of` and `targets`: the wheel does not have it."""
+"""Where the folders of the targets are. Ask `files_of` and `targets`: a wheel does not have it."""
 
 
 def files_of(op: str = "*", target: str = "*") -> list[Path]:

@@ -138,7 +138,7 @@ class Split:
     """What BSP is shorter by when a step is left out."""
 
     def to_dict(self) -> dict[str, Any]:
-        one: Callable[[Estimate | None], Any] = lambda each: each and each.to_dict()
+        one: Callable[[Estimate | None], Any] = lambda each: each and each.to_dict()  # noqa: E731
         many = {
             name: {key: one(each) for key, each in getattr(self, name).items()}
             for name in ("taxes", "shapley", "late", "without_us")

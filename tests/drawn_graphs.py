@@ -1,5 +1,5 @@
-"""Post-grad graphs drawn at random: collectives of all kinds around GEMMs and norms, of tensors of 0
-to 5 dimensions, many dtypes, strides and places, with views, slices and dead ends between."""
+"""Post-grad graphs drawn at random: collectives of all kinds around GEMMs and norms, of tensors of
+0 to 5 dimensions, many dtypes, strides and places, with views, slices and dead ends between."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Drawn:
         return self.random.random() < share
 
     def call(self, target: Any, *arguments: Any, **named: Any) -> Node:
-        read = lambda one: one.meta["val"]
+        read = lambda one: one.meta["val"]  # noqa: E731
         with self.fakes:
             value = target(*map_arg(arguments, read), **map_arg(named, read))
         node = self.graph.call_function(target, arguments, named)

@@ -71,7 +71,7 @@ class FakeBench:
     target = TARGET
     condition = ""
     starts_s = recoveries_s = ()
-    spent_s: dict[str, float] = {}
+    spent_s: dict[str, float] = {}  # noqa: RUF012
     compare: Compare | None = None
 
     def conditions(self) -> dict[str, object]:

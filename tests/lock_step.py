@@ -1,6 +1,6 @@
 """A post-grad graph run for all ranks in one process, node by node: collectives, and operators of
-tftune, are stand-ins that see every rank's operands. What a kernel refuses is refused here, too, and
-no operator of tftune may begin while a collective is in flight."""
+tftune, are stand-ins that see every rank's operands. What a kernel refuses is refused here, too,
+and no operator of tftune may begin while a collective is in flight."""
 
 from __future__ import annotations
 

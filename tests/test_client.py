@@ -439,7 +439,7 @@ def test_a_signature_is_of_the_bytes_and_of_one_key(tmp_path: Path) -> None:
     key = keys.read_private(tmp_path / "a.pem")
     assert keys.public_key_of(key) == public_key
     signature = keys.sign(CONTENT, key)
-    check: Callable[[bytes], str | None] = lambda content: keys.why_not_signed(
+    check: Callable[[bytes], str | None] = lambda content: keys.why_not_signed(  # noqa: E731
         content, signature, public_key
     )
     assert check(CONTENT) is None and check(CONTENT + b"\n") is not None

@@ -15,7 +15,7 @@ from tftune.tuner.bench import clock
 class Event:
     """Writes down when it is recorded; every time is 1 ms."""
 
-    log: list[str] = []
+    log: list[str] = []  # noqa: RUF012
 
     def __init__(self, enable_timing: bool) -> None: ...
 

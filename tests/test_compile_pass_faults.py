@@ -1,4 +1,4 @@
-"""What graphs may hold that no kernel takes: `tftune.compile_pass` leaves it, or copies it, and says
+"""What graphs may hold that no kernel takes: `tftune.compile_pass` leaves it or copies it, and says
 so."""
 
 from __future__ import annotations

@@ -44,7 +44,16 @@ STANDARD_LIBRARY_ONLY = (
     *(f"db/{name}.py" for name in ("evidence", "captured", "journal")),
     *(
         f"models/{name}.py"
-        for name in ("selector", "chain", "artifact", "baselines", "layout", "features")
+        for name in (
+            "selector",
+            "selection",
+            "bracket",
+            "chain",
+            "artifact",
+            "baselines",
+            "layout",
+            "features",
+        )
     ),
     *(f"models/{name}.py" for name in ("compatibility", "facts", "forms", "in_forms")),
     "tftune/client/*.py",

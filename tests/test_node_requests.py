@@ -67,7 +67,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, *worlds: ScriptedWorld) -> NodeBench:
     """A bench on these worlds, each used until it is killed."""
     target, rounds = Target.parse("h200x2"), Rounds(2, 4, 6)
     made = NodeBench(target, 1 << 20, emulated=True, rounds=rounds, deadlines=DEADLINES)
-    alive = lambda shape: next(world for world in worlds if world.alive)
+    alive = lambda shape: next(world for world in worlds if world.alive)  # noqa: E731
     monkeypatch.setattr(made, "_ranks", alive)
     return made
 

@@ -79,7 +79,7 @@ def test_names_are_loaded_when_asked_for() -> None:
     assert python(code) == "False False"
     assert tftune.__version__[0].isdigit() and all(getattr(tftune, name) for name in tftune.__all__)
     with pytest.raises(AttributeError, match="no attribute 'selekt'; it has AllGatherGemm"):
-        tftune.selekt
+        tftune.selekt  # noqa: B018
 
 
 def test_what_is_used_answers_and_what_is_loaded_alone_does_not(artifact: Path) -> None:

@@ -299,7 +299,7 @@ def test_the_nearest_shape_of_a_knob_that_is_no_more_is_bsp(written: dict[str, A
 def test_the_second_answer_is_a_lookup(trained: Selector) -> None:
     for asked in (SHAPES[3], shape(96), UNSEEN[3], shape(9000)):
         assert trained.select(asked) is trained.select(replace(asked))
-        assert min(repeat(lambda: trained.select(asked), number=1000, repeat=5)) / 1000 < 20e-6
+        assert min(repeat(lambda: trained.select(asked), number=1000, repeat=5)) / 1000 < 20e-6  # noqa: B023
 
 
 def test_an_answer_is_said_as_json_values(trained: Selector) -> None:

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 from tftune.db.files import replace_file
@@ -112,7 +112,7 @@ class View:
 class Memory:
     """The memory of one identity in this process, on the first rank of a group."""
 
-    _opened: dict[Path, Memory] = {}  # one owner in a process
+    _opened: ClassVar[dict[Path, Memory]] = {}
 
     def __init__(self, path: Path, identity: Identity) -> None:
         """Read what is there; `path`: without an ending. Raises nothing: what cannot be read or

@@ -289,7 +289,7 @@ class Confirming:
         """An answer for every shape of these families."""
         while shapes := [shape for family in groups for shape in step(family, answers)]:
             orders = self._ordered(shapes)
-            self._scene.ranks.by_first(lambda: _compile(orders, self._scene.here))
+            self._scene.ranks.by_first(partial(_compile, orders, self._scene.here))
             for order in orders:
                 answers[order.shape] = self._confirmed(order)
 

@@ -160,10 +160,9 @@ def why_changed(first: Node, last: Node) -> str | None:
     writes in place."""
     node = first.next
     while node is not last and node.op != "root":
-        target: Any = node.target
-        if node.op == "call_function" and getattr(target, "_schema", None) is not None:
-            if target._schema.is_mutable:
-                return f"{node.name} writes in place before the result is needed"
+        schema = getattr(node.target, "_schema", None) if node.op == "call_function" else None
+        if schema is not None and schema.is_mutable:
+            return f"{node.name} writes in place before the result is needed"
         node = node.next
     return None
 

@@ -103,7 +103,10 @@ class Editor:
     def _value(self, node: Node, instead: Mapping[Node, Any] | None = None) -> Any:
         """The fake value of a node, with the values of its inputs, some of them others."""
         held = instead or {}
-        read = lambda one: held[one] if one in held else one.meta["val"]
+
+        def read(one: Node) -> Any:
+            return held[one] if one in held else one.meta["val"]
+
         given, named = map_arg(node.args, read), map_arg(node.kwargs, read)
         with self.fakes or nullcontext():
             return node.target(*given, **named)  # type: ignore[operator]

@@ -38,7 +38,7 @@ class Intake:
 
     def __init__(self, limits: Limits, node: str) -> None:
         self._limits, self._node = limits, node
-        self._spool: IO[str] = tempfile.TemporaryFile("w+", encoding="ascii")
+        self._spool: IO[str] = tempfile.TemporaryFile("w+", encoding="ascii")  # noqa: SIM115
         self._unpack: Any = None
         self._left, self._lines, self._taken, self._unpacked = bytearray(), 0, 0, 0
         self._runs: dict[str, Run] = {}
