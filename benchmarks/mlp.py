@@ -42,7 +42,8 @@ from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import Chip
 from tftune.models.artifact import SHIPPED
-from tftune.models.selector import Selection, Selector
+from tftune.models.selection import Selection
+from tftune.models.selector import Selector
 from tftune.ops import all_gather_gemm
 from tftune.tuner.bench.check import relative_error
 

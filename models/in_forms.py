@@ -13,7 +13,7 @@ from tftune.models.artifact import Artifact
 from tftune.models.facts import FactsModel
 
 if TYPE_CHECKING:
-    from tftune.models.selector import Selection
+    from tftune.models.selection import Selection
 
 KEPT = 1 << 14
 """Answers at most."""

@@ -33,7 +33,7 @@ from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import H200, MI300X, Chip
 from tftune.kernels.core.space import FLAGS_PER_SOURCE, MAILBOX_BYTES, Config
 from tftune.kernels.runtime.compile import KernelSource, gpu_target
-from tftune.models.selector import Selection
+from tftune.models.selection import Selection
 from tftune.models.timeline.simulator import predict
 
 ARCHES = ("sm_90", "gfx942")

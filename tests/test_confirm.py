@@ -22,7 +22,8 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import H200
 from tftune.kernels.core.space import Config
-from tftune.models.selector import Selection, Selector
+from tftune.models.selection import Selection
+from tftune.models.selector import Selector
 from tftune.tuner.bench.shared_dir import Shared
 from tftune.tuner.warm_up.order import Order
 from tftune.tuner.warm_up.world import limit_s, patience_s

@@ -139,7 +139,7 @@ def with_eps(workspace: Workspace) -> dict[str, list[float]]:
     and of an eps against the reference of another one."""
     import tftune
     from tftune import ops
-    from tftune.models.selector import Selection
+    from tftune.models.selection import Selection
     from tftune.tuner.bench.check import relative_error
 
     shape, found = AllReduce(3, 48, workspace.world, "bf16", "rms"), {}

@@ -216,7 +216,7 @@ def traced(workspace: Workspace, variant: str) -> list[float]:
 
     import tftune
     from tftune import ops
-    from tftune.models.selector import Selection
+    from tftune.models.selection import Selection
 
     tftune.select_kernel = lambda shape, mode: Selection(  # type: ignore[assignment]
         Config(variant, **(SMALL if variant == "flash" else {})), "fallback", "as told"

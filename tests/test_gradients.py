@@ -22,7 +22,7 @@ from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.dtypes import ROUNDING, torch_dtype
 from tftune.kernels.core.registry import operation
-from tftune.models.selector import Selection
+from tftune.models.selection import Selection
 
 Tensors = tuple[torch.Tensor, ...]
 CASES = (

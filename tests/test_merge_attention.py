@@ -29,7 +29,7 @@ from tftune.kernels.merge_attention import MergeAttention, host, reference
 from tftune.kernels.merge_attention.space import SPACE
 from tftune.kernels.merge_attention.workloads import SHAPE_SETS
 from tftune.kernels.runtime.compile import KernelSource, gpu_target
-from tftune.models.selector import Selection
+from tftune.models.selection import Selection
 
 OP = "merge_attention"
 CONFIG = Config("one_shot", rows_per_piece=2, programs=8)

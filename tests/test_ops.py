@@ -13,7 +13,7 @@ from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.models.selector import Selection
+from tftune.models.selection import Selection
 
 SHAPE = AllGatherGemm(7, 72, 264, 2)
 

@@ -32,7 +32,8 @@ from tftune.kernels.core.space import Config
 from tftune.models import selector as module
 from tftune.models.artifact import parse_artifact
 from tftune.models.layout import LayoutModel
-from tftune.models.selector import Selection, Selector
+from tftune.models.selection import Selection
+from tftune.models.selector import Selector
 from tftune.models.tree.tree import Leaf
 
 TREE, BETWEEN, MEASURED = shape(512, 3072, 3072), shape(700), shape(512)

@@ -21,7 +21,8 @@ from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.registry import operation
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.models.selector import Selection, Selector
+from tftune.models.selection import Selection
+from tftune.models.selector import Selector
 from tftune.tuner.warm_up import contest
 from tftune.tuner.warm_up.contest import winner
 

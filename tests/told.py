@@ -7,7 +7,7 @@ from typing import Any
 
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.space import Config
-from tftune.models.selector import Selection
+from tftune.models.selection import Selection
 
 VARIANTS = {"all_gather_gemm": "push", "gemm_reduce_scatter": "push"}
 """The others run one_shot."""

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
     from tftune.kernels.merge_attention import MergeAttention
     from tftune.loading import Paths
-    from tftune.models.selector import Selection, Selector
+    from tftune.models.selection import Selection
+    from tftune.models.selector import Selector
     from tftune.recorder import Recorder, capture, count_replays
 
     __version__: str
@@ -75,7 +76,7 @@ _PLACES = {
     "GemmAllReduce": "tftune.kernels.gemm_all_reduce",
     "GemmReduceScatter": "tftune.kernels.gemm_reduce_scatter",
     "MergeAttention": "tftune.kernels.merge_attention",
-    "Selection": "tftune.models.selector",
+    "Selection": "tftune.models.selection",
     "Selector": "tftune.models.selector",
     "Workspace": "tftune.kernels.comm.workspace",
     "capture": "tftune.recorder",

@@ -33,7 +33,7 @@ from tftune.db.lock import StoreError
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
-from tftune.models.selector import Selection
+from tftune.models.selection import Selection
 
 logger = logging.getLogger(__name__)
 SCHEMA = 1
@@ -202,7 +202,7 @@ def _answer(row: Mapping[str, Any]) -> tuple[Place, Selection]:
     interval = tuple(row["interval"]) if row["interval"] else None
     near = tuple(tuple(sizes) for sizes in row["near"])
     times = row["expected_us"], row["bsp_us"]
-    selection = Selection(config, row["source"], row["reason"], *times, interval, near)  # type: ignore[arg-type]
+    selection = Selection(config, row["source"], row["reason"], *times, interval, near)
     return (row["mode"], shape), selection
 
 

@@ -28,7 +28,8 @@ from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape, check_word
 from tftune.kernels.core.space import Config
 from tftune.models.bracket import Answers, families, step
-from tftune.models.selector import Selection, Selector
+from tftune.models.selection import Selection
+from tftune.models.selector import Selector
 from tftune.tuner.bench.compile_ahead import compile_ahead, new_jobs, processes
 from tftune.tuner.bench.ranks import Ranks
 from tftune.tuner.warm_up.contest import winner

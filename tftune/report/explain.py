@@ -18,7 +18,8 @@ from tftune.models.compatibility import stamp
 from tftune.models.facts import rules
 from tftune.models.in_forms import model_of
 from tftune.models.layout import MODEL_ERROR, LayoutModel, discounted, layout_text
-from tftune.models.selector import Selection, Selector
+from tftune.models.selection import Selection
+from tftune.models.selector import Selector
 from tftune.models.tree.tree import Leaf, Node
 from tftune.report.tables import Line, assumptions, label, lines, over_bsp_text, variants_of
 

@@ -143,7 +143,7 @@ def main() -> None:
     os.dup2(quiet, 1)  # compilers print
     while select([sys.stdin.buffer], [], [], IDLE_S)[0]:
         try:
-            job = pickle.load(sys.stdin.buffer.raw)  # type: ignore[attr-defined]
+            job = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
         with suppress(Exception):  # told where the kernel is needed
