@@ -303,6 +303,6 @@ def test_an_installed_tftune_does_the_main_job_in_an_empty_folder(
 def test_an_installed_service_starts_answers_and_stops(installed: Path, empty: Path) -> None:
     server = serve_load.Server("rows.db", empty / "serve.log", installed)
     server.start()  # until it answers
-    status, page = serve_load.Client(server.port, "").ask("GET", "/login")
+    status, _ = serve_load.Client(server.port, "").ask("GET", "/healthz")
     server.end(signal.SIGTERM)
-    assert status == 200 and b"tftune" in page and (empty / "rows.db").exists()
+    assert status == 200 and (empty / "rows.db").exists()
