@@ -19,6 +19,7 @@ class Gpu:
     units: int
     shared: int
     cache: int
+    memory: int = 0
 
     @property
     def is_amd(self) -> bool:
@@ -27,6 +28,7 @@ class Gpu:
     @property
     def properties(self) -> Any:
         common = dict(multi_processor_count=self.units, L2_cache_size=self.cache, warp_size=32)
+        common |= dict(total_memory=self.memory)
         if self.is_amd:
             wave = 64 if self.arch.startswith("gfx9") else 32
             name = f"{self.arch}:sramecc+:xnack-"

@@ -91,6 +91,18 @@ def test_names_that_end_in_x_stay_apart() -> None:
     assert Target.parse(one.name) == one and Target.parse(other.name) == other
 
 
+def test_two_gpus_without_a_marketing_name_are_told_apart_by_their_memory() -> None:
+    """MI300X and MI325X have one architecture and as many units."""
+    unnamed = cdna3("AMD Radeon Graphics")
+    names = []
+    for memory in (206_141_652_992, 274_861_129_728):  # 192 and 256 GB, less what firmware keeps
+        gpus = torch_with(*[replace(unnamed, memory=memory)] * 8)
+        names.append(Target.of(devices.Seen.of(gpus, 0).as_chip(), 8).name)
+    assert names == ["amd-radeon-graphics-192gbx8", "amd-radeon-graphics-256gbx8"]
+    mixed = [str(devices.Seen.of(torch_with(replace(unnamed, memory=m << 30)), 0)) for m in (1, 2)]
+    assert mixed[0] != mixed[1]
+
+
 def test_a_known_gpu_with_a_larger_cache_is_rotated_past_it() -> None:
     """Times of warm caches would be too good: the device's word counts where it is the larger."""
     found = devices.Seen.of(torch_with(replace(fake_gpu.H200, cache=80 * MB)), 0).as_chip()

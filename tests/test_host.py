@@ -242,22 +242,26 @@ def test_the_tolerance_has_no_room_for_fp16_sums() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ranks", "gpus", "world", "sentence"),
+    ("ranks", "views", "hip", "sentence"),
     [
-        (list(range(17)), 32, 17, r"at most 16 ranks, not 17"),
-        (list(range(8)), 8, 16, r"the job has 16 ranks but this node has 8 GPUs"),
+        (17, [("a 1", 32)] * 17, False, r"at most 16 ranks, not 17"),
+        (8, [("a 1", 8)] * 8 + [("b 2", 8)] * 8, False, r"16 ranks on 2 nodes \(a, b\): Iris maps"),
+        (2, [("a 1", 1), ("a 2", 1)], False, r"2 ranks on 2 nodes \(a\)"),
+        (8, [("a 1", 8)] * 7 + [("a 1", 4)], False, r"rank 7 sees 4 GPUs; .* or each rank its own"),
+        (2, [("a 1", 1)] * 2, True, r"rank 0 sees 1 GPUs; let HIP_VISIBLE_DEVICES .* of the job$"),
     ],
 )
 def test_ranks_that_cannot_share_a_heap(
-    ranks: list[int],
-    gpus: int,
-    world: int,
-    sentence: str,
+    ranks: int, views: list[tuple[str, int]], hip: bool, sentence: str
 ) -> None:
     with pytest.raises(ValueError, match=sentence):
-        check_ranks(ranks, gpus, world)
-    check_ranks([4, 5, 6, 7], 8, 8)
-    check_ranks([0], 8, 8)
+        check_ranks(list(range(ranks)), views, hip)
+
+
+def test_ranks_that_share_a_heap_see_all_gpus_or_their_own() -> None:
+    check_ranks([4, 5, 6, 7], [("a 1", 8)] * 8)
+    check_ranks([0], [("a 1", 8)] * 8, hip=True)
+    check_ranks([0, 1], [("a 1", 1)] * 2)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens where there is no GPU")

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
+from socket import gethostname
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -196,7 +198,7 @@ class Workspace:
         is coherent while kernels run.
 
         Raises ValueError where there is no GPU, for more ranks than flags are kept for, and for
-        ranks that Iris cannot map: other nodes.
+        ranks that Iris cannot map: those of other nodes, or that see some of the job's GPUs.
         """
         import torch
         import torch.distributed as dist
@@ -206,7 +208,9 @@ class Workspace:
                 "a Workspace needs a GPU; without one, use tftune.kernels.comm.emulated"
             )
         ranks = dist.get_process_group_ranks(group if group is not None else dist.group.WORLD)
-        check_ranks(ranks, torch.cuda.device_count(), dist.get_world_size())
+        views: list[Any] = [None] * dist.get_world_size()
+        dist.all_gather_object(views, (_host(), torch.cuda.device_count()))
+        check_ranks(ranks, views, torch.version.hip is not None)
         from tftune.kernels.comm import iris_heap as heap
 
         return heap.workspace(cls, group, ranks, payload_bytes, operand_bytes)
@@ -215,12 +219,32 @@ class Workspace:
 _LIVING: WeakValueDictionary[str, Workspace] = WeakValueDictionary()
 
 
-def check_ranks(ranks: list[int], gpus: int, world: int) -> None:
-    """Raise ValueError where these global ranks cannot share one symmetric heap."""
+def _host() -> str:
+    """This node's name and the time of its boot, as a text that no other node has."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    return f"{gethostname()} {boot.read_text().strip() if boot.exists() else ''}"
+
+
+def check_ranks(ranks: list[int], views: Sequence[tuple[str, int]], hip: bool = False) -> None:
+    """Raise ValueError, on every rank alike, where these global ranks cannot share one symmetric
+    heap. `views`: the host of each rank of the job, and how many GPUs it sees.
+
+    A rank that sees its own GPU alone is mapped on CUDA: Iris asks for access from that GPU, and
+    imports the peers' memory by handles.
+    """
     if len(ranks) > MAX_WORLD:
         raise ValueError(f"a Workspace holds flags for at most {MAX_WORLD} ranks, not {len(ranks)}")
-    if world > gpus:
+    world, hosts = len(views), sorted({host.split()[0] for host, _ in views})
+    if (nodes := len({host for host, _ in views})) > 1:
         raise ValueError(
-            f"the job has {world} ranks but this node has {gpus} GPUs: "
-            "Iris maps the ranks of one node only"
+            f"the job has {world} ranks on {nodes} nodes ({', '.join(hosts)}): Iris maps the "
+            "ranks of one node only; containers of one node need one hostname"
         )
+    for rank, (_, gpus) in enumerate(views):
+        if gpus < world and (gpus != 1 or hip):
+            variable = "HIP_VISIBLE_DEVICES" if hip else "CUDA_VISIBLE_DEVICES"
+            alone = "" if hip else ", or each rank its own GPU alone"
+            raise ValueError(
+                f"the job has {world} ranks on this node but rank {rank} sees {gpus} GPUs; let "
+                f"{variable} show every rank all GPUs of the job{alone}"
+            )

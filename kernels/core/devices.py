@@ -5,7 +5,7 @@ Standard library only; torch is handed in.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tftune.kernels.core.architecture import HIP, capabilities
@@ -16,6 +16,8 @@ AMD_CACHE_BYTES = 268_435_456
 of one die alone (ROCm issue 4203), and to rotate past too little is to measure warm caches."""
 LARGEST_CACHE_BYTES = 132_120_576
 """The largest L2 of an NVIDIA GPU in kernels/core/chips.py, that of B200."""
+UNNAMED = ("AMD Radeon Graphics", "")
+"""What a driver says of an AMD GPU whose marketing name it lacks: of MI300X and MI325X alike."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class Seen:
     wave_size: int
     shared_bytes: int
     cache_bytes: int
+    memory_gb: int
+    """Gibibytes, rounded: 192 of MI300X, 256 of MI325X; 0 where torch does not tell."""
 
     @classmethod
     def of(cls, torch: Any, index: int) -> Seen:
@@ -42,10 +46,16 @@ class Seen:
             getattr(found, "warp_size", capabilities(arch).wave_size),
             _shared_bytes(found, arch),
             _cache_bytes(found, hip),
+            round(getattr(found, "total_memory", 0) / 2**30),
         )
 
     def __str__(self) -> str:
-        return f"{self.gpu_name} ({self.arch}, {self.units} units)"
+        memory = f", {self.memory_gb} GB" if self._is_unnamed else ""
+        return f"{self.gpu_name} ({self.arch}, {self.units} units{memory})"
+
+    @property
+    def _is_unnamed(self) -> bool:
+        return self.gpu_name in UNNAMED and self.memory_gb > 0
 
     @property
     def dies(self) -> int:
@@ -71,14 +81,19 @@ class Seen:
 
     @property
     def _description(self) -> dict[str, Any]:
-        return asdict(self) | {"name": self._name, "dies": self.dies}
+        names = ("gpu_name", "arch", "units", "wave_size", "shared_bytes", "cache_bytes")
+        told = {name: getattr(self, name) for name in names}
+        return told | {"name": self._name, "dies": self.dies}
 
     def _wider(self, known: Chip) -> Chip:
         return replace(known, cache_bytes=self.cache_bytes)
 
     @property
     def _name(self) -> str:
-        """From the driver's; a part of a known GPU, which has the name of the whole, says so."""
+        """From the driver's; a part of a known GPU, which has the name of the whole, says so, and
+        one without a marketing name its memory."""
+        if self._is_unnamed:
+            return f"{slug(self.gpu_name or 'AMD Radeon Graphics')}-{self.memory_gb}gb"
         name = slug(self.gpu_name)
         partial = any(self.gpu_name in chip.gpu_names for chip in CHIPS.values())
         return f"{name}-{self.units}-units" if partial or name in CHIPS else name
