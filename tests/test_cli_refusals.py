@@ -89,7 +89,7 @@ def test_doctor_says_why_an_artifact_does_not_apply(
         (f"select {OP} m=64,n=512 --target h200x8", ["lacks k, world"]),
         (f"select {OP} {SMALL} --artifact none.json", ["none.json", "tftune export"]),
         (f"select {OP} {SMALL} --target mi300x3",
-            ["no artifact is shipped for mi300x3", "tftune search"]),
+            ["no artifact is shipped for mi300x3", "tftune tune"]),
         (f"explain {OP} {SMALL} --artifact none.json", ["none.json", "tftune export"]),
         ("trials import none.jsonl", ["cannot read none.jsonl"]),
         ("trials export rows.jsonl --op foo", ["there is no operation 'foo'"]),
