@@ -67,6 +67,15 @@ def nothing_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("tftune.confirm.memory.Memory._opened", {})
 
 
+@pytest.fixture(autouse=True)
+def collectives_are_not_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variables of NCCL and RCCL that this machine sets enter no build that a test makes."""
+    from tftune.db.collectives import variables_of
+
+    for assignment in variables_of(os.environ).split():
+        monkeypatch.delenv(assignment.partition("=")[0])
+
+
 @pytest.fixture
 def ranks_start_anew() -> Iterator[None]:
     """Ranks are new processes in this test."""
