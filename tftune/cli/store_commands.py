@@ -26,7 +26,10 @@ AnyBench = Annotated[
 
 
 def import_trials(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSONL rows to add.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="JSONL rows to add, plain or packed (.xz, .gz, .bz2)."),
+    ],
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
@@ -45,7 +48,11 @@ def import_trials(
 
 def export_trials(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="JSONL file to write; replaced whole.")
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="JSONL file to write, packed where its name ends in .xz, .gz or .bz2; replaced whole.",
+        ),
     ],
     op: OneOp = None,
     target: TargetName = None,
