@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tftune.cli.console import Progress, duration, print_table
+from tftune.cli.console import Progress, duration, note, print_table
 from tftune.cli.search_job import how_it_went
 from tftune.db.store import Store
 from tftune.db.trial import Measurement, Run, Trial
@@ -146,7 +146,8 @@ def test_a_narrow_terminal_says_once_what_all_rows_share_and_then_gives_each_row
     rows = [[row[0], "graph", wide, us] for row, us in zip(TABLE, "12", strict=True)]
     assert terminal(60, "a", head, rows).splitlines() == [
         "a",
-        f"in every row: mode graph; variant {wide}",
+        "in every row:",
+        f"  mode: graph   variant: {wide}",
         f"{'shape':38}  us",
         f"{TABLE[0][0]:38}   1",
         f"{TABLE[1][0]:38}   2",
@@ -154,10 +155,22 @@ def test_a_narrow_terminal_says_once_what_all_rows_share_and_then_gives_each_row
     rows = [[row[0], "graph", wide + us, us] for row, us in zip(TABLE, "12", strict=True)]
     assert terminal(40, "a", head, rows).splitlines() == [
         "a",
-        "in every row: mode graph",
+        "in every row:",
+        "  mode: graph",
         *(TABLE[0][0], f"  variant: {wide}1   us: 1"),
         *(TABLE[1][0], f"  variant: {wide}2   us: 2"),
     ]
+
+
+def test_no_control_character_reaches_a_terminal(
+    terminal: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A failure's text is what a compiler or a kernel said."""
+    assert terminal(80, "a", ["text"], [["it failed\x1b[2J\r"]]).splitlines()[2] == (
+        r"it failed\x1b[2J\r"
+    )
+    note("it failed:\x1b[2J\nno")
+    assert capsys.readouterr().err == "it failed:\\x1b[2J\nno\n"
 
 
 def test_tables_are_printed_in_one_place(root: Path) -> None:
@@ -197,7 +210,7 @@ def test_a_node_search_says_its_speed_and_what_its_machine_was_like(tmp_path: Pa
                     name,
                     "k",
                     Measurement((1.0,)),
-                    created=name,
+                    created=f"2026-11-2{name[1]}",
                 )
             )
         said = list(how_it_went(bench, store, 1, 4.0))

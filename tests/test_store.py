@@ -137,7 +137,7 @@ class TestRows:
     def test_what_would_not_read_back_is_refused(self, store: Store) -> None:
         """A time that rounds to 0.00 us, in the row's two decimals, would make the whole database
         unreadable."""
-        with pytest.raises(ValueError, match="positive and finite"):
+        with pytest.raises(ValueError, match="positive and at most"):
             store.add_trial(trial(outcome=Measurement((0.001,))))
         assert store.check() == []
 

@@ -21,7 +21,16 @@ def print_json(value: Any) -> None:
 
 def note(sentence: str) -> None:
     """Something that a person should know and a program need not."""
-    print(sentence, file=sys.stderr, flush=True)
+    print(printable(sentence), file=sys.stderr, flush=True)
+
+
+def printable(text: str) -> str:
+    """The text as it is, but for control characters, which a failure's text may hold.
+
+    >>> printable("it failed:\\x1b[31m no")
+    'it failed:\\\\x1b[31m no'
+    """
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
 def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -33,13 +42,14 @@ def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) 
     """
     from rich.console import Console
 
+    rows = [[printable(cell) for cell in row] for row in rows]
     console = Console(markup=False, highlight=False, soft_wrap=True)
     room = console.width if console.is_terminal else None
     console.print(title, style="bold")
     if room and _too_wide(head, rows, room) and len(rows) > 1:
         head, rows, common = _without_common(head, rows)
         if common:
-            console.print(f"in every row: {'; '.join(common)}", style="dim")
+            console.print("in every row:", _pairs(*zip(*common, strict=True), room), sep="\n")
     if room and _too_wide(head, rows, room):
         for first, *others in rows:
             console.print(first, _pairs(head[1:], others, room), sep="\n")
@@ -65,12 +75,12 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 def _without_common(
     head: Sequence[str], rows: Sequence[Sequence[str]]
-) -> tuple[list[str], list[list[str]], list[str]]:
-    """The table without the columns, after the first, that say the same in every row; and these in
-    words."""
+) -> tuple[list[str], list[list[str]], list[tuple[str, str]]]:
+    """The table without the columns, after the first, that say the same in every row; and the names
+    and cells of these."""
     columns = [[name, *cells] for name, *cells in zip(head, *rows, strict=True)]
     kept = [cells for place, cells in enumerate(columns) if not place or len({*cells[1:]}) > 1]
-    common = [f"{name} {cells[0]}" for name, *cells in columns[1:] if len({*cells}) == 1]
+    common = [(name, cells[0]) for name, *cells in columns[1:] if len({*cells}) == 1]
     head, *rows = map(list, zip(*kept, strict=True))
     return head, rows, common
 

@@ -51,7 +51,7 @@ def export_trials(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="JSONL file to write, packed where its name ends in .xz, .gz or .bz2; replaced whole.",
+            help="JSONL file to write, packed if named .xz, .gz or .bz2; replaced whole.",
         ),
     ],
     op: OneOp = None,
