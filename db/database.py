@@ -118,7 +118,8 @@ def _look(path: Path) -> Database:
     if foreign:
         db.close()
         raise StoreError(
-            f"{path} is not tftune's: it has {foreign} and no tft_meta; give another file with --db"
+            f"{path} is no database of searches: it has {foreign} and no tft_meta; give another "
+            "file with --db"
         )
     if found > schema.newest():
         db.close()

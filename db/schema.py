@@ -63,6 +63,9 @@ OPTUNA = frozenset(
 )
 """Optuna's tables (optuna/storages/_rdb/models.py, 4.x): a file with no others is taken over."""
 
+SERVICE = frozenset(("placements", "rows", "runs", "tokens"))
+"""Some of the tables of a fleet's service (tftune/serve/tables.py), which has its own database."""
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _TABLES,
     _RUNS_END,
@@ -102,6 +105,8 @@ def foreign(db: Database) -> str:
     names = sorted(name for name in found - OPTUNA if not name.startswith("sqlite_"))
     if not names or "tft_meta" in found:
         return ""
+    if found >= SERVICE:
+        return "the tables of `tftune serve`"
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 

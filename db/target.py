@@ -77,8 +77,9 @@ class Target:
                 return cls.of(chip, int(match[2]))
         raise ValueError(
             f"{text!r} is no target that is known here; write <chip>x<number of GPUs>, as in "
-            "h200x8 or mi300x8; rows, an artifact or a chip file of another GPU (--db, --artifact, "
-            f"--chip) make its name known; the chips are {', '.join(chips.names())}"
+            "h200x8 or mi300x8; another GPU's name is known where rows, an artifact or a chip file "
+            "(--db, --artifact, --chip) describe it, and none read here does; the chips are "
+            f"{', '.join(chips.names())}"
         )
 
     def __str__(self) -> str:

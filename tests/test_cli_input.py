@@ -16,6 +16,7 @@ import synthetic
 from tftune.cli import app as cli
 from tftune.db.store import Store, write_rows
 from tftune.db.trial import Run
+from tftune.serve.database import Database
 
 OP = "all_gather_gemm"
 SMALL = "m=64,n=512,k=1024,world=2"
@@ -59,6 +60,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with sqlite3.connect(folder / "foreign.db") as connection:
         connection.execute("CREATE TABLE mine (a)")
     connection.close()
+    Database.open(str(folder / "service.db")).close()
     run = Run("run", synthetic.TARGET, "model", {}, "2026-11-22", {})
     write_rows(folder / "rows.jsonl", [run], synthetic.rows(synthetic.SHAPES[:2], bench="model"))
     with Store.open(folder / "t.db") as store:
@@ -133,7 +135,7 @@ def says(
         ("--shapes pipe.json", "pipe.json: it is a pipe or a device, not a file"),
         *((f"--chip {name}", name) for name in ("pipe", "empty", "folder.json", "deep.json")),
         *((f"--db {name}", name) for name in ("pipe", "folder.json", "loop", "binary")),
-        ("--db foreign.db", "foreign.db is not tftune's: it has mine"),
+        ("--db foreign.db", "foreign.db is no database of searches: it has mine"),
         ("--db /dev/full", "/dev/full is no database"),
         ("--target mi300x0", "'mi300x0' is no target"),
         ("--target \u00fcn\u00efx8", "'\u00fcn\u00efx8' is no target"),
@@ -176,10 +178,32 @@ def test_a_search_refuses(words: str, part: str, says: Says) -> None:
         ("tune --show mi300x8 --budget x", "--budget 'x' is no duration"),
         *((f"trials import {name}", name) for name in ("pipe", "folder.json", "binary")),
         *((f"trials export {name} --db t.db", name) for name in ("pipe", "folder.json", "t.db")),
-        ("trials list --db none.db", "there is no database"),
+        *(
+            (f"{line} --db none.db", "there is no database")
+            for line in (
+                f"train {OP}",
+                f"export {OP}",
+                "report --target x9x8",
+                f"explain {OP} {SMALL} --target h200x8",
+                "trials export rows2.jsonl --target x9x8",
+                "trials list --target x9x8",
+                "trials stats",
+                "db check",
+                "db check --drop",
+                "findings",
+                "findings --close f1",
+                "push --url http://127.0.0.1:1",
+                "tokens list",
+                "tokens revoke t1",
+            )
+        ),
+        ("tokens list --db t.db", "has the rows of searches (`tftune search`)"),
+        ("serve --db t.db", "has the rows of searches (`tftune search`)"),
+        ("trials list --db service.db", "it has the tables of `tftune serve`"),
+        ("trials import rows.jsonl --db service.db", "it has the tables of `tftune serve`"),
         ("trials list --db t.db --limit 0", "and '0' was given"),
         ("trials list --db t.db --op nope", "there is no operation 'nope'"),
-        ("trials stats --db foreign.db", "foreign.db is not tftune's"),
+        ("trials stats --db foreign.db", "foreign.db is no database of searches"),
         ("db check --db pipe", "pipe is no database"),
         ("sets nope", "there is no operation 'nope'"),
         ("sets --shapes paper", "--shapes 'paper' needs an operation"),

@@ -220,10 +220,8 @@ def test_explain_without_a_database_uses_the_rows_of_the_checkout(
     (folder / "trials/mi300x8").mkdir(parents=True)
     tftune(f"trials export {folder}/trials/mi300x8/{OP}-2026-01-01.jsonl --db {db}")
     monkeypatch.setattr("tftune.db.committed.FOLDER", folder / "trials")
-    why = json.loads(
-        tftune(f"explain {OP} {LARGE} --artifact a.json --allow-modelled --db none.db --json").out
-    )
-    assert len(why["nearest"]) == 2 and not Path("none.db").exists()
+    why = json.loads(tftune(f"explain {OP} {LARGE} --artifact a.json --allow-modelled --json").out)
+    assert len(why["nearest"]) == 2 and not Path("tftune.db").exists()
 
 
 def test_report_writes_a_page_for_what_the_database_holds(tftune: Tftune, db: Path) -> None:

@@ -71,15 +71,18 @@ def test_rows_that_do_not_count_are_left_out_of_training_replay_and_tables(
     folder.mkdir(parents=True)
     write_rows(folder / "all_gather_gemm-2026-11-21.jsonl.xz", [OLD], OUTDATED)
     write_rows(folder / "all_gather_gemm-2026-11-22.jsonl.xz", [RUN], NEW)
-    files = files_of("all_gather_gemm", "h200x8")
+    files, mine = files_of("all_gather_gemm", "h200x8"), ("all_gather_gemm", "h200x8", "node")
     assert len(files) == 2 and files_of("flash_decode") == files_of(target="h200x2") == []
-    assert read_trials(files) == NEW == stored_or_committed(None, "all_gather_gemm")
+    assert read_trials(files) == NEW == stored_or_committed(None, *mine)
     assert read_trials(files, every=True) == rows
     with Store.open(tmp_path / "t.db") as store:
         store.import_rows(files[0])
-        assert stored_or_committed(store, "all_gather_gemm") == NEW, "none of its own counts"
+        assert stored_or_committed(store, *mine) == NEW, "none of its own counts"
+        store.add_run(replace(RUN, id="m", bench="model"))
+        store.add_trial(replace(NEW[0], run="m", bench="model"))
+        assert stored_or_committed(store, *mine) == NEW, "modelled rows shadow no measured ones"
         store.import_rows(files[1])
-        assert stored_or_committed(store, "all_gather_gemm") == NEW
+        assert stored_or_committed(store, *mine) == NEW
 
 
 def test_a_search_does_not_go_on_from_a_superseded_session(tmp_path: Path) -> None:

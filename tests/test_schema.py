@@ -74,8 +74,8 @@ class TestSchema:
         before = path.read_bytes()
         with pytest.raises(
             StoreError,
-            match=f"^{path} is not tftune's: it has {holds} and no tft_meta; give another file "
-            "with --db$",
+            match=f"^{path} is no database of searches: it has {holds} and no tft_meta; give "
+            "another file with --db$",
         ):
             Store.open(path, write=write)
         assert path.read_bytes() == before

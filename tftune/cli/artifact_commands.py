@@ -20,13 +20,16 @@ from tftune.cli.options import (
     Json,
     OneMode,
     Op,
+    OtherDb,
     ShapeText,
     TargetName,
+    open_store,
 )
 from tftune.kernels.core.registry import operation
 
 if TYPE_CHECKING:
     from tftune.db.trial import Trial
+    from tftune.models.artifact import Artifact
 
 
 def select(
@@ -51,7 +54,7 @@ def explain(
     target: TargetName = None,
     artifact: ArtifactPath = None,
     allow_modelled: AllowModelled = False,
-    db: Db = DEFAULT_DB,
+    db: OtherDb = None,
     as_json: Json = False,
 ) -> None:
     """Why that config: the path in the tree, its leaf, and the nearest shapes with their times and
@@ -64,7 +67,8 @@ def explain(
 
     asked = operation(op).shape.parse(shape)
     selector = asked_of(artifact, target, allow_modelled)
-    found = say(selector, asked, mode, _rows_at(db, op))
+    artifact_of = selector.artifact(asked, mode)
+    found = say(selector, asked, mode, _rows_of(artifact_of, db) if artifact_of else [])
     if as_json:
         return print_json(found.to_dict())
     print("\n".join(found.sentences()))
@@ -76,15 +80,15 @@ def explain(
         )
 
 
-def _rows_at(db: Path, op: str) -> list[Trial]:
-    """The rows of a database where there is one, else those of the checkout."""
+def _rows_of(artifact: Artifact, db: Path | None) -> list[Trial]:
+    """The rows of an artifact's machine and bench: of a database, else of the checkout."""
     from tftune.cli.bench_factory import stored_or_committed
-    from tftune.db.store import Store
 
-    if not db.exists():
-        return stored_or_committed(None, op)
-    with Store.open(db, write=False) as store:
-        return stored_or_committed(store, op)
+    same = artifact.op, artifact.target.name, artifact.bench
+    if db is None and not DEFAULT_DB.exists():
+        return stored_or_committed(None, *same)
+    with open_store(db or DEFAULT_DB) as store:
+        return stored_or_committed(store, *same)
 
 
 def verify(

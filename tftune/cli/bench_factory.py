@@ -179,11 +179,7 @@ def make_bench(
                 f"--on replay answers from rows of full sequences, and --lengths {lengths} was "
                 "given; leave one of them out"
             )
-        rows = [
-            trial
-            for trial in stored_or_committed(store, known.name)
-            if (trial.target, trial.bench) == (target.name, "node")
-        ]
+        rows = stored_or_committed(store, known.name, target.name, "node")
         if not rows:
             raise ValueError(
                 f"no measured rows of {known.name} on {target.name} to replay; "
@@ -202,13 +198,14 @@ def make_bench(
     return NodeBench(target, payload_bytes, inject=drill.fault, lengths=lengths)
 
 
-def stored_or_committed(store: Store | None, op: str) -> list[Trial]:
-    """The rows of the database that count (`evidence.counting`), else those that come with a
-    checkout under db/trials."""
+def stored_or_committed(store: Store | None, op: str, target: str, bench: str) -> list[Trial]:
+    """The rows of one target and bench that count (`evidence.counting`) in the database, else those
+    that come with a checkout under db/trials."""
     from tftune.db.committed import files_of, read_trials
 
-    stored = counting(store.trials(op=op), store.runs()) if store else []
-    return stored or read_trials(files_of(op))
+    same = {"op": op, "target": target, "bench": bench}
+    stored = counting(store.trials(**same), store.runs()) if store else []
+    return stored or [row for row in read_trials(files_of(op, target)) if row.bench == bench]
 
 
 def former_rows(op: str, target: Target, shapes: Sequence[Shape]) -> list[Trial]:

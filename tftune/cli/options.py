@@ -31,6 +31,15 @@ Db = Annotated[
     Path,
     typer.Option("--db", metavar="PATH", envvar="TFTUNE_DB", help="Database of runs and trials."),
 ]
+OtherDb = Annotated[
+    Path | None,
+    typer.Option(
+        "--db",
+        metavar="PATH",
+        envvar="TFTUNE_DB",
+        help="Database of runs and trials; default: tftune.db where it is there.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else there.")]
 TargetName = Annotated[
     str | None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -78,7 +79,7 @@ def list_tokens(db: ServiceDb = DB, as_json: Json = False) -> None:
     """Show every token without its secret."""
     from tftune.cli.console import print_json, print_table
 
-    with _database(db) as database:
+    with _database(db, must=True) as database:
         from tftune.serve.tokens import listed
 
         found = listed(database)
@@ -96,7 +97,7 @@ def revoke_token(
     """Revoke a token, at once."""
     from tftune.cli.console import print_json
 
-    with _database(db) as database:
+    with _database(db, must=True) as database:
         from tftune.serve.tokens import revoke
 
         if not revoke(database, number):
@@ -111,8 +112,11 @@ def _cell(value: Any) -> str:
 
 
 @contextmanager
-def _database(place: str) -> Iterator[Database]:
+def _database(place: str, must: bool = False) -> Iterator[Database]:
+    """The service's database; raises ValueError where it `must` be there and is not."""
     _need()
+    if must and "://" not in place and not Path(place).exists():
+        raise ValueError(f"there is no database {place}; `tftune serve` makes one; check --db")
     from tftune.serve.database import Database
 
     database = Database.open(place)

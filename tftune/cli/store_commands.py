@@ -64,9 +64,8 @@ def export_trials(
     """Write rows of the database, and the runs they belong to, as JSONL."""
     from tftune.cli.console import print_json
 
-    filters = filters_of(op, target, bench, mode, db)
     with open_store(db) as store:
-        count = store.export_rows(file, **filters)
+        count = store.export_rows(file, **filters_of(op, target, bench, mode, db))
     if as_json:
         return print_json({"file": str(file), "db": str(db), "trials": count})
     print(f"{count} trials written to {file}")

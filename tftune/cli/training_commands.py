@@ -122,9 +122,9 @@ def report(
     from tftune.models.tax_rows import current
     from tftune.report.report import Page, write
 
-    machine = named(target, db).name if target else None
-    wanted = (operation(op).name if op else None, machine, bench)
     with open_store(db) as store:
+        machine = named(target, db).name if target else None
+        wanted = (operation(op).name if op else None, machine, bench)
         found, runs = sources(store.trials(), store.runs()), store.runs()
         taxes = current(store.trials(stage=TAX, condition=None), runs)
     chosen = [

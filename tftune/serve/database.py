@@ -91,6 +91,11 @@ class Database:
         with self.writing(lock=MIGRATING) as connection:
             found = MigrationContext.configure(connection).get_current_revision()
             known = {each.revision for each in script.walk_revisions()}
+            if sa.inspect(connection).has_table("tft_meta"):
+                raise StoreError(
+                    f"{self} has the rows of searches (`tftune search`), and the service keeps its "
+                    "own database; give another one with --db"
+                )
             if found is not None and found not in known:
                 raise StoreError(
                     f"{self} has schema {found}, and this tftune knows up to {head}; upgrade tftune"
