@@ -14,6 +14,7 @@ import json_schema
 import jsonschema
 import pytest
 import synthetic
+from test_cli_cache import H100, remembered
 from test_verify import Fake, exported
 
 from tftune.cli import app as cli
@@ -125,12 +126,16 @@ LINES = {
     "tftune trials stats": ["trials stats --db layers.db"],
     "tftune db check": ["db check --db layers.db"],
     "tftune findings": ["findings --db moved.db"],
+    "tftune cache list": ["cache list"],
+    "tftune cache show": ["cache show h100x2"],
 }  # fmt: skip
 """In this order: later ones read what earlier ones wrote."""
 
 
 @pytest.mark.parametrize("command", LINES)
 def test_a_command_prints_what_the_page_says(command: str, printed: Print) -> None:
+    if command.startswith("tftune cache"):
+        remembered(H100)
     answers = [printed(line) for line in LINES[command]]
     for answer in answers:
         jsonschema.validate(answer, SCHEMAS[command])
@@ -160,7 +165,7 @@ def test_an_answer_that_differs_is_one_of_the_page(
 
 
 def test_every_command_with_json_is_on_the_page() -> None:
-    groups = {"": cli.COMMANDS, "trials ": cli.TRIALS, "db ": cli.DB}
+    groups = {"": cli.COMMANDS, "trials ": cli.TRIALS, "db ": cli.DB, "cache ": cli.CACHE}
     having = {
         f"tftune {prefix}{name}"
         for prefix, commands in groups.items()

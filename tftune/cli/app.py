@@ -21,6 +21,7 @@ import typer
 from tftune.cli import (
     about_commands,
     artifact_commands,
+    cache_commands,
     chip_commands,
     fleet_commands,
     serve_commands,
@@ -59,6 +60,10 @@ trials_app = typer.Typer(
     short_help="Rows: import, export, list and count them.",
 )
 db_app = typer.Typer(help="Look after a database.", short_help="Look after a database.")
+cache_app = typer.Typer(
+    help="What `warm_up` and `compile_pass` confirmed on this machine.",
+    short_help="Answers confirmed on this machine.",
+)
 keys_app = typer.Typer(help="Look after release keys.", short_help="Look after release keys.")
 
 tokens_app = typer.Typer(
@@ -98,6 +103,11 @@ TRIALS: Commands = {
     "stats": (store_commands.stats, "Count rows by operation, target and bench."),
 }
 DB: Commands = {"check": (store_commands.check, "Read every row, and say what is wrong.")}
+CACHE: Commands = {
+    "list": (cache_commands.list_cache, "List what was confirmed on this machine."),
+    "show": (cache_commands.show_cache, "Show the answers of one combination."),
+    "clear": (cache_commands.clear_cache, "Forget them: the next job measures anew."),
+}
 KEYS: Commands = {"create": (fleet_commands.create_key, "Make a release key.")}
 TOKENS: Commands = {
     "create": (serve_commands.create_token, "Make a token and print it, once."),
@@ -105,13 +115,15 @@ TOKENS: Commands = {
     "revoke": (serve_commands.revoke_token, "Revoke a token."),
 }
 _GROUPS = (
-    (app, COMMANDS), (trials_app, TRIALS), (db_app, DB), (keys_app, KEYS), (tokens_app, TOKENS)
+    (app, COMMANDS), (trials_app, TRIALS), (db_app, DB), (cache_app, CACHE), (keys_app, KEYS),
+    (tokens_app, TOKENS),
 )  # fmt: skip
 for _group, _commands in _GROUPS:
     for _name, (_run, _summary) in _commands.items():
         _group.command(_name, short_help=_summary)(_run)
 app.add_typer(trials_app, name="trials")
 app.add_typer(db_app, name="db")
+app.add_typer(cache_app, name="cache")
 app.add_typer(keys_app, name="keys")
 app.add_typer(tokens_app, name="tokens")
 
