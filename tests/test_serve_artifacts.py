@@ -147,17 +147,18 @@ def confirmed(speedup: float | None = 1.2, count: int = 4, node: str = "node-2")
 
 
 def test_the_gate_lets_the_shipped_artifacts_be_canaries() -> None:
-    for op, target in ((OP, "h200x2"), (OP, TARGET), ("all_gather_gemm", TARGET)):
+    for op, target in ((OP, "h200x2"), (OP, TARGET), ("all_gather_gemm", "h200x4")):
         found = parse_artifact(shipped(op, target))
         assert gate.why_not(found, "canary", "candidate", None, [], NODES) is None
         worst = max(regret for regret, _ in gate.regrets(found).values())
         assert worst <= gate.REGRET
 
 
-def test_a_rule_that_serves_a_layout_is_what_is_judged() -> None:
-    """The tree of 8x H200 loses 27 %, and `always push` serves in its place."""
-    found = gate.regrets(parse_artifact(shipped("all_gather_gemm", TARGET)))
-    assert found["graph, dtype=fp16,shard=k,b_layout=kn,world=8"] == (1.1295, 1.3554)
+def test_a_tree_that_loses_too_much_is_not_released() -> None:
+    """That of 8x H200: it has rows of few families."""
+    why = gate.why_not(parse_artifact(shipped("all_gather_gemm", TARGET)), "canary", "candidate",
+                       None, [], NODES)  # fmt: skip
+    assert "1.2 is allowed" in str(why)
 
 
 @pytest.mark.parametrize(

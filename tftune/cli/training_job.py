@@ -151,10 +151,8 @@ def fit(
 ) -> Fit:
     """Learn what each layout of each mode answers, and judge it on shapes held out.
 
-    A layout whose tree loses more than a constant rule on shapes held out answers by that rule; not
-    where times are modelled, since no rule minds what they err by (`MODEL_ERROR`). `judged` False:
-    neither is done. Layouts with many shapes are shared among processes. `say` hears what is being
-    done. `spanning`: as in `train_layout`.
+    `judged` False: nothing is held out. Layouts with many shapes are shared among processes. `say`
+    hears what is being done. `spanning`: as in `train_layout`.
     """
     say(f"{source.op} on {source.target}: {len(source.trials):,} rows of the {source.bench} bench")
     datasets = {
@@ -243,8 +241,6 @@ def _learned(
     for layout, part in parts.items() if judged else ():
         if (found := evaluate(part, each=each)) is not None:
             evaluations[models[layout].title] = found
-            if found.best_rule and part.bench != "model":
-                models[layout] = replace(models[layout], rule=found.best_rule)
     return Mode(models, lent(parts, models)), evaluations
 
 

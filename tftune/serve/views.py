@@ -136,7 +136,6 @@ class Layout:
 
     mode: str
     title: str
-    rule: str | None
     shapes: int
     report: Mapping[str, Any] | None
     regret: tuple[float, float] | None
@@ -153,7 +152,6 @@ def layouts(artifact: Artifact) -> list[Layout]:
         Layout(
             model.mode,
             layout_title(artifact.op, model.layout),
-            model.rule or None,
             len(model.known),
             held_out.get(model.mode, {}).get(model.title),
             lost.get(f"{model.mode}, {model.title}"),
