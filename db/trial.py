@@ -42,8 +42,7 @@ STAGES = {
 ROLES = {
     "evidence": "tables, training, replay and searches that resume read its rows",
     "superseded": "a newer session took its place: its code, clock or machine has changed since",
-    "repeat": "a second search of the same shapes, which `benchmarks/agree.py` holds beside the "
-    "first",
+    "repeat": "a second search of the same shapes, to compare with the first",
 }
 """What the rows of a run count for. All of them are hints to a search, and score the model."""
 EVIDENCE = ("search", "final", "matrix")
