@@ -34,7 +34,7 @@ STAGES = {
     "search": "proposed by the sampler",
     "warm_up": "one of the few that `tftune.warm_up` timed beside BSP in the process that serves",
     "watch": "a leaf that `tftune verify --watch` measured again, to see whether its time moved",
-    "tax": "an arm of `tftune taxes`: a call with something added or left out, to isolate a tax",
+    "tax": "an arm of the tax study: a call with something added or left out, to isolate a tax",
     "final": "a winner, measured again in a fresh world with more rounds: the figure that counts",
     "matrix": "one of the configs that were measured on every shape of a set, in rounds that all "
     "configs of a shape share",
@@ -56,7 +56,7 @@ TAX = "tax"
 CONDITIONS = {
     "lengths": "tokens of the sequences of a batch, by the name and seed of a distribution, as in "
     "lengths=uniform/1; full where a row has none, and where full ones stand beside others",
-    TAX: "what was added to a call, or left out, to isolate a tax: an arm of `tftune taxes`",
+    TAX: "what was added to a call, or left out, to isolate a tax: an arm of the tax study",
 }
 """What may have been otherwise about a call than its shape, config and mode say.
 

@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 from tftune.db.target import Target
 from tftune.db.trial import Trial
 from tftune.kernels.core.taxes import FACTORS
-from tftune.models.tax_rows import MODE, Case, splits
-from tftune.models.taxes import Modelled, Split, modelled
 from tftune.report.figures import BLUE, GREEN, INK, ORANGE, PAGE, PIXEL, PURPLE, QUIET, RULE
 from tftune.report.svg import svg
+from tftune.studies.taxes.rows import MODE, Case, splits
+from tftune.studies.taxes.split import Modelled, Split, modelled
 
 REST = "rest"
 """What the taxes do not explain: of the model, the work itself."""

@@ -1,5 +1,5 @@
-"""The command `simulate`: an operation on several nodes, which no machine here has. Every line that
-it prints says that it is simulated."""
+"""The command `study nodes`: an operation on several nodes, which no machine here has. Every line
+that it prints says that it is simulated."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import typer
 from tftune.cli.options import Json, OneMode, Op
 
 if TYPE_CHECKING:
-    from tftune.models.timeline.study import Row
+    from tftune.studies.nodes.compare import Row
 
 LISTED = "; several, as in 2+10+50"
 
 
-def simulate(
+def nodes(
     op: Op,
-    nodes: Annotated[str, typer.Option("--nodes", metavar="N", help=f"Nodes{LISTED}.")] = "8",
+    counts: Annotated[str, typer.Option("--nodes", metavar="N", help=f"Nodes{LISTED}.")] = "8",
     gpus: Annotated[int, typer.Option("--gpus", min=1, help="GPUs of each node.")] = 8,
     shapes: Annotated[
         str,
@@ -50,15 +50,15 @@ def simulate(
     from tftune.cli.shapes_file import read_shapes
     from tftune.kernels.core.chips import chip_named, names
     from tftune.kernels.core.registry import operation
-    from tftune.models.timeline.study import study
-    from tftune.models.topology import Topology, nic_named
+    from tftune.studies.nodes.compare import study
+    from tftune.studies.nodes.topology import Topology, nic_named
 
     if op != "all_gather_gemm":
         raise ValueError(f"{op} has no simulation on several nodes; all_gather_gemm has one")
     if (known := chip_named(chip)) is None:
         raise ValueError(f"{chip!r} is no known chip; there are {', '.join(names())}")
     rows: list[Row] = []
-    for count in _numbers("--nodes", nodes):
+    for count in _numbers("--nodes", counts):
         for name in nic.split("+"):
             fabric = Topology(int(count), gpus, nic_named(name), nics)
             for shape in read_shapes(operation(op), [shapes], fabric.world):
@@ -112,7 +112,7 @@ def _groups(rows: list[Row]) -> list[list[Row]]:
 
 def _verdict(rows: list[Row]) -> str:
     """Which flags pay, of one shape, topology and skew."""
-    from tftune.models.timeline.study import fine_and_best
+    from tftune.studies.nodes.compare import fine_and_best
 
     fine, best = fine_and_best(rows)
     where = f"M={best.m}, {best.nodes} x {best.gpus}, {best.nic}, skew {best.skew_us:g} us"

@@ -11,8 +11,8 @@ from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
-from tftune.models.timeline.multinode import VARIANTS, Simulated, run
-from tftune.models.topology import SEEDS, Topology
+from tftune.studies.nodes.play import VARIANTS, Simulated, run
+from tftune.studies.nodes.topology import SEEDS, Topology
 
 FLAGS = ((16, 256), (64, 1024), (512, 1024))
 """Rows and columns of A that one flag covers: the finest, a usual and a coarse choice."""

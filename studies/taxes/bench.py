@@ -1,4 +1,4 @@
-"""The arms of `tftune taxes` on real ranks: a fused config or BSP with something added or left out,
+"""The arms of the tax study on real ranks: a fused config or BSP with something added or left out,
 timed in the same rounds by the clock of a search."""
 
 from __future__ import annotations

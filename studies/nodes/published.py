@@ -1,9 +1,9 @@
-"""What the formulas of models/topology.py say beside public runs of NCCL and RCCL on several nodes.
+"""What the formulas of `topology` say beside public runs of NCCL and RCCL on several nodes.
 
-usage: python benchmarks/multinode.py [--fit]
+usage: python -m tftune.studies.nodes.published [--fit]
 
-Nothing here is measured by tftune. The runs lie in benchmarks/multinode.json with their source: two
-to eight nodes of eight GPUs, out of place, at 1 MB, 16 MB, 256 MB, 1 GB and 8 GB as far as reported
+Nothing here is measured by tftune. The runs lie in published.json with their source: two to eight
+nodes of eight GPUs, out of place, at 1 MB, 16 MB, 256 MB, 1 GB and 8 GB as far as reported
 (of some runs one size alone). Sizes that a source calls faulty are left out. Sorted by
 source and run, the first, third and so on fit SHARE, RING_HOP_US and TREE_HOP_US (`--fit`); the
 others test them. Whoever wrote the formulas had read all the runs; only the fit did not see half.
@@ -19,10 +19,11 @@ from itertools import product
 from math import inf
 from pathlib import Path
 from statistics import median
+from typing import Any
 from unittest import mock
 
-from tftune.models import topology
-from tftune.models.topology import Nic, Topology
+from tftune.studies.nodes import topology
+from tftune.studies.nodes.topology import Nic, Topology
 
 NODE_US = 19.3
 """Latency of a ring within a node: 8 H200 (kernels/core/chips.py), taken for all GPUs."""
@@ -84,8 +85,8 @@ def fit(found: list[Case]) -> tuple[float, float, float]:
     grid = product(shares, range(4, 33, 4), range(3, 31, 3))
 
     def score(values: tuple[float, float, float]) -> float:
-        names = ("SHARE", "RING_HOP_US", "TREE_HOP_US")
-        with mock.patch.multiple(topology, **dict(zip(names, values, strict=True))):
+        constants: Any = dict(zip(("SHARE", "RING_HOP_US", "TREE_HOP_US"), values, strict=True))
+        with mock.patch.multiple(topology, **constants):
             return sum(abs(case.error) for case in found) / len(found)
 
     return min(grid, key=score)

@@ -13,7 +13,7 @@ from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.kernels.core.taxes import BSP, FUSED, Arm, Gap, arms
-from tftune.models.taxes import Split, split, times_of
+from tftune.studies.taxes.split import Split, split, times_of
 
 MODE = "graph"
 """The mode of all arms; BSP and the fused config are measured eager, too."""

@@ -1,7 +1,7 @@
 """Several nodes: GPUs linked inside a node, a network between nodes, and ranks that start apart.
 
 No machine here has more than one node, so whatever these constants lead to is simulated, never
-measured. `models.timeline.multinode` plays calls on a topology; `benchmarks/multinode.py` holds
+measured. `studies.nodes.play` plays calls on a topology; `studies/nodes/published.py` holds
 SHARE, RING_HOP_US and TREE_HOP_US against public runs of NCCL and RCCL. Standard library only.
 """
 
@@ -12,7 +12,7 @@ from math import inf, log2, sqrt
 from random import Random
 
 SHARE = 0.96
-"""Of a NIC's line rate, what collectives reach. Fitted by `benchmarks/multinode.py --fit`."""
+"""Of a NIC's line rate, what collectives reach. Fitted by `studies/nodes/published.py --fit`."""
 RING_HOP_US = 20.0
 """What each node adds to the latency of a ring, besides its own GPUs. Fitted likewise."""
 TREE_HOP_US = 15.0
@@ -68,7 +68,7 @@ NICS = {
         Nic("slingshot", 25e3, 2.4, 1.3, _SWITCHES_US),
     )
 }
-"""By name, as `tftune simulate --nic` takes them."""
+"""By name, as `tftune study nodes --nic` takes them."""
 
 
 def nic_named(name: str) -> Nic:
@@ -124,7 +124,7 @@ class Topology:
         """The rank that a rank needs as its peer `number`: the GPUs of its own node first, then
         node after node, its own rail first in each.
 
-        >>> from tftune.models.topology import NICS, Topology
+        >>> from tftune.studies.nodes.topology import NICS, Topology
         >>> [Topology(2, 4, NICS["ndr"]).peer(1, number) for number in range(7)]
         [2, 3, 0, 5, 6, 7, 4]
         """

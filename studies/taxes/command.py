@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from tftune.db.target import Target
     from tftune.db.trial import Measurement
     from tftune.kernels.core.taxes import Arm
-    from tftune.models.tax_rows import Case
-    from tftune.models.taxes import Estimate, Modelled, Split
+    from tftune.studies.taxes.rows import Case
+    from tftune.studies.taxes.split import Estimate, Modelled, Split
 
 OnNode = Annotated[
     Literal["node", "model"], typer.Option("--on", help="Real GPUs, or the analytic model.")
@@ -60,7 +60,7 @@ def taxes(
     from tftune.cli.bench_factory import check_worlds, find_target, seconds
     from tftune.cli.console import note, print_json
     from tftune.cli.shapes_file import read_shapes
-    from tftune.cli.taxes_job import case_of, measured, usual_rows
+    from tftune.studies.taxes.job import case_of, measured, usual_rows
 
     began, known = monotonic(), operation(op)
     machine = find_target(on, target, None, db)
@@ -76,7 +76,7 @@ def taxes(
             if not as_json:
                 _show_model(case, machine, model)
         return print_json(found) if as_json else None
-    from tftune.tuner.bench.taxes import measure
+    from tftune.studies.taxes.bench import measure
 
     done: list[dict[str, Any]] = []
     with open_store(db, write=True) as store:
@@ -112,8 +112,8 @@ def _failing_plainly(measure: Any) -> Any:
 
 def _modelled(case: Case, machine: Target, must: bool = False) -> Modelled | None:
     """None where the chip has no model; raises ValueError there where it `must` have one."""
-    from tftune.models.tax_rows import MODE
-    from tftune.models.taxes import modelled
+    from tftune.studies.taxes.rows import MODE
+    from tftune.studies.taxes.split import modelled
 
     world = int(case.shape.to_dict().get("world", 1))
     if sentence := machine.chip.why_no_model(world):
@@ -126,8 +126,8 @@ def _modelled(case: Case, machine: Target, must: bool = False) -> Modelled | Non
 def _tell(
     case: Case, machine: Target, times: Mapping[str, Mapping[Arm, Measurement]], as_json: bool
 ) -> dict[str, Any]:
-    from tftune.models.tax_rows import MODE
-    from tftune.models.taxes import split, times_of
+    from tftune.studies.taxes.rows import MODE
+    from tftune.studies.taxes.split import split, times_of
 
     found = split(times_of(times[MODE]), case.gap)
     eager = _eager(times)
@@ -140,8 +140,8 @@ def _tell(
 def _eager(times: Mapping[str, Mapping[Arm, Measurement]]) -> dict[str, Estimate]:
     """What the host's launches add to a call, of medians: the two modes share no rounds."""
     from tftune.kernels.core.taxes import BSP, FUSED
-    from tftune.models.tax_rows import MODE
-    from tftune.models.taxes import Estimate
+    from tftune.studies.taxes.rows import MODE
+    from tftune.studies.taxes.split import Estimate
 
     found = {}
     for name, arm in (("bsp", BSP), ("fused", FUSED)):

@@ -22,7 +22,7 @@ from tftune.kernels.core.space import Config
 from tftune.kernels.core.timeline_ir import WAIT, Call, Gate, Stage
 from tftune.models.timeline.costs import LARGE_MESSAGE, Costs
 from tftune.models.timeline.simulator import gated
-from tftune.models.topology import RING_HOP_US, SEEDS, Topology, ring_all_gather_us
+from tftune.studies.nodes.topology import RING_HOP_US, SEEDS, Topology, ring_all_gather_us
 
 VARIANTS = {
     "bsp": "the library's all-gather by rings through all ranks, then its GEMM",

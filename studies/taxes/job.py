@@ -22,7 +22,7 @@ from tftune.kernels.core.registry import Operation, operation, packages
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.taxes import Arm
-from tftune.models.tax_rows import MODE, Case, current, groups, outcome_of
+from tftune.studies.taxes.rows import MODE, Case, current, groups, outcome_of
 
 if TYPE_CHECKING:
     from tftune.db.store import Store
