@@ -115,8 +115,8 @@ LINES = {
     ],
     "tftune diff": ["diff layers.json layers.json"],
     "tftune facts": [f"facts flash_decode {FACTS}"],
-    "tftune taxes": [f"taxes {OP} {SMALL} --on model --target mi300x8"],
-    "tftune simulate": [f"simulate {OP} --nodes 2 --shapes paper:m=16 --skew 0+5 --seeds 5"],
+    "tftune study taxes": [f"study taxes {OP} {SMALL} --on model --target mi300x8"],
+    "tftune study nodes": [f"study nodes {OP} --nodes 2 --shapes paper:m=16 --skew 0+5 --seeds 5"],
     "tftune sets": ["sets", f"sets {OP}"],
     "tftune sets --shapes": [f"sets {OP} --shapes paper:m=16+32"],
     "tftune version": ["version"],
@@ -165,7 +165,10 @@ def test_an_answer_that_differs_is_one_of_the_page(
 
 
 def test_every_command_with_json_is_on_the_page() -> None:
-    groups = {"": cli.COMMANDS, "trials ": cli.TRIALS, "db ": cli.DB, "cache ": cli.CACHE}
+    groups = {
+        "": cli.COMMANDS, "trials ": cli.TRIALS, "db ": cli.DB, "cache ": cli.CACHE,
+        "study ": cli.STUDY,
+    }  # fmt: skip
     having = {
         f"tftune {prefix}{name}"
         for prefix, commands in groups.items()

@@ -31,14 +31,14 @@ from tftune.cli import (
 )
 from tftune.cli.facts_command import facts
 from tftune.cli.search_command import search
-from tftune.cli.simulate_command import simulate
-from tftune.cli.taxes_command import taxes
 from tftune.cli.tune_command import tune
+from tftune.studies.nodes.command import nodes
+from tftune.studies.taxes.command import taxes
 
 __all__ = ["app", "main", "open_store", "search"]
 
 USAGE, INTERRUPTED = 2, 130
-RESUMED = ("search", "tune", "facts", "taxes", "audit", "push")
+RESUMED = {"search", "tune", "facts", "taxes", "audit", "push"}
 STOPPED = "what finished is stored, and the same command resumes"
 UNHARMED = "each file is whole, as it was or as it was to be"
 """What a stopped command leaves."""
@@ -70,6 +70,11 @@ tokens_app = typer.Typer(
     help="Who may ask the service for what.", short_help="Tokens of the service."
 )
 
+study_app = typer.Typer(
+    help="Answer questions of papers; no kernel is selected by it.",
+    short_help="Answer questions of papers.",
+)
+
 Commands = dict[str, tuple[Callable[..., None], str]]
 COMMANDS: Commands = {
     "search": (search, "Measure configs of each shape, store every trial."),
@@ -85,8 +90,6 @@ COMMANDS: Commands = {
     "calibrate": (chip_commands.calibrate, "Measure this machine's constants."),
     "tune": (tune, "Tune a model, or all that a new node needs."),
     "facts": (facts, "Learn what lengths of sequences change."),
-    "taxes": (taxes, "Isolate what launches, waits and memory cost."),
-    "simulate": (simulate, "Simulate 16 to 64 GPUs on several nodes."),
     "push": (fleet_commands.push, "Send rows to a fleet's service."),
     "pull": (fleet_commands.pull, "Fetch a checked artifact from the service."),
     "sign": (fleet_commands.sign, "Sign an artifact with the release key."),
@@ -109,6 +112,10 @@ CACHE: Commands = {
     "clear": (cache_commands.clear_cache, "Forget them: the next job measures anew."),
 }
 KEYS: Commands = {"create": (fleet_commands.create_key, "Make a release key.")}
+STUDY: Commands = {
+    "taxes": (taxes, "Isolate what launches, waits and memory cost."),
+    "nodes": (nodes, "Simulate 16 to 64 GPUs on several nodes."),
+}
 TOKENS: Commands = {
     "create": (serve_commands.create_token, "Make a token and print it, once."),
     "list": (serve_commands.list_tokens, "Show every token without its secret."),
@@ -116,7 +123,7 @@ TOKENS: Commands = {
 }
 _GROUPS = (
     (app, COMMANDS), (trials_app, TRIALS), (db_app, DB), (cache_app, CACHE), (keys_app, KEYS),
-    (tokens_app, TOKENS),
+    (tokens_app, TOKENS), (study_app, STUDY),
 )  # fmt: skip
 for _group, _commands in _GROUPS:
     for _name, (_run, _summary) in _commands.items():
@@ -126,6 +133,7 @@ app.add_typer(db_app, name="db")
 app.add_typer(cache_app, name="cache")
 app.add_typer(keys_app, name="keys")
 app.add_typer(tokens_app, name="tokens")
+app.add_typer(study_app, name="study")
 
 
 def _print_version(asked: bool) -> None:
@@ -167,7 +175,7 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         _fail(f"error: {_sentence(error, arguments)}", USAGE)
     if code == INTERRUPTED:  # newer typer returns it, older typer raises
-        _fail(f"stopped; {STOPPED if arguments[0] in RESUMED else UNHARMED}", INTERRUPTED)
+        _fail(f"stopped; {STOPPED if set(arguments[:2]) & RESUMED else UNHARMED}", INTERRUPTED)
     sys.exit(code)
 
 

@@ -6,6 +6,7 @@ it.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -119,8 +120,9 @@ def report(
     from tftune.cli.bench_factory import named
     from tftune.cli.console import note, print_json
     from tftune.cli.training_job import modes_or_reasons, sources
-    from tftune.models.tax_rows import current
     from tftune.report.report import Page, write
+    from tftune.studies.taxes.figure import section
+    from tftune.studies.taxes.rows import current
 
     machine = named(target, db).name if target else None
     wanted = (operation(op).name if op else None, machine, bench)
@@ -142,7 +144,8 @@ def report(
         note(f"{source.op} on {source.target}, {source.bench}: {len(source.trials):,} rows")
         kept = source.op, source.target, source.bench, source.trials, source.runs
         mine = [t for t in taxes if (t.op, t.target, t.bench) == kept[:3]]
-        paths = write(Page(*kept, modes_or_reasons(source), mine), out)
+        more = [("taxes", "The three taxes", partial(section, mine))]
+        paths = write(Page(*kept, modes_or_reasons(source), more), out)
         written += map(str, paths)
         if not as_json:
             print("\n".join(map(str, paths)), flush=True)

@@ -15,7 +15,7 @@ from tftune.db.evidence import measurement
 from tftune.db.trial import FAILURES, Failure
 from tftune.kernels.core.registry import operation
 from tftune.models.layout import MODEL_ERROR
-from tftune.report import glossary, pictures, taxes
+from tftune.report import glossary, pictures
 from tftune.report.page_style import STYLE
 from tftune.report.results_table import (
     folded,
@@ -52,7 +52,7 @@ def html(page: Page, series: Sequence[Series], overviews: Mapping[str, str]) -> 
         ("variants", "Speed-up of every variant", _panels(page, series, _speedups(lines, page))),
         ("times", "Time of every variant", _panels(page, series, _times(page))),
         ("scaling", "Strong scaling", _scaling(page, lines)),
-        ("taxes", "The three taxes", taxes.section(page.taxes)),
+        *((name, title, drawn()) for name, title, drawn in page.more),
         ("selector", "Selector", _trees(page)),
         ("failures", "Failed configs", _failures(page)),
         ("glossary", "Glossary", _glossary(page, lines)),
