@@ -41,7 +41,8 @@ def test_tokens_are_made_listed_and_revoked(tftune: Tftune, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("host", "said"), [("127.0.0.1", "already in use"), ("203.0.113.1", "port"), ("no.host", "no.h")]
+    ("host", "said"),
+    [("127.0.0.1", "already in use"), ("203.0.113.1", "port"), ("no.host", "no.h")],
 )
 def test_an_address_that_cannot_be_listened_on_is_refused_before_anything_starts(
     tftune: Tftune, tmp_path: Path, host: str, said: str
