@@ -1,7 +1,7 @@
 """One request to the service, repeated while that can help. Standard library only.
 
 What is transient (no connection, 429, 502, 503, 504) is tried again after a pause that doubles, for
-half a minute in all. What cannot pass is told at once: a refusal, no such host, another protocol.
+25 s in all. What cannot pass is told at once: a refusal, no such host, another protocol.
 Redirects are refused: they would carry the token to another host.
 """
 

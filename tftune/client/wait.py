@@ -11,8 +11,8 @@ from typing import TypeVar
 Answer = TypeVar("Answer")
 SAID_S = 2.0
 """After which a call says what it waits for."""
-LIMIT_S = 30.0
-"""After which a call is given up, whatever it waits for."""
+LIMIT_S = 25.0
+"""After which a call is given up, whatever it waits for; a command has started up before."""
 
 
 def bounded(
@@ -35,7 +35,7 @@ def bounded(
     Thread(target=run, daemon=True).start()
     wait([answer], min(SAID_S, limit_s))
     if not answer.done() and limit_s > SAID_S:
-        said = f"waits for {waits_for()}; gives up after {limit_s:.0f} s"
+        said = f"waits for {waits_for()}; gives up after {limit_s:.3g} s"
         logging.getLogger("tftune").warning("%s", said)
         wait([answer], limit_s - SAID_S)
     return answer.result(0)
