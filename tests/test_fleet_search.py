@@ -111,9 +111,9 @@ def outcomes(trials: list[Trial]) -> list[tuple[Any, ...]]:
 
 def one_node(shape: Shape, path: Path) -> list[Trial]:
     """The rows of a search of this shape alone, by the code of `tftune search`."""
-    from tftune.cli.bench_factory import find_target, make_bench
     from tftune.cli.search_job import find
     from tftune.kernels.core.registry import operation
+    from tftune.pipeline.bench_factory import find_target, make_bench
 
     with Store.open(path) as store:
         bench = make_bench("model", operation(OP), find_target("model", "mi300x8"), [shape], store)
@@ -248,8 +248,8 @@ def test_nodes_of_emulated_ranks_try_what_one_node_tries(cluster: Any, tmp_path:
 def test_three_nodes_of_which_one_is_killed_find_what_one_finds(
     cluster: Any, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    from tftune.cli.bench_factory import find_target
     from tftune.cli.ray_nodes import search
+    from tftune.pipeline.bench_factory import find_target
 
     options = OPTIONS | {"effort": "quick"}
     told: list[str] = []

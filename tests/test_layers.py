@@ -233,10 +233,23 @@ def of_the_service(root: Path) -> list[str]:
     ]
 
 
+def of_the_commands(root: Path) -> list[str]:
+    """Imports of the command line by what it calls: the service and Python callers call the
+    same."""
+    return [
+        f"{file}:{found.line} imports {found.module}, and only commands may"
+        for file, all_imports in files(root)
+        for found in all_imports
+        if (found.module + ".").startswith("tftune.cli.")
+        and not file.startswith(("tftune/cli/", "tftune/__main__.py"))
+    ]
+
+
 def violations(root: Path) -> list[str]:
     return [
         *wrong_way(root),
         *of_the_service(root),
+        *of_the_commands(root),
         *not_standard_library(root),
         *loads(root, WITHOUT_TORCH, {"torch", "triton", "iris"}),
         *loads(root, tuple(f"tftune/cli/{name}.py" for name in CLI), LAZY_IN_CLI),
@@ -279,6 +292,7 @@ PLANTED = {
     "tuner/search/search.py": "if True:\n    import torch",
     "tftune/cli/app.py": "import optuna",
     "tftune/ops.py": "def f():\n    from tftune.serve import selection",
+    "tftune/serve/views.py": "from tftune.cli.console import note",
     "tftune/__init__.py": "from tftune.db.store import Store",
 }
 SOUND = {

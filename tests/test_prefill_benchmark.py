@@ -39,7 +39,7 @@ def test_what_an_emulated_rank_measured_is_printed(
         )
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tftune.cli.bench_factory.detect", lambda: Target.parse("h200x1"))
+    monkeypatch.setattr("tftune.pipeline.bench_factory.detect", lambda: Target.parse("h200x1"))
     monkeypatch.setattr("tftune.tuner.bench.node.NodeBench", bench)
     monkeypatch.setattr("tftune.db.target.build", lambda: {"triton": "3.7.1"})
     monkeypatch.setitem(EFFORTS, "quick", Effort(5, 1, "for tests"))

@@ -57,10 +57,10 @@ def taxes(
 ) -> None:
     """Isolate the three taxes of BSP at each shape: launches, waiting, bytes through memory. Arms
     share BSP's rounds; the same command resumes after a stop."""
-    from tftune.cli.bench_factory import check_worlds, find_target, seconds
     from tftune.cli.console import note, print_json
     from tftune.cli.shapes_file import read_shapes
     from tftune.cli.taxes_job import case_of, measured, usual_rows
+    from tftune.pipeline.bench_factory import check_worlds, find_target, seconds
 
     began, known = monotonic(), operation(op)
     machine = find_target(on, target, None, db)

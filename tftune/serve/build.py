@@ -16,10 +16,10 @@ from threading import Thread
 
 import sqlalchemy as sa
 
-from tftune.cli.training_job import choose, fit, newest_build, sources
 from tftune.db.row_files import learned
 from tftune.models.artifact import parse_artifact
 from tftune.models.export import document, provenance, text_of
+from tftune.pipeline.training_job import choose, fit, newest_build, sources
 from tftune.serve import artifacts, gate, jobs, rows
 from tftune.serve.database import Database
 from tftune.serve.tables import ROWS
