@@ -213,7 +213,7 @@ def test_ctrl_c_says_what_is_left(
         raise KeyboardInterrupt
 
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("tftune.cli.training_job.load", stopped)
+    monkeypatch.setattr("tftune.pipeline.training_job.load", stopped)
     for command in (f"train {OP}", f"export {OP} --out new.json", "report --out new"):
         with pytest.raises(SystemExit) as ended:
             cli.main([*command.split(), "--db", "t.db"])

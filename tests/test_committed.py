@@ -19,8 +19,6 @@ import pytest
 import shipped
 import speedup
 
-from tftune.cli.bench_factory import former_rows
-from tftune.cli.training_job import Source, choose, fit, sources
 from tftune.db.committed import files_of, read_files
 from tftune.db.evidence import counting
 from tftune.db.store import read_rows, read_trials_of, write_rows
@@ -39,6 +37,8 @@ from tftune.models.layout import Answerer, Known, LayoutModel
 from tftune.models.selector import Selector, read_artifact
 from tftune.models.tree.codegen import compiled
 from tftune.models.tree.tree import Split
+from tftune.pipeline.bench_factory import former_rows
+from tftune.pipeline.training_job import Source, choose, fit, sources
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = files_of()

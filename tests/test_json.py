@@ -145,7 +145,7 @@ def test_a_command_prints_what_the_page_says(command: str, printed: Print) -> No
 def test_verify_prints_what_the_page_says(
     printed: Print, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tftune.cli.bench_factory.detect", lambda: Target.parse("h200x8"))
+    monkeypatch.setattr("tftune.pipeline.bench_factory.detect", lambda: Target.parse("h200x8"))
     for bench in (Fake(0.5), Fake(0.5, push=Failure("crash", "a rank died"))):
         monkeypatch.setattr(
             "tftune.tuner.bench.node.NodeBench", lambda *_, bench=bench, **__: bench

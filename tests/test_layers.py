@@ -249,11 +249,24 @@ def of_studies(root: Path) -> list[str]:
     ]
 
 
+def of_the_commands(root: Path) -> list[str]:
+    """Imports of the command line by what it calls: the service and Python callers call the
+    same."""
+    return [
+        f"{file}:{found.line} imports {found.module}, and only commands may"
+        for file, all_imports in files(root)
+        for found in all_imports
+        if (found.module + ".").startswith("tftune.cli.")
+        and not file.startswith(("tftune/cli/", "tftune/__main__.py", "studies/"))
+    ]
+
+
 def violations(root: Path) -> list[str]:
     return [
         *wrong_way(root),
         *of_studies(root),
         *of_the_service(root),
+        *of_the_commands(root),
         *not_standard_library(root),
         *loads(root, WITHOUT_TORCH, {"torch", "triton", "iris"}),
         *loads(root, tuple(f"tftune/cli/{name}.py" for name in CLI), LAZY_IN_CLI),
@@ -296,6 +309,7 @@ PLANTED = {
     "tuner/search/search.py": "if True:\n    import torch",
     "tftune/cli/app.py": "import optuna",
     "tftune/ops.py": "def f():\n    from tftune.serve import selection",
+    "tftune/serve/views.py": "from tftune.cli.console import note",
     "tftune/__init__.py": "from tftune.db.store import Store",
     "tftune/report/page.py": "def f():\n    from tftune.studies.taxes import figure",
     "models/c.py": "from tftune.studies import taxes",

@@ -23,6 +23,13 @@ def test_the_migrations_make_the_tables_that_the_code_knows(served: Served) -> N
         assert compare_metadata(context, METADATA) == []
 
 
+def test_a_released_schema_is_frozen(root: Path) -> None:
+    """A migration that follows `tables` would make another schema of the same number."""
+    is_released = "## [0.1.0] - unreleased" not in (root / "CHANGELOG.md").read_text()
+    first = (root / "tftune/serve/migrations/versions/v1_first.py").read_text()
+    assert not (is_released and "METADATA" in first), "write the released tables into v1_first.py"
+
+
 def test_opening_again_changes_nothing(served: Served) -> None:
     served.database.migrate()
     with served.database.reading() as connection:

@@ -605,7 +605,7 @@ def with_stages(config: Config, stages: int) -> Config:
 
 def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     monkeypatch.setattr("tftune.studies.taxes.bench.measure", fake)
-    monkeypatch.setattr("tftune.cli.bench_factory.detect", lambda: TARGET)
+    monkeypatch.setattr("tftune.pipeline.bench_factory.detect", lambda: TARGET)
     with pytest.raises(SystemExit) as ended:
         cli.main(["study", "taxes", *words])
     return int(ended.value.code or 0)

@@ -57,9 +57,9 @@ def taxes(
 ) -> None:
     """Isolate the three taxes of BSP at each shape: launches, waiting, bytes through memory. Arms
     share BSP's rounds; the same command resumes after a stop."""
-    from tftune.cli.bench_factory import check_worlds, find_target, seconds
     from tftune.cli.console import note, print_json
     from tftune.cli.shapes_file import read_shapes
+    from tftune.pipeline.bench_factory import check_worlds, find_target, seconds
     from tftune.studies.taxes.job import case_of, measured, usual_rows
 
     began, known = monotonic(), operation(op)

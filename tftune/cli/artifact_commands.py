@@ -78,8 +78,8 @@ def explain(
 
 def _rows_at(db: Path, op: str) -> list[Trial]:
     """The rows of a database where there is one, else those of the checkout."""
-    from tftune.cli.bench_factory import stored_or_committed
     from tftune.db.store import Store
+    from tftune.pipeline.bench_factory import stored_or_committed
 
     if not db.exists():
         return stored_or_committed(None, op)
@@ -127,10 +127,10 @@ def verify(
     build; exit code 1 where one fails, or where --watch opened a finding."""
     from contextlib import closing
 
-    from tftune.cli.bench_factory import measured_here
     from tftune.cli.console import print_json, print_table
     from tftune.db.target import build
     from tftune.models.export import stamped, write
+    from tftune.pipeline.bench_factory import measured_here
     from tftune.tuner.bench.node import NodeBench
     from tftune.verify import HEAD, build_changes, check, samples
 

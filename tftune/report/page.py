@@ -10,7 +10,6 @@ from itertools import groupby
 from statistics import median
 from typing import TYPE_CHECKING
 
-from tftune.cli.run_health import doubts
 from tftune.db.evidence import measurement
 from tftune.db.trial import FAILURES, Failure
 from tftune.kernels.core.registry import operation
@@ -25,6 +24,7 @@ from tftune.report.results_table import (
     scrolled,
     shapes_of,
 )
+from tftune.report.run_health import doubts
 from tftune.report.series import TIMES, Series, equation, layout_title, size_of, sizes_title, symbol
 from tftune.report.tables import BENCH_WORDS, Line, assumptions, label, provenance, variants_of
 from tftune.report.tree_list import features, leaf_count, tree_list

@@ -11,8 +11,8 @@ from tftune.report.explain import model_text
 from tftune.report.tables import BENCH_WORDS, lent_text
 
 if TYPE_CHECKING:
-    from tftune.cli.training_job import Fit
     from tftune.models.evaluate import Evaluation
+    from tftune.pipeline.training_job import Fit
 
 HEAD = ["layout", "mode", "shapes", "other shapes", "regret", "always BSP", "slower than BSP"]
 REGRET = (

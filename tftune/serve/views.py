@@ -11,10 +11,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tftune.cli.training_job import Source, choose, sources
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.core.shape import Shape
 from tftune.models.artifact import Artifact
+from tftune.pipeline.training_job import Source, choose, sources
 from tftune.report.results_table import config_text
 from tftune.report.series import Series, all_series, layout_title
 from tftune.report.tables import BENCH_WORDS, label, lines

@@ -22,9 +22,9 @@ def knowledge(
     """Of some shapes of one operation on a target. Rows of the database itself count, whatever
     their target, but modelled ones do not. `with_model`: whether the analytic model knows enough of
     the chip."""
-    from tftune.cli.bench_factory import former_rows
     from tftune.models.features import pair_vector
     from tftune.models.timeline.simulator import predict
+    from tftune.pipeline.bench_factory import former_rows
     from tftune.tuner.search.opening import Knowledge
 
     stored = (trial for trial in store.trials(op=op) if trial.bench == "node")

@@ -13,7 +13,6 @@ from math import ceil
 from time import monotonic
 from typing import Any
 
-from tftune.cli.console import SILENT_S
 from tftune.db.evidence import counting, other_compiler, set_aside
 from tftune.db.target import Target
 from tftune.db.trial import EVIDENCE, MODES, Run, Trial
@@ -27,6 +26,8 @@ from tftune.tuner.bench.processes import Helpers
 logger = logging.getLogger(__name__)
 
 Say = Callable[[str], None]
+SAID_S = 10.0
+"""Between two sentences on how many folds are judged."""
 MANY = 24
 """Measured shapes from which on the work is shared among processes, which take some seconds to
 start."""
@@ -184,7 +185,7 @@ def _with_facts(source: Source, mode: str, served: Mode, say: Say) -> Mode:
     """What a mode answers, with the trees over facts where there are rows of ragged sequences."""
     if not source.under_lengths:
         return served
-    from tftune.cli.facts_job import learned
+    from tftune.pipeline.facts_job import learned
 
     target = Target.parse(source.target)
     artifact = Artifact(source.op, target, source.bench, {mode: served})
@@ -212,12 +213,12 @@ def _sharing() -> Iterator[Each]:
 
 
 def _counting(each: Each, say: Say, clock: Callable[[], float] = monotonic) -> Each:
-    """The same `map`, which says every ten seconds how many folds are judged."""
+    """The same `map`, which says every `SAID_S` how many folds are judged."""
 
     def counted(work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         listed, spoke = list(items), clock()
         for number, found in enumerate(each(work, listed), start=1):
-            if clock() - spoke >= SILENT_S:
+            if clock() - spoke >= SAID_S:
                 say(f"judged {number} of {len(listed)} folds")
                 spoke = clock()
             yield found
