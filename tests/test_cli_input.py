@@ -249,7 +249,7 @@ def test_summaries_are_whole_sentences(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    groups = ("trials", "db", "keys", "tokens", "study")
+    groups = ("trials", "db", "cache", "keys", "tokens", "study")
     for line, names in (("--help", [*cli.COMMANDS, *groups]), ("trials --help", cli.TRIALS)):
         with pytest.raises(SystemExit):
             cli.main(line.split())

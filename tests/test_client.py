@@ -169,7 +169,7 @@ def test_a_service_that_does_not_answer_is_named_and_given_up(
         threading.Thread(target=lambda: answer(listener.accept()[0]), daemon=True).start()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         began = time.monotonic()
-        with pytest.raises(Unreachable, match=rf"{url}/v1 .*not answer .*curl {url}/healthz"):
+        with pytest.raises(Unreachable, match=rf"{url}.*curl {url}/healthz"):
             replace(Service.at(url), limit_s=1.0).get("v1")
         assert time.monotonic() - began < 5.0
     (said,) = caplog.messages
