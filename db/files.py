@@ -30,9 +30,9 @@ def replace_file(
     database, or is a folder, a pipe or a device.
     """
     try:
+        mode = _regular_mode(path)
         if make_folder:
             path.parent.mkdir(parents=True, exist_ok=True)
-        mode = _regular_mode(path)
         refuse_to_replace_a_database(path)
         _write_and_rename(
             Path(os.path.realpath(path)),
@@ -77,7 +77,9 @@ def refuse_special(path: Path) -> None:
 
 def _regular_mode(path: Path) -> int | None:
     """The permissions of a regular file; None where there is none. Raises OSError for a folder, a
-    pipe, a device or a link to itself."""
+    pipe, a device, a link to itself, and for `-`, which names no file elsewhere."""
+    if path.parts[:1] == ("-",):
+        raise OSError(errno.EINVAL, "'-' is no file here; give a file's name", str(path))
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):  # the latter is told by who opens it

@@ -1,15 +1,19 @@
 """Rows as JSON lines: files that can be committed and replayed, compressed where their name ends in
-.xz."""
+.xz, .gz or .bz2."""
 
 from __future__ import annotations
 
+import bz2
 import dataclasses
+import gzip
 import json
 import lzma
 import re
+import zlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from tftune.db.files import replace_file
 from tftune.db.lock import StoreError
@@ -17,6 +21,16 @@ from tftune.db.row_checks import shown
 from tftune.db.trial import Run, Trial, shape_of
 from tftune.kernels.core import chips
 from tftune.kernels.core.shape import Shape
+
+PACKED: dict[str, tuple[bytes, Any]] = {
+    ".xz": (b"\xfd7zXZ\x00", lzma),
+    ".gz": (b"\x1f\x8b", gzip),
+    ".bz2": (b"BZh", bz2),
+}
+"""How a name ends, how such a file begins, and what packs it. A file is written by its name, and
+read by its first bytes, so that one that was renamed reads, too."""
+HEAD = 100
+"""Bytes in which a file that is no text shows it."""
 
 
 def read_rows(path: Path) -> tuple[list[Run], list[Trial]]:
@@ -73,14 +87,32 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines of a file of rows that are not empty, with their numbers."""
     try:
         content = Path(path).read_bytes()
-        lines = (lzma.decompress(content) if Path(path).suffix == ".xz" else content).split(b"\n")
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}") from error
-    except lzma.LZMAError as error:
+    content = _unpacked(path, content)
+    if b"\0" in content[:HEAD]:
         raise StoreError(
-            f"{path} is no whole .xz file ({error}); get it again, or give the rows as .jsonl"
-        ) from error
+            f"{path} holds no lines of JSON; give rows as .jsonl, plain or packed as "
+            f"{', '.join(PACKED)}"
+        )
+    lines = content.split(b"\n")
     return ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+
+
+def _unpacked(path: Path, content: bytes) -> bytes:
+    """The content of a file that one of PACKED made, by its first bytes; any other as it is, but
+    for one that is neither text nor what its name says."""
+    for suffix, (magic, packer) in PACKED.items():
+        named = Path(path).suffix == suffix and not content.lstrip().startswith(b"{")
+        if content.startswith(magic) or (content and named):
+            try:
+                return bytes(packer.decompress(content))
+            except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
+                raise StoreError(
+                    f"{path} is no whole {suffix} file ({error}); get it again, or give the rows "
+                    "as .jsonl"
+                ) from error
+    return content
 
 
 def learned(path: Path | str, runs: list[Run]) -> list[Run]:
@@ -117,9 +149,10 @@ def _row_of_line(path: Path, number: int, line: bytes) -> Run | Trial:
 
 def write_rows(path: Path, runs: Iterable[Run], trials: Iterable[Trial]) -> None:
     """Write runs, then trials, one JSON line each with sorted keys; compressed where the name ends
-    in .xz. The file is replaced whole or stays as it was; a database stays."""
-    text = "".join(row_lines(runs, trials))
-    replace_file(path, lzma.compress(text.encode()) if Path(path).suffix == ".xz" else text)
+    as in PACKED. The file is replaced whole or stays as it was; a database stays."""
+    content = "".join(row_lines(runs, trials)).encode()
+    packer = PACKED.get(Path(path).suffix, (b"", None))[1]
+    replace_file(path, packer.compress(content) if packer else content)
 
 
 def row_lines(runs: Iterable[Run], trials: Iterable[Trial]) -> Iterator[str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import math
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from sqlite_utils import Database
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Store", "StoreError", "read_rows", "read_trials_of", "write_rows"]
 
-T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 _PACKED = ("build", "clocks", "ended")
 """Fields of `Run` that are columns of JSON."""
@@ -50,6 +51,7 @@ class Store:
         self._db = db
         self._lock = held
         self._is_new = False
+        self._said: set[str] = set()
         self._optuna: optuna.storages.RDBStorage | None = None
 
     @classmethod
@@ -121,10 +123,11 @@ class Store:
             self._add_trial(trial)
 
     def runs(self) -> list[Run]:
-        """Every run, in order of insertion. The GPUs that they describe are known to this process
-        from here on."""
-        rows = self.query("SELECT * FROM tft_runs ORDER BY rowid")
-        return learned(self.path, [_parsed(self.path, "run", _run_of, row) for row in rows])
+        """Every run that can be read, in order of insertion; the others are logged. The GPUs that
+        they describe are known to this process from here on."""
+        judged = list(self._judged_runs())
+        self._set_aside([problem for *_, problem in judged if problem])
+        return learned(self.path, [run for _, run, problem in judged if run and not problem])
 
     def trials(
         self,
@@ -139,6 +142,9 @@ class Store:
     ) -> list[Trial]:
         """The trials that agree with every filter given, in order of insertion; times as stored,
         with two decimals. Those of usual calls, unless a condition is asked for; None: every one.
+
+        Those that cannot be read, were changed by hand, or are of such a run are left out and
+        logged: `check` names each.
 
         Raises ValueError for a bench, mode or stage that no trial can have.
         """
@@ -157,8 +163,9 @@ class Store:
         same["condition"] = condition
         asked = {name: value for name, value in same.items() if value is not None}
         where = " AND ".join(f"{name} = :{name}" for name in asked) or "true"
-        rows = self.query(f"SELECT * FROM tft_trials WHERE {where} ORDER BY number", asked)
-        return [_parsed(self.path, "trial", _trial_of, row) for row in rows]
+        judged = list(self._judged_trials(f"WHERE {where}", asked))
+        self._set_aside([problem for *_, problem in (*self._judged_runs(), *judged) if problem])
+        return [trial for _, trial, problem in judged if trial and not problem]
 
     def import_rows(self, path: Path) -> tuple[int, int]:
         """Add the rows of a JSONL file in one transaction: all of them or none. Returns trials
@@ -225,7 +232,8 @@ class Store:
     def check(self) -> list[str]:
         """What is wrong with the database, a sentence each; empty where it is sound."""
         try:
-            return [*self._file_problems(), *self._run_problems(), *self._trial_problems()]
+            judged = *self._judged_runs(), *self._judged_trials()
+            return [*self._file_problems(), *(problem for *_, problem in judged if problem)]
         except StoreError as error:
             return [str(error)]
         except (sqlite3.Error, UnicodeDecodeError) as error:
@@ -301,8 +309,8 @@ class Store:
             return self._insert("tft_trials", row)
         except sqlite3.IntegrityError as error:
             raise StoreError(
-                f"a trial of run {trial.run!r} cannot be stored in {self.path} before the run "
-                f"itself ({error})"
+                f"trial {trial.id} names run {trial.run!r}, which is neither in {self.path} nor "
+                "among the rows given; give rows with their runs, as `tftune trials export` does"
             ) from error
 
     def _file_problems(self) -> Iterator[str]:
@@ -312,30 +320,71 @@ class Store:
         if (found := schema.version(self._db)) != schema.newest():
             yield f"{self.path} has schema {found}, this tftune has schema {schema.newest()}"
 
-    def _run_problems(self) -> Iterator[str]:
-        for row in self._db.query("SELECT * FROM tft_runs ORDER BY rowid"):
+    def _judged_runs(self) -> Iterator[tuple[str, Run | None, str]]:
+        """The id of every run, the run where it can be read, and what is wrong with it."""
+        for row in self.query("SELECT * FROM tft_runs ORDER BY rowid"):
             try:
-                _run_of(row)
+                yield row["id"], _run_of(row), ""
             except (KeyError, ValueError) as error:
-                yield f"run {row['id']} cannot be read: {reason(error)}"
+                yield row["id"], None, f"run {row['id']} cannot be read: {reason(error)}"
 
-    def _trial_problems(self) -> Iterator[str]:
-        runs = {row["id"] for row in self._db.query("SELECT id FROM tft_runs")}
-        for row in self._db.query("SELECT * FROM tft_trials ORDER BY number"):
-            name = f"trial {row['id']} (row {row.pop('number')})"
-            if row["run"] not in runs:
-                yield f"{name} names run {row['run']!r}, which is not in the database"
+    def _judged_trials(
+        self, where: str = "", values: dict[str, Any] | None = None
+    ) -> Iterator[tuple[int, Trial | None, str]]:
+        """The number of every trial that agrees, the trial where it and its run can be read, and
+        what is wrong with it."""
+        sound = {name: not problem for name, _, problem in self._judged_runs()}
+        for row in self.query(f"SELECT * FROM tft_trials {where} ORDER BY number", values):
+            number, trial, problem = row.pop("number"), None, ""
             try:
-                expected = _trial_row(_trial_of(row))
+                trial = _trial_of(row)
             except (KeyError, ValueError) as error:
-                yield f"{name} cannot be read: {reason(error)}"
-                continue
-            if wrong := [
-                f"{column} is {row[column]}, its content says {expected[column]}"
-                for column in row
-                if row[column] != expected[column]
-            ]:
-                yield f"{name} was changed: {wrong[0]}"
+                problem = f"cannot be read: {reason(error)}"
+            else:
+                if (expected := _trial_row(trial)) != row:
+                    problem = _difference(row, expected)
+            if row["run"] not in sound:
+                problem = f"names run {row['run']!r}, which is not in the database"
+            elif not sound[row["run"]]:
+                trial = None
+            yield number, trial, problem and f"trial {row['id']} (row {number}) {problem}"
+
+    def _set_aside(self, problems: list[str]) -> None:
+        """Log what is left out, once."""
+        if problems and problems[0] not in self._said:
+            self._said.add(problems[0])
+            more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+            logger.warning(
+                "%s%s; it is left out: `tftune db check --db %s` says all, and takes such rows out "
+                "with --drop",
+                problems[0],
+                more,
+                self.path,
+            )
+
+    def drop(self) -> tuple[int, Path]:
+        """Move the runs and trials that `check` finds fault with to the end of `PATH.dropped`, as
+        JSON lines; returns how many, and that file."""
+        place = Path(f"{self.path}.dropped")
+        runs = [name for name, _, problem in self._judged_runs() if problem]
+        judged = self._judged_trials()
+        trials = [number for number, trial, problem in judged if problem or trial is None]
+        faulty = [("tft_trials", "number", key) for key in trials]
+        faulty += [("tft_runs", "id", key) for key in runs]
+        with self._writing(), open(place, "a") as file:
+            for table, column, key in faulty:
+                where = f"FROM {table} WHERE {column} = ?"
+                for row in self._db.query(f"SELECT * {where}", [key]):
+                    file.write(json.dumps({table: row}) + "\n")
+                self._db.execute(f"DELETE {where}", [key])
+            file.flush()
+        return len(faulty), place
+
+
+def _difference(row: dict[str, Any], expected: dict[str, Any]) -> str:
+    """How a stored row differs from what its content says."""
+    column = next(name for name in row if row[name] != expected[name])
+    return f"was changed: {column} is {row[column]}, its content says {expected[column]}"
 
 
 def _run_row(run: Run) -> dict[str, Any]:
@@ -384,16 +433,6 @@ def _trial_of(row: dict[str, Any]) -> Trial:
         | times
         | {"check_error": row["check_error"], "stopped_early": bool(row["stopped_early"])}
     )
-
-
-def _parsed(path: Path, kind: str, parse: Callable[[dict[str, Any]], T], row: dict[str, Any]) -> T:
-    try:
-        return parse(row)
-    except (KeyError, ValueError) as error:
-        raise StoreError(
-            f"{kind} {row['id']} of {path} cannot be read ({reason(error)}); `tftune db check` "
-            "lists all such rows"
-        ) from error
 
 
 def _open_optuna(path: Path) -> optuna.storages.RDBStorage:

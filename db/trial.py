@@ -14,9 +14,12 @@ from typing import Any
 
 from tftune.db.row_checks import (
     is_number,
-    is_text,
+    is_word,
+    refuse_all_but_instant,
     refuse_all_but_readings,
+    refuse_all_but_target,
     refuse_all_but_text,
+    refuse_all_but_words,
     shown,
     times_of,
 )
@@ -245,9 +248,11 @@ class Run:
         if unknown := sorted(row.keys() - {known.name for known in fields(cls)}):
             raise ValueError(f"a run has no field {shown(unknown[0])}")
         words = {"role": "evidence"} | row
-        refuse_all_but_text(words, ("id", "target", "bench", "started", "role"))
+        refuse_all_but_words(words, ("id", "target", "bench", "started", "role"))
+        refuse_all_but_target(row["target"])
+        refuse_all_but_instant("started", row["started"])
         build = row["build"]
-        if not isinstance(build, dict) or not all(map(is_text, (*build, *build.values()))):
+        if not isinstance(build, dict) or not all(map(is_word, (*build, *build.values()))):
             raise ValueError(f"build={shown(build)} must give each name a version, as text")
         refuse_all_but_readings("clocks", row["clocks"])
         refuse_all_but_readings("ended", row.get("ended", {}))
@@ -330,7 +335,9 @@ class Trial:
     def from_dict(cls, row: dict[str, Any]) -> Trial:
         """The trial of such a row; raises KeyError or ValueError naming the field where it is not
         one."""
-        refuse_all_but_text({"condition": ""} | row, (*TEXTS, "condition"))
+        refuse_all_but_words({"condition": ""} | row, (*TEXTS, "condition"))
+        refuse_all_but_target(row["target"])
+        refuse_all_but_instant("created", row["created"])
         outcome = _failed(row) if "failure" in row else _measured(row)
         shape = shape_of(row["op"], row["shape"])
         config = Config.from_dict(row["config"])

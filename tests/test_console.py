@@ -3,13 +3,15 @@ and what its machine was like."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tftune.cli.console import Progress, duration
+from tftune.cli.console import Progress, duration, note, print_table
 from tftune.cli.search_job import how_it_went
 from tftune.db.store import Store
 from tftune.db.trial import Measurement, Run, Trial
@@ -103,6 +105,85 @@ def test_a_terminal_gets_a_bar(
     assert "1/2" in shown and "left" in shown and "\u2501" in shown and "trial 1 of 2" not in shown
 
 
+HEAD = ["shape", "mode", "BSP us", "push us", "winner", "over BSP"]
+TABLE = [
+    [f"m={m},n=3584,k=8192,world=8,dtype=bf16", "graph", "1,042.1", us, "push", "1.11x (1.09-1.13)"]
+    for m, us in ((64, "38.0"), (128, "1,042.07"))
+]
+
+
+@pytest.fixture
+def terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., str]:
+    """What a table looks like in a terminal of that many columns."""
+
+    def printed(columns: int, *table: Any) -> str:
+        for name, value in (("TTY_COMPATIBLE", "1"), ("COLUMNS", str(columns))):
+            monkeypatch.setenv(name, value)
+        print_table(*table)
+        return re.sub(r"\x1b\[\d*m", "", capsys.readouterr().out)
+
+    return printed
+
+
+@pytest.mark.parametrize("columns", [1, 40, 80, 90, 120, 200])
+@pytest.mark.parametrize("rows", [TABLE, TABLE[:1], []])
+def test_no_width_of_a_terminal_cuts_a_cell(
+    columns: int, rows: list[list[str]], terminal: Callable[..., str]
+) -> None:
+    shown = terminal(columns, "trials in /a/database/of/mine.db", HEAD, rows)
+    assert "/a/database/of/mine.db" in shown and "\u2026" not in shown
+    assert [cell for row in rows for cell in row if cell not in shown] == []
+    widest = max(len(cell) for cell in (*HEAD, *(cell for row in rows for cell in row)))
+    assert all(len(line) <= max(columns, widest + 12) or not rows for line in shown.splitlines())
+
+
+def test_a_narrow_terminal_says_once_what_all_rows_share_and_then_gives_each_row_lines(
+    terminal: Callable[..., str],
+) -> None:
+    head, wide = ["shape", "mode", "variant", "us"], "of a very long name"
+    rows = [[row[0], "graph", wide, us] for row, us in zip(TABLE, "12", strict=True)]
+    assert terminal(60, "a", head, rows).splitlines() == [
+        "a",
+        "in every row:",
+        f"  mode: graph   variant: {wide}",
+        f"{'shape':38}  us",
+        f"{TABLE[0][0]:38}   1",
+        f"{TABLE[1][0]:38}   2",
+    ]
+    rows = [[row[0], "graph", wide + us, us] for row, us in zip(TABLE, "12", strict=True)]
+    assert terminal(40, "a", head, rows).splitlines() == [
+        "a",
+        "in every row:",
+        "  mode: graph",
+        *(TABLE[0][0], f"  variant: {wide}1   us: 1"),
+        *(TABLE[1][0], f"  variant: {wide}2   us: 2"),
+    ]
+
+
+def test_no_control_character_reaches_a_terminal(
+    terminal: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A failure's text is what a compiler or a kernel said."""
+    assert terminal(80, "a", ["text"], [["it failed\x1b[2J\r"]]).splitlines()[2] == (
+        r"it failed\x1b[2J\r"
+    )
+    note("it failed:\x1b[2J\nno")
+    assert capsys.readouterr().err == "it failed:\\x1b[2J\nno\n"
+
+
+def test_tables_are_printed_in_one_place(root: Path) -> None:
+    """What is not printed by `print_table` may cut a number, an id or a name."""
+    users = [
+        path.name
+        for folder in ("tftune", "tuner", "models", "db")
+        for path in (root / folder).rglob("*.py")
+        if re.search(r"rich\.table|\bljust\(|\{[^{}]+:[<>]\d+", path.read_text())
+    ]
+    assert users == ["console.py"]
+
+
 def test_durations_in_words() -> None:
     assert [duration(seconds) for seconds in (0, 59.4, 61, 3600)] == [
         "0 s",
@@ -129,7 +210,7 @@ def test_a_node_search_says_its_speed_and_what_its_machine_was_like(tmp_path: Pa
                     name,
                     "k",
                     Measurement((1.0,)),
-                    created=name,
+                    created=f"2026-11-2{name[1]}",
                 )
             )
         said = list(how_it_went(bench, store, 1, 4.0))

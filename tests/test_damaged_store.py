@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import synthetic
 from stored import RUN, TRIALS, filled, raw, trial
 from unprivileged import read_only
 
+from tftune.cli import app as cli
 from tftune.db.lock import DamagedError
-from tftune.db.store import Store, StoreError
+from tftune.db.store import Store, StoreError, read_rows, write_rows
 
 
 @pytest.fixture
@@ -74,16 +77,44 @@ class TestCheck:
             f"trial {trial().id} (row 1) names run 'r1', which is not in the database"
         ]
 
-    def test_reading_an_unreadable_row_names_the_command(self, store: Store, path: Path) -> None:
-        store.add_trial(trial())
+    @pytest.mark.parametrize(
+        ("change", "sentence", "lost"),
+        [
+            ("UPDATE tft_trials SET config = '{}' WHERE number = 1", "it lacks 'variant'", 1),
+            ("UPDATE tft_trials SET samples_us = '[9.0, 12.5]' WHERE number = 1", "changed: id", 1),
+            (
+                "UPDATE tft_trials SET samples_us = '[9.0,' WHERE number < 3",
+                r"JSON.*\(and 1 more",
+                2,
+            ),
+            ("UPDATE tft_trials SET target = '../px8' WHERE number = 6", r"target='\.\./px8'", 1),
+            ("UPDATE tft_runs SET build = 'torch'", "run r1 cannot be read", len(TRIALS)),
+        ],
+    )
+    def test_what_is_wrong_is_set_aside_until_it_is_dropped(
+        self,
+        store: Store,
+        path: Path,
+        caplog: pytest.LogCaptureFixture,
+        change: str,
+        sentence: str,
+        lost: int,
+    ) -> None:
+        """The rest goes on: once no command could use, or repair, a database with one such row."""
+        filled(store)
         with raw(path) as db:
-            db.execute("UPDATE tft_trials SET config = '{}'")
-        with pytest.raises(
-            StoreError,
-            match=f"trial {trial().id} of {path} cannot be read .it lacks 'variant'.; `tftune db "
-            "check`",
-        ):
-            store.trials()
+            db.execute(change)
+        runs = [] if "tft_runs" in change else [RUN]
+        kept = store.trials()
+        assert len(kept) == len(TRIALS) - lost and set(kept) < {*TRIALS} and store.runs() == runs
+        assert store.trials() == kept and len(caplog.messages) == 1
+        (said,) = caplog.messages
+        assert re.search(sentence, said) and f"`tftune db check --db {path}` says all" in said
+        store.export_rows(path.with_name("rows.jsonl"))
+        assert read_rows(path.with_name("rows.jsonl")) == (runs, kept)
+        count, place = store.drop()
+        assert count == lost + (not runs) and len(place.read_text().splitlines()) == count
+        assert store.check() == [] and store.trials() == kept and store.drop()[0] == 0
 
     def test_a_damaged_file(self, store: Store, path: Path) -> None:
         filled(store).close()
@@ -112,6 +143,38 @@ class TestCheck:
             ) as refused:
                 Store.open(path, write=write)
             assert "give another file with --db" in str(refused.value)
+
+
+def test_commands_go_on_without_a_damaged_row_and_say_how_to_drop_it(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run(line: str) -> tuple[object, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*line.split(), "--db", "a.db"])
+        return ended.value.code, *capsys.readouterr()
+
+    monkeypatch.chdir(tmp_path)
+    rows = synthetic.rows(bench="model")
+    write_rows(Path("a.jsonl"), [replace(RUN, id="run", target="h200x2", bench="model")], rows)
+    run("trials import a.jsonl")
+    with raw(Path("a.db")) as db:
+        db.execute("UPDATE tft_trials SET samples_us = bsp_samples_us WHERE number = 2")
+    commands = "train all_gather_gemm", "export all_gather_gemm", "report", "trials export b.jsonl"
+    for line in (*commands, "trials list", "trials stats"):
+        code, out, err = run(line)
+        assert not code and out, err
+        (said,) = [text for text in caplog.messages if "(row 2)" in text]
+        assert "(row 2) was changed: id is" in said and f"db check --db {tmp_path}/a.db" in said
+        caplog.clear()
+    assert len(read_rows(Path("b.jsonl"))[1]) == len(rows) - 1
+    assert run("db check --drop") == (
+        0, "a.db is sound\n", f"1 rows moved to {tmp_path}/a.db.dropped\n"
+    )  # fmt: skip
+    run("trials stats")
+    assert caplog.messages == []
 
 
 class TestReadOnlyFolder:

@@ -54,6 +54,15 @@ class TestEveryWriter:
             write(path)
         assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
+    def test_takes_a_hyphen_for_no_file(
+        self, write: Callable[[Path], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Other programs write to stdout then; here a file of that name would surprise."""
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(StoreError, match=r"^cannot write .*-: '-' is no file here; give a"):
+            write(Path("-"))
+        assert list(tmp_path.iterdir()) == []
+
     def test_leaves_the_old_file_when_it_is_stopped(
         self, write: Callable[[Path], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -95,7 +95,7 @@ def test_every_line_says_simulated(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as done:
         cli.main(words.split())
     lines = capsys.readouterr().out.splitlines()
-    assert not done.value.code and len(lines) == 1 + 4 * (2 + 3 * 3) + 4
+    assert not done.value.code and len(lines) == 2 + 4 * (2 + 3 * 3) + 4
     assert all(line.startswith("simulated") for line in lines)
 
 

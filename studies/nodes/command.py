@@ -3,7 +3,6 @@ that it prints says that it is simulated."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -45,8 +44,7 @@ def nodes(
 ) -> None:
     """Simulate an operation on 16 to 64 GPUs: speed-ups of pushes over BSP by size, skew, network
     and flag granularity. Nothing of it is measured, and no kernel runs on several nodes yet."""
-    import json
-
+    from tftune.cli.console import print_json, print_table
     from tftune.cli.shapes_file import read_shapes
     from tftune.kernels.core.chips import chip_named, names
     from tftune.kernels.core.registry import operation
@@ -65,9 +63,10 @@ def nodes(
                 for skew_us in _numbers("--skew", skew):
                     rows += study(shape, mode, known, fabric, skew_us, seeds)
     if as_json:
-        print(json.dumps([row.to_dict() for row in rows], indent=2))
+        print_json([row.to_dict() for row in rows])
     else:
-        print("\n".join(_lines(rows)))
+        print_table(f"simulated: {op}, mode {mode}", HEAD, [_cells(row) for row in rows])
+        print("\n".join(map(_verdict, _groups(rows))))
 
 
 def _numbers(option: str, text: str) -> list[float]:
@@ -84,22 +83,18 @@ def _numbers(option: str, text: str) -> list[float]:
     return found
 
 
-def _lines(rows: list[Row]) -> Iterator[str]:
-    """A table whose every line says that it is simulated, and where fine flags stop paying."""
-    yield (
-        f"simulated {'M':>6} {'GPUs':>6} {'NIC':>9} {'skew':>5}  {'variant':<17} {'flag':>10} "
-        f"{'us':>9} {'5 to 95 %':>19} {'BSP/us':>6}"
-    )
-    for row in rows:
-        flag = f"{row.rows_per_flag} x {row.k_per_flag}" if row.rows_per_flag else "-"
-        world = f"{row.nodes} x {row.gpus}"
-        spread = f"{row.low_us:.1f} to {row.high_us:.1f}"
-        yield (
-            f"simulated {row.m:>6} {world:>6} {row.nic:>9} {row.skew_us:>5g}  {row.variant:<17} "
-            f"{flag:>10} {row.us:>9.1f} {spread:>19} {row.speedup:>6.2f}"
-        )
-    for group in _groups(rows):
-        yield _verdict(group)
+HEAD = (
+    "simulated", "M", "GPUs", "NIC", "skew", "variant", "flag", "us", "5 to 95 %", "BSP/us"
+)  # fmt: skip
+
+
+def _cells(row: Row) -> list[str]:
+    """A row of the table; each says that it is simulated."""
+    return [
+        "simulated", str(row.m), f"{row.nodes} x {row.gpus}", row.nic, f"{row.skew_us:g}",
+        row.variant, f"{row.rows_per_flag} x {row.k_per_flag}" if row.rows_per_flag else "-",
+        f"{row.us:.1f}", f"{row.low_us:.1f} to {row.high_us:.1f}", f"{row.speedup:.2f}",
+    ]  # fmt: skip
 
 
 def _groups(rows: list[Row]) -> list[list[Row]]:

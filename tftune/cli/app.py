@@ -180,7 +180,9 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _fail(sentence: str, code: int) -> NoReturn:
-    print(sentence, file=sys.stderr)
+    from tftune.cli.console import note
+
+    note(sentence)
     sys.exit(code)
 
 

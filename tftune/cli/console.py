@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from textwrap import fill
 from typing import Any
 
 from tftune.db.trial import Measurement, Trial
@@ -20,32 +21,84 @@ def print_json(value: Any) -> None:
 
 def note(sentence: str) -> None:
     """Something that a person should know and a program need not."""
-    print(sentence, file=sys.stderr, flush=True)
+    print(printable(sentence), file=sys.stderr, flush=True)
+
+
+def printable(text: str) -> str:
+    """The text as it is, but for control characters, which a failure's text may hold.
+
+    >>> printable("it failed:\\x1b[31m no")
+    'it failed:\\\\x1b[31m no'
+    """
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
 def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table under its title, the first column to the left and the others to the right; nothing is
-    cut off outside a terminal."""
-    from rich.console import Console
-    from rich.table import Table
+    """A table under its title, the first column to the left and the others to the right. No cell is
+    ever cut.
 
-    table = Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        pad_edge=False,
-        header_style="dim",
-    )
-    for number, name in enumerate(head):
-        table.add_column(name, justify="right" if number else "left", no_wrap=True)
+    On a terminal too narrow for it, what all rows have in common is said once, above them. Where
+    that does not suffice, each row is a block of lines.
+    """
+    from rich.console import Console
+
+    rows = [[printable(cell) for cell in row] for row in rows]
+    console = Console(markup=False, highlight=False, soft_wrap=True)
+    room = console.width if console.is_terminal else None
+    console.print(title, style="bold")
+    if room and _too_wide(head, rows, room) and len(rows) > 1:
+        head, rows, common = _without_common(head, rows)
+        if common:
+            console.print("in every row:", _pairs(*zip(*common, strict=True), room), sep="\n")
+    if room and _too_wide(head, rows, room):
+        for first, *others in rows:
+            console.print(first, _pairs(head[1:], others, room), sep="\n")
+        return
+    widths = _widths(head, rows)
+    console.print(_line(head, widths), style="dim")
     for row in rows:
-        table.add_row(*row)
-    console = Console(markup=False, highlight=False)
-    if not console.is_terminal:
-        widest = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-        console.width = sum(widest) + 2 * len(head)
-    console.print(table)
+        console.print(_line(row, widths))
+
+
+def _widths(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+
+
+def _too_wide(head: Sequence[str], rows: Sequence[Sequence[str]], room: int) -> bool:
+    return len(_line(head, _widths(head, rows))) > room
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    first, *others = zip(cells, widths, strict=True)
+    return "  ".join([first[0].ljust(first[1]), *(text.rjust(width) for text, width in others)])
+
+
+def _without_common(
+    head: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[list[str], list[list[str]], list[tuple[str, str]]]:
+    """The table without the columns, after the first, that say the same in every row; and the names
+    and cells of these."""
+    columns = [[name, *cells] for name, *cells in zip(head, *rows, strict=True)]
+    kept = [cells for place, cells in enumerate(columns) if not place or len({*cells[1:]}) > 1]
+    common = [(name, cells[0]) for name, *cells in columns[1:] if len({*cells}) == 1]
+    head, *rows = map(list, zip(*kept, strict=True))
+    return head, rows, common
+
+
+def _pairs(names: Sequence[str], cells: Sequence[str], room: int) -> str:
+    """Each cell after its column's name, indented; lines end between two pairs."""
+    pairs = (f"{name}: {cell}" for name, cell in zip(names, cells, strict=True))
+    return fill(
+        "   ".join(pair.replace(" ", UNBROKEN) for pair in pairs),
+        room,
+        initial_indent="  ",
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    ).replace(UNBROKEN, " ")
+
+
+UNBROKEN = "\N{NO-BREAK SPACE}"
 
 
 def duration(seconds: float) -> str:

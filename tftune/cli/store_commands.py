@@ -26,7 +26,10 @@ AnyBench = Annotated[
 
 
 def import_trials(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSONL rows to add.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="JSONL rows to add, plain or packed (.xz, .gz, .bz2)."),
+    ],
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
@@ -45,7 +48,11 @@ def import_trials(
 
 def export_trials(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="JSONL file to write; replaced whole.")
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="JSONL file to write, packed if named .xz, .gz or .bz2; replaced whole.",
+        ),
     ],
     op: OneOp = None,
     target: TargetName = None,
@@ -105,15 +112,27 @@ def stats(db: Db = DEFAULT_DB, as_json: Json = False) -> None:
     print("failed: trials without a time; first, last: when the rows were stored, UTC")
 
 
-def check(db: Db = DEFAULT_DB, as_json: Json = False) -> None:
+def check(
+    drop: Annotated[
+        bool,
+        typer.Option("--drop", help="Move rows that are wrong to the end of DB.dropped."),
+    ] = False,
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
     """Read every row of the database and say what is wrong with it; exit code 1 where something
     is."""
-    from tftune.cli.console import print_json
+    from tftune.cli.console import note, print_json
     from tftune.db.lock import DamagedError
 
     try:
         with open_store(db) as store:
             problems = store.check()
+        if drop and problems:
+            with open_store(db, write=True) as store:
+                count, place = store.drop()
+                problems = store.check()
+            note(f"{count:,} rows moved to {place}")
     except DamagedError as error:
         problems = [str(error)]
     if as_json:
