@@ -53,7 +53,12 @@ class Database:
         except sa.exc.DBAPIError as error:
             found.close()
             said = " ".join(str(error.orig).split())
-            raise StoreError(f"{found} cannot be opened: {said}; check --db") from error
+            next_step = (
+                f"end the process that writes it, which `fuser {place}` names"
+                if "locked" in said
+                else "check --db"
+            )
+            raise StoreError(f"{found} cannot be opened: {said}; {next_step}") from error
         return found
 
     def __str__(self) -> str:
@@ -88,6 +93,9 @@ class Database:
         """Bring the schema to the newest; two processes that start at once take turns."""
         script = ScriptDirectory(str(MIGRATIONS))
         head = str(script.get_current_head())
+        with self.reading() as connection:  # whatever another process writes meanwhile
+            if MigrationContext.configure(connection).get_current_revision() == head:
+                return
         with self.writing(lock=MIGRATING) as connection:
             found = MigrationContext.configure(connection).get_current_revision()
             known = {each.revision for each in script.walk_revisions()}
