@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from command_line import Tftune, refused
 from serving import Served
 
 from tftune.db.lock import StoreError
@@ -68,7 +69,7 @@ def test_what_cannot_be_opened_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_database_that_another_process_writes_is_opened_or_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tftune: Tftune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tftune.serve.database.BUSY_S", 0.2)
     made, new = tmp_path / "made.db", tmp_path / "new.db"
@@ -79,6 +80,8 @@ def test_a_database_that_another_process_writes_is_opened_or_named(
             other.execute("BEGIN IMMEDIATE")
             if place == made:
                 Database.open(str(place)).close()
+                made_token = tftune(f"tokens create me --scope read --db {place}")
+                assert refused(made_token, "locked; end the process", "fuser")
             else:
                 with pytest.raises(StoreError, match=r"locked; end the process .*fuser"):
                     Database.open(str(place))

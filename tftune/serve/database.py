@@ -52,14 +52,17 @@ class Database:
             found.migrate()
         except sa.exc.DBAPIError as error:
             found.close()
-            said = " ".join(str(error.orig).split())
-            next_step = (
-                f"end the process that writes it, which `fuser {place}` names"
-                if "locked" in said
-                else "check --db"
-            )
-            raise StoreError(f"{found} cannot be opened: {said}; {next_step}") from error
+            raise found.refusal(error) from error
         return found
+
+    def refusal(self, error: sa.exc.DBAPIError) -> StoreError:
+        """What to raise for what the database said, with the next step."""
+        said = " ".join(str(error.orig).split())
+        next_step = "check --db"
+        if "locked" in said:
+            place = self.engine.url.database
+            next_step = f"end the process that writes it, which `fuser {place}` names"
+        return StoreError(f"{self} cannot be used: {said}; {next_step}")
 
     def __str__(self) -> str:
         """Without a password."""
