@@ -3,6 +3,7 @@ in one sentence."""
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from command_line import Tftune, refused
 from serving import Served
 
 from tftune.db.lock import StoreError
@@ -64,6 +66,25 @@ def test_what_cannot_be_opened_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="secret") as error:
         Database.open("postgresql://user:hidden@127.0.0.1:1/secret?connect_timeout=2")
     assert "hidden" not in str(error.value)
+
+
+def test_a_database_that_another_process_writes_is_opened_or_named(
+    tftune: Tftune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tftune.serve.database.BUSY_S", 0.2)
+    made, new = tmp_path / "made.db", tmp_path / "new.db"
+    Database.open(str(made)).close()
+    for place in (made, new):
+        with sqlite3.connect(place, isolation_level=None) as other:
+            other.execute("PRAGMA journal_mode = WAL")
+            other.execute("BEGIN IMMEDIATE")
+            if place == made:
+                Database.open(str(place)).close()
+                made_token = tftune(f"tokens create me --scope read --db {place}")
+                assert refused(made_token, "locked; end the process", "fuser")
+            else:
+                with pytest.raises(StoreError, match=r"locked; end the process .*fuser"):
+                    Database.open(str(place))
 
 
 def test_a_newer_schema_is_refused(served: Served) -> None:

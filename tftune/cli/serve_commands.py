@@ -113,11 +113,15 @@ def _cell(value: Any) -> str:
 @contextmanager
 def _database(place: str) -> Iterator[Database]:
     _need()
+    from sqlalchemy.exc import DBAPIError
+
     from tftune.serve.database import Database
 
     database = Database.open(place)
     try:
         yield database
+    except DBAPIError as error:
+        raise database.refusal(error) from error
     finally:
         database.close()
 
