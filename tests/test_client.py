@@ -434,7 +434,7 @@ def test_load_waits_once_for_a_service_that_does_not_answer(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         began = time.monotonic()
-        with pytest.raises(Unreachable, match="does not answer|cannot be reached"):
+        with pytest.raises(Unreachable, match=r"does not answer|cannot be reached"):
             public.load(url=url, target=TARGET)
     assert time.monotonic() - began < 4.0
 

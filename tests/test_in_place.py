@@ -14,9 +14,11 @@ from typing import Any
 import dumped
 import planted
 import pytest
+import torch
 import torch.distributed as dist
 from test_compile_pass import PLAIN, targets
 from test_warm_up import outcomes_of
+from torch._dispatch.python import enable_python_dispatcher
 
 import tftune
 from tftune.confirm import memory
@@ -29,6 +31,7 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm, host
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.models.selector import Selector
+from tftune.tuner.bench.ranks import Ranks
 
 SHAPE = AllGatherGemm(16, 32, 64, 2, "fp16", "m", "nk")
 SLOW = {"push": "slow", "staged": "slow", "pull": "slow", "push_ce": "slow", "bsp_chunked": "slow"}
@@ -257,3 +260,26 @@ def test_ranks_with_different_torch_run_bsp_and_say_so() -> None:
     for graph, why in emulated.run(2, with_another_torch):
         assert graph == {"collectives": 1}
         assert "rank 1 differs from rank 0 in versions" in why and "2.99.0" in why
+
+
+def dispatched(workspace: Workspace) -> tuple[dict[str, int], list[bool]]:
+    """The pass as inductor calls it: with torch's Python dispatcher. And whether ranks spoke under
+    it."""
+    seen, gather = [], Ranks.gather
+
+    def gathered(self: Ranks, value: Any) -> Any:
+        key = torch._C.DispatchKey.PythonDispatcher
+        seen.append(torch._C._dispatch_tls_is_dispatch_key_included(key))
+        return gather(self, value)
+
+    pass_ = begun(workspace, FAST)
+    Ranks.gather = gathered  # type: ignore[method-assign]
+    with enable_python_dispatcher():
+        return passed(pass_), seen
+
+
+def test_ranks_do_not_speak_under_the_python_dispatcher() -> None:
+    """A collective would keep the GIL there while it waits for a lock of the group, whose owner may
+    need the GIL: both ranks of transformers' Llama stood still."""
+    for graph, seen in emulated.run(2, dispatched):
+        assert graph == {"all_gather_gemm": 1} and seen and not any(seen)
