@@ -109,8 +109,8 @@ class InPlace:
                 f"graph within {DEADLINE_S:g} s; BSP runs in it on every rank"
             )
             return workspace
-        # Under torch's Python dispatcher a collective keeps the GIL while it waits for a lock, whose
-        # owner may need the GIL (seen with gloo, torch 2.13).
+        # Under torch's Python dispatcher a collective keeps the GIL while it waits for a lock, and
+        # the lock's owner may need the GIL (seen with gloo, torch 2.13).
         with unset_fake_temporarily(), no_python_dispatcher(), torch.no_grad():
             return self._measured(missing, needed, workspace)
 
