@@ -13,7 +13,7 @@ from tftune.db.evidence import (
     completed,
     counting,
     is_current,
-    other_compiler,
+    other_build,
     strongest_bsp,
 )
 from tftune.db.target import Target
@@ -94,9 +94,8 @@ def usual_rows(op: str, target: Target, store: Store) -> list[Trial]:
 def stored(case: Case, target: Target, store: Store) -> dict[str, dict[Arm, Measurement]]:
     """By mode, the newest rows of all arms that share their rounds: none where an arm is
     missing."""
-    triton = machine.build().get("triton") or ""
     runs = store.runs()
-    others = other_compiler(runs, triton, unknown=False)
+    others = other_build(runs, machine.build(), unknown=False)
     found_rows = store.trials(
         op=case.shape.op,
         target=target.name,

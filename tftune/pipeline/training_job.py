@@ -13,7 +13,7 @@ from math import ceil
 from time import monotonic
 from typing import Any
 
-from tftune.db.evidence import counting, other_compiler, set_aside
+from tftune.db.evidence import counting, other_build, set_aside
 from tftune.db.target import Target
 from tftune.db.trial import EVIDENCE, MODES, Run, Trial
 from tftune.models.artifact import Artifact, Layout, Mode
@@ -54,21 +54,22 @@ class Source:
     @cached_property
     def current(self) -> Sequence[Trial]:
         """The rows that one tree may be made of: another minor version of Triton than the newest
-        run's compiles other kernels."""
+        run's compiles other kernels, and with multicast NCCL is another BSP."""
         if self.bench == "model":
             return self.trials
-        newest = newest_build(self).get("triton", "")
-        others = other_compiler(self.runs, newest, unknown=True)
+        newest = newest_build(self)
+        others = other_build(self.runs, newest, unknown=True)
         kept = [trial for trial in self.trials if trial.run not in others]
         if left := len(self.trials) - len(kept):
             logger.warning(
-                "%d of %d rows of %s on %s are left out: the newest run has Triton %s, and they "
-                "were measured with another",
+                "%d of %d rows of %s on %s are left out: the newest run has Triton %s and "
+                "multicast %s, and they were measured with another",
                 left,
                 len(self.trials),
                 self.op,
                 self.target,
-                newest or "unknown",
+                newest.get("triton") or "unknown",
+                newest.get("multicast", "off"),
             )
         return kept
 
