@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from tftune.cli.training_job import MANY, Source, _sharing, choose, sources
 from tftune.db.committed import files_of, read_files
 from tftune.db.trial import Run, Trial
 from tftune.kernels.core.registry import OPS, operation
@@ -26,6 +25,7 @@ from tftune.models.dataset import ORACLE_EVALUATIONS, Dataset, load
 from tftune.models.evaluate import Each, Evaluation, Score, evaluate, splits
 from tftune.models.layout import LayoutModel, layout_text
 from tftune.models.tree.trainer import train_layout
+from tftune.pipeline.training_job import MANY, Source, _sharing, choose, sources
 
 GEOMEAN, P95, WORST, CAPTURED = 1.04, 1.12, 1.25, 0.90
 """The bars, of family and size held out at once: ratios to the oracle, and a share of its gain over

@@ -33,8 +33,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from mlp import supervise
 from serve_clock import Clock
+from supervise import supervise
 
 import tftune
 from tftune.db.store import Store

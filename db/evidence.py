@@ -84,15 +84,23 @@ def _kernel(trial: Trial) -> tuple[str, str]:
     return trial.op, trial.config.variant
 
 
-def other_compiler(runs: Iterable[Run], triton: str, *, unknown: bool) -> set[str]:
-    """The ids of the runs that used another minor version of Triton: other compiled kernels.
+def other_build(runs: Iterable[Run], build: Mapping[str, str], *, unknown: bool) -> set[str]:
+    """The ids of the runs that used another minor version of Triton, which compiles other kernels,
+    or that differ in whether NCCL may use multicast, which makes another BSP.
 
-    `unknown`: whether runs count as such that do not name their version. For training they do,
-    since an artifact names one compiler. For a search they do not: it resumes such a run.
+    `unknown`: whether runs count as such that do not name their Triton. For training they do, since
+    an artifact names one compiler. For a search they do not: it resumes such a run. Runs that do
+    not name multicast were without.
     """
-    versions = {run.id: run.build.get("triton") or "" for run in runs}
-    other = {run: version for run, version in versions.items() if minor(version) != minor(triton)}
-    return {run for run, version in other.items() if version or unknown}
+    here = minor(build.get("triton", ""))
+
+    def is_other(run: Run) -> bool:
+        triton = run.build.get("triton") or ""
+        compiled_alike = minor(triton) == here or not (triton or unknown)
+        beside = run.build.get("multicast", "off")
+        return not compiled_alike or beside != build.get("multicast", "off")
+
+    return {run.id for run in runs if is_other(run)}
 
 
 def complete(space: Space, config: Config) -> Config | None:

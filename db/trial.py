@@ -37,7 +37,7 @@ STAGES = {
     "search": "proposed by the sampler",
     "warm_up": "one of the few that `tftune.warm_up` timed beside BSP in the process that serves",
     "watch": "a leaf that `tftune verify --watch` measured again, to see whether its time moved",
-    "tax": "an arm of `tftune taxes`: a call with something added or left out, to isolate a tax",
+    "tax": "an arm of the tax study: a call with something added or left out, to isolate a tax",
     "final": "a winner, measured again in a fresh world with more rounds: the figure that counts",
     "matrix": "one of the configs that were measured on every shape of a set, in rounds that all "
     "configs of a shape share",
@@ -45,8 +45,7 @@ STAGES = {
 ROLES = {
     "evidence": "tables, training, replay and searches that resume read its rows",
     "superseded": "a newer session took its place: its code, clock or machine has changed since",
-    "repeat": "a second search of the same shapes, which `benchmarks/agree.py` holds beside the "
-    "first",
+    "repeat": "a second search of the same shapes, to compare with the first",
 }
 """What the rows of a run count for. All of them are hints to a search, and score the model."""
 EVIDENCE = ("search", "final", "matrix")
@@ -60,7 +59,7 @@ TAX = "tax"
 CONDITIONS = {
     "lengths": "tokens of the sequences of a batch, by the name and seed of a distribution, as in "
     "lengths=uniform/1; full where a row has none, and where full ones stand beside others",
-    TAX: "what was added to a call, or left out, to isolate a tax: an arm of `tftune taxes`",
+    TAX: "what was added to a call, or left out, to isolate a tax: an arm of the tax study",
 }
 """What may have been otherwise about a call than its shape, config and mode say.
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.chips import H200
-from tftune.models.timeline.study import fine_and_best, study
-from tftune.models.topology import NICS, Topology
+from tftune.studies.nodes.compare import fine_and_best, study
+from tftune.studies.nodes.topology import NICS, Topology
 
 SIZES = (16, 64, 256, 1024, 2048, 8192)
 SKEWS_US = (0, 2, 10, 20, 50)

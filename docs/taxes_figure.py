@@ -12,12 +12,12 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from tftune.cli.taxes_job import case_of
 from tftune.db.target import Target
 from tftune.kernels.core.registry import operation
-from tftune.models.tax_rows import MODE
-from tftune.models.taxes import modelled
-from tftune.report.taxes import Waterfall, figure
+from tftune.studies.taxes.figure import Waterfall, figure
+from tftune.studies.taxes.job import case_of
+from tftune.studies.taxes.rows import MODE
+from tftune.studies.taxes.split import modelled
 
 FOLDER = Path(__file__).resolve().parent
 TARGET = Target.parse("h200x8")

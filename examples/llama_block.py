@@ -196,7 +196,9 @@ def example(workspace: tftune.Workspace, artifact: str | None) -> str:
     emulated = workspace.arch == "interpreter"
     asked = Fused() if emulated and artifact is None else None
     tftune.bind(workspace.group, selector=asked, path=artifact)
-    found = tftune.compile_pass(workspace.group, training=False, workspace=workspace)
+    found = tftune.compile_pass(
+        workspace.group, training=False, workspace=workspace, confirm=not emulated
+    )
     options = {"device": workspace.device, "dtype": torch.float16 if emulated else torch.bfloat16}
     size, (tokens, sequences) = ("tiny", (8, 3)) if emulated else ("8b", (4096, 64))
     mesh = init_device_mesh(workspace.device.type, (workspace.world,))

@@ -15,9 +15,7 @@ from tftune.db.target import Target, target_of
 from tftune.db.trial import BENCHES, MODES
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import operation
-from tftune.kernels.core.space import Config
 from tftune.models import facts
-from tftune.models.baselines import NEAREST, rules
 from tftune.models.layout import SIZE_BITS, LayoutModel
 from tftune.models.tree.codec import is_error, layout_of, unpack_layout
 from tftune.models.tree.codegen import compiled
@@ -169,10 +167,7 @@ def _mode(op: str, mode: str, values: Mapping[str, Any], chip: Chip) -> Mode:
     if mode not in MODES:
         raise ValueError(f"it answers in mode {mode!r}; the modes are {', '.join(MODES)}")
     models = [unpack_layout(op, mode, each) for each in values["layouts"]]
-    named = [*rules(op, chip, {}, lambda shape: Config("bsp")), NEAREST]
     for model in models:
-        if model.rule and model.rule not in named:
-            raise ValueError(f"it names the rule {model.rule!r}; there are {', '.join(named)}")
         if model.root is not None:
             compiled(op, model.root)  # a feature that is unknown here
     layouts = {model.layout: model for model in models}

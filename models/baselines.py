@@ -1,8 +1,8 @@
 """The constant rules in use elsewhere: each names a config for a shape without a model of its time.
 Standard library only.
 
-They stand beside the selector in every report; and one of them ships where it loses less than the
-tree on shapes held out.
+They stand beside the selector in every report. None of them answers: a rule has no margin over
+BSP.
 """
 
 from __future__ import annotations

@@ -76,22 +76,6 @@ class Evaluation:
     """The constant rules in use elsewhere (`baselines.py`), and the strongest form of BSP as the
     selector would name it."""
 
-    @property
-    def best_rule(self) -> str | None:
-        """The constant rule that loses less than the selector, and least of all; None where none
-        does. Rules with as many known answers as the selector are compared."""
-        known = {
-            name: score
-            for name, score in self.rules.items()
-            if score.unknown <= self.selector.unknown
-        }
-        better = {
-            name: score.geomean_regret
-            for name, score in known.items()
-            if score.geomean_regret < self.selector.geomean_regret
-        }
-        return min(better, key=better.__getitem__, default=None)
-
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -6,10 +6,9 @@ side by side: the keys and values of a head; a row of tiles of A and a column of
 begin together drift apart: they would otherwise read every block at the same moment, and plain LRU
 would hit far more often than was measured. They drift more where several dies read the same
 stream: "locality weakens when a stream's consumers are spread over XCDs" (rocKE's case study,
-section 2.4; the paper's naive head-first). DRIFT and SHARED say how much; `benchmarks/l2.py` fits
-them to half of the figures published of attention, and `benchmarks/l2_gemm.py` GEMM_DRIFT to half
-of those of GEMMs; both print the errors on the others. Standard library only; every figure is
-modelled.
+section 2.4; the paper's naive head-first). DRIFT and SHARED say how much: they are fitted to half
+of the figures published of attention, and GEMM_DRIFT to half of those of GEMMs. docs/l2.md has the
+errors on the others. Standard library only; every figure is modelled.
 """
 
 from __future__ import annotations

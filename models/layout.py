@@ -93,9 +93,6 @@ class LayoutModel:
     error: float
     """Of the logarithm of a speed-up that is estimated between two measured sizes of a family: root
     mean square."""
-    rule: str = ""
-    """The constant rule that answers instead of the tree, where it loses less on shapes held
-    out."""
 
     @property
     def title(self) -> str:
@@ -155,22 +152,15 @@ class Answerer:
 
     def __init__(
         self, model: LayoutModel, terms: Terms, find: Callable[[Shape], int],
-        rule: Callable[[Shape], Config] | None = None,
         lent: str = "", lent_error: float = 0.0,
     ) -> None:  # fmt: skip
-        """`find`: from a shape to the number of its leaf. `rule`: answers instead of the tree, see
-        `LayoutModel.rule`. `lent`: the layout that was measured, where it answers for another one,
-        from which it was seen to differ by `lent_error`, of the logarithm of a speed-up."""
+        """`find`: from a shape to the number of its leaf. `lent`: the layout that was
+        measured, where it answers for another one, from which it was seen to differ by
+        `lent_error`, of the logarithm of a speed-up."""
         op = operation(model.op)
         features = op.module("features")
-        self.model, self._given, self._find, self._rule, self._lent, self._lent_error = (
-            model,
-            terms,
-            find,
-            rule,
-            lent,
-            lent_error,
-        )
+        self.model, self._given, self._find = model, terms, find
+        self._lent, self._lent_error = lent, lent_error
         self._leaves = list(leaves_of(model.root)) if model.root is not None else []
         self._space, self._timing, self._scales = op.space, features.timing, features.scales
         self._shape, self._fixed = op.shape, op.shape.named(model.layout)
@@ -222,32 +212,10 @@ class Answerer:
         why = None if known is None else self._why_not(shape, known.best)
         if known is not None and why is None:
             return self._measured(shape, known)
-        if self._rule is not None and self._is_ruled(sizes):
-            return self._ruled(shape, self._rule, default)
         estimate = self._estimate(shape, sizes)
         if isinstance(estimate, str):
             return Answer(default(shape), "fallback", why or estimate)
         return self._decided(shape, estimate, default)
-
-    def _is_ruled(self, sizes: Sizes) -> bool:
-        """Whether the rule answers: for other families than were measured, or, where the tree says
-        nothing of those, between sizes."""
-        between = self._neighbours(sizes) is not None
-        return not between and self._why_outside(sizes) is None if self.model.spans else between
-
-    def _ruled(
-        self, shape: Shape, rule: Callable[[Shape], Config], default: Callable[[Shape], Config]
-    ) -> Answer:
-        """What a constant rule says; BSP where that is not possible."""
-        config, said = (
-            rule(shape),
-            f"the rule {self.model.rule!r}, which lost less on shapes held out than a tree",
-        )
-        stale = None if config.variant == "bsp" else self._given.why_stale(config, "")
-        why = stale or self._space.why_invalid(shape, config, self._given.chip)
-        if why is not None:
-            return Answer(default(shape), "fallback", f"{said}: {why}")
-        return Answer(config, "fallback" if config.variant == "bsp" else self._source, said)
 
     def shortlist(self, shape: Shape) -> Iterator[Config]:
         """The configs that may answer for a shape, BSP's forms among them, the fastest first."""
@@ -267,12 +235,10 @@ class Answerer:
                 yield config
 
     def leaf(self, shape: Shape) -> Leaf | None:
-        """The leaf that answers for a shape; None where rows of its own family do, or a rule, or
+        """The leaf that answers for a shape; None where rows of its own family do, or
         nothing does."""
         sizes = shape.sizes_key
-        known = (
-            self._rule is not None or sizes in self._by_sizes or self._neighbours(sizes) is not None
-        )
+        known = sizes in self._by_sizes or self._neighbours(sizes) is not None
         return None if known or self._why_outside(sizes) else self._leaves[self._find(shape)]
 
     def _measured(self, shape: Shape, known: Known) -> Answer:

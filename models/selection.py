@@ -32,7 +32,7 @@ class Selection:
     source: Source
     reason: str
     expected_us: float | None = None
-    """The time to expect of the config; None for a fallback, and where a constant rule answers."""
+    """The time to expect of the config; None for a fallback."""
     bsp_us: float | None = None
     """The time to expect of BSP's fastest form; None where no such time fits the measured
     interval."""

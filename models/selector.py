@@ -9,7 +9,7 @@ the reason.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -21,7 +21,6 @@ from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape, check_word
 from tftune.kernels.core.space import Config
 from tftune.models.artifact import Artifact, read_artifact
-from tftune.models.baselines import rules
 from tftune.models.bracket import Bracket
 from tftune.models.chain import Chain
 from tftune.models.compatibility import log_once
@@ -30,7 +29,6 @@ from tftune.models.layout import (
     MODEL_ERROR,
     Answer,
     Answerer,
-    LayoutModel,
     Terms,
     layout_text,
 )
@@ -230,7 +228,6 @@ class Selector:
             model,
             self._terms(artifact, proposed),
             find,
-            self._rule(artifact, model),
             said,
             lent.error / 1.96 if lent else 0.0,
         )
@@ -242,30 +239,6 @@ class Selector:
             partial(self.chain.why_stale, artifact, proposed=proposed),
             error,
         )
-
-    def _rule(self, artifact: Artifact, model: LayoutModel) -> Callable[[Shape], Config] | None:
-        """The constant rule that answers for unmeasured shapes of this layout instead of the tree,
-        if one does."""
-        if not model.rule:
-            return None
-        shape, target = operation(model.op).shape, artifact.target
-        fixed = shape.named(model.layout)
-        best = {
-            shape.from_dict(
-                fixed | dict(zip(shape.coordinates(), k.sizes, strict=True))
-            ): model.configs[k.best]
-            for k in model.known
-        }
-        best = {
-            place: config if _exists(model.op, config) else fallback(place, target)
-            for place, config in best.items()
-        }
-        known = rules(model.op, target.chip, best, lambda asked: fallback(asked, target))
-        if model.rule not in known:
-            raise ValueError(
-                f"the artifact names the rule {model.rule!r}; there are {', '.join(known)}"
-            )
-        return known[model.rule]
 
     def path(self, shape: Shape, mode: str = "graph") -> tuple[str, ...]:
         """The steps in the tree, as in `m = 64 <= 100`; empty where the answer does not come from a

@@ -191,11 +191,12 @@ class Drawn:
         c = self.times(a, n)
         if self.likely(0.1):
             self.results.append(c)
-        shape = self.random.choice([[8, n], [2, 4, n], [8, n // 2, 2], [1, 8, n], [8 * n]])
+        odd = self.random.choice([[2, 4, n], [8, n // 2, 2], [1, 8, n], [8 * n]])
+        shape = [8, n] if self.likely(0.6) else odd
         x = self.call(aten.reshape.default, c, shape)
         if self.likely(0.1):
             x = self.call(CAST, x, WIDE)
-        if self.likely(0.4) and shape[0] % WORLD == 0:
+        if self.likely(0.5) and shape[0] % WORLD == 0:
             self.results.append(self.scatter(x))
         elif self.likely(0.3):
             self.turned(x)

@@ -25,14 +25,14 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "Shapley shares leave out the arm with all factors but one",
-        "models/taxes.py",
+        "studies/taxes/split.py",
         "for size in range(len(others) + 1)",
         "for size in range(len(others))",
         "tests/test_taxes.py::test_shapley_shares_add_up_and_do_not_depend_on_names",
     ),
     Mutant(
         "the late rank is not late",
-        "tuner/bench/taxes.py",
+        "studies/taxes/bench.py",
         "us if workspace.rank == workspace.world - 1 else 0",
         "0",
         "tests/test_taxes.py::test_the_last_rank_is_late_and_no_other",

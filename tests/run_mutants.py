@@ -28,7 +28,7 @@ WORKERS = 2
 DEADLINE_S = 120.0
 """For the test of one mutant; all tests without a fault may take so long each, too."""
 LEFT_OUT = (".*", "__pycache__", "build", "dist", "*.egg-info", "shared")
-INSIDE = ("kernels", "db", "tuner", "models")
+INSIDE = ("kernels", "db", "tuner", "models", "studies")
 """Folders at the top that are imported from inside of the package `tftune`."""
 KILLED = "killed"
 PASSED, FAILED = 0, 1

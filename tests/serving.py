@@ -33,7 +33,7 @@ from tftune.models.export import text_of
 from tftune.serve import artifacts
 from tftune.serve.app import create_app
 from tftune.serve.database import Database
-from tftune.serve.server import config
+from tftune.serve.server import config, listening
 from tftune.serve.settings import Settings
 from tftune.serve.tokens import create
 
@@ -88,15 +88,15 @@ def opened(kind: str, folder: Path, **settings: Any) -> Iterator[Served]:
 @contextmanager
 def live(settings: Settings, database: Database) -> Iterator[str]:
     """The address of a service that listens, in a thread of this process."""
-    server = uvicorn.Server(config(settings, database, "127.0.0.1", 0))
-    thread = threading.Thread(target=server.run, daemon=True)
+    listener = listening("127.0.0.1", 0)
+    server = uvicorn.Server(config(settings, database))
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     while not server.started:
         assert thread.is_alive(), "the service did not start"
         time.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
     try:
-        yield f"http://127.0.0.1:{port}"
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join(30)

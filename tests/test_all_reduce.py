@@ -19,11 +19,11 @@ from assembly import (
     signal_faults,
     wait_faults,
 )
+from audited import audited
 from fingerprint import host_trace
 from mutant import Change, mutant
 from test_compile import spilled_bytes
 
-from tftune.db.audit import read_audits
 from tftune.kernels.all_reduce import AllReduce, host
 from tftune.kernels.all_reduce.limit import limit, part
 from tftune.kernels.all_reduce.space import FORMS, SPACE, payload_bytes, shares
@@ -155,9 +155,9 @@ def test_defaults_compile_without_spills(tmp_path: Path, arch: str, name: str) -
     assert compiled >= 2
 
 
-def test_audited_kernels_for_amd_spill_only_where_a_rule_says_so(root: Path) -> None:
+def test_audited_kernels_for_amd_spill_only_where_a_rule_says_so() -> None:
     """`tftune audit all_reduce --pool 2`, which compiles what a learned rule refuses, too."""
-    rows = read_audits(root / "db/audits/mi300x8/all_reduce-gfx942.jsonl")
+    rows = audited("all_reduce")
     assert len(rows) > 100 and not [row for row in rows if row.failure]
     spilling = [row for row in rows if row.resources and row.resources.spilled_bytes]
     for row in spilling:

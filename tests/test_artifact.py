@@ -229,7 +229,7 @@ def put(*path: Any) -> Change:
 
 
 @pytest.mark.parametrize(
-    "part", ["layout", "configs", "formulas", "known", "tree", "spans", "error", "rule"]
+    "part", ["layout", "configs", "formulas", "known", "tree", "spans", "error"]
 )
 def test_every_part_of_a_layout_must_be_there(
     tmp_path: Path, sound: dict[str, Any], part: str

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from audited import audited, spilled_elsewhere
 
 from tftune.cli import audit_job as auditing
 from tftune.db.audit import Audit, Resources, read_audits, write_audits
 from tftune.db.target import Target
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.core.chips import CHIPS, MI300X
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.space import Config
 from tftune.tuner import audit
@@ -167,64 +169,51 @@ def test_another_compilers_rows_are_held_beside() -> None:
         list(auditing.compare(mine, []))
 
 
-def committed(op: str, arch: str, folder: str = ".") -> list[Audit]:
-    return read_audits(ROOT / "db/audits/mi300x8" / folder / f"{op}-{arch}.jsonl")
-
-
 AUDITED = [
-    *(
-        (name, tokens, least, 0.02, folder)
-        for name, tokens, least in (("all_gather_gemm", "m=8192", 900), ("flash_decode", "", 400))
-        for folder in (".", "triton-3.6")
-    ),
-    ("all_reduce", "m=64", 100, 0.02, "."),
-    ("gemm_reduce_scatter", "m=8192", 300, 0.02, "."),
-    ("gemm_all_reduce", "m=8192", 200, 0.06, "."),
+    ("all_gather_gemm", 900, 0.02),
+    ("flash_decode", 400, 0.02),
+    ("all_reduce", 100, 0.02),
+    ("gemm_reduce_scatter", 300, 0.02),
+    ("gemm_all_reduce", 200, 0.06),
 ]
-"""Operation, what a row's shape lacks, rows at least, the share that rules may refuse needlessly,
-and the folder of the compiler."""
+"""Operation, its rows at least, and the share that rules may refuse needlessly."""
 
 
-@pytest.mark.parametrize(("name", "tokens", "least", "most", "folder"), AUDITED)
+def refused(one: Audit) -> bool:
+    """Whether a rule learned from audits refuses this config."""
+    op, chip = operation(one.op), {"gfx942": MI300X, "gfx950": CHIPS["mi355x"]}[one.arch]
+    learned = [rule for rule in op.space.rules if rule.learned and rule.applies(one.config.variant)]
+    shape, config = _shape(one.op, one.shape), op.space.complete(one.config)
+    return any(not rule.holds(shape, config, chip) for rule in learned)
+
+
+@pytest.mark.parametrize(("name", "least", "most"), AUDITED)
 def test_committed_rows_the_rules_refuse_what_spills_and_hardly_more(
-    name: str, tokens: str, least: int, most: float, folder: str
+    name: str, least: int, most: float
 ) -> None:
-    """Of each kernel that was compiled for gfx942, by either Triton, whatever its source was: the
-    tile decides."""
-    op, rows = operation(name), [one for one in committed(name, "gfx942", folder) if one.resources]
-    assert len(rows) > least and not [
-        one for one in committed(name, "gfx942", folder) if one.failure
-    ]
+    """Of each kernel that was compiled for gfx942, whatever its source was: the tile decides."""
+    rows = audited(name)
+    assert len(rows) > least and not [one for one in rows if one.failure]
     wrongly = []
     for one in rows:
-        shape = op.shape.parse(",".join(filter(None, (tokens, one.shape))))
-        learned = [
-            rule for rule in op.space.rules if rule.learned and rule.applies(one.config.variant)
-        ]
-        refused = any(
-            not rule.holds(shape, op.space.complete(one.config), TARGET.chip) for rule in learned
-        )
-        assert (
-            refused
-            or one.resources is None
-            or one.resources.why_refused(TARGET.chip.shared_bytes) is None
-        ), one
-        if refused and one.resources and not one.resources.spilled_bytes:
+        assert one.resources is not None
+        rejected = refused(one)
+        assert rejected or one.resources.why_refused(TARGET.chip.shared_bytes) is None, one
+        if rejected and not one.resources.spilled_bytes:
             wrongly.append(one)
     assert len(wrongly) <= most * len(rows), wrongly
 
 
+def test_the_rules_refuse_what_spills_by_another_triton_or_on_another_chip() -> None:
+    rows = spilled_elsewhere()
+    assert {(one.arch, one.triton) for one in rows} == {("gfx942", "3.6.0"), ("gfx950", "3.7.1")}
+    assert [one for one in rows if not refused(one)] == []
+
+
 @pytest.mark.parametrize(
-    ("name", "folder", "least"),
-    [
-        ("all_gather_gemm", ".", 150),
-        ("all_gather_gemm", "triton-3.6", 150),
-        ("flash_decode", ".", 150),
-        ("flash_decode", "triton-3.6", 150),
-        ("all_reduce", ".", 50),
-    ],
+    ("name", "least"), [("all_gather_gemm", 150), ("flash_decode", 150), ("all_reduce", 50)]
 )
-def test_committed_rows_what_is_shipped_spills_nothing(name: str, folder: str, least: int) -> None:
+def test_committed_rows_what_is_shipped_spills_nothing(name: str, least: int) -> None:
     """Every kernel of the default configs of the named sets, operands on the heap among them, and
     of what the shipped artifact answers, has a row, and fits."""
     op = operation(name)
@@ -236,7 +225,7 @@ def test_committed_rows_what_is_shipped_spills_nothing(name: str, folder: str, l
 
     found = {
         kernels(_shape(name, one.shape), op.space.complete(one.config)): one.resources
-        for one in committed(name, "gfx942", folder)
+        for one in audited(name)
     }
     shapes = [shape for make in op.shape_sets.values() for shape in make(world=8)]
     asked = [
@@ -252,47 +241,15 @@ def test_committed_rows_what_is_shipped_spills_nothing(name: str, folder: str, l
 
 def _shape(op: str, family: str) -> Any:
     """A shape of the kernel of a row, which names what its code depends on: M is no part of it."""
-    return operation(op).shape.parse(family if op == "flash_decode" else f"m=8192,{family}")
-
-
-@pytest.mark.parametrize("name", ["all_gather_gemm", "flash_decode"])
-def test_committed_rows_for_gfx950_have_no_failure(name: str) -> None:
-    rows = committed(name, "gfx950")
-    assert len(rows) > 400 and not [one for one in rows if one.failure]
+    tokens = "" if op.startswith("flash") else "m=8192,"
+    return operation(op).shape.parse(tokens + family)
 
 
 def test_the_page_counts_the_committed_rows() -> None:
-    """docs/mi300x.md: kernels by Triton 3.7.1, and in how many of them the vector registers differ
-    by 3.6.0."""
-    text, folder = (ROOT / "docs/mi300x.md").read_text(), ROOT / "db/audits/mi300x8"
-    counts, differing = [], []
-    for name in ("all_gather_gemm", "flash_decode"):
-        new, old = (
-            {
-                (row.shape, row.config): row.resources
-                for row in read_audits(place / f"{name}-gfx942.jsonl")
-            }
-            for place in (folder, folder / "triton-3.6")
-        )
-        assert new.keys() == old.keys()
-        counts.append(len(new))
-        differing.append(
-            sum(
-                needs is None or old[key] is None or needs.vgprs != old[key].vgprs
-                for key, needs in new.items()
-            )
-        )  # type: ignore[union-attr]
+    text = (ROOT / "docs/mi300x.md").read_text()
     for name in ("all_reduce", "gemm_reduce_scatter", "gemm_all_reduce"):
-        rows = read_audits(folder / f"{name}-gfx942.jsonl")
+        rows = audited(name)
         spilling = sum(one.resources.spilled_bytes > 0 for one in rows if one.resources)
         assert f"| `{name}` | {len(rows)} | {spilling or 'none'} |" in text
-    ours, theirs = counts
+    ours, theirs = len(audited("all_gather_gemm")), len(audited("flash_decode"))
     assert f"{ours:,} kernels of all_gather_gemm and {theirs:,} of flash_decode for gfx942" in text
-    assert (
-        f"all {ours + theirs:,} kernels for gfx942" in text
-        and f"all_gather_gemm, of {ours:,} | flash_decode, of {theirs:,} |" in text
-    )
-    assert (
-        f"| vector registers | {differing[0]:,}, by" in text
-        and f"| {differing[1]:,}, by -10 % to +71 %" in text
-    )

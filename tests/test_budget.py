@@ -77,7 +77,7 @@ def test_what_reading_rows_takes_is_taken_from_the_budget(monkeypatch: pytest.Mo
         return []
 
     monkeypatch.setattr(search_job, "monotonic", clock.monotonic)
-    monkeypatch.setattr("tftune.cli.seeds.knowledge", knowledge)
+    monkeypatch.setattr("tftune.pipeline.seeds.knowledge", knowledge)
     monkeypatch.setattr("tftune.tuner.search.search.search", search)
     bench: Any = FakeBench()
     store: Any = SimpleNamespace()

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from tftune.cli.bench_factory import find_target
 from tftune.db.calibration_file import calibrated, default_path, write_chip
 from tftune.db.target import Target
 from tftune.kernels.core.chips import H200
 from tftune.kernels.device import calibration_kernels as probe
 from tftune.kernels.runtime.compile import KernelSource, gpu_target
+from tftune.pipeline.bench_factory import find_target
 from tftune.tuner.bench.sandbox import Broken
 from tftune.tuner.calibration import calibrate
 from tftune.tuner.calibration.calibrate import Sizes

@@ -242,7 +242,7 @@ def test_ctrl_c_says_what_is_left(
         raise KeyboardInterrupt
 
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("tftune.cli.training_job.load", stopped)
+    monkeypatch.setattr("tftune.pipeline.training_job.load", stopped)
     for command in (f"train {OP}", f"export {OP} --out new.json", "report --out new"):
         with pytest.raises(SystemExit) as ended:
             cli.main([*command.split(), "--db", "t.db"])
@@ -278,7 +278,7 @@ def test_summaries_are_whole_sentences(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    groups = ("trials", "db", "keys", "tokens")
+    groups = ("trials", "db", "cache", "keys", "tokens", "study")
     for line, names in (("--help", [*cli.COMMANDS, *groups]), ("trials --help", cli.TRIALS)):
         with pytest.raises(SystemExit):
             cli.main(line.split())

@@ -71,9 +71,6 @@ def test_train_prints_the_tree_and_the_held_out_regret(tftune: Tftune, layers: P
         > held_out["rules"]["nearest measured shape"]["geomean_regret"]
         >= 1
     )
-    assert {layout["rule"] for layout in graph["layouts"]} == {
-        ""
-    } and "answers for other shapes instead" not in ran.out, "the rule minds no error of the model"
     assert [layout["layout"]["dtype"] for layout in graph["layouts"]] == ["bf16", "fp16"] and len(
         graph["lent"]
     ) == 1

@@ -121,14 +121,14 @@ def test_a_rehearsal_without_torch_says_what_it_needs(
 
 
 def test_a_target_that_is_not_this_machine(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tftune.cli.bench_factory.detect", lambda: Target.parse("h200x4"))
+    monkeypatch.setattr("tftune.pipeline.bench_factory.detect", lambda: Target.parse("h200x4"))
     assert refused(tftune(f"search {OP} --target h200x8"), "h200x8", "h200x4")
     assert refused(tftune(f"search {OP} --shapes paper:world=8"), "world=8", "4 GPUs of h200x4")
 
 
 def test_a_node_bench_is_sized_for_the_largest_shape(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tftune.cli.bench_factory import make_bench
     from tftune.kernels.all_gather_gemm.host import payload_bytes
+    from tftune.pipeline.bench_factory import make_bench
     from tftune.tuner.bench.node import MATRIX, Rounds
 
     made: list[tuple[Any, ...]] = []

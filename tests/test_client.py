@@ -3,11 +3,16 @@ last good one serves."""
 
 from __future__ import annotations
 
+import http.client
 import json
 import logging
+import socket
 import ssl
+import threading
+import time
 import urllib.error
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -55,8 +60,10 @@ def pauses() -> list[float]:
 
 @pytest.fixture
 def service(server: FakeService, pauses: list[float]) -> Service:
-    """It, asked by a client that notes its pauses in place of waiting."""
-    return Service.at(server.url, TOKEN, sleep=pauses.append, draw=lambda: 1.0, timeout_s=5.0)
+    """It, asked by a client that notes its pauses in place of waiting; only they take time."""
+    return Service.at(
+        server.url, TOKEN, sleep=pauses.append, clock=lambda: sum(pauses), draw=lambda: 1.0
+    )
 
 
 @pytest.fixture
@@ -86,13 +93,13 @@ def test_what_is_transient_is_tried_again_with_pauses_that_double(
     assert pauses == [1.0, 2.0, 4.0] and server.posted == {"/v1/captures": [{"a": 1}]}
 
 
-def test_it_ends_after_so_many_attempts_and_says_so(
+def test_it_ends_in_time_and_says_so(
     server: FakeService, service: Service, pauses: list[float]
 ) -> None:
     server.statuses = [503] * 99
-    with pytest.raises(Unreachable, match=r"answered 503: asked to answer 503 \(6 attempts\)"):
+    with pytest.raises(Unreachable, match=r"answered 503: asked .* \(tried for 25 s\).*healthz"):
         service.get("v1", "rows")
-    assert len(server.asked) == 6 and sum(pauses) == 31.0
+    assert len(server.asked) == 6 and pauses == [1.0, 2.0, 4.0, 8.0, 8.0]
 
 
 @pytest.mark.parametrize(
@@ -115,13 +122,68 @@ def test_a_redirect_is_refused_so_that_no_other_host_gets_the_token(
         service.get("v1", "rows")
 
 
-def test_a_certificate_that_is_not_trusted_is_told_at_once(service: Service) -> None:
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [
+        (ssl.SSLCertVerificationError("self-signed"), "not trusted: .*self-signed"),
+        (ssl.SSLError(1, "wrong version number"), "does not speak TLS as asked: .*wrong version"),
+        (socket.gaierror(socket.EAI_NONAME, "Name unknown"), "no host that is known here: .*Name"),
+        (http.client.BadStatusLine("SSH-2.0"), "does not speak HTTP: SSH-2.0"),
+    ],
+)
+def test_what_repeating_cannot_change_is_told_at_once(
+    service: Service, pauses: list[float], cause: Exception, said: str
+) -> None:
     def send(*_: Any) -> Any:
-        raise urllib.error.URLError(ssl.SSLCertVerificationError("self-signed"))
+        raise (
+            cause if isinstance(cause, http.client.HTTPException) else urllib.error.URLError(cause)
+        )
 
-    with pytest.raises(ServiceError, match=r"not trusted: .*self-signed") as caught:
+    with pytest.raises(ServiceError, match=said) as caught:
         replace(service, send=send).get("v1")
-    assert not isinstance(caught.value, Unreachable)
+    assert not isinstance(caught.value, Unreachable) and pauses == []
+
+
+def hanging(wire: socket.socket) -> None:
+    """Takes the connection, and never answers."""
+    time.sleep(60)
+
+
+def dripping(wire: socket.socket) -> None:
+    """A byte of an answer now and then: no timeout between two bytes would end it."""
+    with suppress(OSError):
+        wire.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+        while True:
+            wire.sendall(b"a")
+            time.sleep(0.1)
+
+
+@pytest.mark.parametrize("answer", [hanging, dripping])
+def test_a_service_that_does_not_answer_is_named_and_given_up(
+    answer: Callable[[socket.socket], None],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tftune.client.wait.SAID_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=lambda: answer(listener.accept()[0]), daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        began = time.monotonic()
+        with pytest.raises(Unreachable, match=rf"{url}.*curl {url}/healthz"):
+            replace(Service.at(url), limit_s=1.0).get("v1")
+        assert time.monotonic() - began < 5.0
+    (said,) = caplog.messages
+    assert said == f"waits for {url} ({url}/v1 does not answer); gives up after 1 s"
+
+
+def test_a_refused_port_is_named_while_it_is_tried_again(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tftune.client.wait.SAID_S", 0.2)
+    with pytest.raises(Unreachable, match=r"Connection refused.* \(tried for 2 s\)"):
+        replace(Service.at("http://127.0.0.1:9"), limit_s=2.0).get("v1")
+    (said,) = caplog.messages
+    assert "waits for http://127.0.0.1:9 (" in said and "Connection refused" in said
 
 
 @pytest.mark.parametrize(
@@ -330,7 +392,8 @@ def test_a_slot_keeps_few_artifacts_and_the_current_one(
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home folder whose configuration file names the token and a cache."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr("tftune.client.pull.SERVING_ATTEMPTS", 1)
+    monkeypatch.setattr("tftune.client.pull.SERVING_S", 1.0)
+    monkeypatch.delenv("TFTUNE_TOKEN", raising=False)
     (tmp_path / "token").write_text(f"{TOKEN}\n")
     words = f'token_file = "{tmp_path}/token"\ncache = "{tmp_path}/kept"\n'
     replace_file(tmp_path / ".config/tftune/client.toml", words, make_folder=True)
@@ -354,6 +417,26 @@ def test_load_serves_what_the_service_has_and_later_what_it_had(
     assert len(told) == 1 and f"{OP} on {TARGET}: keeps " in told[0]
     with pytest.raises(ValueError, match="takes a path or a url"):
         public.load("a.json", url=server.url)
+
+
+def test_load_takes_the_token_of_the_environment(
+    server: FakeService, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / ".config/tftune/client.toml").unlink()
+    server.artifacts[OP, TARGET, "stable"] = CONTENT, ""
+    with pytest.raises(ValueError, match="no such token; give a token by TFTUNE_TOKEN"):
+        public.load(url=server.url, target=TARGET)
+    monkeypatch.setenv("TFTUNE_TOKEN", TOKEN)
+    assert list(public.load(url=server.url, target=TARGET).artifacts) == [OP]
+
+
+def test_load_waits_once_for_a_service_that_does_not_answer(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        began = time.monotonic()
+        with pytest.raises(Unreachable, match=r"does not answer|cannot be reached"):
+            public.load(url=url, target=TARGET)
+    assert time.monotonic() - began < 4.0
 
 
 def test_load_without_an_answer_ever_says_who_was_asked(home: Path) -> None:

@@ -224,6 +224,21 @@ def test_a_gather_is_shared_only_with_one_that_ends_before(
     assert targets(module) == {"collectives": 2}
 
 
+def test_gathers_that_cannot_be_merged_stay(
+    workspace: Workspace, faster: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(self: Editor) -> None:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(Editor, "_swap", failing)
+    text = graph(
+        *GATHERED, "f = _c10d_functional.all_gather_into_tensor.default(a, 2, '0')",
+        "v = _c10d_functional.wait_tensor.default(f)", "v, w",
+    )  # fmt: skip
+    module, _ = passed(text, workspace)
+    assert targets(module) == {"collectives": 2}
+
+
 IN_FLIGHT = [
     ("_c10d_functional.all_reduce_coalesced.default([a, a], 'sum', 'dp')", "f[0]"),
     ("_c10d_functional.all_to_all_single.default(a, [4, 4], [4, 4], '0')", "f"),

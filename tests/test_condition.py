@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from stored import RUN, TRIALS, filled, trial
 
-from tftune.cli.bench_factory import lengths_of
-from tftune.cli.training_job import sources
 from tftune.db import committed
 from tftune.db.evidence import counting
 from tftune.db.row_files import read_rows, read_trials_of, write_rows
@@ -23,6 +21,8 @@ from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.space import SPACE
 from tftune.models.dataset import load
 from tftune.models.timeline.simulator import predict
+from tftune.pipeline.bench_factory import lengths_of
+from tftune.pipeline.training_job import sources
 from tftune.tuner.bench.benches import ModelBench, ReplayBench
 from tftune.tuner.search.search import search
 from tftune.tuner.search.search_stage import study_name

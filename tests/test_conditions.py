@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tftune.cli import run_health as conditions
 from tftune.db.trial import Run
+from tftune.report import run_health as conditions
 
 
 def gpu(

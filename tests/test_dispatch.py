@@ -54,10 +54,7 @@ def test_first_answers_are_estimates_of_shapes_never_measured(
     )
     other = dispatch.unmeasured(model, family)
     assert family in dispatch.families(model) and other not in dispatch.families(model)
-    told = (
-        model.spans and model.rule != "always BSP"
-    )  # which estimates nothing where no row is near
-    for asked, source in ((family, estimated), (other, estimated if told else "fallback")):
+    for asked, source in ((family, estimated), (other, estimated if model.spans else "fallback")):
         shapes = [
             operation(model.op).shape(**fields) for fields in dispatch.shapes_of(model, asked, 300)
         ]

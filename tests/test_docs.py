@@ -43,7 +43,7 @@ DESIGNED = (
 
 def modules() -> list[str]:
     """The imported name of every source file, but `__main__`, which would run the command."""
-    rooms = ("tftune", "kernels", "tuner", "db", "models")
+    rooms = ("tftune", "kernels", "tuner", "db", "models", "studies")
     files = [
         path.relative_to(ROOT).with_suffix("").parts
         for room in rooms

@@ -59,13 +59,17 @@ def test_the_code_with_most_rows_is_counted_for_each_shape() -> None:
 
 
 @pytest.mark.parametrize(("unknown", "others"), [(True, {"new", "none"}), (False, {"new"})])
-def test_runs_of_another_compiler(unknown: bool, others: set[str]) -> None:
-    versions = {"same": "3.6.1", "new": "3.7.0", "none": ""}
-    runs = [
-        Run(name, "h200x8", "node", {"triton": version} if version else {}, "2026-01-01", {})
-        for name, version in versions.items()
-    ]
-    assert evidence.other_compiler(runs, "3.6.0", unknown=unknown) == others
+def test_runs_of_another_build(unknown: bool, others: set[str]) -> None:
+    builds = {
+        "same": {"triton": "3.6.1", "multicast": "off"},
+        "new": {"triton": "3.7.0"},
+        "none": {},
+        "multicast": {"triton": "3.6.0", "multicast": "on"},
+    }
+    runs = [Run(name, "h200x8", "node", each, "2026-01-01", {}) for name, each in builds.items()]
+    here = {"triton": "3.6.0"}
+    assert evidence.other_build(runs, here, unknown=unknown) == others | {"multicast"}
+    assert evidence.other_build(runs, here | {"multicast": "on"}, unknown=False) >= {"same"}
 
 
 def test_a_speedup_is_of_shared_rounds_else_of_medians() -> None:

@@ -18,9 +18,9 @@ from test_style import link_tree
 import tftune
 
 FOLDER = Path(__file__).parent.parent / "examples"
-COMPILED = "llama_block"
-"""Too slow for every run: inductor compiles it."""
-SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in ("ranks", COMPILED))
+COMPILED = ("llama_block", "transformers_llama")
+"""Too slow for every run: inductor compiles them."""
+SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in ("ranks", *COMPILED))
 LAYER = ("column_parallel", "cuda_graph")
 SELECTING = ("serve_select", "ragged_batches")
 """What runs no kernel, and checks answers."""
@@ -64,8 +64,8 @@ def test_there_are_examples_and_the_page_lists_them() -> None:
     assert len(SCRIPTS) == 6
     page = (FOLDER / "README.md").read_text()
     assert re.findall(r"^\| \[(\w+)\.py\]\(\1\.py\)", page, re.MULTILINE) == [
-        *("column_parallel", "cuda_graph", "decode", "llama_block", "serve_select"),
-        *("ragged_batches", "new_operation"),
+        *("transformers_llama", "llama_block", "column_parallel", "cuda_graph", "decode"),
+        *("serve_select", "ragged_batches", "new_operation"),
     ]
 
 
@@ -79,10 +79,11 @@ def test_an_example_says_what_it_checked(lines: dict[str, list[str]], name: str)
 
 
 @pytest.mark.thorough
-def test_the_pass_replaces_collectives_of_a_block_and_changes_no_result() -> None:
+@pytest.mark.parametrize("name", COMPILED)
+def test_the_pass_replaces_collectives_of_a_model_and_changes_no_result(name: str) -> None:
     """Each form's error is checked by the example; here, that every collective is in its table."""
     done = subprocess.run(
-        [sys.executable, FOLDER / f"{COMPILED}.py", "--cpu"],
+        [sys.executable, FOLDER / f"{name}.py", "--cpu"],
         env=os.environ | {"TORCHINDUCTOR_COMPILE_THREADS": "1"},
         capture_output=True,
         text=True,
@@ -90,9 +91,7 @@ def test_the_pass_replaces_collectives_of_a_block_and_changes_no_result() -> Non
     )
     assert done.returncode == 0, done.stderr
     *table, last = done.stdout.splitlines()
-    found = re.fullmatch(
-        r"RESULT compile_pass replaced=(\d+) kept=(\d+) max_error=([\d.e-]+)", last
-    )
+    found = re.fullmatch(r"RESULT \w+ replaced=(\d+) kept=(\d+) max_error=([\d.e-]+)", last)
     assert found is not None and 0 <= float(found[3]) < 2**-6, last
     lines = [line.split()[0] for line in table]
     assert lines.count("replaced") == int(found[1]) >= 4, done.stdout

@@ -12,7 +12,6 @@ import pytest
 
 import tftune
 from tftune.cli import app as cli
-from tftune.cli.facts_job import cases as cases_of_rows
 from tftune.db.store import Store
 from tftune.kernels.core.chips import H200
 from tftune.kernels.flash_decode import FlashDecode
@@ -27,6 +26,7 @@ from tftune.models.forms import Form, forms_of
 from tftune.models.selector import Selector
 from tftune.models.timeline.simulator import predict
 from tftune.models.tree.tree import Leaf, Node, Split, depth_of
+from tftune.pipeline.facts_job import cases as cases_of_rows
 
 ROOT = Path(__file__).resolve().parent.parent
 OP = "flash_decode"

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from tftune.cli.training_job import Source, choose, fit, newest_build, sources
 from tftune.db.trial import Run, Trial
 from tftune.kernels.all_gather_gemm import paper
+from tftune.pipeline.training_job import Source, choose, fit, newest_build, sources
 
 
 def run(name: str, started: str, triton: str) -> Run:

@@ -4,10 +4,12 @@ one node that searches each shape alone."""
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import killed
@@ -109,9 +111,9 @@ def outcomes(trials: list[Trial]) -> list[tuple[Any, ...]]:
 
 def one_node(shape: Shape, path: Path) -> list[Trial]:
     """The rows of a search of this shape alone, by the code of `tftune search`."""
-    from tftune.cli.bench_factory import find_target, make_bench
     from tftune.cli.search_job import find
     from tftune.kernels.core.registry import operation
+    from tftune.pipeline.bench_factory import find_target, make_bench
 
     with Store.open(path) as store:
         bench = make_bench("model", operation(OP), find_target("model", "mi300x8"), [shape], store)
@@ -246,8 +248,8 @@ def test_nodes_of_emulated_ranks_try_what_one_node_tries(cluster: Any, tmp_path:
 def test_three_nodes_of_which_one_is_killed_find_what_one_finds(
     cluster: Any, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    from tftune.cli.bench_factory import find_target
     from tftune.cli.ray_nodes import search
+    from tftune.pipeline.bench_factory import find_target
 
     options = OPTIONS | {"effort": "quick"}
     told: list[str] = []
@@ -271,3 +273,20 @@ def test_three_nodes_of_which_one_is_killed_find_what_one_finds(
     assert len({trial.run for trial in trials}) == len(SHAPES), "each shape was done once"
     record_property("speed", f"{alone_s:.1f} s on one node, {took_s:.1f} s on three, one killed")
     print(f"RESULT fleet {alone_s=:.1f} {took_s=:.1f} cores={os.cpu_count()}", *told, sep="\n")
+
+
+def test_a_cluster_that_does_not_answer_is_named_and_given_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By a stand-in for Ray, whose own `init` tries for minutes."""
+    from tftune.cli.ray_nodes import connect
+
+    silent = SimpleNamespace(init=lambda **_: time.sleep(60))
+    monkeypatch.setitem(sys.modules, "ray", silent)
+    monkeypatch.setattr("tftune.client.wait.SAID_S", 0.1)
+    monkeypatch.setattr("tftune.cli.ray_nodes.LIMIT_S", 0.5)
+    with pytest.raises(
+        ValueError, match=r"a:6379 does not answer \(0\.5 s\).*ray status --address"
+    ):
+        connect("a:6379")
+    assert caplog.messages == ["waits for the Ray cluster at a:6379; gives up after 0.5 s"]

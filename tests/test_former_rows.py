@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from stored import RUN, SHAPE, TRIALS, trial
 
-from tftune.cli.bench_factory import former_rows, nearest
 from tftune.db.store import StoreError, read_rows, read_trials_of, write_rows
 from tftune.db.target import Target
 from tftune.db.trial import Failure, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.flash_decode import FlashDecode
+from tftune.pipeline.bench_factory import former_rows, nearest
 
 OP = "all_gather_gemm"
 OTHER = replace(SHAPE, m=96, dtype="bf16", shard="m")
@@ -98,7 +98,7 @@ def rows_of(counts: Mapping[int, int]) -> dict[Shape, int]:
 def test_the_nearest_shapes_come_first_until_they_have_enough_rows(
     most: int, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tftune.cli.bench_factory.FORMER", most)
+    monkeypatch.setattr("tftune.pipeline.bench_factory.FORMER", most)
     there = rows_of({8: 4, 128: 4, 64: 4, 16: 4})
     assert [shape.m for shape in nearest(SHAPE, there)] == [64, 128, 16, 8][:count]  # type: ignore[attr-defined]
 
@@ -142,7 +142,7 @@ def test_a_search_is_told_the_nearest_rows_of_its_own_operation(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert heard(SHAPE) == [0, 1, 2, 3] and heard(FlashDecode(2, 64, 8, 128, 4096, 4)) == [4]
-    monkeypatch.setattr("tftune.cli.bench_factory.FORMER", 1)
+    monkeypatch.setattr("tftune.pipeline.bench_factory.FORMER", 1)
     assert heard(SHAPE) == [1, 2], "a shape is told whole"
     assert heard(AllGatherGemm(8, 3584, 8192, 4)) == [0] and heard(replace(SHAPE, m=4096)) == [3]
 
@@ -150,5 +150,5 @@ def test_a_search_is_told_the_nearest_rows_of_its_own_operation(
 def test_each_shape_of_a_search_is_told_its_own_nearest_rows_once(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tftune.cli.bench_factory.FORMER", 1)
+    monkeypatch.setattr("tftune.pipeline.bench_factory.FORMER", 1)
     assert heard(replace(SHAPE, m=8), replace(SHAPE, m=4096), replace(SHAPE, m=16)) == [0, 3]

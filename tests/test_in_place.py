@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,19 +14,24 @@ from typing import Any
 import dumped
 import planted
 import pytest
+import torch
+import torch.distributed as dist
 from test_compile_pass import PLAIN, targets
 from test_warm_up import outcomes_of
+from torch._dispatch.python import enable_python_dispatcher
 
 import tftune
 from tftune.confirm import memory
 from tftune.confirm.memory import Memory, read_view
+from tftune.db import target
 from tftune.db.lock import StoreError
 from tftune.db.store import read_rows
 from tftune.graph_pass import in_place, inductor
-from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm import AllGatherGemm, host
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.models.selector import Selector
+from tftune.tuner.bench.ranks import Ranks
 
 SHAPE = AllGatherGemm(16, 32, 64, 2, "fp16", "m", "nk")
 SLOW = {"push": "slow", "staged": "slow", "pull": "slow", "push_ce": "slow", "bsp_chunked": "slow"}
@@ -99,8 +105,6 @@ def damaged(workspace: Workspace, kind: str) -> list[Any]:
         DAMAGES[kind](path)
         (rows,) = memory.folder().glob("*.jsonl")
         rows.write_bytes(rows.read_bytes() + b"{no row\n" + b'{"half')
-    import torch.distributed as dist
-
     dist.barrier()
     return found + starts(workspace, [FAST])
 
@@ -203,3 +207,79 @@ def test_whatever_changes_a_time_has_a_file_of_its_own(changed: dict[str, Any]) 
     assert replace(identity, **changed).name != identity.name
     same = replace(identity, build=dict(identity.build, python="3.13", tftune="9"))
     assert same.name == identity.name
+
+
+def end(workspace: Workspace) -> None:
+    """This rank's process ends at once, without a word to the others."""
+    store = dist.distributed_c10d._get_default_store()
+    while isinstance(store, dist.PrefixStore):
+        store = store.underlying_store
+    folder = Path(store.path).parent
+    (folder / f"result-{workspace.rank}").write_bytes(pickle.dumps(None))  # it is not waited for
+    os._exit(0)
+
+
+def after_a_death(workspace: Workspace) -> dict[str, int]:
+    """Rank 1 ends before it compiles."""
+    in_place.DEADLINE_S = 2.0
+    pass_ = begun(workspace, FAST)
+    if workspace.rank == 1:
+        end(workspace)
+    return passed(pass_)
+
+
+def with_a_death(workspace: Workspace) -> dict[str, int]:
+    """Rank 1 ends at the first launch of a config."""
+    pass_ = begun(workspace, FAST)
+    prepare = host.prepare
+
+    def prepared(*call: Any) -> Any:
+        plan = prepare(*call)
+        return (lambda *_: end(workspace)) if workspace.rank == 1 else plan
+
+    host.prepare = prepared
+    return passed(pass_)
+
+
+@pytest.mark.parametrize("function", [after_a_death, with_a_death])
+def test_a_rank_that_dies_leaves_bsp_to_the_others(function: Any) -> None:
+    began = time.monotonic()
+    assert emulated.run(2, function)[0] == {"collectives": 1}
+    assert time.monotonic() - began < 30
+
+
+def with_another_torch(workspace: Workspace) -> tuple[dict[str, int], str]:
+    real = target.build
+    if workspace.rank == 1:
+        target.build = lambda: real() | {"torch": "2.99.0"}
+    pass_ = begun(workspace, FAST)
+    return passed(pass_), pass_.why_idle or ""
+
+
+def test_ranks_with_different_torch_run_bsp_and_say_so() -> None:
+    for graph, why in emulated.run(2, with_another_torch):
+        assert graph == {"collectives": 1}
+        assert "rank 1 differs from rank 0 in versions" in why and "2.99.0" in why
+
+
+def dispatched(workspace: Workspace) -> tuple[dict[str, int], list[bool]]:
+    """The pass as inductor calls it: with torch's Python dispatcher. And whether ranks spoke under
+    it."""
+    seen, gather = [], Ranks.gather
+
+    def gathered(self: Ranks, value: Any) -> Any:
+        key = torch._C.DispatchKey.PythonDispatcher
+        seen.append(torch._C._dispatch_tls_is_dispatch_key_included(key))
+        return gather(self, value)
+
+    pass_ = begun(workspace, FAST)
+    Ranks.gather = gathered  # type: ignore[method-assign]
+    with enable_python_dispatcher():
+        return passed(pass_), seen
+
+
+def test_ranks_do_not_speak_under_the_python_dispatcher() -> None:
+    """A collective would keep the GIL there while it waits for a lock of the group, whose owner may
+    need the GIL: both ranks of transformers' Llama stood still."""
+    for graph, seen in emulated.run(2, dispatched):
+        assert graph == {"all_gather_gemm": 1} and seen and not any(seen)

@@ -14,6 +14,7 @@ import json_schema
 import jsonschema
 import pytest
 import synthetic
+from test_cli_cache import H100, remembered
 from test_verify import Fake, exported
 
 from tftune.cli import app as cli
@@ -114,8 +115,8 @@ LINES = {
     ],
     "tftune diff": ["diff layers.json layers.json"],
     "tftune facts": [f"facts flash_decode {FACTS}"],
-    "tftune taxes": [f"taxes {OP} {SMALL} --on model --target mi300x8"],
-    "tftune simulate": [f"simulate {OP} --nodes 2 --shapes paper:m=16 --skew 0+5 --seeds 5"],
+    "tftune study taxes": [f"study taxes {OP} {SMALL} --on model --target mi300x8"],
+    "tftune study nodes": [f"study nodes {OP} --nodes 2 --shapes paper:m=16 --skew 0+5 --seeds 5"],
     "tftune sets": ["sets", f"sets {OP}"],
     "tftune sets --shapes": [f"sets {OP} --shapes paper:m=16+32"],
     "tftune version": ["version"],
@@ -125,12 +126,16 @@ LINES = {
     "tftune trials stats": ["trials stats --db layers.db"],
     "tftune db check": ["db check --db layers.db"],
     "tftune findings": ["findings --db moved.db"],
+    "tftune cache list": ["cache list"],
+    "tftune cache show": ["cache show h100x2"],
 }  # fmt: skip
 """In this order: later ones read what earlier ones wrote."""
 
 
 @pytest.mark.parametrize("command", LINES)
 def test_a_command_prints_what_the_page_says(command: str, printed: Print) -> None:
+    if command.startswith("tftune cache"):
+        remembered(H100)
     answers = [printed(line) for line in LINES[command]]
     for answer in answers:
         jsonschema.validate(answer, SCHEMAS[command])
@@ -140,7 +145,7 @@ def test_a_command_prints_what_the_page_says(command: str, printed: Print) -> No
 def test_verify_prints_what_the_page_says(
     printed: Print, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tftune.cli.bench_factory.detect", lambda: Target.parse("h200x8"))
+    monkeypatch.setattr("tftune.pipeline.bench_factory.detect", lambda: Target.parse("h200x8"))
     for bench in (Fake(0.5), Fake(0.5, push=Failure("crash", "a rank died"))):
         monkeypatch.setattr(
             "tftune.tuner.bench.node.NodeBench", lambda *_, bench=bench, **__: bench
@@ -160,7 +165,10 @@ def test_an_answer_that_differs_is_one_of_the_page(
 
 
 def test_every_command_with_json_is_on_the_page() -> None:
-    groups = {"": cli.COMMANDS, "trials ": cli.TRIALS, "db ": cli.DB}
+    groups = {
+        "": cli.COMMANDS, "trials ": cli.TRIALS, "db ": cli.DB, "cache ": cli.CACHE,
+        "study ": cli.STUDY,
+    }  # fmt: skip
     having = {
         f"tftune {prefix}{name}"
         for prefix, commands in groups.items()

@@ -1,11 +1,8 @@
-"""The L2 model: an LRU cache played by hand, what drift does to it, and what it says beside the
-published figures of mappings."""
+"""The L2 model: an LRU cache played by hand, what drift does to it, and which mappings it makes
+slow."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import l2 as script
 import pytest
 
 from tftune.kernels.core.chips import H200, MI300X
@@ -76,31 +73,6 @@ def test_one_die_has_no_spread() -> None:
 
     assert len(times(H200, ("naive_block_first", "naive_head_first"))) == 1
     assert len(times(MI300X, MAPPINGS)) == 3  # both block-first orders have 8 heads on a die
-
-
-def test_every_second_figure_fits_and_the_parameters_are_the_best_for_them() -> None:
-    assert (script.FIGURES[::2], script.FIGURES[1::2]) == (script.FIT, script.TEST)
-
-    def error(drift: float, shared: float, figures: tuple[script.Figure, ...]) -> float:
-        return script.with_drift(
-            drift, shared, lambda: script.root_mean_square(script.errors(figures))
-        )
-
-    here = error(l2.DRIFT, l2.SHARED, script.FIT)
-    for drift, shared in ((0.05, 0.5), (0.11, 0.5), (0.08, 0.0), (0.11, 0.0), (0.08, 2.0)):
-        assert error(drift, shared, script.FIT) > here
-    assert error(0.11, 0.0, script.TEST) > error(l2.DRIFT, l2.SHARED, script.TEST) + 0.01, (
-        "the second parameter helps where nothing was fitted"
-    )
-
-
-def test_the_published_ranking_is_kept_but_for_what_the_page_lists() -> None:
-    same, pairs, wrong = script.ranked(script.FIGURES)
-    assert (same, pairs) == (18, 21) and len(wrong) == 3
-    assert "DeepSeek" in wrong[0] and all("gfx942" in text for text in wrong[1:])
-    assert "RESULT l2 drift=0.08 shared=0.5" in script.result()
-    page = (Path(__file__).parents[1] / "docs/l2.md").read_text()
-    assert all(line in page for line in script.table()), "run benchmarks/l2.py, and copy its table"
 
 
 def test_heads_of_their_own_are_alike_under_both_block_first_orders() -> None:

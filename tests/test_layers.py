@@ -18,7 +18,8 @@ MAY_IMPORT = {
     "db": {"kernels", "db"},
     "tuner": {"kernels", "db", "tuner"},
     "models": {"kernels", "db", "models"},
-    "tftune": {"kernels", "db", "tuner", "models", "tftune"},
+    "tftune": {"kernels", "db", "tuner", "models", "tftune", "studies"},  # see of_studies
+    "studies": {"kernels", "db", "tuner", "models", "tftune", "studies"},
 }
 STANDARD_LIBRARY_ONLY = (
     "tftune/__init__.py",
@@ -92,6 +93,10 @@ KERNEL_FILES = (
     *(f"kernels/comm/{name}.py" for name in ("ll_protocol", "copy_engine")),
     *(f"kernels/*/{name}.py" for name in ("variants/*", "host", "reference")),
 )
+
+
+SHOW_STUDIES = ("tftune/cli/app.py", "tftune/cli/training_commands.py")
+"""The commands of a study, and a section of the report."""
 
 
 @dataclass(frozen=True)
@@ -183,8 +188,8 @@ def matching(root: Path, patterns: tuple[str, ...]) -> set[str]:
 
 
 def wrong_way(root: Path) -> list[str]:
-    """Imports against kernels <- db <- {tuner, models} <- tftune, wherever in the file they
-    stand."""
+    """Imports against kernels <- db <- {tuner, models} <- tftune <- studies, wherever in the file
+    they stand."""
     return [
         f"{file}:{found.line} imports {found.module}, and its room may import "
         f"{', '.join(sorted(MAY_IMPORT[file.split('/')[0]]))}"
@@ -233,10 +238,35 @@ def of_the_service(root: Path) -> list[str]:
     ]
 
 
+def of_studies(root: Path) -> list[str]:
+    """Imports of a study by what is no study: only the commands that show one may."""
+    return [
+        f"{file}:{found.line} imports {found.module}, and nothing but the command line may"
+        for file, all_imports in files(root)
+        for found in all_imports
+        if (found.module + ".").startswith("tftune.studies.")
+        and not file.startswith(("studies/", *SHOW_STUDIES))
+    ]
+
+
+def of_the_commands(root: Path) -> list[str]:
+    """Imports of the command line by what it calls: the service and Python callers call the
+    same."""
+    return [
+        f"{file}:{found.line} imports {found.module}, and only commands may"
+        for file, all_imports in files(root)
+        for found in all_imports
+        if (found.module + ".").startswith("tftune.cli.")
+        and not file.startswith(("tftune/cli/", "tftune/__main__.py", "studies/"))
+    ]
+
+
 def violations(root: Path) -> list[str]:
     return [
         *wrong_way(root),
+        *of_studies(root),
         *of_the_service(root),
+        *of_the_commands(root),
         *not_standard_library(root),
         *loads(root, WITHOUT_TORCH, {"torch", "triton", "iris"}),
         *loads(root, tuple(f"tftune/cli/{name}.py" for name in CLI), LAZY_IN_CLI),
@@ -279,7 +309,10 @@ PLANTED = {
     "tuner/search/search.py": "if True:\n    import torch",
     "tftune/cli/app.py": "import optuna",
     "tftune/ops.py": "def f():\n    from tftune.serve import selection",
+    "tftune/serve/views.py": "from tftune.cli.console import note",
     "tftune/__init__.py": "from tftune.db.store import Store",
+    "tftune/report/page.py": "def f():\n    from tftune.studies.taxes import figure",
+    "models/c.py": "from tftune.studies import taxes",
 }
 SOUND = {
     "kernels/op/space.py": (

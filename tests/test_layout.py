@@ -513,65 +513,6 @@ def test_a_speed_up_outside_of_its_interval_is_not_told() -> None:
     assert shared.speedup == 2.0 and "2.00 times as fast" in shared.reason
 
 
-RULE = "always push"
-
-
-def test_a_rule_that_ships_answers_for_shapes_that_rows_do_not_bound_and_says_so() -> None:
-    found = selector(replace(model(), rule=RULE))
-    push = {
-        SPACE.complete(config)
-        for m in (64, 5000)
-        for config in SPACE.defaults(shape(m, 3072, 3072), CHIP)
-        if config.variant == "push"
-    }
-    for m in (64, 5000):
-        asked = shape(m, 3072, 3072)
-        answer = found.select(asked)
-        assert answer.config in push and answer.source == "interpolated"
-        assert (
-            answer.reason
-            == "the rule 'always push', which lost less on shapes held out than a tree"
-        )
-        assert answer.expected_us is answer.bsp_us is answer.speedup is answer.interval is None, (
-            "a rule knows no time"
-        )
-        assert found.path(asked) == () and found.leaf(asked) is None
-        assert found.select(shape(m)).config == EXACT.select(shape(m)).config
-    assert found.select(SHAPES[0]).source == "measured" and is_fallback(
-        found.select(shape(64, 1024, 512))
-    )
-
-
-def test_a_rule_answers_between_sizes_where_no_tree_answers_for_other_families() -> None:
-    """There sizes alone were held out, and the rule lost less than interpolation."""
-    found = selector(replace(model(SHAPES[:6]), spans=False, rule=RULE))
-    between = found.select(shape(64, *LAYERS[0]))
-    assert between.reason.startswith("the rule 'always push'") and between.config.variant == "push"
-    assert found.select(SHAPES[0]).source == "measured"
-    assert is_fallback(found.select(shape(4, *LAYERS[0]))) and is_fallback(
-        found.select(shape(64, 2048, 2304))
-    )
-
-
-def test_a_rule_of_kernels_that_changed_is_bsp() -> None:
-    artifact = replace(
-        selector(replace(model(), rule=RULE)).artifacts[OP],
-        document={"kernels": {"push": "0" * 12}},
-    )
-    found = Selector(artifact).select(shape(64, 3072, 3072))
-    assert (
-        is_fallback(found)
-        and found.reason.startswith("the rule 'always push'")
-        and "has changed: its revision here is" in found.reason
-    )
-
-
-def test_the_nearest_measured_shape_is_a_rule_of_the_layouts_own_rows() -> None:
-    found = selector(replace(model(), rule="nearest measured shape"))
-    assert found.select(shape(30, 3840, 4096)).config == EXACT.select(shape(32)).config == SMALL
-    assert found.select(shape(8000, 3840, 4096)).config == LARGE
-
-
 def test_known_is_what_the_rows_are() -> None:
     """The made-up rows of this file name what is the fastest by their laws."""
     for place in SHAPES:

@@ -177,7 +177,7 @@ def node() -> Iterator[None]:
         )
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tftune.cli.bench_factory.detect", lambda: Target.parse("h100x1"))
+        patch.setattr("tftune.pipeline.bench_factory.detect", lambda: Target.parse("h100x1"))
         patch.setattr("tftune.db.target.detect", lambda: Target.parse("h100x1"))
         patch.setattr("tftune.tuner.bench.node.NodeBench", bench)
         patch.setattr("tftune.db.target.build", lambda: {"triton": "3.7.1"})

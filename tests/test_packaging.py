@@ -18,7 +18,7 @@ import pytest
 import serve_load
 import shipped
 
-ROOMS = ("tftune", "kernels", "tuner", "db", "models")
+ROOMS = ("tftune", "kernels", "tuner", "db", "models", "studies")
 NOT_SOURCE = (
     ".venv",
     ".git",
@@ -113,7 +113,7 @@ def test_the_wheel_holds_every_source_file_and_nothing_beside_tftune(
     }
     expected = {
         name if name.startswith("tftune/") else f"tftune/{name}"
-        for name in sources | artifacts | templates
+        for name in sources | artifacts | templates | {"studies/nodes/published.json"}
     } | {"tftune/py.typed"}
     assert {name for name in names if ".dist-info/" not in name} == expected
     assert {name.split("/")[0] for name in names} == {"tftune", "tftune-0.1.0.dist-info"}

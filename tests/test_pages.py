@@ -21,7 +21,7 @@ import yaml
 from tftune.kernels.core.registry import operation
 
 ROOT = Path(__file__).resolve().parent.parent
-CODE = ("tftune", "kernels", "tuner", "db", "models", "benchmarks")
+CODE = ("tftune", "kernels", "tuner", "db", "models", "studies", "benchmarks")
 DIAGRAMS = ("flags", "flow", "selecting", "taxes")
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from stored import ENDED, RUN, TRIALS, trial
 
-from tftune.cli.bench_factory import stored_or_committed
-from tftune.cli.training_job import sources
 from tftune.db.committed import files_of, read_trials
 from tftune.db.evidence import counting
 from tftune.db.store import Store, StoreError, read_rows, write_rows
@@ -19,6 +17,8 @@ from tftune.kernels.core.registry import operation
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.space import Config
 from tftune.models.timeline.simulator import predict
+from tftune.pipeline.bench_factory import stored_or_committed
+from tftune.pipeline.training_job import sources
 from tftune.tuner.bench.benches import ModelBench
 from tftune.tuner.search.session import Rows
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from stored import ENDED, RUN, TRIALS, raw
 
 from tftune.cli import app as cli
-from tftune.cli.run_health import sentence
 from tftune.db.store import Store, StoreError, read_rows
 from tftune.db.trial import Measurement, Run, Trial
+from tftune.report.run_health import sentence
 
 DEEP = "[" * 100_000
 NESTED: Any = {}

@@ -26,7 +26,6 @@ from synthetic import (
     shape,
 )
 
-from tftune.cli import seeds
 from tftune.confirm import relatives
 from tftune.db.store import Store
 from tftune.db.target import Target
@@ -38,6 +37,7 @@ from tftune.models.artifact import Artifact, Mode
 from tftune.models.layout import LayoutModel
 from tftune.models.timeline.simulator import predict
 from tftune.models.tree.tree import Leaf
+from tftune.pipeline import seeds
 
 OTHER = Config("push", **dict(SMALL.knobs) | {"num_stages": 4})
 QUICK = tuple(0.5 * weight for weight in WEIGHTS[SMALL])
@@ -249,7 +249,7 @@ def test_stored_rows_count_beside_the_committed_ones_and_modelled_ones_do_not(
         asked.append((op, target.name, tuple(shapes)))
         return [trial(1)]
 
-    monkeypatch.setattr("tftune.cli.bench_factory.former_rows", committed)
+    monkeypatch.setattr("tftune.pipeline.bench_factory.former_rows", committed)
     with Store.open(tmp_path / "a.db", write=True) as store:
         store.add_run(RUN)
         for each in (trial(1), trial(2), trial(3, bench="model")):

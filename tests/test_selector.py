@@ -38,7 +38,6 @@ from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.models.artifact import digest, parse_artifact, read_artifact
-from tftune.models.baselines import NEAREST
 from tftune.models.features import names, vector
 from tftune.models.selector import Selector
 from tftune.models.tree.tree import Leaf, Split, leaves_of, walk
@@ -273,27 +272,6 @@ def test_a_loan_that_a_selection_could_not_tell_of_is_refused(
     assert len(parse_artifact(edited(written, modes=sound)).modes["graph"].lent) == 1
     with pytest.raises(ValueError, match=said):
         parse_artifact(edited(written, modes=bad))
-
-
-def test_a_rule_that_is_none_is_refused(written: dict[str, Any]) -> None:
-    """On loading: no selection raises."""
-    with pytest.raises(
-        ValueError,
-        match=r"does not fit this tftune: it names the rule 'moon'; there are always BSP, "
-        r".*nearest measured",
-    ):
-        parse_artifact(layout_with(written, "rule", "moon"))
-    for rule in ("always push", NEAREST):
-        found = Selector(parse_artifact(layout_with(written, "rule", rule))).select(UNSEEN[4])
-        assert found.reason.startswith(f"the rule {rule!r}") and found.config.variant == "push"
-
-
-def test_the_nearest_shape_of_a_knob_that_is_no_more_is_bsp(written: dict[str, Any]) -> None:
-    other = json.loads(
-        json.dumps(layout_with(written, "rule", NEAREST)).replace('"split_k"', '"warp_speed"')
-    )
-    found = Selector(parse_artifact(edited(other)), check_source=False)
-    assert {found.select(asked).config.variant for asked in (*UNSEEN, *SHAPES)} == {"bsp"}
 
 
 def test_the_second_answer_is_a_lookup(trained: Selector) -> None:

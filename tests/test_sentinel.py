@@ -159,7 +159,7 @@ def watched(
     artifact: Artifact, node: Node, monkeypatch: pytest.MonkeyPatch, tftune: Tftune
 ) -> Callable[[str], Any]:
     """watched(options): `tftune verify --watch` of one leaf on that node."""
-    monkeypatch.setattr("tftune.cli.bench_factory.detect", lambda: Target.parse(TARGET))
+    monkeypatch.setattr("tftune.pipeline.bench_factory.detect", lambda: Target.parse(TARGET))
     monkeypatch.setattr("tftune.tuner.bench.node.NodeBench", lambda *_, **__: node)
     monkeypatch.setattr("time.sleep", lambda s: None)
     line = f"verify {OP} --artifact {artifact.path} --leaves 1 --db w.db --watch"

@@ -15,6 +15,7 @@ from serving import Served, body, opened
 
 from tftune.serve import tokens
 from tftune.serve.guards import HEADERS
+from tftune.serve.pages import router, style_router
 from tftune.serve.tables import TOKENS
 
 OPEN = {"/healthz", "/style.css", "/icon.svg"}
@@ -151,6 +152,18 @@ def test_logs_hold_no_secret_and_one_line_for_each_request(
     text = [record.getMessage() for record in caplog.records]
     assert token.split("_", 2)[2] not in "\n".join(text)
     assert len(text) >= 3 and not any("\n" in line for line in text)
+
+
+def test_an_unknown_parameter_is_refused_with_the_known_ones(served: Served) -> None:
+    """By every route, pages too: a mistyped filter would answer more than was asked for."""
+    found = [("GET", route.path) for part in (router, style_router) for route in part.routes]
+    for method, path in [*routes(served), *found]:
+        refused = served.ask(method, f"{asked(path)}?opp=x")
+        assert refused.status_code == 422 and "opp" in refused.text, path
+    assert len(found) >= 9
+    refused = served.get("/v1/rows?op=x&opp=x")
+    known = "after, build, limit, op, shape, target"
+    assert refused.json() == {"detail": f"'opp' is no parameter of this route; it takes: {known}"}
 
 
 def test_every_answer_has_the_headers(served: Served) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import serve
+from supervise import supervise
 
 from tftune.db.store import Store, read_rows
 from tftune.db.trial import Failure, Measurement, Run, Trial
@@ -129,3 +131,11 @@ def test_a_wrong_shape_is_refused(root: Path) -> None:
         command = [sys.executable, root / "benchmarks/serve.py", "--cpu", *words]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 2 and sentence in done.stderr
+
+
+def test_ranks_that_hang_or_fail_are_ended(tmp_path: Path) -> None:
+    began = time.monotonic()
+    (sleeper := tmp_path / "sleeper.py").write_text("import time; time.sleep(60)")
+    assert supervise(2, 0.5, [], sleeper) == 1 and time.monotonic() - began < 20
+    sleeper.write_text("import sys; sys.exit(3 if sys.argv[-1] == '1' else 0)")
+    assert supervise(2, 30.0, [], sleeper) == 1 and time.monotonic() - began < 20

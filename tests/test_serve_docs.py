@@ -54,7 +54,7 @@ def test_the_page_has_the_limits() -> None:
     table = PAGE.partition("## Limits")[2].partition("## PostgreSQL")[0]
     for text in (
         f"{limits.rows_bytes // MB} MB, {limits.rows_s / 60:.0f} minutes",
-        f"{limits.line_bytes // MB} MB; {MOST_RUNS:,}", f"| {limits.uploads} |",
+        f"{limits.line_bytes // MB} MB; {MOST_RUNS:,}; {limits.lines:,}", f"| {limits.uploads} |",
         f"{limits.body_bytes // MB} MB, {limits.body_s:.0f} s",
         f"{limits.idle_s:.0f} s; {limits.headers_s:.0f} s", f"{limits.shapes:,}",
         f"| {limits.connections} |",

@@ -118,3 +118,17 @@ def test_a_process_that_selects_needs_nothing_of_the_service(served: Served) -> 
     stable(served)
     found = served.get(AT)
     assert Selector(parse_artifact(found.json())).artifacts[OP].target.name == TARGET
+
+
+@pytest.mark.parametrize("change", [
+    {"target": "../../../out/px8"}, {"target": "h200x8\x1b[31m"}, {"node": "a\x1b[2J"},
+    {"op": "a\nb"},
+])  # fmt: skip
+@pytest.mark.parametrize("route", ["findings", "captures"])
+def test_what_nodes_say_names_no_path_and_no_control_character(
+    served: Served, route: str, change: dict[str, str]
+) -> None:
+    shape = {"op": OP, "shape": UNMEASURED} | {k: v for k, v in change.items() if k == "op"}
+    more = {"findings": {"text": "slower"}, "captures": {"capture": 1, "shapes": [shape]}}[route]
+    given = {"op": OP, "target": TARGET, **more, **change}
+    assert served.post(f"/v1/{route}", json=given).status_code == 422

@@ -115,7 +115,7 @@ def test_what_nodes_say_is_escaped(served: Served) -> None:
     rows = [replace(each, run=HOSTILE) for each in trials(2)]
     name = "<script>alert(1)</script>"
     assert served.push(lines([hostile], rows), node=name).status_code == 200
-    finding = {"op": HOSTILE, "target": HOSTILE, "node": HOSTILE, "text": HOSTILE, "shape": HOSTILE}
+    finding = {"op": HOSTILE, "target": TARGET, "node": HOSTILE, "text": HOSTILE, "shape": HOSTILE}
     assert served.post("/v1/findings", json=finding).status_code == 200
     made = placed(served, nodes={HOSTILE: 1})
     served.post("/v1/reports", json=report(made, HOSTILE))

@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -37,6 +38,20 @@ def test_tokens_are_made_listed_and_revoked(tftune: Tftune, tmp_path: Path) -> N
     assert refused(tftune("tokens revoke none --db t.db"), "tokens list")
     assert refused(tftune("tokens create me --scope root --db t.db"), "read, rows, promote, admin")
     assert refused(tftune("serve --db no/folder/t.db"), "no/folder", "check --db")
+
+
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [("127.0.0.1", "already in use"), ("203.0.113.1", "port"), ("no.host", "no.h")],
+)
+def test_an_address_that_cannot_be_listened_on_is_refused_before_anything_starts(
+    tftune: Tftune, tmp_path: Path, host: str, said: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = busy.getsockname()[1]
+        ran = tftune(f"serve --host {host} --port {port} --db t.db")
+    assert refused(ran, "cannot listen on", said, "--port") and "started" not in ran.err
+    assert not (tmp_path / "t.db").exists()
 
 
 def test_a_service_without_its_extra_says_what_to_install(

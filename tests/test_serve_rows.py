@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import threading
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -152,15 +153,27 @@ def test_uploads_at_once_store_each_row_once(served: Served) -> None:
 def test_an_upload_beyond_a_limit_is_refused_with_both_numbers(tmp_path: Path) -> None:
     limits = Limits(rows_bytes=2_000_000, line_bytes=50_000)
     with opened("sqlite", tmp_path, limits=limits) as served:
-        bomb = gzip.compress(b"\n" * 50_000_000)
+        bomb = gzip.compress((b" " * 999 + b"\n") * 40_000)
         assert len(bomb) < 100_000
         refused = served.push(bomb)
         assert refused.status_code == 413 and "2 MB" in refused.json()["detail"]
         refused = served.push(b" " * 60_000)
         assert refused.status_code == 413 and "50,000" in refused.json()["detail"]
-        refused = served.push(b"\n" * 2_100_000)
+        refused = served.push((b" " * 999 + b"\n") * 2_100)
         assert refused.status_code == 413 and "2.1 MB" in refused.json()["detail"]
         assert count(served) == 0
+
+
+@pytest.mark.parametrize("line", [b"\n", b" \n", b"\r\n"])
+def test_an_upload_of_line_ends_is_refused_before_it_costs_time(
+    served: Served, line: bytes
+) -> None:
+    """The largest upload of nothing: half a megabyte as sent."""
+    packed = gzip.compress(line * (250_000_000 // len(line)))
+    began = time.process_time()
+    refused = served.push(packed)
+    assert refused.status_code == 413 and "100,000 lines" in refused.json()["detail"]
+    assert time.process_time() - began < 2.0
 
 
 def test_a_committed_file_of_rows_is_stored(served: Served) -> None:

@@ -96,7 +96,7 @@ def test_a_gigabyte_without_a_length_is_cut_off(site: Site, path: str) -> None:
 def test_a_bomb_is_not_unpacked(site: Site) -> None:
     import gzip
 
-    bomb = gzip.compress(b"\n" * 20_000_000, 1)
+    bomb = gzip.compress(b" " * 20_000_000, 1)
     assert len(bomb) < MB
     began = time.monotonic()
     status, text = site.answer(site.head("/v1/rows", f"content-length: {len(bomb)}"), bomb)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import multinode as script
 import pytest
 
 from tftune.cli import app as cli
@@ -13,9 +12,10 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.core.chips import H200, MI300X, Chip
 from tftune.kernels.core.space import Config
-from tftune.models.timeline.multinode import VARIANTS, run
 from tftune.models.timeline.simulator import predict
-from tftune.models.topology import NICS, Topology, ring_all_gather_us
+from tftune.studies.nodes import published as script
+from tftune.studies.nodes.play import VARIANTS, run
+from tftune.studies.nodes.topology import NICS, Topology, ring_all_gather_us
 
 SHAPE = AllGatherGemm(512, 3584, 8192, 16)
 TWO = Topology(2, 8, NICS["ndr"])
@@ -91,7 +91,7 @@ def test_errors_name_both_numbers() -> None:
 
 
 def test_every_line_says_simulated(capsys: pytest.CaptureFixture[str]) -> None:
-    words = "simulate all_gather_gemm --nodes 2 --shapes paper:m=16+2048 --skew 0+5 --seeds 20"
+    words = "study nodes all_gather_gemm --nodes 2 --shapes paper:m=16+2048 --skew 0+5 --seeds 20"
     with pytest.raises(SystemExit) as done:
         cli.main(words.split())
     lines = capsys.readouterr().out.splitlines()
@@ -105,5 +105,5 @@ def test_half_of_the_public_runs_is_held_out_and_the_page_shows_them(root: Path)
     assert len(runs) == 14 and sum(runs.values()) == 7
     page = (root / "docs/multinode.md").read_text()
     assert [line for line in script.table(found) if line not in page] == [], (
-        "run `python benchmarks/multinode.py` and put its table into docs/multinode.md"
+        "run `python -m tftune.studies.nodes.published` and put its table into docs/multinode.md"
     )

@@ -19,7 +19,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tftune.cli import app as cli
-from tftune.cli.taxes_job import case_of, measured, stored
 from tftune.db.evidence import counting
 from tftune.db.row_files import read_rows
 from tftune.db.store import Store
@@ -32,10 +31,11 @@ from tftune.kernels.core.revision import installed
 from tftune.kernels.core.space import Config
 from tftune.kernels.core.taxes import BSP, CLOCKED, FACTORS, FUSED, WAITS, Arm, Gap, arms, cube
 from tftune.models.dataset import load
-from tftune.models.tax_rows import Case, splits
-from tftune.models.taxes import interaction, modelled, shapley, slope, split
 from tftune.report import figures
-from tftune.report.taxes import Waterfall, section
+from tftune.studies.taxes.figure import Waterfall, section
+from tftune.studies.taxes.job import case_of, measured, stored
+from tftune.studies.taxes.rows import Case, splits
+from tftune.studies.taxes.split import interaction, modelled, shapley, slope, split
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = Target.parse("h200x2")
@@ -242,7 +242,7 @@ SHORT = BSP, FUSED, Arm("fused", kernels=2, trips=1.25, waits="all", late=20)
 @pytest.mark.parametrize("op", OPS)
 def test_arms_run_on_two_ranks_and_the_whole_ones_are_right(op: str) -> None:
     """Emulated times say nothing. Each whole arm is checked, one rank being late."""
-    from tftune.tuner.bench import taxes
+    from tftune.studies.taxes import bench as taxes
 
     mine = case(op)
     steps = operation(op).module("taxes").steps(mine.shape, mine.form)
@@ -329,7 +329,7 @@ def test_waiting_for_everything_ends_and_changes_no_result(
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("world", [1, 2])
 def test_every_arm_runs(op: str, world: int) -> None:
-    from tftune.tuner.bench import taxes
+    from tftune.studies.taxes import bench as taxes
 
     mine = case(op, world)
     asked = mine.arms(clocks=False)
@@ -340,7 +340,7 @@ def test_every_arm_runs(op: str, world: int) -> None:
 
 
 def test_a_wrong_arm_is_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tftune.tuner.bench import taxes
+    from tftune.studies.taxes import bench as taxes
 
     class Ranks:
         def request(self, method: str, *_: object) -> Any:
@@ -353,7 +353,7 @@ def test_a_wrong_arm_is_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_last_rank_is_late_and_no_other() -> None:
-    from tftune.tuner.bench import taxes
+    from tftune.studies.taxes import bench as taxes
 
     def slept(rank: int, us: int) -> float:
         workspace = SimpleNamespace(rank=rank, world=2, arch="interpreter")
@@ -364,7 +364,7 @@ def test_the_last_rank_is_late_and_no_other() -> None:
 
 
 def test_additions_stand_around_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tftune.tuner.bench import taxes
+    from tftune.studies.taxes import bench as taxes
 
     done: list[str] = []
     for name in ("empty", "round_trip", "delay"):
@@ -380,7 +380,7 @@ def test_additions_stand_around_the_call(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_step_that_bsp_has_not_is_refused() -> None:
-    from tftune.tuner.bench import taxes
+    from tftune.studies.taxes import bench as taxes
 
     mine = case("gemm_all_reduce")
     armed = taxes.Armed(Arm("bsp", without="copy"), mine.form)
@@ -404,7 +404,7 @@ ARCHS = {"sm_90": (H200, r"%globaltimer"), "gfx942": (MI300X, r"s_memrealtime")}
 
 @pytest.mark.parametrize("arch", ARCHS)
 def test_what_is_added_compiles_and_a_delay_reads_the_clock(arch: str) -> None:
-    from tftune.tuner.bench import taxes
+    from tftune.studies.taxes import bench as taxes
 
     backend = ARCHS[arch][0].can.backend
     late = assembly(taxes.late_source(backend), arch)
@@ -476,8 +476,8 @@ def test_every_variant_compiles_with_every_wait(op: str, variant: str, arch: str
 def on_gpus(op: str, world: int) -> None:
     """Every arm of a small shape, and what a delay and a launch must cost."""
     from tftune.db.target import detect
-    from tftune.models.taxes import times_of
-    from tftune.tuner.bench import taxes
+    from tftune.studies.taxes import bench as taxes
+    from tftune.studies.taxes.split import times_of
 
     target, known = detect(), operation(op)
     shape = known.named_set(known.main_set, world)[2]
@@ -604,10 +604,10 @@ def with_stages(config: Config, stages: int) -> Config:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr("tftune.tuner.bench.taxes.measure", fake)
-    monkeypatch.setattr("tftune.cli.bench_factory.detect", lambda: TARGET)
+    monkeypatch.setattr("tftune.studies.taxes.bench.measure", fake)
+    monkeypatch.setattr("tftune.pipeline.bench_factory.detect", lambda: TARGET)
     with pytest.raises(SystemExit) as ended:
-        cli.main(["taxes", *words])
+        cli.main(["study", "taxes", *words])
     return int(ended.value.code or 0)
 
 
@@ -651,7 +651,7 @@ def test_a_budget_that_is_over_says_how_many_are_missing(
 ) -> None:
     words = (OPS[0], f"{SIZES[OPS[0]]};m=64,n=64,k=64,world=2", "--db", str(tmp_path / "t.db"))
     ticks = iter([0.0, 0.0, 99.0, 99.0])
-    monkeypatch.setattr("tftune.cli.taxes_command.monotonic", lambda: next(ticks))
+    monkeypatch.setattr("tftune.studies.taxes.command.monotonic", lambda: next(ticks))
     assert run(monkeypatch, *words, "--budget", "10s") == 2
     assert "1 of 2 shapes were measured" in capsys.readouterr().err
 
@@ -660,7 +660,7 @@ def test_without_a_gpu_the_model_is_named(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     with pytest.raises(SystemExit):
-        cli.main(["taxes", OPS[0], SIZES[OPS[0]], "--db", str(tmp_path / "t.db")])
+        cli.main(["study", "taxes", OPS[0], SIZES[OPS[0]], "--db", str(tmp_path / "t.db")])
     assert "--on model" in capsys.readouterr().err
 
 
@@ -674,7 +674,7 @@ def test_the_modelled_split_adds_up_and_says_that_it_is_modelled(
     found = modelled(shape, mine.config, mine.form, "graph", H200)
     assert sum(found.taxes.values()) + found.work_us == pytest.approx(found.bsp_us - found.fused_us)
     with pytest.raises(SystemExit):
-        cli.main(["taxes", op, str(shape), "--on", "model", "--target", "h200x8"])
+        cli.main(["study", "taxes", op, str(shape), "--on", "model", "--target", "h200x8"])
     out = capsys.readouterr().out
     assert "MODELLED" in " ".join(out.split()) and "none was measured" in out
 

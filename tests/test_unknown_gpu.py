@@ -20,8 +20,6 @@ from synthetic import decodes
 
 import tftune
 from tftune.cli import app as cli
-from tftune.cli import training_job as fitting
-from tftune.cli.bench_factory import former_rows
 from tftune.db import target as machines
 from tftune.db.calibration_file import calibrated, write_chip
 from tftune.db.store import Store, read_rows
@@ -32,6 +30,8 @@ from tftune.kernels.core import chips
 from tftune.kernels.core.chip import NAMES
 from tftune.kernels.core.chips import CHIPS
 from tftune.models.artifact import digest, read_artifact
+from tftune.pipeline import training_job as fitting
+from tftune.pipeline.bench_factory import former_rows
 from tftune.tuner.bench.node import Deadlines, NodeBench, Rounds
 from tftune.tuner.search.search import EFFORTS, Effort
 
@@ -70,7 +70,7 @@ def node() -> Iterator[pytest.MonkeyPatch]:
         patch.setitem(sys.modules, "torch", NODE)
         found = detect()
         patch.undo()
-        patch.setattr("tftune.cli.bench_factory.detect", lambda: found)
+        patch.setattr("tftune.pipeline.bench_factory.detect", lambda: found)
         patch.setattr("tftune.tuner.bench.node.NodeBench", emulated)
         patch.setattr("tftune.db.target.build", lambda: BUILD)
         patch.setitem(EFFORTS, "quick", Effort(5, 1, "for tests"))

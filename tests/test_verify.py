@@ -214,7 +214,7 @@ def verify(
     """verify(bench, line): exit code, stdout, stderr of `tftune verify` on a copy of the artifact,
     this machine being 8 H200."""
     (tmp_path / made.name).write_text(made.read_text())
-    monkeypatch.setattr("tftune.cli.bench_factory.detect", lambda: Target.parse("h200x8"))
+    monkeypatch.setattr("tftune.pipeline.bench_factory.detect", lambda: Target.parse("h200x8"))
     monkeypatch.setattr("tftune.db.target.build", lambda: BUILD | {"triton": "3.7.1"})
 
     def run(bench: Fake, line: str = "") -> tuple[int, str, str]:
@@ -276,7 +276,7 @@ def test_an_artifact_that_does_not_hold_stays_as_it_is(
 def test_only_measured_times_of_this_machine_can_be_verified(
     verify: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tftune.cli.bench_factory.detect", lambda: Target.parse("h200x4"))
+    monkeypatch.setattr("tftune.pipeline.bench_factory.detect", lambda: Target.parse("h200x4"))
     code, out, err = verify(Fake(0.5))
     assert (code, out) == (
         2,

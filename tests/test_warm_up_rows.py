@@ -8,13 +8,13 @@ from types import ModuleType
 
 import pytest
 
-from tftune.cli.training_job import sources
 from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.db.trial import EVIDENCE, STAGES, Measurement, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.registry import operation
 from tftune.models.dataset import load
+from tftune.pipeline.training_job import sources
 from tftune.report.tables import lines
 from tftune.tuner.bench.benches import ReplayBench
 from tftune.tuner.search.session import Rows

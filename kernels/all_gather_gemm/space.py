@@ -450,7 +450,7 @@ _CORE_TILES = tuple(
     )
 )
 """Tiles with which the GEMM alone is fastest on an H200 at M = 64 and 128, 256, 512 and 1024
-(benchmarks/core.py, docs/notebook.md)."""
+(docs/notebook.md, "The core alone")."""
 
 
 def _with_core_tile(shape: AllGatherGemm, chip: Chip | None, config: Config) -> list[Config]:

@@ -37,7 +37,7 @@ READERS_OFFSET = tl.constexpr(320)
 BARRIER_FLAGS_OFFSET = tl.constexpr(1_024)
 BARRIER_FLAG_STRIDE = tl.constexpr(64)
 WAITED_OFFSET = tl.constexpr(2_048)
-"""int64: what programs waited, in nanoseconds, where `tftune taxes` asks (`device.waits`)."""
+"""int64: what programs waited, in nanoseconds, where `tftune study taxes` asks (`device.waits`)."""
 FLAGS_OFFSET = tl.constexpr(4_096)
 MAILBOX_OFFSET = tl.constexpr(4_096 + space.MAX_WORLD * space.FLAGS_PER_SOURCE * 4)
 MAILBOX_BYTES = tl.constexpr(space.MAILBOX_BYTES)

@@ -1,4 +1,4 @@
-"""What `tftune taxes` adds to a call, or leaves out of it, to isolate a tax: arms as values.
+"""What `tftune study taxes` adds to a call, or leaves out of it, to isolate a tax: arms as values.
 Standard library only.
 
 BSP pays three taxes that a fused kernel does not (arXiv 2511.02168). Each has a factor here that

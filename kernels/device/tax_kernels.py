@@ -1,4 +1,4 @@
-"""What `tftune taxes` launches beside a call: nothing, a copy through memory, a delay, and the sum
+"""What the tax study launches beside a call: nothing, a copy through memory, a delay, and the sum
 of what programs waited.
 
 Who owns a tile: programs of `round_trip` take blocks in turn; the others are one program. Who

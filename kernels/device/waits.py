@@ -1,4 +1,4 @@
-"""What `tftune taxes` changes about waits: everything is waited for at once, or the device's clock
+"""What the tax study changes about waits: everything is waited for at once, or the device's clock
 says how long waits take. No config of a search has any of it."""
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ each shape and config."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -42,7 +42,6 @@ from tftune.kernels.runtime.residence import check_residence
 if TYPE_CHECKING:
     import torch
 
-    from tftune.kernels.flash_decode.variants.launches import Launch
 
 _TYPES = {
     "q_ptr": "*{}", "k_ptr": "*{}", "v_ptr": "*{}",
@@ -179,22 +178,6 @@ def prepare(
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     kernels = _kernels(shape, config, workspace.arch, waits)
     return prepare_kernels(shape, config, workspace, kernels, config.variant == "bsp")
-
-
-def prepare_stages(
-    shape: FlashDecode, config: Config, workspace: Workspace, launches: Iterable[Launch]
-) -> Plan:
-    """As `prepare`, for some kernels of a call instead of all: what `benchmarks/decode_stages.py`
-    times. `config` gives the knobs and keeps the rules of its variant; launches without the kernel
-    that merges leave the epoch as it is, so they must not send. Raises ValueError as `prepare`
-    does.
-    """
-    config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
-    kernels = tuple(
-        _source(launch.kernel, shape, config, launch.constants, workspace.arch)
-        for launch in launches
-    )
-    return prepare_kernels(shape, config, workspace, kernels, library=False)
 
 
 def prepare_kernels(

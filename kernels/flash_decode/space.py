@@ -183,7 +183,7 @@ RULES = (
          lambda s, c, chip: (chip is None or not chip.can.unified_registers or c["num_warps"] == 4
                              or c["block_n"] * s.head_dim < 32 * chip.wave_size * 8),
          ("persistent",), learned=True),
-    # db/audits/mi300x8/triton-3.6: from 65,536 on they spill 732 bytes or more where a program also
+    # Triton 3.6 (docs/mi300x.md): from 65,536 on they spill 732 bytes or more where a program also
     # sends; below none does.
     Rule("kv_splits times heads_per_program times head_dim must be below 65,536 on CDNA: a "
          "program that adds up more spills",

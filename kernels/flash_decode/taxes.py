@@ -1,4 +1,4 @@
-"""What BSP does more than a fused flash_decode, and its steps, for `tftune taxes`. Standard library
+"""What BSP does more than a fused flash_decode, and its steps, for the tax study. Standard library
 only until a plan is asked for."""
 
 from __future__ import annotations

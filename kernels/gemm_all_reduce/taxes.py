@@ -1,4 +1,4 @@
-"""What BSP does more than a fused gemm_all_reduce, and its steps, for `tftune taxes`. Standard
+"""What BSP does more than a fused gemm_all_reduce, and its steps, for the tax study. Standard
 library only until a plan is asked for."""
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def pack_layout(model: LayoutModel) -> dict[str, Any]:
         "formulas": [formula.to_list() for formula in model.formulas],
         "known": [known.to_list() for known in model.known],
         "tree": None if model.root is None else pack(model.root),
-        "spans": model.spans, "error": model.error, "rule": model.rule,
+        "spans": model.spans, "error": model.error,
     }  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def unpack_layout(op: str, mode: str, values: Mapping[str, Any]) -> LayoutModel:
         tuple(Formula.from_list(each) for each in values["formulas"]),
         tuple(known_from(each) for each in values["known"]),
         None if values["tree"] is None else unpack(values["tree"]),
-        bool(values["spans"]), float(values["error"]), str(values["rule"]),
+        bool(values["spans"]), float(values["error"]),
     )  # fmt: skip
     _check(model)
     return model

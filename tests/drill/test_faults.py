@@ -157,7 +157,7 @@ def test_the_command_line_drills_says_how_long_it_recovered_and_resumes(
 ) -> None:
     scene = script("drill").emulated(2)
     monkeypatch.setitem(EFFORTS, "quick", Effort(4, 1, "for this test"))
-    monkeypatch.setattr("tftune.cli.bench_factory.detect", lambda: scene.target)
+    monkeypatch.setattr("tftune.pipeline.bench_factory.detect", lambda: scene.target)
     monkeypatch.setattr(
         "tftune.tuner.bench.node.NodeBench", partial(NodeBench, emulated=True, rounds=scene.rounds)
     )

@@ -21,6 +21,7 @@ import typer
 from tftune.cli import (
     about_commands,
     artifact_commands,
+    cache_commands,
     chip_commands,
     fleet_commands,
     serve_commands,
@@ -30,14 +31,14 @@ from tftune.cli import (
 )
 from tftune.cli.facts_command import facts
 from tftune.cli.search_command import search
-from tftune.cli.simulate_command import simulate
-from tftune.cli.taxes_command import taxes
 from tftune.cli.tune_command import tune
+from tftune.studies.nodes.command import nodes
+from tftune.studies.taxes.command import taxes
 
 __all__ = ["app", "main", "open_store", "search"]
 
 USAGE, INTERRUPTED = 2, 130
-RESUMED = ("search", "tune", "facts", "taxes", "audit", "push")
+RESUMED = {"search", "tune", "facts", "taxes", "audit", "push"}
 STOPPED = "what finished is stored, and the same command resumes"
 UNHARMED = "each file is whole, as it was or as it was to be"
 """What a stopped command leaves."""
@@ -59,10 +60,19 @@ trials_app = typer.Typer(
     short_help="Rows: import, export, list and count them.",
 )
 db_app = typer.Typer(help="Look after a database.", short_help="Look after a database.")
+cache_app = typer.Typer(
+    help="What `warm_up` and `compile_pass` confirmed on this machine.",
+    short_help="Answers confirmed on this machine.",
+)
 keys_app = typer.Typer(help="Look after release keys.", short_help="Look after release keys.")
 
 tokens_app = typer.Typer(
     help="Who may ask the service for what.", short_help="Tokens of the service."
+)
+
+study_app = typer.Typer(
+    help="Answer questions of papers; no kernel is selected by it.",
+    short_help="Answer questions of papers.",
 )
 
 Commands = dict[str, tuple[Callable[..., None], str]]
@@ -80,8 +90,6 @@ COMMANDS: Commands = {
     "calibrate": (chip_commands.calibrate, "Measure this machine's constants."),
     "tune": (tune, "Tune a model, or all that a new node needs."),
     "facts": (facts, "Learn what lengths of sequences change."),
-    "taxes": (taxes, "Isolate what launches, waits and memory cost."),
-    "simulate": (simulate, "Simulate 16 to 64 GPUs on several nodes."),
     "push": (fleet_commands.push, "Send rows to a fleet's service."),
     "pull": (fleet_commands.pull, "Fetch a checked artifact from the service."),
     "sign": (fleet_commands.sign, "Sign an artifact with the release key."),
@@ -98,22 +106,34 @@ TRIALS: Commands = {
     "stats": (store_commands.stats, "Count rows by operation, target and bench."),
 }
 DB: Commands = {"check": (store_commands.check, "Read every row, and say what is wrong.")}
+CACHE: Commands = {
+    "list": (cache_commands.list_cache, "List what was confirmed on this machine."),
+    "show": (cache_commands.show_cache, "Show the answers of one combination."),
+    "clear": (cache_commands.clear_cache, "Forget them: the next job measures anew."),
+}
 KEYS: Commands = {"create": (fleet_commands.create_key, "Make a release key.")}
+STUDY: Commands = {
+    "taxes": (taxes, "Isolate what launches, waits and memory cost."),
+    "nodes": (nodes, "Simulate 16 to 64 GPUs on several nodes."),
+}
 TOKENS: Commands = {
     "create": (serve_commands.create_token, "Make a token and print it, once."),
     "list": (serve_commands.list_tokens, "Show every token without its secret."),
     "revoke": (serve_commands.revoke_token, "Revoke a token."),
 }
 _GROUPS = (
-    (app, COMMANDS), (trials_app, TRIALS), (db_app, DB), (keys_app, KEYS), (tokens_app, TOKENS)
+    (app, COMMANDS), (trials_app, TRIALS), (db_app, DB), (cache_app, CACHE), (keys_app, KEYS),
+    (tokens_app, TOKENS), (study_app, STUDY),
 )  # fmt: skip
 for _group, _commands in _GROUPS:
     for _name, (_run, _summary) in _commands.items():
         _group.command(_name, short_help=_summary)(_run)
 app.add_typer(trials_app, name="trials")
 app.add_typer(db_app, name="db")
+app.add_typer(cache_app, name="cache")
 app.add_typer(keys_app, name="keys")
 app.add_typer(tokens_app, name="tokens")
+app.add_typer(study_app, name="study")
 
 
 def _print_version(asked: bool) -> None:
@@ -155,7 +175,7 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         _fail(f"error: {_sentence(error, arguments)}", USAGE)
     if code == INTERRUPTED:  # newer typer returns it, older typer raises
-        _fail(f"stopped; {STOPPED if arguments[0] in RESUMED else UNHARMED}", INTERRUPTED)
+        _fail(f"stopped; {STOPPED if set(arguments[:2]) & RESUMED else UNHARMED}", INTERRUPTED)
     sys.exit(code)
 
 

@@ -82,7 +82,7 @@ def explain(
 
 def _rows_of(artifact: Artifact, db: Path | None) -> list[Trial]:
     """The rows of an artifact's machine and bench: of a database, else of the checkout."""
-    from tftune.cli.bench_factory import stored_or_committed
+    from tftune.pipeline.bench_factory import stored_or_committed
 
     same = artifact.op, artifact.target.name, artifact.bench
     if db is None and not DEFAULT_DB.exists():
@@ -131,10 +131,10 @@ def verify(
     build; exit code 1 where one fails, or where --watch opened a finding."""
     from contextlib import closing
 
-    from tftune.cli.bench_factory import measured_here
     from tftune.cli.console import print_json, print_table
     from tftune.db.target import build
     from tftune.models.export import stamped, write
+    from tftune.pipeline.bench_factory import measured_here
     from tftune.tuner.bench.node import NodeBench
     from tftune.verify import HEAD, build_changes, check, samples
 

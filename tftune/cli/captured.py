@@ -119,7 +119,7 @@ class _Expected:
     """What one run takes: by the best current row, else an artifact, else the model."""
 
     def __init__(self, op: str, target: Target, rows: Sequence[Trial]) -> None:
-        from tftune.cli.seeds import artifacts
+        from tftune.pipeline.seeds import artifacts
 
         self._target = target
         self._best: dict[tuple[Shape, str], float] = {}

@@ -98,10 +98,10 @@ def calibrate(
     file for `search --chip`."""
     from datetime import UTC, datetime
 
-    from tftune.cli.bench_factory import named
     from tftune.cli.calibration_job import Calibration
     from tftune.db.calibration_file import default_path, write_chip
     from tftune.db.target import build, need
+    from tftune.pipeline.bench_factory import named
 
     if emulated:
         need("tftune calibrate --emulated", "torch", "triton")

@@ -61,12 +61,12 @@ def facts(
 ) -> None:
     """Measure every form of each shape's config under several distributions of lengths, and learn
     when a rank should follow its own; the same command resumes after a stop."""
-    from tftune.cli.bench_factory import check_worlds, find_target, lengths_of, seconds
     from tftune.cli.console import note, print_json
-    from tftune.cli.facts_job import learned
     from tftune.cli.shapes_file import read_shapes
     from tftune.models.artifact import SHIPPED, read_artifact
     from tftune.models.forms import forms_of
+    from tftune.pipeline.bench_factory import check_worlds, find_target, lengths_of, seconds
+    from tftune.pipeline.facts_job import learned
     from tftune.report.tables import BENCH_WORDS
 
     began, known = monotonic(), operation(op)
@@ -116,8 +116,8 @@ def _measure(
 ) -> int:
     """Fill the rows of every distribution; returns how many pairs are missing. Raises ValueError
     where the artifact answers for none of the shapes."""
-    from tftune.cli.bench_factory import make_bench
     from tftune.cli.console import Progress
+    from tftune.pipeline.bench_factory import make_bench
     from tftune.tuner.search.matrix_stage import fill_with
 
     wanted = dict(_wanted(artifact, shapes, modes))
@@ -137,8 +137,8 @@ def _wanted(
     artifact: Artifact, shapes: Sequence[Shape], modes: Sequence[str]
 ) -> Iterator[tuple[Place, list[Config]]]:
     from tftune.cli.console import note
-    from tftune.cli.facts_job import wanted
     from tftune.models.selector import Selector
+    from tftune.pipeline.facts_job import wanted
 
     selector = Selector(artifact, allow_modelled=True)
     answered = 0

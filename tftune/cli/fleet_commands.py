@@ -6,7 +6,6 @@ it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -218,7 +217,7 @@ def send_report(
     from tftune.cli.console import note
     from tftune.client.push import node_name
 
-    _, service = _asked(None, url, os.environ.get("TFTUNE_TOKEN"))
+    _, service = _asked(None, url, None)
     value = {
         "node": node_name(), "op": found.op, "target": found.target.name, "digest": found.digest,
         "build": dict(build), "rows": list(checks),

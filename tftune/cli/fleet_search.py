@@ -53,7 +53,7 @@ class Nodes(Protocol[AnyNode]):
 
 def _made(job: Job, shapes: Sequence[Shape], store: Store) -> Bench:
     """The bench that a job names, on this machine."""
-    from tftune.cli.bench_factory import find_target, make_bench
+    from tftune.pipeline.bench_factory import find_target, make_bench
 
     return make_bench(job.on, operation(job.op), find_target(job.on, job.target), shapes, store)
 

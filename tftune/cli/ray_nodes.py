@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tftune.cli import fleet_search
 from tftune.cli.fleet_search import Dealer, Found, Job, Lost
+from tftune.client.wait import LIMIT_S, SAID_S, bounded
 from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.kernels.core.shape import Shape
@@ -17,9 +18,6 @@ from tftune.report.tables import Line
 
 if TYPE_CHECKING:
     from tftune.cli.captured import Part
-
-PLACED_S = 60.0
-"""How long a node may take to be given to this search: another job may hold it."""
 
 
 class Worker:
@@ -124,8 +122,8 @@ def search(
     from ray.util.placement_group import remove_placement_group
 
     began, lines, by_node = monotonic(), dict[Shape, tuple[Line, ...]](), dict[str, int]()
-    ray.init(address=address, log_to_driver=False)
-    nodes, owned = RayNodes(), _owned(_bundle(target, job.on))
+    connect(address)
+    nodes, owned = RayNodes(), _owned(_bundle(target, job.on), told)
     try:
         dealer = Dealer(nodes, _fitting(nodes, owned, job, told), told)
         if len(dealer.idle) > 1:
@@ -153,6 +151,24 @@ def search(
     return [line for shape in shapes for line in lines[shape]]
 
 
+def connect(address: str) -> None:
+    """Make this process a driver of the cluster; Ray by itself tries for minutes. Raises ValueError
+    where the cluster does not answer."""
+    import ray
+
+    try:
+        bounded(
+            lambda: ray.init(address=address, log_to_driver=False),
+            lambda: f"the Ray cluster at {address}",
+            LIMIT_S,
+        )
+    except (OSError, RuntimeError) as error:
+        raise ValueError(
+            f"the Ray cluster at {address} does not answer ({str(error) or f'{LIMIT_S:g} s'}); see "
+            f"`ray status --address {address}`, or start one with `ray start --head`"
+        ) from error
+
+
 def _bundle(target: Target, on: str) -> dict[str, float]:
     """What one node gives to a search: all GPUs; without GPUs, all cores of the largest node."""
     import ray
@@ -163,9 +179,9 @@ def _bundle(target: Target, on: str) -> dict[str, float]:
     return {"CPU": max((found.get("CPU", 0.0) for found in alive), default=0.0)}
 
 
-def _owned(bundle: dict[str, float]) -> list[RayNode]:
-    """An actor on each node that has as much as the bundle and is free within a minute. One bundle
-    in strict pack lies on one node, and all of a node is in no second one."""
+def _owned(bundle: dict[str, float], told: Callable[[str], None]) -> list[RayNode]:
+    """An actor on each node that has as much as the bundle and is free in time: another job may
+    hold it. One bundle in strict pack lies on one node, and all of a node is in no second one."""
     import ray
     from ray.exceptions import GetTimeoutError
     from ray.util.placement_group import placement_group, remove_placement_group
@@ -178,10 +194,13 @@ def _owned(bundle: dict[str, float]) -> list[RayNode]:
         and all(node["Resources"].get(name, 0.0) >= much for name, much in bundle.items())
     ]
     groups = [placement_group([bundle], strategy="STRICT_PACK") for _ in fits]
-    until, found = monotonic() + PLACED_S, []
-    for group in groups:
+    until, found = monotonic() + LIMIT_S, []
+    ready = [group.ready() for group in groups]
+    if ready and (held := ray.wait(ready, num_returns=len(ready), timeout=SAID_S)[1]):
+        told(f"waits for {len(held)} nodes that other jobs hold; gives up after {LIMIT_S:g} s")
+    for group, placed in zip(groups, ready, strict=True):
         try:
-            ray.get(group.ready(), timeout=max(0.1, until - monotonic()))
+            ray.get(placed, timeout=max(0.1, until - monotonic()))
         except GetTimeoutError:
             remove_placement_group(group)
             continue

@@ -74,7 +74,10 @@ def search(
 ) -> None:
     """Find the fastest config of each shape; every trial is stored, and the same command resumes
     after a stop."""
-    from tftune.cli.bench_factory import (
+    from tftune.cli.console import note, print_json
+    from tftune.cli.ray_nodes import over_nodes
+    from tftune.cli.search_job import run
+    from tftune.pipeline.bench_factory import (
         check_worlds,
         find_target,
         lengths_of,
@@ -82,9 +85,6 @@ def search(
         make_drill,
         seconds,
     )  # fmt: skip
-    from tftune.cli.console import note, print_json
-    from tftune.cli.ray_nodes import over_nodes
-    from tftune.cli.search_job import run
     from tftune.report.tables import BENCH_WORDS
 
     began, known = monotonic(), operation(op)

@@ -59,7 +59,7 @@ def find(
     """The tuner's search, given the analytic model, where the chip has one, committed rows and the
     shipped artifact for its first proposals. What reading them takes is taken from the budget."""
     from tftune.cli.console import note
-    from tftune.cli.seeds import knowledge
+    from tftune.pipeline.seeds import knowledge
     from tftune.tuner.search.search import search
 
     off = bench.target.chip.why_no_model(max(getattr(shape, "world", 1) for shape in shapes))
@@ -139,7 +139,7 @@ def _lines(found: Sequence[Best]) -> list[Line]:
 def how_it_went(bench: Bench, store: Store, earlier: int, whole_s: float) -> Iterator[str]:
     """Where the time of a search went; on a node also how many configs a second, and what clocks
     and caches were like. `earlier`: the runs that were stored before it."""
-    from tftune.cli import run_health as conditions
+    from tftune.report import run_health as conditions
     from tftune.report import tables
 
     spent_s = bench.spent_s

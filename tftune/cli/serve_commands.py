@@ -117,11 +117,15 @@ def _database(place: str, must: bool = False) -> Iterator[Database]:
     _need()
     if must and "://" not in place and not Path(place).exists():
         raise ValueError(f"there is no database {place}; `tftune serve` makes one; check --db")
+    from sqlalchemy.exc import DBAPIError
+
     from tftune.serve.database import Database
 
     database = Database.open(place)
     try:
         yield database
+    except DBAPIError as error:
+        raise database.refusal(error) from error
     finally:
         database.close()
 

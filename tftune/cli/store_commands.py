@@ -146,7 +146,7 @@ def filters_of(
 ) -> dict[str, Any]:
     """The filters of a store, with names as its rows have them; raises ValueError for an unknown
     one."""
-    from tftune.cli.bench_factory import named
+    from tftune.pipeline.bench_factory import named
 
     return {
         "op": operation(op).name if op else None,

@@ -6,6 +6,7 @@ it.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,7 @@ from tftune.db.trial import TAX
 from tftune.kernels.core.registry import operation
 
 if TYPE_CHECKING:
-    from tftune.cli.training_job import Source
+    from tftune.pipeline.training_job import Source
 
 
 def train(
@@ -32,8 +33,8 @@ def train(
     """Learn from the rows and judge it on held-out shapes; prints both and writes nothing (export
     writes the artifact)."""
     from tftune.cli.console import note, print_json, print_table
-    from tftune.cli.training_job import fit
     from tftune.models.export import pack_mode
+    from tftune.pipeline.training_job import fit
     from tftune.report import tables
     from tftune.report.training import HEAD, REGRET, details, summary
 
@@ -76,9 +77,9 @@ def export(
     """Train as `train` does, and write the artifact: trees, provenance, held-out report and digest
     in one JSON file."""
     from tftune.cli.console import note, print_json
-    from tftune.cli.training_job import fit, newest_build
     from tftune.models.export import export as write
     from tftune.models.export import provenance
+    from tftune.pipeline.training_job import fit, newest_build
     from tftune.report.tables import BENCH_WORDS, assumptions
 
     found = fit(_source(op, target, bench, db), say=note)
@@ -116,11 +117,12 @@ def report(
 ) -> None:
     """Write a page with figures (HTML, and PNGs beside it) for each operation, target and bench in
     the database."""
-    from tftune.cli.bench_factory import named
     from tftune.cli.console import note, print_json
-    from tftune.cli.training_job import modes_or_reasons, sources
-    from tftune.models.tax_rows import current
+    from tftune.pipeline.bench_factory import named
+    from tftune.pipeline.training_job import modes_or_reasons, sources
     from tftune.report.report import Page, write
+    from tftune.studies.taxes.figure import section
+    from tftune.studies.taxes.rows import current
 
     with open_store(db) as store:
         machine = named(target, db).name if target else None
@@ -142,7 +144,8 @@ def report(
         note(f"{source.op} on {source.target}, {source.bench}: {len(source.trials):,} rows")
         kept = source.op, source.target, source.bench, source.trials, source.runs
         mine = [t for t in taxes if (t.op, t.target, t.bench) == kept[:3]]
-        paths = write(Page(*kept, modes_or_reasons(source), mine), out)
+        more = [("taxes", "The three taxes", partial(section, mine))]
+        paths = write(Page(*kept, modes_or_reasons(source), more), out)
         written += map(str, paths)
         if not as_json:
             print("\n".join(map(str, paths)), flush=True)
@@ -152,7 +155,7 @@ def report(
 
 def _source(op: str, target: str | None, bench: str | None, db: Path) -> Source:
     """The rows of the database that train and export are meant to use."""
-    from tftune.cli.training_job import choose, sources
+    from tftune.pipeline.training_job import choose, sources
 
     with open_store(db) as store:
         found = sources(store.trials(condition=None), store.runs())

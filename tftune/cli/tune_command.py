@@ -108,8 +108,8 @@ def _job(
     folder: Path,
 ) -> Job:
     """What is to be tuned; raises ValueError where words, model and machine do not fit."""
-    from tftune.cli.bench_factory import check_worlds, find_target, seconds
     from tftune.db.target import Target
+    from tftune.pipeline.bench_factory import check_worlds, find_target, seconds
     from tftune.pipeline.model_config import read_config
     from tftune.pipeline.model_shapes import model_shapes
     from tftune.pipeline.tune_model import Job, modes_of
@@ -206,10 +206,10 @@ def _end(found: Tuned) -> None:
 
 
 def _tune_op(op: str, shapes: str | None, budget: str, db: Path, show: str | None) -> None:
-    from tftune.cli.bench_factory import check_worlds, named, seconds
     from tftune.cli.shapes_file import read_shapes
     from tftune.cli.tune import run, steps
     from tftune.db.target import detect
+    from tftune.pipeline.bench_factory import check_worlds, named, seconds
 
     target = named(show, db) if show else detect()
     known = operation(op)

@@ -22,9 +22,9 @@ def watch(artifact: Artifact, leaves: int, db: Path, interval: str, count: int) 
     from contextlib import closing
 
     from tftune import sentinel
-    from tftune.cli.bench_factory import seconds
     from tftune.cli.console import note
     from tftune.kernels.core.registry import operation
+    from tftune.pipeline.bench_factory import seconds
     from tftune.tuner.bench.node import NodeBench
 
     picked, interval_s = sentinel.watched(artifact, leaves), seconds(interval, "--interval")

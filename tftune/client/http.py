@@ -1,30 +1,29 @@
 """One request to the service, repeated while that can help. Standard library only.
 
-What is transient (no connection, a timeout, 429, 502, 503, 504) is tried again after a pause that
-doubles; what the service refuses is told at once. Redirects are refused: they would carry the token
-to another host.
+What is transient (no connection, 429, 502, 503, 504) is tried again after a pause that doubles, for
+25 s in all. What cannot pass is told at once: a refusal, no such host, another protocol.
+Redirects are refused: they would carry the token to another host.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import socket
 import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.message import Message
-from http.client import HTTPException
+from http.client import BadStatusLine, HTTPException, RemoteDisconnected
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
-TIMEOUT_S = 30.0
-"""Without a byte from the service."""
-ATTEMPTS = 6
-"""Of one request. With the pauses below the last one begins 31 s after the first, at most."""
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
+from tftune.client.wait import LIMIT_S, bounded
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 8.0
 """Pauses double from the first; each is drawn from its upper half, so that many nodes spread out
 ("equal jitter"; Brooker, Exponential Backoff And Jitter, 2015)."""
 TRANSIENT = (429, 502, 503, 504)
@@ -44,7 +43,7 @@ class ServiceError(ValueError):
 
 
 class Unreachable(ServiceError):
-    """Nobody answered, or only to say "later", as often as it was tried."""
+    """Nobody answered, or only to say "later", as long as it was tried."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +87,11 @@ class Service:
     url: str
     """Without a slash at the end."""
     token: str = field(default="", repr=False)
-    timeout_s: float = TIMEOUT_S
-    attempts: int = ATTEMPTS
+    limit_s: float = LIMIT_S
+    """In which one request ends, with all its repetitions."""
     send: Send = field(default=_send, repr=False, compare=False)
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False, compare=False)
+    clock: Callable[[], float] = field(default=time.monotonic, repr=False, compare=False)
     draw: Callable[[], float] = field(default=random.random, repr=False, compare=False)
     """Uniform in [0, 1): of the pauses."""
 
@@ -132,46 +132,65 @@ class Service:
         return self.post(*path, body=body, headers={"Content-Type": "application/json"}).json()
 
     def _ask(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
-        why, pause_s = "", 0.0
-        for attempt in range(self.attempts):
-            if attempt:
-                self.sleep(pause_s)
+        failures = [f"{self.url}{path} does not answer"]
+        try:
+            return bounded(
+                lambda: self._repeated(method, path, body, headers, failures),
+                lambda: f"{self.url} ({failures[-1]})",
+                self.limit_s,
+            )
+        except TimeoutError as error:
+            raise Unreachable(
+                f"{failures[-1]} (tried for {self.limit_s:.0f} s); look at it with `curl "
+                f"{self.url}/healthz`, then try again"
+            ) from error
+
+    def _repeated(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        failures: list[str],
+    ) -> Reply:
+        """The reply; `failures` grows by the cause of each repetition. Raises TimeoutError where
+        the next one would begin too late."""
+        end, longest_s = self.clock() + self.limit_s, FIRST_PAUSE_S
+        while True:
             try:
-                return self._once(method, path, body, headers)
+                return self._once(method, path, body, headers, end - self.clock())
             except HTTPError as error:
                 with error:
                     if error.code == 304:
                         return Reply(304, _lower(error.headers), b"")
-                    why = _refusal(self.url, path, error)
+                    failures.append(_refusal(self.url, path, error))
                     if error.code not in TRANSIENT:
-                        raise ServiceError(why, error.code) from error
+                        raise ServiceError(failures[-1], error.code) from error
                     asked_s = _retry_after_s(error.headers)
-            except ssl.SSLCertVerificationError as error:
-                raise ServiceError(
-                    f"{self.url} shows a certificate that is not trusted: {error}"
-                ) from error
             except (URLError, HTTPException, OSError) as error:
-                reason = getattr(error, "reason", None) or error
-                if isinstance(reason, ssl.SSLCertVerificationError):
-                    raise ServiceError(
-                        f"{self.url} shows a certificate that is not trusted: {reason}"
-                    ) from error
-                why, asked_s = f"{self.url} cannot be reached: {reason}", 0.0
-            pause_s = max(asked_s, self._pause_s(attempt))
-        raise Unreachable(f"{why} ({self.attempts} attempts); try again later")
-
-    def _pause_s(self, attempt: int) -> float:
-        longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0**attempt)
-        return longest * (1 + self.draw()) / 2
+                reason, asked_s = getattr(error, "reason", None) or error, 0.0
+                if why := _why_for_good(reason):
+                    raise ServiceError(f"{self.url} {why}: {reason}; check the address") from error
+                failures.append(f"{self.url} cannot be reached: {reason}")
+            pause_s = max(asked_s, longest_s * (1 + self.draw()) / 2)
+            longest_s = min(LONGEST_PAUSE_S, 2 * longest_s)
+            if self.clock() + pause_s >= end:
+                raise TimeoutError
+            self.sleep(pause_s)
 
     def _once(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        timeout_s: float,
     ) -> Reply:
         given = dict(headers)
         if self.token:
             given["Authorization"] = f"Bearer {self.token}"
         request = Request(f"{self.url}{path}", data=body, headers=given, method=method)
-        with self.send(request, self.timeout_s) as answer:
+        with self.send(request, timeout_s) as answer:
             content = answer.read(LARGEST_REPLY + 1)
             if len(content) > LARGEST_REPLY:
                 raise ServiceError(
@@ -190,9 +209,25 @@ def _lower(headers: Message) -> dict[str, str]:
 
 
 def _retry_after_s(headers: Message) -> float:
-    """The seconds that the service asks to wait, at most the longest pause; a date counts as 0."""
+    """The seconds that the service asks to wait; a date counts as 0."""
     text = headers.get("Retry-After", "")
-    return min(float(text), LONGEST_PAUSE_S) if text.isdecimal() else 0.0
+    return float(text) if text.isdecimal() else 0.0
+
+
+def _why_for_good(reason: object) -> str | None:
+    """What repeating cannot change, as words between the address and the cause; else None."""
+    match reason:
+        case ssl.SSLCertVerificationError():
+            return "shows a certificate that is not trusted"
+        case ssl.SSLEOFError() | RemoteDisconnected():
+            return None
+        case ssl.SSLError():
+            return "does not speak TLS as asked"
+        case BadStatusLine():
+            return "does not speak HTTP"
+        case socket.gaierror() if reason.errno != socket.EAI_AGAIN:
+            return "names no host that is known here"
+    return None
 
 
 def _refusal(url: str, path: str, error: HTTPError) -> str:

@@ -10,12 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from time import monotonic
 from typing import Literal
 
 from tftune.client.cache import Kept, Slot
 from tftune.client.http import Reply, Service, ServiceError, Unreachable
 from tftune.client.keys import why_not_signed
 from tftune.client.settings import read_settings
+from tftune.client.wait import LIMIT_S
 from tftune.db.target import Target
 from tftune.kernels.core.registry import operation, packages
 from tftune.kernels.core.shape import check_word
@@ -23,8 +25,8 @@ from tftune.models.artifact import Artifact, read_artifact
 from tftune.models.compatibility import log_once
 
 STAGES = ("stable", "canary", "candidate")
-SERVING_ATTEMPTS, SERVING_TIMEOUT_S = 2, 10.0
-"""Of a process that serves and has a kept artifact to go on with."""
+SERVING_S = 10.0
+"""Of one request of a process that serves: it may have a kept artifact to go on with."""
 Fresh = Literal["new", "unchanged", "kept"]
 
 
@@ -64,8 +66,8 @@ class Source:
     build: str = ""
     """"" for whichever build the service takes."""
 
-    def pull(self, op: str, target: str) -> Pulled:
-        """The artifact of an operation on a target.
+    def pull(self, op: str, target: str, away: ServiceError | None = None) -> Pulled:
+        """The artifact of an operation on a target. `away`: why the service is not asked at all.
 
         Raises ServiceError where the service gives none and none is kept; ValueError for unknown
         names and for a public key that is none; ImportError for a pinned key without
@@ -77,6 +79,8 @@ class Source:
         kept = self._trusted(slot, name, machine)
         asked = {"If-None-Match": kept[0].etag} if kept else {}
         try:
+            if away is not None:
+                raise away
             reply = self.service.get(
                 "v1", "artifacts", name, machine, headers=asked, stage=self.stage, build=self.build
             )
@@ -149,9 +153,12 @@ def pull_all(source: Source, target: str) -> list[Artifact]:
     """The artifacts of a target, of every operation that has one; what is kept for want of the
     service is logged once. Raises ServiceError where there is none at all."""
     found, refused = list[Artifact](), list[ServiceError]()
+    until, away = monotonic() + LIMIT_S, None
     for op in packages():
+        limit_s = min(SERVING_S, max(0.0, until - monotonic()))
+        asked = replace(source, service=replace(source.service, limit_s=limit_s))
         try:
-            pulled = source.pull(op, target)
+            pulled = asked.pull(op, target, away)
         except ServiceError as error:
             refused.append(error)
             why: ServiceError | None = error
@@ -161,15 +168,13 @@ def pull_all(source: Source, target: str) -> list[Artifact]:
             if why is not None:
                 log_once(f"kept {source.service.url} {op}", pulled.sentence())
         if isinstance(why, Unreachable):  # once is waited for it, not for each operation
-            source = replace(source, service=replace(source.service, attempts=1, timeout_s=1.0))
+            away = why
     if not found:
         raise refused[0]
     return found
 
 
 def source_at(url: str, stage: str = "stable") -> Source:
-    """The service at `url` as the configuration file in the home folder says to ask it, by a
-    process that serves: it waits for a few seconds, not for minutes."""
+    """The service at `url` as the configuration file in the home folder says to ask it."""
     settings = read_settings()
-    service = replace(settings.service(url), attempts=SERVING_ATTEMPTS, timeout_s=SERVING_TIMEOUT_S)
-    return Source(service, settings.cache_folder, settings.public_key, stage)
+    return Source(settings.service(url), settings.cache_folder, settings.public_key, stage)

@@ -10,6 +10,7 @@ The file is `~/.config/tftune/client.toml`; every field may be left out.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -44,7 +45,8 @@ class Settings:
         return Path(self.cache) if self.cache else Path.home() / CACHE
 
     def service(self, url: str | None = None, token: str | None = None) -> Service:
-        """The service at `url`, else at the file's, asked with `token`, else with the file's.
+        """The service at `url`, else at the file's, asked with `token`, else with that of
+        TFTUNE_TOKEN, else with the file's.
 
         Raises ValueError where neither names a service, or where the token file cannot be read.
         """
@@ -52,7 +54,8 @@ class Settings:
             raise ValueError(
                 f'no service is named; give --url, or write url = "https://..." into ~/{FILE}'
             )
-        return Service.at(place, token or self._token(), plain_http=self.plain_http)
+        known = token or os.environ.get("TFTUNE_TOKEN") or self._token()
+        return Service.at(place, known, plain_http=self.plain_http)
 
     def _token(self) -> str:
         if not self.token_file:

@@ -170,15 +170,39 @@ class Memory:
 
 def read_view(path: Path) -> View:
     """The answers of a file; raises StoreError, naming it, where it cannot be trusted."""
+    return read_kept(path)[1]
+
+
+def read_kept(path: Path) -> tuple[Identity, View]:
+    """An identity and its answers, of a file; raises StoreError, naming it, where it cannot be
+    trusted."""
     try:
         content = json.loads(path.read_bytes())
-        told = content.pop("sha256")
-        if content["schema"] != SCHEMA or told != _digest(content):
+        digest = content.pop("sha256")
+        if content["schema"] != SCHEMA or digest != _digest(content):
             raise ValueError("it was changed, or is of another version")
         answers = dict(map(_answer, content["answers"]))
-        return View(Path(), str(content["lineage"]), answers, int(content["payload_bytes"]))
+        view = View(
+            path.with_suffix(".jsonl"), content["lineage"], answers, content["payload_bytes"]
+        )
+        return Identity(**content["identity"]), view
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{path} holds no answers of this tftune ({error})") from error
+
+
+def clear(path: Path) -> None:
+    """Remove what an identity remembers; `path`: without an ending. What was compiled by its
+    answers is not used again, since the next job begins another lineage. Raises StoreError where a
+    running job owns it."""
+    try:
+        lock = _locked(path.with_suffix(".lock"))
+    except BlockingIOError as error:
+        raise StoreError(f"a running job uses {path}; end it, then clear") from error
+    try:
+        for ending in (".json", ".jsonl", ".jsonl.damaged"):
+            path.with_suffix(ending).unlink(missing_ok=True)
+    finally:
+        os.close(lock)
 
 
 def _document(identity: Identity, view: View) -> str:
@@ -210,20 +234,23 @@ def _owned(lock: Path) -> int | None:
     """A lock held as long as this process lives; None where another process has it, or the folder
     cannot be written."""
     try:
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        _say(f"cannot write {lock}: {error.strerror}; what is confirmed is not remembered")
-        return None
+        return _locked(lock)
+    except BlockingIOError:
+        _say(f"another job holds {lock}; what this one confirms is not remembered")
+    except OSError as error:  # read-only, or a file system without locks
+        _say(f"cannot lock {lock}: {error.strerror}; what is confirmed is not remembered")
+    return None
+
+
+def _locked(path: Path) -> int:
+    """The descriptor of a locked file; raises OSError, BlockingIOError where it is locked."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except OSError:
         os.close(handle)
-        _say(f"another job holds {lock}; what this one confirms is not remembered")
-        return None
-    except OSError:  # a file system without locks: an owner cannot be told
-        os.close(handle)
-        return None
+        raise
     return handle
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._dispatch.python import no_python_dispatcher
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 import tftune
@@ -108,7 +109,9 @@ class InPlace:
                 f"graph within {DEADLINE_S:g} s; BSP runs in it on every rank"
             )
             return workspace
-        with unset_fake_temporarily(), torch.no_grad():
+        # Under torch's Python dispatcher a collective keeps the GIL while it waits for a lock, and
+        # the lock's owner may need the GIL (seen with gloo, torch 2.13).
+        with unset_fake_temporarily(), no_python_dispatcher(), torch.no_grad():
             return self._measured(missing, needed, workspace)
 
     def _measured(

@@ -46,15 +46,23 @@ class Replacement:
         own, others = matching.collectives(self.graph, self.group)
         for node, why in others:
             self._kept(node, why)
-        shared = dict(matching.duplicates(own))
-        for wait, earlier in shared.items():
-            with self.editor.whole():
-                self.editor.put(wait, earlier)
+        duplicates = dict(matching.duplicates(own))
+        shared = {wait for wait, earlier in duplicates.items() if self._merged(wait, earlier)}
         for collective, wait in own:
             if wait not in shared:
                 self._attempt(collective, wait)
         flight.settle(self.graph, self.editor.wait_for)
         return tuple(self.decisions)
+
+    def _merged(self, wait: Node, earlier: Node) -> bool:
+        """Whether a gather is now read from an earlier one of the same tensor."""
+        try:
+            with self.editor.whole():
+                self.editor.put(wait, earlier)
+        except Exception as error:
+            log_once(f"{wait.name} stays, tftune.compile_pass failed: {error}; please report it")
+            return False
+        return True
 
     def _attempt(self, collective: Node, wait: Node) -> None:
         """One collective, replaced as a whole or left."""

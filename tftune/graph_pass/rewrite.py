@@ -135,10 +135,6 @@ class Editor:
         """`new` for every use of `old`, which goes, at the end of what is made `whole`."""
         self.puts.append((old, new))
 
-    def share(self, wait: Node, earlier: Node) -> None:
-        """One gather instead of two of the same tensor."""
-        self.put(wait, earlier)
-
     def gather_gemm(self, found: GatherGemm) -> None:
         """One GEMM with its gather. The gather stays where other nodes use it."""
         with self.graph.inserting_before(found.gemm):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from tftune.cli.training_job import Source, choose, fit, newest_build, sources
 from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.models.export import export, provenance
+from tftune.pipeline.training_job import Source, choose, fit, newest_build, sources
 
 
 def write_artifacts(

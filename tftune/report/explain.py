@@ -183,23 +183,12 @@ def _origin(artifact: Artifact, shape: Shape, mode: str) -> Iterator[str]:
     yield from assumptions(artifact.bench, artifact.target.name)
     modelled = "" if artifact.bench == "node" else ", both as modelled"
     if report := found["held_out"].get(mode, {}).get(layout_text(shape.op, shape.layout)):
-        regret, answers = report["selector"]["geomean_regret"], ""
-        model = artifact.modes[mode].layouts.get(shape.layout) if mode in artifact.modes else None
-        if model and model.rule and (found_regret := _regret_of(report, model.rule)) is not None:
-            regret, answers = found_regret, f", of the rule {model.rule!r}"
+        regret = report["selector"]["geomean_regret"]
         best = f"1 being the fastest config known{modelled}"
         mean = f"regret {regret:.3f} (geometric mean{_judged(report)})"
-        yield f"held out in mode {mode}{answers}: {mean}, {best}"
-        if not answers and (group := report.get("groups", {}).get(shape.layer)):
+        yield f"held out in mode {mode}: {mean}, {best}"
+        if group := report.get("groups", {}).get(shape.layer):
             yield "held out with all of {}: {:.3f}, at worst {:.3f}".format(shape.layer, *group)
-
-
-def _regret_of(report: Mapping[str, Any], rule: str) -> float | None:
-    """Of a constant rule in a held-out report; None where the report does not say."""
-    scores = report.get("rules")
-    score = scores.get(rule) if isinstance(scores, Mapping) else None
-    regret = score.get("geomean_regret") if isinstance(score, Mapping) else None
-    return float(regret) if isinstance(regret, int | float) else None
 
 
 def _judged(report: Mapping[str, Any]) -> str:
@@ -237,9 +226,6 @@ def model_text(model: LayoutModel, held_out: Evaluation | None, times: str) -> I
             for name, score in held_out.rules.items()
         )
         yield f"constant rules there: regret {regrets} (geomean)"
-    if model.rule:
-        rule = f"the rule {model.rule!r} loses less"
-        yield f"{rule}, and answers for other shapes instead of the tree"
 
 
 def _regret_text(score: Score, shapes: int) -> str:

@@ -10,12 +10,11 @@ from itertools import groupby
 from statistics import median
 from typing import TYPE_CHECKING
 
-from tftune.cli.run_health import doubts
 from tftune.db.evidence import measurement
 from tftune.db.trial import FAILURES, Failure
 from tftune.kernels.core.registry import operation
 from tftune.models.layout import MODEL_ERROR
-from tftune.report import glossary, pictures, taxes
+from tftune.report import glossary, pictures
 from tftune.report.page_style import STYLE
 from tftune.report.results_table import (
     folded,
@@ -25,6 +24,7 @@ from tftune.report.results_table import (
     scrolled,
     shapes_of,
 )
+from tftune.report.run_health import doubts
 from tftune.report.series import TIMES, Series, equation, layout_title, size_of, sizes_title, symbol
 from tftune.report.tables import BENCH_WORDS, Line, assumptions, label, provenance, variants_of
 from tftune.report.tree_list import features, leaf_count, tree_list
@@ -52,7 +52,7 @@ def html(page: Page, series: Sequence[Series], overviews: Mapping[str, str]) -> 
         ("variants", "Speed-up of every variant", _panels(page, series, _speedups(lines, page))),
         ("times", "Time of every variant", _panels(page, series, _times(page))),
         ("scaling", "Strong scaling", _scaling(page, lines)),
-        ("taxes", "The three taxes", taxes.section(page.taxes)),
+        *((name, title, drawn()) for name, title, drawn in page.more),
         ("selector", "Selector", _trees(page)),
         ("failures", "Failed configs", _failures(page)),
         ("glossary", "Glossary", _glossary(page, lines)),

@@ -7,7 +7,7 @@ give the same page.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,8 +35,8 @@ class Page:
     trials: Sequence[Trial]
     runs: Sequence[Run]
     learned: Mapping[str, Mode | str]
-    taxes: Sequence[Trial] = ()
-    """Rows of stage `tax`, of the same operation, target and bench."""
+    more: Sequence[tuple[str, str, Callable[[], str]]] = ()
+    """Sections of studies: name, title, and what draws the body."""
 
     def trees(self, mode: str) -> list[LayoutModel]:
         """The layouts of a mode that have a tree, in the order of the mode."""

@@ -11,8 +11,8 @@ from tftune.report.explain import model_text
 from tftune.report.tables import BENCH_WORDS, lent_text
 
 if TYPE_CHECKING:
-    from tftune.cli.training_job import Fit
     from tftune.models.evaluate import Evaluation
+    from tftune.pipeline.training_job import Fit
 
 HEAD = ["layout", "mode", "shapes", "other shapes", "regret", "always BSP", "slower than BSP"]
 REGRET = (
@@ -33,10 +33,10 @@ def summary(fit: Fit) -> list[list[str]]:
 
 def _row(model: LayoutModel, evaluations: Mapping[str, Evaluation]) -> list[str]:
     spans = model.root is not None and model.spans
-    answers = model.rule or ("tree" if spans else "between sizes only")
+    answers = "tree" if spans else "between sizes only"
     if (held_out := evaluations.get(model.title)) is None:
         return [answers, "-", "-", "-"]
-    score = held_out.rules.get(model.rule, held_out.selector)
+    score = held_out.selector
     always = held_out.rules["always BSP"].geomean_regret
     slower = f"{score.slower_than_bsp} of {held_out.shapes}"
     return [answers, f"{score.geomean_regret:.3f}", f"{always:.3f}", slower]

@@ -45,7 +45,7 @@ def create_app(settings: Settings, database: Database) -> FastAPI:
     guard = Middleware(Guard, limits=settings.limits, metrics=service.metrics)
     app = FastAPI(
         title="tftune", version=__version__, description=ABOUT, middleware=[guard],
-        docs_url=None, redoc_url=None, lifespan=running,
+        dependencies=[Depends(known_query)], docs_url=None, redoc_url=None, lifespan=running,
     )  # fmt: skip
     app.state.service = service
     for part in (api_rows, api_artifacts, api_fleet, pages):
@@ -62,6 +62,14 @@ def create_app(settings: Settings, database: Database) -> FastAPI:
     app.add_exception_handler(sa.exc.OperationalError, unavailable)
     app.add_exception_handler(ClientDisconnect, gone)
     return app
+
+
+def known_query(request: Request) -> None:
+    """Raises Refusal 422 for a parameter that the route would pass over, as a mistyped filter."""
+    known = {field.alias for field in request.scope["route"].dependant.query_params}
+    if unknown := sorted(request.query_params.keys() - known):
+        names = ", ".join(sorted(known)) or "none"
+        raise Refusal(422, f"{unknown[0]!r:.80} is no parameter of this route; it takes: {names}")
 
 
 def healthz(request: Request) -> Response:

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from tftune.db.target import minor
 from tftune.models.artifact import Artifact, parse_artifact
-from tftune.serve import gate
+from tftune.serve import gate, jobs
 from tftune.serve.database import Database, now
 from tftune.serve.refusal import Refusal, unknown
 from tftune.serve.tables import ARTIFACTS, PLACEMENTS, REPORTS, WORD
@@ -44,8 +44,11 @@ def add(
     document: Mapping[str, Any],
     nodes: Mapping[str, int],
     by: str,
+    job: str | None = None,
+    said: str = "",
 ) -> str:
-    """Store an artifact and make it the candidate; returns its digest."""
+    """Store an artifact and make it the candidate; returns its digest. `job`: what made it, which
+    ends with this in the same transaction. Raises ValueError where it has ended already."""
     op, target, digest = document["op"], document["target"], document["sha256"]
     build = ".".join(minor(document["build"].get("triton", "")))[:WORD]
     row = {
@@ -54,6 +57,8 @@ def add(
         "nodes": json.dumps(nodes), "created": document["created"], "content": content,
     }  # fmt: skip
     with database.writing() as connection:
+        if job is not None:
+            jobs.finish(connection, job, digest, said)
         new = database.insert(ARTIFACTS).values(row)
         connection.execute(new.on_conflict_do_nothing(index_elements=["digest"]))
         place = {"op": op, "target": target, "build": build}

@@ -6,13 +6,20 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from tftune.kernels.core.chip import SLUG
 from tftune.serve.tables import WORD
 
 LARGEST = 2**53
 """Of a count: what JSON numbers hold exactly."""
 PLAIN = r"^[^\x00]*$"
 """PostgreSQL stores no NUL."""
-Word = Annotated[str, StringConstraints(min_length=1, max_length=WORD, pattern=PLAIN)]
+PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*$"
+"""Names are printed by terminals, which obey control characters."""
+Word = Annotated[str, StringConstraints(min_length=1, max_length=WORD, pattern=PRINTABLE)]
+TargetName = Annotated[
+    str, StringConstraints(max_length=WORD, pattern=rf"^{SLUG.pattern}x[1-9][0-9]*$")
+]
+"""As of rows: names of targets become names of files."""
 Sentence = Annotated[str, StringConstraints(max_length=4000, pattern=PLAIN)]
 ShapeText = Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=PLAIN)]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -49,7 +56,7 @@ class Rollback(Body):
 
 class Ask(Body):
     op: Word
-    target: Word
+    target: TargetName
     mode: Mode = "graph"
     stage: Literal["candidate", "canary", "stable"] = "stable"
     build: Word | None = None
@@ -94,7 +101,7 @@ class Capture(Body):
     """Version of the form."""
     id: Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z_.:-]{1,64}$")] | None = None
     """The same id again replaces what it said; without one, the same content is one capture."""
-    target: Word | None = None
+    target: TargetName | None = None
     """None: that of the node's newest rows."""
     node: Word | None = None
     shapes: Annotated[list[Count], Field(max_length=10_000)]
@@ -104,7 +111,7 @@ class Finding(Body):
     """What a sentinel saw move."""
 
     op: Word
-    target: Word
+    target: TargetName
     node: Word | None = None
     shape: ShapeText | None = None
     mode: Mode | None = None

@@ -1,7 +1,8 @@
 """One build, in a process of its own: train on all nodes' current rows, judge held out, store the
 candidate.
 
-Run by `jobs.Worker` as `python -m tftune.serve.build`, with {"db", "job"} as JSON on stdin.
+Run by `jobs.Worker` as `python -m tftune.serve.build`, with {"db", "job"} as a line of JSON on
+stdin. Where stdin ends before the build, the service was killed, and the build ends, too.
 """
 
 from __future__ import annotations
@@ -10,24 +11,25 @@ import json
 import os
 import sys
 from collections import Counter
+from collections.abc import Mapping
+from threading import Thread
 
 import sqlalchemy as sa
 
-from tftune.cli.training_job import choose, fit, newest_build, sources
 from tftune.db.row_files import learned
 from tftune.models.artifact import parse_artifact
 from tftune.models.export import document, provenance, text_of
+from tftune.pipeline.training_job import choose, fit, newest_build, sources
 from tftune.serve import artifacts, gate, jobs, rows
-from tftune.serve.database import Database, now
+from tftune.serve.database import Database
 from tftune.serve.tables import ROWS
 
 NICE = 10
 """Requests go before builds."""
 
 
-def main() -> int:
+def main(asked: Mapping[str, str]) -> int:
     """Exit code 0 where a candidate was stored; else the last line of stderr says why not."""
-    asked = json.load(sys.stdin)
     database = Database(asked["db"])
     try:
         build(database, asked["job"])
@@ -55,7 +57,6 @@ def build(database: Database, job: str) -> None:
     origin = provenance(made.datasets, made.reports, newest_build(source))
     content = document(made.modes, origin)
     nodes = _nodes(database, op, {trial.run for trial in source.current})
-    digest = artifacts.add(database, text_of(content).encode(), content, nodes, asked["by"])
     lost = gate.regrets(parse_artifact(content))
     worst = max((regret for regret, _ in lost.values()), default=None)
     said = f"{origin.rows:,} rows of {len(nodes)} nodes; " + (
@@ -63,7 +64,7 @@ def build(database: Database, job: str) -> None:
         if worst is None
         else f"the largest held-out regret of a layout is {worst:.3f}"
     )
-    jobs.update(database, job, state="done", said=said, digest=digest, finished=now())
+    artifacts.add(database, text_of(content).encode(), content, nodes, asked["by"], job, said)
 
 
 def _nodes(database: Database, op: str, runs: set[str]) -> dict[str, int]:
@@ -76,6 +77,14 @@ def _nodes(database: Database, op: str, runs: set[str]) -> dict[str, int]:
     return {node: count for node, count in sorted(found.items()) if count}
 
 
+def _end_with_service() -> None:
+    while os.read(0, 4096):
+        """Nothing follows the first line."""
+    os._exit(1)
+
+
 if __name__ == "__main__":
     os.nice(NICE)
-    sys.exit(main())
+    line = sys.stdin.readline()
+    Thread(target=_end_with_service, daemon=True).start()
+    sys.exit(main(json.loads(line)))

@@ -52,9 +52,17 @@ class Database:
             found.migrate()
         except sa.exc.DBAPIError as error:
             found.close()
-            said = " ".join(str(error.orig).split())
-            raise StoreError(f"{found} cannot be opened: {said}; check --db") from error
+            raise found.refusal(error) from error
         return found
+
+    def refusal(self, error: sa.exc.DBAPIError) -> StoreError:
+        """What to raise for what the database said, with the next step."""
+        said = " ".join(str(error.orig).split())
+        next_step = "check --db"
+        if "locked" in said:
+            place = self.engine.url.database
+            next_step = f"end the process that writes it, which `fuser {place}` names"
+        return StoreError(f"{self} cannot be used: {said}; {next_step}")
 
     def __str__(self) -> str:
         """Without a password."""
@@ -88,6 +96,9 @@ class Database:
         """Bring the schema to the newest; two processes that start at once take turns."""
         script = ScriptDirectory(str(MIGRATIONS))
         head = str(script.get_current_head())
+        with self.reading() as connection:  # whatever another process writes meanwhile
+            if MigrationContext.configure(connection).get_current_revision() == head:
+                return
         with self.writing(lock=MIGRATING) as connection:
             found = MigrationContext.configure(connection).get_current_revision()
             known = {each.revision for each in script.walk_revisions()}

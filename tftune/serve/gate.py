@@ -79,14 +79,14 @@ class Report:
 
 
 def regrets(artifact: Artifact) -> dict[str, tuple[float, float]]:
-    """By mode and layout that shapes were held out of: the regret of what serves there (the tree,
-    or the rule that replaced it), and that of BSP everywhere."""
+    """By mode and layout that shapes were held out of: the regret of its tree, and that of BSP
+    everywhere."""
     found = {}
     for model in artifact.models():
         report = artifact.document.get("held_out", {}).get(model.mode, {}).get(model.title)
         if report is not None:
             rules = report.get("rules", {})
-            served = rules.get(model.rule, report["selector"])["geomean_regret"]
+            served = report["selector"]["geomean_regret"]
             bsp = rules.get(ALWAYS_BSP, {}).get("geomean_regret", math.inf)
             found[f"{model.mode}, {layout_text(model.op, model.layout)}"] = (served, bsp)
     return found

@@ -1,8 +1,9 @@
 """Jobs that build artifacts: a queue in the database, and a worker that runs one at a time in a
 process of its own.
 
-A job that runs says so every few seconds. One that was not heard of for `LEASE_S` is taken up
-again, by whichever service finds it: its process was killed.
+A service writes the beat of its job every few seconds. Where the last beat is older than `LEASE_S`,
+whichever service sees it first takes the job over. The former owner then meets a beat that it did
+not write, and ends its build. Whichever build is done first, a job stores one artifact (`finish`).
 """
 
 from __future__ import annotations
@@ -73,16 +74,28 @@ def listed(database: Database, most: int = 20) -> list[dict[str, Any]]:
         return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def update(database: Database, job: str, **values: Any) -> None:
-    """Change what is said of a job that runs."""
+def update(database: Database, job: str, held: float | None = None, **values: Any) -> bool:
+    """Change what is said of a job that runs; whether that was done. `held`: only where this is
+    still the job's last beat, so that nobody else has taken it over."""
+    where = [JOBS.c.id == job, JOBS.c.state == "running"]
+    where += [] if held is None else [JOBS.c.beat == held]
     with database.writing() as connection:
-        change = sa.update(JOBS).where(JOBS.c.id == job, JOBS.c.state == "running")
-        connection.execute(change.values(values))
+        return connection.execute(sa.update(JOBS).where(*where).values(values)).rowcount == 1
 
 
-def claim(database: Database) -> str | None:
-    """The oldest job that waits, or whose process was lost; it is this worker's from here on."""
-    stale = sa.and_(JOBS.c.state == "running", JOBS.c.beat < time.time() - LEASE_S)
+def finish(connection: sa.Connection, job: str, digest: str, said: str) -> None:
+    """Write that a job made an artifact, in the transaction that stores it. Raises ValueError where
+    the job has ended already."""
+    change = sa.update(JOBS).where(JOBS.c.id == job, JOBS.c.state == "running")
+    values = {"state": "done", "said": said, "digest": digest, "finished": now()}
+    if connection.execute(change.values(values)).rowcount != 1:
+        raise ValueError(f"job {job} was ended by another service; nothing was stored")
+
+
+def claim(database: Database, beat: float) -> str | None:
+    """The oldest job that waits, or whose service was lost. It is this worker's from here on, with
+    this first beat, in seconds since 1970."""
+    stale = sa.and_(JOBS.c.state == "running", JOBS.c.beat < beat - LEASE_S)
     free = sa.or_(JOBS.c.state == "queued", stale)
     with database.reading() as connection:
         job = connection.execute(sa.select(JOBS.c.id).where(free).order_by(JOBS.c.created)).scalar()
@@ -90,7 +103,7 @@ def claim(database: Database) -> str | None:
         return None
     with database.writing() as connection:
         change = sa.update(JOBS).where(JOBS.c.id == job, free)
-        taken = connection.execute(change.values(state="running", beat=time.time())).rowcount == 1
+        taken = connection.execute(change.values(state="running", beat=beat)).rowcount == 1
     return str(job) if taken else None
 
 
@@ -105,8 +118,8 @@ class Worker(threading.Thread):
     def run(self) -> None:
         while not self._stopped.wait(POLL_S):
             try:
-                if (job := claim(self._database)) is not None:
-                    self._build(job)
+                if (job := claim(self._database, beat := time.time())) is not None:
+                    self._build(job, beat)
             except sa.exc.SQLAlchemyError as error:  # the database may be back in a while
                 say("job_worker", error=str(error))
                 self._stopped.wait(BEAT_S)
@@ -117,9 +130,10 @@ class Worker(threading.Thread):
         if self.is_alive():
             self.join(2 * STOP_S)
 
-    def _build(self, job: str) -> None:
+    def _build(self, job: str, beat: float) -> None:
         """Run `tftune.serve.build` in a process. It learns its database by stdin: a command line
-        is seen by other users of the machine."""
+        is seen by other users of the machine. Its stdin stays open until it ends: where this
+        process is killed the pipe closes, and the build ends, too."""
         say("job", id=job, state="running")
         command = [sys.executable, "-P", "-m", "tftune.serve.build"]
         process = subprocess.Popen(
@@ -129,20 +143,25 @@ class Worker(threading.Thread):
         last: list[str] = []
         reader = threading.Thread(target=lambda: last.extend(process.stderr or ()), daemon=True)
         reader.start()
-        with process.stdin as pipe:
-            pipe.write(json.dumps({"db": self._place, "job": job}))
-        began = time.monotonic()
-        while process.poll() is None and time.monotonic() - began < LONGEST_S:
-            update(self._database, job, beat=time.time())
-            if self._stopped.wait(BEAT_S if time.monotonic() - began > BEAT_S else POLL_S):
-                break
-        self._end(process)
+        try:
+            process.stdin.write(json.dumps({"db": self._place, "job": job}) + "\n")
+            process.stdin.flush()
+            began = time.monotonic()
+            while process.poll() is None and time.monotonic() - began < LONGEST_S:
+                held, beat = beat, time.time()
+                if not update(self._database, job, held, beat=beat):
+                    break
+                if self._stopped.wait(BEAT_S if time.monotonic() - began > BEAT_S else POLL_S):
+                    break
+        finally:
+            self._end(process)
+            process.stdin.close()
         reader.join(STOP_S)
         if self._stopped.is_set() and process.returncode:
-            update(self._database, job, state="queued")
+            update(self._database, job, beat, state="queued")
         elif process.returncode:
             said = last[-1].strip() if last else f"its process ended with {process.returncode}"
-            update(self._database, job, state="failed", said=said[:4000], finished=now())
+            update(self._database, job, beat, state="failed", said=said[:4000], finished=now())
         say("job", id=job, state=found(self._database, job)["state"])
 
     def _end(self, process: subprocess.Popen[str]) -> None:

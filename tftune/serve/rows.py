@@ -62,7 +62,8 @@ class Intake:
             self._unpacked += len(text)
             self._check_size(self._unpacked)
             self._left += text
-            if b"\n" in text:
+            if ends := text.count(b"\n"):
+                self._check_lines(self._lines + ends)
                 *lines, self._left = self._left.split(b"\n")
                 for line in lines:
                     self._take(line)
@@ -100,6 +101,14 @@ class Intake:
                 413,
                 f"an upload of rows may have {most // MB} MB, as sent and unpacked, and this one "
                 f"has more than {found / MB:.0f} MB; send it in parts",
+            )
+
+    def _check_lines(self, found: int) -> None:
+        if found > (most := self._limits.lines):
+            raise Refusal(
+                413,
+                f"an upload of rows may have {most:,} lines, and this one has {found:,} or more; "
+                "send it in parts",
             )
 
     def _unpacked_parts(self, part: bytes) -> Iterator[bytes]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import sys
 import time
+from contextlib import closing
 from typing import Any
 
 import uvicorn
@@ -70,29 +72,41 @@ class Protocol(H11Protocol):
 
 
 def run(settings: Settings, host: str, port: int) -> None:
-    """Serve until SIGTERM or Ctrl-C. Raises StoreError where the database cannot be opened."""
-    database = Database.open(settings.db)
-    logging.Formatter.converter = time.gmtime
-    logging.getLogger("alembic").setLevel(logging.WARNING)
-    logging.basicConfig(
-        stream=sys.stderr, format=LOG, datefmt="%Y-%m-%dT%H:%M:%S", level=logging.INFO, force=True
-    )
-    try:
+    """Serve until SIGTERM or Ctrl-C. Raises ValueError where the address cannot be listened on,
+    StoreError where the database cannot be opened."""
+    with listening(host, port) as listener, closing(Database.open(settings.db)) as database:
+        logging.Formatter.converter = time.gmtime
+        logging.getLogger("alembic").setLevel(logging.WARNING)
+        logging.basicConfig(
+            stream=sys.stderr, format=LOG, datefmt="%Y-%m-%dT%H:%M:%S", level=logging.INFO,
+            force=True,
+        )  # fmt: skip
         say("started", version=_version(), db=str(database), address=f"http://{host}:{port}")
         if not listed(database):
             say("no_tokens", next="tftune tokens create NAME --scope admin --db DB")
-        uvicorn.Server(config(settings, database, host, port)).run()
-    finally:
-        database.close()
+        uvicorn.Server(config(settings, database)).run([listener])
 
 
-def config(settings: Settings, database: Database, host: str, port: int) -> uvicorn.Config:
-    """How uvicorn serves it."""
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that takes connections at this address; uvicorn's own would end the process without
+    a sentence of ours. Raises ValueError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise ValueError(
+            f"cannot listen on {host}, port {port}: {error.strerror}; give another --port or "
+            f"--host, or end what `ss -ltnp sport = :{port}` shows"
+        ) from error
+
+
+def config(settings: Settings, database: Database) -> uvicorn.Config:
+    """How uvicorn serves it, on a socket that listens already."""
     limits = settings.limits
     protocol = type("BoundProtocol", (Protocol,), {"headers_s": limits.headers_s})
     return uvicorn.Config(
-        create_app(settings, database), host=host, port=port, http=protocol, ws="none",
-        log_config=None, access_log=False, server_header=False, proxy_headers=False,
+        create_app(settings, database), http=protocol, ws="none", log_config=None,
+        access_log=False, server_header=False, proxy_headers=False,
         limit_concurrency=limits.connections, timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S, backlog=BACKLOG,
         h11_max_incomplete_event_size=HEADER_BYTES,

@@ -21,6 +21,8 @@ class Limits:
     """Of any other body."""
     line_bytes: int = 8 * MB
     """Of one row."""
+    lines: int = 100_000
+    """Of an upload of rows, empty ones too: a small body may unpack to nothing but line ends."""
     headers_s: float = 10.0
     """In which a request's line and headers must arrive."""
     idle_s: float = 20.0

@@ -1,5 +1,5 @@
-"""The service's tables as SQLAlchemy knows them. `migrations/` makes them; a test holds the two
-against each other.
+"""The service's tables, declared once: `migrations/` makes them, and a test holds the two against
+each other.
 
 A run and a trial are stored as the JSON records of a node (`Run`, `Trial.to_dict`), with the
 columns that queries need beside them. Instants are UTC in ISO 8601, as everywhere in tftune.

@@ -11,10 +11,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tftune.cli.training_job import Source, choose, sources
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.core.shape import Shape
 from tftune.models.artifact import Artifact
+from tftune.pipeline.training_job import Source, choose, sources
 from tftune.report.results_table import config_text
 from tftune.report.series import Series, all_series, layout_title
 from tftune.report.tables import BENCH_WORDS, label, lines
@@ -136,7 +136,6 @@ class Layout:
 
     mode: str
     title: str
-    rule: str | None
     shapes: int
     report: Mapping[str, Any] | None
     regret: tuple[float, float] | None
@@ -153,7 +152,6 @@ def layouts(artifact: Artifact) -> list[Layout]:
         Layout(
             model.mode,
             layout_title(artifact.op, model.layout),
-            model.rule or None,
             len(model.known),
             held_out.get(model.mode, {}).get(model.title),
             lost.get(f"{model.mode}, {model.title}"),

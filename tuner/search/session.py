@@ -46,7 +46,7 @@ class Rows:
         self._run: Run | None = None
         self._started = _now()
         self._rows: dict[str, dict[Place, dict[Config, Trial]]] = {stage: {} for stage in STAGES}
-        others = self._compiled_otherwise() | evidence.set_aside(store.runs())
+        others = self._of_other_builds() | evidence.set_aside(store.runs())
         for trial in evidence.completed(
             op.space,
             store.trials(
@@ -59,11 +59,12 @@ class Rows:
             if trial.run not in others:
                 self._take(trial)
 
-    def _compiled_otherwise(self) -> set[str]:
-        """The runs with another minor version of Triton than is installed, on a bench that
-        compiles."""
-        here = machine.build().get("triton") if self.bench.name in ("node", "drill") else None
-        return evidence.other_compiler(self.store.runs(), here, unknown=False) if here else set()
+    def _of_other_builds(self) -> set[str]:
+        """The runs with another minor version of Triton than is installed, or beside another BSP,
+        on a bench that compiles."""
+        here = machine.build() if self.bench.name in ("node", "drill") else {}
+        known = "triton" in here
+        return evidence.other_build(self.store.runs(), here, unknown=False) if known else set()
 
     def _take(self, trial: Trial) -> None:
         if evidence.is_current(trial):

@@ -1,0 +1,1 @@
+"""Several nodes, simulated: whether signals of single tiles pay beyond one node."""

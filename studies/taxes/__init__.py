@@ -1,0 +1,1 @@
+"""The three taxes of BSP, isolated: launches, waiting, and bytes through memory."""

@@ -1,0 +1,97 @@
+"""Rows of stage `tax`: which arms a shape has, which rows share their rounds, and the taxes that
+they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tftune.db.evidence import complete, is_current, oldest_first, set_aside
+from tftune.db.trial import TAX, Measurement, Run, Trial
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.kernels.core.taxes import BSP, FUSED, Arm, Gap, arms
+from tftune.studies.taxes.split import Split, split, times_of
+
+MODE = "graph"
+"""The mode of all arms; BSP and the fused config are measured eager, too."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One shape, and what its taxes are told of: a fused config and a form of BSP."""
+
+    shape: Shape
+    config: Config
+    form: Config
+
+    @property
+    def gap(self) -> Gap:
+        found: Gap = (
+            operation(self.shape.op).module("taxes").gap(self.shape, self.form, self.config)
+        )
+        return found
+
+    def arms(self, clocks: bool) -> dict[str, tuple[Arm, ...]]:
+        """By mode, what is measured. `clocks`: whether the device has one."""
+        steps = operation(self.shape.op).module("taxes").steps(self.shape, self.form)
+        return {MODE: arms(self.gap, steps, clocks), "eager": (BSP, FUSED)}
+
+    def is_in(self, group: Mapping[Arm, Trial], mode: str) -> bool:
+        """Whether these rows are of all arms of a mode; clocks a device may not have."""
+        return all(
+            arm in group and group[arm].config == self.config_of(arm)
+            for arm in self.arms(clocks=False)[mode]
+        )
+
+    def config_of(self, arm: Arm) -> Config:
+        return self.form if arm.base == "bsp" else self.config
+
+
+def current(rows: Iterable[Trial], runs: Iterable[Run]) -> list[Trial]:
+    """The rows that count: of runs that are evidence, of the code that is installed, and of configs
+    that their space still has."""
+    others = set_aside(runs)
+    kept = [trial for trial in rows if trial.run not in others and is_current(trial)]
+    return [
+        trial for trial in kept if complete(operation(trial.op).space, trial.config) is not None
+    ]
+
+
+def groups(rows: Iterable[Trial]) -> list[dict[Arm, Trial]]:
+    """Rows of stage `tax` that share their rounds, by arm; the oldest group first."""
+    found: dict[tuple[Any, ...], dict[Arm, Trial]] = {}
+    for trial in oldest_first(rows):
+        if trial.stage == TAX and isinstance(trial.outcome, Measurement):
+            key = trial.run, trial.shape, trial.mode, trial.outcome.bsp_samples_us
+            found.setdefault(key, {})[arm_of(trial)] = trial
+    return list(found.values())
+
+
+def arm_of(trial: Trial) -> Arm:
+    """The arm that a row of stage `tax` is of."""
+    return Arm.parse(trial.condition.removeprefix(f"{TAX}="))
+
+
+def outcome_of(trial: Trial) -> Measurement:
+    if not isinstance(trial.outcome, Measurement):
+        raise TypeError(f"{trial.condition} of {trial.shape} failed: {trial.outcome.text}")
+    return trial.outcome
+
+
+def splits(rows: Sequence[Trial]) -> list[tuple[Case, Split]]:
+    """The taxes of each shape of which a database has all arms: of its newest group of rows."""
+    found: dict[Shape, tuple[Case, Split]] = {}
+    for group in groups(trial for trial in rows if trial.mode == MODE):
+        if BSP in group and FUSED in group:
+            case = Case(group[FUSED].shape, group[FUSED].config, group[BSP].config)
+            if case.is_in(group, MODE):
+                found[case.shape] = case, told(case, group)
+    return list(found.values())
+
+
+def told(case: Case, group: Mapping[Arm, Trial]) -> Split:
+    """The taxes that one group of rows says."""
+    return split(times_of({arm: outcome_of(trial) for arm, trial in group.items()}), case.gap)
