@@ -72,7 +72,7 @@ def refuse_all_but_target(text: str) -> None:
 def refuse_all_but_instant(name: str, text: str) -> None:
     """Raise ValueError where it is no instant of UTC in ISO 8601, and not empty."""
     try:
-        sound = not text or (_INSTANT.fullmatch(text) and datetime.fromisoformat(text))
+        sound = not text or bool(_INSTANT.fullmatch(text) and datetime.fromisoformat(text))
     except ValueError:
         sound = False
     if not sound:

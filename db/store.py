@@ -369,8 +369,10 @@ class Store:
         runs = [name for name, _, problem in self._judged_runs() if problem]
         judged = self._judged_trials()
         trials = [number for number, trial, problem in judged if problem or trial is None]
-        faulty = [("tft_trials", "number", key) for key in trials]
-        faulty += [("tft_runs", "id", key) for key in runs]
+        faulty: list[tuple[str, str, int | str]] = [
+            *(("tft_trials", "number", number) for number in trials),
+            *(("tft_runs", "id", name) for name in runs),
+        ]
         with self._writing(), open(place, "a") as file:
             for table, column, key in faulty:
                 where = f"FROM {table} WHERE {column} = ?"

@@ -136,23 +136,34 @@ def test_a_line_that_is_no_row_is_refused_with_its_field(
     ],
 )
 def test_a_stored_row_that_is_none_is_named(
-    path: Path, change: str, read: Callable[[Store], object], named: str
+    path: Path,
+    change: str,
+    read: Callable[[Store], list[Run] | list[Trial]],
+    named: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """It is left out of what is read, alone, with one sentence that says what is wrong with it and
+    what to do; `check` says the same."""
+    kept_run = dataclasses.replace(RUN, id="kept")
+    kept = dataclasses.replace(TRIALS[0], run="kept")
     with Store.open(path) as store:
         store.add_run(RUN)
         store.add_trial(TRIALS[0])
+        store.add_run(kept_run)
+        store.add_trial(kept)
         with raw(path) as db:
-            db.execute(f"UPDATE {change}")
-        name = f"run {RUN.id}" if "tft_runs" in change else f"trial {TRIALS[0].id}"
-        with pytest.raises(StoreError, match=f"^{name} of {path} cannot be read ") as refused:
-            read(store)
+            first = f"id = '{RUN.id}'" if "tft_runs" in change else "number = 1"
+            db.execute(f"UPDATE {change} WHERE {first}")
+        of_run = "tft_runs" in change
+        assert read(store) == ([kept_run] if of_run else [kept])
+        assert read(store) == ([kept_run] if of_run else [kept]), "said once"
+        assert store.trials() == [kept], "a trial without a run that can be read does not count"
+        said = {record.getMessage() for record in caplog.records}
         (problem,) = store.check()
-    assert (
-        named in str(refused.value)
-        and named in problem
-        and problem.startswith(name)
-        and "cannot be read: " in problem
-    )
+    name = f"run {RUN.id}" if of_run else f"trial {TRIALS[0].id} (row 1)"
+    assert problem.startswith(f"{name} cannot be read: ") and named in problem
+    hint = f"`tftune db check --db {path}` says all, and takes such rows out with --drop"
+    assert said == {f"{problem}; it is left out: {hint}"} and len(caplog.records) == 1
 
 
 def test_a_run_that_would_not_read_back_is_refused(path: Path) -> None:

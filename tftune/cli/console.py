@@ -49,7 +49,8 @@ def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) 
     if room and _too_wide(head, rows, room) and len(rows) > 1:
         head, rows, common = _without_common(head, rows)
         if common:
-            console.print("in every row:", _pairs(*zip(*common, strict=True), room), sep="\n")
+            names, cells = zip(*common, strict=True)
+            console.print("in every row:", _pairs(names, cells, room), sep="\n")
     if room and _too_wide(head, rows, room):
         for first, *others in rows:
             console.print(first, _pairs(head[1:], others, room), sep="\n")

@@ -184,9 +184,11 @@ ChipFile = Annotated[
 
 
 @contextmanager
-def open_store(path: Path, *, write: bool = False) -> Iterator[Store]:
-    """The database of a command, closed at its end."""
+def open_store(path: Path, *, write: bool = False, new: bool = True) -> Iterator[Store]:
+    """The database of a command, closed at its end. `new`: writing may make it."""
     from tftune.db.store import Store
 
+    if not new:
+        Store.open(path, write=False).close()
     with Store.open(path, write=write) as store:
         yield store

@@ -78,9 +78,10 @@ def list_findings(
 
     if acknowledge and close:
         raise ValueError("--acknowledge and --close name a finding each; give one of them")
-    with open_store(db, write=bool(acknowledge or close)) as store:
-        if name := acknowledge or close:
+    if name := acknowledge or close:
+        with open_store(db, write=True, new=False) as store:
             change(store, name, "closed" if close else "acknowledged", note, now())
+    with open_store(db) as store:
         found = findings(store)
     shown = [finding for finding in found if every or finding.state != "closed"]
     if as_json:

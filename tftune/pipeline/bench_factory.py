@@ -203,8 +203,8 @@ def stored_or_committed(store: Store | None, op: str, target: str, bench: str) -
     that come with a checkout under db/trials."""
     from tftune.db.committed import files_of, read_trials
 
-    same = {"op": op, "target": target, "bench": bench}
-    stored = counting(store.trials(**same), store.runs()) if store else []
+    kept = store.trials(op=op, target=target, bench=bench) if store else []
+    stored = counting(kept, store.runs()) if store else []
     return stored or [row for row in read_trials(files_of(op, target)) if row.bench == bench]
 
 
