@@ -239,10 +239,13 @@ def cells(line: Line, variants: Sequence[str]) -> list[str]:
 def off_by_text(off_by: float | None) -> str:
     """How much longer the winner may take than the best config considered, at 95 %.
 
-    >>> off_by_text(1.034), off_by_text(1.0), off_by_text(None)
-    ('3.4 %', '0 %', '-')
+    >>> off_by_text(1.034), off_by_text(1.0), off_by_text(2.04), off_by_text(None)
+    ('3.4 %', '0 %', '104 %', '-')
     """
-    return "-" if off_by is None else f"{100 * (off_by - 1):.2g} %"
+    if off_by is None:
+        return "-"
+    percent = 100 * (off_by - 1)
+    return f"{percent:.0f} %" if percent >= 99.5 else f"{percent:.2g} %"
 
 
 def ratio_text(ratio: Speedup | None) -> str:
