@@ -40,13 +40,11 @@ from tftune.kernels.gemm_reduce_scatter import host as gemm_reduce_scatter_host
 from tftune.kernels.merge_attention import MergeAttention
 from tftune.kernels.merge_attention import host as merge_host
 from tftune.kernels.runtime.operands import check_out
+from tftune.kernels.runtime.plan import make_room
 from tftune.models.compatibility import log_once
 from tftune.models.selector import fallback
 
 _cast, _modes = torch._C._is_any_autocast_enabled, torch._C._len_torch_dispatch_stack
-EAGER_PLANS = 64
-"""Shapes whose plans are kept in eager mode: a server's prefill may have any M, and a plan of BSP
-holds a whole gathered A."""
 
 
 def all_gather_gemm(
@@ -68,8 +66,9 @@ def all_gather_gemm(
     of C that come of padding: those of rank r begin at r * M / world.
 
     `mode` is how the layer will run, `graph` (captured, the default) or `eager`: it is not read off
-    the stream, since the call that warms up before a capture must prepare what the capture runs;
-    eager plans are forgotten where there are many, so a call that is captured must not say `eager`.
+    the stream, since the call that warms up before a capture must prepare what the capture runs.
+    Buffers are the workspace's, shared by all shapes, so that any number of shapes takes a few times
+    the memory of the largest; a captured graph is valid as long as the workspace lives.
     An `a` of `workspace.empty` is a layout of its own, whose peers may read it where it lies.
     The first call of a shape compiles and allocates. Call `tftune.bind(group)` once before, so that
     all ranks have agreed on what they select. Under torch.compile, and where a gradient is needed,
@@ -99,7 +98,8 @@ def all_gather_gemm(
     if a.dim() == 2 and not a.shape[0]:
         return _empty(a, b, b_layout, out)
     in_heap = workspace.holds(a)
-    key = (tftune._default, a.shape, b.shape, a.dtype, shard, b_layout, in_heap, mode)
+    sizes = a.shape, b.shape
+    key = (tftune._default, "all_gather_gemm", *sizes, a.dtype, shard, b_layout, in_heap, mode)
     known = workspace.calls.get(key)
     if known is None or not host.placed_well(a, b, workspace):
         _check_words(AllGatherGemm, mode, shard=shard, b_layout=b_layout)
@@ -163,7 +163,7 @@ def _prepared(
     shape, selected = _served(shape, key[-1]) if config is None else (shape, config)
     config = _fitting(host, shape, selected, workspace)
     plan = _apart(lambda: host.prepare(shape, config, workspace, *numbers), workspace.device)
-    _make_room(workspace)
+    make_room(workspace.calls, workspace.shapes)
     if tftune._capture is not None:
         plan = tftune._capture.counted(plan, shape, key[-1])
     key = (tftune._default, *key[1:])
@@ -197,8 +197,8 @@ def _fitting(host: Any, shape: Shape, config: Config, workspace: Workspace) -> C
 
 
 def _apart(make: Callable[[], Any], device: torch.device) -> Any:
-    """`make()`, on a GPU in a thread of its own, on this one's stream. A plan keeps its buffers,
-    and what the thread that warms up a CUDA graph of torch.compile allocates goes to a pool that
+    """`make()`, on a GPU in a thread of its own, on this one's stream. Buffers that a plan asks for
+    stay, and what the thread that warms up a CUDA graph of torch.compile allocates goes to a pool that
     later graphs overwrite (`_use_cuda_memory_pool_manager` of torch/_inductor/cudagraph_trees.py).
     """
     if device.type != "cuda":
@@ -211,15 +211,6 @@ def _apart(make: Callable[[], Any], device: torch.device) -> Any:
 
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(run).result()
-
-
-def _make_room(workspace: Workspace) -> None:
-    """Drop the oldest eager plan of too many, with its buffers, which are freed in stream order.
-    Those of graphs stay: graphs hold their addresses."""
-    eager = [key for key in workspace.calls if key[-1] == "eager"]
-    if len(eager) >= EAGER_PLANS:
-        del workspace.calls[eager[0]]
-        workspace.shapes.pop(eager[0], None)
 
 
 @torch.library.custom_op("tftune::all_gather_gemm", mutates_args=())
@@ -284,7 +275,7 @@ def flash_decode(
         else (lengths.shape, lengths.dtype, table.shape, table.dtype)
     )
     key: tuple[Any, ...] = (
-        tftune._default, q.shape, k.shape, v.shape, words, q.dtype, output, mode,
+        tftune._default, "flash_decode", q.shape, k.shape, v.shape, words, q.dtype, output, mode,
     )  # fmt: skip
     config = None
     if facts is not None:

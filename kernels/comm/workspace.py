@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
+from math import prod
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -63,13 +64,15 @@ class Workspace:
     _set_epoch: Callable[[int], None] | None = None
     chip: Chip | None = None
     """What the rules of an operation ask; None for emulated ranks."""
-    plans: dict[tuple[Any, Any], Any] = field(default_factory=dict, compare=False)
-    """Compiled launches and their buffers, by shape and config."""
+    plans: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False)
+    """Compiled launches, by shape and config."""
     calls: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False)
     """The same for `tftune.ops`, by selector, sizes of operands and mode: what was selected for
     them, and the size of the result."""
     shapes: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False)
     """The shapes of `calls`, by the same keys: what a capture counts."""
+    buffers: dict[str, list[Any]] = field(default_factory=dict, compare=False)
+    """Local memory that plans share (`buffer`), by name, each tensor larger than the one before."""
     turns: Iterator[int] = field(default_factory=count, compare=False)
     """Numbers of the calls whose copies have fixed addresses: each takes the generation that the
     one before it did not."""
@@ -148,6 +151,45 @@ class Workspace:
     def holds(self, tensor: Any) -> bool:
         """Whether a tensor lies in memory of `empty`, where peers can read it."""
         return self.operands.holds(tensor)
+
+    def buffer(
+        self,
+        name: str,
+        size: Sequence[int],
+        dtype: Any,
+        allocate: Callable[[int], Any] | None = None,
+        zeros: bool = False,
+    ) -> Any:
+        """Local memory for a plan: all that ask under one name share it, since one call runs at a
+        time. It holds anything between calls; with `zeros` every plan leaves what it found.
+
+        Nothing is freed as long as the workspace lives, as captured graphs hold the addresses. Each
+        allocation at least doubles the last, so that all of a name are at most four times the
+        largest request. `allocate`: from bytes to a uint8 tensor. Raises ValueError where memory is
+        missing while a graph is captured.
+        """
+        import torch
+
+        needed = prod(size) * dtype.itemsize
+        known = self.buffers.setdefault(name, [])
+        whole = next((tensor for tensor in known if tensor.numel() >= needed), None)
+        if whole is None:
+            if self.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+                raise ValueError(
+                    f"a call needs {needed} bytes for {name!r} of which the workspace has "
+                    f"{known[-1].numel() if known else 0}; make this call once before the capture"
+                )
+            most = max(needed, 2 * known[-1].numel() if known else 0)
+            with torch.inference_mode(False):
+                if allocate is not None:
+                    whole = allocate(most)
+                else:
+                    make = torch.zeros if zeros else torch.empty
+                    whole = make(most, dtype=torch.uint8, device=self.device)
+            if zeros and self.device.type == "cuda":  # whatever stream the first call is on
+                torch.cuda.current_stream(self.device).synchronize()
+            known.append(whole)
+        return whole[:needed].view(dtype).view(*size)
 
     def set_epoch(self, epoch: int) -> None:
         """Start counting from here, on every rank alike and with no call in flight: for tests of

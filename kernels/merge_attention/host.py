@@ -127,8 +127,7 @@ def prepare(shape: MergeAttention, config: Config, workspace: Workspace) -> Plan
     """A call (o, lse, out) for this shape and config: compiled, with buffers allocated; not
     collective, and launches nothing.
 
-    Its buffers live as long as it does: whoever captures it in a graph keeps it as long as the
-    graph. Raises ValueError with the rule's sentence for an impossible config, and where the
+    Its buffers are the workspace's: whoever captures it in a graph keeps that. Raises ValueError with the rule's sentence for an impossible config, and where the
     workspace is too small or has other ranks.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
@@ -145,20 +144,20 @@ def prepare(shape: MergeAttention, config: Config, workspace: Workspace) -> Plan
         check_residence(compiled, programs, source.options["num_warps"], workspace)
     launch = _launch(source, programs, values, workspace)
 
-    def call(o: torch.Tensor, lse: torch.Tensor, out: torch.Tensor, kept: Any = values) -> None:
+    def call(o: torch.Tensor, lse: torch.Tensor, out: torch.Tensor) -> None:
         launch(o, lse, out, *o.stride()[:2], *lse.stride())
 
     return call
 
 
 def _bsp(shape: MergeAttention, config: Config, workspace: Workspace) -> Plan:
-    """Pack, exchange, merge; the buffers are allocated here."""
+    """Pack, exchange, merge."""
     import torch.distributed as dist
 
     packing, merging = _sources(shape, config, workspace.arch)
     own = shape.message_bytes * (1 if shape.output == "all" else shape.world)
-    messages = floats(own, workspace.device)
-    received = floats(payload_bytes(shape), workspace.device)
+    messages = floats(workspace, "messages", own)
+    received = floats(workspace, "received", payload_bytes(shape))
     values = {
         "messages": messages.data_ptr(), "received": received.data_ptr(),
         "batch": shape.batch, "rank": workspace.rank,
