@@ -71,7 +71,8 @@ def test_ten_thousand_sizes_keep_memory_flat(monkeypatch: pytest.MonkeyPatch, op
         layer(op, m, workspace, "graph")
     assert held() - before <= 4 * 2 * largest
     assert len(workspace.calls) == len(workspace.shapes) == plan.PLANS
-    assert all(len(answers) <= MEMO for answers in (selector._by_shape, *selector._answers.values()))
+    answers = selector._by_shape, *selector._answers.values()
+    assert all(len(kept) <= MEMO for kept in answers)
 
 
 def test_plans_of_one_size_share_buffers_and_growing_frees_none() -> None:

@@ -67,8 +67,8 @@ def all_gather_gemm(
 
     `mode` is how the layer will run, `graph` (captured, the default) or `eager`: it is not read off
     the stream, since the call that warms up before a capture must prepare what the capture runs.
-    Buffers are the workspace's, shared by all shapes, so that any number of shapes takes a few times
-    the memory of the largest; a captured graph is valid as long as the workspace lives.
+    All shapes share the workspace's buffers, which take a few times the memory of the largest one,
+    however many there are. A captured graph is valid as long as the workspace lives.
     An `a` of `workspace.empty` is a layout of its own, whose peers may read it where it lies.
     The first call of a shape compiles and allocates. Call `tftune.bind(group)` once before, so that
     all ranks have agreed on what they select. Under torch.compile, and where a gradient is needed,
@@ -198,8 +198,8 @@ def _fitting(host: Any, shape: Shape, config: Config, workspace: Workspace) -> C
 
 def _apart(make: Callable[[], Any], device: torch.device) -> Any:
     """`make()`, on a GPU in a thread of its own, on this one's stream. Buffers that a plan asks for
-    stay, and what the thread that warms up a CUDA graph of torch.compile allocates goes to a pool that
-    later graphs overwrite (`_use_cuda_memory_pool_manager` of torch/_inductor/cudagraph_trees.py).
+    stay, and what the thread that warms up a CUDA graph of torch.compile allocates goes to a pool
+    that later graphs overwrite (`_use_cuda_memory_pool_manager` of torch/_inductor/cudagraph_trees.py).
     """
     if device.type != "cuda":
         return make()

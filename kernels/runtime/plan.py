@@ -1,8 +1,8 @@
 """Plans: calls of one shape and config, with all that is decided before the first of them.
 
 A plan is checked against the operation's rules and compiled. It is made once for a shape, a config
-and a workspace, and owns no device memory: its buffers are the workspace's, so that a captured graph
-needs the workspace and no plan.
+and a workspace. It owns no device memory: its buffers are the workspace's, which is all that a
+captured graph needs.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Plan = Callable[..., None]
 """Takes the operation's operands and its output."""
 Grid = tuple[int, int, int]
 PLANS = 1024
-"""Plans that one table keeps: a server's prefill may have any M. One more drops the oldest, which its
-next call makes again from a kernel and buffers that are there."""
+"""Plans that one table keeps: a server's prefill may have any M. One more drops the oldest, whose
+next call makes it again from a kernel and buffers that are there."""
 WORKSPACE_TYPES = {
     "control": "i64",
     "payload": "i64",
@@ -158,9 +158,7 @@ def floats(workspace: Workspace, name: str, size_bytes: int, zeros: bool = False
     """The workspace's buffer of that name as so many bytes, rounded up to whole fp32."""
     import torch
 
-    found: torch.Tensor = workspace.buffer(
-        name, (-(-size_bytes // 4),), torch.float32, zeros=zeros
-    )
+    found: torch.Tensor = workspace.buffer(name, (-(-size_bytes // 4),), torch.float32, zeros=zeros)
     return found
 
 
