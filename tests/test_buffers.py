@@ -36,7 +36,8 @@ def _nothing(*given: Any, **named: Any) -> None:
 def held() -> int:
     """Bytes of all tensors of this process."""
     gc.collect()
-    tensors = (one for one in gc.get_objects() if isinstance(one, torch.Tensor))
+    plain = (one for one in gc.get_objects() if type(one) is torch.Tensor)
+    tensors = [one for one in plain if not torch._is_functional_tensor(one)]
     storages = {one.untyped_storage().data_ptr(): one.untyped_storage() for one in tensors}
     return sum(storage.nbytes() for storage in storages.values())
 

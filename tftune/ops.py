@@ -2,15 +2,18 @@
 
 Called eagerly it is a plain function, as its host time counts; traced by torch.compile it is one
 operator, `tftune::all_gather_gemm` and the like, which a graph holds as it holds a matmul. So it is
-where an operand needs a gradient (`tftune.gradients`; attention has none): without one,
-call under `torch.no_grad`.
+where an operand needs a gradient (`tftune.gradients`): without one, call under `torch.no_grad`.
+Attention has no backward, and refuses an operand that needs a gradient. Where no rank has a row or
+a sequence, the result is empty and nothing runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 
@@ -25,7 +28,7 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm, host
 from tftune.kernels.all_reduce import EPSILON
 from tftune.kernels.all_reduce import host as reduce_host
 from tftune.kernels.comm.workspace import Workspace
-from tftune.kernels.core.shape import LOCAL, Shape, check_word
+from tftune.kernels.core.shape import LOCAL, Shape, check_kind, check_word
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode import host as decode_host
@@ -45,8 +48,34 @@ from tftune.models.compatibility import log_once
 from tftune.models.selector import fallback
 
 _cast, _modes = torch._C._is_any_autocast_enabled, torch._C._len_torch_dispatch_stack
+P, R = ParamSpec("P"), TypeVar("R")
 
 
+def explained(call: Callable[P, R]) -> Callable[P, R]:
+    """The call, which says what it was given where that is no tensor or no workspace. It looks only
+    where the call has failed."""
+    kinds: dict[str, tuple[Any, str]] = {
+        "torch.Tensor": (torch.Tensor, "a torch.Tensor"),
+        "torch.Tensor | None": (torch.Tensor | None, "a torch.Tensor, or None"),
+        "Workspace": (Workspace, "what tftune.Workspace.create returns"),
+        "Facts | None": (Facts | None, "tftune.Facts, or None"),
+    }
+
+    @wraps(call)
+    def explaining(*given: P.args, **named: P.kwargs) -> R:
+        try:
+            return call(*given, **named)
+        except (AttributeError, RuntimeError, TypeError):
+            asked = signature(call)
+            for name, value in asked.bind(*given, **named).arguments.items():
+                if kind := kinds.get(asked.parameters[name].annotation):
+                    check_kind(name, value, *kind)
+            raise
+
+    return explaining
+
+
+@explained
 def all_gather_gemm(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -140,6 +169,22 @@ def _differentiated(a: torch.Tensor, b: Any = None, c: Any = None) -> bool:
     )
 
 
+def _refuse_gradient(op: str, instead: str, *operands: torch.Tensor) -> None:
+    """Raise ValueError where an operation without a backward would drop a gradient."""
+    if torch.is_grad_enabled() and any(operand.requires_grad for operand in operands):
+        raise ValueError(
+            f"tftune.ops.{op} has no backward, and an operand requires a gradient; call it under "
+            f"torch.no_grad(), or {instead}"
+        )
+
+
+def _no_sequence(
+    size: tuple[int, ...], like: torch.Tensor, out: torch.Tensor | None
+) -> torch.Tensor:
+    """What attention gives of a batch without a sequence, which every rank has: nothing runs."""
+    return like.new_empty(size) if out is None else check_out(out, size, like)
+
+
 def _check_words(kind: type[Shape], mode: str, **words: str) -> None:
     """Raise ValueError for an unknown word: before sizes, which do not fit where a layout is
     misspelt, and before anything is loaded."""
@@ -199,7 +244,8 @@ def _fitting(host: Any, shape: Shape, config: Config, workspace: Workspace) -> C
 def _apart(make: Callable[[], Any], device: torch.device) -> Any:
     """`make()`, on a GPU in a thread of its own, on this one's stream. Buffers that a plan asks for
     stay, and what the thread that warms up a CUDA graph of torch.compile allocates goes to a pool
-    that later graphs overwrite (`_use_cuda_memory_pool_manager` of torch/_inductor/cudagraph_trees.py).
+    that later graphs overwrite (`_use_cuda_memory_pool_manager` in cudagraph_trees.py of
+    torch/_inductor).
     """
     if device.type != "cuda":
         return make()
@@ -229,6 +275,7 @@ def _(
     return a.new_empty(a.shape[0] * ranks, b.shape[0 if b_layout == "nk" else 1])
 
 
+@explained
 def flash_decode(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -264,11 +311,15 @@ def flash_decode(
         out = tftune.ops.flash_decode(q, k, v, lengths, workspace)
         assert out.shape == q.shape
     """
-    if torch.compiler.is_compiling():
-        if facts is not None:
-            raise ValueError("facts choose among plans, and a compiled graph has one; leave it out")
+    _refuse_gradient("flash_decode", "train with torch's attention", q, k, v)
+    if torch.compiler.is_compiling() and facts is not None:
+        raise ValueError("facts choose among plans, and a compiled graph has one; leave it out")
+    if facts is None and _dispatched(q):
         result = traced_flash_decode(q, k, v, lengths, workspace.handle, table, output, mode)
         return result if out is None else out.copy_(result)
+    if q.dim() == 3 and not q.shape[0]:
+        ranks = workspace.world if output == "heads" else 1
+        return _no_sequence((0, q.shape[1] // ranks, q.shape[2]), q, out)
     words = (
         (lengths.shape, lengths.dtype)
         if table is None
@@ -325,6 +376,7 @@ def _(
     return q.new_empty(q.shape[0], q.shape[1] // ranks, q.shape[2])
 
 
+@explained
 def flash_prefill(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -354,9 +406,12 @@ def flash_prefill(
         out = tftune.ops.flash_prefill(q, k, v, workspace)
         assert out.shape == q.shape
     """
-    if torch.compiler.is_compiling():
+    _refuse_gradient("flash_prefill", "train with torch's attention", q, k, v)
+    if _dispatched(q):
         result = traced_flash_prefill(q, k, v, workspace.handle, causal, mode)
         return result if out is None else out.copy_(result)
+    if q.dim() == 4 and not (q.shape[0] and q.shape[1]):
+        return _no_sequence(tuple(q.shape), q, out)
     key = (tftune._default, "flash_prefill", q.shape, k.shape, v.shape, q.dtype, causal, mode)
     known = workspace.calls.get(key)
     if known is None or not prefill_host.placed_well(q, k, v, workspace):
@@ -380,6 +435,7 @@ def _(q: torch.Tensor, k: Any, v: Any, workspace: str, causal: str, mode: str) -
     return q.new_empty(q.shape)
 
 
+@explained
 def all_reduce(
     x: torch.Tensor,
     workspace: Workspace,
@@ -448,6 +504,7 @@ def _(
     return x.new_empty(x.shape if residual is None else (2, *x.shape))
 
 
+@explained
 def gemm_reduce_scatter(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -482,6 +539,7 @@ def gemm_reduce_scatter(
     )
 
 
+@explained
 def gemm_all_reduce(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -559,6 +617,7 @@ def _(a: torch.Tensor, b: torch.Tensor, workspace: str, b_layout: str, mode: str
     return a.new_empty(a.shape[0], b.shape[0 if b_layout == "nk" else 1])
 
 
+@explained
 def merge_attention(
     o: torch.Tensor,
     lse: torch.Tensor,
@@ -585,9 +644,13 @@ def merge_attention(
         merged = tftune.ops.merge_attention(o, lse, workspace)
         assert merged.shape == (2, 8 // workspace.world, 64)
     """
-    if torch.compiler.is_compiling():
+    _refuse_gradient("merge_attention", "merge with torch.distributed's operators", o, lse)
+    if _dispatched(o, casts=False):
         result = traced_merge_attention(o, lse, workspace.handle, output, base, mode)
         return result if out is None else out.copy_(result)
+    if o.dim() == 3 and not o.shape[0]:
+        ranks = workspace.world if output == "heads" else 1
+        return _no_sequence((0, o.shape[1] // ranks, o.shape[2]), o, out)
     key = (tftune._default, "merge_attention", o.shape, o.dtype, output, base, mode)
     known = workspace.calls.get(key)
     if known is None or lse.shape != o.shape[:2] or not merge_host.placed_well(o, lse, workspace):

@@ -13,6 +13,7 @@ from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.dtypes import torch_dtype
 from tftune.kernels.core.rounding import power_of_two_from, power_of_two_to
+from tftune.kernels.core.shape import check_kind
 from tftune.kernels.core.space import Config
 from tftune.kernels.device.constants import Pieces
 from tftune.kernels.runtime.compile import KernelSource
@@ -89,6 +90,7 @@ def checked_eps(eps: float | None) -> float:
     """What the norm adds; EPSILON for None. Raises ValueError for what no norm adds."""
     if eps is None:
         return EPSILON
+    check_kind("eps", eps, int | float, "a number, as in 1e-5")
     if not 0 <= eps < float("inf"):
         raise ValueError(f"eps={eps} must be a finite number of at least 0, as in eps=1e-5")
     return float(eps)

@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 
 from tftune.kernels.comm.operand_heap import OperandHeap
 from tftune.kernels.core.chip import Chip
+from tftune.kernels.core.shape import check_kind
 from tftune.kernels.core.space import MAX_WORLD
 
 _NUMBERS = count()
@@ -239,12 +240,20 @@ class Workspace:
         heap; ROCm keeps payload on Iris' default heap and flags in fine-grained memory, which alone
         is coherent while kernels run.
 
-        Raises ValueError where there is no GPU, for more ranks than flags are kept for, and for
-        ranks that Iris cannot map: those of other nodes, or that see some of the job's GPUs.
+        Raises TypeError for what is no group or no number. Raises ValueError where there is no GPU,
+        for more ranks than flags are kept for, and for ranks that Iris cannot map: those of other
+        nodes, or that see some of the job's GPUs.
         """
         import torch
         import torch.distributed as dist
 
+        check_group(group)
+        check_kind("payload_bytes", payload_bytes, int, "a number of bytes, as in 1 << 22")
+        check_kind("operand_bytes", operand_bytes, int, "a number of bytes, as in 1 << 20")
+        if payload_bytes < 1 or operand_bytes < 0:
+            raise ValueError(
+                f"{payload_bytes=} must be at least 1, and {operand_bytes=} at least 0"
+            )
         if not torch.cuda.is_available():
             raise ValueError(
                 "a Workspace needs a GPU; without one, use tftune.kernels.comm.emulated"
@@ -259,6 +268,13 @@ class Workspace:
 
 
 _LIVING: WeakValueDictionary[str, Workspace] = WeakValueDictionary()
+
+
+def check_group(group: Any) -> None:
+    """Raise TypeError for what is no group of torch.distributed; None is the default one."""
+    if group is not None and not callable(getattr(group, "size", None)):
+        expected = "a group of torch.distributed that has this rank, or None"
+        raise TypeError(f"group={group!r:.60} is a {type(group).__name__}; give {expected}")
 
 
 def _host() -> str:
