@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 import torch
 
 import tftune
-from tftune import casts, gradients
+from tftune import casts, checks, gradients
 from tftune.db.trial import MODES
 from tftune.gathered import (
     all_gather_gemm_with_gathered as all_gather_gemm_with_gathered,
@@ -48,7 +48,8 @@ from tftune.models.compatibility import log_once
 from tftune.models.selector import fallback
 
 _cast, _modes = torch._C._is_any_autocast_enabled, torch._C._len_torch_dispatch_stack
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def explained(call: Callable[P, R]) -> Callable[P, R]:
@@ -99,6 +100,8 @@ def all_gather_gemm(
     All shapes share the workspace's buffers, which take a few times the memory of the largest one,
     however many there are. A captured graph is valid as long as the workspace lives.
     An `a` of `workspace.empty` is a layout of its own, whose peers may read it where it lies.
+    Every rank gives the same sizes. Comparing them would take a synchronisation, so that no call
+    does; with TFTUNE_CHECK=1 each does, and ranks that differ are refused.
     The first call of a shape compiles and allocates. Call `tftune.bind(group)` once before, so that
     all ranks have agreed on what they select. Under torch.compile, and where a gradient is needed,
     the result is copied to `out`, where there is one. Raises ValueError where operands do not fit.
@@ -208,6 +211,7 @@ def _prepared(
     shape, selected = _served(shape, key[-1]) if config is None else (shape, config)
     config = _fitting(host, shape, selected, workspace)
     plan = _apart(lambda: host.prepare(shape, config, workspace, *numbers), workspace.device)
+    plan = checks.checked(plan, shape, workspace)
     make_room(workspace.calls, workspace.shapes)
     if tftune._capture is not None:
         plan = tftune._capture.counted(plan, shape, key[-1])
@@ -294,11 +298,14 @@ def flash_decode(
 
     q: [batch, q_heads, head_dim], the same on every rank; k and v: this rank's cache, [batch,
     kv_len, kv_heads, head_dim] or, with `table`, pages; lengths: int32 [batch], tokens of each
-    sequence here. fp16 or bf16. output "all": [batch, q_heads, head_dim] on every rank; "heads":
-    this rank's heads. `mode`, the first call, `tftune.bind` and torch.compile as above. `facts`:
-    what the host knows of this rank's lengths; the config follows them, in plans of its own (under
-    torch.compile there is one plan, and they are refused). Raises ValueError where operands do not
-    fit.
+    sequence here, 0 to kv_len. fp16 or bf16. output "all": [batch, q_heads, head_dim] on every
+    rank; "heads": this rank's heads. `mode`, the first call, `tftune.bind` and torch.compile as
+    above. `facts`: what the host knows of this rank's lengths; the config follows them, in plans of
+    its own (under torch.compile there is one plan, and they are refused). Raises ValueError where
+    operands do not fit.
+
+    Lengths are in device memory. The first call of a shape outside a capture reads them, and every
+    call with TFTUNE_CHECK=1. Above kv_len a later call reads what is not of the sequence.
 
     One token of 2 sequences, 8 query heads on 2, 16 cached tokens of each on this rank::
 
@@ -337,6 +344,8 @@ def flash_decode(
     if known is None or not decode_host.placed_well(q, k, v, lengths, table, workspace):
         _check_words(FlashDecode, mode, output=output)
         shape = decode_host.shape_of(q, k, v, lengths, table, workspace, output)
+        if not (q.is_cuda and torch.cuda.is_current_stream_capturing()):
+            checks.check_lengths(lengths, shape)  # where all else is checked and compiled, too
         known = _prepared(decode_host, shape, key, workspace, config=config)
     plan, size = known
     result = q.new_empty(size) if out is None else check_out(out, size, q)

@@ -36,7 +36,7 @@ __all__ = ["kernel_sources", "merge_attention", "payload_bytes", "prepare", "res
 GRANULE = 8
 """Rows of o begin at multiples of so many elements: 16 bytes."""
 PACKED_ROWS, PACKING_WARPS = 4, 4
-"""A piece of BSP's kernels, and the warps of a program."""
+"""A piece of BSP's kernels for rows of up to 256 elements, and the warps of a program."""
 _STRIDES = ("o_batch", "o_head", "lse_batch", "lse_head")
 _TYPES = {
     "o_ptr": "*{}", "lse_ptr": "*fp32", "out_ptr": "*{}", "messages": "i64", "received": "i64",
@@ -163,7 +163,7 @@ def _bsp(shape: MergeAttention, config: Config, workspace: Workspace) -> Plan:
         "messages": messages.data_ptr(), "received": received.data_ptr(),
         "batch": shape.batch, "rank": workspace.rank,
     }  # fmt: skip
-    count = pieces(shape, Config("one_shot", rows_per_piece=PACKED_ROWS))
+    count = pieces(shape, Config("one_shot", rows_per_piece=_packed_rows(shape)))
     pack = _launch(packing, count * (own // shape.message_bytes), values, workspace)
     merge = _launch(merging, count, values, workspace)
     move = dist.all_gather_into_tensor if shape.output == "all" else dist.all_to_all_single
@@ -188,7 +188,7 @@ def _sources(shape: MergeAttention, config: Config, arch: str) -> tuple[KernelSo
     module = import_module(f"tftune.kernels.merge_attention.variants.{config.variant}")
     names = ("pack", "merge") if config.variant == "bsp" else (config.variant,)
     if config.variant == "bsp":
-        rows, warps, cooperative = PACKED_ROWS, PACKING_WARPS, {}
+        rows, warps, cooperative = _packed_rows(shape), PACKING_WARPS, {}
     else:
         rows, warps = int(config["rows_per_piece"]), int(config["num_warps"])
         cooperative = {"launch_cooperative_grid": True}
@@ -213,6 +213,11 @@ def _source(
     own = {name: constants[name] for name in kernel.arg_names if name not in types}
     divisible = tuple(name for name in types if name not in _OPEN)
     return KernelSource(kernel, types, own, divisible, options)
+
+
+def _packed_rows(shape: MergeAttention) -> int:
+    """Of a piece of BSP's kernels: no more elements than four rows of 256 have."""
+    return PACKED_ROWS * 256 // max(256, shape.head_dim)
 
 
 def _launch(
