@@ -198,7 +198,7 @@ def measure(phase: str, shape: AllGatherGemm, workspace: Workspace, best: float 
     worst = worst.max().to(workspace.device)
     dist.all_reduce(worst, dist.ReduceOp.MAX, group=workspace.group)
     us = clock.rounds(replays)
-    workspace.calls.clear()  # and with them the buffers of this shape
+    workspace.calls.clear()
     config = selection.config.to_dict()
     return Row(phase, shape, config, selection.source, us, float(worst), best)
 

@@ -108,7 +108,11 @@ class Selector:
             check_facts(shape, facts)
             found = self.without_facts(shape, mode)
             return self._in_forms.told(self.artifact(shape, mode), shape, mode, found, facts)
-        return self._answers[mode].get(key) or self._first(shape, mode)
+        try:
+            return self._answers[mode].get(key) or self._first(shape, mode)
+        except TypeError:  # a mode that cannot be hashed
+            check_word("mode", mode, MODES)
+            raise
 
     def worth_gathering(self, shape: Shape, mode: str = "graph", reuse: int = 1) -> bool:
         """Whether gathering facts (`tftune.ops.gather_facts`, which waits for the device) saves

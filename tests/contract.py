@@ -317,6 +317,7 @@ def judge(
 
     def tried(changes: tuple[Change, ...], name: str, deadline_s: float) -> str:
         workspace.plans.clear()
+        workspace.buffers.clear()
         epochs.append(epochs[-1] + 1000)  # flags keep what a mutant left in them
         pause_s, started = (
             late_s * (name not in together and workspace.rank == workspace.world - 1),

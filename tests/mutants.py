@@ -62,11 +62,18 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/test_ops.py::test_a_layer_runs_what_is_selected_for_its_mode",
     ),
     Mutant(
-        "the newest eager plan is dropped, not the oldest",
-        "tftune/ops.py",
-        "del workspace.calls[eager[0]]",
-        "del workspace.calls[eager[-1]]",
-        "tests/test_ops.py::test_of_many_shapes_the_oldest_eager_plans_go_and_those_of_graphs_stay",
+        "the newest plan is dropped, not the oldest",
+        "kernels/runtime/plan.py",
+        "oldest = next(iter(plans))",
+        "oldest = next(reversed(plans))",
+        "tests/test_ops.py::test_of_many_shapes_the_oldest_plans_go_and_the_log_says_so",
+    ),
+    Mutant(
+        "programs of two split_k count in the same words",
+        "kernels/all_gather_gemm/host.py",
+        "f\"arrivals of {config['split_k']}\"",
+        '"arrivals"',
+        "tests/test_buffers.py::test_calls_of_two_splits_share_no_counters",
     ),
     Mutant(
         "the gradient of a norm forgets that of the new residual",

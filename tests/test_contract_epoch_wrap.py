@@ -43,11 +43,12 @@ def cases() -> list[Case]:
 
 
 def forget(workspace: Workspace) -> None:
-    """This rank's flags are as they were before any call; so is its scratch, which plans hold."""
+    """This rank's flags are as they were before any call; so are its buffers."""
     from tftune.kernels.comm.symmetric import FLAGS_OFFSET, MAILBOX_OFFSET
 
     workspace.owner[workspace.rank][FLAGS_OFFSET.value : MAILBOX_OFFSET.value] = 0
     workspace.plans.clear()
+    workspace.buffers.clear()
 
 
 def across_the_wrap(workspace: Workspace) -> dict[str, list[Call]]:

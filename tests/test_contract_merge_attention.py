@@ -48,6 +48,7 @@ def cases(world: int) -> list[Case]:
         MergeAttention(3, 5, 64, world, "bf16", "all"): 4,
         MergeAttention(4, world, 128, world, "fp16"): 1,
         MergeAttention(1, 3, 256, world, "bf16", "all", "2"): 1,
+        MergeAttention(3, 2 * world, 512, world, "bf16"): 2,
     }
     return [
         (shape, configured(variant, rows))

@@ -28,7 +28,10 @@ ARCHES = {"sm_90": H200, "gfx942": MI300X, "gfx950": CHIPS["mi355x"]}
     ("text", "why"),
     [
         ("batch=1,q_heads=8,kv_heads=3,head_dim=64,seq_len=9", "multiple of kv_heads=3"),
-        ("batch=1,q_heads=8,kv_heads=8,head_dim=56,seq_len=9", "head_dim=56 is not one of 64, 128"),
+        (
+            "batch=1,q_heads=8,kv_heads=8,head_dim=56,seq_len=9",
+            "one of 64, 128; call torch.nn",
+        ),
         ("batch=1,q_heads=8,kv_heads=8,head_dim=64,seq_len=9,world=2", "world=2 must be 1"),
         ("batch=1,q_heads=8,kv_heads=8,head_dim=64,seq_len=9,causal=maybe", "yes, no"),
     ],

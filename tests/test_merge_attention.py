@@ -38,7 +38,10 @@ CONFIG = Config("one_shot", rows_per_piece=2, programs=8)
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("batch=4,heads=64,head_dim=96,world=2", "head_dim=96 is not one of 64, 128, 256"),
+        (
+            "batch=4,heads=64,head_dim=96,world=2",
+            "not one of 64, 128, 256, 512; pad rows of o",
+        ),
         ("batch=4,heads=9,head_dim=64,world=2", "heads=9 must be divisible by world=2"),
         ("batch=4,heads=64,head_dim=64,world=2,base=10", "base='10' is not one of e, 2"),
     ],

@@ -22,10 +22,9 @@ def test_a_shape_that_ran_before_is_still_checked() -> None:
     )
     a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
     seen: list[Any] = []
-    workspace.calls[tftune._default, a.shape, b.shape, a.dtype, "k", "kn", False, "graph"] = (
-        (lambda *call: seen.append(call)),
-        (4, 8),
-    )
+    words = a.dtype, "k", "kn", False, "graph"
+    key = tftune._default, "all_gather_gemm", a.shape, b.shape, *words
+    workspace.calls[key] = (lambda *call: seen.append(call)), (4, 8)
     c = ops.all_gather_gemm(a, b, workspace)
     assert c.shape == (4, 8) and len(seen) == 1 and host.placed_well(a, b, workspace)
     crooked, shifted = (
@@ -58,7 +57,8 @@ def test_an_operand_half_aligned_or_elsewhere_is_refused() -> None:
         (there, a, "a is on cpu but the workspace is on cuda:0"),
     ):  # fmt: skip
         workspace = Workspace(0, 2, "interpreter", 4, device, None, 0, 0, None, None, 4096, None)
-        key = tftune._default, a.shape, b.shape, a.dtype, "k", "kn", False, "graph"
+        words = a.dtype, "k", "kn", False, "graph"
+        key = tftune._default, "all_gather_gemm", a.shape, b.shape, *words
         workspace.calls[key] = (lambda *call: None), (4, 8)
         with pytest.raises(ValueError, match=sentence):
             ops.all_gather_gemm(operand, b, workspace)

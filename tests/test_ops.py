@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 import tftune
+from tftune.db.trial import MODES
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.runtime import plan
 from tftune.models.selection import Selection
 
 SHAPE = AllGatherGemm(7, 72, 264, 2)
@@ -261,8 +263,9 @@ def test_a_shape_that_the_workspace_has_no_room_for_runs_bsp(
     assert len(caplog.records) == 1 and "it needs 8192 bytes of 4096" in caplog.text
 
 
-def test_of_many_shapes_the_oldest_eager_plans_go_and_those_of_graphs_stay(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("mode", MODES)
+def test_of_many_shapes_the_oldest_plans_go_and_the_log_says_so(
+    mode: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     import torch
 
@@ -271,6 +274,7 @@ def test_of_many_shapes_the_oldest_eager_plans_go_and_those_of_graphs_stay(
     from tftune.models.selector import Selector
 
     made: list[int] = []
+    monkeypatch.setattr(plan, "PLANS", 4)
     monkeypatch.setattr(
         host,
         "prepare",
@@ -281,15 +285,13 @@ def test_of_many_shapes_the_oldest_eager_plans_go_and_those_of_graphs_stay(
         0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
     )
     b = torch.zeros(16, 8, dtype=torch.float16)
-    for m in range(1, ops.EAGER_PLANS + 3):
-        for mode in ("graph", "eager"):
+    with caplog.at_level("INFO", logger="tftune"):
+        for m in (1, 2, 3, 4, 5, 2, 6, 1, 5):
             ops.all_gather_gemm(torch.zeros(m, 8, dtype=torch.float16), b, workspace, mode=mode)
-    made.clear()
-    for m in (1, 2, 3, ops.EAGER_PLANS + 2):
-        for mode in ("graph", "eager"):
-            ops.all_gather_gemm(torch.zeros(m, 8, dtype=torch.float16), b, workspace, mode=mode)
-    assert made == [1, 2, 3]
-    assert sum(key[-1] == "eager" for key in workspace.calls) == ops.EAGER_PLANS
+    assert made == [1, 2, 3, 4, 5, 6, 1]
+    assert len(workspace.calls) == len(workspace.shapes) == 4
+    dropped = [record.message for record in caplog.records]
+    assert len(dropped) == 3 and all("plan dropped: kept=4, oldest=" in text for text in dropped)
 
 
 def test_a_decode_that_ran_before_makes_no_plan_and_is_still_checked(

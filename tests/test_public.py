@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -167,7 +167,7 @@ def test_any_difference_means_bsp_on_every_rank(
 ) -> None:
     tftune.use(tftune.load(artifact))
     join(change)
-    assert tftune.bind(group=object()).select(LARGE).config.variant == "bsp"
+    assert tftune.bind(group=SimpleNamespace(size=lambda: 2)).select(LARGE).config.variant == "bsp"
     found = tftune.select_kernel(LARGE)
     assert (
         found.config.variant == "bsp"

@@ -245,7 +245,7 @@ def bind(
     artifacts' digests, the versions installed, what is disabled here and why, and each rank's
     `verdict` on its machine, which must be "ok". Any difference, or an artifact that one rank
     cannot load, and every rank selects BSP only, with the reason, which is logged: nothing is
-    raised on one rank alone. Raises ImportError without torch.
+    raised on one rank alone. Raises ImportError without torch, TypeError for what is no group.
 
     >>> import tftune, torch.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
@@ -262,9 +262,11 @@ def bind(
             f"tftune.bind needs torch.distributed ({error}); `tftune doctor` says what to install"
         ) from error
 
+    from tftune.kernels.comm.workspace import check_group
     from tftune.models.compatibility import log_once
     from tftune.models.selector import Selector
 
+    check_group(group)
     ranks = dist.get_world_size(group)
     found = _asked(selector, path, target, allow_modelled, url, ranks)
     statement = _statement(found, verdict)

@@ -1,6 +1,6 @@
-"""What torch asks of an operator that multiplies matrices: how many FLOPs a call has, for
-`torch.utils.flop_counter`, and which dtype autocast casts its operands to. As of `aten.mm`, of one
-rank's work."""
+"""What torch asks of an operator: how many FLOPs a call has, for `torch.utils.flop_counter`, and
+which dtype autocast casts its operands to. As of `aten.mm` and torch's attention, of one rank's
+work; reductions and merges count none there, and none here."""
 
 from __future__ import annotations
 
@@ -18,19 +18,28 @@ GEMMS = (
     "gemm_reduce_scatter",
     "gemm_all_reduce",
 )
-"""Operators that autocast runs in lower precision. An all-reduce runs as it is, as torch's does."""
+"""Operators with a GEMM, whose first two operands autocast casts."""
+ATTENTION = ("flash_decode", "flash_prefill")
+"""Those whose first three operands it casts, as torch's attention. An all-reduce and a merge run as
+they are: a log-sum-exp stays in fp32."""
 _LIBRARY = torch.library.Library("tftune", "FRAGMENT")
 
 
 def register() -> None:
     """Tell torch, once the operators are defined."""
-    for name in GEMMS:
+    gathered = dict.fromkeys((name for name in GEMMS if "gather_" in name), _gathered)
+    reduced = dict.fromkeys((name for name in GEMMS if "gather_" not in name), _reduced)
+    attention = {"flash_decode": _decoded, "flash_prefill": _attended}
+    none = dict.fromkeys(("all_reduce", "merge_attention", "gather"), _none)
+    for name, formula in (gathered | reduced | attention | none).items():
         packet = getattr(torch.ops.tftune, name)
         if packet not in flop_registry:
-            register_flop_formula(packet)(_gathered if "gather_" in name else _reduced)
+            register_flop_formula(packet)(formula)
+    for name in (*GEMMS, *ATTENTION):
+        operator = getattr(torch.ops.tftune, name).default
         for device in ("cuda", "cpu"):
             key = f"Autocast{torch._C._dispatch_key_for_device(device)}"
-            _LIBRARY.impl(name, _lowered(packet.default, device, key), key)
+            _LIBRARY.impl(name, _lowered(operator, device, key, 2 + (name in ATTENTION)), key)
 
 
 def _gathered(a: Any, b: Any, workspace: str, shard: str, *rest: Any, **named: Any) -> int:
@@ -44,14 +53,32 @@ def _reduced(a: Any, b: Any, *rest: Any, **named: Any) -> int:
     return int(2 * a[0] * prod(b))
 
 
-def _lowered(operator: Any, device: str, key: str) -> Any:
-    """The operator, behind casts of what is floating point and of no more than 32 bits."""
+def _decoded(q: Any, k: Any, v: Any, _: Any, at: str, table: Any, *rest: Any, **named: Any) -> int:
+    """4 q_heads head_dim for each token that the cache of this rank can hold; how many it holds is
+    in device memory."""
+    tokens = q[0] * k[1] if table is None else prod(table) * k[1]
+    return int(4 * tokens * q[1] * q[2])
+
+
+def _attended(q: Any, *rest: Any, **named: Any) -> int:
+    """4 seq_len^2 head_dim for each head and sequence; torch counts masked scores, too."""
+    return int(4 * prod(q) * q[1])
+
+
+def _none(*given: Any, **named: Any) -> int:
+    return 0
+
+
+def _lowered(operator: Any, device: str, key: str, count: int) -> Any:
+    """The operator, behind casts of its first operands: of what is floating point and of no more
+    than 32 bits."""
     keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
 
-    def lowered(a: torch.Tensor, b: torch.Tensor, *words: Any) -> Any:
+    def lowered(*given: Any) -> Any:
         dtype = torch.get_autocast_dtype(device)
         with torch._C._ExcludeDispatchKeyGuard(keys):
-            return operator(*(_cast(one, dtype, device) for one in (a, b)), *words)
+            cast = (_cast(one, dtype, device) for one in given[:count])
+            return operator(*cast, *given[count:])
 
     return lowered
 

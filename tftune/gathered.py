@@ -8,6 +8,7 @@ import torch.distributed as dist
 
 from tftune.kernels.all_gather_gemm import host
 from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.shape import check_kind
 
 
 def all_gather_gemm_with_gathered(
@@ -36,6 +37,8 @@ def all_gather_gemm_with_gathered(
         )
         assert whole.shape == (8 * workspace.world, 64)
     """
+    check_kind("a", a, torch.Tensor, "a torch.Tensor")
+    check_kind("b", b, torch.Tensor, "a torch.Tensor")
     result: tuple[torch.Tensor, torch.Tensor] = traced_all_gather_gemm_with_gathered(
         a, b, workspace.handle, shard, b_layout, mode
     )
@@ -48,6 +51,8 @@ def traced_all_gather_gemm_with_gathered(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The same as an operator: `workspace` is the handle of one. `mode` is that of the operators
     in its backward."""
+    if a.dim() == 2 and not a.shape[0]:  # no rank has a row
+        return a.new_empty(0, b.shape[0 if b_layout == "nk" else 1]), _empty(a, workspace, shard)
     host.shape_of(a, b, Workspace.of(workspace), shard, b_layout)
     whole = gather(a, workspace, shard)
     return whole @ (b.t() if b_layout == "nk" else b), whole
@@ -67,6 +72,8 @@ def gather(a: torch.Tensor, workspace: str, shard: str) -> torch.Tensor:
     stored [K,M]. It waits: a collective beside a kernel that waits for the other ranks could take
     the units that they need. Has no gradient."""
     place = Workspace.of(workspace)
+    if not a.numel():
+        return _empty(a, workspace, shard)
     rows = a if shard == "m" else a.t()
     if place.world == 1:
         whole = rows.clone(memory_format=torch.contiguous_format)

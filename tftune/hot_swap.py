@@ -46,6 +46,9 @@ def swap(
             f"tftune.swap needs torch.distributed ({error}); `tftune doctor` says what to install"
         ) from error
 
+    from tftune.kernels.comm.workspace import check_group
+
+    check_group(group)
     ranks = dist.get_world_size(group)
     new = _asked(selector, path, url, target, allow_modelled, ranks)
     statements: list[dict[str, Any]] = [{} for _ in range(ranks)]

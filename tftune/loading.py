@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tftune.db.target import Machine, Target
+from tftune.kernels.core.shape import check_kind
 from tftune.models.artifact import Artifact, read_artifact
 from tftune.models.selector import Selector
 
@@ -30,9 +31,15 @@ def selector_of(
     ranks: int | None = None,
 ) -> Selector:
     """What `tftune.load` returns, without its warnings. `ranks`: of the group that will select,
-    which has so many GPUs, however many this process sees."""
+    which has so many GPUs, however many this process sees. Raises TypeError for arguments of
+    another kind."""
     from tftune.db.target import here
 
+    named = "the name of a target, as in 'h200x8'", "an address, as in 'https://tune.example'"
+    for name, value, expected in zip(("target", "url"), (target, url), named, strict=True):
+        check_kind(name, value, str | None, expected)
+    check_kind("stage", stage, str, "the name of a stage, as in 'stable'")
+    check_kind("path", path, str | os.PathLike | Iterable | None, "a file, a folder, or several")
     if url is not None and path is not None:
         raise ValueError(f"load takes a path or a url, and was given {path} and {url}")
     machine = _told(here(), target, ranks)
@@ -52,6 +59,7 @@ def files(path: Paths) -> list[Path]:
     """The artifact files of a file, of a folder, or of several of them. Raises ValueError for a
     folder without any."""
     if not isinstance(path, str | os.PathLike):
+        check_kind("path", path, Iterable, "a file, a folder, or several")
         return [file for one in path for file in files(one)]
     if not (place := Path(path)).is_dir():
         return [place]
@@ -116,6 +124,7 @@ def _own(path: Paths | None, target: str | None) -> list[Artifact]:
     if path is None:
         return []
     if not isinstance(path, str | os.PathLike):
+        check_kind("path", path, Iterable, "a file, a folder, or several")
         return [artifact for one in path for artifact in _own(one, target)]
     found = [read_artifact(file) for file in files(path)]
     if Path(path).is_dir() and target is not None:

@@ -2,20 +2,23 @@
 
 Called eagerly it is a plain function, as its host time counts; traced by torch.compile it is one
 operator, `tftune::all_gather_gemm` and the like, which a graph holds as it holds a matmul. So it is
-where an operand needs a gradient (`tftune.gradients`; attention has none): without one,
-call under `torch.no_grad`.
+where an operand needs a gradient (`tftune.gradients`): without one, call under `torch.no_grad`.
+Attention has no backward, and refuses an operand that needs a gradient. Where no rank has a row or
+a sequence, the result is empty and nothing runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 
 import tftune
-from tftune import casts, gradients
+from tftune import casts, checks, gradients
 from tftune.db.trial import MODES
 from tftune.gathered import (
     all_gather_gemm_with_gathered as all_gather_gemm_with_gathered,
@@ -25,7 +28,7 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm, host
 from tftune.kernels.all_reduce import EPSILON
 from tftune.kernels.all_reduce import host as reduce_host
 from tftune.kernels.comm.workspace import Workspace
-from tftune.kernels.core.shape import LOCAL, Shape, check_word
+from tftune.kernels.core.shape import LOCAL, Shape, check_kind, check_word
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode import host as decode_host
@@ -40,15 +43,40 @@ from tftune.kernels.gemm_reduce_scatter import host as gemm_reduce_scatter_host
 from tftune.kernels.merge_attention import MergeAttention
 from tftune.kernels.merge_attention import host as merge_host
 from tftune.kernels.runtime.operands import check_out
+from tftune.kernels.runtime.plan import make_room
 from tftune.models.compatibility import log_once
 from tftune.models.selector import fallback
 
 _cast, _modes = torch._C._is_any_autocast_enabled, torch._C._len_torch_dispatch_stack
-EAGER_PLANS = 64
-"""Shapes whose plans are kept in eager mode: a server's prefill may have any M, and a plan of BSP
-holds a whole gathered A."""
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
+def explained(call: Callable[P, R]) -> Callable[P, R]:
+    """The call, which says what it was given where that is no tensor or no workspace. It looks only
+    where the call has failed."""
+    kinds: dict[str, tuple[Any, str]] = {
+        "torch.Tensor": (torch.Tensor, "a torch.Tensor"),
+        "torch.Tensor | None": (torch.Tensor | None, "a torch.Tensor, or None"),
+        "Workspace": (Workspace, "what tftune.Workspace.create returns"),
+        "Facts | None": (Facts | None, "tftune.Facts, or None"),
+    }
+
+    @wraps(call)
+    def explaining(*given: P.args, **named: P.kwargs) -> R:
+        try:
+            return call(*given, **named)
+        except (AttributeError, RuntimeError, TypeError):
+            asked = signature(call)
+            for name, value in asked.bind(*given, **named).arguments.items():
+                if kind := kinds.get(asked.parameters[name].annotation):
+                    check_kind(name, value, *kind)
+            raise
+
+    return explaining
+
+
+@explained
 def all_gather_gemm(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -68,9 +96,12 @@ def all_gather_gemm(
     of C that come of padding: those of rank r begin at r * M / world.
 
     `mode` is how the layer will run, `graph` (captured, the default) or `eager`: it is not read off
-    the stream, since the call that warms up before a capture must prepare what the capture runs;
-    eager plans are forgotten where there are many, so a call that is captured must not say `eager`.
+    the stream, since the call that warms up before a capture must prepare what the capture runs.
+    All shapes share the workspace's buffers, which take a few times the memory of the largest one,
+    however many there are. A captured graph is valid as long as the workspace lives.
     An `a` of `workspace.empty` is a layout of its own, whose peers may read it where it lies.
+    Every rank gives the same sizes. Comparing them would take a synchronisation, so that no call
+    does; with TFTUNE_CHECK=1 each does, and ranks that differ are refused.
     The first call of a shape compiles and allocates. Call `tftune.bind(group)` once before, so that
     all ranks have agreed on what they select. Under torch.compile, and where a gradient is needed,
     the result is copied to `out`, where there is one. Raises ValueError where operands do not fit.
@@ -99,7 +130,8 @@ def all_gather_gemm(
     if a.dim() == 2 and not a.shape[0]:
         return _empty(a, b, b_layout, out)
     in_heap = workspace.holds(a)
-    key = (tftune._default, a.shape, b.shape, a.dtype, shard, b_layout, in_heap, mode)
+    sizes = a.shape, b.shape
+    key = (tftune._default, "all_gather_gemm", *sizes, a.dtype, shard, b_layout, in_heap, mode)
     known = workspace.calls.get(key)
     if known is None or not host.placed_well(a, b, workspace):
         _check_words(AllGatherGemm, mode, shard=shard, b_layout=b_layout)
@@ -140,6 +172,22 @@ def _differentiated(a: torch.Tensor, b: Any = None, c: Any = None) -> bool:
     )
 
 
+def _refuse_gradient(op: str, instead: str, *operands: torch.Tensor) -> None:
+    """Raise ValueError where an operation without a backward would drop a gradient."""
+    if torch.is_grad_enabled() and any(operand.requires_grad for operand in operands):
+        raise ValueError(
+            f"tftune.ops.{op} has no backward, and an operand requires a gradient; call it under "
+            f"torch.no_grad(), or {instead}"
+        )
+
+
+def _no_sequence(
+    size: tuple[int, ...], like: torch.Tensor, out: torch.Tensor | None
+) -> torch.Tensor:
+    """What attention gives of a batch without a sequence, which every rank has: nothing runs."""
+    return like.new_empty(size) if out is None else check_out(out, size, like)
+
+
 def _check_words(kind: type[Shape], mode: str, **words: str) -> None:
     """Raise ValueError for an unknown word: before sizes, which do not fit where a layout is
     misspelt, and before anything is loaded."""
@@ -163,7 +211,8 @@ def _prepared(
     shape, selected = _served(shape, key[-1]) if config is None else (shape, config)
     config = _fitting(host, shape, selected, workspace)
     plan = _apart(lambda: host.prepare(shape, config, workspace, *numbers), workspace.device)
-    _make_room(workspace)
+    plan = checks.checked(plan, shape, workspace)
+    make_room(workspace.calls, workspace.shapes)
     if tftune._capture is not None:
         plan = tftune._capture.counted(plan, shape, key[-1])
     key = (tftune._default, *key[1:])
@@ -197,9 +246,10 @@ def _fitting(host: Any, shape: Shape, config: Config, workspace: Workspace) -> C
 
 
 def _apart(make: Callable[[], Any], device: torch.device) -> Any:
-    """`make()`, on a GPU in a thread of its own, on this one's stream. A plan keeps its buffers,
-    and what the thread that warms up a CUDA graph of torch.compile allocates goes to a pool that
-    later graphs overwrite (`_use_cuda_memory_pool_manager` of torch/_inductor/cudagraph_trees.py).
+    """`make()`, on a GPU in a thread of its own, on this one's stream. Buffers that a plan asks for
+    stay, and what the thread that warms up a CUDA graph of torch.compile allocates goes to a pool
+    that later graphs overwrite (`_use_cuda_memory_pool_manager` in cudagraph_trees.py of
+    torch/_inductor).
     """
     if device.type != "cuda":
         return make()
@@ -211,15 +261,6 @@ def _apart(make: Callable[[], Any], device: torch.device) -> Any:
 
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(run).result()
-
-
-def _make_room(workspace: Workspace) -> None:
-    """Drop the oldest eager plan of too many, with its buffers, which are freed in stream order.
-    Those of graphs stay: graphs hold their addresses."""
-    eager = [key for key in workspace.calls if key[-1] == "eager"]
-    if len(eager) >= EAGER_PLANS:
-        del workspace.calls[eager[0]]
-        workspace.shapes.pop(eager[0], None)
 
 
 @torch.library.custom_op("tftune::all_gather_gemm", mutates_args=())
@@ -238,6 +279,7 @@ def _(
     return a.new_empty(a.shape[0] * ranks, b.shape[0 if b_layout == "nk" else 1])
 
 
+@explained
 def flash_decode(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -256,11 +298,14 @@ def flash_decode(
 
     q: [batch, q_heads, head_dim], the same on every rank; k and v: this rank's cache, [batch,
     kv_len, kv_heads, head_dim] or, with `table`, pages; lengths: int32 [batch], tokens of each
-    sequence here. fp16 or bf16. output "all": [batch, q_heads, head_dim] on every rank; "heads":
-    this rank's heads. `mode`, the first call, `tftune.bind` and torch.compile as above. `facts`:
-    what the host knows of this rank's lengths; the config follows them, in plans of its own (under
-    torch.compile there is one plan, and they are refused). Raises ValueError where operands do not
-    fit.
+    sequence here, 0 to kv_len. fp16 or bf16. output "all": [batch, q_heads, head_dim] on every
+    rank; "heads": this rank's heads. `mode`, the first call, `tftune.bind` and torch.compile as
+    above. `facts`: what the host knows of this rank's lengths; the config follows them, in plans of
+    its own (under torch.compile there is one plan, and they are refused). Raises ValueError where
+    operands do not fit.
+
+    Lengths are in device memory. The first call of a shape outside a capture reads them, and every
+    call with TFTUNE_CHECK=1. Above kv_len a later call reads what is not of the sequence.
 
     One token of 2 sequences, 8 query heads on 2, 16 cached tokens of each on this rank::
 
@@ -273,18 +318,22 @@ def flash_decode(
         out = tftune.ops.flash_decode(q, k, v, lengths, workspace)
         assert out.shape == q.shape
     """
-    if torch.compiler.is_compiling():
-        if facts is not None:
-            raise ValueError("facts choose among plans, and a compiled graph has one; leave it out")
+    _refuse_gradient("flash_decode", "train with torch's attention", q, k, v)
+    if torch.compiler.is_compiling() and facts is not None:
+        raise ValueError("facts choose among plans, and a compiled graph has one; leave it out")
+    if facts is None and _dispatched(q):
         result = traced_flash_decode(q, k, v, lengths, workspace.handle, table, output, mode)
         return result if out is None else out.copy_(result)
+    if q.dim() == 3 and not q.shape[0]:
+        ranks = workspace.world if output == "heads" else 1
+        return _no_sequence((0, q.shape[1] // ranks, q.shape[2]), q, out)
     words = (
         (lengths.shape, lengths.dtype)
         if table is None
         else (lengths.shape, lengths.dtype, table.shape, table.dtype)
     )
     key: tuple[Any, ...] = (
-        tftune._default, q.shape, k.shape, v.shape, words, q.dtype, output, mode,
+        tftune._default, "flash_decode", q.shape, k.shape, v.shape, words, q.dtype, output, mode,
     )  # fmt: skip
     config = None
     if facts is not None:
@@ -295,6 +344,8 @@ def flash_decode(
     if known is None or not decode_host.placed_well(q, k, v, lengths, table, workspace):
         _check_words(FlashDecode, mode, output=output)
         shape = decode_host.shape_of(q, k, v, lengths, table, workspace, output)
+        if not (q.is_cuda and torch.cuda.is_current_stream_capturing()):
+            checks.check_lengths(lengths, shape)  # where all else is checked and compiled, too
         known = _prepared(decode_host, shape, key, workspace, config=config)
     plan, size = known
     result = q.new_empty(size) if out is None else check_out(out, size, q)
@@ -334,6 +385,7 @@ def _(
     return q.new_empty(q.shape[0], q.shape[1] // ranks, q.shape[2])
 
 
+@explained
 def flash_prefill(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -363,9 +415,12 @@ def flash_prefill(
         out = tftune.ops.flash_prefill(q, k, v, workspace)
         assert out.shape == q.shape
     """
-    if torch.compiler.is_compiling():
+    _refuse_gradient("flash_prefill", "train with torch's attention", q, k, v)
+    if _dispatched(q):
         result = traced_flash_prefill(q, k, v, workspace.handle, causal, mode)
         return result if out is None else out.copy_(result)
+    if q.dim() == 4 and not (q.shape[0] and q.shape[1]):
+        return _no_sequence(tuple(q.shape), q, out)
     key = (tftune._default, "flash_prefill", q.shape, k.shape, v.shape, q.dtype, causal, mode)
     known = workspace.calls.get(key)
     if known is None or not prefill_host.placed_well(q, k, v, workspace):
@@ -389,6 +444,7 @@ def _(q: torch.Tensor, k: Any, v: Any, workspace: str, causal: str, mode: str) -
     return q.new_empty(q.shape)
 
 
+@explained
 def all_reduce(
     x: torch.Tensor,
     workspace: Workspace,
@@ -457,6 +513,7 @@ def _(
     return x.new_empty(x.shape if residual is None else (2, *x.shape))
 
 
+@explained
 def gemm_reduce_scatter(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -491,6 +548,7 @@ def gemm_reduce_scatter(
     )
 
 
+@explained
 def gemm_all_reduce(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -568,6 +626,7 @@ def _(a: torch.Tensor, b: torch.Tensor, workspace: str, b_layout: str, mode: str
     return a.new_empty(a.shape[0], b.shape[0 if b_layout == "nk" else 1])
 
 
+@explained
 def merge_attention(
     o: torch.Tensor,
     lse: torch.Tensor,
@@ -594,9 +653,13 @@ def merge_attention(
         merged = tftune.ops.merge_attention(o, lse, workspace)
         assert merged.shape == (2, 8 // workspace.world, 64)
     """
-    if torch.compiler.is_compiling():
+    _refuse_gradient("merge_attention", "merge with torch.distributed's operators", o, lse)
+    if _dispatched(o, casts=False):
         result = traced_merge_attention(o, lse, workspace.handle, output, base, mode)
         return result if out is None else out.copy_(result)
+    if o.dim() == 3 and not o.shape[0]:
+        ranks = workspace.world if output == "heads" else 1
+        return _no_sequence((0, o.shape[1] // ranks, o.shape[2]), o, out)
     key = (tftune._default, "merge_attention", o.shape, o.dtype, output, base, mode)
     known = workspace.calls.get(key)
     if known is None or lse.shape != o.shape[:2] or not merge_host.placed_well(o, lse, workspace):

@@ -48,6 +48,7 @@ class Recorder:
         self.into: dict[_Place, int] = {}
         """Where calls count now: `calls`, or the contents of a graph that is being captured."""
         self.calls = self.into
+        self._places: dict[Place, _Place] = {}
         self._cells: defaultdict[str, dict[Any, list[Any]]] = defaultdict(dict)
         """Selections, by mode and a shape's key: the shape and a count. One look-up a call."""
         self.replayed: Counts = {}
@@ -59,7 +60,7 @@ class Recorder:
 
     def counted(self, plan: Callable[..., None], shape: Shape, mode: str) -> Callable[..., None]:
         """The plan, which from now on counts its calls."""
-        place, recorder = _Place(shape, mode), self
+        place, recorder = self._places.setdefault((shape, mode), _Place(shape, mode)), self
 
         def call(*operands: Any) -> None:
             into = recorder.into

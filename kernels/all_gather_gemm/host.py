@@ -13,7 +13,6 @@ from tftune.kernels.all_gather_gemm.space import (
     is_registered,
     moving_programs,
     parts_bytes,
-    plain_form,
     reads_in_place,
     spans_sources,
 )
@@ -144,9 +143,9 @@ def prepare(
     """A call (a, b, c) for this shape and config: compiled, with buffers allocated; not collective,
     and launches nothing. `waits`: one of `core.taxes.WAITS`, of a fused kernel.
 
-    Its scratch lives as long as it does: whoever captures it in a graph keeps it as long as the
-    graph. Raises ValueError with the rule's sentence for an impossible config, and where the
-    workspace is too small or has other ranks.
+    Its buffers are the workspace's: whoever captures it in a graph keeps that. Raises ValueError
+    with the rule's sentence for an impossible config, and where the workspace is too small or has
+    other ranks.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     if config.variant == "bsp" and shape.world == 1:
@@ -155,7 +154,7 @@ def prepare(
         from tftune.kernels.all_gather_gemm.variants.bsp import bsp
 
         with workspace.registered() if is_registered(config["form"]) else nullcontext():
-            return bsp(shape, workspace, torch_dtype(shape.dtype), plain_form(config["form"]))
+            return bsp(shape, workspace, torch_dtype(shape.dtype), config["form"])
     if config.variant == "bsp_chunked":
         from tftune.kernels.all_gather_gemm.variants.bsp_chunked import bsp_chunked
 
@@ -289,10 +288,11 @@ def _fused(shape: AllGatherGemm, config: Config, workspace: Workspace, waits: st
     kernel = source(shape, config, workspace.arch, waits)
     grid = (programs(shape, config, workspace.units), 1, 1)
     split = config["split_k"] > 1
+    counted = f"arrivals of {config['split_k']}"  # multiples of it between calls
     payload, generation_rows = placed(shape, workspace)
     fixed = workspace_values(workspace) | dict(
-        parts_ptr=floats(parts_bytes(shape, config) if split else 16, workspace.device),
-        arrivals_ptr=counters(tiles(shape, config) if split else 4, workspace.device),
+        parts_ptr=floats(workspace, "parts", parts_bytes(shape, config) if split else 16),
+        arrivals_ptr=counters(workspace, counted, tiles(shape, config) if split else 4),
         payload=payload, generation_rows=generation_rows, M=shape.m,
     )  # fmt: skip
     if workspace.arch == "interpreter":
@@ -309,9 +309,7 @@ def _launcher(
     tail = arguments_after(kernel, (*_OPERANDS, *_DESCRIPTORS), addresses(types, fixed))
     if "a_desc" not in types:
 
-        def call(
-            a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, kept: Any = fixed
-        ) -> None:  # addresses keep nothing alive
+        def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
             launch(a.data_ptr(), b.data_ptr(), c.data_ptr(), None, None, None, *tail)
 
         return call
@@ -323,9 +321,7 @@ def _launcher(
     b_desc = descriptors(dtype, columns, b_block)
     payload_desc = descriptors(dtype, rows, a_block)(fixed["payload"])
 
-    def call_by_descriptor(
-        a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, kept: Any = fixed
-    ) -> None:
+    def call_by_descriptor(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         a_at, b_at = a.data_ptr(), b.data_ptr()
         launch(a_at, b_at, c.data_ptr(), a_desc(a_at), payload_desc, b_desc(b_at), *tail)
 

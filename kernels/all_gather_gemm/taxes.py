@@ -52,7 +52,7 @@ def step_plans(shape: AllGatherGemm, form: Config, workspace: Workspace) -> dict
     if shape.world == 1:
         return {"gemm": prepare(shape, form, workspace)}
     with workspace.registered() if is_registered(form["form"]) else nullcontext():
-        return bsp.steps(shape, workspace, torch_dtype(shape.dtype), plain_form(form["form"]))
+        return bsp.steps(shape, workspace, torch_dtype(shape.dtype), str(form["form"]))
 
 
 def waiting_programs(shape: AllGatherGemm, config: Config, units: int) -> int:

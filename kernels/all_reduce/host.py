@@ -13,6 +13,7 @@ from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.dtypes import torch_dtype
 from tftune.kernels.core.rounding import power_of_two_from, power_of_two_to
+from tftune.kernels.core.shape import check_kind
 from tftune.kernels.core.space import Config
 from tftune.kernels.device.constants import Pieces
 from tftune.kernels.runtime.compile import KernelSource
@@ -89,6 +90,7 @@ def checked_eps(eps: float | None) -> float:
     """What the norm adds; EPSILON for None. Raises ValueError for what no norm adds."""
     if eps is None:
         return EPSILON
+    check_kind("eps", eps, int | float, "a number, as in 1e-5")
     if not 0 <= eps < float("inf"):
         raise ValueError(f"eps={eps} must be a finite number of at least 0, as in eps=1e-5")
     return float(eps)
@@ -148,33 +150,27 @@ def prepare(shape: AllReduce, config: Config, workspace: Workspace, eps: float =
     """A call (x, out), or (x, residual, weight, out), for this shape and config: compiled, with
     buffers allocated; launches nothing, and is collective only for torch's forms of BSP.
 
-    Its scratch lives as long as it does: whoever captures it in a graph keeps it as long as the
-    graph. Waits for the current stream, so it cannot be captured itself. Raises ValueError with the
-    rule's sentence for an impossible config, and where the workspace is too small or has other
-    ranks.
+    Its buffers are the workspace's: whoever captures it in a graph keeps that. Raises ValueError
+    with the rule's sentence for an impossible config, and where the workspace is too small or has
+    other ranks.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     if config.variant == "bsp":
         return _bsp(shape, config, workspace, eps)
     kernel = source(shape, config, workspace.arch)
     pieces = shape.m * config["parts"]
-    squares = floats(16 * pieces if "squares" in kernel.types else 16, workspace.device).zero_()
-    if workspace.device.type == "cuda":  # words must be zero whatever stream the first call is on
-        import torch
-
-        torch.cuda.current_stream(workspace.device).synchronize()
+    size = 16 * pieces if "squares" in kernel.types else 16
+    squares = floats(workspace, "words", size, zeros=True)
     values = workspace_values(workspace) | dict(
         generation_bytes=workspace.generation_bytes, squares=squares.data_ptr(), M=shape.m, eps=eps
     )
     launch = _launcher(shape, kernel, int(config["programs"]), values, workspace)
-    plan = Steps((launch,), squares)
+    plan = Steps((launch,))
     return read_in_place(plan, workspace.operands) if reads_in_place(shape, config) else plan
 
 
 def _bsp(shape: AllReduce, config: Config, workspace: Workspace, eps: float) -> Plan:
     """The library's all-reduce straight into the result, or into a buffer that the norm reads."""
-    import torch
-
     from tftune.kernels.all_reduce.variants.bsp import all_reduce
 
     dtype = torch_dtype(shape.dtype)
@@ -185,7 +181,7 @@ def _bsp(shape: AllReduce, config: Config, workspace: Workspace, eps: float) -> 
     norm = _launcher(shape, kernel, shape.m, {"eps": eps}, workspace)
     if shape.world == 1:  # x is the sum
         return lambda *operands: norm(operands)
-    y = torch.empty(shape.m, shape.n, dtype=dtype, device=workspace.device)
+    y = workspace.buffer("sum", (shape.m, shape.n), dtype)
 
     def call(x: torch.Tensor, residual: Any, weight: Any, out: torch.Tensor) -> None:
         add_up(x, y)
@@ -274,7 +270,7 @@ def _launcher(
     tail = arguments_after(kernel, names, addresses(kernel.types, fixed))
     half = shape.message_bytes
 
-    def call(operands: Any, kept: Any = values) -> None:  # addresses keep nothing alive
+    def call(operands: Any) -> None:
         at = [operand.data_ptr() for operand in operands]
         if shape.normed:
             launch(*at, at[3] + half, *tail)

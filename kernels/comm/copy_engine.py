@@ -7,9 +7,8 @@ device makes the epoch agree. In stream order a call is:
 1. `start`, one program. Where the next epoch would use the other generation, it meets all ranks and
 skips that epoch, as if a call of
    no work stood there: once in a replay of an odd number of calls, or beside calls of other
-   variants. Then it leaves the epoch in a word
-   of this plan, `staged`, which the flag copies read: a captured value would be the same in every
-   replay.
+   variants. Then it leaves the epoch in a word of this workspace, `staged`, which the flag copies
+   read: a captured value would be the same in every replay.
 2. The side streams part from the main stream, and copy piece after piece and its flag: `staged`
 into flag[rank][slot] at the peer.
 3. The main stream waits for the peers' flags on the device, computes, and `finish` advances the
@@ -235,7 +234,7 @@ class Exchange:
         import torch
 
         self._workspace = workspace
-        self._staged = torch.zeros(1, dtype=torch.int32, device=workspace.device)
+        self._staged = workspace.buffer("staged", (1,), torch.int32)
         types = {
             "control": "i64",
             "control_bases": "*i64",

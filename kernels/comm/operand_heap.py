@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from tftune.kernels.core.shape import check_kind
+
 ALIGNMENT = 256
 """Bytes: every operand begins at a multiple of them, so that each load is a whole line of
 memory."""
@@ -43,7 +45,14 @@ class OperandHeap:
         return 0 <= tensor.data_ptr() - self.begin < self.size_bytes
 
     def empty(self, size: Sequence[int], dtype: Any) -> Any:
-        """An uninitialised tensor; raises ValueError with both numbers where it does not fit."""
+        """An uninitialised tensor; raises ValueError with both numbers where it does not fit, and
+        for a size that no operand has."""
+        import torch
+
+        check_kind("dtype", dtype, torch.dtype, "one of torch, as in torch.bfloat16")
+        check_kind("size", size, Sequence, "sizes of at least 1, as in (8, 64)")
+        if not size or any(type(one) is not int or one < 1 for one in size):
+            raise ValueError(f"size={size!r} must be integers of at least 1, as in (8, 64)")
         wanted = prod(size) * dtype.itemsize
         first = aligned(self.taken_bytes)
         if first + wanted > self.size_bytes:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
+from math import prod
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -14,6 +15,7 @@ from weakref import WeakValueDictionary
 
 from tftune.kernels.comm.operand_heap import OperandHeap
 from tftune.kernels.core.chip import Chip
+from tftune.kernels.core.shape import check_kind
 from tftune.kernels.core.space import MAX_WORLD
 
 _NUMBERS = count()
@@ -63,13 +65,15 @@ class Workspace:
     _set_epoch: Callable[[int], None] | None = None
     chip: Chip | None = None
     """What the rules of an operation ask; None for emulated ranks."""
-    plans: dict[tuple[Any, Any], Any] = field(default_factory=dict, compare=False)
-    """Compiled launches and their buffers, by shape and config."""
+    plans: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False)
+    """Compiled launches, by shape and config."""
     calls: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False)
     """The same for `tftune.ops`, by selector, sizes of operands and mode: what was selected for
     them, and the size of the result."""
     shapes: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False)
     """The shapes of `calls`, by the same keys: what a capture counts."""
+    buffers: dict[str, list[Any]] = field(default_factory=dict, compare=False)
+    """Local memory that plans share (`buffer`), by name, each tensor larger than the one before."""
     turns: Iterator[int] = field(default_factory=count, compare=False)
     """Numbers of the calls whose copies have fixed addresses: each takes the generation that the
     one before it did not."""
@@ -149,6 +153,45 @@ class Workspace:
         """Whether a tensor lies in memory of `empty`, where peers can read it."""
         return self.operands.holds(tensor)
 
+    def buffer(
+        self,
+        name: str,
+        size: Sequence[int],
+        dtype: Any,
+        allocate: Callable[[int], Any] | None = None,
+        zeros: bool = False,
+    ) -> Any:
+        """Local memory for a plan: all that ask under one name share it, since one call runs at a
+        time. It holds anything between calls; with `zeros` every plan leaves what it found.
+
+        Nothing is freed as long as the workspace lives, as captured graphs hold the addresses. Each
+        allocation at least doubles the last, so that all of a name are at most four times the
+        largest request. `allocate`: from bytes to a uint8 tensor. Raises ValueError where memory is
+        missing while a graph is captured.
+        """
+        import torch
+
+        needed = prod(size) * dtype.itemsize
+        known = self.buffers.setdefault(name, [])
+        whole = next((tensor for tensor in known if tensor.numel() >= needed), None)
+        if whole is None:
+            if self.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+                raise ValueError(
+                    f"a call needs {needed} bytes for {name!r} of which the workspace has "
+                    f"{known[-1].numel() if known else 0}; make this call once before the capture"
+                )
+            most = max(needed, 2 * known[-1].numel() if known else 0)
+            with torch.inference_mode(False):
+                if allocate is not None:
+                    whole = allocate(most)
+                else:
+                    make = torch.zeros if zeros else torch.empty
+                    whole = make(most, dtype=torch.uint8, device=self.device)
+            if zeros and self.device.type == "cuda":  # whatever stream the first call is on
+                torch.cuda.current_stream(self.device).synchronize()
+            known.append(whole)
+        return whole[:needed].view(dtype).view(*size)
+
     def set_epoch(self, epoch: int) -> None:
         """Start counting from here, on every rank alike and with no call in flight: for tests of
         the wrap. The next call's epoch is `epoch | 1`. Flags stay as they are, old as they may
@@ -197,12 +240,20 @@ class Workspace:
         heap; ROCm keeps payload on Iris' default heap and flags in fine-grained memory, which alone
         is coherent while kernels run.
 
-        Raises ValueError where there is no GPU, for more ranks than flags are kept for, and for
-        ranks that Iris cannot map: those of other nodes, or that see some of the job's GPUs.
+        Raises TypeError for what is no group or no number. Raises ValueError where there is no GPU,
+        for more ranks than flags are kept for, and for ranks that Iris cannot map: those of other
+        nodes, or that see some of the job's GPUs.
         """
         import torch
         import torch.distributed as dist
 
+        check_group(group)
+        check_kind("payload_bytes", payload_bytes, int, "a number of bytes, as in 1 << 22")
+        check_kind("operand_bytes", operand_bytes, int, "a number of bytes, as in 1 << 20")
+        if payload_bytes < 1 or operand_bytes < 0:
+            raise ValueError(
+                f"{payload_bytes=} must be at least 1, and {operand_bytes=} at least 0"
+            )
         if not torch.cuda.is_available():
             raise ValueError(
                 "a Workspace needs a GPU; without one, use tftune.kernels.comm.emulated"
@@ -217,6 +268,13 @@ class Workspace:
 
 
 _LIVING: WeakValueDictionary[str, Workspace] = WeakValueDictionary()
+
+
+def check_group(group: Any) -> None:
+    """Raise TypeError for what is no group of torch.distributed; None is the default one."""
+    if group is not None and not callable(getattr(group, "size", None)):
+        expected = "a group of torch.distributed that has this rank, or None"
+        raise TypeError(f"group={group!r:.60} is a {type(group).__name__}; give {expected}")
 
 
 def _host() -> str:

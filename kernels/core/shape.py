@@ -16,6 +16,13 @@ LOCAL, HEAP = "local", "heap"
 the same place."""
 
 
+def check_kind(name: str, value: Any, kind: Any, expected: str) -> None:
+    """Raise TypeError where an argument is of another kind, naming what was given and what to
+    give."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name}={value!r:.60} is a {type(value).__name__}; give {expected}")
+
+
 def check_word(name: str, value: Any, known: Collection[str]) -> None:
     """Raise ValueError, with the known words, where `value` is none of them."""
     if value not in known:

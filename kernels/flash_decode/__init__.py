@@ -15,6 +15,11 @@ from tftune.kernels.core.shape import Shape
 
 HEAD_DIMS = (64, 128, 256)
 LARGEST_GROUP = 16
+INSTEAD = (
+    "run the engine's own attention over this rank's tokens, then tftune.ops.merge_attention of "
+    "its outputs and log-sum-exps"
+)
+"""What to call where there is no kernel."""
 
 
 @dataclass(frozen=True, order=True)
@@ -54,13 +59,12 @@ class FlashDecode(Shape):
 
     def check(self) -> None:
         if self.head_dim not in HEAD_DIMS:
-            raise ValueError(
-                f"head_dim={self.head_dim} is not one of {', '.join(map(str, HEAD_DIMS))}"
-            )
+            known = ", ".join(map(str, HEAD_DIMS))
+            raise ValueError(f"head_dim={self.head_dim} is not one of {known}; {INSTEAD}")
         if self.q_heads % self.kv_heads or self.group > LARGEST_GROUP:
             raise ValueError(
                 f"q_heads={self.q_heads} must be 1 to {LARGEST_GROUP} times "
-                f"kv_heads={self.kv_heads}"
+                f"kv_heads={self.kv_heads}; {INSTEAD}"
             )
         if self.output == "heads" and self.q_heads % self.world:
             raise ValueError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from tftune.kernels.core.shape import check_kind
 from tftune.kernels.device.facts import facts_kernel
 from tftune.kernels.flash_decode.lengths import Facts
 
@@ -21,6 +22,7 @@ def gather_facts(lengths: torch.Tensor) -> Facts:
         lengths = torch.tensor([4096, 17, 0], dtype=torch.int32)
         assert tftune.ops.gather_facts(lengths) == tftune.Facts(total=4113, longest=4096, empty=1)
     """
+    check_kind("lengths", lengths, torch.Tensor, "a tensor int32 [batch]")
     if lengths.dim() != 1 or lengths.dtype != torch.int32:
         raise ValueError(
             f"lengths is {lengths.dtype} {list(lengths.shape)}; it must be int32 [batch]"

@@ -3,7 +3,7 @@ each shape and config."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -170,10 +170,9 @@ def prepare(
     allocated; not collective, and launches nothing. `table` is any int32 tensor where the cache is
     contiguous. `waits`: one of `core.taxes.WAITS`, of a fused kernel.
 
-    Its scratch lives as long as it does: whoever captures it in a graph keeps it as long as the
-    graph. Waits for the current stream, so it cannot be captured itself. Raises ValueError with the
-    rule's sentence for an impossible config, and where the workspace is too small or has other
-    ranks.
+    Its buffers are the workspace's: whoever captures it in a graph keeps that. Raises ValueError
+    with the rule's sentence for an impossible config, and where the workspace is too small or has
+    other ranks.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     kernels = _kernels(shape, config, workspace.arch, waits)
@@ -189,11 +188,12 @@ def prepare_kernels(
 ) -> Plan:
     """A call of these kernels in turn; `library`: with its collective before the last one. The
     config is complete and possible."""
-    scratch = _Scratch.of(shape, config, workspace.device)
+    scratch = _scratch(shape, config, workspace)
     sizes = dict(
         generation_bytes=workspace.generation_bytes, batch=shape.batch, kv_len=shape.kv_len
     )
-    values = scratch.addresses | workspace_values(workspace) | sizes
+    addresses = {name: tensor.data_ptr() for name, tensor in scratch.items()}
+    values = addresses | workspace_values(workspace) | sizes
     steps = [
         _step(kernel, _grid(kernel, shape, config, workspace.units), values, workspace)
         for kernel in kernels
@@ -201,9 +201,10 @@ def prepare_kernels(
     if library and shape.world > 1:
         from tftune.kernels.flash_decode.variants.bsp import collective
 
-        move = collective(shape.output, scratch.messages, scratch.received, workspace.group)
+        received = scratch["received"]
+        move = collective(shape.output, scratch["messages"], received, workspace.group)
         steps.insert(-1, lambda operands: move())
-    return Steps(tuple(steps), scratch)
+    return Steps(tuple(steps))
 
 
 def payload_bytes(shape: FlashDecode) -> int:
@@ -306,46 +307,23 @@ def _grid(kernel: KernelSource, shape: FlashDecode, config: Config, chip_units: 
     return min(chip_units, pieces(shape, config)), 1, 1
 
 
-@dataclass(frozen=True)
-class _Scratch:
-    """Memory of this rank for one plan, given to kernels by address: partial results, messages,
-    those received by a library, counters."""
-
-    addresses: dict[str, Any]
-    messages: torch.Tensor
-    received: torch.Tensor
-    owner: Any
-
-    @classmethod
-    def of(cls, shape: FlashDecode, config: Config, device: Any) -> _Scratch:
-        import torch
-
-        bsp, owners = config.variant == "bsp", 1 if shape.output == "all" else shape.world
-        parts, messages = (
-            floats(parts_bytes(shape, config), device).zero_(),
-            floats(owners * shape.message_bytes, device),
-        )
-        alone = (
-            shape.world == 1
-        )  # then what a rank sends is all that it receives, and no library is asked
-        received = (
-            messages if alone else floats(shape.world * shape.message_bytes if bsp else 16, device)
-        )
-        arrived = counters(shape.batch * shape.kv_heads, device)
-        arrivals = counters(pieces(shape, config), device)
-        if (
-            device.type == "cuda"
-        ):  # counters and words must be zero whatever stream the first call is on
-            torch.cuda.current_stream(device).synchronize()
-        tensors = dict(
-            parts=parts, messages=messages, received=received, arrived=arrived, arrivals=arrivals
-        )
-        return cls(
-            {name: tensor.data_ptr() for name, tensor in tensors.items()},
-            messages,
-            received,
-            tensors,
-        )
+def _scratch(shape: FlashDecode, config: Config, workspace: Workspace) -> dict[str, torch.Tensor]:
+    """Memory of this rank, given to kernels by address: partial results, messages, those received
+    by a library, counters."""
+    bsp, owners = config.variant == "bsp", 1 if shape.output == "all" else shape.world
+    # Words say by their epochs whether they have come: nothing else may be written where they are.
+    words = config.variant == "persistent_ll"
+    parts = "words" if words else "parts"
+    messages = floats(workspace, "messages", owners * shape.message_bytes)
+    alone = shape.world == 1  # what a rank sends is all that it receives, and no library is asked
+    size = shape.world * shape.message_bytes if bsp else 16
+    return dict(
+        parts=floats(workspace, parts, parts_bytes(shape, config), zeros=words),
+        messages=messages,
+        received=messages if alone else floats(workspace, "received", size),
+        arrived=counters(workspace, "arrived", shape.batch * shape.kv_heads),
+        arrivals=counters(workspace, "arrivals", pieces(shape, config)),
+    )
 
 
 def _step(

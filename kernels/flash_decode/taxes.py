@@ -59,7 +59,7 @@ def step_plans(shape: FlashDecode, form: Config, workspace: Workspace) -> dict[s
     if not isinstance(whole, Steps):
         raise TypeError(f"BSP of {shape} is prepared as {type(whole).__name__}, not as Steps")
     named = zip(steps(shape, form), whole.steps, strict=True)
-    return {name: Steps((step,), whole.kept) for name, step in named}
+    return {name: Steps((step,)) for name, step in named}
 
 
 def waiting_programs(shape: FlashDecode, config: Config, units: int) -> int:

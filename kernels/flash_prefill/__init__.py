@@ -13,6 +13,7 @@ from tftune.kernels.core.dtypes import DTYPE_BYTES
 from tftune.kernels.core.shape import Shape
 
 HEAD_DIMS = (64, 128)
+INSTEAD = "call torch.nn.functional.scaled_dot_product_attention"
 
 
 @dataclass(frozen=True, order=True)
@@ -46,12 +47,11 @@ class FlashPrefill(Shape):
 
     def check(self) -> None:
         if self.head_dim not in HEAD_DIMS:
-            raise ValueError(
-                f"head_dim={self.head_dim} is not one of {', '.join(map(str, HEAD_DIMS))}"
-            )
+            known = ", ".join(map(str, HEAD_DIMS))
+            raise ValueError(f"head_dim={self.head_dim} is not one of {known}; {INSTEAD}")
         if self.q_heads % self.kv_heads:
             raise ValueError(
-                f"q_heads={self.q_heads} must be a multiple of kv_heads={self.kv_heads}"
+                f"q_heads={self.q_heads} must be a multiple of kv_heads={self.kv_heads}; {INSTEAD}"
             )
         if self.world != 1:
             raise ValueError(

@@ -66,9 +66,9 @@ def prepare(
     nothing. BSP over symmetric memory is collective: every rank prepares it alike. `waits`: one of
     `core.taxes.WAITS`, of a fused kernel.
 
-    Its buffers live as long as it does: whoever captures it in a graph keeps it as long as the
-    graph. Raises ValueError with the rule's sentence for an impossible config, and where the
-    workspace is too small or has other ranks.
+    Its buffers are the workspace's: whoever captures it in a graph keeps that. Raises ValueError
+    with the rule's sentence for an impossible config, and where the workspace is too small or has
+    other ranks.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     if config.variant != "bsp":

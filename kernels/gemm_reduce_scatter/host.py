@@ -65,9 +65,9 @@ def prepare(shape: GemmReduceScatter, config: Config, workspace: Workspace) -> P
     """A call (a, b, c) for this shape and config: compiled, with buffers allocated; not collective,
     and launches nothing.
 
-    Its buffers live as long as it does: whoever captures it in a graph keeps it as long as the
-    graph. Raises ValueError with the rule's sentence for an impossible config, and where the
-    workspace is too small or has other ranks.
+    Its buffers are the workspace's: whoever captures it in a graph keeps that. Raises ValueError
+    with the rule's sentence for an impossible config, and where the workspace is too small or has
+    other ranks.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     if config.variant in ("push", "pull", "relay"):
@@ -77,14 +77,15 @@ def prepare(shape: GemmReduceScatter, config: Config, workspace: Workspace) -> P
 
         return push_ce(shape, config, workspace)
     known = shape.world > 1 and is_registered(config["form"])
+    pool = "registered" if known else "local"
     with workspace.registered() if known else nullcontext():
         if config.variant == "bsp":
             from tftune.kernels.gemm_reduce_scatter.variants.bsp import bsp
 
-            return bsp(shape, workspace)
+            return bsp(shape, workspace, pool)
         from tftune.kernels.gemm_reduce_scatter.variants.bsp_chunked import bsp_chunked
 
-        return bsp_chunked(shape, workspace, config["chunks"])
+        return bsp_chunked(shape, workspace, config["chunks"], pool)
 
 
 def kernel_sources(

@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 from tftune.kernels.core.dtypes import DTYPE_BYTES
 from tftune.kernels.core.shape import Shape
 
-HEAD_DIMS = (64, 128, 256)
+HEAD_DIMS = (64, 128, 256, 512)
+"""512: the latent values of MLA, which its decode context parallelism merges."""
 
 
 @dataclass(frozen=True, order=True)
@@ -54,7 +55,10 @@ class MergeAttention(Shape):
     def check(self) -> None:
         if self.head_dim not in HEAD_DIMS:
             known = ", ".join(map(str, HEAD_DIMS))
-            raise ValueError(f"head_dim={self.head_dim} is not one of {known}")
+            raise ValueError(
+                f"head_dim={self.head_dim} is not one of {known}; pad rows of o to the next one, "
+                "and cut the result"
+            )
         if self.output == "heads" and self.heads % self.world:
             raise ValueError(
                 f"heads={self.heads} must be divisible by world={self.world} where each rank gets "

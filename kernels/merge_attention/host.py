@@ -36,7 +36,7 @@ __all__ = ["kernel_sources", "merge_attention", "payload_bytes", "prepare", "res
 GRANULE = 8
 """Rows of o begin at multiples of so many elements: 16 bytes."""
 PACKED_ROWS, PACKING_WARPS = 4, 4
-"""A piece of BSP's kernels, and the warps of a program."""
+"""A piece of BSP's kernels for rows of up to 256 elements, and the warps of a program."""
 _STRIDES = ("o_batch", "o_head", "lse_batch", "lse_head")
 _TYPES = {
     "o_ptr": "*{}", "lse_ptr": "*fp32", "out_ptr": "*{}", "messages": "i64", "received": "i64",
@@ -127,9 +127,9 @@ def prepare(shape: MergeAttention, config: Config, workspace: Workspace) -> Plan
     """A call (o, lse, out) for this shape and config: compiled, with buffers allocated; not
     collective, and launches nothing.
 
-    Its buffers live as long as it does: whoever captures it in a graph keeps it as long as the
-    graph. Raises ValueError with the rule's sentence for an impossible config, and where the
-    workspace is too small or has other ranks.
+    Its buffers are the workspace's: whoever captures it in a graph keeps that. Raises ValueError
+    with the rule's sentence for an impossible config, and where the workspace is too small or has
+    other ranks.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     if config.variant == "bsp":
@@ -145,25 +145,25 @@ def prepare(shape: MergeAttention, config: Config, workspace: Workspace) -> Plan
         check_residence(compiled, programs, source.options["num_warps"], workspace)
     launch = _launch(source, programs, values, workspace)
 
-    def call(o: torch.Tensor, lse: torch.Tensor, out: torch.Tensor, kept: Any = values) -> None:
+    def call(o: torch.Tensor, lse: torch.Tensor, out: torch.Tensor) -> None:
         launch(o, lse, out, *o.stride()[:2], *lse.stride())
 
     return call
 
 
 def _bsp(shape: MergeAttention, config: Config, workspace: Workspace) -> Plan:
-    """Pack, exchange, merge; the buffers are allocated here."""
+    """Pack, exchange, merge."""
     import torch.distributed as dist
 
     packing, merging = _sources(shape, config, workspace.arch)
     own = shape.message_bytes * (1 if shape.output == "all" else shape.world)
-    messages = floats(own, workspace.device)
-    received = floats(payload_bytes(shape), workspace.device)
+    messages = floats(workspace, "messages", own)
+    received = floats(workspace, "received", payload_bytes(shape))
     values = {
         "messages": messages.data_ptr(), "received": received.data_ptr(),
         "batch": shape.batch, "rank": workspace.rank,
     }  # fmt: skip
-    count = pieces(shape, Config("one_shot", rows_per_piece=PACKED_ROWS))
+    count = pieces(shape, Config("one_shot", rows_per_piece=_packed_rows(shape)))
     pack = _launch(packing, count * (own // shape.message_bytes), values, workspace)
     merge = _launch(merging, count, values, workspace)
     move = dist.all_gather_into_tensor if shape.output == "all" else dist.all_to_all_single
@@ -188,7 +188,7 @@ def _sources(shape: MergeAttention, config: Config, arch: str) -> tuple[KernelSo
     module = import_module(f"tftune.kernels.merge_attention.variants.{config.variant}")
     names = ("pack", "merge") if config.variant == "bsp" else (config.variant,)
     if config.variant == "bsp":
-        rows, warps, cooperative = PACKED_ROWS, PACKING_WARPS, {}
+        rows, warps, cooperative = _packed_rows(shape), PACKING_WARPS, {}
     else:
         rows, warps = int(config["rows_per_piece"]), int(config["num_warps"])
         cooperative = {"launch_cooperative_grid": True}
@@ -213,6 +213,11 @@ def _source(
     own = {name: constants[name] for name in kernel.arg_names if name not in types}
     divisible = tuple(name for name in types if name not in _OPEN)
     return KernelSource(kernel, types, own, divisible, options)
+
+
+def _packed_rows(shape: MergeAttention) -> int:
+    """Of a piece of BSP's kernels: no more elements than four rows of 256 have."""
+    return PACKED_ROWS * 256 // max(256, shape.head_dim)
 
 
 def _launch(

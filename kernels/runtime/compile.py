@@ -13,6 +13,10 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
+from weakref import WeakValueDictionary
+
+_COMPILED: WeakValueDictionary[Any, Any] = WeakValueDictionary()
+"""What some plan still launches. Triton would load another copy for each plan, and unloads none."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +43,17 @@ class KernelSource:
         )
 
     def compile(self, target: Any = None) -> Any:
-        """Triton's CompiledKernel, from its cache where it was compiled before; `target` is a
-        GPUTarget, this machine's by default.
+        """Triton's CompiledKernel: the same one while a plan has it, else from Triton's cache where
+        it was compiled before; `target` is a GPUTarget, this machine's by default.
 
         Raises what Triton raises: a compile error, or OutOfResources at load.
         """
+        key = self.kernel.fn, self.divisible, self.key, target
+        if (compiled := _COMPILED.get(key)) is None:
+            compiled = _COMPILED[key] = self._compiled(target)
+        return compiled
+
+    def _compiled(self, target: Any) -> Any:
         import triton
         from triton.compiler import ASTSource
 

@@ -197,28 +197,25 @@ def programs(shape: Any, config: Config, units: int, arch: str) -> int:
 def plan(
     space: Space, shape: Any, config: Config, workspace: Workspace, waits: str = "tile"
 ) -> Plan:
-    """A call (a, b, c) of a complete config of one kernel: compiled, with its counters and its
-    outbox allocated. `waits`: one of `core.taxes.WAITS`."""
+    """A call (a, b, c) of a complete config of one kernel: compiled, its counters and its outbox
+    allocated. `waits`: one of `core.taxes.WAITS`."""
     compiled = source(space, shape, config, workspace.arch, waits=waits)
     knobs = _FIXED | dict(config.knobs)
     grid = (programs(shape, config, workspace.units, workspace.arch), 1, 1)
     ranks = owners(shape, config.variant)
     banks = (1 if spans(shape, config, ranks) else ranks) + 1
-    arrivals = counters(banks * flags(shape, knobs, ranks), workspace.device)
-    relayed = outbox_bytes(shape, knobs) if "outbox" in compiled.types else 0
-    outbox = floats(relayed, workspace.device)
-    kept = arrivals, outbox  # addresses keep nothing alive
+    relayed = outbox_bytes(shape, knobs) if "outbox" in compiled.types else 16
     values = workspace_values(workspace) | dict(
-        arrivals=arrivals.data_ptr(),
-        outbox=outbox.data_ptr(),
+        arrivals=counters(workspace, "arrivals", banks * flags(shape, knobs, ranks)).data_ptr(),
+        outbox=floats(workspace, "outbox", relayed).data_ptr(),
         generation_bytes=workspace.generation_bytes,
         slots_bytes=-(-slots_bytes(shape, knobs, ranks) // 16) * 16,
         M=shape.m,
     )
     run = caller(shape, config, compiled, grid, values, ("c_ptr",))
     if workspace.arch == "interpreter":
-        return lambda a, b, c, kept=kept: run(a, b, c)
-    return lambda a, b, c, kept=kept: run(a, b, c.data_ptr())
+        return run
+    return lambda a, b, c: run(a, b, c.data_ptr())
 
 
 def caller(

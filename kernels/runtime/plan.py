@@ -1,11 +1,13 @@
 """Plans: calls of one shape and config, with all that is decided before the first of them.
 
-A plan is checked against the operation's rules, compiled, and keeps its own buffers. It is made
-once for a shape, a config and a workspace.
+A plan is checked against the operation's rules and compiled. It is made once for a shape, a config
+and a workspace. It owns no device memory: its buffers are the workspace's, which is all that a
+captured graph needs.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 Plan = Callable[..., None]
 """Takes the operation's operands and its output."""
 Grid = tuple[int, int, int]
+PLANS = 1024
+"""Plans that one table keeps: a server's prefill may have any M. One more drops the oldest, whose
+next call makes it again from a kernel and buffers that are there."""
 WORKSPACE_TYPES = {
     "control": "i64",
     "payload": "i64",
@@ -44,8 +49,19 @@ def plan_of(
     plan: Plan | None = workspace.plans.get((shape, config, *numbers))
     if plan is None:
         plan = prepare(shape, config, workspace, *numbers)
+        make_room(workspace.plans)
         workspace.plans[shape, config, *numbers] = plan
     return plan
+
+
+def make_room(plans: dict[tuple[Any, ...], Any], *beside: dict[tuple[Any, ...], Any]) -> None:
+    """Drop the oldest plan of too many, and what tables beside it hold under the same key."""
+    if len(plans) < PLANS:
+        return
+    oldest = next(iter(plans))
+    for table in (plans, *beside):
+        table.pop(oldest, None)
+    logging.getLogger("tftune").info("plan dropped: kept=%d, oldest=%s", PLANS, oldest)
 
 
 def checked(
@@ -138,18 +154,20 @@ def addresses(types: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def floats(size_bytes: int, device: torch.device) -> torch.Tensor:
-    """A buffer of so many bytes, rounded up to whole fp32; nothing is written there."""
+def floats(workspace: Workspace, name: str, size_bytes: int, zeros: bool = False) -> torch.Tensor:
+    """The workspace's buffer of that name as so many bytes, rounded up to whole fp32."""
     import torch
 
-    return torch.empty(-(-size_bytes // 4), dtype=torch.float32, device=device)
+    found: torch.Tensor = workspace.buffer(name, (-(-size_bytes // 4),), torch.float32, zeros=zeros)
+    return found
 
 
-def counters(count: int, device: torch.device) -> torch.Tensor:
-    """int32 zeros."""
+def counters(workspace: Workspace, name: str, count: int) -> torch.Tensor:
+    """int32, zero between calls."""
     import torch
 
-    return torch.zeros(count, dtype=torch.int32, device=device)
+    found: torch.Tensor = workspace.buffer(name, (count,), torch.int32, zeros=True)
+    return found
 
 
 @dataclass(frozen=True)
@@ -157,8 +175,6 @@ class Steps:
     """A plan of several steps, each a call of the tuple of all operands."""
 
     steps: tuple[Callable[[Any], None], ...]
-    kept: Any
-    """What the steps address: the plan keeps it alive."""
 
     def __call__(self, *operands: torch.Tensor) -> None:
         for step in self.steps:

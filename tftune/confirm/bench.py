@@ -146,6 +146,8 @@ class InPlace:
     def __init__(self, scene: Scene) -> None:
         """Collective; raises ValueError on every rank where one cannot write what it must."""
         workspace, ranks = scene.workspace, scene.ranks
+        self._buffers = workspace.buffers, dict(workspace.buffers)
+        workspace.buffers.clear()  # what is only timed has its own, and leaves none
         self._folder = Folder(ranks)
         barrier = self._folder.path / "barrier"
         ranks.by_first(lambda: barrier.write_bytes(bytes(8 * ranks.world)))
@@ -172,6 +174,9 @@ class InPlace:
 
     def close(self) -> None:
         """Nothing collective: it is called after one rank's exception, too."""
+        buffers, before = self._buffers
+        buffers.clear()
+        buffers.update(before)
         self._journal.close()
         self._folder.remove()
 

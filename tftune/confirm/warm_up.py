@@ -25,7 +25,7 @@ from tftune.db.trial import MODES, Failure, Measurement, Outcome, Run
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.revision import installed
-from tftune.kernels.core.shape import Shape, check_word
+from tftune.kernels.core.shape import Shape, check_kind, check_word
 from tftune.kernels.core.space import Config
 from tftune.models.bracket import Answers, families, step
 from tftune.models.selection import Selection
@@ -145,6 +145,7 @@ def warm_up(
     """
     _refuse_capture(workspace)
     ranks = Ranks(workspace)
+    check_kind("shapes", shapes, Iterable, "a sequence of shapes")
     where = None if rows is None else os.fspath(rows)
     options = top, mode, where, budget_s, deadline_s, sandbox, again
     request = _agreed(ranks, lambda: Request(_each_once(shapes), *options).check(workspace))

@@ -19,9 +19,9 @@ from tftune.graph_pass.decide import Judge, Place
 from tftune.graph_pass.in_place import Asking, InPlace
 from tftune.graph_pass.replace import Replacement
 from tftune.graph_pass.report import Decision, table
-from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.comm.workspace import Workspace, check_group
 from tftune.kernels.core.devices import Seen
-from tftune.kernels.core.shape import Shape, check_word
+from tftune.kernels.core.shape import Shape, check_kind, check_word
 from tftune.models.compatibility import log_once
 
 TELLS = hasattr(custom_graph_pass, "CustomInferenceAwareGraphPass")
@@ -188,6 +188,8 @@ def compile_pass(
     check_word("mode", mode, MODES)
     if not dist.is_initialized():
         raise ValueError("tftune.compile_pass needs ranks; call dist.init_process_group first")
+    check_group(group)
+    check_kind("workspace", workspace, Workspace | None, "what Workspace.create returns")
     group = group or (workspace and workspace.group) or dist.group.WORLD
     ranks = dist.get_world_size(group)
     if workspace is not None and workspace.world != ranks:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm.space import is_registered, plain_form
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.runtime.plan import in_turn
 
@@ -14,11 +15,13 @@ if TYPE_CHECKING:
     import torch
 
 Call = Callable[["torch.Tensor", "torch.Tensor", "torch.Tensor"], None]
+Buffer = Callable[..., "torch.Tensor"]
+"""Of a name and sizes."""
 
 
 def bsp(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype, form: str) -> Call:
     """A call (a, b, c) that computes C = all_gather(A) @ B; its buffers, one or two gathered A, are
-    allocated here."""
+    the workspace's."""
     return in_turn(steps(shape, workspace, dtype, form))
 
 
@@ -26,21 +29,26 @@ def steps(
     shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype, form: str
 ) -> dict[str, Call]:
     """The same, step by step: what is launched, in its order."""
-    return {"gather": _gather, "gather_copy": _gather_copy, "local_transpose": _local_transpose}[
-        form
-    ](shape, workspace, dtype)
+    pool = "registered" if is_registered(form) else "local"
+
+    def buffer(name: str, *size: int) -> torch.Tensor:
+        found: torch.Tensor = workspace.buffer(f"{pool} {name}", size, dtype)
+        return found
+
+    forms = {"gather": _gather, "gather_copy": _gather_copy, "local_transpose": _local_transpose}
+    return forms[plain_form(form)](shape, workspace, buffer)
 
 
 def _weights(shape: AllGatherGemm, b: torch.Tensor) -> torch.Tensor:
     return b.t() if shape.b_layout == "nk" else b
 
 
-def _gather(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype) -> dict[str, Call]:
+def _gather(shape: AllGatherGemm, workspace: Workspace, buffer: Buffer) -> dict[str, Call]:
     """A sharded along M arrives in place: [M/world, K] each, [M, K] together."""
     import torch
     import torch.distributed as dist
 
-    gathered = torch.empty(shape.m, shape.k, dtype=dtype, device=workspace.device)
+    gathered = buffer("gathered", shape.m, shape.k)
 
     def gather(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         dist.all_gather_into_tensor(gathered, a, group=workspace.group)
@@ -51,17 +59,13 @@ def _gather(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype) -> d
     return {"gather": gather, "gemm": gemm}
 
 
-def _gather_copy(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype) -> dict[str, Call]:
+def _gather_copy(shape: AllGatherGemm, workspace: Workspace, buffer: Buffer) -> dict[str, Call]:
     """A sharded along K arrives as [world, M, K/world] and is copied to [M, K]."""
     import torch
     import torch.distributed as dist
 
-    gathered = torch.empty(
-        shape.world * shape.m, shape.shard_columns, dtype=dtype, device=workspace.device
-    )
-    whole = torch.empty(
-        shape.m, shape.world, shape.shard_columns, dtype=dtype, device=workspace.device
-    )
+    gathered = buffer("gathered", shape.world * shape.m, shape.shard_columns)
+    whole = buffer("copied", shape.m, shape.world, shape.shard_columns)
 
     def gather(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         dist.all_gather_into_tensor(gathered, a, group=workspace.group)
@@ -75,15 +79,13 @@ def _gather_copy(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype)
     return {"gather": gather, "copy": copy, "gemm": gemm}
 
 
-def _local_transpose(
-    shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype
-) -> dict[str, Call]:
+def _local_transpose(shape: AllGatherGemm, workspace: Workspace, buffer: Buffer) -> dict[str, Call]:
     """Each rank transposes its shard into its place of A^T [K, M], which is then gathered in place
     and multiplied transposed."""
     import torch
     import torch.distributed as dist
 
-    transposed = torch.empty(shape.k, shape.m, dtype=dtype, device=workspace.device)
+    transposed = buffer("gathered", shape.k, shape.m)
     own = transposed[
         workspace.rank * shape.shard_columns : (workspace.rank + 1) * shape.shard_columns
     ]

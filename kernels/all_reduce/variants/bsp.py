@@ -45,8 +45,8 @@ def normalize(
 
 
 def all_reduce(shape: AllReduce, workspace: Workspace, dtype: torch.dtype, form: str) -> Sum:
-    """The all-reduce of that form. The forms over symmetric memory allocate a buffer here, which is
-    collective: every rank prepares them alike. Raises ValueError for those without CUDA."""
+    """The all-reduce of that form. The forms over symmetric memory are prepared by every rank
+    alike, as `symmetric_buffer` is collective. Raises ValueError for those without CUDA."""
     if shape.world == 1:
         return lambda x, y: y.copy_(x)
     if form == "library":
@@ -110,17 +110,31 @@ _NCCL_DTYPES = {"torch.float16": 6, "torch.bfloat16": 9}
 _NCCL_SUM = 0
 
 
-def _symmetric(shape: AllReduce, workspace: Workspace, dtype: torch.dtype, form: str) -> Sum:
-    """torch.ops.symm_mem's one-shot or two-shot all-reduce. Both read peers' symmetric memory, so x
-    is copied there first: by one_shot's own kernel, and by a copy before two_shot's."""
+def symmetric_buffer(
+    workspace: Workspace, size: tuple[int, int], dtype: torch.dtype
+) -> tuple[torch.Tensor, str]:
+    """A buffer of torch's symmetric memory and the name of its group. Where it must grow, this is
+    collective."""
     import torch
     import torch.distributed as dist
     import torch.distributed._symmetric_memory as symmetric_memory
 
     group: Any = workspace.group or dist.group.WORLD
-    name = group.group_name
-    buffer = symmetric_memory.empty((shape.m, shape.n), dtype=dtype, device=workspace.device)
-    symmetric_memory.rendezvous(buffer, name)
+
+    def allocate(count: int) -> torch.Tensor:
+        made = symmetric_memory.empty((count,), dtype=torch.uint8, device=workspace.device)
+        symmetric_memory.rendezvous(made, group.group_name)
+        return made
+
+    return workspace.buffer("symmetric", size, dtype, allocate), group.group_name
+
+
+def _symmetric(shape: AllReduce, workspace: Workspace, dtype: torch.dtype, form: str) -> Sum:
+    """torch.ops.symm_mem's one-shot or two-shot all-reduce. Both read peers' symmetric memory, so x
+    is copied there first: by one_shot's own kernel, and by a copy before two_shot's."""
+    import torch
+
+    buffer, name = symmetric_buffer(workspace, (shape.m, shape.n), dtype)
     ops = torch.ops.symm_mem
 
     def one_shot(x: torch.Tensor, y: torch.Tensor) -> None:

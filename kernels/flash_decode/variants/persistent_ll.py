@@ -115,7 +115,7 @@ def decode_ll(
     THREADS: tl.constexpr,
 ):  # fmt: skip
     """out = the whole attention; `attention.attend` says what the operands are. parts: words for
-    every unit's partial result, which no other plan writes."""
+    every unit's partial result; nothing but words is ever written there."""
     pid, programs, epoch = tl.program_id(0), tl.num_programs(0), begin(control)
     GROUP: tl.constexpr = shape.GROUP
     D: tl.constexpr = shape.D

@@ -18,8 +18,8 @@ Call = Callable[["torch.Tensor", "torch.Tensor", "torch.Tensor"], None]
 
 
 def bsp(shape: GemmAllReduce, workspace: Workspace, form: str) -> Call:
-    """A call (a, b, c). The forms over symmetric memory allocate a buffer here, which is
-    collective: every rank prepares them alike. With one rank the GEMM is the whole call."""
+    """A call (a, b, c). The forms over symmetric memory are prepared by every rank alike, as
+    `symmetric_buffer` is collective. With one rank the GEMM is the whole call."""
     return in_turn(steps(shape, workspace, form))
 
 
@@ -46,13 +46,11 @@ def _library(shape: GemmAllReduce, workspace: Workspace) -> dict[str, Call]:
 def _symmetric(shape: GemmAllReduce, workspace: Workspace, form: str) -> dict[str, Call]:
     """The GEMM writes where peers can read, so that nothing is copied."""
     import torch
-    import torch.distributed as dist
-    import torch.distributed._symmetric_memory as symmetric_memory
 
-    name = (workspace.group or dist.distributed_c10d._get_default_group()).group_name
-    size, dtype = (shape.m, shape.n), torch_dtype(shape.dtype)
-    product = symmetric_memory.empty(size, dtype=dtype, device=workspace.device)
-    symmetric_memory.rendezvous(product, name)
+    from tftune.kernels.all_reduce.variants.bsp import symmetric_buffer
+
+    size = (shape.m, shape.n)
+    product, name = symmetric_buffer(workspace, size, torch_dtype(shape.dtype))
     ops = torch.ops.symm_mem
     sum_into = ops.one_shot_all_reduce_out if form == "one_shot" else ops.two_shot_all_reduce_out
 

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 def bsp(
-    shape: GemmReduceScatter, workspace: Workspace
+    shape: GemmReduceScatter, workspace: Workspace, pool: str
 ) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]:
-    """A call (a, b, c); its buffer, the whole product of this rank, is allocated here. With one
-    rank the GEMM is the whole call."""
+    """A call (a, b, c); its buffer, the whole product of this rank, is of the pool. With one rank
+    the GEMM is the whole call."""
     import torch
     import torch.distributed as dist
 
     alone = shape.world == 1
     size = (0 if alone else shape.m, shape.n)
-    product = torch.empty(size, dtype=torch_dtype(shape.dtype), device=workspace.device)
+    product = workspace.buffer(f"{pool} product", size, torch_dtype(shape.dtype))
 
     def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         weights = b.t() if shape.b_layout == "nk" else b

@@ -22,19 +22,18 @@ if TYPE_CHECKING:
 
 
 def bsp_chunked(
-    shape: GemmReduceScatter, workspace: Workspace, chunks: int
+    shape: GemmReduceScatter, workspace: Workspace, chunks: int, pool: str
 ) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]:
-    """A call (a, b, c); its buffers, the products of all chunks, are allocated here."""
+    """A call (a, b, c); its buffers, the products of all chunks, are of the pool."""
     import torch
     import torch.distributed as dist
 
     world, rows = shape.world, shape.shard_rows
     bounds = list(pairwise(rows * number // chunks for number in range(chunks + 1)))
+    dtype = torch_dtype(shape.dtype)
     products = [
-        torch.empty(
-            (world, high - low, shape.n), dtype=torch_dtype(shape.dtype), device=workspace.device
-        )
-        for low, high in bounds
+        workspace.buffer(f"{pool} product {number}", (world, high - low, shape.n), dtype)
+        for number, (low, high) in enumerate(bounds)
     ]
     sides = SideStreams(workspace, 1)
 

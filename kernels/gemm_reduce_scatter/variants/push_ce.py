@@ -122,8 +122,8 @@ def push_ce(
         ],
         config["copy_streams"],
     )
-    outbox = floats((world - 1) * size, workspace.device)
-    outbox_at, own_slot = outbox.data_ptr(), workspace.payload + rank * size
+    outbox_at = floats(workspace, "outbox", (world - 1) * size).data_ptr()
+    own_slot = workspace.payload + rank * size
     multiplying, adding = kernels(shape, config, workspace.arch)
     values = workspace_values(workspace) | dict(M=shape.m, chunk_rows=step)
     values["generation_bytes"] = apart = workspace.generation_bytes
@@ -132,7 +132,7 @@ def push_ce(
     run = caller(shape, config, multiplying, grid, values, ("target", "first", "rows"))
     add_up = _adding(shape, config, workspace, adding, values)
 
-    def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, kept: Any = outbox) -> None:
+    def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         parity = exchange.begin()
         for turn in range(world - 1):
             slot, first = outbox_at + turn * size, (rank + 1 + turn) % world * rows
