@@ -56,7 +56,7 @@ def test_the_table_of_a_modelled_search_shows_both(lines: Callable[..., list[Any
     assert last.endswith("1 of 2 stay above 1.")
 
 
-PUSH = {"block_m": 16, "rows_per_flag": 16}
+PUSH = {"block_m": 16, "rows_per_flag": 16, "group_m": 1, "num_warps": 4}
 """Knobs that are valid at every size here."""
 
 

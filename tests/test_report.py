@@ -118,7 +118,7 @@ def test_an_interval_that_holds_one_is_a_tie_and_no_win() -> None:
     (line,) = tables.lines([trial(BSP, 50.0), trial(PUSH, 49.95, bsp_us=50.0)])
     assert line.winner.config == PUSH and line.ties_with_bsp and not line.fused_wins
     assert tables.headline([line]) == [
-        "graph: a fused variant beats BSP on 0 of 1 shapes; 1 ties (measured)."
+        "graph: a fused variant beats BSP on 0 of 1 shapes; 1 tie (measured)."
     ]
     assert "push (ties with BSP)" in tables.cells(line, ["bsp", "push"])
 

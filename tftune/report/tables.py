@@ -286,7 +286,7 @@ def _mode_headline(mode: str, lines: Sequence[Line]) -> str:
     gain = f", by {min(won):.2f}x to {max(won):.2f}x{after}" if won else after
     return (
         f"{mode}: a fused variant beats BSP on {len(won)} of {len(lines)} shapes{gain}; "
-        f"{ties} tie{'s' * (ties == 1)} ({BENCH_WORDS[lines[0].winner.bench]})."
+        f"{ties} tie{'s' * (ties != 1)} ({BENCH_WORDS[lines[0].winner.bench]})."
     )
 
 
