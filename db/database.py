@@ -3,6 +3,7 @@ names the file and the next step."""
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,36 @@ from tftune.db.lock import DamagedError, StoreError
 BUSY_TIMEOUT_S = 30.0
 """How long one connection waits for another's commit. Optuna writes the same file, and its default
 of 5 s has lost trials."""
+SAID_S = 2.0
+"""After which a connection says that it waits."""
+BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+logger = logging.getLogger(__name__)
+
+
+def patient(db: Database, path: Path, statement: str) -> None:
+    """Execute the statement that takes a lock, and wait for whoever holds it: said after SAID_S,
+    given up after BUSY_TIMEOUT_S."""
+    try:
+        _set_timeout(db, SAID_S)
+        try:
+            db.execute(statement)
+        except sqlite3.OperationalError as error:
+            if _code(error) not in BUSY:
+                raise
+            logger.warning(
+                "%s is locked by another program: waits for its commit; gives up after %g s",
+                path,
+                BUSY_TIMEOUT_S,
+            )
+            _set_timeout(db, BUSY_TIMEOUT_S - SAID_S)
+            db.execute(statement)
+    finally:
+        _set_timeout(db, BUSY_TIMEOUT_S)
+
+
+def _set_timeout(db: Database, seconds: float) -> None:
+    db.execute(f"PRAGMA busy_timeout = {max(0, round(1000 * seconds))}")
 
 
 @contextmanager
@@ -40,6 +71,11 @@ def unusable(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> StoreErro
         return StoreError(
             f"cannot write {path}: {error}; what finished is stored; free space there, and the "
             "same command goes on"
+        )
+    if _code(error) in BUSY:
+        return StoreError(
+            f"{path} is locked by another program, and stayed so for {BUSY_TIMEOUT_S:g} s; end "
+            "that program, or give another file with --db"
         )
     if _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "decode" in str(error):
         return DamagedError(
@@ -98,6 +134,8 @@ def open_to_write(path: Path) -> Database:
         _look(path).close()
     with sentences(path):
         db = Database(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S))
+        patient(db, path, "BEGIN IMMEDIATE")
+        db.execute("ROLLBACK")
         db.enable_wal()
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA foreign_keys = ON")
@@ -137,7 +175,7 @@ def _connected_to_read(path: Path) -> Database:
     uri = f"{path.as_uri()}?mode=ro"
     db = Database(sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S))
     try:
-        db.execute("SELECT 1 FROM sqlite_master")
+        patient(db, path, "SELECT 1 FROM sqlite_master")
     except sqlite3.OperationalError as error:
         db.close()
         journal = Path(f"{path}-wal")

@@ -22,6 +22,7 @@ from tftune.db.database import (
     of_sqlite,
     open_to_read,
     open_to_write,
+    patient,
     place_of,
     sentences,
     unusable,
@@ -256,8 +257,14 @@ class Store:
         is held open."""
         if self._lock is None:
             raise StoreError(f"{self.path} was opened for reading; open it for writing to add rows")
-        with sentences(self.path), self._db.atomic():
-            yield
+        with sentences(self.path):
+            patient(self._db, self.path, "BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._db.conn.rollback()
+                raise
 
     def execute(self, sql: str, values: dict[str, Any]) -> int:
         """Run a statement in a transaction of its own; returns how many rows it changed."""

@@ -78,7 +78,8 @@ class Target:
         raise ValueError(
             f"{text!r} is no target that is known here; write <chip>x<number of GPUs>, as in "
             "h200x8 or mi300x8; another GPU's name is known where rows, an artifact or a chip file "
-            "(--db, --artifact, --chip) describe it, and none read here does; the chips are "
+            "(--db, --artifact, --chip) describe it, and none read here does; `tftune search` and "
+            "`tftune calibrate` on that GPU write descriptions; the chips are "
             f"{', '.join(chips.names())}"
         )
 

@@ -19,7 +19,7 @@ from tftune.kernels.core.chip import Chip
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape, check_word
 from tftune.kernels.core.space import Config
-from tftune.models.layout import MODEL_ERROR
+from tftune.models.layout import discount_of
 
 ORACLE_EVALUATIONS = 160
 """An oracle of fewer evaluations, in a space not exhausted, is called incomplete."""
@@ -110,8 +110,8 @@ class Dataset:
 
         BSP is its fastest form. The interval is that of the rounds which the config shared with a
         form of BSP, moved to the fastest one; without shared rounds, of the two separate intervals.
-        The low bound of modelled times is divided by MODEL_ERROR. Zeros where the pair was not
-        measured.
+        The low bound of modelled times has the discount (`discount_of`). Zeros where the pair was
+        not measured.
         """
         found = self.measurement(shape, config)
         if found is None:
@@ -128,9 +128,7 @@ class Dataset:
             return Speedup(middle, low, max(high, low))
         bsp = self.measurement(shape, self.bsp(shape)) or found
         (bsp_low, bsp_high), (low, high) = bsp.interval_us, found.interval_us
-        return Speedup(
-            middle, bsp_low / high / (MODEL_ERROR if self.bench == "model" else 1.0), bsp_high / low
-        )
+        return Speedup(middle, bsp_low / high / discount_of(self.bench), bsp_high / low)
 
     def allowed(self, shape: Shape, config: Config) -> bool:
         """Whether an answer for this shape may name the config: measured, valid, and BSP or faster

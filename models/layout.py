@@ -493,10 +493,16 @@ class Answerer:
             f"{config.variant} is estimated to be {ratio:.2f} times as fast as BSP "
             f"({_text(interval, 90)}), from {where}{lent}"
         )
+        kept, needed = ratio / self._given.modelled_error, math.exp(SURE * error)
         if self._given.modelled_error > 1:
             reason += f"; {discounted(ratio)}"
-        if ratio > math.exp(SURE * error) * self._given.modelled_error:
+        if kept > needed:
             return Answer(config, self._source, reason, us, bsp_us, interval, estimate.near)
+        if kept > 1:
+            reason += (
+                f"; more than {needed:.3g} times is asked for, as such estimates err by "
+                f"{math.expm1(error):.0%} (standard deviation)"
+            )
         return Answer(form, self._source, f"{reason}: BSP", bsp_us, bsp_us, None, estimate.near)
 
     def _why_none(self, shape: Shape, estimate: _Estimate) -> str:
@@ -510,6 +516,11 @@ class Answerer:
             near = (self._by_sizes[sizes] for sizes in estimate.near if sizes in self._by_sizes)
             return self._too_little(near, "on modelled shapes nearby")
         return "no fused config was faster than BSP nearby"
+
+
+def discount_of(bench: str) -> float:
+    """What a speed-up by times of that bench is divided by before its config answers."""
+    return MODEL_ERROR if bench == "model" else 1.0
 
 
 def discount() -> str:

@@ -26,10 +26,10 @@ from tftune.models.chain import Chain
 from tftune.models.compatibility import log_once
 from tftune.models.in_forms import InForms, check_facts, choices, model_of
 from tftune.models.layout import (
-    MODEL_ERROR,
     Answer,
     Answerer,
     Terms,
+    discount_of,
     layout_text,
 )
 from tftune.models.selection import Selection
@@ -237,7 +237,7 @@ class Selector:
         )
 
     def _terms(self, artifact: Artifact, proposed: bool) -> Terms:
-        error = MODEL_ERROR if artifact.modelled else 1.0
+        error = discount_of(artifact.bench)
         return Terms(
             artifact.target.chip,
             partial(self.chain.why_stale, artifact, proposed=proposed),

@@ -201,6 +201,20 @@ def test_a_search_refuses(words: str, part: str, says: Says) -> None:
         ("serve --db t.db", "has the rows of searches (`tftune search`)"),
         ("trials list --db service.db", "it has the tables of `tftune serve`"),
         ("trials import rows.jsonl --db service.db", "it has the tables of `tftune serve`"),
+        *(
+            (line, "'-' is no file here, and stdout takes none; give a name")
+            for line in (
+                "trials export - --db t.db",
+                f"export {OP} --db t.db --out -",
+                "report --db t.db --out -",
+                "calibrate --out -",
+                "tune --model config.json --out -",
+                "audit --out -",
+                f"pull {OP} --out -",
+                "verify --artifact a.json --out -",
+                "keys create -",
+            )
+        ),
         ("trials list --db t.db --limit 0", "and '0' was given"),
         ("trials list --db t.db --op nope", "there is no operation 'nope'"),
         ("trials stats --db foreign.db", "foreign.db is no database of searches"),

@@ -290,7 +290,11 @@ def test_bsp_answers_unless_the_estimate_lies_above_what_such_estimates_err_by(
         and unsure.speedup == 1.0
         and unsure.source == "interpolated"
     )
-    assert unsure.reason.startswith("push is estimated to be ") and unsure.reason.endswith(": BSP")
+    assert unsure.reason.startswith("push is estimated to be ")
+    assert unsure.reason.endswith(
+        "; more than 1.95 times is asked for, as such estimates err by 172% (standard deviation): "
+        "BSP"
+    ), "what decided"
 
 
 def test_what_is_between_two_sizes_at_one_end_only_errs_as_the_tree_does() -> None:

@@ -9,13 +9,13 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
 from stored import RUN, trial
 
-from tftune.db import lock
+from tftune.db import database, lock
 from tftune.db.store import Store, StoreError
 
 
@@ -273,3 +273,26 @@ class TestPlace:
         ):
             Store.open(path, write=False)
         assert not path.exists()
+
+
+@pytest.mark.parametrize("opened", [True, False], ids=["while open", "while opening"])
+def test_who_waits_for_a_lock_says_so(
+    path: Path, opened: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After 2 s, shortened here, it says what it waits for; where the lock stays, what to do."""
+    assert database.SAID_S == 2.0
+    monkeypatch.setattr(database, "SAID_S", 0.05)
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.2)
+    Store.open(path).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as other, ExitStack() as stack:
+        store = stack.enter_context(Store.open(path)) if opened else None
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match=r"another program, and stayed so for 0\.2 s;"):
+            store.add_run(RUN) if store else Store.open(path)
+        assert [record.getMessage() for record in caplog.records] == [
+            f"{path} is locked by another program: waits for its commit; gives up after 0.2 s"
+        ]
+        other.execute("ROLLBACK")
+        store = store or stack.enter_context(Store.open(path))
+        store.add_run(RUN)
+        assert store.runs() == [RUN]

@@ -118,7 +118,7 @@ def test_an_interval_that_holds_one_is_a_tie_and_no_win() -> None:
     (line,) = tables.lines([trial(BSP, 50.0), trial(PUSH, 49.95, bsp_us=50.0)])
     assert line.winner.config == PUSH and line.ties_with_bsp and not line.fused_wins
     assert tables.headline([line]) == [
-        "graph: a fused variant beats BSP on 0 of 1 shapes; 1 ties (measured)."
+        "graph: a fused variant beats BSP on 0 of 1 shapes; 1 tie (measured)."
     ]
     assert "push (ties with BSP)" in tables.cells(line, ["bsp", "push"])
 
@@ -190,7 +190,7 @@ def test_the_headline_comes_first_and_counts_what_wins(tmp_path: Path) -> None:
     html = write(page(), tmp_path)[0].read_text()
     (card,) = re.findall(r"<div class='card'>(.*?)</div>", html)
     assert "<p class='number'>1.00\u00d7</p>" in card and "median speed-up over BSP" in card
-    assert "A fused variant wins on 1 of 3 shapes. The largest speed-up is 2.00\u00d7 (M" in card
+    assert "A fused variant wins on 1 of 3 shapes, by at most 2.00\u00d7 (M" in card
     titles = re.findall(r"<h2 id='[^']*'>([^<]*)</h2>", html)
     assert html.index(card) < html.index("<section>") and titles[:2] == [
         "Speed-up by size",

@@ -14,6 +14,7 @@ from typing import Any
 
 import fake_gpu
 import pytest
+import synthetic
 from fake_gpu import torch_with
 from push_artifact import push_everywhere
 from synthetic import decodes
@@ -319,3 +320,27 @@ def test_a_gpu_that_nobody_knows_is_trained_for_in_processes_too(
         )
     )
     assert [evaluation.shapes for evaluation in found.evaluations["graph"].values()] == [48]
+
+
+def test_rows_of_a_gpu_that_nothing_describes_are_listed_and_refused_for_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`trials` needs the name alone. `train` needs the GPU, and says what describes it."""
+    monkeypatch.chdir(tmp_path)
+    with Store.open(Path("gb.db")) as store:
+        store.add_run(Run("run", "gb300x72", "node", {}, "2026-11-22", {}))
+        for row in synthetic.rows(synthetic.SHAPES[:2]):
+            store.add_trial(replace(row, run="run", target="gb300x72"))
+    named = ["--target", "gb300x72", "--db", "gb.db"]
+    for words in (["trials", "list"], ["trials", "export", "rows.jsonl"], ["report"]):
+        with pytest.raises(SystemExit, match="0"):
+            cli.main([*words, *named])
+    assert "gb300x72" in capsys.readouterr().out and Path("rows.jsonl").stat().st_size
+    for words in (named, named[2:]):
+        with pytest.raises(SystemExit, match="2"):
+            cli.main(["train", "all_gather_gemm", *words])
+        said = capsys.readouterr().err
+        assert "describe it, and none read here does" in said
+        assert "`tftune search` and `tftune calibrate` on that GPU write descriptions" in said
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["trials", "list", "--target", "gb400x72", "--db", "gb.db"])

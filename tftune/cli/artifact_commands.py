@@ -23,6 +23,7 @@ from tftune.cli.options import (
     OtherDb,
     ShapeText,
     TargetName,
+    file_to_write,
     open_store,
 )
 from tftune.kernels.core.registry import operation
@@ -103,7 +104,10 @@ def verify(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="PATH", help="Write the stamped artifact here; default: in place."
+            "--out",
+            callback=file_to_write,
+            metavar="PATH",
+            help="Write the stamped artifact here; default: in place.",
         ),
     ] = None,
     watch: Annotated[

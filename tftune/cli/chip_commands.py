@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tftune.cli.options import DEFAULT_DB
+from tftune.cli.options import DEFAULT_DB, file_to_write
 from tftune.kernels.core.registry import operation
 
 if TYPE_CHECKING:
@@ -37,7 +37,10 @@ def audit(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="PATH", help="Where rows are; default: audits/TARGET/OP-ARCH.jsonl."
+            "--out",
+            callback=file_to_write,
+            metavar="PATH",
+            help="Where rows are; default: audits/TARGET/OP-ARCH.jsonl.",
         ),
     ] = None,
     workers: Annotated[
@@ -79,7 +82,12 @@ def audit(
 def calibrate(
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="PATH", help="File to write; default: TARGET.chip.json."),
+        typer.Option(
+            "--out",
+            callback=file_to_write,
+            metavar="PATH",
+            help="File to write; default: TARGET.chip.json.",
+        ),
     ] = None,
     gpus: Annotated[
         int | None,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tftune.cli.options import DEFAULT_DB, Db, Op, TargetName, open_store
+from tftune.cli.options import DEFAULT_DB, Db, Op, TargetName, file_to_write, open_store
 from tftune.cli.store_commands import AnyBench, AnyMode, OneOp, filters_of
 
 if TYPE_CHECKING:
@@ -140,7 +140,12 @@ def pull(
     ] = "",
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="PATH", help="Also write the artifact here, whole."),
+        typer.Option(
+            "--out",
+            callback=file_to_write,
+            metavar="PATH",
+            help="Also write the artifact here, whole.",
+        ),
     ] = None,
     public_key: PublicKey = None,
     token: Token = None,
@@ -198,7 +203,12 @@ def sign(
 
 
 def create_key(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the private key is written.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", callback=file_to_write, help="Where the private key is written."
+        ),
+    ],
 ) -> None:
     """Make a release key: the private half goes into FILE, which its owner alone may read, and the
     public half is printed."""

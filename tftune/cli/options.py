@@ -183,6 +183,13 @@ ChipFile = Annotated[
 ]
 
 
+def file_to_write(path: Path | None) -> Path | None:
+    """A file or folder to write; raises BadParameter for `-`, which elsewhere means stdout."""
+    if path == Path("-"):
+        raise typer.BadParameter("'-' is no file here, and stdout takes none; give a name")
+    return path
+
+
 @contextmanager
 def open_store(path: Path, *, write: bool = False, new: bool = True) -> Iterator[Store]:
     """The database of a command, closed at its end. `new`: writing may make it."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tftune.cli.options import DEFAULT_DB, Db, Json, TargetName, open_store
+from tftune.cli.options import DEFAULT_DB, Db, Json, TargetName, file_to_write, open_store
 from tftune.db.trial import Failure
 from tftune.kernels.core.registry import operation
 
@@ -51,6 +51,7 @@ def export_trials(
         Path,
         typer.Argument(
             metavar="FILE",
+            callback=file_to_write,
             help="JSONL file to write, packed if named .xz, .gz or .bz2; replaced whole.",
         ),
     ],
@@ -146,11 +147,11 @@ def filters_of(
 ) -> dict[str, Any]:
     """The filters of a store, with names as its rows have them; raises ValueError for an unknown
     one."""
-    from tftune.pipeline.bench_factory import named
+    from tftune.pipeline.bench_factory import name_in_rows
 
     return {
         "op": operation(op).name if op else None,
-        "target": named(target, db).name if target else None,
+        "target": name_in_rows(target, db) if target else None,
         "bench": bench,
         "mode": mode,
     }

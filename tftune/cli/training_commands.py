@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tftune.cli.options import DEFAULT_DB, BenchName, Db, Json, Op, TargetName, open_store
+from tftune.cli.options import (
+    DEFAULT_DB,
+    BenchName,
+    Db,
+    Json,
+    Op,
+    TargetName,
+    file_to_write,
+    open_store,
+)
 from tftune.db.trial import TAX
 from tftune.kernels.core.registry import operation
 
@@ -68,7 +77,10 @@ def export(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", help="The artifact to write; default: OP__TARGET.json here.", metavar="PATH"
+            "--out",
+            callback=file_to_write,
+            help="The artifact to write; default: OP__TARGET.json here.",
+            metavar="PATH",
         ),
     ] = None,
     db: Db = DEFAULT_DB,
@@ -110,7 +122,13 @@ def report(
     target: TargetName = None,
     bench: BenchName = None,
     out: Annotated[
-        Path, typer.Option("--out", help="Folder for the pages and their PNGs.", metavar="DIR")
+        Path,
+        typer.Option(
+            "--out",
+            callback=file_to_write,
+            help="Folder for the pages and their PNGs.",
+            metavar="DIR",
+        ),
     ] = Path("report"),
     db: Db = DEFAULT_DB,
     as_json: Json = False,
@@ -118,14 +136,14 @@ def report(
     """Write a page with figures (HTML, and PNGs beside it) for each operation, target and bench in
     the database."""
     from tftune.cli.console import note, print_json
-    from tftune.pipeline.bench_factory import named
+    from tftune.pipeline.bench_factory import name_in_rows
     from tftune.pipeline.training_job import modes_or_reasons, sources
     from tftune.report.report import Page, write
     from tftune.studies.taxes.figure import section
     from tftune.studies.taxes.rows import current
 
     with open_store(db) as store:
-        machine = named(target, db).name if target else None
+        machine = name_in_rows(target, db) if target else None
         wanted = (operation(op).name if op else None, machine, bench)
         found, runs = sources(store.trials(), store.runs()), store.runs()
         taxes = current(store.trials(stage=TAX, condition=None), runs)

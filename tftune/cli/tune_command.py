@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tftune.cli.options import DEFAULT_DB, ChipFile, Db, Json, TargetName, open_store
+from tftune.cli.options import DEFAULT_DB, ChipFile, Db, Json, TargetName, file_to_write, open_store
 from tftune.kernels.core.registry import operation
 
 if TYPE_CHECKING:
@@ -55,7 +55,13 @@ def tune(
     ] = "node",
     target: TargetName = None,
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="With --model: folder of artifacts.")
+        Path,
+        typer.Option(
+            "--out",
+            callback=file_to_write,
+            metavar="DIR",
+            help="With --model: folder of artifacts.",
+        ),
     ] = Path("tftune-artifacts"),
     shapes: Annotated[
         str | None, typer.Option("--shapes", metavar="SHAPES", help="As in `tftune search`.")

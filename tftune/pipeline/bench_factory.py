@@ -89,6 +89,22 @@ def named(name: str, db: Path | None) -> Target:
     return Target.parse(name)
 
 
+def name_in_rows(name: str, db: Path) -> str:
+    """The name of a target whose rows are asked for: rows may have one that nothing describes.
+    Raises ValueError where the database has no rows of it either."""
+    try:
+        return named(name, db).name
+    except ValueError:
+        if not db.exists():
+            raise
+        from tftune.db.store import Store
+
+        with Store.open(db, write=False) as store:
+            if not store.query("SELECT 1 FROM tft_trials WHERE target = :name", {"name": name}):
+                raise
+    return name
+
+
 def check_worlds(shapes: Sequence[Shape], target: Target, gpus: int | None) -> None:
     """Raises ValueError where a shape, or `--gpus`, asks for more GPUs than there are."""
     if gpus is not None and gpus > target.gpus:

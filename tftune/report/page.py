@@ -26,7 +26,16 @@ from tftune.report.results_table import (
 )
 from tftune.report.run_health import doubts
 from tftune.report.series import TIMES, Series, equation, layout_title, size_of, sizes_title, symbol
-from tftune.report.tables import BENCH_WORDS, Line, assumptions, label, provenance, variants_of
+from tftune.report.tables import (
+    BENCH_WORDS,
+    Line,
+    after_discount,
+    assumptions,
+    fused_wins,
+    label,
+    provenance,
+    variants_of,
+)
 from tftune.report.tree_list import features, leaf_count, tree_list
 
 if TYPE_CHECKING:
@@ -107,16 +116,29 @@ def _card(mode: str, lines: Sequence[Line]) -> str:
     head = f"<h2>Mode {escape(mode)}: {escape(TITLES[mode])}</h2>"
     if not ratios:
         return f"<div class='card'>{head}<p>No BSP was {word} beside these configs.</p></div>"
+    won, after = fused_wins(lines), after_discount(lines[0].winner.bench)
+    before = after.replace("after", "before")
+    by = ""
+    if won:
+        line, verdict = won[-1]
+        by = f", by at most {verdict.kept.ratio:.2f}{TIMES} ({_place(line)})"
     best, line = max(ratios, key=lambda each: each[0])
-    won = sum(each.fused_wins for each in lines)
-    size = equation(line.shape.SIZE, size_of(line.shape))
-    place = ", ".join(part for part in (size, sizes_title(line.shape)) if part)
+    variant, other = line.winner.config.variant, ""
+    if best > 1 and not line.fused_wins:
+        other = (
+            f" The largest speed-up{before} is {best:.2f}{TIMES}, of {variant} ({_place(line)})."
+        )
     return (
         f"<div class='card'>{head}<p class='number'>{median(r for r, _ in ratios):.2f}{TIMES}</p>"
-        f"<p>median speed-up over BSP by the fastest config of each shape, {word}.</p>"
-        f"<p>A fused variant wins on {won} of {len(lines)} shapes. The largest speed-up is "
-        f"{best:.2f}{TIMES} ({escape(place)}).</p></div>"
+        f"<p>median speed-up over BSP by the fastest config of each shape, {word}{before}.</p>"
+        f"<p>A fused variant wins on {len(won)} of {len(lines)} shapes{after}{escape(by)}."
+        f"{escape(other)}</p></div>"
     )
+
+
+def _place(line: Line) -> str:
+    size = equation(line.shape.SIZE, size_of(line.shape))
+    return ", ".join(part for part in (size, sizes_title(line.shape)) if part)
 
 
 def _overview(page: Page, series: Sequence[Series], overviews: Mapping[str, str]) -> str:

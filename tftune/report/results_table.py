@@ -11,7 +11,7 @@ from typing import Any
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.space import Config
 from tftune.report.series import DASH, TIMES, Series, layout_title, size_of, symbol
-from tftune.report.tables import BENCH_WORDS, Line, label, variants_of
+from tftune.report.tables import BENCH_WORDS, Line, discounted_text, label, variants_of
 
 MOST_OPEN = 60
 """Shapes of a table that is open."""
@@ -130,7 +130,9 @@ def ratio_text(line: Line) -> str:
     """The speed-up as `1.23x`, whether it is a tie with BSP, and a dash where there is no BSP."""
     if line.ratio is None:
         return DASH
-    return f"{'tie, ' if line.ties_with_bsp else ''}{line.ratio.ratio:.2f}{TIMES}"
+    return f"{'tie, ' if line.ties_with_bsp else ''}{line.ratio.ratio:.2f}{TIMES}" + (
+        discounted_text(line, TIMES)
+    )
 
 
 def config_text(op: str, config: Config) -> str:

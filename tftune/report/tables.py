@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
 from typing import Any
 
@@ -16,8 +17,6 @@ from tftune.db.evidence import (
     BSP,
     Place,
     Speedup,
-    is_fused,
-    is_surely_faster,
     measurement,
     of_newest_code,
     speedup,
@@ -25,7 +24,8 @@ from tftune.db.evidence import (
 from tftune.db.trial import EVIDENCE, MODES, Measurement, Run, Trial
 from tftune.kernels.core.shape import Shape
 from tftune.models.artifact import Lent
-from tftune.models.layout import MODEL_ERROR, layout_text
+from tftune.models.layout import MODEL_ERROR, discount_of, layout_text
+from tftune.models.verdict import Verdict, judged
 
 BENCH_WORDS = {
     "node": "measured",
@@ -73,39 +73,36 @@ class Line:
     def median_us(self, variant: str) -> float:
         return measurement(self.by_variant[variant]).median_us
 
+    @cached_property
+    def verdict(self) -> Verdict | None:
+        """What the winner's row says beside BSP's; None without BSP."""
+        return judged(self.winner, self.bsp)
+
     @property
     def ratio(self) -> Speedup | None:
         """Speed-up of the winner over BSP with its interval; exactly 1 where BSP wins."""
-        return (
-            Speedup(1.0, 1.0, 1.0)
-            if self.winner.config.variant == BSP
-            else speedup(self.winner, self.bsp)
-        )
+        return self.verdict.ratio if self.verdict else None
 
     @property
     def fused_wins(self) -> bool:
-        """Whether a fused variant is faster than BSP by more than noise (`is_fused`,
-        `is_surely_faster`)."""
-        return (
-            is_fused(self.winner.config.variant)
-            and self.ratio is not None
-            and is_surely_faster(self.ratio.interval)
-        )
+        """Whether a fused variant is faster than BSP by more than noise, after the discount."""
+        return self.verdict is not None and self.verdict.fused_wins
 
     @property
     def ties_with_bsp(self) -> bool:
-        return (
-            self.winner.config.variant != BSP
-            and self.ratio is not None
-            and not is_surely_faster(self.ratio.interval)
-        )
+        return self.verdict is not None and self.verdict.ties
 
     @property
     def discounted(self) -> float | None:
-        """A modelled speed-up of a fused winner by `MODEL_ERROR` less, as the selector takes it;
-        None for any other."""
-        fused = is_fused(self.winner.config.variant) and self.winner.bench == "model"
-        return self.ratio[0] / MODEL_ERROR if fused and self.ratio else None
+        """A modelled speed-up of any variant but BSP after the discount; None for any other."""
+        return self.verdict.kept.ratio if self.verdict and self.verdict.discount > 1 else None
+
+    @property
+    def answer(self) -> Trial:
+        """The winner where it is surely faster than BSP after the discount, else BSP."""
+        if self.bsp is None or self.verdict is None or self.verdict.answers:
+            return self.winner
+        return self.bsp
 
     def to_dict(self) -> dict[str, Any]:
         """What `tftune search --json` prints of one line."""
@@ -258,9 +255,16 @@ def ratio_text(ratio: Speedup | None) -> str:
 
 def over_bsp_text(line: Line) -> str:
     """The winner's speed-up over BSP; a modelled one also after the discount that the selector
-    takes off it."""
-    found = line.discounted
-    return ratio_text(line.ratio) + ("" if found is None else f", {found:.2f}x after discount")
+    takes off it, and whether BSP answers then."""
+    return ratio_text(line.ratio) + discounted_text(line, "x")
+
+
+def discounted_text(line: Line, times: str) -> str:
+    """What follows a modelled speed-up; "" after any other. `times`: the sign after a number."""
+    if line.discounted is None or line.verdict is None:
+        return ""
+    bsp = "" if line.verdict.answers else ": BSP"
+    return f", {line.discounted:.2f}{times} after discount{bsp}"
 
 
 def headline(lines: Sequence[Line]) -> list[str]:
@@ -271,20 +275,34 @@ def headline(lines: Sequence[Line]) -> list[str]:
     kept = [line.discounted > 1 for line in lines if line.discounted is not None]
     if kept:
         said.append(
-            f"Modelled speed-ups are divided by {MODEL_ERROR} before the selector names a fused "
-            f"config, as the model may overstate them: {sum(kept)} of {len(kept)} stay above 1."
+            f"Modelled speed-ups are divided by {MODEL_ERROR} before the selector names another "
+            f"config than BSP, as the model may overstate them: {sum(kept)} of {len(kept)} stay "
+            "above 1."
         )
     return said
 
 
 def _mode_headline(mode: str, lines: Sequence[Line]) -> str:
-    won = [line.ratio[0] for line in lines if line.ratio and line.fused_wins]
+    won = [verdict.kept.ratio for _, verdict in fused_wins(lines)]
     ties = sum(line.ties_with_bsp for line in lines)
-    gain = f", by {min(won):.2f}x to {max(won):.2f}x" if won else ""
+    after = after_discount(lines[0].winner.bench)
+    gain = f", by {min(won):.2f}x to {max(won):.2f}x{after}" if won else after
     return (
         f"{mode}: a fused variant beats BSP on {len(won)} of {len(lines)} shapes{gain}; "
-        f"{ties} tie{'s' * (ties == 1)} ({BENCH_WORDS[lines[0].winner.bench]})."
+        f"{ties} tie{'s' * (ties != 1)} ({BENCH_WORDS[lines[0].winner.bench]})."
     )
+
+
+def fused_wins(lines: Iterable[Line]) -> list[tuple[Line, Verdict]]:
+    """The lines where a fused variant answers, the smallest speed-up first."""
+    won = [(line, line.verdict) for line in lines if line.verdict and line.verdict.fused_wins]
+    return sorted(won, key=lambda pair: pair[1].kept.ratio)
+
+
+def after_discount(bench: str) -> str:
+    """What follows a count of wins, or a speed-up, that the discount was taken off; "" for times
+    that have none."""
+    return " after the discount" if discount_of(bench) > 1 else ""
 
 
 def provenance(runs: Sequence[Run]) -> str:

@@ -18,7 +18,7 @@ from tftune.report.glossary import prose
 from tftune.report.page_style import STYLE
 from tftune.report.results_table import folded, results, shapes_of
 from tftune.report.series import Series, layout_title
-from tftune.report.tables import BENCH_WORDS
+from tftune.report.tables import BENCH_WORDS, after_discount
 from tftune.serve import artifacts, fleet, plots, views
 from tftune.serve.refusal import Refusal
 from tftune.serve.selection import parsed_shapes
@@ -102,6 +102,7 @@ def operation(request: Request, op: Word, target: Word, bench: Word | None = Non
         found=found,
         word=BENCH_WORDS[found.source.bench],
         wins=views.variants(found.source),
+        after=after_discount(found.source.bench),
         plots=Markup(_plots(op, found.series)),
         results=Markup(results(op, found.series)),
         captured=_captured(request, op, target),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 
 from tftune.report.series import DASH, TIMES, Series, size_of, symbol
-from tftune.report.tables import BENCH_WORDS, Line, label
+from tftune.report.tables import BENCH_WORDS, Line, discounted_text, label
 
 WIDTH, HEIGHT = 316, 190
 LEFT, RIGHT, TOP, BOTTOM = 38, 12, 12, 34
@@ -74,6 +74,7 @@ class _Scale:
         said = f"{variant}, {line.ratio.ratio:.2f}{TIMES}"
         if line.ratio.low < line.ratio.high:
             said += f" ({line.ratio.low:.2f}{DASH}{line.ratio.high:.2f})"
+        said += discounted_text(line, TIMES)
         kind = "won" if line.fused_wins else "lost"
         bar = f"<path class='bar' d='M{x} {low}V{high}'/>" if low != high else ""
         text = escape(f"{symbol(line.shape.SIZE)} = {size_of(line.shape)}: {said}")

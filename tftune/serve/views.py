@@ -261,10 +261,10 @@ def nodes(database: Database) -> list[Node]:
 
 
 def variants(source: Source) -> list[tuple[str, int]]:
-    """The shapes that each variant wins, the most first."""
+    """The shapes that each variant wins, after the discount on modelled times; the most first."""
     won: dict[str, int] = defaultdict(int)
     for line in lines(source.current):
-        won[label(line.winner.config.variant)] += 1
+        won[label(line.answer.config.variant)] += 1
     return sorted(won.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
