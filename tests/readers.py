@@ -39,7 +39,7 @@ def trial(number: int) -> Trial:
         "run",
         "code",
         outcome,
-        created=str(number),
+        created=f"2026-11-25T10:{number // 60:02}:{number % 60:02}+00:00",
     )
 
 
