@@ -92,12 +92,16 @@ def test_doctor_says_why_an_artifact_does_not_apply(
             ["no artifact is shipped for mi300x3", "tftune tune"]),
         (f"explain {OP} {SMALL} --artifact none.json", ["none.json", "tftune export"]),
         ("trials import none.jsonl", ["cannot read none.jsonl"]),
-        ("trials export rows.jsonl --op foo", ["there is no operation 'foo'"]),
-        ("report --target foo", ["'foo' is no target"]),
     ],
 )  # fmt: skip
 def test_wrong_input_is_one_sentence(tftune: Tftune, line: str, parts: list[str]) -> None:
     assert refused(tftune(line), *parts)
+
+
+def test_a_wrong_word_about_a_database_is_one_sentence(tftune: Tftune, db: Path) -> None:
+    wrong_op = tftune(f"trials export rows.jsonl --op foo --db {db}")
+    assert refused(wrong_op, "there is no operation 'foo'")
+    assert refused(tftune(f"report --target foo --db {db}"), "'foo' is no target")
 
 
 def test_a_node_search_without_a_gpu_names_the_model(
