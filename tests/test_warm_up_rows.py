@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from types import ModuleType
 
 import pytest
 
@@ -93,13 +92,3 @@ def test_a_search_resumes_beside_them(rows: list[Trial], store: Store) -> None:
     place = SHAPE, "graph"
     assert list(found.finals(place)) == [] and list(found.matrix(place)) == []
     assert len(found.searched(place)) <= 1
-
-
-def test_two_searches_are_compared_without_them(
-    rows: list[Trial],
-    script: Callable[[str], ModuleType],
-) -> None:
-    agree = script("agree")
-    stages = agree.by_place([*rows, *map(warmed, rows)])[SHAPE, "graph"]
-    assert set(stages) == {"search", "final"}
-    assert set(stages["final"].values()) == set(rows)
