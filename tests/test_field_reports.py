@@ -34,7 +34,7 @@ def defaults(shape: Shape) -> list[Config]:
 
 
 def errors(workspace: Workspace, shape: Shape, uneven: bool) -> dict[str, float]:
-    """By variant the larger error of two calls; `uneven`: each rank has its own number of programs."""
+    """By variant the larger error of two calls. `uneven`: ranks differ in programs."""
     if uneven:
         workspace = replace(workspace, units=workspace.units + 5 * workspace.rank)
     cases = [(shape, config) for config in defaults(shape) for _ in range(2)]
