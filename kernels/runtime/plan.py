@@ -163,7 +163,7 @@ def floats(workspace: Workspace, name: str, size_bytes: int, zeros: bool = False
 
 
 def counters(workspace: Workspace, name: str, count: int) -> torch.Tensor:
-    """int32, zero between calls."""
+    """int32, zero between calls, or multiples of what the name says."""
     import torch
 
     found: torch.Tensor = workspace.buffer(name, (count,), torch.int32, zeros=True)

@@ -146,8 +146,6 @@ class InPlace:
     def __init__(self, scene: Scene) -> None:
         """Collective; raises ValueError on every rank where one cannot write what it must."""
         workspace, ranks = scene.workspace, scene.ranks
-        self._buffers = workspace.buffers, dict(workspace.buffers)
-        workspace.buffers.clear()  # what is only timed has its own, and leaves none
         self._folder = Folder(ranks)
         barrier = self._folder.path / "barrier"
         ranks.by_first(lambda: barrier.write_bytes(bytes(8 * ranks.world)))
@@ -160,6 +158,8 @@ class InPlace:
             barriers = HostBarrier(barrier, ranks.rank, ranks.world), workspace.barrier()
             self._site = Site(workspace, self._journal, *barriers, scene.here.cache_bytes)
 
+        self._buffers = workspace.buffers, dict(workspace.buffers)
+        workspace.buffers.clear()  # what is only timed has its own, and leaves none
         try:
             ranks.together(open_site)
         except BaseException:
