@@ -54,12 +54,12 @@ def test_lengths_that_the_cache_does_not_hold_are_refused(page: int) -> None:
     assert said[3] == said[5] == "not refused" and f"lengths are 16 to 17, {holds}" in said[4]
 
 
-def unequal(workspace: Workspace) -> dict[str, str]:
+def unequal(workspace: Workspace, rows: tuple[int, int]) -> dict[str, str]:
     """What each operator says to rows of which this rank has other many than its peer."""
     from tftune import ops
 
     tftune.use(Selector())
-    m = (8, 4)[workspace.rank]
+    m = rows[workspace.rank]
     a, b = torch.ones(m, 64).half(), torch.ones(64, 64).half()
     q, k = torch.ones(m, 4, 64).half(), torch.ones(m, 16, 2, 64).half()
     lengths, lse = torch.ones(m, dtype=torch.int32), torch.zeros(m, 4)
@@ -76,12 +76,18 @@ def unequal(workspace: Workspace) -> dict[str, str]:
         return {op: refused(call) for op, call in calls.items()}
 
 
-def test_unequal_rows_are_refused_on_every_rank_by_the_check() -> None:
-    first, second = emulated.run(2, unequal, timeout_s=120)
+@pytest.mark.parametrize("rows", [(8, 4), (8, 0), (0, 8)])
+def test_unequal_rows_are_refused_on_every_rank_by_the_check(rows: tuple[int, int]) -> None:
+    """Rows on one rank alone, too: the other one has no plan, and would leave its peer waiting."""
+    first, second = emulated.run(2, unequal, rows, timeout_s=120)
     assert first == second and len(first) == 6
     for op, sentence in first.items():
         assert f"rank 1 calls {op} of " in sentence and f"and rank 0 calls {op} of " in sentence
         assert "give every rank the same sizes" in sentence
+
+
+def test_the_check_lets_pass_what_no_rank_has() -> None:
+    assert all(set(said.values()) == {"not refused"} for said in emulated.run(2, unequal, (0, 0)))
 
 
 def test_without_the_variable_a_plan_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,10 @@ def test_a_shape_reads_as_it_is_written() -> None:
     ("changes", "sentence"),
     [
         (dict(head_dim=96), "one of 64, 128, 256; run the engine's own"),
+        (dict(head_dim=192), "head_dim=192 is not one of 64, 128, 256; run the engine's own"),
+        (dict(head_dim=512), "head_dim=512 is not one of 64, 128, 256; run the engine's own"),
+        (dict(head_dim=576), "head_dim=576 is not one of 64, 128, 256; run the engine's own"),
+        (dict(q_heads=48, kv_heads=1), "kv_heads=1; run the engine's own attention over this"),
         (dict(q_heads=60), "q_heads=60 must be 1 to 16 times kv_heads=8"),
         (dict(q_heads=136), "q_heads=136 must be 1 to 16 times kv_heads=8"),
         (dict(output="heads", world=3), "q_heads=64 must be divisible by world=3"),

@@ -20,14 +20,14 @@ def checked(plan: Callable[..., None], shape: Shape, workspace: Workspace) -> Ca
     """The plan, whose calls are checked from now on where the variable asks for it. It is read
     where a plan is made, so that no call pays for it otherwise. What a capture records is not
     checked: it cannot wait."""
-    if os.environ.get(VARIABLE, "") in ("", "0"):
+    if not _wanted():
         return plan
     exchanges = shape.EXCHANGES and workspace.world > 1
 
     def call(*operands: Any) -> None:
-        if workspace.device.type != "cuda" or not torch.cuda.is_current_stream_capturing():
+        if not _capturing(workspace):
             if exchanges:
-                check_agreement(shape, workspace)
+                check_agreement(f"{shape.op} of {shape}", workspace)
             if shape.op == "flash_decode":
                 check_lengths(operands[3], shape)
         plan(*operands)
@@ -35,10 +35,16 @@ def checked(plan: Callable[..., None], shape: Shape, workspace: Workspace) -> Ca
     return call
 
 
-def check_agreement(shape: Shape, workspace: Workspace) -> None:
-    """Raise ValueError, on every rank, where they call different operations or shapes. Collective:
-    a rank that does not call leaves the others in the group's timeout, which names the group."""
-    asked = f"{shape.op} of {shape}"
+def check_empty(op: str, workspace: Workspace) -> None:
+    """The same check for a call without rows, which has no plan: peers with rows wait for it."""
+    if workspace.world > 1 and _wanted() and not _capturing(workspace):
+        check_agreement(f"{op} of no rows", workspace)
+
+
+def check_agreement(asked: str, workspace: Workspace) -> None:
+    """Raise ValueError, on every rank, where they ask for different operations or sizes.
+    Collective: a rank that does not call leaves the others in the group's timeout, which names the
+    group."""
     every = [""] * workspace.world
     dist.all_gather_object(every, asked, group=workspace.group)
     for rank, other in enumerate(every):
@@ -58,3 +64,11 @@ def check_lengths(lengths: torch.Tensor, shape: Any) -> None:
             f"lengths are {int(least)} to {int(most)}, and this rank's cache holds 0 to "
             f"{shape.kv_len} tokens of a sequence; give the tokens that lie on this rank"
         )
+
+
+def _wanted() -> bool:
+    return os.environ.get(VARIABLE, "") not in ("", "0")
+
+
+def _capturing(workspace: Workspace) -> bool:
+    return workspace.device.type == "cuda" and torch.cuda.is_current_stream_capturing()

@@ -128,6 +128,7 @@ def all_gather_gemm(
             c = traced_all_gather_gemm(a, b, *words)
         return c if out is None else out.copy_(c)
     if a.dim() == 2 and not a.shape[0]:
+        checks.check_empty("all_gather_gemm", workspace)
         return _empty(a, b, b_layout, out)
     in_heap = workspace.holds(a)
     sizes = a.shape, b.shape
@@ -305,7 +306,8 @@ def flash_decode(
     operands do not fit.
 
     Lengths are in device memory. The first call of a shape outside a capture reads them, and every
-    call with TFTUNE_CHECK=1. Above kv_len a later call reads what is not of the sequence.
+    call with TFTUNE_CHECK=1. Unchecked lengths above kv_len are undefined: the call reads past the
+    sequence and, with pages, past the table. Unchecked negative lengths act as 0.
 
     One token of 2 sequences, 8 query heads on 2, 16 cached tokens of each on this rank::
 
@@ -325,6 +327,7 @@ def flash_decode(
         result = traced_flash_decode(q, k, v, lengths, workspace.handle, table, output, mode)
         return result if out is None else out.copy_(result)
     if q.dim() == 3 and not q.shape[0]:
+        checks.check_empty("flash_decode", workspace)
         ranks = workspace.world if output == "heads" else 1
         return _no_sequence((0, q.shape[1] // ranks, q.shape[2]), q, out)
     words = (
@@ -477,6 +480,7 @@ def all_reduce(
         return result if out is None else out.copy_(result)
     given = [operand for operand in (residual, weight) if operand is not None]
     if x.dim() == 2 and not x.shape[0]:
+        checks.check_empty("all_reduce", workspace)
         size = x.shape if residual is None else (2, *x.shape)
         return x.new_empty(size) if out is None else check_out(out, tuple(size), x)
     sizes = (t.shape for t in given)
@@ -587,6 +591,7 @@ def _gemm_reduction(
     out: torch.Tensor | None,
 ) -> torch.Tensor:
     if a.dim() == 2 and not a.shape[0]:
+        checks.check_empty(kind.op, workspace)
         return _empty(a, b, b_layout, out)
     key = (tftune._default, kind.op, a.shape, b.shape, a.dtype, b_layout, mode)
     known = workspace.calls.get(key)
@@ -658,6 +663,7 @@ def merge_attention(
         result = traced_merge_attention(o, lse, workspace.handle, output, base, mode)
         return result if out is None else out.copy_(result)
     if o.dim() == 3 and not o.shape[0]:
+        checks.check_empty("merge_attention", workspace)
         ranks = workspace.world if output == "heads" else 1
         return _no_sequence((0, o.shape[1] // ranks, o.shape[2]), o, out)
     key = (tftune._default, "merge_attention", o.shape, o.dtype, output, base, mode)
