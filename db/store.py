@@ -7,6 +7,7 @@ import dataclasses
 import json
 import logging
 import math
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -384,9 +385,10 @@ class Store:
             for table, column, key in faulty:
                 where = f"FROM {table} WHERE {column} = ?"
                 for row in self._db.query(f"SELECT * {where}", [key]):
-                    file.write(json.dumps({table: row}) + "\n")
+                    file.write(json.dumps({table: row}, default=bytes.hex) + "\n")
                 self._db.execute(f"DELETE {where}", [key])
             file.flush()
+            os.fsync(file.fileno())  # before the rows leave the database
         return len(faulty), place
 
 

@@ -88,6 +88,7 @@ class TestCheck:
                 2,
             ),
             ("UPDATE tft_trials SET target = '../px8' WHERE number = 6", r"target='\.\./px8'", 1),
+            ("UPDATE tft_trials SET target = x'00ff' WHERE number = 6", "target=", 1),
             ("UPDATE tft_runs SET build = 'torch'", "run r1 cannot be read", len(TRIALS)),
         ],
     )
