@@ -134,6 +134,16 @@ def set_aside_damage(path: Path) -> int:
     return len(damaged)
 
 
+def failed(path: Path) -> list[Trial]:
+    """The rows of configs that are not launched again; lines that are no rows are passed over."""
+    lines = read_file(path).split(b"\n")[:-1] if path.exists() else []
+    rows = [json.loads(text) for text in lines if _is_row(text)]
+    return [
+        Trial.from_dict(row["trial"]) for row in rows
+        if row.get("trial", {}).get("failure") in EXCLUDING
+    ]  # fmt: skip
+
+
 def _is_row(text: bytes) -> bool:
     try:
         row = json.loads(text)

@@ -102,7 +102,10 @@ def test_a_file_that_cannot_be_trusted_is_listed_and_cleared(tftune: Tftune) -> 
     remembered(H100)
     path = folder() / f"{H100.name}.json"
     path.write_text(path.read_text().replace("push", "pull"))
+    with path.with_suffix(".jsonl").open("a") as rows:
+        rows.write('no row\n{"half')  # as a killed job leaves it
     ran = tftune("cache list")
-    assert ran.code == 0 and "it was changed" in ran.out
+    assert ran.code == 0 and "it was changed" in ran.out and f"in {folder()}" in ran.out
+    assert json.loads(tftune("cache list --json").out)[0]["left_out"] == 1
     assert tftune(f"cache show {H100.name}").code == 2
     assert tftune("cache clear --all").code == 0 and not path.exists()

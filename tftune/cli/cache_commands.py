@@ -40,9 +40,8 @@ def list_cache(as_json: Json = False) -> None:
     for row in listed:
         if row["error"]:
             print(row["error"])
-    print(
-        "fused: answers that are not BSP; left out: configs that hung, crashed or were wrong here"
-    )
+    print(f"in {folder()}")
+    print("fused: answers that are not BSP; left out: configs that hung, crashed or were wrong")
 
 
 def show_cache(name: Name, as_json: Json = False) -> None:
@@ -128,16 +127,14 @@ def _listed(path: Path) -> dict[str, Any]:
 
 def _left_out(rows: Path) -> list[dict[str, str]]:
     """Configs that hung, crashed or were wrong: no job here launches them again."""
-    from tftune.db.journal import EXCLUDING
-    from tftune.db.store import read_rows
+    from tftune.db.journal import failed
     from tftune.db.trial import Failure
 
-    trials = read_rows(rows)[1] if rows.exists() else []
     return [
         {"op": trial.op, "config": repr(trial.config), "failure": trial.outcome.kind,
          "shape": str(trial.shape)}
-        for trial in trials
-        if isinstance(trial.outcome, Failure) and trial.outcome.kind in EXCLUDING
+        for trial in failed(rows)
+        if isinstance(trial.outcome, Failure)
     ]  # fmt: skip
 
 
