@@ -98,6 +98,17 @@ def test_what_a_running_job_holds_stays(tftune: Tftune) -> None:
     assert [*folder().glob("*.json")]
 
 
+def test_a_job_that_hung_at_its_first_config_is_listed_and_forgotten(tftune: Tftune) -> None:
+    remembered(H100)
+    (folder() / f"{H100.name}.json").unlink()
+    (folder() / f"{H100.name}.jsonl.damaged").write_text("no row")
+    (row,) = json.loads(tftune("cache list --json").out)
+    assert (row["name"], row["answers"], row["left_out"]) == (H100.name, 0, 1)
+    shown = tftune("cache show h100")
+    assert shown.code == 2 and "has no answers" in shown.err
+    assert tftune("cache clear h100").code == 0 and not [*folder().glob("*.json*")]
+
+
 def test_a_file_that_cannot_be_trusted_is_listed_and_cleared(tftune: Tftune) -> None:
     remembered(H100)
     path = folder() / f"{H100.name}.json"

@@ -50,6 +50,11 @@ def show_cache(name: Name, as_json: Json = False) -> None:
     from tftune.confirm.memory import read_kept
 
     path = _named(name)
+    if not path.exists():
+        raise ValueError(
+            f"{path.stem} has no answers: its job ended before the first one; `tftune cache clear "
+            f"{path.stem}` forgets the configs that it left out"
+        )
     identity, view = read_kept(path)
     answers = [_answered(place, answer) for place, answer in view.answers.items()]
     left_out = _left_out(view.rows)
@@ -86,7 +91,8 @@ def clear_cache(
 def _paths() -> list[Path]:
     from tftune.confirm.memory import folder
 
-    return sorted(folder().glob("*.json"))
+    kept = (path for ending in ("json", "jsonl") for path in folder().glob(f"*.{ending}"))
+    return sorted({path.with_suffix(".json") for path in kept})
 
 
 def _named(name: str) -> Path:
@@ -108,7 +114,7 @@ def _listed(path: Path) -> dict[str, Any]:
     answers: list[Selection] = []
     error = None
     try:
-        answers = [*read_kept(path)[1].answers.values()]
+        answers = [*read_kept(path)[1].answers.values()] if path.exists() else []
     except StoreError as refused:
         error = str(refused)
     rows = path.with_suffix(".jsonl")
