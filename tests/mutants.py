@@ -56,7 +56,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # tftune
     Mutant(
         "an eager layer runs the winner of graphs",
-        "tftune/ops.py",
+        "tftune/operator.py",
         "found = tftune.select_kernel(shape, mode)",
         'found = tftune.select_kernel(shape, "graph")',
         "tests/test_ops.py::test_a_layer_runs_what_is_selected_for_its_mode",
@@ -91,9 +91,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a norm of another epsilon runs the plan of the first",
-        "tftune/ops.py",
-        "x.dtype, workspace.holds(x), eps, mode)",
-        "x.dtype, workspace.holds(x), mode)",
+        "tftune/operator.py",
+        "self.name, words, numbers, config,",
+        "self.name, words, config,",
         "tests/test_all_reduce.py::"
         "test_a_layer_runs_what_is_selected_and_torch_compile_sees_one_operator[two_shot]",
     ),
@@ -106,9 +106,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a call whose weight is frozen has no gradient",
-        "tftune/ops.py",
-        "        a.requires_grad\n        or",
-        "        a is b or",
+        "tftune/operator.py",
+        "for operand in operands if operand",
+        "for operand in operands[1:] if operand",
         f"{GRADIENTS}::test_without_a_gradient_nothing_changes_and_what_has_none_says_so",
     ),
     # tuner: the node bench and its ranks

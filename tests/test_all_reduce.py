@@ -361,7 +361,8 @@ def traced(workspace: Workspace, variant: str) -> list[float]:
                 assert out is None or relative_error(out, exact) <= reference.tolerance(shape)
         residual, weight = added or (None, None)
         torch.library.opcheck(
-            ops.traced_all_reduce, (x, workspace.handle, residual, weight, "graph", eps)
+            torch.ops.tftune.all_reduce.default,
+            (x, workspace.handle, residual, weight, "graph", eps),
         )
     return errors
 

@@ -13,6 +13,7 @@ import tftune
 from tftune import ops
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.registry import operation
 
 HALF = torch.float16
 
@@ -37,7 +38,8 @@ def test_flops_are_those_of_a_matmul(workspace: Workspace) -> None:
 
 @pytest.fixture
 def nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    for host in (ops.decode_host, ops.prefill_host, ops.merge_host, ops.reduce_host):
+    for name in ("flash_decode", "flash_prefill", "merge_attention", "all_reduce"):
+        host = operation(name).module("host")
         monkeypatch.setattr(host, "prepare", lambda *given: lambda *operands: None)
 
 
@@ -118,10 +120,14 @@ def test_without_sequences_nothing_runs(workspace: Workspace, output: str) -> No
         assert ops.flash_prefill(tokens, tokens, tokens, workspace).shape == size
     assert workspace.calls == calls
     at = workspace.handle
-    torch.library.opcheck(ops.traced_flash_decode, (q, k, v, lengths, at, None, output, "graph"))
+    torch.library.opcheck(
+        torch.ops.tftune.flash_decode.default, (q, k, v, lengths, at, None, output, "graph")
+    )
     opcheck = (q, torch.zeros(0, 4), at, output, "e", "graph")
-    torch.library.opcheck(ops.traced_merge_attention, opcheck)
-    torch.library.opcheck(ops.traced_flash_prefill, (tokens, tokens, tokens, at, "yes", "graph"))
+    torch.library.opcheck(torch.ops.tftune.merge_attention.default, opcheck)
+    torch.library.opcheck(
+        torch.ops.tftune.flash_prefill.default, (tokens, tokens, tokens, at, "yes", "graph")
+    )
 
 
 @pytest.mark.usefixtures("nothing_runs")

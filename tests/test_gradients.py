@@ -266,8 +266,6 @@ def compiled_and_direct(workspace: Workspace, variant: str) -> dict[str, float]:
     roundings, for two numbers of tokens; what opcheck finds is raised."""
     from torch._dynamo.testing import CompileCounterWithBackend
 
-    from tftune import ops
-
     select(variant, set(), workspace.chip)
     layer = Layer(workspace)
     graphs = CompileCounterWithBackend("aot_eager")
@@ -283,7 +281,10 @@ def compiled_and_direct(workspace: Workspace, variant: str) -> dict[str, float]:
         }
     assert graphs.frame_count == 1
     a, b = operands(workspace, ("all_gather_gemm", "k", "nk"), torch.float16)
-    for operator in (ops.traced_all_gather_gemm, ops.traced_all_gather_gemm_with_gathered):
+    for operator in (
+        torch.ops.tftune.all_gather_gemm.default,
+        torch.ops.tftune.all_gather_gemm_with_gathered.default,
+    ):
         torch.library.opcheck(operator, (a, b, workspace.handle, "k", "nk", "graph"))
     return wrong
 

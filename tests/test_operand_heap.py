@@ -154,7 +154,7 @@ def test_local_answers_serve_where_the_heap_was_not_measured(
 ) -> None:
     from test_ops import exported
 
-    from tftune.ops import _served
+    from tftune.operator import _served
 
     shapes = tuple(AllGatherGemm(m, 72, 264, 2) for m in (1, 7))
     path = exported(make_rows(shapes, bench="node"), tmp_path / "a.json")

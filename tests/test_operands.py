@@ -8,13 +8,14 @@ import pytest
 
 import tftune
 from tftune.kernels.comm.workspace import Workspace
+from tftune.models.selector import fallback
 
 
-def test_a_shape_that_ran_before_is_still_checked() -> None:
+def test_a_shape_that_ran_before_is_still_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """What changes from call to call: where the operands lie, and their types."""
     import torch
 
-    from tftune import ops
+    from tftune import operator, ops
     from tftune.kernels.all_gather_gemm import host
 
     workspace = Workspace(
@@ -22,9 +23,8 @@ def test_a_shape_that_ran_before_is_still_checked() -> None:
     )
     a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
     seen: list[Any] = []
-    words = a.dtype, "k", "kn", False, "graph"
-    key = tftune._default, "all_gather_gemm", a.shape, b.shape, *words
-    workspace.calls[key] = (lambda *call: seen.append(call)), (4, 8)
+    monkeypatch.setattr(operator, "_served", lambda shape, mode: (shape, fallback(shape)))
+    monkeypatch.setattr(host, "prepare", lambda *given: lambda *call: seen.append(call))
     c = ops.all_gather_gemm(a, b, workspace)
     assert c.shape == (4, 8) and len(seen) == 1 and host.placed_well(a, b, workspace)
     crooked, shifted = (
@@ -42,14 +42,19 @@ def test_a_shape_that_ran_before_is_still_checked() -> None:
     assert len(seen) == 1
 
 
-def test_an_operand_half_aligned_or_elsewhere_is_refused() -> None:
+def test_an_operand_half_aligned_or_elsewhere_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its shape ran before, so that there is a plan. Loads are 16 bytes wide, and a plan holds
     addresses of one GPU."""
     import torch
 
-    from tftune import ops
+    from tftune import operator, ops
+    from tftune.kernels.all_gather_gemm import host
 
+    monkeypatch.setattr(operator, "_served", lambda shape, mode: (shape, fallback(shape)))
+    monkeypatch.setattr(host, "prepare", lambda *given: lambda *call: None)
     a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
+    ran = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    ops.all_gather_gemm(a, b, ran)
     half = torch.zeros(36, dtype=torch.float16)[4:].view(4, 8)
     here, there = torch.device("cpu"), torch.device("cuda", 0)
     for device, operand, sentence in (
@@ -57,9 +62,7 @@ def test_an_operand_half_aligned_or_elsewhere_is_refused() -> None:
         (there, a, "a is on cpu but the workspace is on cuda:0"),
     ):  # fmt: skip
         workspace = Workspace(0, 2, "interpreter", 4, device, None, 0, 0, None, None, 4096, None)
-        words = a.dtype, "k", "kn", False, "graph"
-        key = tftune._default, "all_gather_gemm", a.shape, b.shape, *words
-        workspace.calls[key] = (lambda *call: None), (4, 8)
+        workspace.calls.update(ran.calls)
         with pytest.raises(ValueError, match=sentence):
             ops.all_gather_gemm(operand, b, workspace)
 

@@ -97,7 +97,9 @@ def traced(workspace: Workspace, path: Path) -> list[float]:
             / reference.tolerance(shape)
         )
         assert out is None or torch.equal(out, layer(a, b) * 2)
-    torch.library.opcheck(ops.traced_all_gather_gemm, (a, b, workspace.handle, "k", "kn", "graph"))
+    torch.library.opcheck(
+        torch.ops.tftune.all_gather_gemm.default, (a, b, workspace.handle, "k", "kn", "graph")
+    )
     return errors
 
 
@@ -143,7 +145,8 @@ def traced_decode(workspace: Workspace, variant: str) -> list[float]:
             )
             assert out is None or relative_error(out, exact) <= reference.tolerance(shape)
         torch.library.opcheck(
-            ops.traced_flash_decode, (*operands, workspace.handle, pages, output, "graph")
+            torch.ops.tftune.flash_decode.default,
+            (*operands, workspace.handle, pages, output, "graph"),
         )
     return errors
 

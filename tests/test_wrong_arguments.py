@@ -13,6 +13,7 @@ import tftune
 from tftune import ops
 from tftune.kernels.comm.operand_heap import OperandHeap
 from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.registry import operation
 
 HALF = torch.zeros(4, 8, dtype=torch.float16)
 Q, CACHE, LENGTHS = HALF.view(2, 2, 8), HALF.view(2, 2, 1, 8), torch.zeros(2, dtype=torch.int32)
@@ -79,7 +80,8 @@ def test_what_is_of_another_kind_is_named(
     name: str, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tftune, "_default", tftune.load(target="h200x8"))
-    for host in (ops.prefill_host, ops.merge_host, ops.decode_host):
+    for op in ("flash_prefill", "merge_attention", "flash_decode"):
+        host = operation(op).module("host")
         monkeypatch.setattr(host, "shape_of", lambda *given: DECODED)
         monkeypatch.setattr(host, "prepare", lambda *given: lambda *operands: None)
     call, sentence = CALLS[name]
@@ -101,7 +103,7 @@ def test_an_error_within_a_call_stays_as_it_is(
     def broken(*given: Any) -> Any:
         raise RuntimeError("the GPU is gone")
 
-    monkeypatch.setattr(ops.gemm_all_reduce_host, "shape_of", broken)
+    monkeypatch.setattr(operation("gemm_all_reduce").module("host"), "shape_of", broken)
     with pytest.raises(RuntimeError, match="the GPU is gone"):
         ops.gemm_all_reduce(HALF, HALF, workspace)
     with pytest.raises(TypeError, match=r"missing .*'workspace'"):

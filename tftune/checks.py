@@ -66,6 +66,13 @@ def check_lengths(lengths: torch.Tensor, shape: Any) -> None:
         )
 
 
+def check_first_lengths(operands: tuple[Any, ...], shape: Shape) -> None:
+    """The same where a plan is made, which checks and compiles; a capture cannot wait."""
+    lengths = operands[3]
+    if not (lengths.is_cuda and torch.cuda.is_current_stream_capturing()):
+        check_lengths(lengths, shape)
+
+
 def _wanted() -> bool:
     return os.environ.get(VARIABLE, "") not in ("", "0")
 

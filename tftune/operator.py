@@ -1,0 +1,262 @@
+"""An operation as a layer calls it: from operands to the plan of what is selected, and, where torch
+must see the call, the operator that stands for it in a graph.
+
+`tftune.ops` declares each operation once, as a function. Its signature gives the operator's schema
+and the key under which a plan is kept; the operation's host checks operands and makes plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
+
+import torch
+
+import tftune
+from tftune import checks
+from tftune.db.trial import MODES
+from tftune.kernels.all_reduce import EPSILON
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import LOCAL, Shape, check_kind, check_word
+from tftune.kernels.core.space import Config
+from tftune.kernels.flash_decode.lengths import Facts
+from tftune.kernels.runtime.operands import check_out
+from tftune.kernels.runtime.plan import Returning, make_room
+from tftune.models.compatibility import log_once
+from tftune.models.selector import fallback
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Operands = tuple[torch.Tensor | None, ...]
+Size = tuple[int, ...]
+KINDS: dict[str, tuple[Any, str, str]] = {
+    "torch.Tensor": (torch.Tensor, "a torch.Tensor", "Tensor {}"),
+    "torch.Tensor | None": (torch.Tensor | None, "a torch.Tensor, or None", "Tensor? {}"),
+    "Workspace": (Workspace, "what tftune.Workspace.create returns", "str {}"),
+    "Facts | None": (Facts | None, "tftune.Facts, or None", ""),
+    "str": (object, "", "str {}"),
+    "float | None": (object, "", f"float {{}}={EPSILON}"),
+}
+"""By annotation: what an argument must be, how a message says so, and the schema's word, in which a
+workspace is its handle."""
+EAGER = "out", "facts", "keep_gathered"
+"""Arguments that the operator of a graph does not have."""
+_autocasts, _modes = torch._C._is_any_autocast_enabled, torch._C._len_torch_dispatch_stack
+
+
+def explained(call: Callable[P, R]) -> Callable[P, R]:
+    """The call, which says what it was given where that is no tensor or no workspace. It looks only
+    where the call has failed."""
+
+    @wraps(call)
+    def explaining(*given: P.args, **named: P.kwargs) -> R:
+        try:
+            return call(*given, **named)
+        except (AttributeError, RuntimeError, TypeError):
+            asked = signature(call)
+            for name, value in asked.bind(*given, **named).arguments.items():
+                if kind := KINDS.get(asked.parameters[name].annotation):
+                    check_kind(name, value, *kind[:2])
+            raise
+
+    return explaining
+
+
+def differentiated(*operands: torch.Tensor | None) -> bool:
+    """Whether a gradient of any of them is wanted. Where gradients are off it is one look."""
+    return torch.is_grad_enabled() and any(
+        operand.requires_grad for operand in operands if operand is not None
+    )
+
+
+def given_operands(*operands: torch.Tensor | None) -> tuple[Any, ...]:
+    """The operands that a plan takes: those that are there."""
+    return tuple([operand for operand in operands if operand is not None])
+
+
+@dataclass(eq=False)
+class Operator:
+    """One operation: `tftune::<name>` in a graph, and what its eager call does."""
+
+    name: str
+    size: Callable[..., Size]
+    """The result's size, from the number of ranks, the operands and the words; sizes may be
+    symbols. Raises ValueError for operands of which no size follows."""
+    rank: int = 2
+    """Dimensions of the first operand."""
+    leading: int = 1
+    """How many of them may be 0: then nothing runs, on any rank, and the result is empty."""
+    casts: bool = True
+    """Whether autocast casts its operands."""
+    instead_of_gradient: str = ""
+    """What to do where a gradient is needed, of an operation without a backward."""
+    arranged: Callable[..., tuple[Any, ...]] = given_operands
+    check_first: Callable[..., None] | None = None
+    """Looks at operands and shape before the first plan of a shape is made."""
+
+    def __post_init__(self) -> None:
+        found = operation(self.name)
+        self.kind: type[Shape] = found.shape
+        self.host: Any = found.module("host")
+
+    def declared(self, eager: Callable[P, R]) -> Callable[P, R]:
+        """Register the operator of this function, and return the function to call."""
+        signed = signature(eager)
+        names = [name for name in signed.parameters if name not in EAGER]
+        place = self._place = names.index("workspace")
+        kinds = [signed.parameters[name].annotation for name in names]
+        tensors = [i for i, kind in enumerate(kinds) if kind.startswith("torch.Tensor")]
+        words = [i for i, name in enumerate(names) if name in self.kind.WORDS]
+        self._words = [names[i] for i in words]
+
+        def run(*given: Any) -> Any:
+            named: dict[str, Any] = dict(zip(names, given, strict=False))
+            return eager(**named | {"workspace": Workspace.of(given[place])})  # type: ignore[call-arg]
+
+        def fake(*given: Any) -> Any:
+            ranks = Workspace.of(given[place]).world
+            return given[0].new_empty(self.size(ranks, *[given[i] for i in (*tensors, *words)]))
+
+        schema = ", ".join(
+            KINDS[kind][2].format(name) for kind, name in zip(kinds, names, strict=True)
+        )
+        torch.library.custom_op(
+            f"tftune::{self.name}", run, mutates_args=(), schema=f"({schema}) -> Tensor"
+        ).register_fake(fake)
+        self._traced = getattr(torch.ops.tftune, self.name).default
+        return explained(eager)
+
+    def call(
+        self,
+        operands: Operands,
+        workspace: Workspace,
+        words: tuple[str, ...],
+        mode: str,
+        out: torch.Tensor | None,
+        *numbers: float,
+        config: Config | None = None,
+    ) -> torch.Tensor:
+        """The result for these operands: written to `out`, where there is one, else new. `words`:
+        of the shape, in the order of the signature. `numbers`: what else the host's `prepare` takes
+        and a plan depends on. `config`: where the caller has selected."""
+        first: Any = operands[0]
+        if self.instead_of_gradient and differentiated(*operands):
+            raise ValueError(
+                f"tftune.ops.{self.name} has no backward, and an operand requires a gradient; "
+                f"call it under torch.no_grad(), or {self.instead_of_gradient}"
+            )
+        if config is None and self._is_seen(operands):
+            before, behind = operands[: self._place], operands[self._place :]
+            result = self._traced(*before, workspace.handle, *behind, *words, mode, *numbers)
+            return result if out is None else out.copy_(result)
+        if not first.numel() and first.dim() == self.rank and 0 in first.shape[: self.leading]:
+            checks.check_empty(self.name, workspace)
+            return _result(first, self.size(workspace.world, *operands, *words), out)
+        key = (
+            tftune._default, self.name, words, numbers, config, workspace.holds(first),
+            *[None if each is None else (each.shape, each.dtype) for each in operands], mode,
+        )  # fmt: skip
+        known = workspace.calls.get(key)
+        if known is None or not self.host.placed_well(*operands, workspace):
+            known = self._prepared(operands, workspace, words, numbers, config, key)
+        plan, size = known
+        given = self.arranged(*operands)
+        if out is None and type(plan) is Returning:
+            return plan.compute(*given)
+        result = _result(first, size, out)
+        plan(*given, result)
+        return result
+
+    def _is_seen(self, operands: Operands) -> bool:
+        """Whether torch must see the call as one operator: to trace it, to cast operands, to count
+        it (a dispatch mode such as FlopCounterMode), or for a gradient."""
+        return (
+            torch.compiler.is_compiling()
+            or (self.casts and _autocasts())
+            or _modes() > 0
+            or differentiated(*operands)
+        )
+
+    def _prepared(
+        self,
+        operands: Operands,
+        workspace: Workspace,
+        words: tuple[str, ...],
+        numbers: tuple[float, ...],
+        config: Config | None,
+        key: tuple[Any, ...],
+    ) -> tuple[Any, Size]:
+        """A plan of what is selected for the shape, and the size of its result; kept under `key`,
+        whose last word is the mode. Its first word may be another one by then: where no artifact is
+        loaded, selecting loads them."""
+        mode = key[-1]
+        for name, word in zip(self._words, words, strict=True):
+            check_word(name, word, self.kind.WORDS[name])
+        check_word("mode", mode, MODES)
+        shape = self.host.shape_of(*operands, workspace, *words)
+        if self.check_first is not None:
+            self.check_first(operands, shape)
+        shape, selected = _served(shape, mode) if config is None else (shape, config)
+        config = _fitting(self.host, shape, selected, workspace)
+        plan = _apart(
+            lambda: self.host.prepare(shape, config, workspace, *numbers), workspace.device
+        )
+        plan = checks.checked(plan, shape, workspace)
+        make_room(workspace.calls, workspace.shapes)
+        if tftune._capture is not None:
+            plan = tftune._capture.counted(plan, shape, mode)
+        key = (tftune._default, *key[1:])
+        workspace.shapes[key] = shape
+        known = workspace.calls[key] = plan, self.host.result_size(shape)
+        return known
+
+
+def _result(like: torch.Tensor, size: Size, out: torch.Tensor | None) -> torch.Tensor:
+    return like.new_empty(size) if out is None else check_out(out, size, like)
+
+
+def _served(shape: Shape, mode: str) -> tuple[Shape, Config]:
+    """The shape and config to run. Where nothing was measured with operands on the heap, the answer
+    for local ones: every kernel for those takes an operand from wherever it lies."""
+    found = tftune.select_kernel(shape, mode)
+    if shape.on_heap and found.source == "fallback":
+        local = type(shape).from_dict(shape.to_dict() | {"operands": LOCAL})
+        return local, tftune.select_kernel(local, mode).config
+    return shape, found.config
+
+
+def _fitting(host: Any, shape: Shape, config: Config, workspace: Workspace) -> Config:
+    """The config that is selected; BSP, which needs no room, where the workspace has too little of
+    it: a layer that was compiled for any M may see a larger one than it was sized for."""
+    needed, held = host.payload_bytes(shape), workspace.generation_bytes
+    if config.variant == "bsp" or needed <= held:
+        return config
+    advice = f"create it with Workspace.create(group, {needed})"
+    log_once(
+        f"{shape.op} runs BSP where a generation of the workspace is too small",
+        f"{shape.op} runs BSP for {shape}: it needs {needed} bytes of {held}; {advice}",
+    )
+    return fallback(shape)
+
+
+def _apart(make: Callable[[], Any], device: torch.device) -> Any:
+    """`make()`, on a GPU in a thread of its own, on this one's stream. Buffers that a plan asks for
+    stay, and what the thread that warms up a CUDA graph of torch.compile allocates goes to a pool
+    that later graphs overwrite (`_use_cuda_memory_pool_manager` in cudagraph_trees.py of
+    torch/_inductor).
+    """
+    if device.type != "cuda":
+        return make()
+    stream = torch.cuda.current_stream(device)
+
+    def run() -> Any:
+        with torch.cuda.stream(stream):
+            return make()
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(run).result()
