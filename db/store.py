@@ -60,7 +60,7 @@ class Store:
         """The store at `path`. Writing takes the lock, makes the file and migrates an older one,
         after a backup beside it.
 
-        Raises StoreError where another process writes the file, its schema is newer than this
+        Raises StoreError where another process keeps writing it, its schema is newer than this
         tftune's, it is no database or another program's, it is a pipe, a device or a folder, it
         lies on a network file system, or its folder cannot be written; the file is then as it was.
         """

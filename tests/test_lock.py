@@ -47,9 +47,30 @@ def first_line(process: subprocess.Popen[str]) -> str:
 
 class TestOneWriter:
     def test_a_second_writer_is_told_who_writes(self, store: Store, path: Path) -> None:
-        code = "try: Store.open(path)\nexcept StoreError as error: print(error)"
+        code = """
+patience.SAID_S, patience.LIMIT_S = 0.05, 0.2
+try: Store.open(path)
+except StoreError as error: print(error)
+"""
         with other_process(code, path) as second:
             assert f"{path} is being written by process {os.getpid()}; " in first_line(second)
+
+    def test_a_writer_that_ends_is_waited_for(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        monkeypatch.setattr(patience, "SAID_S", 0.05)
+        code = """
+with Store.open(path) as store:
+    store.add_run(RUN)
+    print("open", flush=True)
+    time.sleep(0.5)
+"""
+        with other_process(code, path) as first:
+            assert first_line(first) == "open\n"
+            with Store.open(path) as store:
+                assert store.runs() == [RUN]
+            (said,) = (record.getMessage() for record in caplog.records)
+            assert said.startswith(f"{path} is being written by process {first.pid}: waits until")
 
     def test_a_link_to_the_file_is_the_same_file(self, store: Store, path: Path) -> None:
         path.with_name("link.db").symlink_to(path)
