@@ -1,14 +1,16 @@
 """Kernels run on tensors of more than 2^31 elements without their memory: loads give constants,
 stores go nowhere, and every address must lie in the operand that it was computed from.
 
-Operands lie 2^50 bytes apart, so an offset that wraps in 32 bits misses its operand. Of each loop
-over work (`tl.range`, `next_unit`) a program does the globally last item. Arguments have the types
+Operands lie 2^50 bytes apart, so an offset that wraps in 32 bits misses its operand, or comes short
+of its end. Of each loop over work (`tl.range`, `next_unit`) a program does the globally last item,
+of any other loop the first and the last. Arguments have the types
 of the compiled signature. To be called in a process of `emulated.run`, which interprets kernels.
 """
 
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
@@ -18,16 +20,17 @@ import numpy as np
 APART = 1 << 50
 EPOCH = 1
 """Of every call: the epoch word reads 0, and every flag as this."""
-FAR = (1 << 31) + 1
-"""Bytes that an operand's farthest access lies behind its beginning, where its elements pass
-2^31."""
 
 
 class FarTensor:
     """What hosts ask of a contiguous tensor."""
 
-    def __init__(self, address: int, size: Sequence[int], element_bytes: int) -> None:
+    def __init__(
+        self, address: int, size: Sequence[int], element_bytes: int, apart: int | None = None
+    ) -> None:
+        """`apart`: elements from one item of the first dimension to the next."""
         self.address, self.shape, self.element_bytes = address, tuple(size), element_bytes
+        self.apart = apart or prod(size[1:])
 
     def data_ptr(self) -> int:
         return self.address
@@ -36,7 +39,8 @@ class FarTensor:
         return prod(self.shape)
 
     def stride(self) -> tuple[int, ...]:
-        return tuple(prod(self.shape[place + 1 :]) for place in range(len(self.shape)))
+        inner = (prod(self.shape[place + 1 :]) for place in range(1, len(self.shape)))
+        return self.apart, *inner
 
     def __getitem__(self, number: int) -> FarTensor:
         rest = self.shape[1:]
@@ -56,7 +60,7 @@ class FarMemory:
         self.wrong: set[str] = set()
 
     def region(self, name: str, size_bytes: int, value: int = 0) -> int:
-        """The address of a new one."""
+        """The address of a new one, of which a load gives `value`."""
         self.names.append(name)
         self.sizes.append(size_bytes)
         self.values[name] = value
@@ -136,6 +140,11 @@ class FarMemory:
                 for name, value in values.items()
                 if name in names
             }
+            for module, loaded in list(sys.modules.items()):
+                if module.startswith("tftune.kernels.") and (
+                    ".device." in module or ".variants." in module
+                ):
+                    loaded.range = first_and_last  # type: ignore[attr-defined]
             builder.set_grid_dim(*executor.grid)
             for program in {0, executor.grid[0] - 1}:
                 builder.set_grid_idx(program, 0, 0)
@@ -164,6 +173,10 @@ class FarMemory:
         def last_item(first: Any, end: Any = None, step: Any = None, **_: Any) -> Any:
             low, high = (0, int(first)) if end is None else (int(first), int(end))
             return range(max(low, high - 1) if high else low, high)
+
+        def first_and_last(*bounds: Any) -> Any:
+            items = range(*map(int, bounds))
+            return items if len(items) < 3 else (items[0], items[-1])
 
         def last_unit(control: Any, pid: Any, units: Any, *_: Any) -> Any:
             return units - 1
