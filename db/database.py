@@ -3,7 +3,6 @@ names the file and the next step."""
 
 from __future__ import annotations
 
-import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,43 +10,10 @@ from pathlib import Path
 
 from sqlite_utils import Database
 
-from tftune.db import schema
+from tftune.db import patience, schema
 from tftune.db.files import refuse_special
 from tftune.db.lock import DamagedError, StoreError
-
-BUSY_TIMEOUT_S = 30.0
-"""How long one connection waits for another's commit. Optuna writes the same file, and its default
-of 5 s has lost trials."""
-SAID_S = 2.0
-"""After which a connection says that it waits."""
-BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-logger = logging.getLogger(__name__)
-
-
-def patient(db: Database, path: Path, statement: str) -> None:
-    """Execute the statement that takes a lock, and wait for whoever holds it: said after SAID_S,
-    given up after BUSY_TIMEOUT_S."""
-    try:
-        _set_timeout(db, SAID_S)
-        try:
-            db.execute(statement)
-        except sqlite3.OperationalError as error:
-            if _code(error) not in BUSY:
-                raise
-            logger.warning(
-                "%s is locked by another program: waits for its commit; gives up after %g s",
-                path,
-                BUSY_TIMEOUT_S,
-            )
-            _set_timeout(db, BUSY_TIMEOUT_S - SAID_S)
-            db.execute(statement)
-    finally:
-        _set_timeout(db, BUSY_TIMEOUT_S)
-
-
-def _set_timeout(db: Database, seconds: float) -> None:
-    db.execute(f"PRAGMA busy_timeout = {max(0, round(1000 * seconds))}")
+from tftune.db.patience import PatientConnection, code
 
 
 @contextmanager
@@ -67,17 +33,17 @@ def unusable(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> StoreErro
             f"{path} is damaged: a text in it is no UTF-8 ({error}); bring back a backup, or give "
             "another file with --db"
         )
-    if _code(error) == sqlite3.SQLITE_FULL:
+    if code(error) == sqlite3.SQLITE_FULL:
         return StoreError(
             f"cannot write {path}: {error}; what finished is stored; free space there, and the "
             "same command goes on"
         )
-    if _code(error) in BUSY:
+    if code(error) in patience.BUSY:
         return StoreError(
-            f"{path} is locked by another program, and stayed so for {BUSY_TIMEOUT_S:g} s; end "
+            f"{path} is locked by another program, and stayed so for {patience.LIMIT_S:g} s; end "
             "that program, or give another file with --db"
         )
-    if _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "decode" in str(error):
+    if code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "decode" in str(error):
         return DamagedError(
             f"SQLite cannot use {path}: {error}; bring back a backup, or give another file with "
             "--db"
@@ -86,11 +52,6 @@ def unusable(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> StoreErro
         f"SQLite cannot use {path}: {error}; look at the file and its disk, or give another file "
         "with --db"
     )
-
-
-def _code(error: sqlite3.Error) -> int:
-    """SQLite's primary result code; 0 where the error is not from SQLite itself."""
-    return (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
 
 
 def of_sqlite(error: BaseException | None) -> sqlite3.Error | None:
@@ -133,8 +94,8 @@ def open_to_write(path: Path) -> Database:
     if path.exists():
         _look(path).close()
     with sentences(path):
-        db = Database(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S))
-        patient(db, path, "BEGIN IMMEDIATE")
+        db = Database(sqlite3.connect(path, factory=PatientConnection))
+        db.execute("BEGIN IMMEDIATE")
         db.execute("ROLLBACK")
         db.enable_wal()
         db.execute("PRAGMA synchronous = NORMAL")
@@ -173,13 +134,13 @@ def _connected_to_read(path: Path) -> Database:
     the memory that its journal needs, the file is read as it is; raises StoreError where rows lie
     beside it in an unread journal."""
     uri = f"{path.as_uri()}?mode=ro"
-    db = Database(sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S))
+    db = Database(sqlite3.connect(uri, uri=True, factory=PatientConnection))
     try:
-        patient(db, path, "SELECT 1 FROM sqlite_master")
+        db.execute("SELECT 1 FROM sqlite_master")
     except sqlite3.OperationalError as error:
         db.close()
         journal = Path(f"{path}-wal")
-        if _code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+        if code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise
         if journal.exists() and journal.stat().st_size:
             raise StoreError(

@@ -4,8 +4,12 @@ library only."""
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
+import time
 from pathlib import Path
+
+from tftune.db import patience
 
 # fmt: off
 NETWORK_FILE_SYSTEMS = frozenset((
@@ -18,6 +22,7 @@ NETWORK_FILE_SYSTEMS = frozenset((
 (https://sqlite.org/wal.html)."""
 
 _held: set[int] = set()
+logger = logging.getLogger(__name__)
 
 
 class StoreError(ValueError):
@@ -67,9 +72,10 @@ def _mount_table() -> str:
 
 def take(path: Path) -> int:
     """Lock `<path>.lock` for this process and write its number there. The lock dies with the
-    process, the file stays.
+    process, the file stays. Another process that holds it is waited for, which is said.
 
-    Raises StoreError naming the process that holds it, or where the folder cannot be written.
+    Raises StoreError naming the process that still holds it after `patience.LIMIT_S`, or where the
+    folder cannot be written.
     """
     lock = _locked(path)
     while not _is_named(lock, path):  # its last holder has removed it: see `remove`
@@ -89,6 +95,28 @@ def take(path: Path) -> int:
 
 
 def _locked(path: Path) -> int:
+    began, said = time.monotonic(), False
+    while isinstance(found := _try(path), str):
+        waited_s = time.monotonic() - began
+        if found == str(os.getpid()) or waited_s >= patience.LIMIT_S:
+            raise StoreError(
+                f"{path} is being written by process {found}; wait until it ends, or give another "
+                "file with --db"
+            )
+        if waited_s >= patience.SAID_S and not said:
+            said = True
+            logger.warning(
+                "%s is being written by process %s: waits until it ends; gives up after %g s",
+                path,
+                found,
+                patience.LIMIT_S,
+            )
+        time.sleep(0.02)
+    return found
+
+
+def _try(path: Path) -> int | str:
+    """The lock, now held, or the number of the process that holds it."""
     try:
         lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
@@ -98,13 +126,10 @@ def _locked(path: Path) -> int:
         ) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+    except BlockingIOError:
         holder = os.read(lock, 32).decode(errors="replace") or "of unknown number"
         os.close(lock)
-        raise StoreError(
-            f"{path} is being written by process {holder}; wait until it ends, or give another "
-            "file with --db"
-        ) from error
+        return holder
     return lock
 
 

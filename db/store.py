@@ -19,16 +19,15 @@ from sqlite_utils import Database
 
 from tftune.db import lock, schema
 from tftune.db.database import (
-    BUSY_TIMEOUT_S,
     of_sqlite,
     open_to_read,
     open_to_write,
-    patient,
     place_of,
     sentences,
     unusable,
 )
 from tftune.db.lock import StoreError
+from tftune.db.patience import PatientConnection, is_locked
 from tftune.db.row_files import learned, read_rows, read_trials_of, reason, write_rows
 from tftune.db.trial import BENCHES, MODES, STAGES, TEXTS, Run, Trial
 from tftune.kernels.core.shape import Shape, check_word
@@ -61,7 +60,7 @@ class Store:
         """The store at `path`. Writing takes the lock, makes the file and migrates an older one,
         after a backup beside it.
 
-        Raises StoreError where another process writes the file, its schema is newer than this
+        Raises StoreError where another process keeps writing it, its schema is newer than this
         tftune's, it is no database or another program's, it is a pipe, a device or a folder, it
         lies on a network file system, or its folder cannot be written; the file is then as it was.
         """
@@ -259,7 +258,7 @@ class Store:
         if self._lock is None:
             raise StoreError(f"{self.path} was opened for reading; open it for writing to add rows")
         with sentences(self.path):
-            patient(self._db, self.path, "BEGIN IMMEDIATE")
+            self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
                 self._db.execute("COMMIT")
@@ -452,12 +451,19 @@ def _open_optuna(path: Path) -> optuna.storages.RDBStorage:
 
     url = sqlalchemy.URL.create("sqlite", database=str(path)).render_as_string()
     storage = optuna.storages.RDBStorage(
-        url, engine_kwargs={"connect_args": {"timeout": BUSY_TIMEOUT_S}}
+        url, engine_kwargs={"connect_args": {"factory": PatientConnection}}
     )
 
     @sqlalchemy.event.listens_for(storage.engine, "connect")
     def _connected(connection: sqlite3.Connection, _: object) -> None:
         connection.execute("PRAGMA synchronous = NORMAL")
+
+    @sqlalchemy.event.listens_for(storage.engine, "handle_error")
+    def _given_up(context: sqlalchemy.ExceptionContext) -> None:
+        """Optuna would begin anew five times what has waited its time."""
+        error = context.original_exception
+        if isinstance(error, sqlite3.Error) and is_locked(error):
+            raise unusable(path, error) from error
 
     storage.engine.dispose()  # connections made before the listener was there
     return storage

@@ -200,7 +200,9 @@ def unchanged(db: Path, act: Callable[[], Any]) -> bool:
     return db.read_bytes() == before
 
 
-def test_a_second_search_on_the_same_database_waits_for_nobody(tftune: Tftune, db: Path) -> None:
+def test_a_search_over_a_database_that_its_own_process_writes_is_refused_at_once(
+    tftune: Tftune, db: Path
+) -> None:
     with Store.open(db):
         assert unchanged(
             db,

@@ -40,7 +40,16 @@ STANDARD_LIBRARY_ONLY = (
     ),
     *(
         f"db/{name}.py"
-        for name in ("trial", "row_checks", "row_files", "target", "collectives", "lock", "files")
+        for name in (
+            "trial",
+            "row_checks",
+            "row_files",
+            "target",
+            "collectives",
+            "lock",
+            "files",
+            "patience",
+        )
     ),
     *(f"db/{name}.py" for name in ("evidence", "captured", "journal")),
     *(

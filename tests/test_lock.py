@@ -8,6 +8,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 from stored import RUN, trial
 
-from tftune.db import database, lock
+from tftune.db import lock, patience
 from tftune.db.store import Store, StoreError
 
 
@@ -46,9 +47,30 @@ def first_line(process: subprocess.Popen[str]) -> str:
 
 class TestOneWriter:
     def test_a_second_writer_is_told_who_writes(self, store: Store, path: Path) -> None:
-        code = "try: Store.open(path)\nexcept StoreError as error: print(error)"
+        code = """
+patience.SAID_S, patience.LIMIT_S = 0.05, 0.2
+try: Store.open(path)
+except StoreError as error: print(error)
+"""
         with other_process(code, path) as second:
             assert f"{path} is being written by process {os.getpid()}; " in first_line(second)
+
+    def test_a_writer_that_ends_is_waited_for(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        monkeypatch.setattr(patience, "SAID_S", 0.05)
+        code = """
+with Store.open(path) as store:
+    store.add_run(RUN)
+    print("open", flush=True)
+    time.sleep(0.5)
+"""
+        with other_process(code, path) as first:
+            assert first_line(first) == "open\n"
+            with Store.open(path) as store:
+                assert store.runs() == [RUN]
+            (said,) = (record.getMessage() for record in caplog.records)
+            assert said.startswith(f"{path} is being written by process {first.pid}: waits until")
 
     def test_a_link_to_the_file_is_the_same_file(self, store: Store, path: Path) -> None:
         path.with_name("link.db").symlink_to(path)
@@ -275,24 +297,104 @@ class TestPlace:
         assert not path.exists()
 
 
+def in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits says so after 0.05 s rather than 2, and gives up after 0.2 s."""
+    assert (patience.SAID_S, patience.LIMIT_S) == (2.0, 25.0), "a command ends within 30 s"
+    monkeypatch.setattr(patience, "SAID_S", 0.05)
+    monkeypatch.setattr(patience, "LIMIT_S", 0.2)
+
+
+def said(path: Path) -> str:
+    return f"{path} is locked by another program: waits for its commit; gives up after 0.2 s"
+
+
+@contextmanager
+def written(path: Path) -> Iterator[None]:
+    """Another program is in the middle of a transaction."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+
+
 @pytest.mark.parametrize("opened", [True, False], ids=["while open", "while opening"])
 def test_who_waits_for_a_lock_says_so(
     path: Path, opened: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """After 2 s, shortened here, it says what it waits for; where the lock stays, what to do."""
-    assert database.SAID_S == 2.0
-    monkeypatch.setattr(database, "SAID_S", 0.05)
-    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.2)
+    in_haste(monkeypatch)
     Store.open(path).close()
-    with closing(sqlite3.connect(path, isolation_level=None)) as other, ExitStack() as stack:
+    with ExitStack() as stack:
         store = stack.enter_context(Store.open(path)) if opened else None
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreError, match=r"another program, and stayed so for 0\.2 s;"):
+        with (
+            written(path),
+            pytest.raises(StoreError, match=r"another program, and stayed so for 0\.2 s;"),
+        ):
             store.add_run(RUN) if store else Store.open(path)
-        assert [record.getMessage() for record in caplog.records] == [
-            f"{path} is locked by another program: waits for its commit; gives up after 0.2 s"
-        ]
-        other.execute("ROLLBACK")
+        assert [record.getMessage() for record in caplog.records] == [said(path)]
         store = store or stack.enter_context(Store.open(path))
         store.add_run(RUN)
         assert store.runs() == [RUN]
+
+
+def test_optuna_waits_for_a_lock_and_says_so(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has a connection of its own to the same file."""
+    import optuna
+
+    in_haste(monkeypatch)
+    with (
+        pytest.raises(StoreError, match=r"another program, and stayed so for 0\.2 s;"),
+        Store.open(path) as store,
+    ):
+        store.add_run(RUN)
+        study = optuna.create_study(storage=store.optuna_storage())
+        with written(path):
+            study.ask()
+    assert [record.getMessage() for record in caplog.records] == [said(path)]
+
+
+def test_the_service_waits_for_a_lock_and_says_so(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from sqlalchemy.exc import DBAPIError
+
+    from tftune.serve.database import Database
+    from tftune.serve.tokens import create, listed
+
+    in_haste(monkeypatch)
+    database = Database.open(str(path))
+    with written(path), pytest.raises(DBAPIError) as error:
+        create(database, "me", ["read"])
+    assert [record.getMessage() for record in caplog.records] == [said(path)]
+    refusal = str(database.refusal(error.value))
+    assert refusal.count(";") == 1 and "locked; end the process that writes it" in refusal
+    create(database, "me", ["read"])
+    assert len(listed(database)) == 1
+    database.close()
+
+
+def test_who_gets_the_lock_in_time_goes_on(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is tried again is done once: each row of a statement of many, and every commit."""
+    monkeypatch.setattr(patience, "SAID_S", 0.05)
+    with (
+        closing(sqlite3.connect(path, factory=patience.PatientConnection)) as ours,
+        closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other,
+    ):
+        ours.executescript("CREATE TABLE numbers (n); INSERT INTO numbers VALUES (-3), (-2), (-1)")
+        other.execute("BEGIN IMMEDIATE")
+        release = threading.Timer(0.3, other.execute, ["ROLLBACK"])
+        release.start()
+        ours.executemany("INSERT INTO numbers VALUES (?)", ((n,) for n in range(3)))
+        release.join()
+        reader = other.execute("SELECT n FROM numbers")  # delays a commit without WAL
+        assert reader.fetchone() == (-3,)
+        release = threading.Timer(0.3, reader.close)
+        release.start()
+        ours.commit()
+        release.join()
+        assert [n for (n,) in ours.execute("SELECT n FROM numbers")] == [-3, -2, -1, 0, 1, 2]
+    assert len(caplog.records) == 2

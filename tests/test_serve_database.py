@@ -71,7 +71,8 @@ def test_what_cannot_be_opened_is_one_sentence(tmp_path: Path) -> None:
 def test_a_database_that_another_process_writes_is_opened_or_named(
     tftune: Tftune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tftune.serve.database.BUSY_S", 0.2)
+    monkeypatch.setattr("tftune.db.patience.SAID_S", 0.05)
+    monkeypatch.setattr("tftune.db.patience.LIMIT_S", 0.2)
     made, new = tmp_path / "made.db", tmp_path / "new.db"
     Database.open(str(made)).close()
     for place in (made, new):

@@ -10,6 +10,8 @@ from tftune.kernels.all_reduce import host as reduce_host
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.space import Config
+from tftune.kernels.flash_decode import host as decode_host
+from tftune.kernels.gemm_all_reduce import host as gemm_host
 from tftune.kernels.merge_attention import host as merge_host
 
 WORDS = (0.0, -0.0, float("inf"), float("-inf"), float("nan"), 2.0**-24, -65504.0, 1.0)
@@ -53,3 +55,71 @@ def test_outputs_of_special_values_are_merged(variant: str) -> None:
     for found in emulated.run(2, merged, variant, timeout_s=120):
         for result in found:
             torch.testing.assert_close(result, expected, rtol=0, atol=0, equal_nan=True)
+
+
+def bits(tensor: torch.Tensor) -> torch.Tensor:
+    """To the bit, but for one NaN in place of all."""
+    return torch.where(tensor.isnan(), torch.nan, tensor.float()).view(torch.int32)
+
+
+DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+LEAST = {"fp16": 2.0**-24, "bf16": 2.0**-120}
+"""The least denormal of fp16, a quarter of which is rounded to a zero that keeps its sign. The
+interpreter reads no denormals of bf16."""
+
+
+def values_of(dtype: str) -> torch.Tensor:
+    """64 of 8 kinds."""
+    least = LEAST[dtype]
+    kinds = (0.0, -0.0, torch.inf, -torch.inf, torch.nan, least, -least, 1.0)
+    return torch.tensor(kinds, dtype=DTYPES[dtype]).repeat_interleave(8)
+
+
+def product_of(dtype: str, rank: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """A [4, 64] and B [64, 64] as [N, K], of which one column counts: rows of values of all kinds
+    and of their quarters; on rank 1 of zeros below zero."""
+    a = torch.tensor([1.0, 1.0, 0.25, 0.25], dtype=DTYPES[dtype])[:, None].repeat(1, 64)
+    b = torch.zeros(64, 64, dtype=DTYPES[dtype])
+    b[:, 0] = -LEAST[dtype] if rank else values_of(dtype)
+    return (a * 0 + 0.25 if rank else a), b
+
+
+def multiplied(workspace: Workspace, dtype: str) -> list[torch.Tensor]:
+    a, b = product_of(dtype, workspace.rank)
+    config = Config("one_shot_ll", block_m=16, block_n=64, block_k=64, group_m=1, loads="pointer")
+    call = gemm_host.gemm_all_reduce
+    return [call(a, b, workspace, config).float() for _ in range(3)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_products_of_special_values_arrive(dtype: str) -> None:
+    """As sums in fp32 from +0 on, in the order of ranks, give them."""
+    rounded = [
+        (a.double()[:, :1] * b.double().t()[:1]).to(DTYPES[dtype]).float()
+        for a, b in (product_of(dtype, rank) for rank in range(2))
+    ]
+    if dtype == "fp16":
+        assert bool((bits(rounded[1]) == -(2**31)).all()), "rank 1 sends -0.0"
+    expected = (0.0 + rounded[0] + rounded[1]).to(DTYPES[dtype]).float()
+    for found in emulated.run(2, multiplied, dtype, timeout_s=120):
+        for result in found:
+            assert torch.equal(bits(result), bits(expected))
+
+
+def decoded(workspace: Workspace, dtype: str) -> list[torch.Tensor]:
+    """One token on rank 0, whose value is the result; the other rank has none."""
+    q = torch.zeros(2, 4, 64, dtype=DTYPES[dtype])
+    k, v = (torch.zeros(2, 32, 2, 64, dtype=DTYPES[dtype]) for _ in range(2))
+    v[:, 0] = values_of(dtype)
+    lengths = torch.full((2,), int(workspace.rank == 0), dtype=torch.int32)
+    config = Config("persistent_ll", kv_splits=2, heads_per_program=1, block_n=32)
+    call = decode_host.flash_decode
+    return [call(q, k, v, lengths, workspace, config).float() for _ in range(3)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_of_special_tokens_arrive(dtype: str) -> None:
+    expected = values_of(dtype).float().expand(2, 4, 64) + 0.0  # accumulators begin at +0
+    for found in emulated.run(2, decoded, dtype, timeout_s=120):
+        for result in found:
+            assert torch.equal(bits(result), bits(expected))

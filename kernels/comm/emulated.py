@@ -50,6 +50,9 @@ def workspace(
     def set_epoch(epoch: int) -> None:
         words[0] = epoch
 
+    def read_epoch() -> int:
+        return int(words[0])
+
     return Workspace(
         rank=rank,
         world=world,
@@ -66,6 +69,7 @@ def workspace(
         operands=OperandHeap(operands if len(operands) else None),
         owner=heaps,
         _set_epoch=set_epoch,
+        _read_epoch=read_epoch,
     )
 
 

@@ -59,6 +59,19 @@ def workspace(
         else:
             control.view(torch.int32)[0].fill_(epoch)
 
+    def read_epoch() -> int:
+        if control is not None:
+            return int(control.view(torch.int32)[0])
+        epoch = ctypes.c_int32()
+        _hip(
+            "hipMemcpy",
+            ctypes.byref(epoch),
+            ctypes.c_void_p(control_address),
+            ctypes.c_size_t(4),
+            _TO_HOST,
+        )
+        return epoch.value
+
     return make(
         rank=ranks.index(dist.get_rank()),
         world=len(ranks),
@@ -75,6 +88,7 @@ def workspace(
         operands=OperandHeap(operands),
         owner=(context, control),
         _set_epoch=set_epoch,
+        _read_epoch=read_epoch,
         chip=chip,
     )
 
@@ -92,6 +106,8 @@ allocation flags)."""
 _LAZY_PEER_ACCESS = 0x1
 _TO_DEVICE = 1
 """hipMemcpyHostToDevice."""
+_TO_HOST = 2
+"""hipMemcpyDeviceToHost."""
 
 
 class _Handle(ctypes.Structure):

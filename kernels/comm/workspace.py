@@ -63,6 +63,7 @@ class Workspace:
     owner: Any = None
     """What keeps the memory alive."""
     _set_epoch: Callable[[int], None] | None = None
+    _read_epoch: Callable[[], int] | None = None
     chip: Chip | None = None
     """What the rules of an operation ask; None for emulated ranks."""
     plans: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False)
@@ -193,12 +194,29 @@ class Workspace:
         return whole[:needed].view(dtype).view(*size)
 
     def set_epoch(self, epoch: int) -> None:
-        """Start counting from here, on every rank alike and with no call in flight: for tests of
-        the wrap. The next call's epoch is `epoch | 1`. Flags stay as they are, old as they may
+        """Start counting from here, on every rank alike and with no call in flight. The next call's
+        epoch is `epoch | 1`, in 32 bits, which wrap. Flags stay as they are, old as they may
         be."""
         if self._set_epoch is None:
             raise NotImplementedError("this workspace cannot set its epoch")
-        self._set_epoch(epoch & -2)
+        self._set_epoch(_signed(epoch & -2))
+
+    def agree(self, gather: Callable[[tuple[int, int]], list[tuple[int, int]]]) -> None:
+        """Let every rank go on with the same epoch and turn, after calls that some ranks did not
+        make or did not capture. Collective, with no call in flight; `gather`: what each rank
+        passes, by rank.
+
+        The next epoch lies behind every rank's: a flag that is set already never passes for new.
+        """
+        if self._read_epoch is None:
+            raise NotImplementedError("this workspace cannot read its epoch")
+        turn = next(self.turns)
+        told = gather((self._read_epoch(), turn))
+        (first, _), latest = told[0], max(turn for _, turn in told)
+        behind = max(_signed(epoch - first) for epoch, _ in told)
+        self.set_epoch(first + behind + _SKIPPED)
+        for _ in range(latest - turn):
+            next(self.turns)
 
     @contextmanager
     def registered(self) -> Iterator[None]:
@@ -268,6 +286,13 @@ class Workspace:
 
 
 _LIVING: WeakValueDictionary[str, Workspace] = WeakValueDictionary()
+_SKIPPED = 1 << 10
+"""Epochs between the furthest rank's last call and the next one of all, where ranks agree anew."""
+
+
+def _signed(word: int) -> int:
+    """An integer as 32 bits hold it: in -2^31 to 2^31 - 1."""
+    return (word + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def check_group(group: Any) -> None:

@@ -19,7 +19,7 @@ from tftune.db.evidence import (
     Speedup,
     measurement,
     of_newest_code,
-    speedup,
+    time_ratio,
 )
 from tftune.db.trial import EVIDENCE, MODES, Measurement, Run, Trial
 from tftune.kernels.core.shape import Shape
@@ -146,12 +146,11 @@ def lines(trials: Iterable[Trial]) -> list[Line]:
 
 
 def _line(shape: Shape, mode: str, trials: Sequence[Trial]) -> Line:
-    by_variant = {}
+    by_variant, bsp = {}, _best([trial for trial in trials if trial.config.variant == BSP], None)
     for variant in dict.fromkeys(trial.config.variant for trial in trials):
-        if best := _best([trial for trial in trials if trial.config.variant == variant]):
+        if best := _best([trial for trial in trials if trial.config.variant == variant], bsp):
             by_variant[variant] = best
-    bsp = by_variant.get(BSP)
-    winner = max(by_variant.values(), key=lambda trial: _merit(trial, bsp))
+    winner = min(by_variant.values(), key=lambda trial: _time(trial, bsp))
     return Line(
         shape,
         mode,
@@ -162,21 +161,19 @@ def _line(shape: Shape, mode: str, trials: Sequence[Trial]) -> Line:
     )
 
 
-def _best(trials: Sequence[Trial]) -> Trial | None:
-    """The fastest of a variant: among those measured again in a fresh world where there are some;
-    the newest row of each config."""
+def _best(trials: Sequence[Trial], bsp: Trial | None) -> Trial | None:
+    """The fastest of a variant beside BSP, as a search ranks them: among those measured again in a
+    fresh world where there are some; the newest row of each config. Forms of BSP by their
+    medians."""
     timed = [trial for trial in trials if isinstance(trial.outcome, Measurement)]
     newest = {trial.config: trial for trial in ([t for t in timed if t.stage != "search"] or timed)}
-    return min(newest.values(), key=lambda trial: measurement(trial).median_us, default=None)
+    return min(newest.values(), key=lambda trial: _time(trial, bsp), default=None)
 
 
-def _merit(trial: Trial, bsp: Trial | None) -> float:
-    """Speed-up over BSP, since times of different rounds do not compare; without BSP the inverse
-    time."""
-    if trial is bsp:
-        return 1.0
-    ratio = speedup(trial, bsp)
-    return ratio[0] if ratio else 1 / measurement(trial).median_us
+def _time(trial: Trial, bsp: Trial | None) -> float:
+    """Over BSP's time, since times of different rounds do not compare; without BSP in us."""
+    ratio = time_ratio(trial, bsp) if bsp is not None else None
+    return measurement(trial).median_us if ratio is None else ratio
 
 
 def variants_of(lines: Iterable[Line]) -> list[str]:

@@ -18,10 +18,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.dialects import postgresql, sqlite
 
 from tftune.db.lock import StoreError, refuse_network
+from tftune.db.patience import PatientConnection
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-BUSY_S = 30
-"""How long a statement waits for another process that writes the SQLite file."""
 STATEMENT_MS = 60_000
 """After which PostgreSQL ends a statement."""
 MIGRATING, WRITING_ROWS = 7_100_001, 7_100_002
@@ -126,7 +125,9 @@ def _engine(place: str) -> sa.Engine:
         refuse_network(path)
         url = sa.URL.create("sqlite", database=str(path))
         engine = sa.create_engine(
-            url, connect_args={"timeout": BUSY_S, "check_same_thread": False}, pool_size=40
+            url,
+            connect_args={"factory": PatientConnection, "check_same_thread": False},
+            pool_size=40,
         )
         sa.event.listen(engine, "connect", _prepared)
         sa.event.listen(engine, "begin", _begun)

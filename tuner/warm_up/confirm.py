@@ -47,8 +47,6 @@ OVERHEAD_S = 5e-4
 """Of one timed round of one config: the sleep that hides launches, and events."""
 UNTIMED = {"graph": 2, "eager": 4}
 """Calls of a round for each timed one, that one included."""
-_EPOCHS: dict[str, int] = {}
-"""How often each workspace, by handle, was set to a fresh epoch."""
 
 
 class Confirmation:
@@ -280,11 +278,9 @@ class Confirmation:
         return lambda: plan(*self._timed[0]), 1
 
     def _begin_anew(self) -> None:
-        """After a failure epochs may differ between ranks: all begin again far from old flags."""
-        workspace = self.site.workspace
-        count = _EPOCHS[workspace.handle] = _EPOCHS.get(workspace.handle, 0) + 1
+        """After a failure epochs and turns may differ between ranks."""
         self.ranks.barrier()
-        workspace.set_epoch((1 << 29) + (count << 20))
+        self.site.workspace.agree(self.ranks.gather)
         self.ranks.barrier()
 
     def _time(self, began: float) -> None:

@@ -39,7 +39,8 @@ def one_shot_ll(
     WORLD: tl.constexpr, WORLD_P: tl.constexpr, THREADS: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
     """out = the sum; NORM: added = the sum and the residual, out = added normalised. squares: a
-    word for each piece, 16 bytes apart, which no other plan writes."""
+    word for each piece, 16 bytes apart. Between calls other plans of the workspace may write there,
+    but only words of LL: their epochs are older, so none passes for one of this call."""
     PAIRS: tl.constexpr = N // PARTS // 2
     pid, programs, epoch = tl.program_id(0), tl.num_programs(0), begin(control)
     inbox = control + MAILBOX_OFFSET + generation_of(epoch) * MAILBOX_BYTES
