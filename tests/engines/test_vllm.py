@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytest.importorskip("vllm", reason="vLLM is not installed here: run `make engines`")
-
 from engines import vllm_ranks
 
 from tftune.kernels.comm import emulated

@@ -50,7 +50,11 @@ class Engine:
         parallel_state.init_distributed_environment(world, rank, "env://", rank, "gloo")
         parallel_state.initialize_model_parallel(world)
         self.group = parallel_state.get_tp_group()
-        self.torch, self.tftune = torch, tftune
+        # CUDA's give a new tensor; that of CPUs writes in place, which inductor cannot know.
+        communicator = self.group.device_communicator
+        in_place = communicator.all_reduce
+        communicator.all_reduce = lambda x: in_place(x.clone())
+        self.torch = torch
 
     def manager(self) -> Any:
         """vLLM's pass manager as its backend configures it."""
