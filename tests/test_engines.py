@@ -9,7 +9,7 @@ import sys
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import dumped
@@ -191,6 +191,11 @@ _define(
     lambda x, residual, *rest: (x.new_empty(x.shape), x.new_empty(x.shape)),
 )
 _define(2, "inplace_all_reduce(Tensor(a!) tensor, str group_name) -> ()", lambda x, name: None)
+_define(
+    1,
+    "rms_norm(Tensor x, Tensor? weight, float epsilon, SymInt? variance_size=None) -> Tensor",
+    lambda x, *rest: x.new_empty(x.shape),
+)
 OPS, HIGHER = torch.ops, torch.ops.higher_order.auto_functionalized
 
 
@@ -228,6 +233,13 @@ def normed(made: torch.fx.Graph, x: Any, residual: Any, weight: Any, *rest: Any)
     return [made.call_function(operator.getitem, (both, index)) for index in (0, 1)]
 
 
+def added(made: torch.fx.Graph, x: Any, residual: Any, weight: Any) -> list[Any]:
+    """A residual that torch adds, and a norm of vLLM's behind."""
+    (total,) = summed(made, x, residual, weight)
+    both = made.call_function(OPS.aten.add.Tensor, (total, residual))
+    return [made.call_function(OPS.vllm_ir.rms_norm.default, (both, weight, 1e-5)), both]
+
+
 def in_place(made: torch.fx.Graph, x: Any, residual: Any, weight: Any) -> list[Any]:
     target = OPS.sglang.inplace_all_reduce.default
     held = made.call_function(HIGHER, (target,), {"tensor": x, "group_name": "tp:0"})
@@ -245,7 +257,7 @@ def workspace(tmp_path: Path) -> Workspace:
     return emulated.workspace(tmp_path, 0, 2, 1 << 20)
 
 
-@pytest.mark.parametrize("steps", [summed, normed, in_place])
+@pytest.mark.parametrize("steps", [summed, normed, added, in_place])
 def test_engines_all_reduces_are_replaced(
     steps: Any, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,10 +267,10 @@ def test_engines_all_reduces_are_replaced(
     names = [str(node.target) for node in module.graph.nodes]
     assert names.count("tftune.all_reduce.default") == 1, pass_.table()
     assert not any(name.startswith(("vllm", "sglang", "_c10d", "auto")) for name in names)
-    assert ("with residual and norm" in pass_.table()) == (steps is normed)
+    assert ("with residual and norm" in pass_.table()) == (steps in (normed, added))
 
 
-@pytest.mark.parametrize("steps", [summed, normed, in_place, along_columns])
+@pytest.mark.parametrize("steps", [summed, normed, added, in_place, along_columns])
 def test_what_stays_is_as_it_was(
     steps: Any, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -320,3 +332,23 @@ def test_a_range_is_asked_by_its_sizes(
     key = ours.uuid()
     pass_.sizes = (1,)
     assert ours.uuid() != key, "other sizes give other code"
+
+
+@pytest.mark.parametrize(("value", "place"), [("1", 2), ("first", 0)])
+def test_the_pass_goes_behind_vllms_fusion_or_before_it(
+    value: str, place: int, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFTUNE_VLLM", value)
+    fusion = type("AllReduceFusionPass", (), {})()
+    manager: Any = SimpleNamespace(passes=[fusion, object()])
+    manager.add = manager.passes.append
+    config = SimpleNamespace(
+        parallel_config=SimpleNamespace(tensor_parallel_size=2),
+        scheduler_config=SimpleNamespace(max_num_batched_tokens=64),
+        compilation_config=SimpleNamespace(cudagraph_capture_sizes=[1, 2]),
+        model_config=None,
+    )
+    pass_ = CompilePass("0", workspace)
+    vllm.add(manager, config, pass_, Anything, lambda: (1, 64))
+    names = [type(one).__name__ for one in manager.passes]
+    assert names.index("EnginePass") == place and pass_.sizes == (1, 2, 64)
