@@ -47,7 +47,7 @@ mutants: .venv/.test ## plant each known fault in a copy of the tree: its test m
 fleet: .venv/.fleet ## a search over three Ray nodes of this machine, of which one is killed
 	$(BIN)/pytest -m drill tests/test_fleet_search.py
 
-engines: .venv-engines/.engines ## the plug-ins in the newest vLLM and SGLang, without a GPU (about 4 minutes, and 0.4 GB to install once)
+engines: .venv-engines/.engines ## the plug-ins in the newest vLLM and SGLang, without a GPU (about 5 minutes, and 0.4 GB to install once)
 	.venv-engines/bin/python -m pytest tests/engines
 
 docs: .venv/.docs ## build the pages and the API reference as a site, in build/docs; a warning is an error
