@@ -15,7 +15,7 @@ CORES := $(shell nproc 2>/dev/null || echo 2)
 WORKERS := $(shell expr $(CORES) + 1)
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help search test drill thorough mutants fleet docs clean
+.PHONY: help search test drill thorough mutants fleet engines docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -46,6 +46,9 @@ mutants: .venv/.test ## plant each known fault in a copy of the tree: its test m
 
 fleet: .venv/.fleet ## a search over three Ray nodes of this machine, of which one is killed
 	$(BIN)/pytest -m drill tests/test_fleet_search.py
+
+engines: .venv-engines/.engines ## the plug-ins in the newest vLLM and SGLang, without a GPU (about 5 minutes, and 0.4 GB to install once)
+	.venv-engines/bin/python -m pytest tests/engines
 
 docs: .venv/.docs ## build the pages and the API reference as a site, in build/docs; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -q -j auto -b html docs build/docs
@@ -78,4 +81,16 @@ $(BIN)/pip:
 .venv/.docs: pyproject.toml | .venv/.test
 	@echo "installing Sphinx into .venv"
 	$(PIP) install -e '.[docs]'
+	@touch $@
+
+# The engines beside a torch without CUDA: only their Python runs, with those of their packages that it imports.
+ENGINES := vllm==0.33.0 sglang==0.5.23
+ENGINE_NEEDS := psutil pyzmq cbor2 urllib3 aiohttp requests openai openai_harmony pybase64 cachetools msgspec uvloop py-cpuinfo \
+  prometheus_client xgrammar fastapi partial_json_parser llguidance orjson ipython transformers regex pillow tqdm cloudpickle einops
+
+.venv-engines/.engines: Makefile pyproject.toml constraints.txt
+	@echo "installing vLLM and SGLang into .venv-engines (a few minutes)"
+	$(PYTHON) -m venv .venv-engines
+	.venv-engines/bin/python -m pip --quiet install -c constraints.txt -e . torch triton numpy pytest hypothesis $(ENGINE_NEEDS)
+	.venv-engines/bin/python -m pip --quiet install --no-deps $(ENGINES)
 	@touch $@

@@ -185,6 +185,7 @@ def test_the_makefile_lists_its_targets() -> None:
         "thorough",
         "mutants",
         "fleet",
+        "engines",
         "docs",
         "clean",
     }

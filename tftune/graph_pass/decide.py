@@ -67,6 +67,8 @@ class Judge:
 
     workspace: Workspace | Place
     mode: str
+    sizes: tuple[int, ...] = ()
+    """What a symbolic M will be, where an engine says so; else powers of two are asked about."""
 
     def judge(self, kind: Any, m: Size, extra_us: float = 0.0, **rest: Any) -> Judgement:
         """What is expected for this M, which may be symbolic, and these other fields of the shape.
@@ -103,7 +105,9 @@ class Judge:
     def _over(self, m: torch.SymInt, make: Any, extra_us: float) -> Judgement:
         """A symbolic M: the operator selects at run time, so one M of the range that gains is
         enough."""
-        shapes = [make(m=size) for size in _samples(m, self.workspace.world)]
+        known = [size for size in self.sizes if _fits(make, size)]
+        known = known or _samples(m, self.workspace.world)
+        shapes = [make(m=size) for size in known]
         if not shapes:
             return Judgement(
                 make.func.op, f"m={m}", False, "no M of its range divides by the ranks"
@@ -133,6 +137,15 @@ def payload_bytes(shape: Shape) -> int:
     """Bytes of one generation of a workspace that a call needs, the most that any config takes."""
     needed: int = operation(shape.op).module("host").payload_bytes(shape)
     return needed
+
+
+def _fits(make: Any, m: int) -> bool:
+    """Whether there is a shape of this M: ranks may have to share its rows evenly."""
+    try:
+        make(m=m)
+    except ValueError:
+        return False
+    return True
 
 
 def _samples(m: torch.SymInt, world: int) -> list[int]:

@@ -98,7 +98,7 @@ class InPlace:
         stays, which is logged.
         """
         wanted = [shape for shape in dict.fromkeys(shapes) if self._fits(shape, workspace)]
-        missing = [shape for shape in wanted if not self._is_answered(shape)]
+        missing = [shape for shape in wanted if not self.is_answered(shape)]
         needed = max(map(payload_bytes, wanted), default=0)
         small = workspace is None or needed > workspace.generation_bytes
         if not missing and not (small and wanted):
@@ -128,7 +128,7 @@ class InPlace:
             log_once(f"tftune.compile_pass measured nothing: {error}; BSP runs there")
         return workspace
 
-    def _is_answered(self, shape: Shape) -> bool:
+    def is_answered(self, shape: Shape) -> bool:
         """Whether nothing needs to be measured: it was, or an artifact of this machine did."""
         place = self._mode, shape
         return place in self.view.answers or (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -11,11 +12,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch._inductor import custom_graph_pass
-from torch.fx import Graph
+from torch.fx import Graph, Node
 
 import tftune
 from tftune.db.trial import MODES
 from tftune.graph_pass.decide import Judge, Place
+from tftune.graph_pass.engine_collectives import functional
 from tftune.graph_pass.in_place import Asking, InPlace
 from tftune.graph_pass.replace import Replacement
 from tftune.graph_pass.report import Decision, table
@@ -61,6 +63,10 @@ class CompilePass(_Base):  # type: ignore[misc]
         self.group_name, self.workspace, self.mode = group_name, workspace, mode
         self.training, self.why_idle, self.in_place = training, why_idle, in_place
         self.report: tuple[Decision, ...] = ()
+        self.names: tuple[str, ...] = ()
+        """What an engine calls the group in collectives of its own."""
+        self.sizes: tuple[int, ...] = ()
+        """What a symbolic M will be, where an engine says so; the judge has those of a range."""
 
     def __repr__(self) -> str:
         state = self.why_idle or f"{len(self.report)} collectives seen"
@@ -80,24 +86,38 @@ class CompilePass(_Base):  # type: ignore[misc]
         if kind != "inference" and self.training is False:
             log_once("tftune.compile_pass leaves a graph of training: it has training=False")
             return
-        if self.in_place is not None:
-            self.workspace = self.in_place.prepare(self._asked(graph, kind), self.workspace)
-        if self.workspace is None:  # nothing in this graph needs one
-            return
-        judge = Judge(self.workspace, self.mode)
-        decisions = Replacement(graph, self.group_name, judge, kind).run()
+        with functional(graph, self.names, self.group_name, self._world()) as unread:
+            decisions = self._run(graph, kind, unread)
         self.report += decisions
         if decisions:
             logging.getLogger("tftune").info(
                 "tftune.compile_pass, %s graph:\n%s", kind, table(decisions)
             )
 
+    def may_replace(self, shape: Shape) -> bool:
+        """Whether the answer for a shape is a kernel, or is to be measured when a graph asks."""
+        if self.in_place is not None and not self.in_place.is_answered(shape):
+            return True
+        return tftune.select_kernel(shape, self.mode).config.variant != "bsp"
+
+    def _world(self) -> int:
+        place = self.workspace or (self.in_place and self.in_place.place)
+        return place.world if place else 1
+
+    def _run(self, graph: Graph, kind: str, unread: Mapping[Node, str]) -> tuple[Decision, ...]:
+        if self.in_place is not None:
+            self.workspace = self.in_place.prepare(self._asked(graph, kind), self.workspace)
+        if self.workspace is None:  # nothing in this graph needs one
+            return ()
+        judge = Judge(self.workspace, self.mode, self.sizes)
+        return Replacement(graph, self.group_name, judge, kind, unread).run()
+
     def _asked(self, graph: Graph, kind: str) -> list[Shape]:
         """Every shape that this graph asks about. Equal gathers are merged, which holds whatever is
         decided; else the graph stays as it is."""
         if self.in_place is None:
             return []
-        judge = Asking(self.in_place.place, self.mode)
+        judge = Asking(self.in_place.place, self.mode, self.sizes)
         Replacement(graph, self.group_name, judge, kind).run()
         return judge.shapes
 
@@ -114,7 +134,7 @@ class CompilePass(_Base):  # type: ignore[misc]
         """What compiled code depends on: tftune's version and this code, the artifacts, what was
         confirmed beside them, the workspace, and how the pass was made. Of what is measured in
         place the lineage says all."""
-        made = self.group_name, self.mode, self.training, self.why_idle
+        made = self.group_name, self.mode, self.training, self.why_idle, self.names, self.sizes
         said = repr((tftune.__version__, _source(), self._answers(), self._held(), made))
         return sha256(said.encode()).hexdigest()
 

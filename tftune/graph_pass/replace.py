@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -34,7 +34,16 @@ WITH_NORM = "all_reduce with norm"
 class Replacement:
     """One run over one graph."""
 
-    def __init__(self, graph: Graph, group: str, judge: Judge, kind: str) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        group: str,
+        judge: Judge,
+        kind: str,
+        unread: Mapping[Node, str] | None = None,
+    ) -> None:
+        """`unread`: collectives of an engine that stay, each with the reason."""
+        self.unread = unread or {}
         self.graph, self.group, self.judge, self.kind = graph, group, judge, kind
         place = judge.workspace
         self.editor = Editor(graph, place.handle, judge.mode)
@@ -45,7 +54,7 @@ class Replacement:
         it raise: where a replacement fails, the graph is as it was before that one."""
         own, others = matching.collectives(self.graph, self.group)
         for node, why in others:
-            self._kept(node, why)
+            self._kept(node, self.unread.get(node, why))
         duplicates = dict(matching.duplicates(own))
         shared = {wait for wait, earlier in duplicates.items() if self._merged(wait, earlier)}
         for collective, wait in own:
@@ -261,7 +270,7 @@ class Replacement:
     def _normed(self, norm: Norm) -> Judgement:
         """As `_summed`, of the rows that are normalised; with the copy of a residual that no kernel
         can read where it lies."""
-        rows, residual, extra_us = value(norm.added), value(norm.residual), 0.0
+        rows, residual, extra_us = value(norm.out), value(norm.residual), 0.0
         if matching.why_misplaced("the residual", residual):
             extra_us = self.judge.copy_us(residual.numel() * residual.itemsize)
         return self.judge.judge(

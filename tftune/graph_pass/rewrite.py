@@ -174,10 +174,10 @@ class Editor:
     def all_reduce(self, wait: Node, norm: Norm | None) -> None:
         """An all-reduce alone, or with the residual and the norm behind it."""
         x, target = argument(argument(wait)), torch.ops.tftune.all_reduce.default
-        result = value(wait if norm is None else norm.added)
+        result = value(wait if norm is None else norm.out)
         shape, rows = sizes(result.shape), [-1, result.shape[-1]]
         weight = None if norm is None else self._early(norm.weight)
-        with self.graph.inserting_before(wait if norm is None else norm.added):
+        with self.graph.inserting_before(wait if norm is None else norm.at):
             x = self.call(aten.reshape.default, x, rows)
             if norm is None:
                 total = self.call(target, x, self.handle, None, None, self.mode)
@@ -188,7 +188,8 @@ class Editor:
             parts = [self.call(aten.select.int, both, 0, index) for index in (0, 1)]
             out, added = (self.call(aten.reshape.default, part, shape) for part in parts)
         self.put(norm.out, out)
-        self.put(norm.added, added)
+        if norm.added is not None:
+            self.put(norm.added, added)
 
     def _early(self, node: Node) -> Node:
         """A node that depends on nothing, before all that could need it."""

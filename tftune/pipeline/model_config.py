@@ -66,7 +66,13 @@ def read_config(path: Path) -> ModelConfig:
         raise ValueError(f"{path} is no JSON file: {error}") from error
     if not isinstance(values, dict):
         raise ValueError(f"{path} holds no object with fields, so it is no config.json of a model")
-    return _Fields(str(path), values).config()
+    return config_of(values, str(path))
+
+
+def config_of(fields: Mapping[str, Any], source: str) -> ModelConfig:
+    """The sizes in the fields of a `config.json`; raises ValueError naming the source and the field
+    that is missing or odd."""
+    return _Fields(source, fields).config()
 
 
 class _Fields:

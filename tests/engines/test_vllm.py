@@ -1,0 +1,44 @@
+"""The plug-in in the real vLLM, without a GPU: run by `make engines`."""
+
+from __future__ import annotations
+
+from engines import vllm_ranks
+
+from tftune.kernels.comm import emulated
+
+GEMM = {"gemm_all_reduce": (5.0, 10.0)}
+SUM = {"all_reduce": (5.0, 10.0)}
+
+
+def test_gemms_with_an_all_reduce_behind_become_one_operator() -> None:
+    for found in emulated.run(2, vllm_ranks.llama, GEMM):
+        assert found["calls"] == {"tftune.gemm_all_reduce.default": 2}, found["table"]
+        assert found["error"] < 2e-3, found["error"]
+        assert found["passes"][-1] == "EnginePass" and found["name"] == "tp:0"
+
+
+def test_all_reduces_with_vllms_residual_and_norm_become_one_operator() -> None:
+    for found in emulated.run(2, vllm_ranks.llama, SUM):
+        assert found["calls"] == {"tftune.all_reduce.default": 2}, found["table"]
+        assert found["table"].count("with residual and norm") == 2
+        assert found["error"] < 4e-3, found["error"]
+
+
+def test_where_bsp_is_faster_vllms_own_collectives_are_in_the_graph_again() -> None:
+    for found in emulated.run(2, vllm_ranks.llama, {}):
+        assert found["calls"] == {"vllm.all_reduce.default": 2}, found["table"]
+        assert "replaced=0 kept=2" in found["table"] and found["error"] < 2e-3
+
+
+def test_a_norm_with_a_weight_of_another_dtype_is_left_to_vllm() -> None:
+    for table in emulated.run(2, vllm_ranks.wide_weight):
+        assert "with residual and norm" not in table and "replaced=2 kept=0" in table
+
+
+def test_vllm_asks_ranges_and_keys() -> None:
+    for found in emulated.run(2, vllm_ranks.asked):
+        assert found.pop("ranges") == {
+            (1, 8): True, (9, 9): True, (10, 20): False, (9, 2048): True, (3000, 4000): False,
+        }  # fmt: skip
+        assert found.pop("sizes") == (1, 2, 4, 8, 2048)
+        assert all(found.values()), found

@@ -1,0 +1,354 @@
+"""The plug-ins for vLLM and SGLang without either: off by default, and one sentence where an
+interface is missing. The engines themselves are driven by `make engines`."""
+
+from __future__ import annotations
+
+import logging
+import operator
+import sys
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import dumped
+import pytest
+import told
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+import tftune
+from tftune.engines import sglang, vllm
+from tftune.engines.engine_pass import engine_pass, within
+from tftune.graph_pass.inductor import CompilePass
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
+from tftune.models import compatibility
+
+PLUGINS = {"vllm": vllm, "sglang": sglang}
+GROUPS = {"vllm": "vllm.general_plugins", "sglang": "sglang.srt.plugins"}
+MODULES = {
+    "vllm": (
+        "vllm", "vllm.compilation", "vllm.compilation.passes",
+        "vllm.compilation.passes.inductor_pass", "vllm.compilation.passes.pass_manager",
+        "vllm.config", "vllm.distributed", "vllm.distributed.parallel_state",
+    ),
+    "sglang": (
+        "sglang", "sglang.srt", "sglang.srt.compilation", "sglang.srt.compilation.inductor_pass",
+        "sglang.srt.compilation.pass_manager", "sglang.srt.plugins",
+        "sglang.srt.plugins.hook_registry",
+    ),
+}  # fmt: skip
+
+
+class Anything:
+    """A class of an engine's interface."""
+
+    def configure(self, config: Any) -> None:
+        """As vLLM's manager."""
+
+    def compute_hash(self) -> str:
+        return "0123456789"
+
+    def add(self, one: Any) -> None:
+        """As both managers."""
+
+    def is_applicable_for_range(self, one: Any) -> bool:
+        return True
+
+    is_applicable_for_shape = is_applicable_for_range
+
+
+@pytest.fixture
+def fakes(monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
+    """Modules of both engines with the names that the plug-ins need."""
+    made = {name: ModuleType(name) for names in MODULES.values() for name in names}
+    for name, module in made.items():
+        monkeypatch.setitem(sys.modules, name, module)
+        parent, _, last = name.rpartition(".")
+        if parent:
+            setattr(made[parent], last, module)
+    given = {
+        "vllm.compilation.passes.inductor_pass": ("InductorPass", "get_pass_context"),
+        "vllm.compilation.passes.pass_manager": ("PostGradPassManager",),
+        "vllm.config": ("VllmConfig",),
+        "sglang.srt.compilation.inductor_pass": ("InductorPass", "get_pass_context"),
+        "sglang.srt.compilation.pass_manager": ("PostGradPassManager",),
+        "sglang.srt.plugins.hook_registry": ("HookRegistry", "HookType"),
+    }
+    for module_name, names in given.items():
+        for name in names:
+            setattr(made[module_name], name, type(name, (Anything,), dict(vars(Anything))))
+    state: Any = made["vllm.distributed.parallel_state"]
+    state.initialize_model_parallel = state.get_tp_group = lambda: None
+    hooks: Any = made["sglang.srt.plugins.hook_registry"]
+    hooks.HookType.AFTER, hooks.HookRegistry.targets = "after", []
+    hooks.HookRegistry.register = lambda target, hook, kind: hooks.HookRegistry.targets.append(
+        (target, kind)
+    )
+    return made
+
+
+def hooked(fakes: dict[str, ModuleType]) -> int:
+    """How many functions of the engines are hooked."""
+    registry = vars(fakes["sglang.srt.plugins.hook_registry"])["HookRegistry"]
+    wrapped = sum(
+        hasattr(function, "__wrapped__")
+        for module in fakes.values()
+        for owner in (module, *(one for one in vars(module).values() if isinstance(one, type)))
+        for function in vars(owner).values()
+    )
+    return wrapped + len(registry.targets)
+
+
+@pytest.mark.parametrize("name", PLUGINS)
+@pytest.mark.parametrize("value", [None, "", "0"])
+def test_a_plug_in_is_off_by_default(
+    name: str, value: str | None, fakes: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(PLUGINS[name].VARIABLE, raising=False)
+    if value is not None:
+        monkeypatch.setenv(PLUGINS[name].VARIABLE, value)
+    PLUGINS[name].register()
+    assert hooked(fakes) == 0
+
+
+@pytest.mark.parametrize(("name", "count"), [("vllm", 3), ("sglang", 1)])
+def test_a_plug_in_hooks_what_it_names(
+    name: str, count: int, fakes: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PLUGINS[name].VARIABLE, "1")
+    PLUGINS[name].register()
+    assert hooked(fakes) == count
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "attribute"),
+    [
+        ("vllm", "vllm.compilation.passes.pass_manager", "PostGradPassManager"),
+        ("vllm", "vllm.distributed.parallel_state", "initialize_model_parallel"),
+        ("sglang", "sglang.srt.plugins.hook_registry", "HookType"),
+        ("sglang", "sglang.srt.compilation.pass_manager", "PostGradPassManager"),
+    ],
+)
+def test_an_engine_without_an_interface_gets_one_sentence(
+    name: str,
+    module: str,
+    attribute: str,
+    fakes: dict[str, ModuleType],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(compatibility, "_LOGGED", set())
+    monkeypatch.setenv(PLUGINS[name].VARIABLE, "1")
+    delattr(fakes[module], attribute)
+    with caplog.at_level(logging.WARNING, "tftune"):
+        PLUGINS[name].register()
+        PLUGINS[name].register()
+    (record,) = caplog.records
+    assert "runs unchanged" in record.message and attribute in record.message
+    assert hooked(fakes) == 0
+
+
+def test_entry_points_name_what_exists() -> None:
+    for name, group in GROUPS.items():
+        found = [one for one in entry_points(group=group) if one.value.startswith("tftune.")]
+        module, _, function = f"tftune.engines.{name}:register".partition(":")
+        assert callable(getattr(import_module(module), function))
+        assert all(one.value == f"{module}:{function}" for one in found)
+
+
+def test_importing_the_plug_ins_loads_no_engine() -> None:
+    assert not {"vllm", "sglang"} & set(sys.modules)
+
+
+# The matching of engines' operators, which are defined here as the engines define them.
+LIBRARIES = [torch.library.Library(name, "FRAGMENT") for name in ("vllm", "vllm_ir", "sglang")]
+
+
+def _define(index: int, schema: str, function: Any) -> None:
+    LIBRARIES[index].define(schema)
+    name = schema.partition("(")[0]
+    LIBRARIES[index].impl(name, function, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"{LIBRARIES[index].ns}::{name}", function, lib=LIBRARIES[index])
+
+
+def _resized(x: torch.Tensor, dim: int, world_size: int, group_name: str) -> torch.Tensor:
+    return x.new_empty([size * (world_size if i == dim else 1) for i, size in enumerate(x.shape)])
+
+
+_define(
+    0,
+    "all_reduce(Tensor tensor, str group_name) -> Tensor",
+    lambda x, name: x.new_empty(x.shape),
+)
+_define(0, "all_gather(Tensor tensor, int dim, int world_size, str group_name) -> Tensor", _resized)
+_define(
+    1,
+    "fused_add_rms_norm(Tensor x, Tensor x_residual, Tensor? weight, float epsilon, "
+    "SymInt? variance_size=None) -> (Tensor, Tensor)",
+    lambda x, residual, *rest: (x.new_empty(x.shape), x.new_empty(x.shape)),
+)
+_define(2, "inplace_all_reduce(Tensor(a!) tensor, str group_name) -> ()", lambda x, name: None)
+_define(
+    1,
+    "rms_norm(Tensor x, Tensor? weight, float epsilon, SymInt? variance_size=None) -> Tensor",
+    lambda x, *rest: x.new_empty(x.shape),
+)
+OPS, HIGHER = torch.ops, torch.ops.higher_order.auto_functionalized
+
+
+def built(steps: Any, weight: torch.dtype = torch.float16) -> torch.fx.GraphModule:
+    """A graph of three inputs, x and residual [8, 64] and weight [64], with fake values; `steps`
+    adds nodes and returns its results."""
+    made = torch.fx.Graph()
+    inputs = [made.placeholder(name) for name in ("x", "residual", "weight")]
+    made.output(tuple(steps(made, *inputs)))
+    mode = FakeTensorMode()
+    with mode:
+        rows = [torch.empty(8, 64, dtype=torch.float16) for _ in range(2)]
+        values = dict(zip(("x", "residual", "weight"), [*rows, torch.empty(64, dtype=weight)],
+                          strict=True))  # fmt: skip
+    return dumped.with_values(torch.fx.GraphModule(torch.nn.Module(), made), values)
+
+
+def run_pass(module: torch.fx.GraphModule, workspace: Workspace) -> CompilePass:
+    """The pass of the group that the engine calls "tp:0"."""
+    pass_ = CompilePass("0", workspace)
+    pass_.names = ("tp:0",)
+    pass_(module.graph, True)
+    module.graph.lint()
+    return pass_
+
+
+def summed(made: torch.fx.Graph, x: Any, residual: Any, weight: Any) -> list[Any]:
+    return [made.call_function(OPS.vllm.all_reduce.default, (x, "tp:0"))]
+
+
+def normed(made: torch.fx.Graph, x: Any, residual: Any, weight: Any, *rest: Any) -> list[Any]:
+    (total,) = summed(made, x, residual, weight)
+    given = (total, residual, weight, 1e-5, *rest)
+    both = made.call_function(OPS.vllm_ir.fused_add_rms_norm.default, given)
+    return [made.call_function(operator.getitem, (both, index)) for index in (0, 1)]
+
+
+def added(made: torch.fx.Graph, x: Any, residual: Any, weight: Any) -> list[Any]:
+    """A residual that torch adds, and a norm of vLLM's behind."""
+    (total,) = summed(made, x, residual, weight)
+    both = made.call_function(OPS.aten.add.Tensor, (total, residual))
+    return [made.call_function(OPS.vllm_ir.rms_norm.default, (both, weight, 1e-5)), both]
+
+
+def in_place(made: torch.fx.Graph, x: Any, residual: Any, weight: Any) -> list[Any]:
+    target = OPS.sglang.inplace_all_reduce.default
+    held = made.call_function(HIGHER, (target,), {"tensor": x, "group_name": "tp:0"})
+    return [made.call_function(operator.getitem, (held, 1))]
+
+
+def along_columns(made: torch.fx.Graph, x: Any, residual: Any, weight: Any) -> list[Any]:
+    return [made.call_function(OPS.vllm.all_gather.default, (x, 1, 2, "tp:0"))]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    """Rank 0 of two, whose peer never runs."""
+    emulated.prepare(tmp_path, 2, 1 << 20)
+    return emulated.workspace(tmp_path, 0, 2, 1 << 20)
+
+
+@pytest.mark.parametrize("steps", [summed, normed, added, in_place])
+def test_engines_all_reduces_are_replaced(
+    steps: Any, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tftune, "select_kernel", told.select())
+    module = built(steps)
+    pass_ = run_pass(module, workspace)
+    names = [str(node.target) for node in module.graph.nodes]
+    assert names.count("tftune.all_reduce.default") == 1, pass_.table()
+    assert not any(name.startswith(("vllm", "sglang", "_c10d", "auto")) for name in names)
+    assert ("with residual and norm" in pass_.table()) == (steps in (normed, added))
+
+
+@pytest.mark.parametrize("steps", [summed, normed, added, in_place, along_columns])
+def test_what_stays_is_as_it_was(
+    steps: Any, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tftune, "select_kernel", told.select({}))
+    module, before = built(steps), str(built(steps).graph)
+    values = [str(node.meta.get("val")) for node in module.graph.nodes]
+    pass_ = run_pass(module, workspace)
+    assert str(module.graph) == before and len(pass_.report) == 1
+    assert [str(node.meta.get("val")) for node in module.graph.nodes] == values
+    if steps is along_columns:
+        assert "along dimension 1 of 2" in pass_.table()
+
+
+@pytest.mark.parametrize(
+    ("weight", "rest", "reason"),
+    [
+        (torch.float32, (), "weight of its norm is torch.float32"),
+        (torch.float16, (32,), "counts 32 elements of a row of 64"),
+    ],
+)
+def test_norms_that_no_kernel_does_are_left(
+    weight: torch.dtype,
+    rest: tuple[int, ...],
+    reason: str,
+    workspace: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tftune, "select_kernel", told.select({}))
+    module = built(lambda *given: normed(*given, *rest), weight)
+    assert reason in run_pass(module, workspace).table()
+
+
+def test_another_group_is_left(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tftune, "select_kernel", told.select())
+    module = built(summed)
+    pass_ = CompilePass("0", workspace)
+    pass_.names = ("dp:0",)
+    pass_(module.graph, True)
+    assert "it is of group tp:0, not 0" in pass_.table()
+
+
+def test_a_range_is_asked_by_its_sizes(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BSP is faster from 8 tokens on, as the answers say."""
+
+    def select(shape: Any, mode: str = "graph") -> Any:
+        return told.select({} if shape.m >= 8 else None)(shape, mode)
+
+    monkeypatch.setattr(tftune, "select_kernel", select)
+    pass_ = CompilePass("0", workspace)
+
+    def asked(size: int) -> tuple[Any, ...]:
+        return (tftune.AllReduce(size, 64, 2, "fp16"),)
+
+    ours = engine_pass(Anything, pass_, (1, 2, 4, 8, 16), asked, lambda: (1, 4))
+    found = [ours.is_applicable_for_shape(size) for size in (1, 3, 8, None)]
+    assert found == [True, True, False, True] and within(pass_.sizes, (3, 9)) == (4, 8)
+    key = ours.uuid()
+    pass_.sizes = (1,)
+    assert ours.uuid() != key, "other sizes give other code"
+
+
+@pytest.mark.parametrize(("value", "place"), [("1", 2), ("first", 0)])
+def test_the_pass_goes_behind_vllms_fusion_or_before_it(
+    value: str, place: int, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFTUNE_VLLM", value)
+    fusion = type("AllReduceFusionPass", (), {})()
+    manager: Any = SimpleNamespace(passes=[fusion, object()])
+    manager.add = manager.passes.append
+    config = SimpleNamespace(
+        parallel_config=SimpleNamespace(tensor_parallel_size=2),
+        scheduler_config=SimpleNamespace(max_num_batched_tokens=64),
+        compilation_config=SimpleNamespace(cudagraph_capture_sizes=[1, 2]),
+        model_config=None,
+    )
+    pass_ = CompilePass("0", workspace)
+    vllm.add(manager, config, pass_, Anything, lambda: (1, 64))
+    names = [type(one).__name__ for one in manager.passes]
+    assert names.index("EnginePass") == place and pass_.sizes == (1, 2, 64)

@@ -1,0 +1,115 @@
+"""What the plug-ins share: our pass in the form that an engine's pass manager takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from torch.fx import Graph
+
+import tftune
+from tftune.graph_pass.inductor import CompilePass
+from tftune.kernels.core.shape import Shape
+from tftune.models.compatibility import log_once
+from tftune.pipeline.model_config import config_of
+from tftune.pipeline.model_shapes import ALL_REDUCE, model_shapes
+
+Range = tuple[int, int]
+_MADE: dict[str, CompilePass] = {}
+"""By the engine's name of the group: a process compiles several graphs with one pass."""
+
+
+def pass_of(name: str, group: Any, engine: str) -> CompilePass | None:
+    """The pass of the engine's group, made where there is none yet: then it is collective over all
+    ranks, as `tftune.compile_pass` is. None, and a warning, where it cannot be made."""
+    if name not in _MADE:
+        try:
+            made = tftune.compile_pass(group, training=False)
+        except (ValueError, RuntimeError, NotImplementedError) as error:
+            log_once(f"tftune's plug-in made no pass for {engine}, which runs unchanged: {error}")
+            return None
+        made.names = (name,)
+        _MADE[name] = made
+    return _MADE[name]
+
+
+def made_pass(name: str) -> CompilePass | None:
+    """The pass of the engine's group where there is one."""
+    return _MADE.get(name)
+
+
+def shapes_of(fields: Mapping[str, Any], ranks: int) -> Callable[[int], tuple[Shape, ...]]:
+    """For a number of tokens the shapes that a model's all-reduces have, from the fields of its
+    `config.json`. A model whose fields say too little has none."""
+
+    def shapes(tokens: int) -> tuple[Shape, ...]:
+        try:
+            config = config_of(fields, "the engine's configuration of the model")
+            return model_shapes(config, ranks, ALL_REDUCE, (tokens,), ()).shapes
+        except ValueError:
+            return ()
+
+    return shapes
+
+
+def engine_pass(
+    base: Any,
+    pass_: CompilePass,
+    sizes: Iterable[int],
+    shapes: Callable[[int], tuple[Shape, ...]],
+    current: Callable[[], Range],
+) -> Any:
+    """Our pass as an `InductorPass` of the engine, which is `base`.
+
+    `sizes`: the numbers of tokens that the engine captures, and the most that a step has. `shapes`:
+    what a model asks about at one of them. `current`: the range of tokens that is compiled now.
+    """
+    pass_.sizes = tuple(sorted(set(sizes)))
+
+    class EnginePass(base):  # type: ignore[misc]
+        """Runs `tftune.compile_pass` for the range that the engine compiles."""
+
+        def __call__(self, graph: Graph) -> None:
+            every, pass_.sizes = pass_.sizes, within(pass_.sizes, current())
+            try:
+                pass_(graph, True)
+            finally:
+                pass_.sizes = every
+
+        def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+            """Itself, as `CompilePass` is."""
+            return self
+
+        def uuid(self) -> str:
+            return pass_.uuid()
+
+        def is_applicable_for_range(self, compile_range: Any) -> bool:
+            """Whether an answer for a number of tokens in vLLM's range names a kernel, or is to be
+            measured."""
+            return may_gain(pass_, (compile_range.start, compile_range.end), shapes)
+
+        def is_applicable_for_shape(self, shape: int | None) -> bool:
+            """The same for SGLang's number of tokens; None: any number."""
+            return may_gain(pass_, (1, 1 << 62) if shape is None else (shape, shape), shapes)
+
+    return EnginePass()
+
+
+def within(sizes: Iterable[int], tokens: Range) -> tuple[int, ...]:
+    """The sizes of a range, both ends included.
+
+    >>> within((1, 2, 4, 8), (2, 4))
+    (2, 4)
+    """
+    return tuple(size for size in sizes if tokens[0] <= size <= tokens[1])
+
+
+def may_gain(pass_: CompilePass, tokens: Range, shapes: Callable[[int], tuple[Shape, ...]]) -> bool:
+    """Whether the pass may replace something in a graph of so many tokens."""
+    if pass_.why_idle:
+        return False
+    sizes = tokens[:1] if tokens[0] == tokens[1] else within(pass_.sizes, tokens)
+    asked = [shape for size in sizes for shape in shapes(size)]
+    if not asked:
+        return bool(sizes)
+    return any(pass_.may_replace(shape) for shape in asked)

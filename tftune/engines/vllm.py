@@ -1,0 +1,128 @@
+"""The plug-in for vLLM, as entry point `vllm.general_plugins`. It is on where TFTUNE_VLLM=1.
+
+Three functions of vLLM are wrapped. Behind `initialize_model_parallel`, where all ranks are in step
+and no memory was measured yet, the pass of the tensor-parallel group is made. `compute_hash` of the
+configuration gets the pass's digest, since vLLM's own cache of compiled graphs asks no pass. Behind
+`PostGradPassManager.configure` the pass goes to the end of the list: FlashInfer's fusion of
+all-reduce and norm has taken its nodes by then, and is not among what our kernels were measured
+against. TFTUNE_VLLM=first puts it before that fusion.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import wraps
+from hashlib import sha256
+from typing import Any
+
+VARIABLE = "TFTUNE_VLLM"
+FIRST = "first"
+FUSIONS = ("AllReduceFusionPass", "RocmAiterAllReduceFusionPass")
+"""vLLM's own passes that take all-reduces."""
+_HOOKED = "_tftune_hooked"
+
+
+def register() -> None:
+    """Hook vLLM where the variable says so. vLLM calls it in every process, at times twice. A vLLM
+    without one of the interfaces is left alone, with one warning."""
+    if os.environ.get(VARIABLE, "0") in ("", "0"):
+        return
+    from tftune.models.compatibility import log_once
+
+    try:
+        from vllm.compilation.passes.inductor_pass import InductorPass, get_pass_context
+        from vllm.compilation.passes.pass_manager import PostGradPassManager
+        from vllm.config import VllmConfig
+        from vllm.distributed import parallel_state
+
+        needed = (
+            (PostGradPassManager, "configure"), (VllmConfig, "compute_hash"),
+            (parallel_state, "initialize_model_parallel"), (parallel_state, "get_tp_group"),
+            (InductorPass, "is_applicable_for_range"),
+        )  # fmt: skip
+        for owner, name in needed:
+            getattr(owner, name)
+    except (ImportError, AttributeError) as error:
+        log_once(f"tftune's plug-in does not fit this vLLM, which runs unchanged: {error}")
+        return
+
+    def range_now() -> tuple[int, int]:
+        compiled = get_pass_context().compile_range
+        return compiled.start, compiled.end
+
+    def begun(_: None, *given: Any, **named: Any) -> None:
+        from tftune.engines.engine_pass import pass_of
+
+        group = parallel_state.get_tp_group()
+        if group.world_size > 1:
+            pass_of(group.unique_name, group.device_group, "vLLM")
+
+    def hashed(found: str, config: Any, *given: Any, **named: Any) -> str:
+        pass_ = _pass(parallel_state)
+        if pass_ is None:
+            return found
+        pass_.sizes = tuple(sorted(set(sizes_of(config))))
+        return sha256(f"{found} {pass_.uuid()}".encode()).hexdigest()[: len(found)]
+
+    def configured(_: None, manager: Any, config: Any) -> None:
+        pass_ = _pass(parallel_state)
+        if pass_ is not None:
+            add(manager, config, pass_, InductorPass, range_now)
+
+    _behind(parallel_state, "initialize_model_parallel", begun)
+    _behind(VllmConfig, "compute_hash", hashed)
+    _behind(PostGradPassManager, "configure", configured)
+
+
+def add(
+    manager: Any, config: Any, pass_: Any, base: Any, range_now: Callable[[], tuple[int, int]]
+) -> None:
+    """Our pass in a manager's list: at its end, or before vLLM's fusion of all-reduces."""
+    from tftune.engines.engine_pass import engine_pass, shapes_of
+
+    ranks = config.parallel_config.tensor_parallel_size
+    shapes = shapes_of(_fields(config), ranks)
+    manager.add(engine_pass(base, pass_, sizes_of(config), shapes, range_now))
+    if os.environ.get(VARIABLE) == FIRST:
+        names = [type(one).__name__ for one in manager.passes]
+        places = [place for place, name in enumerate(names) if name in FUSIONS]
+        manager.passes.insert(min(places, default=len(names) - 1), manager.passes.pop())
+
+
+def sizes_of(config: Any) -> list[int]:
+    """The numbers of tokens that vLLM captures, and the most that a step has."""
+    most = config.scheduler_config.max_num_batched_tokens
+    captured = config.compilation_config.cudagraph_capture_sizes or []
+    return [*captured, *([most] if most else [])]
+
+
+def _fields(config: Any) -> dict[str, Any]:
+    """The fields of the model's `config.json`, with the dtype that vLLM computes in."""
+    model = config.model_config
+    if model is None:
+        return {}
+    return {**model.hf_text_config.to_dict(), "torch_dtype": str(model.dtype)}
+
+
+def _pass(parallel_state: Any) -> Any:
+    """The pass of the tensor-parallel group; None before there is one."""
+    from tftune.engines.engine_pass import made_pass
+
+    group = getattr(parallel_state, "_TP", None)
+    return None if group is None else made_pass(group.unique_name)
+
+
+def _behind(owner: Any, name: str, after: Callable[..., Any]) -> None:
+    """Call `after(result, *arguments)` behind a function, once for all; what it returns is the
+    result, where the function has one."""
+    original = getattr(owner, name)
+    if getattr(original, _HOOKED, False):
+        return
+
+    @wraps(original)
+    def call(*given: Any, **named: Any) -> Any:
+        return after(original(*given, **named), *given, **named)
+
+    setattr(call, _HOOKED, True)
+    setattr(owner, name, call)
