@@ -74,11 +74,6 @@ def differentiated(*operands: torch.Tensor | None) -> bool:
     )
 
 
-def given_operands(*operands: torch.Tensor | None) -> tuple[Any, ...]:
-    """The operands that a plan takes: those that are there."""
-    return tuple([operand for operand in operands if operand is not None])
-
-
 @dataclass(eq=False)
 class Operator:
     """One operation: `tftune::<name>` in a graph, and what its eager call does."""
@@ -95,7 +90,8 @@ class Operator:
     """Whether autocast casts its operands."""
     instead_of_gradient: str = ""
     """What to do where a gradient is needed, of an operation without a backward."""
-    arranged: Callable[..., tuple[Any, ...]] = given_operands
+    arranged: Callable[..., tuple[Any, ...]] | None = None
+    """The operands as a plan takes them; None: as they are."""
     check_first: Callable[..., None] | None = None
     """Looks at operands and shape before the first plan of a shape is made."""
 
@@ -103,6 +99,7 @@ class Operator:
         found = operation(self.name)
         self.kind: type[Shape] = found.shape
         self.host: Any = found.module("host")
+        self._in_heap = "operands" in self.kind.WORDS
 
     def declared(self, eager: Callable[P, R]) -> Callable[P, R]:
         """Register the operator of this function, and return the function to call."""
@@ -145,42 +142,40 @@ class Operator:
         of the shape, in the order of the signature. `numbers`: what else the host's `prepare` takes
         and a plan depends on. `config`: where the caller has selected."""
         first: Any = operands[0]
-        if self.instead_of_gradient and differentiated(*operands):
+        wanted = torch.is_grad_enabled() and differentiated(*operands)
+        if wanted and self.instead_of_gradient:
             raise ValueError(
                 f"tftune.ops.{self.name} has no backward, and an operand requires a gradient; "
                 f"call it under torch.no_grad(), or {self.instead_of_gradient}"
             )
-        if config is None and self._is_seen(operands):
+        if config is None and (wanted or self._is_seen()):
             before, behind = operands[: self._place], operands[self._place :]
             result = self._traced(*before, workspace.handle, *behind, *words, mode, *numbers)
             return result if out is None else out.copy_(result)
         if not first.numel() and first.dim() == self.rank and 0 in first.shape[: self.leading]:
             checks.check_empty(self.name, workspace)
-            return _result(first, self.size(workspace.world, *operands, *words), out)
+            size = self.size(workspace.world, *operands, *words)
+            return first.new_empty(size) if out is None else check_out(out, size, first)
+        in_heap = self._in_heap and workspace.holds(first)
         key = (
-            tftune._default, self.name, words, numbers, config, workspace.holds(first),
+            tftune._default, self.name, words, numbers, config, in_heap,
             *[None if each is None else (each.shape, each.dtype) for each in operands], mode,
         )  # fmt: skip
         known = workspace.calls.get(key)
         if known is None or not self.host.placed_well(*operands, workspace):
             known = self._prepared(operands, workspace, words, numbers, config, key)
         plan, size = known
-        given = self.arranged(*operands)
+        given = operands if self.arranged is None else self.arranged(*operands)
         if out is None and type(plan) is Returning:
             return plan.compute(*given)
-        result = _result(first, size, out)
+        result = first.new_empty(size) if out is None else check_out(out, size, first)
         plan(*given, result)
         return result
 
-    def _is_seen(self, operands: Operands) -> bool:
-        """Whether torch must see the call as one operator: to trace it, to cast operands, to count
-        it (a dispatch mode such as FlopCounterMode), or for a gradient."""
-        return (
-            torch.compiler.is_compiling()
-            or (self.casts and _autocasts())
-            or _modes() > 0
-            or differentiated(*operands)
-        )
+    def _is_seen(self) -> bool:
+        """Whether torch must see the call as one operator: to trace it, to cast operands, or to
+        count it (a dispatch mode such as FlopCounterMode)."""
+        return torch.compiler.is_compiling() or (self.casts and _autocasts()) or _modes() > 0
 
     def _prepared(
         self,
@@ -214,10 +209,6 @@ class Operator:
         workspace.shapes[key] = shape
         known = workspace.calls[key] = plan, self.host.result_size(shape)
         return known
-
-
-def _result(like: torch.Tensor, size: Size, out: torch.Tensor | None) -> torch.Tensor:
-    return like.new_empty(size) if out is None else check_out(out, size, like)
 
 
 def _served(shape: Shape, mode: str) -> tuple[Shape, Config]:

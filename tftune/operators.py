@@ -39,6 +39,7 @@ ALL_REDUCE = Operator(
     "all_reduce",
     lambda ranks, x, residual, weight: x.shape if residual is None else (2, *x.shape),
     casts=False,
+    arranged=lambda *operands: tuple([each for each in operands if each is not None]),
 )
 FLASH_DECODE = Operator(
     "flash_decode",
