@@ -86,8 +86,8 @@ Family = tuple[int, ...]
 
 
 def measured_most(artifact: Artifact) -> LayoutModel:
-    """Of the layouts in mode graph that answer for other families, if any does, the one with most
-    shapes."""
+    """The layout in mode graph with most shapes, among those that answer for other families if any
+    does."""
     return max(
         artifact.modes["graph"].layouts.values(), key=lambda model: (model.spans, len(model.known))
     )

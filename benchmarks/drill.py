@@ -44,7 +44,8 @@ OP = "all_gather_gemm"
 MARK = "TFTUNE_DRILL"
 """An environment variable that every process of a drill inherits, whoever its parent is by then."""
 CLEAN_SHARE, RESERVE_S = 0.2, 40.0
-"""Of the time, for the clean search; and what is kept for ending, looking and comparing."""
+"""The clean search's share of the time; and the seconds that are kept for ending, looking and
+comparing."""
 GPU_TOLERANCE_MIB = 64
 NEAR = 0.03
 SETTLE_S = 15.0
@@ -177,9 +178,9 @@ class Comparison:
     failed: list[str]
     """Without a fault."""
     gaps: list[float]
-    """Of each good fused trial: its ratio to BSP over the clean one's, less 1."""
+    """For each good fused trial, its ratio to BSP over the clean one's, less 1."""
     agreeing: int
-    """Of these, whose ratio is the clean one's within the joint interval."""
+    """How many of them have a ratio that is the clean one's within the joint interval."""
     near: int
     """The same within the larger of `NEAR` and the joint interval: an interval knows the noise of
     one world, not how two worlds differ."""
@@ -254,7 +255,7 @@ class Traces:
     compute_processes: int
     """On the GPUs, by nvidia-smi, where there is one."""
     free_mib: tuple[int, ...]
-    """Of each GPU, as a fresh process sees it."""
+    """Free memory of each GPU, as a fresh process sees it."""
 
     def left_since(self, before: Traces) -> list[str]:
         """What is there now and was not there before, by name."""
@@ -268,7 +269,8 @@ class Traces:
 
 
 def traces(mark: str, pid: int, gpus: int) -> Traces:
-    """Of the processes that carry the mark, and of the worlds that process `pid` started."""
+    """What is left of the processes that carry the mark, and of the worlds that process `pid`
+    started."""
     return Traces(
         frozenset(processes(mark)),
         frozenset(folders(pid)),

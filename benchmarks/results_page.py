@@ -130,7 +130,7 @@ def details(trials: list[Trial]) -> Iterator[str]:
 
 
 def limits(trials: list[Trial]) -> Iterator[str]:
-    """Of the same shapes, captured: the computed limit and the measured winner."""
+    """Table lines of the same shapes, captured: the computed limit and the measured winner."""
     chip = Target.parse(speedup.TARGET).chip
     rows = speedup.lines(paper(trials), "graph")
     times = ((row.shape, row.median_us(row.winner.config.variant)) for row in rows)

@@ -187,7 +187,7 @@ class IrisBuffer(Iris):
 
 
 RIVALS: dict[str, type[Rival]] = {"torch": Torch, "iris": Iris, "iris_buffer": IrisBuffer}
-"""Of all_gather_gemm, by name; `Config(name)` stands for it where a config is asked for."""
+"""Rivals of all_gather_gemm, by name; `Config(name)` stands for it where a config is asked for."""
 
 
 def rivals_of(op: str) -> dict[str, type[Rival]]:

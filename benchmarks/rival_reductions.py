@@ -125,7 +125,7 @@ class IrisReduceScatter(IrisReduction):
 
     NAME = "matmul_reduce_scatter"
     ROWS = 256
-    """Of a tile, in its default configuration."""
+    """Rows of a tile, in the rival's default configuration."""
 
     def __init__(self, shape: GemmReduceScatter, workspace: Workspace) -> None:
         super().__init__(shape, workspace)

@@ -18,7 +18,7 @@ from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 
 OP = "all_gather_gemm"
-"""Of rows that do not name theirs."""
+"""The operation of rows that name none."""
 Outcome = Measurement | Failure
 
 

@@ -192,7 +192,7 @@ class Tried:
     early: float
     """The best of the first `EARLY` evaluations, over the oracle."""
     ms_per_ask: float
-    """Of processor time, the answer included."""
+    """Processor time of one ask, the answer included."""
 
 
 def run(arm: str, measured: Measured, seed: int) -> Tried:

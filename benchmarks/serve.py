@@ -50,7 +50,8 @@ from tftune.ops import all_gather_gemm
 
 LAYOUT = {"dtype": "bf16", "shard": "m", "b_layout": "nk"}
 MOST_FLOPS = 6e12
-"""Of one rank's call, about 10 ms on an H200: larger draws of N and K are drawn again."""
+"""The most FLOPs of one rank's call, about 10 ms on an H200: larger draws of N and K are drawn
+again."""
 LARGE, LARGEST, SMALLEST = 1024, 16384, 8
 """Two thirds of M lie between the first two, the others between the last and the first."""
 RESERVE_S = 10.0
@@ -122,7 +123,7 @@ class Row:
         )
 
     def line(self) -> str:
-        """Of a Markdown table."""
+        """A line of a Markdown table."""
         low, high = median_interval(self.ratios)
         times = f"{median(self.us[self.bsp]):.1f} | {median(self.us['selected']):.1f}"
         ratio = f"{self.ratio:.3f} ({low:.3f} to {high:.3f})"

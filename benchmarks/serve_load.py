@@ -230,7 +230,7 @@ def next_to(text: str) -> str:
 
 
 def downloads(port: int, token: str, seconds: float) -> tuple[Timed, Timed]:
-    """Of the whole artifact, and of one that the client has."""
+    """Times of downloads of the whole artifact, and of one that the client has."""
     path = f"/v1/artifacts/{OP}/{TARGET}"
     digest = json.loads(Client(port, token).ask("GET", path)[1])["sha256"]
     whole = timed(port, token, seconds, lambda client: client.ask("GET", path)[0])

@@ -62,8 +62,8 @@ class Line:
         return speedup_interval(self.winner)
 
     def median_us(self, variant: str) -> float:
-        """Of BSP the median beside the winner: in eager mode it drifts from minute to minute, and
-        the ratio is of the same rounds."""
+        """The variant's median; for BSP the one beside the winner: in eager mode it drifts from
+        minute to minute, and the ratio is of the same rounds."""
         beside = measurement(self.winner).bsp_samples_us
         return (
             median(beside)

@@ -16,7 +16,7 @@ from tftune.kernels.core.space import Config
 
 @dataclass(frozen=True)
 class Resources:
-    """Of one AMD kernel, as its assembly states them."""
+    """What one AMD kernel uses, as its assembly states them."""
 
     vgprs: int
     """Vector registers of a thread, accumulators included; 512 at most."""

@@ -33,11 +33,11 @@ class Count:
     shape: Shape
     mode: str
     calls: int = 0
-    """Of `tftune.ops`, outside a capture of a graph that is counted."""
+    """Calls of `tftune.ops`, outside a capture of a graph that is counted."""
     replays: int = 0
     """Inside counted graphs: replays times the calls that the graph captured."""
     selections: int = 0
-    """Of `tftune.select_kernel`, by code that launches by itself."""
+    """Calls of `tftune.select_kernel`, by code that launches by itself."""
 
     @property
     def runs(self) -> int:
@@ -96,8 +96,8 @@ class Capture:
     """What one process ran."""
 
     id: str
-    """Of the process: the same capture, read again later, has counted on. "" where the file names
-    none."""
+    """The process's name: the same capture, read again later, has counted on. "" where the file
+    names none."""
     counts: tuple[Count, ...]
 
 

@@ -24,14 +24,14 @@ BASELINE = 12
 SLACK = 1.0
 """In spreads: a shift of twice as much is what the sum finds soonest."""
 LIMIT = 8.0
-"""Of the sum: above it the time has moved. Found by simulation, see tests/test_drift.py."""
+"""The sum above which the time has moved. Found by simulation, see tests/test_drift.py."""
 CLIP = 3.5
 """In spreads: what one check may add."""
 HELD = 3.0
-"""Of the sum: above it checks are judged, and not learned from."""
+"""The sum above which checks are judged, and not learned from."""
 LEAST_SPREAD = 0.005
-"""Of the logarithms of times. Half of the finals that were repeated in another session on H200
-differ by more than 0.7 % (committed rows, mode graph)."""
+"""The least standard deviation of logarithms of times that is believed. Half of the finals that
+were repeated in another session on H200 differ by more than 0.7 % (committed rows, mode graph)."""
 TOO_NOISY = 0.015
 """A spread above which 5 % may take more than 10 checks to find."""
 
@@ -57,7 +57,7 @@ class Judged:
     baseline_us: float
     """The geometric mean of what was learned."""
     spread: float
-    """Of the logarithms learned; 0 for fewer than two."""
+    """Standard deviation of the logarithms learned; 0 for fewer than two."""
     learned: int
     """Checks that were learned from."""
 

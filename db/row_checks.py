@@ -18,7 +18,8 @@ _UNITS = ("mhz", "celsius", "watts")
 _DEPTH = 8
 """Levels of a run's readings at most; amd-smi makes five."""
 LARGEST_US = 1e12
-"""Of a time, eleven days: squares of much larger ones leave the range of a formula's floats."""
+"""The longest time of a row, eleven days: squares of much larger ones leave the range of a
+formula's floats."""
 _TARGET = re.compile(rf"{SLUG.pattern}x[1-9][0-9]*")
 """Names of machines become names of files: no other character, so never a path."""
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?)?")

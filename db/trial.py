@@ -76,7 +76,8 @@ FAILURES = {
 LARGEST_ERROR = 2.0**63
 """A check's error lies below, since SQLite holds no larger integer."""
 LARGEST_SIZE = 2**31
-"""Of a row's shape: with larger ones a model's products of sizes leave the range of its floats."""
+"""The largest size in a row's shape: with larger ones a model's products of sizes leave the range
+of its floats."""
 TEXTS = ("op", "shape", "mode", "target", "bench", "run", "kernel", "stage", "created")
 """Fields of a trial's row that are text."""
 Interval = tuple[float, float]

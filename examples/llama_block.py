@@ -38,7 +38,7 @@ LIMIT = 4 * 2.0**-8
 
 @dataclass(frozen=True)
 class Size:
-    """Of one block (the model cards of Llama 3.1); `tiny` is for a CPU."""
+    """Sizes of one block (the model cards of Llama 3.1); `tiny` is for a CPU."""
 
     hidden: int
     heads: int
@@ -67,7 +67,7 @@ class Case:
 
     @property
     def size_of_input(self) -> tuple[int, int, int]:
-        """Of all ranks."""
+        """The size of the input of all ranks."""
         lead = (1, self.tokens) if self.plan == "prefill" else (self.tokens, 1)
         return (*lead, self.size.hidden)
 

@@ -14,7 +14,7 @@ import tftune
 from tftune.kernels.comm import emulated
 
 Example = Callable[[tftune.Workspace, str | None], str]
-"""Of a workspace and the path of an artifact; returns a line on what it checked."""
+"""Takes a workspace and the path of an artifact; returns a line on what it checked."""
 
 
 def start(example: Example, payload_bytes: int) -> None:

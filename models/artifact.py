@@ -92,7 +92,7 @@ class Artifact:
         return str(self.document.get("sha256", ""))
 
     def models(self) -> Iterator[LayoutModel]:
-        """Of every mode and layout."""
+        """The models of every mode and layout."""
         for mode in self.modes.values():
             yield from mode.layouts.values()
 

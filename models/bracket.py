@@ -20,7 +20,8 @@ from tftune.models.selection import Selection
 MARGIN = 1.02
 """What bounds must show that two measurements of their own moments support."""
 WIDEST = 4.0
-"""Of two sizes where BSP won: between sizes further apart a kernel may still win."""
+"""The widest ratio of two sizes where BSP won that speaks for those between: between sizes further
+apart a kernel may still win."""
 Answers = dict[Shape, Selection]
 
 

@@ -10,8 +10,8 @@ from tftune.db.collectives import MULTICAST
 from tftune.db.target import Machine, minor
 
 WARNED = ("driver", "cuda", "rocm", "torch", "iris", "nccl", "rccl", "multicast")
-"""Of a build: a difference in these is told once, and served; of a collective library one in its
-minor version. A new Triton compiles other kernels, and waits for `tftune verify`."""
+"""Fields of a build: a difference in these is told once, and served; of a collective library one in
+its minor version. A new Triton compiles other kernels, and waits for `tftune verify`."""
 _BY_MINOR = ("nccl", "rccl")
 
 _LOGGED = set[str]()

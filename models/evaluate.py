@@ -70,7 +70,7 @@ class Evaluation:
     """The fewest and the most configs that an oracle is the best of."""
     selector: Score
     groups: dict[str, tuple[float, float]]
-    """Of each family judged, the selector's regret: geometric mean and worst. Without families in
+    """The selector's regret in each family judged: geometric mean and worst. Without families in
     which no answer has a time."""
     rules: dict[str, Score]
     """The constant rules in use elsewhere (`baselines.py`), and the strongest form of BSP as the

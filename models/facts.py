@@ -51,14 +51,14 @@ class FactsModel:
     """A shape with a distribution of lengths."""
     lengths: tuple[str, ...]
     layouts: tuple[tuple[int | str, ...], ...]
-    """Of the cases' shapes. For another one the trees say nothing: full caches in one layout were
-    measured, and ragged ones in another do not speak for them."""
+    """The layouts of the cases' shapes. For another one the trees say nothing: full caches in one
+    layout were measured, and ragged ones in another do not speak for them."""
     held_out: Mapping[str, Any] = field(default_factory=dict)
     """Times on distributions and shapes held out, as `facts_fit.judged` gives them."""
 
     def form(self, shape: Shape, config: Config, chip: Chip, facts: Any = None) -> Form:
-        """Of the config that answers for a shape, by the gathered tree; without facts by the known
-        one."""
+        """The form of the config that answers for a shape, by the gathered tree; without facts by
+        the known one."""
         at = self.known if facts is None else self.gathered
         return self.forms[answer(at, _Asked(shape, config, chip, facts))]
 

@@ -21,17 +21,18 @@ from tftune.models.tree.thresholds import round_between
 from tftune.models.tree.tree import Leaf, Node, Split
 
 SMALLEST = 0.02
-"""Of what is at stake, in a leaf at least."""
+"""The least share of what is at stake that a leaf has."""
 FOLDS = 5
 """Parts of the shapes, each held out once to find how deep a tree may be."""
 GAIN = 0.005
-"""Of the time in a leaf, that another form than the config as it is must save."""
+"""The share of a leaf's time that another form than the config as it is must save."""
 SMALLEST_GAIN = 0.002
-"""Of all time, that a further form must save."""
+"""The share of all time that a further form must save."""
 REUSES = (1, 2, 4, 8, 16, 32, 80, 128)
-"""Of what the gate is trained on."""
+"""How often facts are used again in what the gate is trained on."""
 JUDGED = (1, 8, 80)
-"""Of what it is judged on: one call, the layers of a small step, those of a 70B model."""
+"""How often they are in what it is judged on: one call, the layers of a small step, those of a 70B
+model."""
 FEWEST = 2
 """Distributions of lengths from which on trees are learned."""
 
@@ -46,7 +47,7 @@ class Case:
     """What answers for the shape where nothing is known of lengths."""
     chip: Chip
     times_us: Mapping[Form, float]
-    """Of every form of the config."""
+    """Times of every form of the config."""
 
     @property
     def distribution(self) -> str:
@@ -55,7 +56,7 @@ class Case:
 
     @property
     def facts(self) -> Any:
-        """Of rank 0."""
+        """The facts of rank 0."""
         module = operation(self.shape.op).module("lengths")
         return module.Facts.of(module.Lengths.parse(self.lengths).local(self.shape, 0))
 
@@ -111,8 +112,8 @@ def train(cases: Sequence[Case], gather_us: float | None = None) -> FactsModel |
 
 
 def _held_out_us(held_out: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, float]:
-    """Of all distributions together: K, the config as it is, G with facts that cost nothing; and,
-    of every reuse, with the gate and without. Nothing where nothing was held out."""
+    """Times of all distributions together: K, the config as it is, G with facts that cost nothing;
+    and, of every reuse, with the gate and without. Nothing where nothing was held out."""
     us = dict.fromkeys(("never", "as_it_is", "told", "gated", "ungated"), 0.0)
     for by_reuse in held_out.values():
         for number, totals in enumerate(by_reuse.values()):
@@ -330,7 +331,7 @@ class Totals:
     as_it_is: float
     """The config that answers for the shape, facts or not."""
     best: float
-    """Of the forms that the model chose from, the fastest each time, nothing gathered."""
+    """The fastest of the forms that the model chose from, each time, nothing gathered."""
     gathered: int
     """Cases where D says so."""
     cases: int

@@ -21,7 +21,7 @@ from random import Random
 from tftune.kernels.core.tile_order import Grid
 
 DIE_L2_BYTES = 4 << 20
-"""Of one die of MI300X (CDNA 3 white paper), and of MI355X."""
+"""L2 of one die of MI300X (CDNA 3 white paper), and of MI355X."""
 LINES = 32
 """Pieces in which the cache is played; a stream is as many of them as its bytes are."""
 DRIFT = 0.08
@@ -36,7 +36,7 @@ WINDOWS, WAVES = (0.2, 0.6), 2
 Reads = tuple[tuple[Hashable, float], ...]
 """Streams that are read side by side, and how many bytes of each."""
 Program = Callable[[int], Reads]
-"""Of the chip's program of that number, in the order in which programs are dealt."""
+"""What the chip's program of that number reads, in the order in which programs are dealt."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def _readers(
 
 
 def _spread(die: Die, reads: Reads, readers: dict[Hashable, set[int]]) -> float:
-    """Of the other dies, the share that reads the same; of the stream that most of them read."""
+    """The share of the other dies that reads the same; of the stream that most of them read."""
     most = max((len(readers.get(stream, ())) for stream, _ in reads), default=1)
     return max(most - 1, 0) / max(die.dies - 1, 1)
 
@@ -164,7 +164,7 @@ def _play(
 
 
 FULL = 1 + 1e-6
-"""Of the cache's bytes: sums of pieces are rounded."""
+"""How full a cache may be, in its bytes: sums of pieces are rounded."""
 
 
 def _steps(reads: Reads, line: float) -> int:

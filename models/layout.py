@@ -45,8 +45,8 @@ RECIPES_KEPT = 16
 NEAR = 1.25
 """How many times a size other than the one that grows may lie outside of what was measured."""
 SIZE_BITS = 63
-"""Of a size at most: those of tensors are signed 64-bit integers, and features of larger ones may
-overflow a float."""
+"""The most bits of a size: those of tensors are signed 64-bit integers, and features of larger ones
+may overflow a float."""
 MONOTONE_FROM = 8
 """From this size on a captured config takes no less time as the size grows: violated by more than 2
 % in 0.1 % of 7,494 steps of the rows of H200, 2026-11-22; below 8, by up to 33 %."""
@@ -82,17 +82,17 @@ class LayoutModel:
     """The values of `Shape.LAYOUT`."""
     configs: tuple[Config, ...]
     kernels: tuple[str, ...]
-    """Of each config, the revision of its variant that was measured; "" for forms of BSP."""
+    """The revision that was measured of each config's variant; "" for forms of BSP."""
     formulas: tuple[Formula, ...]
-    """Of each config."""
+    """The formula of each config."""
     known: tuple[Known, ...]
     root: Node | None
     """The tree; None where too little was measured for one."""
     spans: bool
     """Whether the tree may answer for families that were never measured."""
     error: float
-    """Of the logarithm of a speed-up that is estimated between two measured sizes of a family: root
-    mean square."""
+    """Error of the logarithm of a speed-up that is estimated between two measured sizes of a
+    family: root mean square."""
 
     @property
     def title(self) -> str:
@@ -127,7 +127,7 @@ class Answer:
     us: float | None = None
     bsp_us: float | None = None
     interval: Interval | None = None
-    """Of the speed-up over BSP, where the config is not BSP."""
+    """The interval of the speed-up over BSP, where the config is not BSP."""
     near: tuple[Sizes, ...] = ()
     """Measured shapes that it rests on."""
 
@@ -142,7 +142,7 @@ class _Estimate:
     """Numbers of the configs that were measured at a smaller and a larger size of the same
     family."""
     error: float
-    """Of a speed-up where not both configs are sure."""
+    """The error of a speed-up where not both configs are sure."""
     near: tuple[Sizes, ...]
 
 
@@ -194,7 +194,7 @@ class Answerer:
 
     @cached_property
     def _ranges(self) -> list[tuple[float, float]]:
-        """Of each size, from where to where the tree answers."""
+        """From where to where the tree answers, in each size."""
         columns = list(zip(*(known.sizes for known in self.model.known), strict=True))
         wide = [1.0 if place == self._place else NEAR for place in range(len(columns))]
         return [
@@ -361,7 +361,8 @@ class Answerer:
         return times
 
     def _gap(self, below: Known, above: Known) -> list[tuple[int, float, float, float, float]]:
-        """Of each config kept at both ends: number, times, and logarithms of time over formula."""
+        """For each config kept at both ends its number, times, and logarithms of time over
+        formula."""
         key = below.sizes, above.sizes
         if key not in self._gaps:
             there, ends = (

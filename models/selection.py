@@ -37,8 +37,8 @@ class Selection:
     """The time to expect of BSP's fastest form; None where no such time fits the measured
     interval."""
     interval: Interval | None = None
-    """Of `speedup`: 95 % of a measured one, 90 % of an estimated one. None where the config is
-    BSP."""
+    """The interval of `speedup`: 95 % of a measured one, 90 % of an estimated one. None where the
+    config is BSP."""
     near: tuple[Sizes, ...] = ()
     """The measured shapes that it rests on, as values of `Shape.coordinates`."""
 

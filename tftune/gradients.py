@@ -110,7 +110,7 @@ FORMULAS: dict[str, tuple[Callable[..., None], Callable[..., Gradients]]] = {
     "gemm_all_reduce": (save_operands, gemm_all_reduce),
     "all_reduce": (save_normed, all_reduce),
 }
-"""Of each operator: what keeps operands for the backward, and the backward."""
+"""For each operator, what keeps operands for the backward, and the backward."""
 
 
 def register() -> None:

@@ -52,7 +52,7 @@ class Recorder:
         self._cells: defaultdict[str, dict[Any, list[Any]]] = defaultdict(dict)
         """Selections, by mode and a shape's key: the shape and a count. One look-up a call."""
         self.replayed: Counts = {}
-        """Of graphs that were captured again, and of what an engine reported."""
+        """Counts of graphs that were captured again, and of what an engine reported."""
         self.graphs: list[_Graph] = []
         self._began = _now()
         self._end = threading.Event()

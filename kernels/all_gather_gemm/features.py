@@ -30,7 +30,7 @@ FEATURES: dict[str, tuple[str, Callable[[AllGatherGemm], float]]] = {
 TERMS = ("call", "k of rounds", "k of tiles", "gathered a", "b", "c", "rounds")
 """What the time of one config grows with, see `timing`."""
 SCALES = ("m", "n", "k")
-"""Of what a formula's smooth correction is a function, see `scales`."""
+"""The features of which a formula's smooth correction is a function, see `scales`."""
 LIBRARY_TILE = 128, 256
 """Taken for the tile of a library's GEMM, which names none: what it is decides in which sizes its
 last wave is full."""
@@ -104,7 +104,7 @@ PAIR_FEATURES: dict[str, tuple[str, Pair]] = {
         _tiled(lambda s, c, chip: s.n % c["block_n"] / c["block_n"]),
     ),
 }
-"""Of a shape and a config that is not plain BSP: what decides its time beside their sizes and
+"""Features of a shape with a config that is not plain BSP: what decides the time beside sizes and
 knobs."""
 
 RIVALS = (

@@ -98,7 +98,7 @@ def all_gather_gemm(
 
 
 def result_size(shape: AllGatherGemm) -> tuple[int, int]:
-    """Of C."""
+    """The size of C."""
     return shape.m, shape.n
 
 

@@ -117,8 +117,8 @@ COPY_BYTES = 1 << 18
 """What a copy must move at least: starting one costs about 2.7 us, in which a link moves more (an
 NVLink4 pair, kernels/core/chips.py)."""
 REGISTERED_BYTES = 1 << 22
-"""Of the gathered A, from which on registered buffers are tried: on two H200 2 MB arrive no sooner,
-and of 8 to 134 MB one form or the other does (docs/notebook.md)."""
+"""Bytes of the gathered A from which on registered buffers are tried: on two H200 2 MB arrive no
+sooner, and of 8 to 134 MB one form or the other does (docs/notebook.md)."""
 COPIES = 16
 """Copies of one shard to each peer at most: every one, and its flag's, is queued by the host or is
 a node of a graph."""

@@ -33,8 +33,9 @@ FINE = 8
 """Waits within the first wave that are played one by one, and waves after it; of more, some
 together."""
 LAST_WAVE = 0.8
-"""Of an unfilled last wave, what it costs beyond its share: 1 if the busy units gained nothing from
-the idle ones. Fitted with the constants of H200 (kernels/core/chips.py)."""
+"""The fraction of a full wave that an unfilled last wave costs beyond its share: 1 if the busy
+units gained nothing from the idle ones. Fitted with the constants of H200
+(kernels/core/chips.py)."""
 
 
 def describe(

@@ -22,7 +22,7 @@ FEATURES: dict[str, tuple[str, Callable[[AllReduce], float]]] = {
     "row_kb": ("kilobytes of one row", lambda s: s.n * s.element_bytes / 1024),
 }
 SCALES = ("m", "n")
-"""Of what a formula's smooth correction is a function, see `scales`."""
+"""The features of which a formula's smooth correction is a function, see `scales`."""
 TERMS = ("call", "elements", "pieces of a program", "rows of a program", "elements of a program")
 """What the time of one config grows with, see `timing`."""
 

@@ -97,7 +97,7 @@ def checked_eps(eps: float | None) -> float:
 
 
 def result_size(shape: AllReduce) -> tuple[int, ...]:
-    """Of the result: [m, n], or two of them."""
+    """The size of the result: [m, n], or two of them."""
     return (2, shape.m, shape.n) if shape.normed else (shape.m, shape.n)
 
 

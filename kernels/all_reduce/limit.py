@@ -7,7 +7,7 @@ from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.limit import Limit
 
 SMALL_BYTES = 256 << 10
-"""Of x up to which latency decides, and shares are averaged by themselves."""
+"""Bytes of x up to which latency decides, and shares are averaged by themselves."""
 
 
 def limit(shape: AllReduce, chip: Chip) -> Limit:

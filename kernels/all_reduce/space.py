@@ -13,11 +13,11 @@ BANK_FLAGS = FLAGS_PER_SOURCE // 4
 """Flags of one of two_shot's phases. Both banks lie in that half of a source's flags which peers
 may set: see the rule of all_gather_gemm."""
 INBOX_BYTES = 32 << 20
-"""Of one generation that one_shot may fill, beyond which two_shot sends far less."""
+"""Bytes of one generation that one_shot may fill, beyond which two_shot sends far less."""
 ONE_SHOT_BYTES = 4 << 20
-"""Of x up to which a library's one-shot is tried on more than two ranks."""
+"""Bytes of x up to which a library's one-shot is tried on more than two ranks."""
 FEWEST_COLUMNS = 256
-"""Of one part of a row: 512 bytes, which one program stores at once."""
+"""The fewest columns of one part of a row: 512 bytes, which one program stores at once."""
 FORMS = ("library", "one_shot", "two_shot")
 
 _FORM = Choice(

@@ -83,7 +83,7 @@ class Workspace:
     pools: list[Any] = field(default_factory=list, compare=False)
     """The memory that the library knows, made when it is first wanted."""
     ordinal: int = field(init=False, compare=False)
-    """Of its device, as tensors say it: -1 is host memory."""
+    """The number of its device, as tensors say it: -1 is host memory."""
     handle: str = field(
         init=False, default_factory=lambda: f"workspace-{next(_NUMBERS)}", compare=False
     )

@@ -39,7 +39,8 @@ class Capabilities:
     die_units: int = 0
     """Units of one die at most, where each die has an L2 of its own; 0 where there is one L2."""
     reserved_shared_bytes: int = 0
-    """Of each resident program, beside what it asks for (CUDA programming guide, from 8.0 on)."""
+    """Shared memory that each resident program takes beside what it asks for (CUDA programming
+    guide, from 8.0 on)."""
 
 
 def capabilities(arch: str) -> Capabilities:

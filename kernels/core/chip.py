@@ -40,9 +40,9 @@ class Rates:
     unit_flops_per_us: float
     """The same of one unit, where power does not yet limit the clock of all."""
     stream_share: float
-    """Of the memory rate, what a library GEMM reaches where it only streams B."""
+    """The share of the memory rate that a library GEMM reaches where it only streams B."""
     triton_share: float
-    """Of the matrix rate, what a tuned Triton kernel with plain pointers reaches."""
+    """The share of the matrix rate that a tuned Triton kernel with plain pointers reaches."""
 
     block_us: float
     """One communicating program, per block that it copies: four 16-byte accesses of each thread."""
@@ -100,8 +100,8 @@ ALONE = Links(
     signal_us=0.0, flag_us=0.0, engine_us=0.0, engine_host_us=0.0, engine_bytes_per_us=1.0,
     collective_us=0.0, skew_us=0.0,
 )  # fmt: skip
-"""Of a world of one rank whose links nobody measured: nothing is sent and nobody is waited for, so
-that any rate serves."""
+"""Constants of a world of one rank whose links nobody measured: nothing is sent and nobody is
+waited for, so that any rate serves."""
 RATE_NAMES = tuple(field.name for field in fields(Rates))
 LINK_NAMES = tuple(field.name for field in fields(Links))
 NAMES = (*RATE_NAMES, *LINK_NAMES)

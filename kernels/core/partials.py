@@ -32,9 +32,9 @@ WIRE = Choice(
 )
 KNOBS = (*BLOCKS, *PIPELINE, SPLIT, LOADS, FLAG, WIRE)
 REGISTERED_BYTES = 1 << 22
-"""Of the product, from which on registered buffers are tried, as all_gather_gemm does."""
+"""Bytes of the product from which on registered buffers are tried, as all_gather_gemm does."""
 SPLIT_BYTES = 1 << 24
-"""Of all parts of a split product on one rank, at most: what is larger has tiles enough."""
+"""The most bytes of all parts of a split product on one rank: what is larger has tiles enough."""
 EVERY_ROW = ("one_shot", "one_shot_ll")
 """The variants whose ranks all add up all rows."""
 BANK_FLAGS = FLAGS_PER_SOURCE // 4

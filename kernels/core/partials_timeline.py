@@ -17,14 +17,15 @@ from tftune.kernels.core.space import Config
 from tftune.kernels.core.timeline_ir import MEMORY, WAIT, Call, Gate, Stage
 
 LAST_WAVE = 0.8
-"""Of an unfilled last wave, what it costs beyond its share, as in all_gather_gemm."""
+"""The fraction of a full wave that an unfilled last wave costs beyond its share, as in
+all_gather_gemm."""
 COPY_BYTES = 64 * 256
 """That a forwarding program of 8 warps (waves of CDNA: of 4) has in flight: four 16-byte accesses
 of each thread."""
 
 
 ONE_PART = {"split_k": 1}
-"""Of a variant that has no such knob."""
+"""The split_k of a variant without that knob."""
 
 
 def library_gemm(costs: Any, shape: Any) -> Stage:

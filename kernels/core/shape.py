@@ -67,8 +67,8 @@ class Shape:
     """Whether ranks take part in a call together. Else it is of one rank, and any workspace
     serves."""
     key: ClassVar[tuple[Any, ...]]
-    """Of each shape: the operation and the fields. A dict finds it faster than the shape itself,
-    whose hash and equality are Python's."""
+    """What identifies a shape: the operation and the fields. A dict finds it faster than the shape
+    itself, whose hash and equality are Python's."""
 
     def __post_init__(self) -> None:
         # The instance's dict holds the fields in order, and nothing else yet: a server builds a

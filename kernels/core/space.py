@@ -28,10 +28,10 @@ FLAGS_PER_SOURCE = 16_384
 """Flag words that a workspace keeps for each source rank, whatever the shape or config (design rule
 2)."""
 MAILBOX_BYTES = 1 << 23
-"""Of one of the two generations of the mailbox that a workspace keeps for words that carry their
-epoch."""
+"""Bytes of one of the two generations of the mailbox that a workspace keeps for words that carry
+their epoch."""
 CONTROL_BYTES = 4_096 + MAX_WORLD * FLAGS_PER_SOURCE * 4 + 2 * MAILBOX_BYTES
-"""Of one rank's control block: counters on lines of their own, the flags, the mailbox.
+"""Bytes of one rank's control block: counters on lines of their own, the flags, the mailbox.
 `kernels.symmetric` has the layout."""
 
 
@@ -135,8 +135,8 @@ class Rule:
 
     sentence: str
     holds: Callable[[Any, Any, Chip | None], bool]
-    """Of shape, config and chip. Reads a config only by its knobs: it is asked as soon as those
-    that it reads are chosen."""
+    """Whether a shape, a config and a chip keep the rule. Reads a config only by its knobs: it is
+    asked as soon as those that it reads are chosen."""
     variants: tuple[str, ...] = ()
     learned: bool = False
     """From compiled kernels: an audit compiles what it refuses, too, so that its evidence stays."""
@@ -311,8 +311,8 @@ class Space:
     """The forms of BSP on a known chip where nothing was measured, the likeliest to be the fastest
     first; None: as in `defaults`."""
     revisions: Mapping[str, int] = field(default_factory=dict)
-    """Of each variant: raised when what runs changes so that times may. A variant that is not named
-    has revision 1; see kernels/core/revision.py."""
+    """Each variant's revision: raised when what runs changes so that times may. A variant that is
+    not named has revision 1; see kernels/core/revision.py."""
 
     def complete(self, config: Config) -> Config:
         """The config with every absent knob at its default; raises ValueError for an unknown

@@ -45,7 +45,7 @@ class Grid:
 
     @property
     def turns(self) -> int:
-        """Of the busiest program."""
+        """How many tiles the busiest program computes."""
         return -(-self.pieces // self.programs)
 
     def piece(self, program: int, turn: int) -> tuple[int, int, int] | None:

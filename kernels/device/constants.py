@@ -20,7 +20,7 @@ class Problem(NamedTuple):
     B_IS_NK: bool
     """B is stored [N, K], else [K, N]."""
     COLUMNS: int
-    """Of a shard of A."""
+    """Columns of a shard of A."""
 
 
 class Tile(NamedTuple):
@@ -94,10 +94,10 @@ class Pieces(NamedTuple):
     N_P: int
     """N rounded up to a power of two."""
     PARTS: int
-    """Of a row, which different programs send."""
+    """Column slices of a row, which different programs send."""
     PARTS_P: int
     ROWS: int
-    """Of a piece: what one flag covers."""
+    """Rows of a piece: what one flag covers."""
     TILE: int
     """Rows that are loaded at a time."""
     COLS_P: int
@@ -140,7 +140,7 @@ class Peers(NamedTuple):
     """How partial results reach the ranks that own their heads."""
 
     HEADS: int
-    """Of one group at most, that are sent together: a piece."""
+    """The most heads of one group that are sent together: a piece."""
     SLICES: int
     """Pieces of a group."""
     OWN_SLICES: int

@@ -17,7 +17,7 @@ from tftune.kernels.device.reduce import elements
 
 @triton.jit
 def message_bytes(rows, cut: tl.constexpr):
-    """Of one message of so many rows."""
+    """The bytes of one message of so many rows."""
     return tl.cast(rows, tl.int64) * (cut.D * 2) + tl.cdiv(rows, 4) * 16
 
 
@@ -30,7 +30,8 @@ def piece_rows(piece, rows, cut: tl.constexpr):
 
 @triton.jit
 def offsets(row, to, batch_stride, head_stride, cut: tl.constexpr):
-    """Of the rows of rank `to`'s message in a tensor [batch, heads] of these strides: int64."""
+    """Where the rows of rank `to`'s message lie in a tensor [batch, heads] of these strides:
+    int64."""
     OWN: tl.constexpr = cut.OWN
     head = row % OWN if cut.ALL else to * OWN + row % OWN
     return (row // OWN) * tl.cast(batch_stride, tl.int64) + head * tl.cast(head_stride, tl.int64)

@@ -51,8 +51,8 @@ def piece_tile(
     N: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr,
     COLS_P: tl.constexpr,
 ):  # fmt: skip
-    """Of TILE rows of a piece, from its row `first` on: their places in x [M, N], their places in
-    the piece, and which of them are there, each [TILE, COLS_P]."""
+    """TILE rows of a piece, from its row `first` on: their places in x [M, N], their places in the
+    piece, and which of them are there, each [TILE, COLS_P]."""
     COLS: tl.constexpr = N // PARTS
     within = first + tl.arange(0, TILE)
     rows = piece // PARTS * ROWS + within

@@ -65,7 +65,7 @@ GATHERED: dict[str, tuple[str, Callable[[FlashDecode, Config, Chip, Facts], floa
 }
 """What no shape tells, and a rank's facts do."""
 SCALES = ("kv_len", "batch x kv_heads", "q_heads x head_dim")
-"""Of what a formula's smooth correction is a function, see `scales`."""
+"""The features of which a formula's smooth correction is a function, see `scales`."""
 TERMS = (
     "call",
     "tokens of rounds",

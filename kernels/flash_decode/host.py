@@ -91,7 +91,7 @@ def flash_decode(
 
 
 def result_size(shape: FlashDecode) -> tuple[int, int, int]:
-    """Of what attention gives on one rank."""
+    """The size of what attention gives on one rank."""
     return shape.batch, shape.own_heads, shape.head_dim
 
 

@@ -25,10 +25,10 @@ DISTRIBUTIONS = {
 """What each name stands for."""
 FULL = "full"
 SHORT = 16
-"""Of `one_long`: how many times shorter than the long sequence the others are."""
+"""In `one_long`, how many times shorter than the long sequence the others are."""
 CHAT_MEDIAN, CHAT_SIGMA, CHAT_EMPTY = 1 / 8, 1.0, 0.05
-"""Of `chat`: the median as a share of what fits, the standard deviation of the logarithm, and the
-share of sequences without a token. Assumed; synthetic, after no trace."""
+"""Parameters of `chat`: the median as a share of what fits, the standard deviation of the
+logarithm, and the share of sequences without a token. Assumed; synthetic, after no trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Lengths:
 
     @classmethod
     def parse(cls, text: str) -> Lengths:
-        """Of text such as `uniform/1`; without a seed it is 0. Raises ValueError."""
+        """Read from text such as `uniform/1`; without a seed it is 0. Raises ValueError."""
         name, slash, seed = text.partition("/")
         if slash and not (seed.isascii() and seed.isdecimal() and len(seed) < 10):
             raise ValueError(f"lengths={text!r:.60}: the seed after the slash must be a number")

@@ -8,7 +8,8 @@ from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.lengths import FULL, Lengths
 
 LONG_US = 100
-"""Of reading the cache, from which on memory decides, and the exchange is a small part."""
+"""Microseconds of reading the cache from which on memory decides, and the exchange is a small
+part."""
 
 
 def limit(shape: FlashDecode, chip: Chip, lengths: str = FULL) -> Limit:

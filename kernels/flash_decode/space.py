@@ -308,10 +308,10 @@ RESIDENT = 3
 """Programs of a shallow pipeline (two stages) that one unit holds at once; of a deep or a wide one
 it holds one."""
 FILLED = 0.83
-"""Of what may be resident, at least, by shallow programs."""
+"""The least share of the programs that may be resident, of shallow programs."""
 COVERED, FULL = 0.5, 0.9
-"""Of the units, at least and at most, by one wave of wide programs: below they are too few, above
-deep ones do as well."""
+"""The least and the most share of the units that one wave of wide programs fills: below they are
+too few, above deep ones do as well."""
 SHORT = 8192
 """Tokens up to which sequences that need not be split stay whole."""
 

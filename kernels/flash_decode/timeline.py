@@ -22,8 +22,8 @@ from tftune.kernels.flash_decode.space import (
 )
 
 STEP_US = 0.35
-"""Of one block of tokens, what no load hides: two small products and a row's maximum between them.
-Assumed."""
+"""The part of one block of tokens that no load hides: two small products and a row's maximum
+between them. Assumed."""
 FILL_US = 1.5
 """From a program's first instruction until its first block of keys is there: its length, then the
 loads. Assumed."""
@@ -49,7 +49,7 @@ class Busy(NamedTuple):
     """What decides how long a rank attends: all of its work, and its busiest program's."""
 
     tokens: int
-    """Of all sequences."""
+    """Tokens of all sequences."""
     rounds: float
     """Tokens of the busiest program, in units of the mean unit of work."""
     blocks: int
@@ -119,7 +119,7 @@ def _full(shape: FlashDecode, knobs: dict[str, Any], on: int) -> Busy:
 
 
 def _ragged(shape: FlashDecode, knobs: dict[str, Any], on: int, lengths: str) -> Busy:
-    """Of rank 0, which no other rank exceeds."""
+    """The busy times of rank 0, which no other rank exceeds."""
     local = Lengths.parse(lengths).local(shape, 0)
     in_turn = knobs["variant"] in RESIDENT_VARIANTS
     splits, block_n = knobs["kv_splits"], knobs["block_n"]

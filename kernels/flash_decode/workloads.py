@@ -10,8 +10,8 @@ from tftune.kernels.flash_decode import FlashDecode
 
 BATCHES = (1, 4, 8, 16)
 MEMORY_BYTES = 32 << 30
-"""Of keys and values in one set of operands: a node bench keeps three sets, and MI300X and H200
-have room for them."""
+"""Bytes of keys and values in one set of operands: a node bench keeps three sets, and MI300X and
+H200 have room for them."""
 
 
 def paper(

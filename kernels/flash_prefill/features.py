@@ -29,7 +29,7 @@ FEATURES: dict[str, tuple[str, Callable[[FlashPrefill], float]]] = {
     ),
 }
 SCALES = ("seq_len", "batch x q_heads", "head_dim")
-"""Of what a formula's smooth correction is a function, see `scales`."""
+"""The features of which a formula's smooth correction is a function, see `scales`."""
 TERMS = ("call", "pairs", "tokens of rounds", "tokens", "programs")
 """What the time of one config grows with, see `timing`."""
 USUAL_ROWS = 128

@@ -66,7 +66,7 @@ def run(
 
 
 def result_size(shape: FlashPrefill) -> tuple[int, int, int, int]:
-    """Of the output, as of q."""
+    """The size of the output, which is that of q."""
     return shape.batch, shape.seq_len, shape.q_heads, shape.head_dim
 
 

@@ -48,11 +48,12 @@ _KNOBS = (
     ),
 )
 ACCUMULATORS = 192
-"""Of fp32 that a thread holds at most: a block of the output and one of scores."""
+"""The most fp32 accumulators that a thread holds: a block of the output and one of scores."""
 CDNA_VALUES = 240
-"""Of a thread with 512 registers: those of `_held`, and block_n for what the loop computes."""
+"""The most values of a thread with 512 registers: those of `_held`, and block_n for what the loop
+computes."""
 BARRIER_BYTES = 1024
-"""Of shared memory that Triton adds where descriptors load."""
+"""Bytes of shared memory that Triton adds where descriptors load."""
 
 
 def programs(shape: FlashPrefill, config: Config) -> int:

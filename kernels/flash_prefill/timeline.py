@@ -19,10 +19,10 @@ from tftune.kernels.flash_prefill.mapping import place
 from tftune.kernels.flash_prefill.space import SPACE, programs
 
 PRODUCTS_SHARE = 0.75
-"""Of the rate of a library GEMM, what attention's two products reach between exponentials.
+"""The share of a library GEMM's rate that attention's two products reach between exponentials.
 Assumed."""
 FILL_US = 2.0
-"""Of one program, before its first product and after its last. Assumed."""
+"""What one program takes before its first product and after its last. Assumed."""
 LIBRARY = Config("flash", mapping="naive_head_first", block_m=128, block_n=64, num_stages=2)
 """What the library's kernel is taken to be. Assumed."""
 

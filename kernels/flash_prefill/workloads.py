@@ -11,7 +11,7 @@ KV_HEADS = 8
 TENSOR_PARALLEL = (1, 8)
 """GPUs that share the heads of one layer: with 8 of them each has one KV head."""
 MEMORY_BYTES = 32 << 30
-"""Of one set of operands: a node bench keeps two sets and references."""
+"""Bytes of one set of operands: a node bench keeps two sets and references."""
 BATCHES = (1, 2, 4, 8)
 CONTEXTS = (8192, 32_768, 131_072)
 

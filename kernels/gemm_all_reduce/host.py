@@ -47,7 +47,7 @@ def gemm_all_reduce(
 
 
 def result_size(shape: GemmAllReduce) -> tuple[int, int]:
-    """Of C."""
+    """The size of C."""
     return shape.m, shape.n
 
 

@@ -32,7 +32,7 @@ _FORM = Choice(
 _FLAGGED = ("one_shot", "two_shot")
 _FUSED = (*_FLAGGED, "one_shot_ll")
 ONE_SHOT_BYTES = 1 << 27
-"""Of all slots of one_shot at most: each rank sends the whole product to every other."""
+"""The most bytes of all slots of one_shot: each rank sends the whole product to every other."""
 
 
 def payload_bytes(shape: GemmAllReduce) -> int:

@@ -30,7 +30,7 @@ FEATURES: dict[str, tuple[str, Callable[[GemmReduceScatter], float]]] = {
 TERMS = ("call", "k of rounds", "k of tiles", "a", "b", "c", "rounds")
 """What the time of one config grows with, see `timing`."""
 SCALES = ("m", "n", "k")
-"""Of what a formula's smooth correction is a function, see `scales`."""
+"""The features of which a formula's smooth correction is a function, see `scales`."""
 LIBRARY_TILE = 128, 256
 """Taken for the tile of a library's GEMM, which names none."""
 

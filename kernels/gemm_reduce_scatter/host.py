@@ -49,7 +49,7 @@ def gemm_reduce_scatter(
 
 
 def result_size(shape: GemmReduceScatter) -> tuple[int, int]:
-    """Of C on one rank."""
+    """The size of C on one rank."""
     return shape.shard_rows, shape.n
 
 

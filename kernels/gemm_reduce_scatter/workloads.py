@@ -19,7 +19,7 @@ class Projection:
     name: str
     n: int
     k: int
-    """Of all ranks together."""
+    """K of all ranks together."""
 
 
 # config.json of meta-llama/Meta-Llama-3-70B and Llama-3.1-405B (hidden 8192 and 16384, 64 and 128

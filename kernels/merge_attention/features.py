@@ -19,7 +19,7 @@ FEATURES: dict[str, tuple[str, Callable[[MergeAttention], float]]] = {
     "message_kb": ("kilobytes that one rank sends to each peer", lambda s: s.message_bytes / 1024),
 }
 SCALES = ("batch", "heads x head_dim")
-"""Of what a formula's smooth correction is a function, see `scales`."""
+"""The features of which a formula's smooth correction is a function, see `scales`."""
 TERMS = ("call", "elements", "pieces of a program", "elements of a program")
 """What the time of one config grows with, see `timing`."""
 

@@ -75,7 +75,7 @@ def merge_attention(
 
 
 def result_size(shape: MergeAttention) -> tuple[int, int, int]:
-    """Of the output on one rank."""
+    """The size of the output on one rank."""
     return shape.batch, shape.own_heads, shape.head_dim
 
 
@@ -216,7 +216,7 @@ def _source(
 
 
 def _packed_rows(shape: MergeAttention) -> int:
-    """Of a piece of BSP's kernels: no more elements than four rows of 256 have."""
+    """Rows of a piece of BSP's kernels: no more elements than four rows of 256 have."""
     return PACKED_ROWS * 256 // max(256, shape.head_dim)
 
 

@@ -28,7 +28,7 @@ def mailbox_bytes(shape: MergeAttention) -> int:
 
 
 def pieces(shape: MergeAttention, config: Config) -> int:
-    """Of one message."""
+    """The pieces of one message."""
     return -(-shape.rows // int(config["rows_per_piece"]))
 
 

@@ -8,9 +8,10 @@ from typing import Any
 from tftune.kernels.comm.workspace import Workspace
 
 REGISTERS = 65_536
-"""Of one SM, for all its threads (CUDA programming guide, compute capabilities 7.0 to 10.0)."""
+"""Registers of one SM, for all its threads (CUDA programming guide, compute capabilities 7.0 to
+10.0)."""
 SIMDS, LANE_REGISTERS, LDS_BYTES = 4, 512, 65_536
-"""Of one CU, and of a lane of each of its SIMDs, vector and accumulation registers together, as
+"""What one CU has, and a lane of each of its SIMDs, vector and accumulation registers together, as
 audits count them (db/audit.py)."""
 
 

@@ -99,7 +99,7 @@ class Times:
 
     @cached_property
     def place(self) -> int:
-        """Of the size that grows, among `sizes`."""
+        """Where the size that grows is among `sizes`."""
         shape = self.data.shapes[0]
         return shape.coordinates().index(shape.SIZE)
 

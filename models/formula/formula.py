@@ -34,7 +34,7 @@ class Formula:
     bends: tuple[float, ...]
     """Empty where a config was measured on too few shapes for a correction of its own."""
     least: int
-    """Of the size that grows, the smallest at which the config was measured."""
+    """The smallest value of the size that grows at which the config was measured."""
     most: int
     """And the greatest. The config answers for none above, since nothing bounds its time there."""
 

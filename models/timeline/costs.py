@@ -20,7 +20,7 @@ from tftune.kernels.core.timeline_ir import LAUNCH, WAIT, Gate, Stage
 from tftune.models import l2
 
 PULL_SHARE = 0.8
-"""Of the link rate, what GEMM tiles loaded from peers reach: 247 GB/s at M=8192 on H200,
+"""The share of the link rate that GEMM tiles loaded from peers reach: 247 GB/s at M=8192 on H200,
 2026-11-20."""
 LARGE_MESSAGE = 1 << 20
 """Bytes per rank; of 256 KB an all-gather on 4 H200 takes 16.6 us, as its latency and rate say."""

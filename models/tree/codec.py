@@ -16,8 +16,8 @@ from tftune.models.layout import NEAR, LayoutModel, known_from
 from tftune.models.tree.tree import leaves_of, pack, unpack
 
 MOST_ERROR = 50.0
-"""Of the logarithm of a speed-up at most: beyond any that rows have, and its exponential is a
-float."""
+"""The largest error of the logarithm of a speed-up: beyond any that rows have, and its exponential
+is a float."""
 MOST_BEND = 50.0
 """Logarithm of how far a correction may bend a time where it answers; those of H200 stay below
 3."""

@@ -30,7 +30,7 @@ LOST, LOST_MOST = 0.003, 0.05
 """Log time that the candidates of a leaf may lose to all configs, by their formulas: in the mean
 over shapes, and at 99 of 100."""
 SUMMARY_LEAVES = 6
-"""Of a tree that only sums up what was measured."""
+"""The most leaves of a tree that only sums up what was measured."""
 LEAST_SHAPES = 20
 """Lattice shapes in a leaf at least."""
 CAPPED = 0.2
@@ -43,7 +43,7 @@ FAMILIES = 3
 UNKNOWN_ERROR = 0.05
 """Taken for the error between two sizes where no size in between was measured."""
 LEAST_ERROR = 0.01
-"""Of a speed-up that is estimated, at least: what two measurements of one pair differ by."""
+"""The least error of a speed-up that is estimated: what two measurements of one pair differ by."""
 CANDIDATES, FORMS = 4, 2
 """Fused configs of a leaf, and forms of BSP, at most: each costs 2 us when a shape is first asked
 for."""
@@ -282,8 +282,8 @@ class _Lattice:
         return tree.fit(self.features, self.lost)
 
     def candidates(self, tree: DecisionTreeRegressor) -> dict[int, list[int]]:
-        """Of each leaf, by scikit-learn's number of it, the numbers of the configs to choose
-        from."""
+        """The numbers of the configs to choose from in each leaf, by scikit-learn's number of the
+        leaf."""
         ends, lost = tree.apply(self.features), self.lost
         kinds = ((~self.is_bsp, CANDIDATES), (self.is_bsp, FORMS))
         return {

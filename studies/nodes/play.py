@@ -47,11 +47,11 @@ class Simulated:
     """The times of one variant over all seeds, in microseconds: simulated."""
 
     low_us: float
-    """Of 5 % of the seeds."""
+    """The time that 5 % of the seeds stay below."""
     us: float
     """The median."""
     high_us: float
-    """Of 95 %."""
+    """The time that 95 % stay below."""
 
 
 @dataclass(frozen=True)
@@ -179,8 +179,8 @@ class Run:
     topology: Topology
     us: float
     waits: tuple[tuple[float, float, tuple[int, ...]], ...]
-    """Of each gated stage: when its gate opened, the work from then on, and the peers that it needs
-    first."""
+    """For each gated stage, when its gate opened, the work from then on, and the peers that it
+    needs first."""
     whole: bool
     """Whether nothing can go on before every rank has come: BSP."""
 

@@ -12,7 +12,8 @@ from math import inf, log2, sqrt
 from random import Random
 
 SHARE = 0.96
-"""Of a NIC's line rate, what collectives reach. Fitted by `studies/nodes/published.py --fit`."""
+"""The share of a NIC's line rate that collectives reach. Fitted by `studies/nodes/published.py
+--fit`."""
 RING_HOP_US = 20.0
 """What each node adds to the latency of a ring, besides its own GPUs. Fitted likewise."""
 TREE_HOP_US = 15.0

@@ -27,7 +27,7 @@ DEADLINE_S = 120.0
 PER_ARM_S = 10.0
 """What an arm may take of the deadline of all rounds."""
 LEAST_US = 0.01
-"""Of a clocked wait: a row keeps two decimals, and its samples are positive."""
+"""The least time of a clocked wait: a row keeps two decimals, and its samples are positive."""
 BLOCK, COPIERS = 4096, 4
 """32-bit words that a program copies at a time, and programs for each SM or CU."""
 
@@ -223,7 +223,7 @@ def measure(
 def _samples(
     ranks: World, shape: Shape, armed: Sequence[Armed], mode: str, rounds: int
 ) -> dict[Arm, tuple[float, ...]]:
-    """Of each arm, round by round. What is clocked takes rounds of its own."""
+    """Times of each arm, round by round. What is clocked takes rounds of its own."""
     timed = [each for each in armed if not each.arm.clocked]
     deadline_s = max(DEADLINE_S, PER_ARM_S * len(timed))
     replies = ranks.request("time", (shape, timed, mode, rounds), deadline_s)

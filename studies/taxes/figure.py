@@ -22,7 +22,7 @@ REST = "rest"
 """What the taxes do not explain: of the model, the work itself."""
 COLOURS = {"launch": BLUE, "wait": ORANGE, "memory": GREEN, REST: PURPLE}
 HATCH = "////"
-"""Of modelled bars."""
+"""The pattern of modelled bars."""
 WIDTH, BAR, HEAD = 560, 26, 66
 """Pixels: of a figure, of a bar with what is between two, and of what is above and below them."""
 METHOD = (

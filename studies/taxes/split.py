@@ -131,7 +131,7 @@ class Split:
     """The share of `saved_us` that the taxes do not explain; None where BSP is not surely
     slower."""
     late: Mapping[str, Estimate]
-    """Of BSP and of the fused call: microseconds for each microsecond that one rank is late."""
+    """What BSP and the fused call take for each microsecond that one rank is late."""
     clocked_us: Estimate | None
     """What a program of the fused call waits, by the device's clock."""
     without_us: Mapping[str, Estimate]
@@ -227,7 +227,7 @@ def times_of(found: Mapping[Arm, Measurement]) -> dict[Arm, tuple[float, ...]]:
 
 
 def _slopes(times: Times, arms: Sequence[tuple[float, Arm]]) -> list[float]:
-    """Of each round."""
+    """The slope of each round."""
     rounds = zip(*(times[arm] for _, arm in arms), strict=True)
     places = [place for place, _ in arms]
     return [slope(list(zip(places, samples, strict=True))) for samples in rounds]

@@ -22,7 +22,7 @@ class Stake:
 
     count: Count
     us: float
-    """Of one run, as expected."""
+    """The expected time of one run."""
     source: str
     """Where that is from: "measured" by rows, an artifact's word, or "modelled"."""
 

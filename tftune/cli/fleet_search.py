@@ -67,7 +67,7 @@ class Job:
     on: str
     modes: tuple[str, ...]
     options: Mapping[str, Any]
-    """Of `tftune.tuner.search.search.search`."""
+    """Options of `tftune.tuner.search.search.search`."""
     budget_s: float | None
     """For each shape."""
     rows: bytes

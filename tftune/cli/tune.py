@@ -15,7 +15,8 @@ from tftune.db.target import Target
 
 TFTUNE = (sys.executable, "-m", "tftune")
 SEARCH_SHARE, MATRIX_SHARE = 0.6, 0.35
-"""Of the budget; calibrating, training and reporting take a few minutes whatever the budget."""
+"""Shares of the budget; calibrating, training and reporting take a few minutes whatever the
+budget."""
 POOL = 60
 INTERRUPTED = 130
 """What a command that Ctrl-C stopped ends with."""

@@ -26,7 +26,8 @@ from tftune.models.compatibility import log_once
 
 STAGES = ("stable", "canary", "candidate")
 SERVING_S = 10.0
-"""Of one request of a process that serves: it may have a kept artifact to go on with."""
+"""How long one request of a process that serves may take: it may have a kept artifact to go on
+with."""
 Fresh = Literal["new", "unchanged", "kept"]
 
 

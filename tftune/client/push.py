@@ -32,9 +32,9 @@ class Pushed:
     sent: int = 0
     """Trials that were sent now."""
     stored: int = 0
-    """Of those sent, new to the service."""
+    """How many of those sent were new to the service."""
     known: int = 0
-    """Of those sent, already there."""
+    """How many of those sent were there already."""
     skipped: int = 0
     """Trials of chunks that the service has had before."""
 

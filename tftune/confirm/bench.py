@@ -81,7 +81,7 @@ class Here:
 
 
 def _revisions() -> dict[str, str]:
-    """Of every variant of every operation that is installed."""
+    """The revision of every variant of every operation that is installed."""
     return {
         f"{op}/{variant}": installed(op, variant)
         for op in packages()

@@ -74,7 +74,7 @@ def _won_here(shape: Shape, mode: str, here: Here) -> Iterator[Config]:
 
 @cache
 def _winners(op: str, folder: Path, chip: str) -> PastWinners:
-    """Of all files of rows there; a file that cannot be read proposes nothing."""
+    """Winners in all files of rows there; a file that cannot be read proposes nothing."""
     found: list[Trial] = []
     for path in sorted(folder.glob(f"{chip}*.jsonl")):
         try:

@@ -68,7 +68,7 @@ class Identity:
     ranks: tuple[int, ...]
     """The global ranks of the group."""
     revisions: Mapping[str, str]
-    """Of every fused and library variant that is installed, by `operation/variant`."""
+    """The revision of every fused and library variant that is installed, by `operation/variant`."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""

@@ -234,7 +234,7 @@ def _each_once(shapes: Iterable[Shape]) -> tuple[Shape, ...]:
 
 
 def _give_memory_back(workspace: Workspace) -> None:
-    """Of plans, graphs and operands that were only timed."""
+    """Free the memory of plans, graphs and operands that were only timed."""
     import torch
 
     if workspace.device.type == "cuda":

@@ -16,7 +16,7 @@ from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 
 LARGEST_M = 1 << 15
-"""Of a symbolic M, where the graph bounds it no further."""
+"""The largest value of a symbolic M that the graph bounds no further."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Place:
     """Where a group's operators run: what is known before its workspace is made."""
 
     name: str
-    """Of the process group."""
+    """The name of the process group."""
     group: Any
     rank: int
     world: int

@@ -39,8 +39,8 @@ BUDGET_S = 0.4
 DEADLINE_S = 120.0
 """How long a rank waits for the others to compile the same graph."""
 LEAST_BYTES = 1 << 27
-"""Of a payload: 8,192 tokens of 8,192 elements in 16 bits. A larger workspace is seldom made then,
-which takes a second."""
+"""The least bytes of a payload: 8,192 tokens of 8,192 elements in 16 bits. A larger workspace is
+seldom made then, which takes a second."""
 SHARE = 64
 """A payload takes at most one part in so many of a GPU's memory; a workspace has two."""
 

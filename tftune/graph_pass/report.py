@@ -22,9 +22,9 @@ class Decision:
     replaced: bool
     reason: str
     expected_us: float | None = None
-    """Of the operator, with what else it needs; of a symbolic M, where it gains the most."""
+    """The operator's time, with what else it needs; for a symbolic M, where it gains the most."""
     bsp_us: float | None = None
-    """Of the library's collective and GEMM, for the same call."""
+    """The time of the library's collective and GEMM, for the same call."""
 
     @property
     def gain_us(self) -> float | None:

@@ -260,5 +260,5 @@ def _differ(old: Node, new: Node) -> bool:
 
 
 def _strides(held: Any) -> list[Any]:
-    """Of every tensor that a node gives."""
+    """The strides of every tensor that a node gives."""
     return [one.stride() if isinstance(one, torch.Tensor) else None for one in tree_leaves(held)]

@@ -26,7 +26,7 @@ class Answer:
     bsp_us: float
     now_us: float
     interval: Interval | None
-    """Of BSP's time over it; None where it is BSP."""
+    """The interval of BSP's time over it; None where it is BSP."""
 
     @property
     def gain(self) -> float:

@@ -240,7 +240,8 @@ def former_rows(op: str, target: Target, shapes: Sequence[Shape]) -> list[Trial]
 
 
 def nearest(shape: Shape, rows: Mapping[Shape, int]) -> Iterator[Shape]:
-    """Of these shapes, given how many rows each has, the nearest until they have `FORMER` rows."""
+    """The nearest shapes that have rows, until they have `FORMER` rows in sum. `rows`: how many
+    each has."""
     left = FORMER
     for other in sorted(rows, key=lambda other: distance(shape, other)):
         if left <= 0:

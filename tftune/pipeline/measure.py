@@ -31,10 +31,10 @@ VISITS = 2
 AHEAD = 8
 """Later visits whose kernels compile while another one is measured."""
 FINAL_SHARE, FINAL_STARTS = 0.2, 2.0
-"""Of the budget, kept to time winners again in a fresh world; where that is not so many times what
-a world takes to start, they are not timed again."""
+"""The share of the budget that is kept to time winners again in a fresh world; where that is not so
+many times what a world takes to start, they are not timed again."""
 TIMING_SHARE, LEAST_S, MOST_S = 0.7, 0.05, 2.0
-"""Of what a place may take, for rounds; the seconds of it at least and at most."""
+"""The share of a place's time that is for rounds; and the least and the most seconds of that."""
 DEADLINE_S = 15.0
 """For the first launches of one config, and beyond the budget of the rounds of a place."""
 SAVED_S = 60.0

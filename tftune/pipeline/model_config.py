@@ -40,12 +40,12 @@ class ModelConfig:
     normed: bool
     """Whether RMSNorm follows the residual, which an all-reduce may do with its sum."""
     q_rank: int = 0
-    """Of multi-head latent attention, as DeepSeek has it: the rank of the latent of queries; 0
+    """In multi-head latent attention, as DeepSeek has it, the rank of the latent of queries; 0
     where queries are projected at once."""
     kv_rank: int = 0
     """The rank of the latent of keys and values; 0: no latent attention."""
     qk_dim: int = 0
-    """Of one head of latent attention: columns of a query, rotated ones included."""
+    """Columns of a query in one head of latent attention, rotated ones included."""
     qk_plain: int = 0
     """The same without the rotated ones, which a key takes from its own projection."""
     v_dim: int = 0

@@ -163,7 +163,8 @@ class _Made:
         yield _Linear("k_proj, v_proj", kv, hidden, 2 * calls, (APART,))
 
     def _latent(self) -> Iterator[_Linear]:
-        """Of latent attention: the projections up from the latents, which are what is gathered."""
+        """Linear layers of latent attention: the projections up from the latents, which are what is
+        gathered."""
         config, calls, both = self.config, self.config.layers, (JOINED, APART)
         heads = config.heads // self.tp
         name, k = ("q_b_proj", config.q_rank) if config.q_rank else ("q_proj", config.hidden)

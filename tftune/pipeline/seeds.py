@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 def knowledge(
     op: str, target: Target, shapes: Sequence[Shape], store: Store, *, with_model: bool
 ) -> Knowledge:
-    """Of some shapes of one operation on a target. Rows of the database itself count, whatever
-    their target, but modelled ones do not. `with_model`: whether the analytic model knows enough of
-    the chip."""
+    """What is known of some shapes of one operation on a target. Rows of the database itself count,
+    whatever their target, but modelled ones do not. `with_model`: whether the analytic model knows
+    enough of the chip."""
     from tftune.models.features import pair_vector
     from tftune.models.timeline.simulator import predict
     from tftune.pipeline.bench_factory import former_rows

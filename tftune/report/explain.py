@@ -39,7 +39,7 @@ class Explanation:
     """The steps in the tree, where the answer comes from there."""
     leaf: Leaf | None
     candidates: tuple[Config, ...]
-    """Of the leaf."""
+    """The configs of the leaf."""
     origin: list[str]
     """What the artifact rests on, in sentences."""
     nearest: list[Line]

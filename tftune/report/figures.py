@@ -51,7 +51,7 @@ LOOKS = {
     "one_shot": Look(VERMILION, "o"), "two_shot": Look(BLUE, "s"), "one_shot_ll": Look(GREEN, "D"),
 }  # fmt: skip
 SPARE_LOOKS = (Look(VERMILION, "o"), Look(BLUE, "s"), Look(GREEN, "D"), Look(ORANGE, "^"))
-"""Of variants that other packages bring."""
+"""Looks of variants that other packages bring."""
 PIXEL = 1 / 72
 """Inches: a figure's points are pixels of the page."""
 WIDE, NARROW = (640, 350), (316, 240)

@@ -49,7 +49,7 @@ BASE = (
     "other words."
 )
 MANY_LEAVES = 16
-"""Of a tree that is folded."""
+"""Leaves from which on a tree is folded."""
 
 
 def html(page: Page, series: Sequence[Series], overviews: Mapping[str, str]) -> str:

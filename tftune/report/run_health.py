@@ -11,8 +11,8 @@ from tftune.db.trial import Run
 from tftune.tuner.bench.cache_selftest import CopyRates
 
 FALL = 0.1
-"""Of the SM clock, between the first trial and the last: more than this is said. A GPU that is hot
-or at its power limit slows down."""
+"""The share by which the SM clock may fall between the first trial and the last: more than this is
+said. A GPU that is hot or at its power limit slows down."""
 _COPY = "copy_gb_s"
 _OTHER = (_COPY, "chip")
 """Readings that are of no single GPU."""

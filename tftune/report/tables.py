@@ -146,9 +146,12 @@ def lines(trials: Iterable[Trial]) -> list[Line]:
 
 
 def _line(shape: Shape, mode: str, trials: Sequence[Trial]) -> Line:
-    by_variant, bsp = {}, _best([trial for trial in trials if trial.config.variant == BSP], None)
-    for variant in dict.fromkeys(trial.config.variant for trial in trials):
-        if best := _best([trial for trial in trials if trial.config.variant == variant], bsp):
+    rows: dict[str, list[Trial]] = {}
+    for trial in trials:
+        rows.setdefault(trial.config.variant, []).append(trial)
+    bsp, by_variant = _best(rows.get(BSP, ()), None), {}
+    for variant, those in rows.items():
+        if best := bsp if variant == BSP else _best(those, bsp):
             by_variant[variant] = best
     winner = min(by_variant.values(), key=lambda trial: _time(trial, bsp))
     return Line(

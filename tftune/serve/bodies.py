@@ -10,7 +10,7 @@ from tftune.kernels.core.chip import SLUG
 from tftune.serve.tables import WORD
 
 LARGEST = 2**53
-"""Of a count: what JSON numbers hold exactly."""
+"""The largest count: what JSON numbers hold exactly."""
 PLAIN = r"^[^\x00]*$"
 """PostgreSQL stores no NUL."""
 PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*$"

@@ -151,8 +151,8 @@ def _engine(place: str) -> sa.Engine:
 
 
 def _prepared(connection: Any, _: Any) -> None:
-    """Of each new connection: SQLAlchemy begins transactions, not the driver; a commit is on the
-    disk when it returns."""
+    """Prepare each new connection: SQLAlchemy begins transactions, not the driver; a commit is on
+    the disk when it returns."""
     connection.isolation_level = None
     for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {pragma}")

@@ -93,7 +93,7 @@ class Run:
     source: str
     """What a selection of it rests on; "none" without an artifact."""
     time_us: float | None
-    """Of all runs, at the expected time of one; None where it is unknown."""
+    """The time of all runs, at the expected time of one; None where it is unknown."""
 
     @property
     def runs(self) -> int:

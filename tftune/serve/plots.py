@@ -12,7 +12,7 @@ from tftune.report.tables import BENCH_WORDS, Line, discounted_text, label
 
 WIDTH, HEIGHT = 316, 190
 LEFT, RIGHT, TOP, BOTTOM = 38, 12, 12, 34
-"""Of the frame, in units of the drawing, for what is written beside it."""
+"""Margins of the frame, in units of the drawing, for what is written beside it."""
 STEPS = (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
 """Between two marks of the vertical axis."""
 MARKS = 5

@@ -26,7 +26,7 @@ BATCH = 500
 STEP = 1 << 20
 """Bytes that are unpacked at once: a small body may unpack to a large one."""
 MOST_RUNS = 5000
-"""Of one upload."""
+"""The most runs of one upload."""
 GZIP = b"\x1f\x8b"
 CHOICES = {"op": ROWS.c.op, "target": ROWS.c.target, "build": ROWS.c.build, "shape": ROWS.c.shape}
 """What rows are asked by."""
@@ -43,7 +43,7 @@ class Intake:
         self._left, self._lines, self._taken, self._unpacked = bytearray(), 0, 0, 0
         self._runs: dict[str, Run] = {}
         self._first_line: dict[str, int] = {}
-        """Of each run that trials name: where it is named first."""
+        """The line where each run that trials name is named first."""
 
     def __enter__(self) -> Intake:
         return self

@@ -7,7 +7,7 @@ from pathlib import Path
 
 MB = 1_000_000
 DEFAULT_DB = Path("tftune-serve.db")
-"""Of `tftune serve`, in the current folder."""
+"""The database of `tftune serve`, in the current folder."""
 
 
 @dataclass(frozen=True)
@@ -16,13 +16,14 @@ class Limits:
     both numbers."""
 
     rows_bytes: int = 256 * MB
-    """Of an upload of rows, as sent and unpacked."""
+    """The most bytes of an upload of rows, as sent and unpacked."""
     body_bytes: int = 1 * MB
-    """Of any other body."""
+    """The most bytes of any other body."""
     line_bytes: int = 8 * MB
-    """Of one row."""
+    """The most bytes of one row."""
     lines: int = 100_000
-    """Of an upload of rows, empty ones too: a small body may unpack to nothing but line ends."""
+    """The most lines of an upload of rows, empty ones too: a small body may unpack to nothing but
+    line ends."""
     headers_s: float = 10.0
     """In which a request's line and headers must arrive."""
     idle_s: float = 20.0
@@ -36,7 +37,7 @@ class Limits:
     connections: int = 512
     """Open connections; beyond them 503 is answered."""
     shapes: int = 4096
-    """Of one request to select."""
+    """The most shapes of one request to select."""
     page: int = 1000
     """Rows of one page at most."""
 

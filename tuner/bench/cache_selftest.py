@@ -19,8 +19,8 @@ MARGIN = 1.1
 """A cold copy may look this much faster than the chip's memory: what it wrote last need not be in
 memory yet."""
 DROP = 0.95
-"""Of the warm rate; a cold copy that is not slower than this was not cold, or the launch hides
-both."""
+"""A cold copy reaches less than this share of the warm rate; a cold copy that is not slower than
+this was not cold, or the launch hides both."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ ORDER = (0, 1, 1, 0, 0, 1)
 """Which inputs each back-to-back call takes: both generations of a workspace are used and used
 again, each time with other data."""
 SEEDS = range(max(ORDER) + 1)
-"""Of the inputs that belong to the check; those of the first seed are timed, too."""
+"""Seeds of the inputs that belong to the check; those of the first seed are timed, too."""
 SMALLEST = 2.0**-126
 """The least normal fp32 number."""
 DELAY_CYCLES, DELAY_S = 400_000, 0.1

@@ -109,7 +109,7 @@ def _fed(idle: Iterable[subprocess.Popen[bytes]], waiting: list[Job]) -> dict[in
 
 
 COMPILERS = Compilers()
-"""Of this process."""
+"""The compilers of this process."""
 IDLE_S = 120.0
 """A compiler that was given nothing for so long ends."""
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 EXIT_CODE = 75
-"""Of a process that passed a deadline: EX_TEMPFAIL of sysexits.h, start it again."""
+"""The exit code of a process that passed a deadline: EX_TEMPFAIL of sysexits.h, start it again."""
 
 
 @contextmanager

@@ -42,7 +42,7 @@ class WorldSpec:
     operand_bytes: int = 0
     """For operands of shapes that have them on the heap, see `operand_bytes`."""
     lengths: str = ""
-    """Of the sequences that are timed, as rows name them; all full where empty."""
+    """Lengths of the sequences that are timed, as rows name them; all full where empty."""
 
     @property
     def data(self) -> dict[str, str]:

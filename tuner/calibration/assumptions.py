@@ -22,7 +22,7 @@ def _clock(ask: Ask) -> float:
 
 
 def _l2_share() -> float:
-    """Of 64 bytes for each clock and unit, what H200 reaches at its 1,755 MHz."""
+    """The share of 64 bytes for each clock and unit that H200 reaches at its 1,755 MHz."""
     return H200.rates.l2_bytes_per_us / (64 * 1755 * H200.units)
 
 

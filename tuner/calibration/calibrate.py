@@ -22,7 +22,7 @@ from tftune.tuner.calibration.calibration_rank import Prober
 ASSUMED = "assumed"
 """Under which name `calibrate` yields what it did not measure."""
 DEADLINE_S = 20.0
-"""Of one question; each takes well under a second once its kernel is compiled."""
+"""How long one question may take; each takes well under a second once its kernel is compiled."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Sizes:
     payload: int = 1 << 26
     blocks: int = 64
     gathered: int = 4096
-    """Of each rank, in the small collective."""
+    """Bytes of each rank in the small collective."""
     large: int = 1 << 26
-    """Of each rank, in the large one, and of one copy by a copy engine."""
+    """Bytes of each rank in the large one, and of one copy by a copy engine."""
 
 
 SMALL = Sizes(

@@ -19,7 +19,7 @@ COLUMNS = 1024
 """fp16 elements of one row of a block that is stored to peers."""
 WARPS = 8
 STEPS = 4096
-"""Of a chain of loads, polls or signals: far longer than a launch."""
+"""Steps of a chain of loads, polls or signals: far longer than a launch."""
 STRIDE = 8352
 """Words of 8 bytes from one load of a chain to the next: 66 KB, so that none finds the line of
 another."""
@@ -62,7 +62,7 @@ class Prober(Rank):
         return float(median(times[1:]))
 
     def _captured_us(self, call: Callable[[], object], calls: int) -> float:
-        """Of one of so many calls captured in one graph."""
+        """The time of one of so many calls captured in one graph."""
         if self.spec.emulated:
             return self._us(call)
 

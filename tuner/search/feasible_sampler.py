@@ -85,8 +85,8 @@ class FeasibleSampler(BaseSampler):
     """
 
     READY = 6
-    """Of so many configs at the head of the ranking the first that is ready is taken; where none
-    is, the first."""
+    """How many configs at the head of the ranking are looked at: the first that is ready is taken;
+    where none is, the first."""
     AHEAD = 24
     """Configs that may wait for compilers at once, but for the READY at the head of a ranking."""
 

@@ -186,8 +186,8 @@ class GpSampler(ModelSampler):
     def posterior(
         self, known: np.ndarray, times: np.ndarray, candidates: np.ndarray
     ) -> tuple[Posterior, GaussianProcess, np.ndarray]:
-        """Of the logarithms of the candidates' times; and the process with the prior means that it
-        was fitted on."""
+        """The posterior of the logarithms of the candidates' times; and the process with the prior
+        means that it was fitted on."""
         top = np.log(times.min() * self.WORST)
         values = np.minimum(np.log(times), top)
         expected, prior = self.hints(known), self.hints(candidates)

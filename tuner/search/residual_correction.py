@@ -31,8 +31,8 @@ Array = np.ndarray[Any, Any]
 ROWS, LEAST = 3000, 200
 """Rows of the nearest shapes that a forest is fitted on; of fewer than the least none is."""
 TREES, LEAF, SHARE = 24, 2, 0.6
-"""Of the forest: trees, rows of a leaf at least, the share of columns that a split may choose
-from."""
+"""Parameters of the forest: trees, rows of a leaf at least, the share of columns that a split may
+choose from."""
 EARLIER = 4.0
 """A row of an earlier kernel counts as so many doublings further away."""
 THREADS = 8

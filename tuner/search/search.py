@@ -34,8 +34,8 @@ from tftune.tuner.search.session import Rows
 __all__ = ["EFFORTS", "Best", "Effort", "Progress", "search", "study_name"]
 
 FINAL_SHARE, FINAL_S, FINAL_MOST = 0.2, 1.3, 0.5
-"""Of a wall-clock budget, kept for the final stage: this share, or so many seconds for each shape
-and mode where ranks measure it (110 s over 88 of them on 8x H200), but at most that share."""
+"""What is kept of a wall-clock budget for the final stage: this share, or so many seconds for each
+shape and mode where ranks measure it (110 s over 88 of them on 8x H200), but at most that share."""
 
 
 logger = logging.getLogger(__name__)

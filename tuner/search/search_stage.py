@@ -28,7 +28,8 @@ from tftune.tuner.search.samplers import Proposer
 from tftune.tuner.search.session import Rows
 
 SETTLE_SHARE, COMPILE_S = 0.5, 1800.0
-"""Of the time for searching, and in seconds, how long a pool may compile before the first trial."""
+"""A share of the time for searching, and the most seconds: how long a pool may compile before the
+first trial."""
 CONSIDERED = 320
 """Configs of each variant that a search considers where no pool is given; only those about to be
 tried are compiled."""
@@ -100,7 +101,8 @@ class _Track:
         return len(self.rows) < self.limit
 
     def tell(self, trial: Trial) -> None:
-        """Of no use where nothing is sampled, and then left out: it costs a millisecond."""
+        """Tell the sampler of a trial. It is left out where nothing is sampled: it costs a
+        millisecond."""
         if self.stored is not None:
             self.proposer.tell(trial.config, time_ratio(trial, self.bsp))
 

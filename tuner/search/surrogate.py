@@ -30,12 +30,13 @@ OWN = 0.5
 LEVEL = 4.0
 """The level is known beforehand to so many amplitudes."""
 BOUNDS = ((log(0.05), log(20.0)), (log(0.01), log(3.0)), (log(0.005), log(0.3)))
-"""Of the logarithms of a length scale, the amplitude and a config's own residual."""
+"""Bounds of the logarithms of a length scale, the amplitude and a config's own residual."""
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """Of the logarithms of times: means and standard deviations, float64 [configs]."""
+    """What is expected of the logarithms of times: means and standard deviations, float64
+    [configs]."""
 
     mean: Array
     deviation: Array
@@ -128,8 +129,8 @@ class GaussianProcess:
         return found
 
     def posterior(self, points: Array) -> Posterior:
-        """Of values at these points, float64 [configs, columns], which were not measured: each has
-        a residual of its own."""
+        """The posterior of values at these points, float64 [configs, columns], which were not
+        measured: each has a residual of its own."""
         across = self._covariance(points, self._points)
         known = solve_triangular(self._factor[0], across.T, lower=True)
         left = self._variance * (1 + LEVEL**2) - (known**2).sum(axis=0)

@@ -28,8 +28,8 @@ shape."""
 
 
 def neighbours(shape: Shape, others: Iterable[Shape], layers: int = LAYERS) -> list[Shape]:
-    """Of the nearest layers, this one among them, the shape of the same size; and the next smaller
-    and the next larger one.
+    """The shape of the same size in each of the nearest layers, this one among them, and the next
+    smaller and the next larger one.
 
     >>> from tftune.kernels.all_gather_gemm import AllGatherGemm as G
     >>> [s.m for s in neighbours(G(40, 512, 512, 2), [G(m, 512, 512, 2) for m in (8, 32, 64, 128)])]

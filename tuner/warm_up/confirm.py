@@ -44,7 +44,8 @@ may differ from the exact result."""
 CHUNK = 1 << 26
 """Elements of an output that are compared at a time, since the comparison is in fp32."""
 OVERHEAD_S = 5e-4
-"""Of one timed round of one config: the sleep that hides launches, and events."""
+"""What one timed round of one config costs beside its calls: the sleep that hides launches, and
+events."""
 UNTIMED = {"graph": 2, "eager": 4}
 """Calls of a round for each timed one, that one included."""
 
@@ -126,7 +127,8 @@ class Confirmation:
 
     @property
     def _check_seeds(self) -> tuple[int, int]:
-        """Of operands that are checked; ragged ones, where there are some, are not timed."""
+        """Seeds of the operands that are checked; ragged ones, where there are some, are not
+        timed."""
         return FULL[0], getattr(self._reference, "RAGGED_SEED", FULL[1])
 
     def _make_operands(self) -> None:

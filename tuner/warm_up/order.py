@@ -24,12 +24,12 @@ class Order:
     shape: Shape
     mode: str
     forms: tuple[Config, ...]
-    """Of BSP; the first is the one that outputs are held against."""
+    """The forms of BSP; the first is the one that outputs are held against."""
     candidates: tuple[Config, ...]
     budget_s: float
     """After compiling."""
     deadline_s: float
-    """Of each config's first launches, and of all timing."""
+    """The deadline of each config's first launches and of all timing, in seconds."""
     target: str
     run: str
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Call = Callable[["torch.Tensor", "torch.Tensor", "torch.Tensor"], None]
 Buffer = Callable[..., "torch.Tensor"]
-"""Of a name and sizes."""
+"""Gives the buffer of a name and sizes."""
 
 
 def bsp(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype, form: str) -> Call:

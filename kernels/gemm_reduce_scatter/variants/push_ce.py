@@ -98,7 +98,7 @@ def add(
 def kernels(
     shape: GemmReduceScatter, config: Config, arch: str
 ) -> tuple[KernelSource, KernelSource]:
-    """Of a chunk's rows, and of the sum."""
+    """The kernels of a chunk's rows and of the sum."""
     return (
         source(SPACE, shape, config, arch, "multiply", together=False),
         source(SPACE, shape, config, arch, "add", together=False),
