@@ -21,7 +21,7 @@ from random import Random
 from tftune.kernels.core.tile_order import Grid
 
 DIE_L2_BYTES = 4 << 20
-"""L2 of one die of MI300X (CDNA 3 white paper), and of MI355X."""
+"""Bytes of L2 of one die of MI300X (CDNA 3 white paper), and of MI355X."""
 LINES = 32
 """Pieces in which the cache is played; a stream is as many of them as its bytes are."""
 DRIFT = 0.08

@@ -82,7 +82,7 @@ class Operator:
     size: Callable[..., Size]
     """The result's size, from the number of ranks, the operands and the words; sizes may be
     symbols. Raises ValueError for operands of which no size follows."""
-    rank: int = 2
+    dims: int = 2
     """Dimensions of the first operand."""
     leading: int = 1
     """How many of them may be 0: then nothing runs, on any rank, and the result is empty."""
@@ -148,11 +148,11 @@ class Operator:
                 f"tftune.ops.{self.name} has no backward, and an operand requires a gradient; "
                 f"call it under torch.no_grad(), or {self.instead_of_gradient}"
             )
-        if config is None and (wanted or self._is_seen()):
+        if config is None and (wanted or self._dispatched()):
             before, behind = operands[: self._place], operands[self._place :]
             result = self._traced(*before, workspace.handle, *behind, *words, mode, *numbers)
             return result if out is None else out.copy_(result)
-        if not first.numel() and first.dim() == self.rank and 0 in first.shape[: self.leading]:
+        if not first.numel() and first.dim() == self.dims and 0 in first.shape[: self.leading]:
             checks.check_empty(self.name, workspace)
             size = self.size(workspace.world, *operands, *words)
             return first.new_empty(size) if out is None else check_out(out, size, first)
@@ -172,7 +172,7 @@ class Operator:
         plan(*given, result)
         return result
 
-    def _is_seen(self) -> bool:
+    def _dispatched(self) -> bool:
         """Whether torch must see the call as one operator: to trace it, to cast operands, or to
         count it (a dispatch mode such as FlopCounterMode)."""
         return torch.compiler.is_compiling() or (self.casts and _autocasts()) or _modes() > 0

@@ -44,7 +44,7 @@ ALL_REDUCE = Operator(
 FLASH_DECODE = Operator(
     "flash_decode",
     lambda ranks, q, k, v, lengths, table, output: _own_heads(ranks, q, output),
-    rank=3,
+    dims=3,
     instead_of_gradient="train with torch's attention",
     arranged=lambda q, k, v, lengths, table: (
         q, k, v, lengths, lengths if table is None else table,
@@ -54,14 +54,14 @@ FLASH_DECODE = Operator(
 FLASH_PREFILL = Operator(
     "flash_prefill",
     lambda ranks, q, k, v, causal: q.shape,
-    rank=4,
+    dims=4,
     leading=2,
     instead_of_gradient="train with torch's attention",
 )
 MERGE_ATTENTION = Operator(
     "merge_attention",
     lambda ranks, o, lse, output, base: _own_heads(ranks, o, output),
-    rank=3,
+    dims=3,
     casts=False,
     instead_of_gradient="merge with torch.distributed's operators",
 )
