@@ -13,8 +13,10 @@ of decoding, its attention reads no cache. A prefill case is one sequence. Times
 on the slowest rank, without and with the pass in turn: medians.
 
 Each start is a new world of processes: without the pass (cold, then with torch's cache), and with
-it (cold, then with torch's cache and what was remembered). `first_s` and `second_s` are what the
-pass adds to these. `--cpu` rehearses on two emulated ranks with tiny sizes.
+it (cold, then with torch's cache and what was remembered). Its seconds are those from the parallel
+model until every case is captured; importing torch and building the model, which vary by several
+seconds from one start to the next, are not among them. `first_s` and `second_s` are what the pass
+adds, importing tftune included. `--cpu` rehearses on two emulated ranks with tiny sizes.
 
 RESULT first_minute target=.. model=.. decode=.. prefill=.. worst=.. first_s=.. second_s=..
 """
@@ -42,7 +44,8 @@ ROUNDS = 25
 REPLAYS = 4
 WARM_CALLS = 2
 LIMIT = 4 * 2.0**-8
-"""Relative difference of logits: a few roundings to bf16."""
+"""Relative difference of logits: a few roundings to bf16. More is right where torch differs as much
+from itself: what it computes eagerly from what it compiled."""
 
 
 @dataclass(frozen=True)
@@ -141,21 +144,28 @@ class Start:
         return TINY_CASES if self.cpu else CASES
 
 
-def compiled(model: Any, pass_: Any, whole: bool) -> Callable[..., Any]:
-    """The model compiled anew: each decoder layer, which torch traces once for all layers, or the
-    whole. `pass_`: None for torch alone."""
-    import torch
+def eager(model: Any) -> Callable[..., Any]:
+    """The model as it is."""
+    for layer in model.model.layers:
+        vars(layer).pop("forward", None)
 
     def call(ids: Any, mask: Any) -> Any:
         # Without a mask transformers makes one while a graph is captured, and none before.
         found = model(input_ids=ids, attention_mask=mask, use_cache=False, logits_to_keep=1)
         return found.logits
 
+    return call
+
+
+def compiled(model: Any, pass_: Any, whole: bool) -> Callable[..., Any]:
+    """The model compiled anew: each decoder layer, which torch traces once for all layers, or the
+    whole. `pass_`: None for torch alone."""
+    import torch
+
+    call = eager(model)
     options = {"post_grad_custom_post_pass": pass_} if pass_ is not None else None
     layers = model.model.layers
     if whole:
-        for layer in layers:
-            vars(layer).pop("forward", None)
         found: Callable[..., Any] = torch.compile(call, dynamic=False, options=options)
         return found
     step = torch.compile(type(layers[0]).forward, dynamic=False, options=options)
@@ -222,8 +232,6 @@ def serve(start: Start, rank: int, workspace: Any = None) -> dict[str, Any]:
     import torch.distributed as dist
     from torch.distributed.device_mesh import init_device_mesh
 
-    import tftune
-
     torch._dynamo.config.recompile_limit = 64  # type: ignore[attr-defined]
     device = torch.device("cpu" if start.cpu else f"cuda:{rank}")
     mesh = init_device_mesh(device.type, (dist.get_world_size(),))
@@ -231,6 +239,8 @@ def serve(start: Start, rank: int, workspace: Any = None) -> dict[str, Any]:
         model = build(start.sizes, start.layers, mesh, device)
         begun, pass_ = time.time(), None
         if start.with_pass:
+            import tftune
+
             options = {"workspace": workspace} if start.cpu else {}
             pass_ = tftune.compile_pass(mesh.get_group(), training=False, **options)
         given = {case: operands(case, start.sizes.vocabulary, device) for case in start.cases}
@@ -263,8 +273,13 @@ def _beside(start: Start, model: Any, fast: Any, given: Any) -> dict[str, float]
     plain, expected = captured(compiled(model, None, start.whole), given, start.cpu)
     replay, logits = fast
     own = [median(samples) for samples in times_us([plain, replay], start.cpu)]
-    error = float((logits.float() - expected.float()).norm() / expected.float().norm())
-    return {"plain_us": own[0], "pass_us": own[1], "error": error}
+    found = {"plain_us": own[0], "pass_us": own[1], "error": apart(logits, expected)}
+    return found | {"noise": apart(eager(model)(*given), expected)}
+
+
+def apart(logits: Any, expected: Any) -> float:
+    """The relative difference of two results."""
+    return float((logits.float() - expected.float()).norm() / expected.float().norm())
 
 
 def rank_main(start: Start, rank: int, world: int, rendezvous: str) -> None:
@@ -297,7 +312,8 @@ def emulated_rank(workspace: Any, start: dict[str, Any]) -> dict[str, Any]:
 
 
 def run(start: Start, until: float) -> tuple[float, dict[str, Any]]:
-    """Seconds from the start of a world until all is captured, and what its first rank tells."""
+    """Seconds of a new world from the model until all is captured, and what its first rank
+    tells."""
     began = time.time()
     folder = Path(start.folder)
     places = {
@@ -313,7 +329,7 @@ def run(start: Start, until: float) -> tuple[float, dict[str, Any]]:
 
         os.environ.update(variables)
         told = emulated.run(2, emulated_rank, vars(start), timeout_s=600)[0]
-        return told["ready"] - began, told
+        return told["ready"] - told["marks"][0], told
     import torch
 
     world = torch.cuda.device_count()
@@ -340,7 +356,7 @@ def run(start: Start, until: float) -> tuple[float, dict[str, Any]]:
     steps = [round(mark - began, 1) for mark in told["marks"]]
     how = "with" if start.with_pass else "without"
     print(f"{how} the pass, seconds until the model, the pass and each case: {steps}", flush=True)
-    return told["ready"] - began, told
+    return told["ready"] - told["marks"][0], told
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -372,7 +388,7 @@ def report(found: dict[str, Any], model: str, target: str) -> str:
     ratios = {name: one["plain_us"] / one["pass_us"] for name, one in cases.items()}
     for name, one in cases.items():
         times = f"{one['plain_us']:10.1f} {one['pass_us']:10.1f} {ratios[name]:7.3f}"
-        lines.append(f"{name:14} {times}   {one['error']:.1e}")
+        lines.append(f"{name:14} {times}   {one['error']:.1e} {one['noise']:.1e}")
     lines += [f"{name:14} {seconds:.1f} s" for name, seconds in found["seconds"].items()]
     counted = {name: ratio for name, ratio in ratios.items() if name != "decode 200"}
     kinds = {
@@ -386,7 +402,7 @@ def report(found: dict[str, Any], model: str, target: str) -> str:
         f"prefill={kinds['prefill']:.3f} worst={min(ratios.values()):.3f} first_s={first:.1f} "
         f"second_s={second:.1f}"
     )
-    head = f"{'case':14} {'plain us':>10} {'pass us':>10} {'ratio':>7}   error"
+    head = f"{'case':14} {'plain us':>10} {'pass us':>10} {'ratio':>7}   error   eager"
     return "\n".join([found["table"], head, *lines])
 
 
@@ -412,7 +428,8 @@ def main() -> int:
     print(report(found, options.model, "emulatedx2" if options.cpu else detect().name))
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n")
-    return 0 if max(one["error"] for one in found["cases"].values()) < LIMIT else 1
+    cases = found["cases"].values()
+    return 0 if all(one["error"] < max(LIMIT, 2 * one["noise"]) for one in cases) else 1
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
@@ -28,8 +28,9 @@ from tftune.kernels.core.space import Config
 EXCLUDING = ("hang", "crash", "wrong")
 """Kinds of failure after which a config is not launched again in a serving process."""
 _JOURNAL, _UNFINISHED = "launching", "new"
-Excluded = frozenset[tuple[str, Config, str]]
-"""Operation, config and revision of each config that is not launched again."""
+Excluded = Mapping[tuple[str, Config, str], str]
+"""The kind of failure, by operation, config and revision, of each config that is not launched
+again."""
 
 
 def line(row: Run | Trial) -> str:
@@ -102,7 +103,7 @@ def excluded(path: Path, target: str, triton: str) -> Excluded:
     kernel that was changed is another one.
     """
     versions: dict[str, str] = {}
-    found = set()
+    found: dict[tuple[str, Config, str], str] = {}
     for number, row in _whole_lines(path):
         try:
             if "run" in row:
@@ -112,10 +113,10 @@ def excluded(path: Path, target: str, triton: str) -> Excluded:
                 trial = Trial.from_dict(row["trial"])
                 here = trial.target, minor(versions.get(trial.run, ""))
                 if here == (target, minor(triton)):
-                    found.add((trial.op, trial.config, trial.revision))
+                    found[trial.op, trial.config, trial.revision] = row["trial"]["failure"]
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise _no_row(path, number, error) from error
-    return frozenset(found)
+    return found
 
 
 def set_aside_damage(path: Path) -> int:

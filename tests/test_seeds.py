@@ -254,8 +254,10 @@ def test_stored_rows_count_beside_the_committed_ones_and_modelled_ones_do_not(
         store.add_run(RUN)
         for each in (trial(1), trial(2), trial(3, bench="model")):
             store.add_trial(each)
-        known = seeds.knowledge(OP, Target.parse("h200x8"), [OFF], store, with_model=with_model)
+        known = seeds.knowledge(
+            OP, Target.parse("h200x8"), [OFF], store, predict if with_model else None
+        )
     assert [row.config for row in known.former] == [trial(1).config, trial(2).config] and asked == [
         (OP, "h200x8", (OFF,))
     ]
-    assert known.predict is (predict if with_model else None) and known.describe is not None
+    assert known.predict is model and known.describe is not None

@@ -174,6 +174,17 @@ def _is(chip: Chip, gpu_name: str, arch: str, units: int) -> bool:
     return gpu_name in chip.gpu_names and (chip.arch, chip.units) == (arch, units)
 
 
+def with_lent_constants(chip: Chip, world: int) -> Chip | None:
+    """The chip, with those constants of a relative (a known chip of the same architecture) that its
+    own model of so many ranks lacks; None where no relative has them. Its times are good for one
+    thing: to put configs in an order."""
+    for relative in CHIPS.values():
+        if relative.arch == chip.arch and relative.why_no_model(world) is None:
+            lent = dict(relative.assumed) | dict(relative.sourced)
+            return chip.with_constants({}, lent | dict(chip.assumed))
+    return None
+
+
 def chip_named(name: str) -> Chip | None:
     """The chip of that name: a known one, or one that this process was told of."""
     return CHIPS.get(name) or _DESCRIBED.get(name)

@@ -12,17 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf, log
+from math import inf
 from typing import NamedTuple
 
 from tftune.db.trial import MODES
-from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.chips import Chip, with_lent_constants
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape, check_word
 from tftune.kernels.core.space import Config
 from tftune.kernels.core.timeline_ir import LAUNCH, MEMORY, WAIT, Call, Stage
 from tftune.models.timeline.costs import Costs
 
+Predict = Callable[[Shape, Config, str, Chip], float]
+"""Shape, config, mode and chip to microseconds."""
 NOTHING = 1e-9
 """Microseconds, and units, that count as none: rounding."""
 
@@ -224,9 +226,11 @@ def predict(shape: Shape, config: Config, mode: str, chip: Chip, lengths: str = 
     return timeline(shape, config, mode, chip, lengths).us
 
 
-def log_us(shape: Shape, config: Config, mode: str, chip: Chip) -> float:
-    """Logarithm of the modelled microseconds, for what learns how far they are off; 0 where the
-    chip has no model: then what is learned is the time itself."""
-    if chip.missing(getattr(shape, "world", 1)):
-        return 0.0
-    return log(predict(shape, config, mode, chip))
+def ordering(chip: Chip, world: int) -> Predict | None:
+    """`predict` for putting configs of so many ranks in an order: with the chip's own constants, or
+    with a relative's for those that nobody measured; None where there is no relative."""
+    if chip.why_no_model(world) is None:
+        return predict
+    if (lent := with_lent_constants(chip, world)) is None:
+        return None
+    return lambda shape, config, mode, _: predict(shape, config, mode, lent)

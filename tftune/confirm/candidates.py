@@ -7,7 +7,7 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
-from tftune.confirm import memory, relatives
+from tftune.confirm import guesses, memory, relatives
 from tftune.confirm.bench import Here
 from tftune.db.evidence import BSP
 from tftune.db.lock import StoreError
@@ -18,7 +18,6 @@ from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models.selector import Selector
-from tftune.models.timeline.simulator import predict
 from tftune.tuner.search.recipes import fitted
 from tftune.tuner.search.warm_start import PastWinners
 
@@ -29,21 +28,24 @@ search and of all 24: all_reduce 1.71 and 1.71, gemm_all_reduce 1.17 and 1.22, g
 PROVEN = frozenset({"interpreter", "sm_90"})
 """Architectures that kernels of committed rows ran on, and emulated ranks. On any other, the first
 launches are made in child processes, which may hang."""
-DRAWN = 96
-"""Configs of each variant whose time the model predicts."""
 RELATED = 2
 """Configs that relatives propose, since those of another machine lose to the defaults at times."""
 
 
 def candidates(
-    shape: Shape, mode: str, selector: Selector, here: Here, top: int = TOP
+    shape: Shape,
+    mode: str,
+    selector: Selector,
+    here: Here,
+    top: int = TOP,
+    may_run: Callable[[Config], bool] = lambda config: True,
 ) -> tuple[Config, ...]:
     """At most `top` fused configs that are possible for a shape, each once, in this order: what
-    was measured on this machine before, the artifact's, what relatives propose, the default of
-    each variant, and the model's best where the chip's constants are known.
+    was measured on this machine before, the artifact's, what relatives propose, and the default of
+    each variant beside the model's best of it.
 
-    `mode`: "graph" or "eager". Empty where ranks did not agree on a selector. Reads the folder of
-    answers, so one rank asks for all.
+    `mode`: "graph" or "eager". `may_run`: what else a config must pass. Empty where ranks did not
+    agree on a selector. Reads the folder of answers, so one rank asks for all.
     """
     if selector.bsp_only:
         return ()
@@ -53,7 +55,8 @@ def candidates(
         return config.variant != BSP and space.why_invalid(shape, config, here.chip) is None
 
     proposed = (space.complete(config) for config in _proposed(shape, mode, selector, here, top))
-    return tuple(islice(filter(is_possible, dict.fromkeys(proposed)), top))
+    possible = filter(is_possible, dict.fromkeys(proposed))
+    return tuple(islice(filter(may_run, possible), top))
 
 
 def _proposed(
@@ -62,8 +65,7 @@ def _proposed(
     yield from islice(_won_here(shape, mode, here), RELATED)
     yield from selector.shortlist(shape, mode, top)
     yield from islice(_of_relatives(shape, mode, here), RELATED)
-    yield from operation(shape.op).space.defaults(shape, here.chip)
-    yield from _by_model(shape, mode, here)
+    yield from guesses.defaults(shape, mode, here.chip)
 
 
 def _won_here(shape: Shape, mode: str, here: Here) -> Iterator[Config]:
@@ -104,16 +106,3 @@ def _fitted(shape: Shape, configs: Iterable[Config], here: Here) -> Iterator[Con
             yield config
         else:
             yield from fitted(space, shape, here.chip, config)[:1]
-
-
-def _by_model(shape: Shape, mode: str, here: Here) -> Iterator[Config]:
-    """The model's best of each variant, the fastest first, of a fixed draw of configs."""
-    chip, space = here.chip, operation(shape.op).space
-    if chip is None or chip.why_no_model(getattr(shape, "world", 1)):
-        return
-    best = []
-    for variant in space.variants:
-        drawn = space.drawn(shape, chip, variant, DRAWN) if variant != BSP else ()
-        timed = [(predict(shape, config, mode, chip), str(config), config) for config in drawn]
-        best += [min(timed)] if timed else []
-    yield from (config for _, _, config in sorted(best))

@@ -17,6 +17,7 @@ from uuid import uuid4
 import tftune
 from tftune.confirm.bench import Here, InChildren, InPlace, Scene
 from tftune.confirm.candidates import PROVEN, TOP, candidates
+from tftune.confirm.guesses import changes
 from tftune.confirm.memory import Memory, Place, View
 from tftune.db.evidence import BSP
 from tftune.db.journal import EXCLUDING, Excluded, append, excluded, recover
@@ -32,7 +33,7 @@ from tftune.models.selection import Selection
 from tftune.models.selector import Selector
 from tftune.tuner.bench.compile_ahead import compile_ahead, new_jobs, processes
 from tftune.tuner.bench.ranks import Ranks
-from tftune.tuner.warm_up.contest import winner
+from tftune.tuner.warm_up.contest import best_form, runner_up, winner
 from tftune.tuner.warm_up.order import Order
 
 logger = logging.getLogger(__name__)
@@ -122,15 +123,16 @@ def warm_up(
     bounded by those, with the source "interpolated".
 
     `shapes`: any operation, of the workspace's world. `top`: fused configs tried at each shape,
-    from an artifact, related machines, defaults and the model. `mode`: as the layer will run,
+    from an artifact, related machines, defaults and the model; then as many small changes of the
+    fastest one, where it is faster than BSP or nearly so. `mode`: as the layer will run,
     "graph" or "eager". `rows`: a file of rows that rank 0 appends to, for `tftune trials import`,
     instead of the cache: then nothing is remembered but what hung, crashed or was wrong.
-    `budget_s`: seconds for each shape after compiling; longer only where five rounds of BSP and one
-    config take longer. `deadline_s`: seconds for the first launches of each config, after which the
-    process prints the config and ends with code 75: start it again. `sandbox`: do all of it in
-    child processes, where a hang costs a world of them; call it before weights are loaded, and
-    guard the script's entry by `if __name__ == "__main__"`. None: on architectures that no
-    committed row has run on. `again`: measure what is remembered, too.
+    `budget_s`: seconds for each of these two looks at a shape, after compiling; longer only where
+    five rounds of BSP and one config take longer. `deadline_s`: seconds for the first launches of
+    each config, after which the process prints the config and ends with code 75: start it again.
+    `sandbox`: do all of it in child processes, where a hang costs a world of them; call it before
+    weights are loaded, and guard the script's entry by `if __name__ == "__main__"`. None: on
+    architectures that no committed row has run on. `again`: measure what is remembered, too.
 
     Returns the selection of each shape. Raises ValueError, on every rank alike, for arguments that
     do not fit or differ between ranks, without `tftune.bind`, and while a graph is captured.
@@ -286,14 +288,26 @@ class Confirming:
         self._scene, self._request, self._selector = scene, request, selector
         self._left_out, self._bench = left_out, bench
         self._failed = set[Config]()
+        self._hung = {
+            (op, config.variant, revision)
+            for (op, config, revision), kind in left_out.items()
+            if kind == "hang" and isinstance(bench, InPlace)
+        }
+        """Variants of which no config is launched in this process: each hang would end it."""
 
     def fill(self, groups: Sequence[Sequence[Shape]], answers: Answers) -> None:
-        """An answer for every shape of these families."""
+        """An answer for every shape of these families: by the configs that are likely to be fast,
+        then by small changes of the fastest."""
         while shapes := [shape for family in groups for shape in step(family, answers)]:
-            orders = self._ordered(shapes)
-            self._scene.ranks.by_first(partial(_compile, orders, self._scene.here))
-            for order in orders:
-                answers[order.shape] = self._confirmed(order)
+            first = self._visited(self._ordered(shapes))
+            again = self._visited(self._closer(first))
+            sure = {order: seen for order, seen in again.items() if best_form(seen) is not None}
+            for order, outcomes in (first | sure).items():
+                before = self._selector.select(order.shape, order.mode)
+                answers[order.shape] = decided(order, outcomes, before)
+            if self._scene.ranks.rank == 0:
+                for shape in shapes:
+                    logger.info("confirmed: shape=%s config=%s", shape, answers[shape].config)
 
     def _ordered(self, shapes: Sequence[Shape]) -> list[Order]:
         """What to measure at each shape. Rank 0 decides: it reads files that others may not see."""
@@ -306,29 +320,54 @@ class Confirming:
         return orders
 
     def _order(self, shape: Shape) -> Order:
-        def may_run(config: Config) -> bool:
-            return (shape.op, config, installed(shape.op, config.variant)) not in self._left_out
-
+        may_run = partial(self._may_run, shape)
         request, here, selector = self._request, self._scene.here, self._selector
         first, *others = _forms(shape, request.mode, selector, here)
         forms = first, *filter(may_run, others)  # without a first there is nothing to fall back to
-        listed = candidates(shape, request.mode, selector, here, request.top + len(self._left_out))
-        tried = tuple(filter(may_run, listed))[: request.top]
+        tried = candidates(shape, request.mode, selector, here, request.top, may_run)
         limits = request.budget_s, request.deadline_s
         return Order(shape, request.mode, forms, tried, *limits, here.target, self._scene.run.id)
 
-    def _confirmed(self, order: Order) -> Selection:
-        """Measure; the rows are on disk when this returns."""
+    def _may_run(self, shape: Shape, config: Config) -> bool:
+        revision = installed(shape.op, config.variant)
+        return (shape.op, config, revision) not in self._left_out and (
+            shape.op, config.variant, revision,
+        ) not in self._hung  # fmt: skip
+
+    def _closer(self, first: Mapping[Order, Mapping[Config, Outcome]]) -> list[Order]:
+        """Another look at the shapes where a fused config came near BSP: that one beside what
+        differs from it in one knob. Rank 0 decides, as before."""
+
+        def closer(order: Order, outcomes: Mapping[Config, Outcome]) -> Order | None:
+            form, best = best_form(outcomes), runner_up(outcomes)
+            if form is None or best is None or not self._request.top:
+                return None
+            tried = [
+                config
+                for config in changes(order.shape, order.mode, best, self._scene.here.chip)
+                if config not in outcomes and self._may_run(order.shape, config)
+            ]
+            candidates = best, *tried[: self._request.top]
+            return replace(order, forms=(form,), candidates=candidates) if tried else None
+
+        def orders() -> list[Order]:
+            return [one for seen in first.items() if (one := closer(*seen)) is not None]
+
+        return self._scene.ranks.by_first(orders)
+
+    def _visited(self, orders: Sequence[Order]) -> dict[Order, Mapping[Config, Outcome]]:
+        """Compile side by side, then measure; the rows are on disk when this returns."""
+        self._scene.ranks.by_first(partial(_compile, orders, self._scene.here))
+        return {order: self._measured(order) for order in orders}
+
+    def _measured(self, order: Order) -> Mapping[Config, Outcome]:
         scene = self._scene
         kept = order.without(self._failed - {order.forms[0]})
         outcomes, stored = self._bench.measure(kept)
         self._failed |= {c for c, outcome in outcomes.items() if _is_excluding(outcome)}
         trials = [order.row(c, outcome) for c, outcome in outcomes.items() if c not in stored]
         scene.ranks.by_first(partial(append, scene.rows, [scene.run], trials))
-        found = decided(order, outcomes, self._selector.select(order.shape, order.mode))
-        if scene.ranks.rank == 0:
-            logger.info("confirmed: shape=%s config=%s", order.shape, found.config)
-        return found
+        return outcomes
 
 
 def _compile(orders: Sequence[Order], here: Here) -> None:

@@ -61,14 +61,14 @@ class InPlace:
 
     def __init__(self, place: Place, selector: Selector, mode: str, most_bytes: int | None) -> None:
         """Collective over the group: what its first rank remembers becomes every rank's answers."""
-        if place.device.type == "cuda" and place.rank == 0:
-            COMPILERS.start(processes())  # they import while torch compiles the first graph
         self.place, self._mode = place, mode
         self.most_bytes = most_bytes or _share_of_memory(place.device)
         here = Here.of(place, selector)  # type: ignore[arg-type]
         self.view: View = open_memory(place, here)  # type: ignore[arg-type]
         for (its_mode, shape), answer in self.view.answers.items():
             selector.confirm(shape, its_mode, answer)
+        if place.device.type == "cuda" and place.rank == 0 and not self.view.answers:
+            COMPILERS.start(processes())  # they import while torch compiles the first graph
 
     def first_workspace(self) -> Workspace | None:
         """What the graphs of the last start needed: they may come from torch's cache. A group of

@@ -10,6 +10,7 @@ from tftune.kernels.core.chip import Chip
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
+from tftune.models.timeline.simulator import ordering
 from tftune.pipeline.model_shapes import Layer
 from tftune.tuner.search.session import Rows
 
@@ -47,12 +48,10 @@ def stakes(layers: Iterable[Layer], modes: Sequence[str], chip: Chip) -> list[St
 
 
 def expected_us(shape: Shape, mode: str, chip: Chip) -> float:
-    """What BSP takes by the analytic model, the strongest form of it; where the chip has none, a
-    number that grows with the work: it only puts shapes in an order."""
+    """What BSP takes by the analytic model, the strongest form of it; where nothing is known of the
+    chip, a number that grows with the work: it only puts shapes in an order."""
     world = int(shape.to_dict().get("world", 1))
-    if chip.why_no_model(world) is None:
-        from tftune.models.timeline.simulator import predict
-
+    if predict := ordering(chip, world):
         return min(predict(shape, form, mode, chip) for form in forms(shape, chip))
     work = 1.0
     for name in shape.coordinates():

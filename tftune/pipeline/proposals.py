@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from tftune.confirm import guesses
 from tftune.db.evidence import BSP, Place
 from tftune.kernels.core.chip import Chip
 from tftune.kernels.core.distance import distance
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config, Space
-from tftune.pipeline.places import defaults
 from tftune.tuner.search.recipes import fitted
 from tftune.tuner.search.session import Rows
 
@@ -32,21 +32,20 @@ class Proposals:
     """The configs to try of one operation."""
 
     def __init__(self, rows: Rows, predict: Predict | None, seeds: Seeds = nothing) -> None:
-        """`predict`: the analytic model, which puts them in order; None where there is none."""
+        """`predict`: what puts them in an order, as the analytic model does; None: nothing does."""
         self._rows, self._predict, self._seeds = rows, predict, seeds
         self._space: Space = rows.op.space
         self._chip: Chip = rows.bench.target.chip
         self._tried: dict[Place, set[Config]] = {}
 
     def first(self, place: Place) -> list[Config]:
-        """The default config of each variant and what was fast elsewhere, by turns, each in the
-        model's order."""
+        """What the sizes suggest and what was fast elsewhere, by turns."""
         shape, mode = place
-        own = [config for config in defaults(shape, self._chip) if config.variant != BSP]
+        own = guesses.defaults(shape, mode, self._chip)
         other = [
             made for config in self._seeds(shape, mode) for made in self._fitted(place, config)
         ]
-        ranked = self._ranked(place, own), self._ranked(place, dict.fromkeys(other))
+        ranked = list(own), self._ranked(place, dict.fromkeys(other))
         return list(dict.fromkeys(_by_turns(*ranked)))
 
     def more(self, place: Place, count: int) -> list[Config]:
@@ -63,7 +62,8 @@ class Proposals:
         yield from self._nearby(place)
         winners = self._rows.winners(place)[:1]
         for winner in winners:
-            yield from self._ranked(place, self._changed(place, winner))[:CHANGED]
+            changed = guesses.changes(*place, winner, self._chip)
+            yield from [config for config in changed if self._rows.can(place, config)][:CHANGED]
 
     def _nearby(self, place: Place) -> list[Config]:
         shape, mode = place
@@ -75,18 +75,6 @@ class Proposals:
         near = sorted(measured, key=lambda other: distance(shape, other))[:NEIGHBOURS]
         winners = [config for other in near for config in self._rows.winners((other, mode))[:2]]
         return [made for config in winners for made in self._fitted(place, config)]
-
-    def _changed(self, place: Place, winner: Config) -> list[Config]:
-        """The config with one knob a step up or down."""
-        found = []
-        for choice in self._space.choices(winner.variant):
-            values = choice.on(self._chip).values
-            number = values.index(winner[choice.name]) if winner[choice.name] in values else None
-            for step in (-1, 1) if number is not None else ():
-                if 0 <= (other := (number or 0) + step) < len(values):
-                    knobs = dict(winner.knobs) | {choice.name: values[other]}
-                    found.append(Config(winner.variant, **knobs))
-        return [config for config in found if self._rows.can(place, config)]
 
     def _fitted(self, place: Place, config: Config) -> list[Config]:
         if config.variant == BSP:

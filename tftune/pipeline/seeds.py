@@ -13,17 +13,16 @@ from tftune.kernels.core.shape import Shape
 if TYPE_CHECKING:
     from tftune.db.store import Store
     from tftune.models.artifact import Artifact
+    from tftune.tuner.bench.benches import Predict
     from tftune.tuner.search.opening import Knowledge
 
 
 def knowledge(
-    op: str, target: Target, shapes: Sequence[Shape], store: Store, *, with_model: bool
+    op: str, target: Target, shapes: Sequence[Shape], store: Store, predict: Predict | None
 ) -> Knowledge:
     """What is known of some shapes of one operation on a target. Rows of the database itself count,
-    whatever their target, but modelled ones do not. `with_model`: whether the analytic model knows
-    enough of the chip."""
+    whatever their target, but modelled ones do not. `predict`: what puts configs in an order."""
     from tftune.models.features import pair_vector
-    from tftune.models.timeline.simulator import predict
     from tftune.pipeline.bench_factory import former_rows
     from tftune.tuner.search.opening import Knowledge
 
@@ -32,7 +31,7 @@ def knowledge(
         {trial.id: trial for trial in (*former_rows(op, target, shapes), *stored)}.values()
     )
     return Knowledge(
-        predict if with_model else None,
+        predict,
         pair_vector,
         former,
         relatives.proposals(artifacts(op, target)),

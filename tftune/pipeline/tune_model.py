@@ -16,7 +16,7 @@ from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.db.trial import Trial
 from tftune.kernels.core.registry import operation
-from tftune.models.timeline.simulator import predict
+from tftune.models.timeline.simulator import ordering, predict
 from tftune.pipeline.answers import Answer, Step, answers, steps
 from tftune.pipeline.artifacts import write_artifacts
 from tftune.pipeline.measure import Measuring
@@ -87,12 +87,11 @@ def tune(job: Job, store: Store, told: Told, doing: Callable[[str], None]) -> Tu
 
 def measured(job: Job, store: Store, told: Told, doing: Callable[[str], None]) -> None:
     """The rows of a job, in one world of ranks. Raises Broken where none starts."""
-    off = job.target.chip.why_no_model(max(_world(shape) for shape in job.model.shapes))
+    order = ordering(job.target.chip, max(_world(shape) for shape in job.model.shapes))
     with ExitStack() as stack:
         bench, ranks = _where(job, stack)
         rows = {op: Rows(operation(op), bench, store, told) for op in job.ops}
-        model = None if off else predict
-        proposals = {op: Proposals(rows[op], model, _seeds(op, job.target)) for op in job.ops}
+        proposals = {op: Proposals(rows[op], order, _seeds(op, job.target)) for op in job.ops}
         doing("starting ranks, and compilers beside them")
         save = partial(write_artifacts, store, job.ops, job.target, job.on, job.folder)
         try:

@@ -23,6 +23,10 @@ BEHIND = 1.1
 SERVED = 1.01
 """The lower end of the interval of BSP's time over a config's, from which the config is selected:
 offsets between runs are 0.3 to 1 % (docs/fleet.md), and ties are BSP's."""
+NEAR = 0.75
+"""BSP's time over a config's from which small changes of it are tried. On 2x H100 a default of 0.77
+and one of 0.90 came to 1.03 and 1.23 by two and three of them (`gemm_reduce_scatter` at M = 110,
+`gemm_all_reduce` at M = 10, 2026-11-25)."""
 Samples = dict[Config, tuple[float, ...]]
 """Microseconds of one call on the slowest rank, by round."""
 TimeRounds = Callable[[Sequence[Config], int], tuple[Samples, float]]
@@ -101,13 +105,30 @@ def winner(outcomes: Mapping[Config, Outcome]) -> Config | None:
 
     None where no BSP was measured: then nothing is known.
     """
-    known = {c: found for c, found in outcomes.items() if isinstance(found, Measurement)}
     sure = {
         config: found.speedup or 0.0
-        for config, found in known.items()
-        if config.variant != BSP and (found.speedup_interval or (0.0, 0.0))[0] >= SERVED
+        for config, found in _fused(outcomes).items()
+        if (found.speedup_interval or (0.0, 0.0))[0] >= SERVED
     }
-    if sure:
-        return max(sure, key=sure.__getitem__)
-    forms = (c for c, m in known.items() if c.variant == BSP and m.samples_us == m.bsp_samples_us)
-    return next(forms, None)
+    return max(sure, key=sure.__getitem__) if sure else best_form(outcomes)
+
+
+def best_form(outcomes: Mapping[Config, Outcome]) -> Config | None:
+    """The form of BSP that the others were measured against; None where none was measured."""
+    known = ((c, m) for c, m in outcomes.items() if c.variant == BSP and isinstance(m, Measurement))
+    return next((c for c, m in known if m.samples_us == m.bsp_samples_us), None)
+
+
+def runner_up(outcomes: Mapping[Config, Outcome]) -> Config | None:
+    """The fastest fused config, where it is faster than BSP or comes `NEAR` it."""
+    speedups = {config: found.speedup or 0.0 for config, found in _fused(outcomes).items()}
+    best = max(speedups, key=speedups.__getitem__, default=None)
+    return best if best is not None and speedups[best] >= NEAR else None
+
+
+def _fused(outcomes: Mapping[Config, Outcome]) -> dict[Config, Measurement]:
+    return {
+        config: found
+        for config, found in outcomes.items()
+        if config.variant != BSP and isinstance(found, Measurement)
+    }
