@@ -15,6 +15,8 @@ from tftune.db.trial import Trial
 from tftune.kernels.core.registry import operation
 
 MACHINES = ("h200x8", "h200x4", "h200x2")
+ENGINE_MACHINE = "h100x2"
+ENGINE_TOKENS = (1, 16, 64, 256, 1024, 4096)
 MODES = {"graph": "captured in a CUDA graph", "eager": "one call from an idle queue"}
 PARTS = {
     "kv_below_100_us": "reading the cache takes less than 100 us",
@@ -30,6 +32,9 @@ def page() -> str:
     decode = {target: speedup.read(target, "flash_decode") for target in MACHINES}
     return "\n\n".join(
         [
+            f"## The layout of serving engines, {title(ENGINE_MACHINE)}: layers of Llama 3.1 8B",
+            "Captured, bf16, B `[N, K]`, tokens along M. BSP / fastest, and the fastest's time in us.",
+            text([["operation", "sizes", *(f"M = {m}" for m in ENGINE_TOKENS)], *engine_rows()]),
             "## all_gather_gemm: sets of shapes",
             text([HEAD, *(row for target in MACHINES for row in set_rows(gemm[target], target))]),
             "## all_gather_gemm: layouts at N = 3584, K = 8192",
@@ -45,6 +50,28 @@ def page() -> str:
             *(part for op in REDUCTIONS for part in reduction(op)),
         ]
     )
+
+
+def engine_rows() -> Iterator[list[str]]:
+    """A row for each weight, or width, that was measured at most of ENGINE_TOKENS."""
+    for op in ("all_gather_gemm", "gemm_reduce_scatter", "gemm_all_reduce", "all_reduce"):
+        for trials in speedup.groups(speedup.read(ENGINE_MACHINE, op)).values():
+            found = {
+                row.shape.to_dict()["m"]: row
+                for stage in ("search", "final")  # of both the final one
+                for row in speedup.lines(trials, "graph", stage)
+            }
+            if 2 * len(found.keys() & set(ENGINE_TOKENS)) > len(ENGINE_TOKENS):
+                sizes = trials[0].shape.to_dict()
+                named = [f"{name}={sizes[name]}" for name in ("n", "k", "norm") if name in sizes]
+                yield [op, ", ".join(named), *(fastest(found.get(m)) for m in ENGINE_TOKENS)]
+
+
+def fastest(row: speedup.Line | None) -> str:
+    if row is None:
+        return "-"
+    ratio = speedup.speedup(row.winner) if row.winner.config.variant != "bsp" else 1.0
+    return f"{ratio:.2f} ({row.median_us(row.winner.config.variant):.1f})"
 
 
 def text(rows: Sequence[Sequence[str]]) -> str:
@@ -153,13 +180,12 @@ def reduction(
     largest one, captured. The share of the physical limit stands beside each figure."""
     yield f"## {op}"
     rows = {target: found for target in MACHINES if (found := committed(target, op))}
-    if not rows:
-        yield "Not measured: no rows of 2 GPUs or more are committed."
-        return
     sets = [row for target, found in rows.items() for row in shared_sets(found, target)]
+    if not sets:
+        yield "Not measured on H200, but for single shapes: no set has rows in full."
+        return
     yield "The limit is computed, all else is measured; graph, microseconds."
-    if sets:
-        yield text([["machine", "shapes", "number", "BSP / winner", "limit / winner"], *sets])
+    yield text([["machine", "shapes", "number", "BSP / winner", "limit / winner"], *sets])
     target = next(iter(rows))
     for family in speedup.groups(rows[target]).values():
         if found := speedup.lines(family, "graph"):

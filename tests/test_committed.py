@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from math import isclose
 from pathlib import Path
@@ -87,7 +88,9 @@ def test_every_measured_row_was_checked_first(rows: list[Trial]) -> None:
     assert measured and all(row.bench == "node" for row in rows)
     for row in measured:
         assert isinstance(row.outcome, Measurement)
-        assert row.outcome.check_error is not None, row
+        if row.outcome.check_error is None:  # what the results of others were held against
+            assert row.config.variant == "bsp", row
+            continue
         assert row.outcome.check_error <= operation(row.op).module("reference").tolerance(
             row.shape
         ), row  # type: ignore[arg-type]
@@ -124,7 +127,9 @@ def test_every_row_is_of_its_own_machine(content: tuple[list[Run], list[Trial]])
         assert why_foreign(row, {run.id: other}) is not None
     assert why_foreign(row, {}) is not None
     if row.shape.EXCHANGES:
-        assert why_foreign(replace(row, shape=replace(row.shape, world=16)), runs) is not None  # type: ignore[call-arg]
+        with suppress(ValueError):  # sizes that 16 ranks cannot share
+            shape = replace(row.shape, world=16)  # type: ignore[call-arg]
+            assert why_foreign(replace(row, shape=shape), runs) is not None
 
 
 def test_final_rows_that_count_are_of_the_installed_kernels(
@@ -308,25 +313,22 @@ def test_the_page_of_results_shows_these_rows() -> None:
     )
 
 
-def test_the_readme_shows_some_of_the_results() -> None:
-    """M, BSP's time, the winner's and the ratio, of the captured table."""
-    captured = speedup.page().partition("**eager**")[0]
-    known = {}
-    for line in captured.splitlines():
-        m, *cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if m.isdigit():
-            times = dict(
-                zip(
-                    ("bsp", "pull", "staged", "push", "push_ce", "bsp_chunked"), cells, strict=False
-                )
-            )
-            known[m] = (m, times["bsp"], times[cells[-2]], cells[-1].split()[0])
-    rows = re.findall(
-        r"^\| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$",
-        (ROOT / "README.md").read_text(),
-        re.MULTILINE,
+def test_the_readme_s_first_table_is_what_was_measured() -> None:
+    """BSP's time over ours of transformers' Llama, by case."""
+    measured = json.loads(
+        (ROOT / "db/tuned/transformers-llama3.1-8b-h100x2-2026-11-25.json").read_text()
     )
-    assert len(rows) == 5 and rows == [known[m] for m, *_ in rows]
+    ratios = {name: one["plain_us"] / one["pass_us"] for name, one in measured["cases"].items()}
+    shown = ("decode 1", "decode 16", "decode 64", "decode 200", "prefill 1024", "prefill 4096")
+    row = " | ".join(f"{ratios[name]:.2f}" for name in shown)
+    readme = (ROOT / "README.md").read_text()
+    assert f"| Llama 3.1 8B | {row} |" in readme
+    seconds = measured["seconds"]
+    first, second = (
+        f"{seconds[ours] - seconds[plain]:.1f}"
+        for ours, plain in (("first", "plain"), ("second", "plain again"))
+    )
+    assert f"which took {float(first):.0f} s here" in readme and f"took {second} s." in readme
 
 
 def test_the_figure_is_drawn_from_these_rows() -> None:
@@ -346,10 +348,10 @@ def test_the_figure_is_drawn_from_these_rows() -> None:
 
 
 def test_the_readme_is_short() -> None:
-    """150 lines of 100 columns, tables and code apart."""
+    """130 lines of 100 columns, tables and code apart."""
     lines = (ROOT / "README.md").read_text().splitlines()
     assert (
-        len(lines) <= 150
+        len(lines) <= 130
         and [line for line in lines if len(line) > 100 and not line.startswith("|")] == []
     )
 

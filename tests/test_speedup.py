@@ -180,4 +180,4 @@ def test_a_reduction_is_told_with_its_share_of_the_limit(op: str, name: str, var
 
 def test_a_reduction_without_rows_of_several_gpus_says_so() -> None:
     told = list(results_page.reduction("all_reduce", lambda target, op: []))
-    assert told == ["## all_reduce", "Not measured: no rows of 2 GPUs or more are committed."]
+    assert told[0] == "## all_reduce" and told[1].startswith("Not measured on H200, but for single")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tftune.kernels.all_gather_gemm import AllGatherGemm
     from tftune.kernels.all_reduce import AllReduce
     from tftune.kernels.comm.workspace import Workspace
+    from tftune.kernels.core.registry import payload_bytes
     from tftune.kernels.core.shape import Shape
     from tftune.kernels.core.space import Config
     from tftune.kernels.flash_decode import FlashDecode
@@ -60,6 +61,7 @@ __all__ = [
     "compile_pass",
     "count_replays",
     "load",
+    "payload_bytes",
     "select_kernel",
     "swap",
     "use",
@@ -81,6 +83,7 @@ _PLACES = {
     "Workspace": "tftune.kernels.comm.workspace",
     "capture": "tftune.recorder",
     "count_replays": "tftune.recorder",
+    "payload_bytes": "tftune.kernels.core.registry",
     "swap": "tftune.hot_swap",
     "compile_pass": "tftune.graph_pass.inductor",
     "warm_up": "tftune.confirm.warm_up",

@@ -105,3 +105,17 @@ def operation(name: str) -> Operation:
     space = import_module(f"{package}.space")
     workloads = import_module(f"{package}.workloads")
     return Operation(name, folder.SHAPE, space.SPACE, workloads.SHAPE_SETS, package)
+
+
+def payload_bytes(*shapes: Shape) -> int:
+    """What `Workspace.create` must be told for all of these calls: the bytes of one generation that
+    the largest of them needs, whatever config runs. Needs torch. Raises ValueError without a shape.
+
+    >>> import tftune
+    >>> shape = tftune.AllGatherGemm(8192, 3584, 8192, 8, "bf16", "m", "nk")
+    >>> tftune.payload_bytes(shape) == 8192 * 8192 * 2
+    True
+    """
+    if not shapes:
+        raise ValueError("payload_bytes needs a shape; give the largest one that will be called")
+    return max(int(operation(each.op).module("host").payload_bytes(each)) for each in shapes)

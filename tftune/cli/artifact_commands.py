@@ -26,7 +26,7 @@ from tftune.cli.options import (
     file_to_write,
     open_store,
 )
-from tftune.kernels.core.registry import operation
+from tftune.kernels.core.registry import operation, payload_bytes
 
 if TYPE_CHECKING:
     from tftune.db.trial import Trial
@@ -149,10 +149,8 @@ def verify(
         opened = watch_commands.watch(found, leaves, db, interval, count)
         raise typer.Exit(1 if opened else 0)
     picked = samples(found, leaves)
-    payload_bytes = max(
-        operation(op).module("host").payload_bytes(sample.shape) for sample in picked
-    )
-    with closing(NodeBench(found.target, payload_bytes)) as bench:
+    payload = payload_bytes(*(sample.shape for sample in picked))
+    with closing(NodeBench(found.target, payload)) as bench:
         checks = check(picked, bench)
     now = build()
     changed, sound = build_changes(found.document, now), all(each.holds for each in checks)

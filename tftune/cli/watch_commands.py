@@ -23,16 +23,15 @@ def watch(artifact: Artifact, leaves: int, db: Path, interval: str, count: int) 
 
     from tftune import sentinel
     from tftune.cli.console import note
-    from tftune.kernels.core.registry import operation
+    from tftune.kernels.core.registry import payload_bytes
     from tftune.pipeline.bench_factory import seconds
     from tftune.tuner.bench.node import NodeBench
 
     picked, interval_s = sentinel.watched(artifact, leaves), seconds(interval, "--interval")
-    host = operation(artifact.op).module("host")
-    payload_bytes = max(host.payload_bytes(sample.shape) for sample in picked)
+    payload = payload_bytes(*(sample.shape for sample in picked))
 
     def measure() -> None:
-        with closing(NodeBench(artifact.target, payload_bytes)) as bench:
+        with closing(NodeBench(artifact.target, payload)) as bench:
             if not sentinel.measure(picked, bench, db):
                 note("no leaf could be measured; `tftune trials list` says why")
 

@@ -24,7 +24,7 @@ from tftune.db.journal import EXCLUDING, Excluded, append, excluded, recover
 from tftune.db.target import clocks
 from tftune.db.trial import MODES, Failure, Measurement, Outcome, Run
 from tftune.kernels.comm.workspace import Workspace
-from tftune.kernels.core.registry import operation
+from tftune.kernels.core.registry import operation, payload_bytes
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape, check_kind, check_word
 from tftune.kernels.core.space import Config
@@ -91,7 +91,7 @@ def _check_shape(shape: Shape, workspace: Workspace) -> None:
             "operands=local, which is served where the heap was not measured, or run "
             f"`tftune search {shape.op}`"
         )
-    needed = operation(shape.op).module("host").payload_bytes(shape)
+    needed = payload_bytes(shape)
     if needed > workspace.generation_bytes:
         raise ValueError(
             f"{shape} needs {needed} bytes, and a generation of the workspace has "
@@ -158,7 +158,7 @@ def warm_up(
     new = _measured_here(request, workspace, here, selector, kept.rows, answers)
     if where is None:
         found = {(mode, shape): selection for shape, selection in new.items()}
-        remember(workspace, here, found, max(map(_payload_bytes, request.shapes)), again)
+        remember(workspace, here, found, payload_bytes(*request.shapes), again)
     for shape in request.shapes:
         selector.confirm(shape, mode, answers[shape])
     _give_memory_back(workspace)
@@ -194,11 +194,6 @@ def remember(
             memory.renew()
 
     Ranks(workspace).by_first(keep)
-
-
-def _payload_bytes(shape: Shape) -> int:
-    needed: int = operation(shape.op).module("host").payload_bytes(shape)
-    return needed
 
 
 def _measured_here(

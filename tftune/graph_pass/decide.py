@@ -12,7 +12,7 @@ import tftune
 from tftune.graph_pass.matching import Size
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chip import Chip
-from tftune.kernels.core.registry import operation
+from tftune.kernels.core.registry import payload_bytes
 from tftune.kernels.core.shape import Shape
 
 LARGEST_M = 1 << 15
@@ -131,12 +131,6 @@ class Judge:
         if chip is None or not isinstance(size_bytes, int):
             return 0.0
         return 2 * size_bytes / chip.rates.hbm_bytes_per_us
-
-
-def payload_bytes(shape: Shape) -> int:
-    """Bytes of one generation of a workspace that a call needs, the most that any config takes."""
-    needed: int = operation(shape.op).module("host").payload_bytes(shape)
-    return needed
 
 
 def _fits(make: Any, m: int) -> bool:

@@ -22,9 +22,10 @@ import tftune
 from tftune.confirm.bench import Here
 from tftune.confirm.memory import View
 from tftune.confirm.warm_up import open_memory, remember
-from tftune.graph_pass.decide import Judge, Judgement, Place, payload_bytes
+from tftune.graph_pass.decide import Judge, Judgement, Place
 from tftune.graph_pass.rendezvous import everyone_comes
 from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.registry import payload_bytes
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.shape import Shape
 from tftune.models.compatibility import log_once

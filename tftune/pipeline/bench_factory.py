@@ -12,7 +12,7 @@ from tftune.db.evidence import counting
 from tftune.db.target import Target, detect
 from tftune.db.trial import Trial
 from tftune.kernels.core.distance import distance
-from tftune.kernels.core.registry import Operation, operation
+from tftune.kernels.core.registry import Operation, operation, payload_bytes
 from tftune.kernels.core.shape import Shape
 
 if TYPE_CHECKING:
@@ -204,14 +204,14 @@ def make_bench(
         return ReplayBench(target, completed(known.space, rows))
     from tftune.tuner.bench.node import MATRIX, NodeBench, Rounds
 
-    payload_bytes = max(known.module("host").payload_bytes(shape) for shape in shapes)
+    payload = payload_bytes(*shapes)
     if drill is None:
         rounds = MATRIX if matrix else Rounds()
-        return NodeBench(target, payload_bytes, rounds=rounds, lengths=lengths)
+        return NodeBench(target, payload, rounds=rounds, lengths=lengths)
     drill.refuse_another(
         store.trials(op=known.name, target=target.name, bench="drill"), str(store.path)
     )
-    return NodeBench(target, payload_bytes, inject=drill.fault, lengths=lengths)
+    return NodeBench(target, payload, inject=drill.fault, lengths=lengths)
 
 
 def stored_or_committed(store: Store | None, op: str, target: str, bench: str) -> list[Trial]:

@@ -15,7 +15,7 @@ from tftune.confirm import relatives
 from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.db.trial import Trial
-from tftune.kernels.core.registry import operation
+from tftune.kernels.core.registry import operation, payload_bytes
 from tftune.models.timeline.simulator import ordering, predict
 from tftune.pipeline.answers import Answer, Step, answers, steps
 from tftune.pipeline.artifacts import write_artifacts
@@ -108,7 +108,7 @@ def _where(job: Job, stack: ExitStack) -> tuple[Bench, Ranks]:
     from tftune.tuner.bench.node import NodeBench
 
     shapes = job.model.shapes
-    payload = max(operation(each.op).module("host").payload_bytes(each) for each in shapes)
+    payload = payload_bytes(*shapes)
     bench = stack.enter_context(closing(NodeBench(job.target, payload)))
     world = max(map(_world, shapes))
     return bench, stack.enter_context(closing(NodeRanks(job.target, world, payload)))
