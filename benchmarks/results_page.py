@@ -33,7 +33,7 @@ def page() -> str:
     return "\n\n".join(
         [
             f"## The layout of serving engines, {title(ENGINE_MACHINE)}: layers of Llama 3.1 8B",
-            "Captured, bf16, B `[N, K]`, tokens along M. BSP / fastest, and the fastest's time in us.",
+            "Captured, bf16, B `[N, K]`, tokens along M. BSP / fastest (us of the fastest).",
             text([["operation", "sizes", *(f"M = {m}" for m in ENGINE_TOKENS)], *engine_rows()]),
             "## all_gather_gemm: sets of shapes",
             text([HEAD, *(row for target in MACHINES for row in set_rows(gemm[target], target))]),
