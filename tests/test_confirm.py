@@ -161,11 +161,31 @@ class TestWaiting:
         owned.remove()
         assert not folder.owner_lives()
         waiting = InChildren.__new__(InChildren)
-        waiting._folder, waiting._supervisor = folder, None
+        waiting._folder, waiting._supervisor, waiting._asked = folder, None, 0
         began = time.monotonic()
         with pytest.raises(RuntimeError, match=r"rank 0 ended in tftune\.warm_up"):
             waiting.measure(ORDER)
         assert time.monotonic() - began < 5
+
+    def test_a_second_look_at_a_shape_is_answered_anew(self, tmp_path: Path) -> None:
+        """Rank 1, asked twice about one shape, does not take the first reply for the second."""
+        told: list[dict[Config, Outcome]] = [{GATHER: timed(10, 10)}, {GATHER: FULL}]
+
+        class Supervisor:
+            def confirm(self, order: Order) -> Any:
+                return told[first._asked - 1], ()
+
+        owned = Shared.make()
+        try:
+            folder = Folder(Alone(owned.path))  # type: ignore[arg-type]
+            first, other = InChildren.__new__(InChildren), InChildren.__new__(InChildren)
+            first._folder, first._supervisor, first._asked = folder, Supervisor(), 0  # type: ignore[assignment]
+            other._folder, other._supervisor, other._asked = folder, None, 0
+            for expected in told:
+                assert first.measure(ORDER)[0] == expected
+                assert other.measure(ORDER)[0] == expected
+        finally:
+            owned.remove()
 
     def test_it_waits_longer_than_any_order_may_take(self) -> None:
         every_config_ends_a_world = 3 * limit_s(ORDER)

@@ -252,6 +252,31 @@ def test_in_a_sandbox_a_hang_costs_a_world_and_not_the_process(
     assert not list(tmp_path.glob("*.launching"))
 
 
+def looking_again(workspace: Workspace, artifact: Path, rows: Path, sandbox: bool) -> Any:
+    """A warm-up that tries push first, and holds staged for a small change of it."""
+    import tftune.confirm.warm_up as confirming
+
+    confirming.changes = lambda shape, mode, config, chip: [STAGED]  # type: ignore[assignment]
+    plants = {"bsp": "slow", "push": "fast", "staged": "fast"}
+    if sandbox:
+        planted.serve_planted(plants)
+    tftune.bind(workspace.group, path=artifact)
+    return planted.warm_up(workspace, rows, {} if sandbox else plants, top=1, sandbox=sandbox)
+
+
+@pytest.mark.parametrize("sandbox", [False, True])
+def test_ranks_look_again_at_small_changes_and_decide_by_that(
+    artifact: Path, tmp_path: Path, sandbox: bool
+) -> None:
+    rows = tmp_path / "rows.jsonl"
+    one, other = emulated.run(2, looking_again, artifact, rows, sandbox, timeout_s=240)
+    assert one == other and one.keys() == {SHAPE, OTHER}
+    for shape, found in one.items():
+        assert found.source == "measured" and found.config in (PUSH, STAGED)
+        tried = [t.config for t in read_rows(rows)[1] if t.shape == shape]
+        assert tried.count(PUSH) == 2 and tried.count(STAGED) == 1
+
+
 def unapplied(workspace: Workspace, paths: list[Path], rows: Path) -> Any:
     """A warm-up after ranks could not agree on an artifact: selections, and what was logged."""
     lines: list[str] = []

@@ -187,7 +187,7 @@ class InChildren:
     def __init__(self, scene: Scene) -> None:
         """Collective; raises ValueError on every rank where rank 0 may start no processes."""
         workspace, ranks, cache_bytes = scene.workspace, scene.ranks, scene.here.cache_bytes
-        self._folder = Folder(ranks)
+        self._folder, self._asked = Folder(ranks), 0
         self._supervisor: Supervisor | None = None
         emulated = workspace.arch == "interpreter"
         sizes = workspace.world, emulated, workspace.generation_bytes, cache_bytes
@@ -210,7 +210,8 @@ class InChildren:
 
         Raises RuntimeError on every rank where no world of children can be had.
         """
-        reply = self._folder.path / f"reply-{order.shape}"
+        self._asked += 1  # on every rank alike; a shape may be asked about twice
+        reply = self._folder.path / f"reply-{self._asked}"
         if self._supervisor is not None:
             _post(reply, self._answer(self._supervisor, order))
         outcomes, stored, text = self._wait(reply, patience_s(order))
