@@ -20,6 +20,7 @@ from assembly import (
     wait_faults,
 )
 from audited import audited
+from draws import draw
 from fingerprint import host_trace
 from mutant import Change, mutant
 from test_compile import spilled_bytes
@@ -95,7 +96,7 @@ def test_what_a_config_stores_lies_within_its_generation_and_its_bank() -> None:
     """The pieces of all ranks in the inbox of two_shot, before its results; and its flags."""
     for world in (1, 2, 3, 8):
         for shape in every_shape(world)[::5]:
-            for config in SPACE.drawn(shape, H200, "two_shot", 200):
+            for config in draw(SPACE, shape, H200, "two_shot", 200):
                 piece = config["rows_per_flag"] * shape.n // config["parts"] * 2
                 inbox = world * shares(shape, config) * piece
                 assert inbox <= 2 * shape.message_bytes

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from draws import draw
 
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import H200, MI300X, Chip
@@ -138,9 +139,9 @@ def test_what_is_drawn_is_what_the_rules_allow(shape: FlashDecode) -> None:
     others."""
     free = Space(SPACE.op, SPACE.variants, (), SPACE.defaults)
     for variant in SPACE.variants:
-        drawn = list(free.drawn(shape, H200, variant, 1500))
+        drawn = list(draw(free, shape, H200, variant, 1500))
         assert (
-            list(SPACE.drawn(shape, H200, variant, 1500))
+            list(draw(SPACE, shape, H200, variant, 1500))
             == [c for c in drawn if SPACE.why_invalid(shape, c, H200) is None]
             != drawn
         )

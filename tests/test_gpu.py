@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from draws import draw
 from gpu_mutants import refuse_mutants
 
 DEADLINE_S = 240.0
@@ -285,7 +286,7 @@ def _gemm_reductions(world: int) -> list[tuple[Any, Any]]:
             defaults = op.space.defaults(shape, chip)
             cases += [(shape, config) for config in defaults]
             for variant in dict.fromkeys(config.variant for config in defaults):
-                drawn = list(op.space.drawn(shape, chip, variant, 2000))
+                drawn = list(draw(op.space, shape, chip, variant, 2000))
                 cases.append((shape, pick.choice(drawn)))
     return cases
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from draws import draw
 
 CONFIGS = 12
 """Random configs of the kernel at each shape."""
@@ -38,7 +39,7 @@ def test_every_config_is_right_on_a_gpu(words: str) -> None:
     )  # fmt: skip
     inputs = reference.make_inputs(shape, 0, 0, workspace.device)
     exact = reference.reference(shape, *inputs, None)
-    drawn = list(SPACE.drawn(shape, chip, "flash", 4000))
+    drawn = list(draw(SPACE, shape, chip, "flash", 4000))
     configs = [*SPACE.defaults(shape, chip), *random.Random(0).sample(drawn, CONFIGS)]
     for config in configs:
         plan = prepare(shape, config, workspace)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from contract import Call, scenario, wrong_calls
+from draws import draw
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm, reference
 from tftune.kernels.all_gather_gemm.host import _fused, kernel_sources
@@ -40,7 +41,7 @@ WITHOUT_SIZES = tuple(rule for rule in SPACE.rules if "256 KB" not in rule.sente
 def drawn(shape: AllGatherGemm, variant: str, loads: str | None) -> list[Config]:
     """Three random configs, of which `make test` takes the first, by these loads where given."""
     space = Space(SPACE.op, SPACE.variants, WITHOUT_SIZES, SPACE.defaults)
-    found = list(space.drawn(shape, SMALL if loads else None, variant, 20_000))
+    found = list(draw(space, shape, SMALL if loads else None, variant, 20_000))
     fits = [config for config in found if loads in (None, dict(config.knobs).get("loads"))]
     assert fits, (shape, variant)
     return random.Random(0).sample(fits, min(3, len(fits)))

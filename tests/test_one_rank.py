@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from contract import Call, scenario, wrong_calls
+from draws import draw
 from push_artifact import push_everywhere
 
 from tftune.cli import app as cli
@@ -52,7 +53,7 @@ def cases(shapes: tuple[Shape, ...], seed: int = 0) -> list[tuple[Shape, Config]
     for shape in shapes:
         space = operation(shape.op).space
         for variant in space.variants:
-            drawn = list(space.drawn(shape, None, variant, 30_000))
+            drawn = list(draw(space, shape, None, variant, 30_000))
             assert drawn, (shape, variant)
             count = len(drawn) if variant == "bsp" and shape.op == OP else min(EACH, len(drawn))
             found += [(shape, config) for config in pick.sample(drawn, count)]

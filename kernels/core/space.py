@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from hashlib import sha256
-from operator import itemgetter
-from random import Random
 from typing import Any
 
 from tftune.kernels.core.chips import Chip
@@ -160,115 +157,6 @@ def _holds_for_all(rule: Rule, knobs: Mapping[str, Knob], chip: Chip | None) -> 
         return rule.holds(_AnyShape(), knobs, chip)
     except LookupError:
         return False
-
-
-class _Noting:
-    """Knobs that note which of them are read. Nothing but reading one by its name is possible: what
-    is not noted cannot be asked."""
-
-    def __init__(self, knobs: Iterable[tuple[str, Knob]]) -> None:
-        self._knobs, self.read = dict(knobs), set[str]()
-
-    def __getitem__(self, name: str) -> Knob:
-        self.read.add(name)
-        return self._knobs[name]
-
-
-def _remembered(
-    rule: Rule, names: Sequence[str], shape: Shape, chip: Chip | None
-) -> Callable[[tuple[Knob, ...]], bool]:
-    """Whether the rule holds for one shape, asked once for all values of the knobs that it reads:
-    most of thousands of draws break the same few rules by one or two knobs.
-
-    Exact, whichever knobs a rule turns out to read: what is remembered read no other ones than
-    those of its key, and a longer key never equals a shorter one.
-    """
-    read, known = set[str](), dict[Any, bool]()
-    key: Callable[[tuple[Knob, ...]], Any] = (
-        len  # the same for all values of a variant, until a knob is read
-    )
-
-    def holds(values: tuple[Knob, ...]) -> bool:
-        nonlocal key
-        found = known.get(key(values))
-        if found is None:
-            knobs = _Noting(zip(names, values, strict=True))
-            found = rule.holds(shape, knobs, chip)
-            if not knobs.read <= read:
-                read.update(knobs.read)
-                key = itemgetter(*(place for place, name in enumerate(names) if name in read))
-            known[key(values)] = found
-        return found
-
-    return holds
-
-
-class _Draws:
-    """A fixed random sequence of knob values of one variant on one chip, drawn as far as it was
-    asked for. Kept is what some shape may have, once, with its place in the sequence."""
-
-    def __init__(
-        self,
-        seed: str,
-        choices: Sequence[Choice],
-        rules: Sequence[Rule],
-        variant: str,
-        chip: Chip | None,
-    ) -> None:
-        self._random, self._choices, self._variant, self._chip = (
-            Random(seed),
-            choices,
-            variant,
-            chip,
-        )
-        self._names, self._any_shape = tuple(choice.name for choice in choices), _AnyShape()
-        self._for_all, self._by_shape = list(rules), list[Rule]()
-        """Rules that never looked at a shape so far, and the others."""
-        self._drawn, self._kept, self._seen = (
-            0,
-            list[tuple[int, tuple[Knob, ...]]](),
-            set[tuple[Knob, ...]](),
-        )
-
-    def possible(self, shape: Shape, draws: int) -> Iterator[Config]:
-        number, by_shape = 0, list[Callable[[tuple[Knob, ...]], bool]]()
-        while number < len(self._kept) or self._draw(draws):
-            place, values = self._kept[number]
-            if place >= draws:
-                return
-            by_shape += [
-                _remembered(rule, self._names, shape, self._chip)
-                for rule in self._by_shape[len(by_shape) :]
-            ]
-            for holds in by_shape:
-                if not holds(values):
-                    break
-            else:
-                yield Config(self._variant, **dict(zip(self._names, values, strict=True)))
-            number += 1
-
-    def _draw(self, draws: int) -> bool:
-        """Draw until one more is kept; False where so many draws bring none."""
-        while self._drawn < draws:
-            self._drawn += 1
-            values = tuple(self._random.choice(choice.values) for choice in self._choices)
-            if values not in self._seen:
-                self._seen.add(values)
-                if self._may_hold(dict(zip(self._names, values, strict=True))):
-                    self._kept.append((self._drawn - 1, values))
-                    return True
-        return False
-
-    def _may_hold(self, knobs: Mapping[str, Knob]) -> bool:
-        """False where it breaks a rule whatever the shape is."""
-        for rule in tuple(self._for_all):
-            try:
-                if not rule.holds(self._any_shape, knobs, self._chip):
-                    return False
-            except LookupError:
-                self._for_all.remove(rule)
-                self._by_shape.append(rule)
-        return True
 
 
 def _possible(
@@ -443,27 +331,6 @@ class Space:
                 self._choices(variant, chip), self._rules(variant), {}, shape, chip
             ):
                 yield Config(variant, **values)
-
-    def drawn(self, shape: Shape, chip: Chip | None, variant: str, draws: int) -> Iterator[Config]:
-        """The possible configs, each once, among so many of a fixed random sequence of all knob
-        values.
-
-        The sequence is the same for every shape, so that shapes share configs.
-        """
-        key = (variant, chip)
-        if key not in self._sequences:
-            self._sequences[key] = _Draws(
-                f"{self.op}/{variant}",
-                self._choices(variant, chip),
-                self._rules(variant),
-                variant,
-                chip,
-            )
-        yield from self._sequences[key].possible(shape, draws)
-
-    @cached_property
-    def _sequences(self) -> dict[tuple[str, Chip | None], _Draws]:
-        return {}
 
     def _choices(self, variant: str, chip: Chip | None) -> tuple[Choice, ...]:
         return tuple(choice.on(chip) for choice in self.choices(variant))
