@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
@@ -28,9 +28,8 @@ from tftune.kernels.core.space import Config
 EXCLUDING = ("hang", "crash", "wrong")
 """Kinds of failure after which a config is not launched again in a serving process."""
 _JOURNAL, _UNFINISHED = "launching", "new"
-Excluded = Mapping[tuple[str, Config, str], str]
-"""The kind of failure, by operation, config and revision, of each config that is not launched
-again."""
+Excluded = frozenset[tuple[str, Config, str]]
+"""Operation, config and revision of each config that is not launched again."""
 
 
 def line(row: Run | Trial) -> str:
@@ -103,7 +102,7 @@ def excluded(path: Path, target: str, triton: str) -> Excluded:
     kernel that was changed is another one.
     """
     versions: dict[str, str] = {}
-    found: dict[tuple[str, Config, str], str] = {}
+    found = set()
     for number, row in _whole_lines(path):
         try:
             if "run" in row:
@@ -113,10 +112,10 @@ def excluded(path: Path, target: str, triton: str) -> Excluded:
                 trial = Trial.from_dict(row["trial"])
                 here = trial.target, minor(versions.get(trial.run, ""))
                 if here == (target, minor(triton)):
-                    found[trial.op, trial.config, trial.revision] = row["trial"]["failure"]
+                    found.add((trial.op, trial.config, trial.revision))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise _no_row(path, number, error) from error
-    return found
+    return frozenset(found)
 
 
 def set_aside_damage(path: Path) -> int:

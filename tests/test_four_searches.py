@@ -78,4 +78,4 @@ def test_of_the_same_shape(path: Path) -> None:
 
 @pytest.mark.thorough
 def test_of_different_shapes_by_every_variant(path: Path) -> None:
-    check_different_shapes(path, "--mode both --pool 300")
+    check_different_shapes(path, "--mode both --pool 100")

@@ -20,6 +20,8 @@ LAYOUT = {"dtype": "bf16", "shard": "m", "b_layout": "nk"}
 PAYLOAD = 1 << 26
 KEPT_BYTES = 1 << 28
 """What may stay allocated: workspaces of the GEMM library, not one shape's operands and plans."""
+MOST_SPINNING = 3
+"""Configs of one variant that are tried at a shape, at most."""
 SLOWER = 0.98
 """BSP / confirmed by another clock: noise of two measurements, not of one."""
 
@@ -59,10 +61,13 @@ def test_a_kernel_that_spins_ends_the_process_and_is_left_out_by_the_next(tmp_pa
     print(output)
     assert codes[0] == 75 and codes[1] != 0, output  # NCCL may end rank 1 when rank 0 is gone
     assert time.monotonic() - began < 120 and "had not ended its check after 5 s" in output
-    codes, output = ranks("spin", rows)
-    print(output)
+    hung = 0
+    while codes[0] == 75 and hung < MOST_SPINNING:  # each start leaves one config of push out
+        codes, output = ranks("spin", rows)
+        hung += 1
+        print(output)
     assert codes == [0] * WORLD, output
-    assert rows.read_text().count('"failure":"hang"') == 1
+    assert rows.read_text().count('"failure":"hang"') == hung
 
 
 def _joined(folder: str, rank: int) -> Any:

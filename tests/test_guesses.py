@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -150,7 +152,7 @@ class TestSecondLook:
             return timed(0.9) if len(bench.orders) == 1 else fast(config)
 
         bench = Bench(slow_at_first)
-        answer = confirmed(bench, tmp_path, {})[SHAPES[2]]
+        answer = confirmed(bench, tmp_path, frozenset())[SHAPES[2]]
         first, second = bench.orders
         assert len(second.forms) == 1 and 1 < len(second.candidates) <= 7
         assert second.candidates[0] in first.candidates
@@ -159,7 +161,7 @@ class TestSecondLook:
 
     def test_what_is_far_from_bsp_gets_no_second_look(self, tmp_path: Path) -> None:
         bench = Bench(lambda config: timed(0.6))
-        assert confirmed(bench, tmp_path, {})[SHAPES[2]].config.variant == BSP
+        assert confirmed(bench, tmp_path, frozenset())[SHAPES[2]].config.variant == BSP
         assert len(bench.orders) == 1
 
     def test_a_second_look_that_measured_nothing_leaves_the_first_answer(
@@ -172,22 +174,42 @@ class TestSecondLook:
                     found = dict.fromkeys(found, Failure("resources", "out of memory"))
                 return found, stored
 
-        answer = confirmed(Full(lambda config: timed(1.2)), tmp_path, {})[SHAPES[2]]
+        answer = confirmed(Full(lambda config: timed(1.2)), tmp_path, frozenset())[SHAPES[2]]
         assert answer.source == "measured" and answer.config.variant != BSP
 
     def test_bsp_alone_stays_alone(self, tmp_path: Path) -> None:
         bench = Bench(lambda config: timed(1.2))
-        confirmed(bench, tmp_path, {}, top=0)
+        confirmed(bench, tmp_path, frozenset(), top=0)
         assert [order.candidates for order in bench.orders] == [()]
 
-    @pytest.mark.parametrize(("kind", "left"), [("hang", False), ("wrong", True)])
-    def test_a_variant_that_hung_is_not_launched_in_this_process_again(
-        self, tmp_path: Path, kind: str, left: bool
-    ) -> None:
+    def test_what_the_first_look_was_sure_of_is_not_lost(self, tmp_path: Path) -> None:
+        """The fastest median of the first look is not sure, another config is; in the second look
+        nothing is sure, and that other one could not be timed again."""
+        unsure = Measurement((16.0, 30.0) * 6, (20.0,) * 12)
+
+        def fast(config: Config) -> Outcome:
+            one, other, *_ = bench.orders[0].candidates
+            if len(bench.orders) == 1:
+                return {one: unsure, other: timed(1.2)}.get(config, timed(0.7))
+            return Failure("resources", "out of memory") if config == other else timed(0.9)
+
+        bench = Bench(fast)
+        answer = confirmed(bench, tmp_path, frozenset())[SHAPES[2]]
+        assert len(bench.orders) == 2 and answer.config == bench.orders[0].candidates[1]
+        assert bench.orders[0].candidates[1] in bench.orders[1].candidates
+
+    def test_what_failed_at_another_shape_takes_no_place(self, tmp_path: Path) -> None:
         bench = Bench(lambda config: timed(1.2))
-        config = next(iter(guesses.defaults(SHAPES[2], "graph", H100)))
-        key = "gemm_all_reduce", config, installed("gemm_all_reduce", config.variant)
-        confirmed(bench, tmp_path, {key: kind})
-        tried = {each for order in bench.orders for each in order.candidates}
-        assert config not in tried
-        assert any(each.variant == config.variant for each in tried) is left
+        confirmed(bench, tmp_path, frozenset())
+        change = bench.orders[1].candidates[1]
+        again = Bench(lambda config: timed(1.2))
+        key = "gemm_all_reduce", change, installed("gemm_all_reduce", change.variant)
+        confirmed(again, tmp_path, frozenset({key}))
+        assert change not in again.orders[1].candidates
+        assert len(again.orders[1].candidates) == len(bench.orders[1].candidates)
+
+
+def test_a_server_without_optuna_warms_up() -> None:
+    """Optuna is of the extra `tune`."""
+    code = "import sys; sys.modules['optuna'] = None; import tftune.confirm.warm_up"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

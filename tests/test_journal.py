@@ -90,10 +90,7 @@ class TestExclusions:
         kinds = ("hang", "crash", "wrong", "compile", "resources")
         trials = [failed(kind, number) for number, kind in enumerate(kinds)]
         append(rows, [BUILT], [trial(9, run=BUILT.id), *trials])
-        expected = {
-            (t.op, t.config, t.revision): kind
-            for t, kind in zip(trials, ("hang", "crash", "wrong"), strict=False)
-        }
+        expected = {(t.op, t.config, t.revision) for t in trials[:3]}
         assert excluded(rows, "h200x8", "3.6.1") == expected
 
     def test_only_for_this_target_and_minor_version_of_triton(self, rows: Path) -> None:
@@ -134,7 +131,7 @@ class TestJournal:
         assert read_rows(rows) == ([BUILT], [failed("crash")])
         assert recover(rows) == [] and len(list(rows.parent.iterdir())) == 1
         row = failed("crash")
-        assert excluded(rows, "h200x8", "3.6.0") == {(row.op, row.config, row.revision): "crash"}
+        assert excluded(rows, "h200x8", "3.6.0") == {(row.op, row.config, row.revision)}
 
     def test_the_last_word_counts(self, rows: Path) -> None:
         code = "journal.expect([failed('crash')]); journal.expect([failed('hang', 3)])"

@@ -254,9 +254,7 @@ def test_stored_rows_count_beside_the_committed_ones_and_modelled_ones_do_not(
         store.add_run(RUN)
         for each in (trial(1), trial(2), trial(3, bench="model")):
             store.add_trial(each)
-        known = seeds.knowledge(
-            OP, Target.parse("h200x8"), [OFF], store, predict if with_model else None
-        )
+        known = seeds.knowledge(OP, Target.parse("h200x8"), [OFF], store, with_model=with_model)
     assert [row.config for row in known.former] == [trial(1).config, trial(2).config] and asked == [
         (OP, "h200x8", (OFF,))
     ]

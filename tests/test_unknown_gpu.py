@@ -111,7 +111,7 @@ def test_a_search_needs_no_model_and_says_so(
         run(f"search {OP} --shapes {SHAPES[0]} --mode graph --effort quick --pool 4 --db {db}") == 0
     )
     err = capsys.readouterr().err
-    assert "proposals in no model's order: the analytic model is off for nvidia-l40s" in err
+    assert "without the model's proposals: the analytic model is off for nvidia-l40s" in err
     assert "run `tftune calibrate`" in err and f"{OP} on {NAME}, measured" in err
 
 

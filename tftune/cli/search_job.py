@@ -59,17 +59,14 @@ def find(
     """The tuner's search, given the analytic model, where the chip has one, committed rows and the
     shipped artifact for its first proposals. What reading them takes is taken from the budget."""
     from tftune.cli.console import note
-    from tftune.models.timeline.simulator import ordering
     from tftune.pipeline.seeds import knowledge
     from tftune.tuner.search.search import search
 
-    chip, world = bench.target.chip, max(getattr(shape, "world", 1) for shape in shapes)
-    order = ordering(chip, world)
-    if off := chip.why_no_model(world):
-        how = "in the order of a relative's constants" if order else "in no model's order"
-        note(f"proposals {how}: {off}")
+    off = bench.target.chip.why_no_model(max(getattr(shape, "world", 1) for shape in shapes))
+    if off:
+        note(f"without the model's proposals: {off}")
     began = monotonic()
-    known = knowledge(op, bench.target, shapes, store, order)
+    known = knowledge(op, bench.target, shapes, store, with_model=not off)
     left_s = None if budget_s is None else max(0.0, budget_s - (monotonic() - began))
     more = dict(options, progress=progress, knowledge=known, budget_s=left_s)
     return _lines(search(op, shapes, modes, bench, store, **more))

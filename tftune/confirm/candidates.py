@@ -47,7 +47,7 @@ def candidates(
     `mode`: "graph" or "eager". `may_run`: what else a config must pass. Empty where ranks did not
     agree on a selector. Reads the folder of answers, so one rank asks for all.
     """
-    if selector.bsp_only:
+    if selector.bsp_only or not top:
         return ()
     space = operation(shape.op).space
 

@@ -33,7 +33,7 @@ from tftune.models.selection import Selection
 from tftune.models.selector import Selector
 from tftune.tuner.bench.compile_ahead import compile_ahead, new_jobs, processes
 from tftune.tuner.bench.ranks import Ranks
-from tftune.tuner.warm_up.contest import best_form, runner_up, winner
+from tftune.tuner.warm_up.contest import best_form, counts, runner_up, winner
 from tftune.tuner.warm_up.order import Order
 
 logger = logging.getLogger(__name__)
@@ -283,23 +283,19 @@ class Confirming:
         self._scene, self._request, self._selector = scene, request, selector
         self._left_out, self._bench = left_out, bench
         self._failed = set[Config]()
-        self._hung = {
-            (op, config.variant, revision)
-            for (op, config, revision), kind in left_out.items()
-            if kind == "hang" and isinstance(bench, InPlace)
-        }
-        """Variants of which no config is launched in this process: each hang would end it."""
 
     def fill(self, groups: Sequence[Sequence[Shape]], answers: Answers) -> None:
         """An answer for every shape of these families: by the configs that are likely to be fast,
         then by small changes of the fastest."""
         while shapes := [shape for family in groups for shape in step(family, answers)]:
             first = self._visited(self._ordered(shapes))
-            again = self._visited(self._closer(first))
-            sure = {order: seen for order, seen in again.items() if best_form(seen) is not None}
-            for order, outcomes in (first | sure).items():
-                before = self._selector.select(order.shape, order.mode)
-                answers[order.shape] = decided(order, outcomes, before)
+            looks = {order.shape: (order, outcomes) for order, outcomes in first.items()}
+            for order, outcomes in self._visited(self._closer(first)).items():
+                if counts(outcomes, winner(looks[order.shape][1])):
+                    looks[order.shape] = order, outcomes
+            for shape, (order, outcomes) in looks.items():
+                before = self._selector.select(shape, order.mode)
+                answers[shape] = decided(order, outcomes, before)
             if self._scene.ranks.rank == 0:
                 for shape in shapes:
                     logger.info("confirmed: shape=%s config=%s", shape, answers[shape].config)
@@ -324,25 +320,23 @@ class Confirming:
         return Order(shape, request.mode, forms, tried, *limits, here.target, self._scene.run.id)
 
     def _may_run(self, shape: Shape, config: Config) -> bool:
-        revision = installed(shape.op, config.variant)
-        return (shape.op, config, revision) not in self._left_out and (
-            shape.op, config.variant, revision,
-        ) not in self._hung  # fmt: skip
+        return (shape.op, config, installed(shape.op, config.variant)) not in self._left_out
 
     def _closer(self, first: Mapping[Order, Mapping[Config, Outcome]]) -> list[Order]:
         """Another look at the shapes where a fused config came near BSP: that one beside what
         differs from it in one knob. Rank 0 decides, as before."""
 
         def closer(order: Order, outcomes: Mapping[Config, Outcome]) -> Order | None:
-            form, best = best_form(outcomes), runner_up(outcomes)
-            if form is None or best is None or not self._request.top:
+            form, best, won = best_form(outcomes), runner_up(outcomes), winner(outcomes)
+            if form is None or best is None or won is None or not self._request.top:
                 return None
             tried = [
                 config
                 for config in changes(order.shape, order.mode, best, self._scene.here.chip)
-                if config not in outcomes and self._may_run(order.shape, config)
+                if config not in {*outcomes, *self._failed} and self._may_run(order.shape, config)
             ]
-            candidates = best, *tried[: self._request.top]
+            known = dict.fromkeys([best] if won.variant == BSP else [best, won])
+            candidates = *known, *tried[: self._request.top]
             return replace(order, forms=(form,), candidates=candidates) if tried else None
 
         def orders() -> list[Order]:

@@ -13,16 +13,17 @@ from tftune.kernels.core.shape import Shape
 if TYPE_CHECKING:
     from tftune.db.store import Store
     from tftune.models.artifact import Artifact
-    from tftune.tuner.bench.benches import Predict
     from tftune.tuner.search.opening import Knowledge
 
 
 def knowledge(
-    op: str, target: Target, shapes: Sequence[Shape], store: Store, predict: Predict | None
+    op: str, target: Target, shapes: Sequence[Shape], store: Store, *, with_model: bool
 ) -> Knowledge:
     """What is known of some shapes of one operation on a target. Rows of the database itself count,
-    whatever their target, but modelled ones do not. `predict`: what puts configs in an order."""
+    whatever their target, but modelled ones do not. `with_model`: whether the analytic model knows
+    enough of the chip."""
     from tftune.models.features import pair_vector
+    from tftune.models.timeline.simulator import predict
     from tftune.pipeline.bench_factory import former_rows
     from tftune.tuner.search.opening import Knowledge
 
@@ -31,7 +32,7 @@ def knowledge(
         {trial.id: trial for trial in (*former_rows(op, target, shapes), *stored)}.values()
     )
     return Knowledge(
-        predict,
+        predict if with_model else None,
         pair_vector,
         former,
         relatives.proposals(artifacts(op, target)),

@@ -4,15 +4,18 @@ seldom holds."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config, Knob, Space
-from tftune.tuner.search.feasible_sampler import Hint
 from tftune.tuner.search.pools import TILE
 from tftune.tuner.search.recipes import nearest
+
+if TYPE_CHECKING:  # it needs Optuna, and a server that warms up has none
+    from tftune.tuner.search.feasible_sampler import Hint
 
 DONORS = 2
 """Configs, of different tiles, whose other knobs are tried with every tile."""

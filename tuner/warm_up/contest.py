@@ -126,6 +126,15 @@ def runner_up(outcomes: Mapping[Config, Outcome]) -> Config | None:
     return best if best is not None and speedups[best] >= NEAR else None
 
 
+def counts(again: Mapping[Config, Outcome], won: Config | None) -> bool:
+    """Whether a second look may decide, after one that `won` won: it found a fused config that is
+    surely faster than BSP, or it measured BSP and, were it fused, the winner once more."""
+    found = winner(again)
+    if found is None or found.variant != BSP:
+        return found is not None
+    return won is None or won.variant == BSP or isinstance(again.get(won), Measurement)
+
+
 def _fused(outcomes: Mapping[Config, Outcome]) -> dict[Config, Measurement]:
     return {
         config: found

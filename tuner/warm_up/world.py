@@ -51,7 +51,8 @@ class Supervisor:
         """The outcomes, and the rows that failures of the world left in the file already.
 
         A config that ends the world is left out of the next try; the other rows of that try are
-        lost with it. Raises Broken where no world starts, or one ends before anything is launched.
+        lost with it. Where every form of BSP was in flight, nothing else is tried. Raises Broken
+        where no world starts, or one ends before anything is launched.
         """
         left: list[Trial] = []
         while True:
@@ -61,8 +62,10 @@ class Supervisor:
                 in_flight = [row for row in recover(self._rows) if row.run == self._run.id]
                 left += in_flight
                 order = order.without(trial.config for trial in in_flight)
-                if not in_flight or not order.forms:
+                if not in_flight:
                     raise
+                if not order.forms:
+                    return {trial.config: trial.outcome for trial in left}, left
             else:
                 return found | {trial.config: trial.outcome for trial in left}, left
 
