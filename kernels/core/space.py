@@ -11,6 +11,7 @@ import json
 import reprlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -274,8 +275,9 @@ class Space:
         complete = self.complete(config)
         if sentence := self._why_not_on(complete, chip):
             return sentence
-        for rule in self.rules:
-            if rule.applies(config.variant) and not rule.holds(shape, complete, chip):
+        knobs = dict(complete.knobs)
+        for rule in self._rules(config.variant):
+            if not rule.holds(shape, knobs, chip):
                 return rule.sentence
         return None
 
@@ -295,7 +297,9 @@ class Space:
     def _why_not_on(self, complete: Config, chip: Chip | None) -> str | None:
         """The sentence of the first knob that this chip does not have, or None."""
         for choice in self.choices(complete.variant):
-            if chip is not None and complete[choice.name] not in choice.on(chip).values:
+            if chip is None or not choice.needs or complete[choice.name] == choice.default:
+                continue
+            if not chip.has(choice.needs):
                 need = choice.needs.replace("_", " ")
                 return f"{choice.name} needs {need}, which {chip.name} lacks"
         return None
@@ -336,7 +340,14 @@ class Space:
         return tuple(choice.on(chip) for choice in self.choices(variant))
 
     def _rules(self, variant: str) -> list[Rule]:
-        return [rule for rule in self.rules if rule.applies(variant)]
+        return self._rules_of[variant]
+
+    @cached_property
+    def _rules_of(self) -> dict[str, list[Rule]]:
+        return {
+            variant: [rule for rule in self.rules if rule.applies(variant)]
+            for variant in self.variants
+        }
 
     def digest(self) -> str:
         """Twelve hexadecimal digits that change with any variant, knob or value (Optuna refuses a
