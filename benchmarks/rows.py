@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from math import exp, log
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from tftune.cli.console import Progress, note
 from tftune.cli.options import open_store
@@ -44,8 +45,10 @@ from tftune.pipeline.tune_model import Job, measured
 from tftune.tuner.bench.benches import Bench, ModelBench
 from tftune.tuner.search.session import Rows
 
-MODELS = {
-    # hidden, heads, heads of keys and values, head_dim, inner size: config.json of each publisher
+SIZES = (
+    "hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim", "intermediate_size",
+)  # fmt: skip
+DENSE = {
     "llama3-8b": (4096, 32, 8, 128, 14336),
     "llama3-70b": (8192, 64, 8, 128, 28672),
     "llama3-405b": (16384, 128, 8, 128, 53248),
@@ -54,9 +57,26 @@ MODELS = {
     "qwen2.5-72b": (8192, 64, 8, 128, 29568),
     "mistral-7b": (4096, 32, 8, 128, 14336),
     "mistral-small-24b": (5120, 32, 8, 128, 32768),
-    "deepseek-v3-dense": (7168, 0, 0, 0, 18432),
-    "gpt-oss-120b-attention": (2880, 64, 8, 64, 0),
 }
+ROUTED = {
+    "deepseek-v3": {
+        "model_type": "deepseek_v3", "num_hidden_layers": 61, "hidden_size": 7168,
+        "num_attention_heads": 128, "num_key_value_heads": 128, "intermediate_size": 18432,
+        "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
+        "v_head_dim": 128, "n_routed_experts": 256, "first_k_dense_replace": 3,
+    },
+    "gpt-oss-120b": {
+        "model_type": "gpt_oss", "num_hidden_layers": 36, "hidden_size": 2880,
+        "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64,
+        "intermediate_size": 2880, "num_local_experts": 128,
+    },
+}  # fmt: skip
+COMMON = {"torch_dtype": "bfloat16", "rms_norm_eps": 1e-5}
+ONE_LAYER: dict[str, Any] = {"model_type": "llama", "num_hidden_layers": 1}
+MODELS = {name: COMMON | fields for name, fields in ROUTED.items()} | {
+    name: COMMON | ONE_LAYER | dict(zip(SIZES, sizes, strict=True)) for name, sizes in DENSE.items()
+}
+"""Fields of each publisher's config.json. Experts' GEMMs are no operation of ours."""
 DECODE = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 PREFILL = (512, 1000, 1024, 2048, 3000, 4096, 8192)
 PAYLOADS = tuple(1 << power for power in range(12, 27))
@@ -66,22 +86,12 @@ BATCHES, CONTEXTS, PAGES = (1, 4, 16, 64), (1024, 4096, 16384), (16, 64)
 
 def layers(world: int) -> Iterator[Shape]:
     """Every shape, some of them more than once."""
-    for name, (hidden, heads, kv_heads, head_dim, inner) in MODELS.items():
-        config = config_of(
-            {
-                "model_type": "llama", "num_hidden_layers": 1, "torch_dtype": "bfloat16",
-                "rms_norm_eps": 1e-5, "hidden_size": hidden,
-                "num_attention_heads": heads or world, "num_key_value_heads": kv_heads or world,
-                "head_dim": head_dim or 128, "intermediate_size": inner or world,
-            },
-            name,
-        )  # fmt: skip
+    for name, fields in MODELS.items():
+        config = config_of(fields, name)
         for layer in model_shapes(config, world, "both", DECODE, PREFILL).layers:
-            attends = any(word in layer.name for word in ("q_proj", "k_proj", "o_proj", "qkv"))
-            if heads if attends else (inner or layer.shape.op == "all_reduce"):
-                yield layer.shape
-        if heads:
-            yield from attention(heads, kv_heads, head_dim, world)
+            yield layer.shape
+        if not config.kv_rank and config.heads % world == 0:
+            yield from attention(config.heads, config.kv_heads, config.head_dim, world)
     for size in PAYLOADS:
         columns = min(8192, size // 2)
         yield AllReduce(size // 2 // columns, columns, world, "bf16", "none")
@@ -90,8 +100,6 @@ def layers(world: int) -> Iterator[Shape]:
 def attention(heads: int, kv_heads: int, head_dim: int, world: int) -> Iterator[Shape]:
     """Steps of decoding over a cache that is shared by context, each rank with its own heads of the
     result; and the merge alone."""
-    if heads % world:
-        return
     for batch in BATCHES:
         for context in CONTEXTS:
             for page in PAGES:

@@ -429,7 +429,7 @@ def main() -> int:
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n")
     cases = found["cases"].values()
-    return 0 if all(one["error"] < max(LIMIT, 2 * one["noise"]) for one in cases) else 1
+    return 0 if all(one["error"] < max(LIMIT, one["noise"]) for one in cases) else 1
 
 
 if __name__ == "__main__":

@@ -186,6 +186,44 @@ def rows_of_ranks(folder: Path, budget_s: float) -> list[Trial]:
         ranks.close()
 
 
+def test_ranks_do_not_wait_for_the_proposals_of_every_place(tmp_path: Path) -> None:
+    """1,800 shapes took 90 s of a node before the first of them was measured."""
+    from tftune.db.target import Target
+    from tftune.kernels.all_reduce import AllReduce
+    from tftune.kernels.core.registry import operation
+    from tftune.models.timeline.simulator import predict
+    from tftune.pipeline.measure import WINDOW, Measuring
+    from tftune.pipeline.places import Stake
+    from tftune.pipeline.proposals import Proposals
+    from tftune.pipeline.ranks import ModelRanks
+    from tftune.tuner.bench.benches import ModelBench
+    from tftune.tuner.search.session import Rows
+
+    asked: list[object] = []
+
+    class Slow(Proposals):
+        def _listed(self, place: Any) -> list[Any]:
+            asked.append(place)
+            return super()._listed(place)
+
+    class Late(ModelRanks):
+        def start(self) -> float:
+            assert len(asked) == WINDOW
+            return super().start()
+
+    target, known = Target.parse("h200x2"), operation("all_reduce")
+    bench = ModelBench(target, predict)
+    places = [(AllReduce(m, 1024, 2, "bf16", "none"), "graph") for m in range(1, 3 * WINDOW)]
+    with Store.open(tmp_path / "tftune.db") as store:
+        rows = Rows(known, bench, store)
+        measuring = Measuring(
+            {known.name: rows}, {known.name: Slow(rows, None)}, Late(target, predict), bench
+        )
+        measuring.run([Stake(place, 1.0) for place in places], 20.0)
+        assert {trial.shape for trial in store.trials()} == {shape for shape, _ in places}
+    assert len(asked) == len(set(asked)), "each place is listed once, later visits included"
+
+
 def test_a_rank_that_dies_costs_a_row_and_its_config(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from tftune.kernels.all_reduce.space import SMALL_BYTES, takes_torch
 from tftune.kernels.core.architecture import CUDA
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.gemm_space import BLOCKS, LOADS, PIPELINE, Knobs, tile_rules
@@ -140,8 +141,13 @@ def defaults(shape: GemmAllReduce, chip: Chip | None = None) -> tuple[Config, ..
 
 
 def likely_forms(shape: GemmAllReduce, chip: Chip) -> tuple[Config, ...]:
-    """BSP where nothing was measured."""
-    return (Config("bsp", form="library"),)
+    """BSP where nothing was measured: the form of its all-reduce, behind a GEMM torch's two-shot
+    for large results as well."""
+    forms = ["library"]
+    if takes_torch(shape, chip):
+        small = shape.m * shape.n * shape.element_bytes <= SMALL_BYTES
+        forms.insert(0, "one_shot" if small else "two_shot")
+    return tuple(Config("bsp", form=form) for form in forms)
 
 
 SPACE = Space(

@@ -23,8 +23,6 @@ from tftune.kernels.core.space import Config
 from tftune.kernels.core.timeline_ir import LAUNCH, MEMORY, WAIT, Call, Stage
 from tftune.models.timeline.costs import Costs
 
-Predict = Callable[[Shape, Config, str, Chip], float]
-"""Shape, config, mode and chip to microseconds."""
 NOTHING = 1e-9
 """Microseconds, and units, that count as none: rounding."""
 
@@ -226,7 +224,7 @@ def predict(shape: Shape, config: Config, mode: str, chip: Chip, lengths: str = 
     return timeline(shape, config, mode, chip, lengths).us
 
 
-def ordering(chip: Chip, world: int) -> Predict | None:
+def ordering(chip: Chip, world: int) -> Callable[[Shape, Config, str, Chip], float] | None:
     """`predict` for putting configs of so many ranks in an order: with the chip's own constants, or
     with a relative's for those that nobody measured; None where there is no relative."""
     if chip.why_no_model(world) is None:

@@ -33,7 +33,7 @@ from tftune.models.selection import Selection
 from tftune.models.selector import Selector
 from tftune.tuner.bench.compile_ahead import compile_ahead, new_jobs, processes
 from tftune.tuner.bench.ranks import Ranks
-from tftune.tuner.warm_up.contest import best_form, counts, runner_up, winner
+from tftune.tuner.warm_up.contest import best_form, may_decide, runner_up, winner
 from tftune.tuner.warm_up.order import Order
 
 logger = logging.getLogger(__name__)
@@ -291,7 +291,7 @@ class Confirming:
             first = self._visited(self._ordered(shapes))
             looks = {order.shape: (order, outcomes) for order, outcomes in first.items()}
             for order, outcomes in self._visited(self._closer(first)).items():
-                if counts(outcomes, winner(looks[order.shape][1])):
+                if may_decide(outcomes, winner(looks[order.shape][1])):
                     looks[order.shape] = order, outcomes
             for shape, (order, outcomes) in looks.items():
                 before = self._selector.select(shape, order.mode)

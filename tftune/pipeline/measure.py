@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 
 from tftune.db.evidence import BSP, Place
 from tftune.db.journal import EXCLUDING
@@ -28,8 +28,8 @@ MORE = 6
 """Those of each later visit."""
 VISITS = 2
 """A place is left alone after so many later visits in a row that found nothing faster."""
-AHEAD = 8
-"""Later visits whose kernels compile while another one is measured."""
+WINDOW, AHEAD = 64, 8
+"""First visits, and later ones, whose kernels compile while another one is measured."""
 FINAL_SHARE, FINAL_STARTS = 0.2, 2.0
 """The share of the budget that is kept to time winners again in a fresh world; where that is not so
 many times what a world takes to start, they are not timed again."""
@@ -92,14 +92,16 @@ class Measuring:
         """Measure every place that has no current rows, then try more where most is at stake, then
         time winners again. The first place is measured whatever the budget. The budget begins when
         ranks are ready. Raises Broken where no world of ranks can be had."""
-        first = [self._first(stake) for stake in unknown(stakes, dict(self._rows))]
+        places = unknown(stakes, self._rows)
+        coming = map(self._first, places)
+        first = list(islice(coming, WINDOW))
         self._compile(first)
         start_s = self._ranks.start()
         until = self._now() + budget_s
         finals_s = FINAL_SHARE * budget_s if self._bench.name == "node" else 0.0
         if finals_s < FINAL_STARTS * start_s:
             finals_s = 0.0
-        self._all(first, len(first), until)
+        self._all(chain(first, coming), WINDOW, until, len(places))
         if until - self._now() >= SAVED_S:
             self._save()
         self._all(self._later(stakes), AHEAD, until - finals_s)
@@ -145,15 +147,18 @@ class Measuring:
                 found.append(Task(stake.place, (bsp.config,), tuple(ranked[:2]), "final"))
         return found
 
-    def _all(self, tasks: Iterable[Task], window: int, until: float) -> None:
-        """Measure tasks as their kernels are compiled; so many wait for that at a time."""
+    def _all(self, tasks: Iterable[Task], window: int, until: float, count: int = 0) -> None:
+        """Measure tasks as their kernels are compiled; so many wait for that at a time. `count`:
+        how many tasks there are, where that is known to be more."""
         coming = iter(tasks)
         pending = list(islice(coming, window))
         self._compile(pending)
         while pending and not (self._now() >= until and self.measured):
-            task = self._ready(pending, until)
-            share_s = max(until - self._now(), 0.0) / len(pending)
+            left = max(count, len(pending))
+            task = self._ready(pending, until, left)
+            share_s = max(until - self._now(), 0.0) / left
             self._measure(task, share_s)
+            count -= 1
             pending = [other for other in pending if other.place != task.place]
             more = list(islice(coming, 1))
             self._compile(more)
@@ -163,15 +168,16 @@ class Measuring:
         for task in tasks:
             self._bench.ahead(task.place[0], task.configs)
 
-    def _ready(self, pending: Sequence[Task], until: float) -> Task:
-        """The first task that is compiled. Where waiting for one would cost places their turn, the
-        first task, without what is not compiled yet."""
+    def _ready(self, pending: Sequence[Task], until: float, left: int) -> Task:
+        """The first task that is compiled. Where waiting for one would cost some of the places that
+        are `left` their turn, the first task, without what is not compiled yet."""
         patience = self._now() + PATIENCE_S
         while True:
             for task in pending:
                 if all(self._bench.ready(task.place[0], config) for config in task.configs):
                     return task
-            needed_s = self._config_s * sum(len(task.configs) for task in pending)
+            configs = sum(len(task.configs) for task in pending)
+            needed_s = self._config_s * configs * left / len(pending)
             if self._now() + needed_s >= until or self._now() >= patience:
                 shape = pending[0].place[0]
                 ready = [c for c in pending[0].candidates if self._bench.ready(shape, c)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tftune.db.evidence import BSP, Place
@@ -78,6 +78,6 @@ def is_known(rows: Rows, place: Place) -> bool:
     return rows.bsp(place) is not None and fused
 
 
-def unknown(wanted: Sequence[Stake], rows: dict[str, Rows]) -> Iterator[Stake]:
+def unknown(wanted: Sequence[Stake], rows: Mapping[str, Rows]) -> list[Stake]:
     """The places that are still to be measured."""
-    return (stake for stake in wanted if not is_known(rows[stake.shape.op], stake.place))
+    return [stake for stake in wanted if not is_known(rows[stake.shape.op], stake.place)]

@@ -11,6 +11,7 @@ from tftune.kernels.core.chip import Chip
 from tftune.kernels.core.distance import distance
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config, Space
+from tftune.tuner.bench.benches import Predict
 from tftune.tuner.search.recipes import fitted
 from tftune.tuner.search.session import Rows
 
@@ -18,7 +19,6 @@ NEIGHBOURS = 3
 """Measured shapes whose winners are tried, the nearest ones."""
 CHANGED = 24
 """Small changes of a winner that are tried at most."""
-Predict = Callable[[Shape, Config, str, Chip], float]
 Seeds = Callable[[Shape, str], Sequence[Config]]
 """What was fast elsewhere, for a shape and mode: of other machines, worlds and layouts."""
 
@@ -37,9 +37,15 @@ class Proposals:
         self._space: Space = rows.op.space
         self._chip: Chip = rows.bench.target.chip
         self._tried: dict[Place, set[Config]] = {}
+        self._opening: dict[Place, list[Config]] = {}
 
     def first(self, place: Place) -> list[Config]:
         """What the sizes suggest and what was fast elsewhere, by turns."""
+        if place not in self._opening:
+            self._opening[place] = self._listed(place)
+        return self._opening[place]
+
+    def _listed(self, place: Place) -> list[Config]:
         shape, mode = place
         own = guesses.defaults(shape, mode, self._chip)
         other = [

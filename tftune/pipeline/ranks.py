@@ -11,7 +11,7 @@ from tftune.db.evidence import BSP
 from tftune.db.target import Target, build
 from tftune.db.trial import Measurement, Outcome, Run
 from tftune.kernels.core.space import Config
-from tftune.pipeline.proposals import Predict
+from tftune.tuner.bench.benches import Predict
 from tftune.tuner.bench.processes import environment
 from tftune.tuner.bench.shared_dir import Shared
 from tftune.tuner.bench.worker import WorldSpec

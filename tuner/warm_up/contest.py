@@ -126,7 +126,7 @@ def runner_up(outcomes: Mapping[Config, Outcome]) -> Config | None:
     return best if best is not None and speedups[best] >= NEAR else None
 
 
-def counts(again: Mapping[Config, Outcome], won: Config | None) -> bool:
+def may_decide(again: Mapping[Config, Outcome], won: Config | None) -> bool:
     """Whether a second look may decide, after one that `won` won: it found a fused config that is
     surely faster than BSP, or it measured BSP and, were it fused, the winner once more."""
     found = winner(again)
