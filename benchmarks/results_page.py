@@ -17,11 +17,19 @@ from tftune.kernels.core.registry import operation
 MACHINES = ("h200x8", "h200x4", "h200x2")
 ENGINE_MACHINE = "h100x2"
 ENGINE_TOKENS = (1, 16, 64, 256, 1024, 4096)
+SPANS = ((1, 16), (24, 64), (96, 256), (512, 1024), (2048, 8192))
+"""Tokens that a column of the table of all models holds, the first and the last."""
+CONTEXTS = ((1024, 1024), (4096, 4096), (16384, 16384))
+ENGINE_OPS = ("all_gather_gemm", "gemm_reduce_scatter", "gemm_all_reduce", "all_reduce")
 MODES = {"graph": "captured in a CUDA graph", "eager": "one call from an idle queue"}
 PARTS = {
     "kv_below_100_us": "reading the cache takes less than 100 us",
     "kv_from_100_us": "reading the cache takes 100 us or more",
 }
+OF_MODELS = """\
+Captured, bf16, B `[N, K]`, tokens along M: geometric mean of BSP / fastest; at how many shapes a
+kernel is faster by more than 1 %, of those measured. `benchmarks/rows.py` names the ten models. One
+to six configs took part at a shape. Random shapes of `benchmarks/in_place.py` are among them."""
 REDUCTIONS = ("all_reduce", "gemm_reduce_scatter", "gemm_all_reduce")
 HEAD = ["machine", "shapes", "number", "graph", "fused wins", "eager", "fused wins"]
 
@@ -32,6 +40,18 @@ def page() -> str:
     decode = {target: speedup.read(target, "flash_decode") for target in MACHINES}
     return "\n\n".join(
         [
+            f"## The layout of serving engines, {title(ENGINE_MACHINE)}: layers of public models",
+            OF_MODELS,
+            text([["operation", *map(span, SPANS)], *map(of_models, ENGINE_OPS)]),
+            "Decoding over a cache of pages, by tokens of a sequence, and merging, by batch:",
+            text(
+                [
+                    ["operation", *map(span, CONTEXTS)],
+                    of_models("flash_decode", CONTEXTS),
+                    ["", "batch 1", "4", "16 and 64"],
+                    of_models("merge_attention", ((1, 1), (4, 4), (16, 64))),
+                ]
+            ),
             f"## The layout of serving engines, {title(ENGINE_MACHINE)}: layers of Llama 3.1 8B",
             "Captured, bf16, B `[N, K]`, tokens along M. BSP / fastest (us of the fastest).",
             text([["operation", "sizes", *(f"M = {m}" for m in ENGINE_TOKENS)], *engine_rows()]),
@@ -52,10 +72,43 @@ def page() -> str:
     )
 
 
+def span(bounds: tuple[int, int]) -> str:
+    """A column's title."""
+    first, last = bounds
+    return f"{first}" if first == last else f"{first} to {last}"
+
+
+def of_models(op: str, spans: Sequence[tuple[int, int]] = SPANS) -> list[str]:
+    """A row of all shapes of an operation, by their size: of each shape its last rows."""
+    found = {
+        row.shape: row
+        for trials in speedup.groups(speedup.read(ENGINE_MACHINE, op)).values()
+        for stage in ("search", "final")
+        for row in speedup.lines(trials, "graph", stage)
+    }
+    cells = [f"`{op}`"]
+    for first, last in spans:
+        gains = [
+            gain_of(row)
+            for shape, row in found.items()
+            if first <= getattr(shape, shape.SIZE) <= last
+        ]
+        faster = sum(gain > 1.01 for gain in gains)
+        cells.append(f"{limit.geomean(gains):.2f}; {faster} of {len(gains)}" if gains else "-")
+    return cells
+
+
+def gain_of(row: speedup.Line) -> float:
+    """BSP / fastest, 1 where that is BSP."""
+    return max(1.0, speedup.speedup(row.winner)) if row.winner.config.variant != "bsp" else 1.0
+
+
 def engine_rows() -> Iterator[list[str]]:
-    """A row for each weight, or width, that was measured at most of ENGINE_TOKENS."""
-    for op in ("all_gather_gemm", "gemm_reduce_scatter", "gemm_all_reduce", "all_reduce"):
+    """A row for each weight, or width, with final rows that cover most of ENGINE_TOKENS."""
+    for op in ENGINE_OPS:
         for trials in speedup.groups(speedup.read(ENGINE_MACHINE, op)).values():
+            if not speedup.lines(trials, "graph", "final"):
+                continue
             found = {
                 row.shape.to_dict()["m"]: row
                 for stage in ("search", "final")  # of both the final one
@@ -70,8 +123,7 @@ def engine_rows() -> Iterator[list[str]]:
 def fastest(row: speedup.Line | None) -> str:
     if row is None:
         return "-"
-    ratio = speedup.speedup(row.winner) if row.winner.config.variant != "bsp" else 1.0
-    return f"{ratio:.2f} ({row.median_us(row.winner.config.variant):.1f})"
+    return f"{gain_of(row):.2f} ({row.median_us(row.winner.config.variant):.1f})"
 
 
 def text(rows: Sequence[Sequence[str]]) -> str:

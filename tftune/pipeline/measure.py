@@ -30,6 +30,8 @@ VISITS = 2
 """A place is left alone after so many later visits in a row that found nothing faster."""
 WINDOW, AHEAD = 64, 8
 """First visits, and later ones, whose kernels compile while another one is measured."""
+FORMS = 2
+"""Forms of BSP that take part however short the time is."""
 FINAL_SHARE, FINAL_STARTS = 0.2, 2.0
 """The share of the budget that is kept to time winners again in a fresh world; where that is not so
 many times what a world takes to start, they are not timed again."""
@@ -210,7 +212,9 @@ class Measuring:
         (shape, mode), most = task.place, len(task.candidates)
         first, *others = task.forms
         if self._config_s:
-            most = max(1, int(share_s / self._config_s) - len(task.forms))
+            suffices = int(share_s / self._config_s)
+            others = others[: max(FORMS, suffices // 2) - 1]
+            most = max(1, suffices - 1 - len(others))
         budget_s = min(max(TIMING_SHARE * share_s, LEAST_S), MOST_S)
         return Order(
             shape, mode, (first, *self._safe(shape.op, others)),

@@ -60,16 +60,12 @@ def expected_us(shape: Shape, mode: str, chip: Chip) -> float:
 
 
 def forms(shape: Shape, chip: Chip) -> tuple[Config, ...]:
-    """BSP's likely forms at a shape, all of which take part; the first is what results are held
+    """BSP's forms at a shape, the likeliest to be the fastest first: it is what results are held
     against."""
-    return tuple(config for config in defaults(shape, chip) if config.variant == BSP)
-
-
-def defaults(shape: Shape, chip: Chip) -> list[Config]:
-    """What each variant does by default here, those that are possible."""
     space = operation(shape.op).space
-    listed = dict.fromkeys(space.complete(config) for config in space.defaults(shape, chip))
-    return [config for config in listed if space.why_invalid(shape, config, chip) is None]
+    wanted = (*space.fallbacks(shape, chip), *space.defaults(shape, chip))
+    listed = dict.fromkeys(space.complete(config) for config in wanted if config.variant == BSP)
+    return tuple(form for form in listed if space.why_invalid(shape, form, chip) is None)
 
 
 def is_known(rows: Rows, place: Place) -> bool:
