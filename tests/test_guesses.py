@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -125,13 +126,17 @@ class Ranks:
         return act()
 
 
-def confirmed(bench: Bench, tmp_path: Path, left_out: Any, top: int = 6) -> Answers:
+def confirmed(
+    bench: Bench, tmp_path: Path, left_out: Any, top: int = 6, shapes: Any = (SHAPES[2],)
+) -> Answers:
     here = Here("h100x2", {}, H100, H100.cache_bytes, "sm_90")
     run = Run("run", "h100x2", "node", {}, "2026-11-25T00:00:00+00:00", {})
     scene: Any = SimpleNamespace(ranks=Ranks(), here=here, rows=tmp_path / "rows.jsonl", run=run)
-    request = Request((SHAPES[2],), top, "graph", None, 0.4, 30.0, None, False)
+    request = Request(shapes, top, "graph", None, 0.4, 30.0, None, False)
     answers: Answers = {}
-    Confirming(scene, request, Selector(), left_out, bench).fill([[SHAPES[2]]], answers)
+    Confirming(scene, request, Selector(), left_out, bench).fill(
+        [[each] for each in shapes], answers
+    )
     return answers
 
 
@@ -207,6 +212,24 @@ class TestSecondLook:
         confirmed(again, tmp_path, frozenset({key}))
         assert change not in again.orders[1].candidates
         assert len(again.orders[1].candidates) == len(bench.orders[1].candidates)
+
+    def test_what_failed_for_one_operation_is_still_tried_for_another(self, tmp_path: Path) -> None:
+        """Two operations may have configs of the same name and knobs."""
+
+        class Crashing(Bench):
+            def measure(self, order: Order) -> Any:
+                found, stored = super().measure(order)
+                crash = Failure("crash", "ended")
+                return found | dict.fromkeys(order.forms[1:], crash), stored
+
+        reduce, gemm = SHAPES[3], SHAPES[2]
+        again = replace(reduce, m=440)
+        bench = Crashing(lambda config: timed(0.6))
+        confirmed(bench, tmp_path, frozenset(), shapes=(reduce, gemm, again))
+        asked = {order.shape: order.forms for order in bench.orders}
+        assert len(asked[reduce]) > 1 and len(asked[gemm]) > 1
+        assert set(asked[reduce]) & set(asked[gemm]) > {asked[gemm][0]}
+        assert asked[again] == asked[reduce][:1], "it crashed at another shape of the operation"
 
 
 def test_a_server_without_optuna_warms_up() -> None:

@@ -281,8 +281,7 @@ class Confirming:
         bench: InPlace | InChildren,
     ) -> None:
         self._scene, self._request, self._selector = scene, request, selector
-        self._left_out, self._bench = left_out, bench
-        self._failed = set[Config]()
+        self._left_out, self._bench = set(left_out), bench
 
     def fill(self, groups: Sequence[Sequence[Shape]], answers: Answers) -> None:
         """An answer for every shape of these families: by the configs that are likely to be fast,
@@ -320,7 +319,7 @@ class Confirming:
         return Order(shape, request.mode, forms, tried, *limits, here.target, self._scene.run.id)
 
     def _may_run(self, shape: Shape, config: Config) -> bool:
-        return (shape.op, config, installed(shape.op, config.variant)) not in self._left_out
+        return _named(shape, config) not in self._left_out
 
     def _closer(self, first: Mapping[Order, Mapping[Config, Outcome]]) -> list[Order]:
         """Another look at the shapes where a fused config came near BSP: that one beside what
@@ -333,7 +332,7 @@ class Confirming:
             tried = [
                 config
                 for config in changes(order.shape, order.mode, best, self._scene.here.chip)
-                if config not in {*outcomes, *self._failed} and self._may_run(order.shape, config)
+                if config not in outcomes and self._may_run(order.shape, config)
             ]
             known = dict.fromkeys([best] if won.variant == BSP else [best, won])
             candidates = *known, *tried[: self._request.top]
@@ -350,10 +349,11 @@ class Confirming:
         return {order: self._measured(order) for order in orders}
 
     def _measured(self, order: Order) -> Mapping[Config, Outcome]:
-        scene = self._scene
-        kept = order.without(self._failed - {order.forms[0]})
+        scene, shape = self._scene, order.shape
+        listed = *order.forms[1:], *order.candidates
+        kept = order.without(c for c in listed if not self._may_run(shape, c))
         outcomes, stored = self._bench.measure(kept)
-        self._failed |= {c for c, outcome in outcomes.items() if _is_excluding(outcome)}
+        self._left_out |= {_named(shape, c) for c, each in outcomes.items() if _is_excluding(each)}
         trials = [order.row(c, outcome) for c, outcome in outcomes.items() if c not in stored]
         scene.ranks.by_first(partial(append, scene.rows, [scene.run], trials))
         return outcomes
@@ -372,6 +372,11 @@ def _forms(shape: Shape, mode: str, selector: Selector, here: Here) -> list[Conf
     likely = [*space.defaults(shape, here.chip), selector.select(shape, mode).config]
     forms = dict.fromkeys(space.complete(config) for config in likely if config.variant == BSP)
     return [form for form in forms if space.why_invalid(shape, form, here.chip) is None]
+
+
+def _named(shape: Shape, config: Config) -> tuple[str, Config, str]:
+    """As what is not launched again is named."""
+    return shape.op, config, installed(shape.op, config.variant)
 
 
 def _is_excluding(outcome: Outcome) -> bool:
