@@ -62,7 +62,7 @@ def test_first_answers_are_estimates_of_shapes_never_measured(
             selector.select(shape).source for shape in shapes if shape.sizes_key not in known
         ]
         assert (
-            len({*shapes}) == len(shapes) > 100
+            len({*shapes}) == len(shapes) > 30  # batches of merge_attention end at 64
             and len(sources) >= 0.9 * len(shapes)
             and {*sources} == {source}
         )
