@@ -74,8 +74,8 @@ def take(path: Path) -> int:
     """Lock `<path>.lock` for this process and write its number there. The lock dies with the
     process, the file stays. Another process that holds it is waited for, which is said.
 
-    Raises StoreError naming the process that still holds it after `patience.LIMIT_S`, or where the
-    folder cannot be written.
+    Raises StoreError naming the process that has held it for `patience.LIMIT_S` meanwhile, or where
+    the folder cannot be written. Of several that wait each has its turn.
     """
     lock = _locked(path)
     while not _is_named(lock, path):  # its last holder has removed it: see `remove`
@@ -95,8 +95,10 @@ def take(path: Path) -> int:
 
 
 def _locked(path: Path) -> int:
-    began, said = time.monotonic(), False
+    began, holder, said = time.monotonic(), "", False
     while isinstance(found := _try(path), str):
+        if found != holder:
+            began, holder = time.monotonic(), found
         waited_s = time.monotonic() - began
         if found == str(os.getpid()) or waited_s >= patience.LIMIT_S:
             raise StoreError(

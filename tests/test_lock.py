@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -71,6 +72,24 @@ with Store.open(path) as store:
                 assert store.runs() == [RUN]
             (said,) = (record.getMessage() for record in caplog.records)
             assert said.startswith(f"{path} is being written by process {first.pid}: waits until")
+
+    def test_who_waits_for_several_one_after_another_has_its_turn(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Four searches that were started together hold the file in turn."""
+        began, tried = time.monotonic(), lock._try
+        monkeypatch.setattr(patience, "LIMIT_S", 0.2)
+
+        def others(place: Path) -> int | str:
+            passed = int((time.monotonic() - began) / 0.15)
+            return f"77{passed}" if passed < 3 else tried(place)
+
+        monkeypatch.setattr(lock, "_try", others)
+        with Store.open(path):
+            assert time.monotonic() - began > 0.4
+        monkeypatch.setattr(lock, "_try", lambda place: "771")
+        with pytest.raises(StoreError, match="is being written by process 771"):
+            Store.open(path)
 
     def test_a_link_to_the_file_is_the_same_file(self, store: Store, path: Path) -> None:
         path.with_name("link.db").symlink_to(path)
