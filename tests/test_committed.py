@@ -329,7 +329,7 @@ def test_the_readme_s_first_table_is_what_was_measured() -> None:
         f"{seconds[ours] - seconds[plain]:.1f}"
         for ours, plain in (("first", "plain"), ("second", "plain again"))
     )
-    assert f"which took {float(first):.0f} s here" in readme and f"which took {second} s." in readme
+    assert f"took {float(first):.0f} s more at" in readme and f"took {second} s more." in readme
 
 
 def test_the_figure_is_drawn_from_these_rows() -> None:
