@@ -54,6 +54,26 @@ def artifact(make_rows: Any, tmp_path: Path) -> Path:
     return exported(make_rows(shapes, bench="node"), tmp_path / "a.json")
 
 
+def summed(workspace: Workspace) -> tuple[str, float]:
+    """The form that another machine's artifact names for a sum, and its error in tolerances."""
+    import tftune
+    from tftune.kernels.all_reduce import AllReduce, reference
+    from tftune.ops import all_reduce
+    from tftune.tuner.bench.check import relative_error
+
+    shape = AllReduce(3, 64, 2)
+    tftune.use(tftune.load(target="h200x2"))
+    inputs = reference.make_inputs(shape, workspace.rank, 0)
+    exact = reference.reference(shape, *inputs, workspace.group)
+    error = relative_error(all_reduce(inputs[0], workspace), exact)
+    return str(tftune.select_kernel(shape).config["form"]), error / reference.tolerance(shape)
+
+
+def test_a_form_of_another_machine_gives_way_to_the_library() -> None:
+    for form, error in emulated.run(2, summed):
+        assert form == "one_shot" and error < 1
+
+
 def test_what_is_selected_runs(artifact: Path) -> None:
     for variant, reason, error in emulated.run(2, called, [artifact, artifact]):
         assert variant == "push", reason

@@ -224,6 +224,39 @@ def test_ranks_do_not_wait_for_the_proposals_of_every_place(tmp_path: Path) -> N
     assert len(asked) == len(set(asked)), "each place is listed once, later visits included"
 
 
+def test_a_form_of_bsp_that_crashed_is_not_the_first_again(tmp_path: Path) -> None:
+    from tftune.db.target import Target
+    from tftune.kernels.all_reduce import AllReduce
+    from tftune.kernels.core.registry import operation
+    from tftune.models.timeline.simulator import predict
+    from tftune.pipeline.measure import Measuring
+    from tftune.pipeline.places import Stake
+    from tftune.pipeline.proposals import Proposals
+    from tftune.pipeline.ranks import ModelRanks
+    from tftune.tuner.bench.benches import ModelBench
+    from tftune.tuner.search.session import Rows
+
+    target, known = Target.parse("h200x2"), operation("all_reduce")
+    firsts = []
+
+    class Crashing(ModelRanks):
+        def confirm(self, order: Any) -> Any:
+            first = order.forms[0]
+            firsts.append(first["form"])
+            crash = {first: Failure("crash", "ended")} if first["form"] == "one_shot" else {}
+            return super().confirm(order) | crash
+
+    bench = ModelBench(target, predict)
+    with Store.open(tmp_path / "tftune.db") as store:
+        rows = Rows(known, bench, store)
+        ranks = Crashing(target, predict)
+        stakes = [Stake((AllReduce(m, 1024, 2), "graph"), 1.0) for m in (8, 16)]
+        Measuring({known.name: rows}, {known.name: Proposals(rows, None)}, ranks, bench).run(
+            stakes, 20.0
+        )
+    assert firsts[0] == "one_shot" and "one_shot" not in firsts[1:]
+
+
 def test_a_rank_that_dies_costs_a_row_and_its_config(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

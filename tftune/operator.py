@@ -222,8 +222,12 @@ def _served(shape: Shape, mode: str) -> tuple[Shape, Config]:
 
 
 def _fitting(host: Any, shape: Shape, config: Config, workspace: Workspace) -> Config:
-    """The config that is selected; BSP, which needs no room, where the workspace has too little of
-    it: a layer that was compiled for any M may see a larger one than it was sized for."""
+    """The config that is selected; the library's BSP where the selector is of another architecture
+    than this workspace, as on emulated ranks, and where the workspace has too little room: a layer
+    that was compiled for any M may see a larger one than it was sized for."""
+    form = dict(config.knobs).get("form")
+    if form in ("one_shot", "two_shot") and workspace.arch != "cuda":
+        return fallback(shape)
     needed, held = host.payload_bytes(shape), workspace.generation_bytes
     if config.variant == "bsp" or needed <= held:
         return config

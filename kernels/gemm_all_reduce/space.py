@@ -67,6 +67,7 @@ RULES = (
         "torch's all-reduces over symmetric memory need CUDA, bf16, and 2 ranks at least",
         lambda s, c, chip: c["form"] == "library" or _symmetric_fits(s, chip),
         ("bsp",),
+        required=True,
     ),
     Rule(
         "torch's all-reduces over symmetric memory need rows of a multiple of 8 elements",
@@ -144,7 +145,7 @@ def likely_forms(shape: GemmAllReduce, chip: Chip) -> tuple[Config, ...]:
     """BSP where nothing was measured: the form of its all-reduce, behind a GEMM torch's two-shot
     for large results as well."""
     forms = ["library"]
-    if takes_torch(shape, chip):
+    if takes_torch(shape, chip) and shape.n % 8 == 0:
         small = shape.m * shape.n * shape.element_bytes <= SMALL_BYTES
         forms.insert(0, "one_shot" if small else "two_shot")
     return tuple(Config("bsp", form=form) for form in forms)

@@ -210,14 +210,14 @@ class Measuring:
     def _order(self, task: Task, share_s: float) -> Order:
         """What the ranks are asked: as many candidates as the time suffices for, one at least."""
         (shape, mode), most = task.place, len(task.candidates)
-        first, *others = task.forms
+        first, *others = [*self._safe(shape.op, task.forms)] or task.forms[:1]
         if self._config_s:
             suffices = int(share_s / self._config_s)
             others = others[: max(FORMS, suffices // 2) - 1]
             most = max(1, suffices - 1 - len(others))
         budget_s = min(max(TIMING_SHARE * share_s, LEAST_S), MOST_S)
         return Order(
-            shape, mode, (first, *self._safe(shape.op, others)),
+            shape, mode, (first, *others),
             tuple(self._safe(shape.op, task.candidates))[:most],
             budget_s, DEADLINE_S + budget_s, self._bench.target.name, self._ranks.run,
         )  # fmt: skip
