@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
@@ -11,15 +12,18 @@ import limit
 import speedup
 
 from tftune.db.target import Target
-from tftune.db.trial import Trial
+from tftune.db.trial import Measurement, Trial
 from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.pipeline.places import forms
 
 MACHINES = ("h200x8", "h200x4", "h200x2")
 ENGINE_MACHINE = "h100x2"
 ENGINE_TOKENS = (1, 16, 64, 256, 1024, 4096)
-SPANS = ((1, 16), (24, 64), (96, 256), (512, 1024), (2048, 8192))
+SPANS = ((1, 16), (17, 64), (65, 256), (257, 1024), (1025, 8192))
 """Tokens that a column of the table of all models holds, the first and the last."""
-CONTEXTS = ((1024, 1024), (4096, 4096), (16384, 16384))
+CONTEXTS = ((1, 1024), (1025, 4096), (4097, 32768))
 ENGINE_OPS = ("all_gather_gemm", "gemm_reduce_scatter", "gemm_all_reduce", "all_reduce")
 MODES = {"graph": "captured in a CUDA graph", "eager": "one call from an idle queue"}
 PARTS = {
@@ -29,7 +33,9 @@ PARTS = {
 OF_MODELS = """\
 Captured, bf16, B `[N, K]`, tokens along M: geometric mean of BSP / fastest; at how many shapes a
 kernel is faster by more than 1 %, of those measured. `benchmarks/rows.py` names the ten models. One
-to six configs took part at a shape. Random shapes of `benchmarks/in_place.py` are among them."""
+to six configs took part at a shape, mostly once. Random shapes of `benchmarks/in_place.py` are
+among them. At {} shapes one form of BSP was timed though others are possible: one of those may be
+faster."""
 REDUCTIONS = ("all_reduce", "gemm_reduce_scatter", "gemm_all_reduce")
 HEAD = ["machine", "shapes", "number", "graph", "fused wins", "eager", "fused wins"]
 
@@ -41,7 +47,7 @@ def page() -> str:
     return "\n\n".join(
         [
             f"## The layout of serving engines, {title(ENGINE_MACHINE)}: layers of public models",
-            OF_MODELS,
+            OF_MODELS.format(sum(map(beside_one_form, (*ENGINE_OPS, "flash_decode")))),
             text([["operation", *map(span, SPANS)], *map(of_models, ENGINE_OPS)]),
             "Decoding over a cache of pages, by tokens of a sequence, and merging, by batch:",
             text(
@@ -96,6 +102,19 @@ def of_models(op: str, spans: Sequence[tuple[int, int]] = SPANS) -> list[str]:
         faster = sum(gain > 1.01 for gain in gains)
         cells.append(f"{limit.geomean(gains):.2f}; {faster} of {len(gains)}" if gains else "-")
     return cells
+
+
+def beside_one_form(op: str) -> int:
+    """Shapes with a fused row and one form of BSP, where others are possible."""
+    timed: dict[Shape, set[Config]] = defaultdict(set)
+    for trial in speedup.read(ENGINE_MACHINE, op):
+        if isinstance(trial.outcome, Measurement) and trial.mode == "graph":
+            timed[trial.shape].add(trial.config)
+    chip, found = Target.parse(ENGINE_MACHINE).chip, 0
+    for shape, configs in timed.items():
+        bsp = sum(config.variant == "bsp" for config in configs)
+        found += bsp == 1 < min(len(configs), len(forms(shape, chip)))
+    return found
 
 
 def gain_of(row: speedup.Line) -> float:

@@ -21,6 +21,8 @@ NETWORK_FILE_SYSTEMS = frozenset((
 """SQLite's write-ahead log needs memory shared by all readers, which these do not give
 (https://sqlite.org/wal.html)."""
 
+TURNS = 8
+"""Writers that are waited for one after another, each of them for the whole of its time."""
 _held: set[int] = set()
 logger = logging.getLogger(__name__)
 
@@ -75,7 +77,7 @@ def take(path: Path) -> int:
     process, the file stays. Another process that holds it is waited for, which is said.
 
     Raises StoreError naming the process that has held it for `patience.LIMIT_S` meanwhile, or where
-    the folder cannot be written. Of several that wait each has its turn.
+    the folder cannot be written. While holders change, it waits TURNS times as long.
     """
     lock = _locked(path)
     while not _is_named(lock, path):  # its last holder has removed it: see `remove`
@@ -96,11 +98,13 @@ def take(path: Path) -> int:
 
 def _locked(path: Path) -> int:
     began, holder, said = time.monotonic(), "", False
+    until = began + TURNS * patience.LIMIT_S
     while isinstance(found := _try(path), str):
+        now = time.monotonic()
         if found != holder:
-            began, holder = time.monotonic(), found
-        waited_s = time.monotonic() - began
-        if found == str(os.getpid()) or waited_s >= patience.LIMIT_S:
+            began, holder = now, found
+        waited_s = now - began
+        if found == str(os.getpid()) or waited_s >= patience.LIMIT_S or now >= until:
             raise StoreError(
                 f"{path} is being written by process {found}; wait until it ends, or give another "
                 "file with --db"

@@ -396,3 +396,8 @@ def test_the_rule_for_bsp_names_a_form_that_is_nearly_the_fastest(op: str, targe
         and (named := space.complete(space.fallbacks(shape, chip)[0])) in of_form
     ]
     assert len(lost) > 20 and exp(fmean(lost)) < 1.01 and sum(each > log(1.1) for each in lost) < 4
+    left_out = sum(
+        space.complete(space.fallbacks(shape, chip)[0]) not in of_form
+        for shape, of_form in times.items()
+    )
+    assert left_out <= 0.03 * len(times), "another form was faster in the first call, and kept"

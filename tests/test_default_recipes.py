@@ -14,6 +14,7 @@ from tftune.db.committed import files_of, read_trials
 from tftune.db.target import Target
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_reduce import AllReduce
+from tftune.kernels.core.chips import H200
 from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
@@ -49,6 +50,13 @@ def test_a_recipe_names_the_default_of_its_variant(op: str) -> None:
     assert space.concrete(shape, Config("bsp"), CHIP) == space.complete(
         space.fallbacks(shape, CHIP)[0]
     )
+
+
+@pytest.mark.parametrize(("m", "n"), [(1001, 1000), (1024, 4100), (4, 4100)])
+def test_bsp_s_recipe_is_possible_at_odd_sizes(m: int, n: int) -> None:
+    space, shape = operation("gemm_all_reduce").space, GemmAllReduce(m, n, 4096, 2)
+    form = space.concrete(shape, Config("bsp"), H200)
+    assert form is not None and space.why_invalid(shape, form, H200) is None
 
 
 def test_a_variant_without_a_default_has_no_recipe() -> None:

@@ -9,10 +9,10 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from stored import RUN, trial
@@ -77,19 +77,26 @@ with Store.open(path) as store:
         self, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Four searches that were started together hold the file in turn."""
-        began, tried = time.monotonic(), lock._try
-        monkeypatch.setattr(patience, "LIMIT_S", 0.2)
+        now, tried = [0.0], lock._try
+        clock = SimpleNamespace(
+            monotonic=lambda: now[0], sleep=lambda seconds: now.append(now.pop() + 1)
+        )
+        monkeypatch.setattr(lock, "time", clock)
 
-        def others(place: Path) -> int | str:
-            passed = int((time.monotonic() - began) / 0.15)
-            return f"77{passed}" if passed < 3 else tried(place)
+        def in_turn(place: Path) -> int | str:
+            return f"77{now[0] // 20:.0f}" if now[0] < 100 else tried(place)
 
-        monkeypatch.setattr(lock, "_try", others)
+        monkeypatch.setattr(lock, "_try", in_turn)
         with Store.open(path):
-            assert time.monotonic() - began > 0.4
+            assert now == [100.0]
         monkeypatch.setattr(lock, "_try", lambda place: "771")
         with pytest.raises(StoreError, match="is being written by process 771"):
             Store.open(path)
+        assert now == [100 + patience.LIMIT_S]
+        monkeypatch.setattr(lock, "_try", lambda place: f"77{now[0] % 2:.0f}")
+        with pytest.raises(StoreError, match="is being written by process 77"):
+            Store.open(path)
+        assert now == [100 + (1 + lock.TURNS) * patience.LIMIT_S]
 
     def test_a_link_to_the_file_is_the_same_file(self, store: Store, path: Path) -> None:
         path.with_name("link.db").symlink_to(path)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,20 @@ from command_line import Tftune, refused
 
 import tftune as public
 from tftune.db.store import Store
+from tftune.db.target import Target
 from tftune.db.trial import Failure, Trial
+from tftune.kernels.all_reduce import AllReduce
+from tftune.kernels.core.registry import operation
+from tftune.models.timeline.simulator import predict
+from tftune.pipeline.measure import WINDOW, Measuring
 from tftune.pipeline.model_config import read_config
 from tftune.pipeline.model_shapes import BATCHES, PREFILL, Model, model_shapes
+from tftune.pipeline.places import Stake
+from tftune.pipeline.proposals import Proposals
+from tftune.pipeline.ranks import ModelRanks, NodeRanks
+from tftune.tuner.bench.benches import ModelBench
+from tftune.tuner.bench.node import NodeBench
+from tftune.tuner.search.session import Rows
 
 LLAMA = "llama-3.1-8b.json"
 ON_MODEL = f"tune --model {LLAMA} --tp 2 --on model --target h200x2"
@@ -159,14 +171,6 @@ def rows_of_ranks(folder: Path, budget_s: float) -> list[Trial]:
     import planted
     from killed import EMULATED
 
-    from tftune.kernels.core.registry import operation
-    from tftune.pipeline.measure import Measuring
-    from tftune.pipeline.places import Stake
-    from tftune.pipeline.proposals import Proposals
-    from tftune.pipeline.ranks import NodeRanks
-    from tftune.tuner.bench.node import NodeBench
-    from tftune.tuner.search.session import Rows
-
     plants = dict.fromkeys(("bsp", "bsp_chunked", "push_ce", "pull"), "slow")
     planted.serve_planted(plants | {"push": "killed", "staged": "fast"})
     known, target = operation("all_gather_gemm"), EMULATED
@@ -186,19 +190,26 @@ def rows_of_ranks(folder: Path, budget_s: float) -> list[Trial]:
         ranks.close()
 
 
-def test_ranks_do_not_wait_for_the_proposals_of_every_place(tmp_path: Path) -> None:
-    """1,800 shapes took 90 s of a node before the first of them was measured."""
-    from tftune.db.target import Target
-    from tftune.kernels.all_reduce import AllReduce
-    from tftune.kernels.core.registry import operation
-    from tftune.models.timeline.simulator import predict
-    from tftune.pipeline.measure import WINDOW, Measuring
-    from tftune.pipeline.places import Stake
-    from tftune.pipeline.proposals import Proposals
-    from tftune.pipeline.ranks import ModelRanks
-    from tftune.tuner.bench.benches import ModelBench
-    from tftune.tuner.search.session import Rows
+def sums(
+    folder: Path, m: Iterable[int], ranks: type[ModelRanks], proposals: type[Proposals] = Proposals
+) -> list[Trial]:
+    """Rows of all_reduce on two H200 by the analytic model, until nothing is left to try."""
+    target, known = Target.parse("h200x2"), operation("all_reduce")
+    bench = ModelBench(target, predict)
+    with Store.open(folder / "tftune.db") as store:
+        rows = Rows(known, bench, store)
+        proposed = {known.name: proposals(rows, None)}
+        measuring = Measuring({known.name: rows}, proposed, ranks(target, predict), bench)
+        places = [(AllReduce(each, 1024, 2), "graph") for each in m]
+        measuring.run([Stake(place, 1.0) for place in places], 600.0)
+        return store.trials()
 
+
+def test_ranks_do_not_wait_for_the_proposals_of_every_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1,800 shapes took 90 s of a node before the first of them was measured."""
+    monkeypatch.setattr("tftune.pipeline.measure.MORE", 0)  # ends after one later visit of each
     asked: list[object] = []
 
     class Slow(Proposals):
@@ -211,32 +222,12 @@ def test_ranks_do_not_wait_for_the_proposals_of_every_place(tmp_path: Path) -> N
             assert len(asked) == WINDOW
             return super().start()
 
-    target, known = Target.parse("h200x2"), operation("all_reduce")
-    bench = ModelBench(target, predict)
-    places = [(AllReduce(m, 1024, 2, "bf16", "none"), "graph") for m in range(1, 3 * WINDOW)]
-    with Store.open(tmp_path / "tftune.db") as store:
-        rows = Rows(known, bench, store)
-        measuring = Measuring(
-            {known.name: rows}, {known.name: Slow(rows, None)}, Late(target, predict), bench
-        )
-        measuring.run([Stake(place, 1.0) for place in places], 20.0)
-        assert {trial.shape for trial in store.trials()} == {shape for shape, _ in places}
+    found = sums(tmp_path, range(1, 3 * WINDOW), Late, Slow)
+    assert len({trial.shape for trial in found}) == 3 * WINDOW - 1 == len(asked)
     assert len(asked) == len(set(asked)), "each place is listed once, later visits included"
 
 
 def test_a_form_of_bsp_that_crashed_is_not_the_first_again(tmp_path: Path) -> None:
-    from tftune.db.target import Target
-    from tftune.kernels.all_reduce import AllReduce
-    from tftune.kernels.core.registry import operation
-    from tftune.models.timeline.simulator import predict
-    from tftune.pipeline.measure import Measuring
-    from tftune.pipeline.places import Stake
-    from tftune.pipeline.proposals import Proposals
-    from tftune.pipeline.ranks import ModelRanks
-    from tftune.tuner.bench.benches import ModelBench
-    from tftune.tuner.search.session import Rows
-
-    target, known = Target.parse("h200x2"), operation("all_reduce")
     firsts = []
 
     class Crashing(ModelRanks):
@@ -246,15 +237,22 @@ def test_a_form_of_bsp_that_crashed_is_not_the_first_again(tmp_path: Path) -> No
             crash = {first: Failure("crash", "ended")} if first["form"] == "one_shot" else {}
             return super().confirm(order) | crash
 
-    bench = ModelBench(target, predict)
-    with Store.open(tmp_path / "tftune.db") as store:
-        rows = Rows(known, bench, store)
-        ranks = Crashing(target, predict)
-        stakes = [Stake((AllReduce(m, 1024, 2), "graph"), 1.0) for m in (8, 16)]
-        Measuring({known.name: rows}, {known.name: Proposals(rows, None)}, ranks, bench).run(
-            stakes, 20.0
-        )
+    sums(tmp_path, (8, 16), Crashing)
     assert firsts[0] == "one_shot" and "one_shot" not in firsts[1:]
+
+
+def test_forms_of_bsp_that_a_short_visit_left_out_are_measured_later(tmp_path: Path) -> None:
+    class Short(ModelRanks):
+        short = True
+
+        def confirm(self, order: Any) -> Any:
+            found = super().confirm(order)
+            left_out, self.short = order.forms[1:] if self.short else (), False
+            return {config: us for config, us in found.items() if config not in left_out}
+
+    found = sums(tmp_path, (8,), Short)
+    forms = {trial.config["form"] for trial in found if trial.config.variant == "bsp"}
+    assert forms == {"library", "one_shot", "two_shot"}
 
 
 def test_a_rank_that_dies_costs_a_row_and_its_config(

@@ -145,10 +145,11 @@ def likely_forms(shape: GemmAllReduce, chip: Chip) -> tuple[Config, ...]:
     """BSP where nothing was measured: the form of its all-reduce, behind a GEMM torch's two-shot
     for large results as well."""
     forms = ["library"]
-    if takes_torch(shape, chip) and shape.n % 8 == 0:
+    if takes_torch(shape, chip):
         small = shape.m * shape.n * shape.element_bytes <= SMALL_BYTES
         forms.insert(0, "one_shot" if small else "two_shot")
-    return tuple(Config("bsp", form=form) for form in forms)
+    wanted = (Config("bsp", form=form) for form in forms)
+    return tuple(form for form in wanted if SPACE.why_invalid(shape, form, chip) is None)
 
 
 SPACE = Space(

@@ -31,7 +31,7 @@ VISITS = 2
 WINDOW, AHEAD = 64, 8
 """First visits, and later ones, whose kernels compile while another one is measured."""
 FORMS = 2
-"""Forms of BSP that take part however short the time is."""
+"""Forms of BSP that are asked for however short the time is; the rest waits for a later visit."""
 FINAL_SHARE, FINAL_STARTS = 0.2, 2.0
 """The share of the budget that is kept to time winners again in a fresh world; where that is not so
 many times what a world takes to start, they are not timed again."""
@@ -133,10 +133,13 @@ class Measuring:
                     yield self._again(place, more)
 
     def _again(self, place: Place, more: Sequence[Config]) -> Task:
-        """The best form of BSP and the fastest config, beside more of them."""
+        """The best form of BSP, those that were not tried yet, and the fastest config, beside more
+        of them."""
         rows = self._rows[place[0].op]
-        bsp = rows.bsp(place)
-        return Task(place, (bsp.config,) if bsp else (), (*rows.winners(place)[:1], *more))
+        bsp, tried = rows.bsp(place), rows.searched(place)
+        untried = [c for c in forms(place[0], self._bench.target.chip) if c not in tried]
+        best = (bsp.config,) if bsp else ()
+        return Task(place, (*best, *untried), (*rows.winners(place)[:1], *more))
 
     def _finals(self, stakes: Iterable[Stake]) -> list[Task]:
         """The two fastest configs of each place where one is faster than BSP."""
@@ -197,7 +200,7 @@ class Measuring:
             if self._lost >= LOST_WORLDS:
                 raise
             return
-        took_s = (self._now() - began) / max(len(outcomes), 1)
+        took_s = (self._now() - began) / (len(order.forms) + len(order.candidates))
         self._config_s = (self._config_s + took_s) / 2 if self._config_s else took_s
         self._lost, self.measured = 0, self.measured + 1
         self._left_out |= {
