@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from itertools import product
 
 import limit
 import speedup
@@ -19,11 +20,12 @@ from tftune.kernels.core.space import Config
 from tftune.pipeline.places import forms
 
 MACHINES = ("h200x8", "h200x4", "h200x2")
-ENGINE_MACHINE = "h100x2"
+ENGINE_MACHINES = ("h100x2", "h200x2")
 ENGINE_TOKENS = (1, 16, 64, 256, 1024, 4096)
 SPANS = ((1, 16), (17, 64), (65, 256), (257, 1024), (1025, 8192))
 """Tokens that a column of the table of all models holds, the first and the last."""
 CONTEXTS = ((1, 1024), (1025, 4096), (4097, 32768))
+BATCHES = ((1, 1), (4, 4), (16, 64))
 ENGINE_OPS = ("all_gather_gemm", "gemm_reduce_scatter", "gemm_all_reduce", "all_reduce")
 MODES = {"graph": "captured in a CUDA graph", "eager": "one call from an idle queue"}
 PARTS = {
@@ -34,9 +36,10 @@ OF_MODELS = """\
 Captured, bf16, B `[N, K]`, tokens along M: geometric mean of BSP / fastest; at how many shapes a
 kernel is faster by more than 1 %, of those measured. `benchmarks/rows.py` names the ten models. One
 to six configs took part at a shape, mostly once. Random shapes of `benchmarks/in_place.py` are
-among them. At {} shapes one form of BSP was timed though others are possible: one of those may be
-faster."""
+among them. At {} shapes of 2x H100 and {} of 2x H200 one form of BSP was timed though others are
+possible: one of those may be faster."""
 REDUCTIONS = ("all_reduce", "gemm_reduce_scatter", "gemm_all_reduce")
+ENGINE_HEAD = ("machine", "operation", "sizes")
 HEAD = ["machine", "shapes", "number", "graph", "fused wins", "eager", "fused wins"]
 
 
@@ -46,21 +49,16 @@ def page() -> str:
     decode = {target: speedup.read(target, "flash_decode") for target in MACHINES}
     return "\n\n".join(
         [
-            f"## The layout of serving engines, {title(ENGINE_MACHINE)}: layers of public models",
-            OF_MODELS.format(sum(map(beside_one_form, (*ENGINE_OPS, "flash_decode")))),
-            text([["operation", *map(span, SPANS)], *map(of_models, ENGINE_OPS)]),
-            "Decoding over a cache of pages, by tokens of a sequence, and merging, by batch:",
-            text(
-                [
-                    ["operation", *map(span, CONTEXTS)],
-                    of_models("flash_decode", CONTEXTS),
-                    ["", "batch 1", "4", "16 and 64"],
-                    of_models("merge_attention", ((1, 1), (4, 4), (16, 64))),
-                ]
-            ),
-            f"## The layout of serving engines, {title(ENGINE_MACHINE)}: layers of Llama 3.1 8B",
+            "## The layout of serving engines: layers of public models",
+            OF_MODELS.format(*map(beside_one_form, ENGINE_MACHINES)),
+            of_models(ENGINE_OPS, SPANS),
+            "Decoding over a cache of pages, by tokens of a sequence:",
+            of_models(["flash_decode"], CONTEXTS),
+            "Merging, by batch:",
+            of_models(["merge_attention"], BATCHES),
+            "## The layout of serving engines: layers of Llama 3.1 8B",
             "Captured, bf16, B `[N, K]`, tokens along M. BSP / fastest (us of the fastest).",
-            text([["operation", "sizes", *(f"M = {m}" for m in ENGINE_TOKENS)], *engine_rows()]),
+            text([[*ENGINE_HEAD, *(f"M = {m}" for m in ENGINE_TOKENS)], *engine_rows()]),
             "## all_gather_gemm: sets of shapes",
             text([HEAD, *(row for target in MACHINES for row in set_rows(gemm[target], target))]),
             "## all_gather_gemm: layouts at N = 3584, K = 8192",
@@ -84,36 +82,57 @@ def span(bounds: tuple[int, int]) -> str:
     return f"{first}" if first == last else f"{first} to {last}"
 
 
-def of_models(op: str, spans: Sequence[tuple[int, int]] = SPANS) -> list[str]:
-    """A row of all shapes of an operation, by their size: of each shape its last rows."""
+def of_models(ops: Sequence[str], spans: Sequence[tuple[int, int]]) -> str:
+    """A table of all shapes of operations, by their size."""
+    rows = [
+        [title(target), f"`{op}`", *gains(target, op, spans)]
+        for target in ENGINE_MACHINES
+        for op in ops
+    ]
+    return text([["machine", "operation", *map(span, spans)], *rows])
+
+
+def gains(target: str, op: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """A cell for each span; of each shape its last rows count."""
     found = {
         row.shape: row
-        for trials in speedup.groups(speedup.read(ENGINE_MACHINE, op)).values()
+        for trials in speedup.groups(engine_trials(target, op)).values()
         for stage in ("search", "final")
         for row in speedup.lines(trials, "graph", stage)
     }
-    cells = [f"`{op}`"]
     for first, last in spans:
-        gains = [
+        some = [
             gain_of(row)
             for shape, row in found.items()
             if first <= getattr(shape, shape.SIZE) <= last
         ]
-        faster = sum(gain > 1.01 for gain in gains)
-        cells.append(f"{limit.geomean(gains):.2f}; {faster} of {len(gains)}" if gains else "-")
-    return cells
+        faster = sum(gain > 1.01 for gain in some)
+        yield f"{limit.geomean(some):.2f}; {faster} of {len(some)}" if some else "-"
 
 
-def beside_one_form(op: str) -> int:
+def engine_trials(target: str, op: str) -> list[Trial]:
+    """Rows in the layout of engines: one machine has others, too."""
+    return [trial for trial in speedup.read(target, op) if engine_layout(trial.shape)]
+
+
+def engine_layout(shape: Shape) -> bool:
+    fields = shape.to_dict()
+    layout = {"shard": "m", "b_layout": "nk", "output": "heads", "dtype": "bf16"}
+    paged = fields.get("page_size", 1) > 0
+    return paged and all(fields.get(name, value) == value for name, value in layout.items())
+
+
+def beside_one_form(target: str) -> int:
     """Shapes with a fused row and one form of BSP, where others are possible."""
-    timed: dict[Shape, set[Config]] = defaultdict(set)
-    for trial in speedup.read(ENGINE_MACHINE, op):
-        if isinstance(trial.outcome, Measurement) and trial.mode == "graph":
-            timed[trial.shape].add(trial.config)
-    chip, found = Target.parse(ENGINE_MACHINE).chip, 0
-    for shape, configs in timed.items():
-        bsp = sum(config.variant == "bsp" for config in configs)
-        found += bsp == 1 < min(len(configs), len(forms(shape, chip)))
+    chip, found = Target.parse(target).chip, 0
+    for op in (*ENGINE_OPS, "flash_decode"):
+        timed: dict[Shape, set[Config]] = defaultdict(set)
+        for trial in engine_trials(target, op):
+            if isinstance(trial.outcome, Measurement) and trial.mode == "graph":
+                timed[trial.shape].add(trial.config)
+        for shape, configs in timed.items():
+            bsp = sum(config.variant == "bsp" for config in configs)
+            found += bsp == 1 < min(len(configs), len(forms(shape, chip)))
     return found
 
 
@@ -123,9 +142,9 @@ def gain_of(row: speedup.Line) -> float:
 
 
 def engine_rows() -> Iterator[list[str]]:
-    """A row for each weight, or width, with final rows that cover most of ENGINE_TOKENS."""
-    for op in ENGINE_OPS:
-        for trials in speedup.groups(speedup.read(ENGINE_MACHINE, op)).values():
+    """A row for each weight, or width, of a machine with final rows at most of ENGINE_TOKENS."""
+    for target, op in product(ENGINE_MACHINES, ENGINE_OPS):
+        for trials in speedup.groups(engine_trials(target, op)).values():
             if not speedup.lines(trials, "graph", "final"):
                 continue
             found = {
@@ -136,7 +155,12 @@ def engine_rows() -> Iterator[list[str]]:
             if 2 * len(found.keys() & set(ENGINE_TOKENS)) > len(ENGINE_TOKENS):
                 sizes = trials[0].shape.to_dict()
                 named = [f"{name}={sizes[name]}" for name in ("n", "k", "norm") if name in sizes]
-                yield [op, ", ".join(named), *(fastest(found.get(m)) for m in ENGINE_TOKENS)]
+                yield [
+                    title(target),
+                    op,
+                    ", ".join(named),
+                    *(fastest(found.get(m)) for m in ENGINE_TOKENS),
+                ]
 
 
 def fastest(row: speedup.Line | None) -> str:

@@ -90,6 +90,8 @@ def test_the_slowest_go_where_the_probe_would_not_fit() -> None:
     assert affordable(round_s, left_s=1.0) == (GATHER, PUSH, PULL)
     assert affordable(round_s, left_s=0.0) == (GATHER, PUSH), "one of each kind stays"
     assert affordable({GATHER: 9.0}, left_s=0.0) == (GATHER,)
+    short = {GATHER: 2e-3, REGISTERED: 1e-3, PUSH: 1e-3}
+    assert affordable(short, left_s=-0.2) == (*short,), "a probe costs less than a wrong form"
 
 
 Change = Callable[[float], float]

@@ -16,6 +16,10 @@ from tftune.kernels.core.space import Config
 PROBE = 5
 """Rounds of every config, whatever they take. Where a config is no faster than BSP, all five ratios
 lie above 1 in one case of 32: fewer rounds could not support a choice."""
+PROBE_S = 0.05
+"""What a probe of all may take, however short the time is. Single replays, which are all that is
+known before it, kept NCCL's form of BSP at 30 small shapes on 2x H200, where shapes like these have
+torch's one-shot ahead (`gemm_all_reduce`, 2026-11-26)."""
 MOST = 41
 """Rounds of one config at most, as many as the final stage of a search has."""
 BEHIND = 1.1
@@ -35,7 +39,7 @@ comes first. All ranks get the same values."""
 
 
 def affordable(round_s: Mapping[Config, float], left_s: float) -> tuple[Config, ...]:
-    """The configs whose probe fits into the time left: the slowest go first.
+    """The configs whose probe fits into the time left, or into PROBE_S: the slowest go first.
 
     `round_s`: the seconds that a round of each takes. The fastest BSP form and the fastest fused
     config stay, whatever they take.
@@ -48,7 +52,7 @@ def affordable(round_s: Mapping[Config, float], left_s: float) -> tuple[Config, 
     needed = {min(kind, key=round_s.__getitem__) for kind in kinds if kind}
     kept = dict(round_s)
     for config in sorted(round_s, key=round_s.__getitem__, reverse=True):
-        if sum(kept.values()) * (PROBE + 1) > left_s and config not in needed:
+        if sum(kept.values()) * (PROBE + 1) > max(left_s, PROBE_S) and config not in needed:
             del kept[config]
     return tuple(kept)
 
