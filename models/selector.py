@@ -24,7 +24,7 @@ from tftune.models.artifact import Artifact, read_artifact
 from tftune.models.bracket import Bracket
 from tftune.models.chain import Chain
 from tftune.models.compatibility import log_once
-from tftune.models.in_forms import InForms, check_facts, choices, model_of
+from tftune.models.in_forms import InForms, check_facts, choices
 from tftune.models.layout import (
     Answer,
     Answerer,
@@ -113,17 +113,6 @@ class Selector:
         except TypeError:  # a mode that cannot be hashed
             check_word("mode", mode, MODES)
             raise
-
-    def worth_gathering(self, shape: Shape, mode: str = "graph", reuse: int = 1) -> bool:
-        """Whether gathering facts (`tftune.ops.gather_facts`, which waits for the device) saves
-        more time than it costs, where `reuse` calls of this shape share them, such as the layers of
-        a step. False where nothing is known of lengths. Facts that the host has cost nothing: then
-        do not ask. Raises as `select` does."""
-        found, artifact = self.without_facts(shape, mode), self.artifact(shape, mode)
-        model = model_of(artifact, shape, mode, found)
-        if model is None or artifact is None:
-            return False
-        return model.worth_gathering(shape, found.config, artifact.target.chip, max(reuse, 1))
 
     def choices(self, shape: Shape, mode: str = "graph") -> tuple[Config, ...]:
         """Every config that `select` may name for the shape, whatever the facts: one to four, each

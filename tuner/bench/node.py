@@ -99,8 +99,6 @@ class NodeBench:
         self._spent_s: dict[str, float] = defaultdict(float)
         self._best: dict[tuple[Shape, str], float] = {}
         self._copies: CopyRates | None = None
-        self._gather_us: float | None = None
-        """What the slowest rank takes to gather facts, where lengths are asked for."""
         self.starts_s: list[float] = []
         """Seconds that each start of a world took."""
         self.recoveries_s: list[float] = []
@@ -144,8 +142,7 @@ class NodeBench:
         """Clocks by GPU as they are now, and the copy rates of the world whose caches looked the
         least cold."""
         copies = {"copy_gb_s": self._copies.gb_s} if self._copies else {}
-        facts = {"facts": {"gather_us": self._gather_us}} if self._gather_us else {}
-        return {} if self._emulated else machine.clocks() | copies | facts
+        return {} if self._emulated else machine.clocks() | copies
 
     def _impossible(self, shape: Shape, config: Config) -> Failure | None:
         """Why a config need not be tried on any rank: a rule, or its compiler."""
@@ -322,9 +319,6 @@ class NodeBench:
             self.starts_s.append(world.start())
             if not self._emulated:
                 self._prove_cold(world)
-            if self._lengths and self._gather_us is None:
-                replies = world.request("gather_us", (shape,), self._deadlines.check)
-                self._gather_us = max(replies)
         return world
 
     def _prove_cold(self, world: World) -> None:
