@@ -80,12 +80,11 @@ def open_to_read(path: Path) -> Database:
         )
     db = _look(path)
     with sentences(path):
-        found = schema.version(db)
-    if found < schema.newest():
+        is_empty = schema.version(db) is None
+    if is_empty:
         db.close()
         raise StoreError(
-            f"{path} has schema {found}, this tftune reads {schema.newest()}; `tftune search` or "
-            "`tftune trials import` upgrades it"
+            f"{path} has no trials; `tftune search` or `tftune trials import` fills it"
         )
     return db
 
@@ -100,17 +99,14 @@ def open_to_write(path: Path) -> Database:
         db.enable_wal()
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA foreign_keys = ON")
-        found = schema.version(db)
-        if 0 < found < schema.newest():
-            schema.backup(db, path)
-        if found < schema.newest():
-            schema.migrate(db)
+        if schema.version(db) is None:
+            schema.create(db)
     return db
 
 
 def _look(path: Path) -> Database:
     """The database opened so that not a byte of it can change; raises StoreError where its schema
-    is newer than this tftune's, or where it is another program's."""
+    is not this tftune's, or where it is another program's."""
     with sentences(path):
         db = _connected_to_read(path)
         found, foreign = schema.version(db), schema.foreign(db)
@@ -120,13 +116,23 @@ def _look(path: Path) -> Database:
             f"{path} is no database of searches: it has {foreign} and no tft_meta; give another "
             "file with --db"
         )
-    if found > schema.newest():
+    if found not in (None, schema.SCHEMA):
         db.close()
-        raise StoreError(
-            f"{path} has schema {found}, newer than this tftune's {schema.newest()}; upgrade "
+        raise StoreError(_other_schema(path, found))
+    return db
+
+
+def _other_schema(path: Path, found: int) -> str:
+    if found > schema.SCHEMA:
+        return (
+            f"{path} has schema {found}, newer than this tftune's {schema.SCHEMA}; upgrade "
             "tftune, or give another file with --db"
         )
-    return db
+    return (
+        f"{path} has schema {found}, older than this tftune's {schema.SCHEMA}; give another file "
+        f"with --db; to keep the rows, run `tftune trials export rows.jsonl --db {path}` with the "
+        "tftune that wrote them, then `tftune trials import rows.jsonl`"
+    )
 
 
 def _connected_to_read(path: Path) -> Database:

@@ -57,11 +57,10 @@ class Store:
 
     @classmethod
     def open(cls, path: Path, *, write: bool = True) -> Self:
-        """The store at `path`. Writing takes the lock, makes the file and migrates an older one,
-        after a backup beside it.
+        """The store at `path`. Writing takes the lock, and makes the file.
 
-        Raises StoreError where another process keeps writing it, its schema is newer than this
-        tftune's, it is no database or another program's, it is a pipe, a device or a folder, it
+        Raises StoreError where another process keeps writing it, its schema is not this tftune's,
+        it is no database or another program's, it is a pipe, a device or a folder, it
         lies on a network file system, or its folder cannot be written; the file is then as it was.
         """
         path = place_of(Path(path))
@@ -324,8 +323,8 @@ class Store:
         for (answer,) in self._db.execute("PRAGMA integrity_check").fetchall():
             if answer != "ok":
                 yield f"{self.path}: SQLite's integrity check says: {answer}"
-        if (found := schema.version(self._db)) != schema.newest():
-            yield f"{self.path} has schema {found}, this tftune has schema {schema.newest()}"
+        if (found := schema.version(self._db)) != schema.SCHEMA:
+            yield f"{self.path} has schema {found}, this tftune has schema {schema.SCHEMA}"
 
     def _judged_runs(self) -> Iterator[tuple[str, Run | None, str]]:
         """The id of every run, the run where it can be read, and what is wrong with it."""
