@@ -7,13 +7,17 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlite_utils import Database
 
 from tftune.db import patience, schema
 from tftune.db.files import refuse_special
 from tftune.db.lock import DamagedError, StoreError
-from tftune.db.patience import PatientConnection, code
+from tftune.db.patience import PatientConnection, code, is_locked
+
+if TYPE_CHECKING:
+    import optuna
 
 
 @contextmanager
@@ -102,6 +106,31 @@ def open_to_write(path: Path) -> Database:
         if schema.version(db) is None:
             schema.create(db)
     return db
+
+
+def open_optuna(path: Path) -> optuna.storages.RDBStorage:
+    """Optuna's storage in the file, with this store's journal and timeout."""
+    import optuna
+    import sqlalchemy
+
+    url = sqlalchemy.URL.create("sqlite", database=str(path)).render_as_string()
+    storage = optuna.storages.RDBStorage(
+        url, engine_kwargs={"connect_args": {"factory": PatientConnection}}
+    )
+
+    @sqlalchemy.event.listens_for(storage.engine, "connect")
+    def _connected(connection: sqlite3.Connection, _: object) -> None:
+        connection.execute("PRAGMA synchronous = NORMAL")
+
+    @sqlalchemy.event.listens_for(storage.engine, "handle_error")
+    def _given_up(context: sqlalchemy.ExceptionContext) -> None:
+        """Optuna would begin anew five times what has waited its time."""
+        error = context.original_exception
+        if isinstance(error, sqlite3.Error) and is_locked(error):
+            raise unusable(path, error) from error
+
+    storage.engine.dispose()  # connections made before the listener was there
+    return storage
 
 
 def _look(path: Path) -> Database:
