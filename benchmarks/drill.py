@@ -38,7 +38,8 @@ from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.tuner.bench.faults import FAULTS, Drill, injected
-from tftune.tuner.bench.node import Deadlines, NodeBench, Rounds
+from tftune.tuner.bench.node import NodeBench
+from tftune.tuner.bench.rounds import Deadlines, Rounds
 
 OP = "all_gather_gemm"
 MARK = "TFTUNE_DRILL"
