@@ -20,18 +20,14 @@ from tftune.db.trial import MODES
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape, check_word
 from tftune.kernels.core.space import Config
+from tftune.models.answerer import Answer, Answerer, Terms
 from tftune.models.artifact import Artifact, read_artifact
 from tftune.models.bracket import Bracket
 from tftune.models.chain import Chain
 from tftune.models.compatibility import log_once
+from tftune.models.discount import discount_of
 from tftune.models.in_forms import InForms, check_facts, choices
-from tftune.models.layout import (
-    Answer,
-    Answerer,
-    Terms,
-    discount_of,
-    layout_text,
-)
+from tftune.models.layout import layout_text
 from tftune.models.selection import Selection
 from tftune.models.tree.codegen import compiled
 from tftune.models.tree.tree import Leaf, features_of, walk

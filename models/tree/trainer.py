@@ -13,11 +13,12 @@ from sklearn.tree import DecisionTreeRegressor
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
+from tftune.models.answerer import WIDE
 from tftune.models.dataset import Dataset, configs_of
 from tftune.models.features import names
 from tftune.models.formula.arrays import Times
 from tftune.models.formula.fit import LEAST_ROWS, Formulas, Judged, fastest, fit_formulas, judge
-from tftune.models.layout import WIDE, Known, LayoutModel
+from tftune.models.layout import Known, LayoutModel
 from tftune.models.portfolio import portfolio
 from tftune.models.tree.lattice import CANDIDATES, FORMS, Lattice
 from tftune.models.tree.thresholds import round_between
