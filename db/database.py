@@ -7,13 +7,17 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlite_utils import Database
 
 from tftune.db import patience, schema
 from tftune.db.files import refuse_special
 from tftune.db.lock import DamagedError, StoreError
-from tftune.db.patience import PatientConnection, code
+from tftune.db.patience import PatientConnection, code, is_locked
+
+if TYPE_CHECKING:
+    import optuna
 
 
 @contextmanager
@@ -80,12 +84,11 @@ def open_to_read(path: Path) -> Database:
         )
     db = _look(path)
     with sentences(path):
-        found = schema.version(db)
-    if found < schema.newest():
+        is_empty = schema.version(db) is None
+    if is_empty:
         db.close()
         raise StoreError(
-            f"{path} has schema {found}, this tftune reads {schema.newest()}; `tftune search` or "
-            "`tftune trials import` upgrades it"
+            f"{path} has no trials; `tftune search` or `tftune trials import` fills it"
         )
     return db
 
@@ -100,17 +103,39 @@ def open_to_write(path: Path) -> Database:
         db.enable_wal()
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA foreign_keys = ON")
-        found = schema.version(db)
-        if 0 < found < schema.newest():
-            schema.backup(db, path)
-        if found < schema.newest():
-            schema.migrate(db)
+        if schema.version(db) is None:
+            schema.create(db)
     return db
+
+
+def open_optuna(path: Path) -> optuna.storages.RDBStorage:
+    """Optuna's storage in the file, with this store's journal and timeout."""
+    import optuna
+    import sqlalchemy
+
+    url = sqlalchemy.URL.create("sqlite", database=str(path)).render_as_string()
+    storage = optuna.storages.RDBStorage(
+        url, engine_kwargs={"connect_args": {"factory": PatientConnection}}
+    )
+
+    @sqlalchemy.event.listens_for(storage.engine, "connect")
+    def _connected(connection: sqlite3.Connection, _: object) -> None:
+        connection.execute("PRAGMA synchronous = NORMAL")
+
+    @sqlalchemy.event.listens_for(storage.engine, "handle_error")
+    def _given_up(context: sqlalchemy.ExceptionContext) -> None:
+        """Optuna would begin anew five times what has waited its time."""
+        error = context.original_exception
+        if isinstance(error, sqlite3.Error) and is_locked(error):
+            raise unusable(path, error) from error
+
+    storage.engine.dispose()  # connections made before the listener was there
+    return storage
 
 
 def _look(path: Path) -> Database:
     """The database opened so that not a byte of it can change; raises StoreError where its schema
-    is newer than this tftune's, or where it is another program's."""
+    is not this tftune's, or where it is another program's."""
     with sentences(path):
         db = _connected_to_read(path)
         found, foreign = schema.version(db), schema.foreign(db)
@@ -120,13 +145,23 @@ def _look(path: Path) -> Database:
             f"{path} is no database of searches: it has {foreign} and no tft_meta; give another "
             "file with --db"
         )
-    if found > schema.newest():
+    if found not in (None, schema.SCHEMA):
         db.close()
-        raise StoreError(
-            f"{path} has schema {found}, newer than this tftune's {schema.newest()}; upgrade "
+        raise StoreError(_other_schema(path, found))
+    return db
+
+
+def _other_schema(path: Path, found: int) -> str:
+    if found > schema.SCHEMA:
+        return (
+            f"{path} has schema {found}, newer than this tftune's {schema.SCHEMA}; upgrade "
             "tftune, or give another file with --db"
         )
-    return db
+    return (
+        f"{path} has schema {found}, older than this tftune's {schema.SCHEMA}; give another file "
+        f"with --db; to keep the rows, run `tftune trials export rows.jsonl --db {path}` with the "
+        "tftune that wrote them, then `tftune trials import rows.jsonl`"
+    )
 
 
 def _connected_to_read(path: Path) -> Database:

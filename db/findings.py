@@ -36,7 +36,7 @@ class Series:
     def of(cls, trial: Trial) -> Series:
         config = json.dumps(trial.config.to_dict(), sort_keys=True)
         shape = str(trial.shape)
-        return cls(trial.op, shape, trial.mode, trial.target, config, trial.code)
+        return cls(trial.op, shape, trial.mode, trial.target, config, trial.revision)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@ lines, and `database` opens the file."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import logging
 import math
@@ -18,8 +17,10 @@ from typing import TYPE_CHECKING, Any, Self
 from sqlite_utils import Database
 
 from tftune.db import lock, schema
+from tftune.db.columns import difference, run_of, run_row, trial_of, trial_row
 from tftune.db.database import (
     of_sqlite,
+    open_optuna,
     open_to_read,
     open_to_write,
     place_of,
@@ -27,9 +28,8 @@ from tftune.db.database import (
     unusable,
 )
 from tftune.db.lock import StoreError
-from tftune.db.patience import PatientConnection, is_locked
 from tftune.db.row_files import learned, read_rows, read_trials_of, reason, write_rows
-from tftune.db.trial import BENCHES, MODES, STAGES, TEXTS, Run, Trial
+from tftune.db.trial import BENCHES, MODES, STAGES, Run, Trial
 from tftune.kernels.core.shape import Shape, check_word
 
 if TYPE_CHECKING:
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["Store", "StoreError", "read_rows", "read_trials_of", "write_rows"]
 
 logger = logging.getLogger(__name__)
-
-_PACKED = ("build", "clocks", "ended")
-"""Fields of `Run` that are columns of JSON."""
 
 
 class Store:
@@ -57,11 +54,10 @@ class Store:
 
     @classmethod
     def open(cls, path: Path, *, write: bool = True) -> Self:
-        """The store at `path`. Writing takes the lock, makes the file and migrates an older one,
-        after a backup beside it.
+        """The store at `path`. Writing takes the lock, and makes the file.
 
-        Raises StoreError where another process keeps writing it, its schema is newer than this
-        tftune's, it is no database or another program's, it is a pipe, a device or a folder, it
+        Raises StoreError where another process keeps writing it, its schema is not this tftune's,
+        it is no database or another program's, it is a pipe, a device or a folder, it
         lies on a network file system, or its folder cannot be written; the file is then as it was.
         """
         path = place_of(Path(path))
@@ -248,7 +244,7 @@ class Store:
                 f"{self.path} was opened for reading; Optuna's storage needs it opened for writing"
             )
         if self._optuna is None:
-            self._optuna = _open_optuna(self.path)
+            self._optuna = open_optuna(self.path)
         return self._optuna
 
     @contextmanager
@@ -284,8 +280,8 @@ class Store:
         return self._db.execute(sql, row).rowcount == 1
 
     def _add_run(self, run: Run) -> None:
-        row = _run_row(run)
-        _run_of(row)  # what would not read back is refused
+        row = run_row(run)
+        run_of(row)  # what would not read back is refused
         if self._insert("tft_runs", row):
             return
         self._db.execute("UPDATE tft_runs SET ended = :ended WHERE id = :id AND ended = '{}'", row)
@@ -301,13 +297,13 @@ class Store:
                 )
 
     def _add_trial(self, trial: Trial) -> bool:
-        row = _trial_row(trial)
+        row = trial_row(trial)
         if row["check_error"] is not None and not math.isfinite(row["check_error"]):
             raise StoreError(
                 f"{trial.config} has check_error={row['check_error']}: store it as "
                 "Failure('wrong', ...), it is no measurement"
             )
-        if _trial_of(row).id != row["id"]:
+        if trial_of(row).id != row["id"]:
             raise StoreError(
                 f"{trial.config} for {trial.shape} would read back as another trial; its knobs "
                 "must be integers or text"
@@ -324,14 +320,14 @@ class Store:
         for (answer,) in self._db.execute("PRAGMA integrity_check").fetchall():
             if answer != "ok":
                 yield f"{self.path}: SQLite's integrity check says: {answer}"
-        if (found := schema.version(self._db)) != schema.newest():
-            yield f"{self.path} has schema {found}, this tftune has schema {schema.newest()}"
+        if (found := schema.version(self._db)) != schema.SCHEMA:
+            yield f"{self.path} has schema {found}, this tftune has schema {schema.SCHEMA}"
 
     def _judged_runs(self) -> Iterator[tuple[str, Run | None, str]]:
         """The id of every run, the run where it can be read, and what is wrong with it."""
         for row in self.query("SELECT * FROM tft_runs ORDER BY rowid"):
             try:
-                yield row["id"], _run_of(row), ""
+                yield row["id"], run_of(row), ""
             except (KeyError, ValueError) as error:
                 yield row["id"], None, f"run {row['id']} cannot be read: {reason(error)}"
 
@@ -344,12 +340,12 @@ class Store:
         for row in self.query(f"SELECT * FROM tft_trials {where} ORDER BY number", values):
             number, trial, problem = row.pop("number"), None, ""
             try:
-                trial = _trial_of(row)
+                trial = trial_of(row)
             except (KeyError, ValueError) as error:
                 problem = f"cannot be read: {reason(error)}"
             else:
-                if (expected := _trial_row(trial)) != row:
-                    problem = _difference(row, expected)
+                if (expected := trial_row(trial)) != row:
+                    problem = difference(row, expected)
             if row["run"] not in sound:
                 problem = f"names run {row['run']!r}, which is not in the database"
             elif not sound[row["run"]]:
@@ -389,81 +385,3 @@ class Store:
             file.flush()
             os.fsync(file.fileno())  # before the rows leave the database
         return len(faulty), place
-
-
-def _difference(row: dict[str, Any], expected: dict[str, Any]) -> str:
-    """How a stored row differs from what its content says."""
-    column = next(name for name in row if row[name] != expected[name])
-    return f"was changed: {column} is {row[column]}, its content says {expected[column]}"
-
-
-def _run_row(run: Run) -> dict[str, Any]:
-    packed = {name: json.dumps(getattr(run, name), sort_keys=True) for name in _PACKED}
-    return dataclasses.asdict(run) | packed
-
-
-def _run_of(row: dict[str, Any]) -> Run:
-    return Run.from_dict(row | {name: _unpacked(row, name) for name in _PACKED})
-
-
-def _unpacked(row: dict[str, Any], name: str) -> Any:
-    try:
-        return json.loads(row[name])
-    except (RecursionError, TypeError, ValueError) as error:
-        raise ValueError(f"{name} is no JSON: {error}") from error
-
-
-def _trial_row(trial: Trial) -> dict[str, Any]:
-    """The columns of a trial, without its number."""
-    row = trial.to_dict()
-    return {name: row[name] for name in TEXTS} | {
-        "id": trial.id,
-        "variant": trial.config.variant,
-        "condition": trial.condition,
-        "config": json.dumps(row["config"], sort_keys=True),
-        "failure": row.get("failure"),
-        "text": row.get("text"),
-        "samples_us": json.dumps(row["us"]) if "us" in row else None,
-        "bsp_samples_us": json.dumps(row["bsp_us"]) if "us" in row else None,
-        "check_error": row.get("check_error"),
-        "stopped_early": int(row.get("stopped_early", False)) if "us" in row else None,
-    }
-
-
-def _trial_of(row: dict[str, Any]) -> Trial:
-    """The trial of such columns; raises KeyError or ValueError where they are none."""
-    same = {name: row[name] for name in (*TEXTS, "condition")} | {
-        "config": _unpacked(row, "config")
-    }
-    if row["failure"] is not None:
-        return Trial.from_dict(same | {"failure": row["failure"], "text": row["text"]})
-    times = {"us": _unpacked(row, "samples_us"), "bsp_us": _unpacked(row, "bsp_samples_us")}
-    return Trial.from_dict(
-        same
-        | times
-        | {"check_error": row["check_error"], "stopped_early": bool(row["stopped_early"])}
-    )
-
-
-def _open_optuna(path: Path) -> optuna.storages.RDBStorage:
-    import optuna
-    import sqlalchemy
-
-    url = sqlalchemy.URL.create("sqlite", database=str(path)).render_as_string()
-    storage = optuna.storages.RDBStorage(
-        url, engine_kwargs={"connect_args": {"factory": PatientConnection}}
-    )
-
-    @sqlalchemy.event.listens_for(storage.engine, "connect")
-    def _connected(connection: sqlite3.Connection, _: object) -> None:
-        connection.execute("PRAGMA synchronous = NORMAL")
-
-    @sqlalchemy.event.listens_for(storage.engine, "handle_error")
-    def _given_up(context: sqlalchemy.ExceptionContext) -> None:
-        """Optuna would begin anew five times what has waited its time."""
-        error = context.original_exception
-        if isinstance(error, sqlite3.Error) and is_locked(error):
-            raise unusable(path, error) from error
-
-    storage.engine.dispose()  # connections made before the listener was there
-    return storage

@@ -24,7 +24,6 @@ from tftune.db.row_checks import (
     times_of,
 )
 from tftune.kernels.core.chip import Chip
-from tftune.kernels.core.revision import revision_of
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.kernels.core.taxes import Arm
@@ -273,9 +272,8 @@ class Trial:
     bench: str
     run: str
     """`Run.id`."""
-    code: str
-    """The revision of its variant, such as `r1`; of rows from before revisions were counted, digits
-    of the source. Compare `revision`."""
+    revision: str
+    """That of the code that ran, such as `r1`: current where it equals `installed(op, variant)`."""
     outcome: Outcome
     stage: str = "search"
     created: str = ""
@@ -303,12 +301,6 @@ class Trial:
         return self.shape.op
 
     @cached_property
-    def revision(self) -> str:
-        """The revision of the code that ran, which equals `installed(op, variant)` where it is
-        current."""
-        return revision_of(self.op, self.config.variant, self.code)
-
-    @cached_property
     def id(self) -> str:
         """Sixteen hexadecimal digits of the content, so that importing a row twice changes
         nothing."""
@@ -319,7 +311,7 @@ class Trial:
         row: dict[str, Any] = {
             "op": self.op, "shape": str(self.shape), "config": self.config.to_dict(),
             "mode": self.mode, "target": self.target,
-            "bench": self.bench, "run": self.run, "kernel": self.code, "stage": self.stage,
+            "bench": self.bench, "run": self.run, "kernel": self.revision, "stage": self.stage,
             "created": self.created,
         }  # fmt: skip
         row |= {"condition": self.condition} if self.condition else {}

@@ -30,9 +30,6 @@ for name, lengths in steps.items():  # of this rank; each rank picks for itself
     chosen.add(graphs[selection.config])  # replay this one
     print(f"{name}: {graphs[selection.config]}, kv_splits={selection.config.kv_splits}")
 
-# Lengths that only the device has cost a synchronisation: worth it for layers that share them?
-gather = selector.worth_gathering(shape, reuse=80)
-print(f"facts from the device are {'worth' if gather else 'not worth'} gathering for 80 layers")
 if not 1 < len(chosen) <= len(graphs) <= 4:
     raise ValueError(f"unexpected: {chosen} of {graphs}")
 print(f"checked {len(steps)} batches: {len(chosen)} of {len(graphs)} graphs are replayed")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tftune.db.target import Machine
-from tftune.kernels.core.revision import installed, revision_of
+from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models import compatibility
@@ -94,8 +94,7 @@ class Chain:
         judge = compatibility.why_other_kernels if proposed else compatibility.why_elsewhere
         if why := judge(artifact.document, self.machine):
             return why
-        code = kernel or artifact.document.get("kernels", {}).get(config.variant, "")
-        measured = revision_of(artifact.op, config.variant, code)
+        measured = kernel or artifact.document.get("kernels", {}).get(config.variant, "")
         try:
             here = installed(artifact.op, config.variant)
         except ValueError as error:

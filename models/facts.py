@@ -1,9 +1,9 @@
-"""What a rank's facts change: three trees over a shape's features and gathered ones.
+"""What a rank's facts change: two trees, one over features of a shape's config, one over those of
+its facts as well.
 
-Some features are known from the shape; others (how full the cache is, how uneven) must be gathered,
-at a cost. As in Seer (arXiv 2403.17017): K answers from known features, G from gathered ones, and
-the gate D says from known features whether gathering pays. Each names a `Form`, so that a rank may
-follow its own facts. Standard library only.
+As in Seer (arXiv 2403.17017), K answers from features that are always known, and G where the caller
+gives facts (how full the cache is, how uneven). Each names a `Form`, so that a rank may follow its
+own facts. Standard library only.
 """
 
 from __future__ import annotations
@@ -25,12 +25,6 @@ GRAPHS = 4
 """Forms of a model at most: an engine that captures keeps one graph of each."""
 DEPTH = 4
 """Splits on the way to a leaf of these trees at most."""
-REUSE = "reuse"
-"""The gate's feature beside a shape's: calls that share what was gathered, such as the layers of
-one step."""
-GATHER_US = 40.0
-"""A reduction on the device, a copy of three numbers and a synchronisation, taken where no run has
-measured it: on one H200 it was 32 to 66 us, median 40 (2026-11-24)."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +36,6 @@ class FactsModel:
     """Those that the trees name, the config as it is first."""
     known: Node
     gathered: Node
-    gate: Node
-    """Its leaves name 1 where facts are worth gathering, else 0."""
-    gather_us: float
-    measured: bool
-    """Whether `gather_us` was measured, or is `GATHER_US`."""
     cases: int
     """A shape with a distribution of lengths."""
     lengths: tuple[str, ...]
@@ -62,10 +51,6 @@ class FactsModel:
         at = self.known if facts is None else self.gathered
         return self.forms[answer(at, _Asked(shape, config, chip, facts))]
 
-    def worth_gathering(self, shape: Shape, config: Config, chip: Chip, reuse: int) -> bool:
-        """Whether so many calls that share the facts save more than gathering costs."""
-        return bool(answer(self.gate, _Asked(shape, config, chip, reuse=reuse)))
-
     def path(self, shape: Shape, config: Config, chip: Chip, facts: Any = None) -> tuple[str, ...]:
         """The steps to the form, as in `fill = 0.1 <= 0.2`."""
         at = self.known if facts is None else self.gathered
@@ -75,8 +60,7 @@ class FactsModel:
         """As JSON values."""
         return {
             "forms": [list(form.doublings) for form in self.forms],
-            "known": pack(self.known), "gathered": pack(self.gathered), "gate": pack(self.gate),
-            "gather_us": self.gather_us, "measured": self.measured,
+            "known": pack(self.known), "gathered": pack(self.gathered),
             "cases": self.cases, "lengths": list(self.lengths),
             "layouts": [list(layout) for layout in self.layouts], "held_out": dict(self.held_out),
         }  # fmt: skip
@@ -92,10 +76,8 @@ def answer(at: Node, features: Mapping[str, float]) -> int:
 class _Asked(dict[str, float]):
     """Features that are worked out when a tree asks for them: an engine selects at every step."""
 
-    def __init__(
-        self, shape: Shape, config: Config, chip: Chip, facts: Any = None, reuse: int = 1
-    ) -> None:
-        super().__init__({REUSE: reuse})
+    def __init__(self, shape: Shape, config: Config, chip: Chip, facts: Any) -> None:
+        super().__init__()
         self._of = shape, config, chip, facts
         if facts is not None:
             facts.check(shape)
@@ -108,11 +90,9 @@ class _Asked(dict[str, float]):
         return of_config[name][1](shape, config, chip)
 
 
-def values(
-    shape: Shape, config: Config, chip: Chip, facts: Any = None, reuse: int | None = None
-) -> dict[str, float]:
-    """Every feature by name: those of the config that answers for a shape, of the facts, and how
-    often they are used. Raises ValueError where the facts cannot be this shape's."""
+def values(shape: Shape, config: Config, chip: Chip, facts: Any = None) -> dict[str, float]:
+    """Every feature by name: those of the config that answers for a shape, and of the facts. Raises
+    ValueError where the facts cannot be this shape's."""
     of_config, gathered = _declared(shape.op)
     found = {name: float(value(shape, config, chip)) for name, (_, value) in of_config.items()}
     if facts is not None:
@@ -120,7 +100,7 @@ def values(
         found |= {
             name: float(value(shape, config, chip, facts)) for name, (_, value) in gathered.items()
         }
-    return found if reuse is None else found | {REUSE: float(reuse)}
+    return found
 
 
 Declared = Mapping[str, tuple[str, Callable[..., float]]]
@@ -128,24 +108,23 @@ Declared = Mapping[str, tuple[str, Callable[..., float]]]
 
 @lru_cache
 def _declared(op: str) -> tuple[Declared, Declared]:
-    """Features of an operation's configs, and gathered ones; empty where it has none."""
+    """Features of an operation's configs, and of facts; empty where it has none."""
     module = operation(op).module("features")
     return getattr(module, "OF_CONFIG", {}), getattr(module, "GATHERED", {})
 
 
 def asked(op: str, *, told: bool) -> tuple[str, ...]:
     """The features that trees may ask for: those of the config that answers, which say what a shape
-    makes of it, and, where facts are told, gathered ones. Sizes of shapes are not among them: trees
+    makes of it, and, where facts are told, theirs. Sizes of shapes are not among them: trees
     over them do not hold for other shapes."""
     of_config, gathered = _declared(op)
     return (*of_config, *(gathered if told else ()))
 
 
 def words(op: str) -> dict[str, str]:
-    """What each feature of the three trees is, in words."""
+    """What each feature of the two trees is, in words."""
     of_config, gathered = _declared(op)
-    said = {name: meaning for name, (meaning, _) in {**of_config, **gathered}.items()}
-    return said | {REUSE: "calls that share what was gathered"}
+    return {name: meaning for name, (meaning, _) in {**of_config, **gathered}.items()}
 
 
 def read(op: str, content: Mapping[str, Any]) -> FactsModel:
@@ -155,27 +134,23 @@ def read(op: str, content: Mapping[str, Any]) -> FactsModel:
         raise ValueError(f"it names the form {unknown[0].doublings}, which {op} does not have")
     if not forms or not forms[0].is_identity or len(forms) > GRAPHS:
         raise ValueError(f"it has {len(forms)} forms: the first is the config as it is, 1 to 4")
-    known, gathered, gate = (unpack(content[name], DEPTH) for name in ("known", "gathered", "gate"))
+    known, gathered = (unpack(content[name], DEPTH) for name in ("known", "gathered"))
     model = FactsModel(
         op,
         forms,
         known,
         gathered,
-        gate,
-        float(content["gather_us"]),
-        bool(content["measured"]),
         int(content["cases"]),
         tuple(map(str, content["lengths"])),
         tuple(layout_of(op, operation(op).shape.named(each)) for each in content["layouts"]),
         dict(content["held_out"]),
     )
-    _check(model, "known", {*asked(op, told=False)}, len(forms))
-    _check(model, "gathered", {*asked(op, told=True)}, len(forms))
-    _check(model, "gate", {*asked(op, told=False), REUSE}, 2)
+    _check(model, "known", {*asked(op, told=False)})
+    _check(model, "gathered", {*asked(op, told=True)})
     return model
 
 
-def _check(model: FactsModel, name: str, features: set[str], answers: int) -> None:
+def _check(model: FactsModel, name: str, features: set[str]) -> None:
     at: Node = getattr(model, name)
     if unknown := sorted(features_of(at) - features):
         raise ValueError(f"its tree {name} asks for {unknown[0]!r}, which {model.op} has not")
@@ -184,20 +159,16 @@ def _check(model: FactsModel, name: str, features: set[str], answers: int) -> No
         node = waiting.pop()
         if isinstance(node, Split):
             waiting += [node.below, node.above]
-        elif len(node.candidates) != 1 or node.candidates[0] >= answers:
+        elif len(node.candidates) != 1 or node.candidates[0] >= len(model.forms):
             raise ValueError(f"a leaf of its tree {name} names {node.candidates}")
 
 
 def rules(model: FactsModel) -> list[str]:
-    """The three trees as lines that a person reads."""
+    """The two trees as lines that a person reads."""
     said = []
     forms = [str(form) for form in model.forms]
-    for title, at, answers in (
-        ("K, without facts", model.known, forms),
-        ("G, with facts", model.gathered, forms),
-        ("D, whether to gather", model.gate, ["no", "gather"]),
-    ):
-        said += [f"{title}:", *(f"  {line}" for line in _lines(at, answers))]
+    for title, at in (("K, without facts", model.known), ("G, with facts", model.gathered)):
+        said += [f"{title}:", *(f"  {line}" for line in _lines(at, forms))]
     return said
 
 

@@ -20,18 +20,14 @@ from tftune.db.trial import MODES
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape, check_word
 from tftune.kernels.core.space import Config
+from tftune.models.answerer import Answer, Answerer, Terms
 from tftune.models.artifact import Artifact, read_artifact
 from tftune.models.bracket import Bracket
 from tftune.models.chain import Chain
 from tftune.models.compatibility import log_once
-from tftune.models.in_forms import InForms, check_facts, choices, model_of
-from tftune.models.layout import (
-    Answer,
-    Answerer,
-    Terms,
-    discount_of,
-    layout_text,
-)
+from tftune.models.discount import discount_of
+from tftune.models.in_forms import InForms, check_facts, choices
+from tftune.models.layout import layout_text
 from tftune.models.selection import Selection
 from tftune.models.tree.codegen import compiled
 from tftune.models.tree.tree import Leaf, features_of, walk
@@ -113,17 +109,6 @@ class Selector:
         except TypeError:  # a mode that cannot be hashed
             check_word("mode", mode, MODES)
             raise
-
-    def worth_gathering(self, shape: Shape, mode: str = "graph", reuse: int = 1) -> bool:
-        """Whether gathering facts (`tftune.ops.gather_facts`, which waits for the device) saves
-        more time than it costs, where `reuse` calls of this shape share them, such as the layers of
-        a step. False where nothing is known of lengths. Facts that the host has cost nothing: then
-        do not ask. Raises as `select` does."""
-        found, artifact = self.without_facts(shape, mode), self.artifact(shape, mode)
-        model = model_of(artifact, shape, mode, found)
-        if model is None or artifact is None:
-            return False
-        return model.worth_gathering(shape, found.config, artifact.target.chip, max(reuse, 1))
 
     def choices(self, shape: Shape, mode: str = "graph") -> tuple[Config, ...]:
         """Every config that `select` may name for the shape, whatever the facts: one to four, each

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tftune.db.evidence import BSP, Speedup, is_fused, is_surely_faster, speedup
 from tftune.db.trial import Trial
-from tftune.models.layout import discount_of
+from tftune.models.discount import discount_of
 
 
 class Verdict(NamedTuple):

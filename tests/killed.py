@@ -23,7 +23,8 @@ from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.tuner.bench.benches import ModelBench
 from tftune.tuner.bench.faults import Drill
-from tftune.tuner.bench.node import NodeBench, Rounds
+from tftune.tuner.bench.node import NodeBench
+from tftune.tuner.bench.rounds import Rounds
 
 if TYPE_CHECKING:
     from tftune.tuner.search.search import Best

@@ -151,7 +151,7 @@ def test_a_search_refuses(words: str, part: str, says: Says) -> None:
     ("line", "part"),
     [
         *((f"train {OP} --db {name}", name) for name in ("pipe", "binary", "foreign.db", "loop")),
-        (f"train {OP} --db empty", "empty has schema 0"),
+        (f"train {OP} --db empty", "empty has no trials"),
         (f"export {OP} --db t.db --out folder.json", "folder.json: Is a directory"),
         (f"export {OP} --db t.db --out pipe", "pipe: it is a pipe or a device"),
         (f"export {OP} --db t.db --out t.db", "t.db is a database, which would be lost"),

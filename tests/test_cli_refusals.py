@@ -133,7 +133,7 @@ def test_a_target_that_is_not_this_machine(tftune: Tftune, monkeypatch: pytest.M
 def test_a_node_bench_is_sized_for_the_largest_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     from tftune.kernels.all_gather_gemm.host import payload_bytes
     from tftune.pipeline.bench_factory import make_bench
-    from tftune.tuner.bench.node import MATRIX, Rounds
+    from tftune.tuner.bench.rounds import MATRIX, Rounds
 
     made: list[tuple[Any, ...]] = []
     monkeypatch.setattr(

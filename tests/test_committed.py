@@ -30,12 +30,12 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape
+from tftune.models.answerer import Answerer
 from tftune.models.artifact import SHIPPED, Artifact
 from tftune.models.dataset import load
 from tftune.models.evaluate import evaluate
 from tftune.models.export import pack_mode, provenance
-from tftune.models.formula.formula import curves
-from tftune.models.layout import Answerer, Known, LayoutModel
+from tftune.models.layout import Known, LayoutModel
 from tftune.models.selector import Selector, read_artifact
 from tftune.models.tree.codegen import compiled
 from tftune.models.tree.tree import Split
@@ -215,8 +215,8 @@ def estimates(artifact: Artifact, shape: Shape, mode: str) -> Callable[[int], fl
     """A function of a config's number: its estimated time at the shape."""
     answerer = Selector(artifact).answerer(shape, mode)
     assert isinstance(answerer, Answerer), answerer
-    curve = curves(answerer._scales(*shape.sizes_key))
-    return lambda number: answerer._formula(number, shape.sizes_key, curve)
+    times, sizes = answerer.times, shape.sizes_key
+    return lambda number: times.us(number, sizes, times.curve(sizes))
 
 
 def test_a_fit_that_says_something_else_is_told_apart() -> None:

@@ -7,13 +7,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import stand_ins
+import traces
 
 from tftune.db.trial import Failure
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -82,22 +81,20 @@ def test_a_compiler_that_hangs_is_killed_at_its_deadline(monkeypatch: pytest.Mon
     pool.close()
 
 
-def test_no_compiler_outlives_a_killed_supervisor(
-    script: Callable[[str], ModuleType], tmp_path: Path
-) -> None:
-    drill, mark = script("drill"), f"{tmp_path}"
+def test_no_compiler_outlives_a_killed_supervisor(tmp_path: Path) -> None:
+    mark = f"{tmp_path}"
     command = [sys.executable, stand_ins.__file__]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, env=os.environ | {drill.MARK: mark}
+        command, stdout=subprocess.PIPE, env=os.environ | {traces.MARK: mark}
     ) as supervisor:
         assert supervisor.stdout is not None and supervisor.stdout.readline() == b"compiling\n"
         until = time.monotonic() + 10
-        while len(found := list(drill.processes(mark))) < 2 and time.monotonic() < until:
+        while len(found := list(traces.processes(mark))) < 2 and time.monotonic() < until:
             time.sleep(0.02)
         supervisor.kill()
         assert len(found) >= 2, "the supervisor and its compiler"
     until = time.monotonic() + 10
-    while (orphans := list(drill.processes(mark))) and time.monotonic() < until:
+    while (orphans := list(traces.processes(mark))) and time.monotonic() < until:
         time.sleep(0.02)
     assert orphans == []
 

@@ -106,13 +106,12 @@ def searched(tmp_path: Path, lengths: str = "") -> list[Trial]:
         return store.trials(condition=None)
 
 
-def test_trees_take_what_gathering_cost_from_the_runs_of_their_own_rows(tmp_path: Path) -> None:
+def test_trees_have_rows_of_their_own(tmp_path: Path) -> None:
     usual = searched(tmp_path)
-    run = replace(RUN, id="ragged", target="h200x8", clocks={"facts": {"gather_us": 31.0}})
+    run = replace(RUN, id="ragged", target="h200x8")
     planted = ragged(bench="model", run=run.id, target="h200x8")
     (source,) = sources([*usual, planted], [RUN, run])
-    assert source.under_lengths == [planted] and source.runs_under_lengths == [run]
-    assert run not in source.runs
+    assert source.under_lengths == [planted] and run not in source.runs
 
 
 def test_nobody_takes_them_for_usual_rows(tmp_path: Path) -> None:

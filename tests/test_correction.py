@@ -40,7 +40,7 @@ def rows(shapes: list[AllGatherGemm], kernel: str = HASH, times: float = 1.0) ->
         trial(
             shape=shape,
             config=config,
-            code=kernel,
+            revision=kernel,
             mode="graph",
             outcome=Measurement((times * really(config),)),
         )

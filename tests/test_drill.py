@@ -16,6 +16,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+import traces
 
 from tftune.db.trial import MODES, Failure, Measurement, Outcome, Trial
 from tftune.kernels.core.space import Config
@@ -155,22 +156,22 @@ def test_what_is_left_is_named(
     drill: ModuleType, mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
-    before = drill.traces(mark, 7, 0)
+    before = traces.traces(mark, 7, 0)
     (tmp_path / "tftune-7-abc").mkdir()
     with subprocess.Popen(
-        [sys.executable, "-c", "import time; time.sleep(60)"], env=os.environ | {drill.MARK: mark}
+        [sys.executable, "-c", "import time; time.sleep(60)"], env=os.environ | {traces.MARK: mark}
     ) as child:
         try:
-            process, folder = drill.traces(mark, 7, 0).left_since(before)
+            process, folder = traces.traces(mark, 7, 0).left_since(before)
         finally:
             child.kill()
     assert process.startswith(f"process {child.pid}: ") and folder.endswith("/tftune-7-abc")
     (tmp_path / "tftune-7-abc").rmdir()
-    assert drill.traces(mark, 7, 0).left_since(before) == []
+    assert traces.traces(mark, 7, 0).left_since(before) == []
 
 
 def test_memory_that_a_gpu_does_not_get_back_is_named(drill: ModuleType) -> None:
-    before = drill.Traces(frozenset(), frozenset(), 0, (1000, 1000))
+    before = traces.Traces(frozenset(), frozenset(), 0, (1000, 1000))
     after = replace(before, compute_processes=1, free_mib=(990, 300))
     assert after.left_since(before) == ["a compute process", "700 MiB on GPU 1"]
 
@@ -178,7 +179,7 @@ def test_memory_that_a_gpu_does_not_get_back_is_named(drill: ModuleType) -> None
 def play(
     drill: ModuleType, monkeypatch: pytest.MonkeyPatch, faulty: list[Trial], *arguments: str
 ) -> Any:
-    monkeypatch.setenv(drill.MARK, "")  # so that it is put back
+    monkeypatch.setenv(traces.MARK, "")  # so that it is put back
     searched = iter((rows(drill, None), faulty))
     bench = SimpleNamespace(recoveries_s=[1.0, 2.0, 6.0])
     monkeypatch.setattr(drill, "search", lambda *given: (next(searched), bench))
@@ -214,7 +215,7 @@ def test_the_deadline_stops_even_a_search_that_keeps_every_error(
             except Exception:
                 continue
 
-    monkeypatch.setenv(drill.MARK, "")
+    monkeypatch.setenv(traces.MARK, "")
     monkeypatch.setattr(drill, "search", stuck)
     monkeypatch.setattr(drill, "RESERVE_S", 0.1)
     with pytest.raises(SystemExit, match=r"the drill had not ended after 0.5 s"):

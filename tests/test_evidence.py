@@ -34,9 +34,6 @@ def row(
 
 def test_a_row_is_current_while_the_installed_code_is_its_own() -> None:
     assert evidence.is_current(row(PUSH, 5.0)) and not evidence.is_current(row(PUSH, 5.0, code="a"))
-    of_another_variant = "df18eda9ba88"
-    assert evidence.is_current(row(PULL, 5.0, code=of_another_variant))
-    assert not evidence.is_current(row(PUSH, 5.0, code=of_another_variant))
 
 
 def test_the_newest_code_of_each_variant_is_by_time_and_rows_keep_their_order() -> None:

@@ -1,4 +1,4 @@
-"""Forms of a config, the trees K, G and D, and what a selection becomes by a rank's facts."""
+"""Forms of a config, the trees K and G, and what a selection becomes by a rank's facts."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tftune.kernels.flash_decode.space import LOCAL_KNOBS, SPACE
 from tftune.models import facts_fit
 from tftune.models.artifact import SHIPPED, Mode, parse_artifact, read_artifact
 from tftune.models.export import Provenance, document
-from tftune.models.facts import GATHER_US, FactsModel, answer, read, rules, values
-from tftune.models.facts_fit import Case, cover, judged, regret, train
+from tftune.models.facts import FactsModel, answer, read, rules, values
+from tftune.models.facts_fit import Case, cover, judged, totals, train
 from tftune.models.forms import Form, forms_of
 from tftune.models.selector import Selector
 from tftune.models.timeline.simulator import predict
@@ -112,19 +112,17 @@ def test_an_operation_without_local_knobs_has_no_forms() -> None:
 
 def test_trees_are_shallow_and_name_what_there_is(model: FactsModel) -> None:
     assert 1 < len(model.forms) <= 4 and model.forms[0] == IDENTITY
-    for at, answers in (
-        (model.known, len(model.forms)), (model.gathered, len(model.forms)), (model.gate, 2)
-    ):  # fmt: skip
+    for at in (model.known, model.gathered):
         assert depth_of(at) <= 4
         leaves = [each for each in nodes(at) if isinstance(each, Leaf)]
-        assert all(0 <= leaf.candidates[0] < answers for leaf in leaves)
+        assert all(0 <= leaf.candidates[0] < len(model.forms) for leaf in leaves)
     assert sum(n.rows for n in nodes(model.known) if isinstance(n, Leaf)) == model.cases
 
 
 def test_trees_lose_less_than_the_config_as_it_is(model: FactsModel, cases: list[Case]) -> None:
-    lost = regret(model, cases)
-    assert 1 <= lost["cover"] <= lost["G"] < lost["as it is"]
-    assert lost["cover"] <= lost["K"] < lost["as it is"]
+    us = totals([(model, cases)])
+    assert us.cases == len(cases)
+    assert us.best <= us.told <= us.known < us.as_it_is
 
 
 def test_the_cover_takes_what_saves_most() -> None:
@@ -140,41 +138,27 @@ def test_the_cover_takes_what_saves_most() -> None:
     assert cover(made[4:]) == (IDENTITY,)
 
 
-def test_the_gate_gathers_where_that_pays(cases: list[Case]) -> None:
-    """With a cost of nothing always, where anything is saved; with a large one never."""
-    free, dear = train(cases, 1e-6), train(cases, 1e6)
-    assert free and dear and free.measured and dear.measured
-    assert not any(dear.worth_gathering(c.shape, c.config, c.chip, 128) for c in cases)
-    totals = judged(cases, 1e-6, reuses=(1,))
-    assert sum(each["1"]["gathered"] for each in totals.values()) > 0
-    assert all(each["1"]["gathered"] == 0 for each in judged(cases, 1e6, reuses=(1,)).values())
-
-
 def test_a_tree_that_loses_held_out_does_not_answer(
     cases: list[Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever it gains on what it saw."""
-    names = ("never", "always", "gated", "told", "as_it_is", "best")
 
     def held_out(**us: float) -> object:
-        totals = dict.fromkeys(names, 100.0) | {"gathered": 0, "cases": 1} | us
-        return lambda *_, **__: {"chat": {"1": totals}, "zipf": {"1": totals}}
+        one = {"as_it_is": 100.0, "best": 70.0, "cases": 1} | us
+        return lambda _: {"chat": one, "zipf": one}
 
     for us, kept in (
-        ({"never": 90.0, "told": 80.0, "gated": 85.0}, (True, True, True)),
-        ({"never": 101.0, "told": 80.0, "gated": 85.0}, (False, True, True)),
-        ({"never": 90.0, "told": 91.0, "gated": 85.0}, (True, False, True)),
-        ({"never": 90.0, "told": 80.0, "gated": 95.0}, (True, True, False)),
+        ({"known": 90.0, "told": 80.0}, (True, True)),
+        ({"known": 101.0, "told": 80.0}, (False, True)),
+        ({"known": 90.0, "told": 91.0}, (True, False)),
     ):
         monkeypatch.setattr(facts_fit, "judged", held_out(**us))
-        found, fitted = train(cases), facts_fit.fitted(cases, GATHER_US)
+        found, fitted = train(cases), facts_fit.fitted(cases)
         assert found
-        one = Leaf((0,), len(cases), 0.0, ())
-        known = fitted["known"] if kept[0] else one
+        known = fitted.known if kept[0] else Leaf((0,), len(cases), 0.0, ())
         assert found.known == known
-        assert found.gathered == (fitted["gathered"] if kept[1] else known)
-        assert found.gate == (fitted["gate"] if kept[2] else one)
-        assert not isinstance(fitted["known"], Leaf) and not isinstance(fitted["gathered"], Leaf)
+        assert found.gathered == (fitted.gathered if kept[1] else known)
+        assert not isinstance(fitted.known, Leaf) and not isinstance(fitted.gathered, Leaf)
 
 
 def test_what_is_held_out_was_not_seen(cases: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,12 +166,12 @@ def test_what_is_held_out_was_not_seen(cases: list[Case], monkeypatch: pytest.Mo
     seen: list[list[Case]] = []
     fitted = facts_fit.fitted
 
-    def noted(given: list[Case], gather_us: float) -> dict[str, object]:
+    def noted(given: list[Case]) -> FactsModel:
         seen.append(given)
-        return fitted(given, gather_us)
+        return fitted(given)
 
     monkeypatch.setattr(facts_fit, "fitted", noted)
-    found = judged(cases, 20.0, reuses=(8,))
+    found = judged(cases)
     assert list(found) == ["chat", "one_long", "uniform", "zipf"] and len(seen) == 8
     for number, name in enumerate(found):
         for half in seen[2 * number : 2 * number + 2]:
@@ -197,14 +181,11 @@ def test_what_is_held_out_was_not_seen(cases: list[Case], monkeypatch: pytest.Mo
     assert one.isdisjoint(other)
 
 
-def test_totals_add_up(cases: list[Case]) -> None:
-    """A call's share of the cost is all that always gathering pays more at reuse 1 than at 8."""
-    found = judged(cases, 20.0, reuses=(1, 8))
+def test_no_form_is_faster_than_the_best(cases: list[Case]) -> None:
+    found = judged(cases)
+    assert sum(each["cases"] for each in found.values()) == len(cases)
     for each in found.values():
-        one, eight = each["1"], each["8"]
-        assert one["always"] - eight["always"] == pytest.approx(one["cases"] * 20 * 7 / 8)
-        assert one["never"] == eight["never"]
-        assert one["best"] <= min(one["never"], one["as_it_is"])
+        assert each["best"] <= min(each["known"], each["told"], each["as_it_is"])
 
 
 def test_one_distribution_makes_no_trees(cases: list[Case]) -> None:
@@ -213,10 +194,10 @@ def test_one_distribution_makes_no_trees(cases: list[Case]) -> None:
 
 def test_features_are_those_of_the_facts() -> None:
     shape = SHAPES[4]
-    found = values(shape, base(shape), H200, Facts(8192, 4096, 1), reuse=8)
+    found = values(shape, base(shape), H200, Facts(8192, 4096, 1))
     assert found["fill"] == 8192 / (4 * 4096) and found["evenness"] == 8192 / (3 * 4096)
     tokens = base(shape)["kv_splits"] * base(shape)["block_n"]
-    assert found["reuse"] == 8 and found["blocks"] == 4096 / tokens
+    assert found["blocks"] == 4096 / tokens
     with pytest.raises(ValueError, match="longest=5000 is above kv_len=4096"):
         values(shape, base(shape), H200, Facts(5000, 5000))
 
@@ -244,7 +225,6 @@ def test_a_model_reads_back_and_answers_alike(model: FactsModel, cases: list[Cas
             "tree known asks for 'fill'",
         ),
         ({"gathered": [[9], 1, 0.0, []]}, "a leaf of its tree gathered names"),
-        ({"gate": [[2], 1, 0.0, []]}, "a leaf of its tree gate names"),
         ({"layouts": [["fp64", "all", 0, 8]]}, "its layout has dtype='fp64'"),
     ],
 )
@@ -281,7 +261,7 @@ def test_the_trees_come_with_the_artifact(searched: tuple[Path, Path]) -> None:
     db, out = searched
     found = read_artifact(out)
     told = found.modes["graph"].facts
-    assert told and told.lengths == ("chat/1", "one_long/1", "uniform/1") and not told.measured
+    assert told and told.lengths == ("chat/1", "one_long/1", "uniform/1")
     assert told.cases == 3 * len(SHAPES[::2])
     with Store.open(db, write=False) as store:
         rows = store.trials(condition=None)
@@ -303,8 +283,7 @@ def test_the_same_command_measures_nothing_again(
     with pytest.raises(SystemExit):
         cli.main(words)
     said = capsys.readouterr().out
-    assert "K, without facts:" in said and "D, whether to gather:" in said
-    assert "assumed" in said and "The gate is faster than both at" in said
+    assert "K, without facts:" in said and "G, with facts:" in said and "held out" in said
     with Store.open(db, write=False) as store:
         assert store.trials(condition=None) == before
 
@@ -342,11 +321,10 @@ def test_without_trees_facts_change_nothing(searched: tuple[Path, Path]) -> None
     plain = replace(artifact, modes={"graph": replace(artifact.modes["graph"], facts=None)})
     shape, selector = SHAPES[0], Selector(plain, allow_modelled=True)
     assert selector.select(shape, facts=Facts(10, 10)) == selector.select(shape)
-    assert not selector.worth_gathering(shape, reuse=1000)
     assert selector.choices(shape) == (selector.select(shape).config,)
     closed = Selector(artifact)  # modelled, and not allowed
     assert closed.select(shape, facts=Facts(10, 10)).source == "fallback"
-    assert not closed.worth_gathering(shape) and len(closed.choices(shape)) == 1
+    assert len(closed.choices(shape)) == 1
 
 
 def test_trees_of_one_layout_say_nothing_of_another() -> None:
@@ -385,9 +363,9 @@ def test_a_confirmed_answer_is_served_as_it_was_measured(searched: tuple[Path, P
 
 def test_rules_read_well(model: FactsModel) -> None:
     said = rules(model)
-    assert said[0] == "K, without facts:" and "D, whether to gather:" in said
+    assert said[0] == "K, without facts:" and "G, with facts:" in said
     assert all(len(line) <= 100 for line in said)
-    assert sum("cases)" in line for line in said) >= 3
+    assert sum("cases)" in line for line in said) >= 2
 
 
 def test_an_artifact_with_trees_is_checked_whole(model: FactsModel) -> None:
@@ -395,8 +373,8 @@ def test_an_artifact_with_trees_is_checked_whole(model: FactsModel) -> None:
     origin = Provenance(OP, "h200x8", "model", {}, {}, 0, "0" * 16, created="2026-11-24T00:00:00")
     content = document({"graph": mode}, origin)
     assert parse_artifact(content).modes["graph"].facts == model
-    content["modes"]["graph"]["facts"].pop("gate")
-    with pytest.raises(ValueError, match="lacks 'gate'"):
+    content["modes"]["graph"]["facts"].pop("known")
+    with pytest.raises(ValueError, match="lacks 'known'"):
         parse_artifact(content)
 
 
@@ -423,15 +401,10 @@ def test_wrong_words_end_with_a_sentence(
 
 def test_the_page_shows_what_the_artifact_of_one_h200_says() -> None:
     facts = read_artifact(SHIPPED / f"{OP}__h200x1.json").modes["graph"].facts
-    assert facts is not None and facts.measured
+    assert facts is not None
     page = (ROOT / "docs" / "facts.md").read_text()
-    for name, reuses in facts.held_out.items():
-        for reuse, told in reuses.items():
-            us = [told[each] / told["cases"] for each in ("as_it_is", "never", "always", "gated")]
-            star = " *" if us[3] < min(us[1:3]) else ""
-            cells = [f"{each:.2f}" for each in us]
-            cells[3] += star
-            best = f"{told['best'] / told['cases']:.2f}"
-            gathered = f"{told['gathered']} of {told['cases']}"
-            assert f"| {' | '.join([name, reuse, *cells, best, gathered])} |" in page
+    for name, us in facts.held_out.items():
+        means = (us[each] / us["cases"] for each in ("as_it_is", "known", "told", "best"))
+        cells = [name, *(f"{each:.2f}" for each in means), str(us["cases"])]
+        assert f"| {' | '.join(cells)} |" in page
     assert "\n".join(rules(facts)) in page

@@ -14,9 +14,10 @@ from draws import draw
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import H200, MI300X, Chip
 from tftune.kernels.core.space import MAILBOX_BYTES, Config, Space
-from tftune.kernels.flash_decode import FlashDecode, space
+from tftune.kernels.flash_decode import FlashDecode, rules
 from tftune.kernels.flash_decode.features import FEATURES
-from tftune.kernels.flash_decode.space import SPACE, mailbox_bytes
+from tftune.kernels.flash_decode.rules import mailbox_bytes
+from tftune.kernels.flash_decode.space import SPACE
 from tftune.kernels.flash_decode.workloads import BATCHES, CALLS, MODELS, SHAPE_SETS
 from tftune.models.timeline.simulator import predict
 
@@ -266,7 +267,7 @@ def test_flags_of_a_source_are_counted_whichever_rule_is_asked_first(
 ) -> None:
     """TARGET has 32 pieces of 2 heads; a flag covers one piece at least."""
     knobs = {"heads_per_flag": heads_per_flag, "heads_per_program": 2}
-    assert space._flags(TARGET, Config("persistent", **knobs)) == flags
+    assert rules._flags(TARGET, Config("persistent", **knobs)) == flags
     (rule,) = (rule for rule in SPACE.rules if "flags that peers set" in rule.sentence)
     assert rule.holds(TARGET, knobs, None)
 

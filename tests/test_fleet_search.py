@@ -23,7 +23,8 @@ from tftune.db.trial import Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.shape import Shape
 from tftune.tuner.bench.benches import Bench
-from tftune.tuner.bench.node import NodeBench, Rounds
+from tftune.tuner.bench.node import NodeBench
+from tftune.tuner.bench.rounds import Rounds
 from tftune.tuner.search.search import EFFORTS, Effort
 
 SHAPES = [AllGatherGemm(m, 512, 1024, 2) for m in (16, 64, 256, 512, 1024, 4096)]

@@ -13,7 +13,8 @@ import pytest
 
 from tftune.confirm import guesses, warm_up
 from tftune.confirm.bench import Here, InPlace
-from tftune.confirm.warm_up import Confirming, Request
+from tftune.confirm.request import Request
+from tftune.confirm.warm_up import Confirming
 from tftune.db.evidence import BSP
 from tftune.db.trial import Failure, Measurement, Outcome, Run
 from tftune.kernels.core.chips import B200, CHIPS, H100, with_lent_constants

@@ -30,9 +30,11 @@ STANDARD_LIBRARY_ONLY = (
         for name in (
             "__init__",
             "space",
+            "rules",
             "workloads",
             "features",
             "timeline",
+            "exchange",
             "mapping",
             "lengths",
             "taxes",
@@ -62,6 +64,9 @@ STANDARD_LIBRARY_ONLY = (
             "artifact",
             "baselines",
             "layout",
+            "answerer",
+            "config_times",
+            "discount",
             "features",
         )
     ),

@@ -28,10 +28,10 @@ from synthetic import (
 from tftune.db.trial import Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.space import Config
+from tftune.models.answerer import Answerer
 from tftune.models.artifact import Lent
 from tftune.models.dataset import load
 from tftune.models.evaluate import selector_of
-from tftune.models.layout import Answerer
 from tftune.models.lending import LEAST_PAIRS, LEAST_SHAPES, MOST_ERROR
 
 HALF = ("fp16", "m", "nk", 2)

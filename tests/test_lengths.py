@@ -3,13 +3,9 @@ anywhere."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from itertools import islice, product
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +14,6 @@ from tftune.kernels.core.chips import H200
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.flash_decode.gather import gather_facts
 from tftune.kernels.flash_decode.lengths import DISTRIBUTIONS, Facts, Lengths
 from tftune.kernels.flash_decode.limit import limit
 from tftune.kernels.flash_decode.space import SPACE
@@ -145,42 +140,3 @@ def test_other_operations_have_no_lengths() -> None:
     config = operation("all_gather_gemm").space.defaults(gemm, H200)[0]
     with pytest.raises(ValueError, match=r"all_gather_gemm has no lengths.*leave it out"):
         predict(gemm, config, "graph", H200, "uniform/1")
-
-
-GATHER = """
-import torch
-from tftune.kernels.device.facts import facts_kernel
-from tftune.kernels.flash_decode.gather import gather_facts
-from tftune.kernels.flash_decode.lengths import Facts
-
-for batch in (1, 3, 256, 257, 700):
-    lengths = torch.randint(0, 5, (batch,), dtype=torch.int32)
-    lengths[batch // 2] = 2**30
-    found = torch.full((3,), -1, dtype=torch.int64)
-    facts_kernel[(1,)](lengths, found, batch, BLOCK=256)
-    assert Facts(*found.tolist()) == Facts.of(lengths.tolist()) == gather_facts(lengths), batch
-    print(batch)
-"""
-
-
-def test_the_device_gathers_what_the_host_would() -> None:
-    """The kernel, interpreted."""
-    done = subprocess.run(
-        [sys.executable, "-c", GATHER],
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["1", "3", "256", "257", "700"]
-
-
-def test_the_sum_of_lengths_may_exceed_an_int32() -> None:
-    lengths = torch.full((300,), 2**30, dtype=torch.int32)
-    assert gather_facts(lengths) == Facts(300 * 2**30, 2**30, 0)
-
-
-@pytest.mark.parametrize("wrong", [torch.zeros(2, 2, dtype=torch.int32), torch.zeros(2)])
-def test_other_tensors_are_no_lengths(wrong: torch.Tensor) -> None:
-    with pytest.raises(ValueError, match=r"must be int32 \[batch\]"):
-        gather_facts(wrong)

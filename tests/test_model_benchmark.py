@@ -31,7 +31,7 @@ def trial(config: Config, us: float, **fields: str) -> Trial:
 
 
 def test_a_configs_time_is_the_median_of_its_rows_whatever_their_kernel() -> None:
-    trials = [trial(PUSH[0], us, code=str(us)) for us in (10.0, 30.0, 11.0)]
+    trials = [trial(PUSH[0], us, revision=str(us)) for us in (10.0, 30.0, 11.0)]
     failed = replace(trials[0], config=PUSH[1], outcome=Failure("hang", ""))
     assert model.times([*trials, failed, trial(PUSH[1], 1.0, mode="eager")], "graph") == {
         SHAPE: {PUSH[0]: 11.0}

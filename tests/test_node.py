@@ -20,7 +20,8 @@ from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.tuner.bench.cache_selftest import CopyRates
 from tftune.tuner.bench.faults import FAULTS, injected
-from tftune.tuner.bench.node import MATRIX, Deadlines, NodeBench, Rounds
+from tftune.tuner.bench.node import NodeBench
+from tftune.tuner.bench.rounds import MATRIX, Deadlines, Rounds
 from tftune.tuner.bench.sandbox import Broken, World
 
 SHAPE = AllGatherGemm(7, 40, 66, 2)

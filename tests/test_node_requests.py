@@ -18,7 +18,8 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.core.space import Config
 from tftune.tuner.bench import clock
-from tftune.tuner.bench.node import Deadlines, NodeBench, Rounds
+from tftune.tuner.bench.node import NodeBench
+from tftune.tuner.bench.rounds import Deadlines, Rounds
 from tftune.tuner.bench.worker import Rank
 
 SHAPE = AllGatherGemm(7, 40, 66, 2)

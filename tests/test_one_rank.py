@@ -30,7 +30,8 @@ from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.runtime.compile import gpu_target
 from tftune.models.timeline.simulator import predict
-from tftune.tuner.bench.node import Deadlines, NodeBench, Rounds
+from tftune.tuner.bench.node import NodeBench
+from tftune.tuner.bench.rounds import Deadlines, Rounds
 from tftune.tuner.calibration.calibrate import NO_PEER, calibrate
 from tftune.tuner.search.search import EFFORTS, Effort
 

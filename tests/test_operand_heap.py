@@ -24,7 +24,8 @@ from tftune.kernels.runtime.operands import read_in_place
 from tftune.models.selector import Selector, read_artifact
 from tftune.models.tree.codec import layout_of
 from tftune.tuner.bench.clock import copies
-from tftune.tuner.bench.node import NodeBench, Rounds
+from tftune.tuner.bench.node import NodeBench
+from tftune.tuner.bench.rounds import Rounds
 from tftune.tuner.bench.worker import SEEDS, operand_bytes
 
 SIZES = 7, 72, 264, 2
@@ -169,11 +170,11 @@ def test_local_answers_serve_where_the_heap_was_not_measured(
 def test_warm_up_takes_local_operands() -> None:
     from types import SimpleNamespace
 
-    from tftune.confirm.warm_up import _check_shape
+    from tftune.confirm.request import check_shape
 
     workspace: Any = SimpleNamespace(world=2, generation_bytes=1 << 20)
     with pytest.raises(ValueError, match="has its operands on the heap, where warm_up makes none"):
-        _check_shape(HEAP, workspace)
+        check_shape(HEAP, workspace)
 
 
 def test_pull_has_one_way_to_read_in_place() -> None:

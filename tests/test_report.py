@@ -135,7 +135,7 @@ def test_a_final_row_counts_before_a_faster_search_row() -> None:
 
 
 def test_rows_of_an_older_kernel_are_left_out() -> None:
-    old = trial(PUSH, 20.0, bsp_us=50.0, code="k0", created="2026-11-19")
+    old = trial(PUSH, 20.0, bsp_us=50.0, revision="k0", created="2026-11-19")
     (line,) = tables.lines(
         [trial(BSP, 50.0), trial(PUSH, 40.0, bsp_us=50.0, created="2026-11-20"), old]
     )

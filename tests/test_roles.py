@@ -88,7 +88,7 @@ def test_rows_that_do_not_count_are_left_out_of_training_replay_and_tables(
 def test_a_search_does_not_go_on_from_a_superseded_session(tmp_path: Path) -> None:
     op, bench = operation("all_gather_gemm"), ModelBench(Target.parse("h200x8"), predict)
     config = op.space.complete(Config("push", block_m=64))
-    one = replace(NEW[0], config=config, bench="model", code=installed(op.name, "push"))
+    one = replace(NEW[0], config=config, bench="model", revision=installed(op.name, "push"))
     with Store.open(tmp_path / "t.db") as store:
         for run in (OLD, RUN):
             store.add_run(replace(run, bench="model"))

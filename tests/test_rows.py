@@ -92,7 +92,7 @@ def test_an_absent_knob_is_its_default(store: Store) -> None:
 
 def test_rows_of_another_kernel_or_outside_the_space_do_not_hold(store: Store) -> None:
     found = rows(
-        store, row(Config("push", block_m=48), us(5)), replace(row(PUSH, us(5)), code="old")
+        store, row(Config("push", block_m=48), us(5)), replace(row(PUSH, us(5)), revision="old")
     )
     assert found.searched(PLACE) == {} and found.places("graph") == []
 

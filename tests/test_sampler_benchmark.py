@@ -70,7 +70,7 @@ def test_a_space_is_of_one_kernel() -> None:
     """A few rows of a newer kernel, by a later search of the same shape, say nothing of the space
     that was measured whole."""
     newer = [
-        replace(row, code="newer", outcome=Measurement((1.0,), (100.0,)), created="9")
+        replace(row, revision="newer", outcome=Measurement((1.0,), (100.0,)), created="9")
         for row in trials()[5:9]
     ]
     (one,) = sampler.spaces([*trials(), *newer], TARGET, "graph", least=100)

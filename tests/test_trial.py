@@ -142,7 +142,7 @@ def test_every_part_of_the_content_changes_the_id() -> None:
     changed = [
         trial(shape=replace(SHAPE, m=65)), trial(config=Config("pull", block_m=64, k_per_flag=256)),
         trial(mode="eager"),
-        trial(target="h200x4"), trial(bench="model"), trial(run="r2"), trial(code="ba9876543210"),
+        trial(target="h200x4"), trial(bench="model"), trial(run="r2"), trial(revision="r9"),
         trial(stage="final"),
         trial(outcome=Failure("hang", "")), trial(outcome=replace(MEASURED, stopped_early=True)),
         trial(outcome=replace(MEASURED, check_error=None)),

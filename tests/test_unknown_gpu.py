@@ -33,7 +33,8 @@ from tftune.kernels.core.chips import CHIPS
 from tftune.models.artifact import digest, read_artifact
 from tftune.pipeline import training_job as fitting
 from tftune.pipeline.bench_factory import former_rows
-from tftune.tuner.bench.node import Deadlines, NodeBench, Rounds
+from tftune.tuner.bench.node import NodeBench
+from tftune.tuner.bench.rounds import Deadlines, Rounds
 from tftune.tuner.search.search import EFFORTS, Effort
 
 OP, NAME = "all_gather_gemm", "nvidia-l40sx2"

@@ -57,7 +57,6 @@ CALLS: dict[str, tuple[Callable[[Workspace], object], str]] = {
     "scalar": (lambda w: w.empty((), HALF.dtype), r"size=\(\) must be integers of at least 1"),
     "eps": (lambda w: ops.all_reduce(HALF, w, residual=HALF, weight=HALF[0].clone(), eps="1e-5"),
             "eps='1e-5' is a str; give a number"),
-    "facts": (lambda _: ops.gather_facts([4, 5]), r"lengths=\[4, 5\] is a list; give a tensor"),
     "a": (lambda w: ops.all_gather_gemm([[1.0]], HALF, w), r"a=\[\[1.0\]\] is a list"),
     "b": (lambda w: ops.gemm_all_reduce(HALF, None, w), "b=None is a NoneType; give"),
     "gathered": (lambda w: ops.all_gather_gemm_with_gathered(HALF, [], w), r"b=\[\] is a list"),

@@ -19,7 +19,6 @@ from tftune.gathered import (
 from tftune.gathered import traced_all_gather_gemm_with_gathered
 from tftune.kernels.all_reduce.host import checked_eps
 from tftune.kernels.comm.workspace import Workspace
-from tftune.kernels.flash_decode.gather import gather_facts as gather_facts
 from tftune.kernels.flash_decode.lengths import Facts
 from tftune.operator import differentiated
 from tftune.operators import (

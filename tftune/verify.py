@@ -13,7 +13,7 @@ from tftune.db.evidence import paired_speedup
 from tftune.db.trial import Failure, Measurement, Outcome
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import operation
-from tftune.kernels.core.revision import installed, revision_of
+from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models.artifact import Artifact
@@ -122,15 +122,11 @@ def samples(artifact: Artifact, count: int) -> list[Sample]:
     return turns[:count]
 
 
-def _is_installed(op: str, variant: str, kernel: str) -> bool:
-    return installed(op, variant) == revision_of(op, variant, kernel)
-
-
 def _samples(model: LayoutModel, chip: Chip) -> Iterator[Sample]:
     space = operation(model.op).space
     for known in model.known:
         config, kernel = model.configs[known.best], model.kernels[known.best]
-        if known.interval is None or not _is_installed(model.op, config.variant, kernel):
+        if known.interval is None or kernel != installed(model.op, config.variant):
             continue
         shape = _shape(model, known)
         bsp = model.configs[

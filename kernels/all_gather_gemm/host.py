@@ -8,14 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.all_gather_gemm.space import (
-    SPACE,
+from tftune.kernels.all_gather_gemm.rules import (
     is_registered,
     moving_programs,
     parts_bytes,
     reads_in_place,
     spans_sources,
 )
+from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.dtypes import torch_dtype

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.all_gather_gemm.space import is_registered, plain_form
+from tftune.kernels.all_gather_gemm.rules import is_registered, plain_form
 from tftune.kernels.core.space import Config
 from tftune.kernels.core.taxes import Gap
 
@@ -58,6 +58,6 @@ def step_plans(shape: AllGatherGemm, form: Config, workspace: Workspace) -> dict
 def waiting_programs(shape: AllGatherGemm, config: Config, units: int) -> int:
     """Programs that wait for peers, on a chip of so many units."""
     from tftune.kernels.all_gather_gemm.host import programs
-    from tftune.kernels.all_gather_gemm.space import moving_programs
+    from tftune.kernels.all_gather_gemm.rules import moving_programs
 
     return programs(shape, config, units) - moving_programs(shape, config)

@@ -13,14 +13,8 @@ from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import Config
 from tftune.kernels.device.constants import Attention, Cache, Peers
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.flash_decode.space import (
-    SPACE,
-    TILE,
-    parts_bytes,
-    pieces,
-    pieces_per_flag,
-    units,
-)
+from tftune.kernels.flash_decode.rules import TILE, parts_bytes, pieces, pieces_per_flag, units
+from tftune.kernels.flash_decode.space import SPACE
 from tftune.kernels.runtime.compile import KernelSource
 from tftune.kernels.runtime.operands import check_device, check_operand, check_out, word_of
 from tftune.kernels.runtime.plan import (

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from tftune.kernels.core.space import Config
 from tftune.kernels.core.taxes import Gap
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.flash_decode.space import SPACE, parts_bytes
+from tftune.kernels.flash_decode.rules import parts_bytes
+from tftune.kernels.flash_decode.space import SPACE
 from tftune.kernels.flash_decode.timeline import LAUNCHES
 
 if TYPE_CHECKING:

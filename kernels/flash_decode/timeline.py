@@ -15,11 +15,8 @@ from tftune.kernels.core.space import Config
 from tftune.kernels.core.timeline_ir import LAUNCH, MEMORY, WAIT, Call, Stage
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.lengths import FULL, Lengths
-from tftune.kernels.flash_decode.space import (
-    RESIDENT_VARIANTS,
-    blocks_on_the_way,
-    complete_knobs,
-)
+from tftune.kernels.flash_decode.rules import RESIDENT_VARIANTS, blocks_on_the_way
+from tftune.kernels.flash_decode.space import complete_knobs
 
 STEP_US = 0.35
 """The part of one block of tokens that no load hides: two small products and a row's maximum

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tftune.kernels.all_gather_gemm.space import CHUNK_ROWS, COPY_BYTES
+from tftune.kernels.all_gather_gemm.rules import CHUNK_ROWS, COPY_BYTES
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.gemm_space import BLOCKS, LOADS, PIPELINE, Knobs, tile_rules
 from tftune.kernels.core.partials import (

@@ -16,7 +16,8 @@ from statistics import median
 from typing import Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.all_gather_gemm.timeline import Chunks, Exchange, describe, push
+from tftune.kernels.all_gather_gemm.exchange import Chunks, Exchange, push
+from tftune.kernels.all_gather_gemm.timeline import describe
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.space import Config
 from tftune.kernels.core.timeline_ir import WAIT, Call, Gate, Stage

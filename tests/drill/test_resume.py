@@ -10,12 +10,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import killed
 import pytest
+import traces
 from killed import Key, key_of, resumable
 
 from tftune.db.store import Store
@@ -56,7 +55,6 @@ def stop(
     folder: Path,
     how: signal.Signals,
     chance: random.Random,
-    drill: ModuleType,
     started: list[int],
 ) -> bool:
     """Start the search and stop it at a random moment; False where it ended before. Nobody that it
@@ -70,7 +68,7 @@ def stop(
     child = subprocess.Popen(
         command,
         stderr=subprocess.DEVNULL,
-        env=os.environ | {drill.MARK: mark},
+        env=os.environ | {traces.MARK: mark},
         preexec_fn=_hear_interrupts,
     )
     started.append(child.pid)
@@ -80,10 +78,10 @@ def stop(
     child.send_signal(how)
     stopped = child.wait(timeout=60) != 0
     until = time.monotonic() + GONE_S
-    while (orphans := list(drill.processes(mark))) and time.monotonic() < until:
+    while (orphans := list(traces.processes(mark))) and time.monotonic() < until:
         time.sleep(0.02)
     assert orphans == []
-    assert how == signal.SIGKILL or not list(drill.folders(child.pid)), (
+    assert how == signal.SIGKILL or not list(traces.folders(child.pid)), (
         "only a killed supervisor may leave what its ranks shared"
     )
     return stopped
@@ -134,11 +132,9 @@ def check_ended(kind: str, folder: Path, lost: Counter[Key]) -> None:
 
 @pytest.mark.drill
 @pytest.mark.parametrize("kind", KILLS)
-def test_a_search_survives_being_killed_at_random_moments(
-    kind: str, tmp_path: Path, script: Callable[[str], ModuleType]
-) -> None:
+def test_a_search_survives_being_killed_at_random_moments(kind: str, tmp_path: Path) -> None:
     """Where a search came to its end between two kills, the rest of the kills are of a new one."""
-    chance, drill, started = random.Random(20), script("drill"), list[int]()
+    chance, started = random.Random(20), list[int]()
     hows = [
         how
         for kill in range(KILLS[kind])
@@ -147,7 +143,7 @@ def test_a_search_survives_being_killed_at_random_moments(
     lost: dict[Path, Counter[Key]] = {(folder := tmp_path / "0"): Counter()}
     folder.mkdir()
     while hows:
-        if stop(kind, folder, hows[0], chance, drill, started):
+        if stop(kind, folder, hows[0], chance, started):
             hows.pop(0)
             lost[folder] = check_stopped(folder, lost[folder])
         else:
@@ -156,6 +152,6 @@ def test_a_search_survives_being_killed_at_random_moments(
             lost[folder] = Counter()
     for folder in lost:
         check_ended(kind, folder, lost[folder])
-    assert [shared for pid in started for shared in drill.folders(pid)] == [], (
+    assert [shared for pid in started for shared in traces.folders(pid)] == [], (
         "a world that starts removes what killed ones left"
     )

@@ -1,12 +1,11 @@
-"""The command `facts`: what the lengths of sequences change about a shape's config, and whether
-knowing them pays."""
+"""The command `facts`: what the lengths of sequences change about a shape's config."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -36,12 +35,11 @@ if TYPE_CHECKING:
     from tftune.models.facts import FactsModel
 
 DEFAULT = "full,uniform/1,uniform/2,zipf/1,zipf/2,one_long/1,one_long/2,chat/1,chat/2"
-HEAD = ["held out", "reuse", "as it is", "never", "always", "by the gate", "best", "gathered"]
+HEAD = ["held out", "as it is", "K", "G", "best", "cases"]
 COLUMNS = """\
 us a call, mean over shapes and seeds of a distribution that the trees did not see. as it is: the
-config that the shape alone selects. never, always, by the gate: the form that K names, that G names
-of gathered facts, that the gate chooses between; what gathering costs is shared by reuse calls.
-best: the fastest of the forms each time. gathered: of the cases, where the gate says so."""
+config that the shape alone selects. K: the form that it names without facts. G: with facts.
+best: the fastest of the forms each time."""
 """Below the table."""
 
 
@@ -88,9 +86,8 @@ def facts(
         note(f"{op} on {machine}, {BENCH_WORDS[on]}: {len(asked)} shapes, lengths {lengths}")
         missing = _measure(on, machine, found, asked, modes, names, store, until)
         rows = store.trials(op=op, target=machine.name, bench=on, condition=None)
-        runs = store.runs()
     ragged = [row for row in rows if row.condition.startswith("lengths=")]
-    models = {each: learned(found, each, ragged, runs) for each in modes}
+    models = {each: learned(found, each, ragged) for each in modes}
     if as_json:
         print_json({each: model and model.to_dict() for each, model in models.items()})
     for each, model in () if as_json else models.items():
@@ -165,25 +162,11 @@ def _show(mode: str, model: FactsModel | None, title: str) -> None:
         print(f"{title}: rows of too few distributions for trees; name more with --lengths")
         return
     print("\n".join(rules(model)))
-    cost = "measured" if model.measured else "assumed"
-    title = f"{title}; gathering takes {model.gather_us:.1f} us, {cost}"
     print_table(title, HEAD, list(_cells(model)))
     print(COLUMNS)
-    won = [
-        f"{name} at reuse {reuse}"
-        for name, each in model.held_out.items()
-        for reuse, totals in each.items()
-        if totals["gated"] < min(totals["never"], totals["always"])
-    ]
-    print(f"The gate is faster than both at {len(won)}: {', '.join(won) or 'none'}.")
 
 
 def _cells(model: FactsModel) -> Iterator[list[str]]:
-    for name, each in model.held_out.items():
-        for reuse, totals in each.items():
-            yield [name, reuse, *_means(totals), f"{totals['gathered']} of {totals['cases']}"]
-
-
-def _means(totals: Mapping[str, Any]) -> Iterator[str]:
-    for name in ("as_it_is", "never", "always", "gated", "best"):
-        yield f"{totals[name] / totals['cases']:.2f}"
+    for name, totals in model.held_out.items():
+        us = (totals[each] / totals["cases"] for each in ("as_it_is", "known", "told", "best"))
+        yield [name, *(f"{each:.2f}" for each in us), str(totals["cases"])]

@@ -18,8 +18,8 @@ from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 
 if TYPE_CHECKING:
+    from tftune.models.answerer import Answerer
     from tftune.models.artifact import Artifact, Layout
-    from tftune.models.layout import Answerer
 
 NAMED = 4
 """Configs that one artifact names for a shape."""
@@ -55,7 +55,7 @@ def proposals(found: Sequence[Artifact]) -> Callable[[Shape, str], list[Config]]
 
     @cache
     def answerer(artifact: Artifact, mode: str, layout: Layout) -> Answerer:
-        from tftune.models.layout import Answerer, Terms
+        from tftune.models.answerer import Answerer, Terms
         from tftune.models.tree.codegen import compiled
 
         model = artifact.modes[mode].layouts[layout]

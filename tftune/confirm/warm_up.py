@@ -6,9 +6,9 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -19,14 +19,15 @@ from tftune.confirm.bench import Here, InChildren, InPlace, Scene
 from tftune.confirm.candidates import PROVEN, TOP, candidates
 from tftune.confirm.guesses import changes
 from tftune.confirm.memory import Memory, Place, View
+from tftune.confirm.request import Request, agreed, bound
 from tftune.db.evidence import BSP
 from tftune.db.journal import EXCLUDING, Excluded, append, excluded, recover
 from tftune.db.target import clocks
-from tftune.db.trial import MODES, Failure, Measurement, Outcome, Run
+from tftune.db.trial import Failure, Measurement, Outcome, Run
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.registry import operation, payload_bytes
 from tftune.kernels.core.revision import installed
-from tftune.kernels.core.shape import Shape, check_kind, check_word
+from tftune.kernels.core.shape import Shape, check_kind
 from tftune.kernels.core.space import Config
 from tftune.models.bracket import Answers, families, step
 from tftune.models.selection import Selection
@@ -39,64 +40,6 @@ from tftune.tuner.warm_up.order import Order
 logger = logging.getLogger(__name__)
 LASTING = ("measured", "interpolated")
 """Sources of answers that are remembered."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What one rank asks for; all ranks must ask for the same."""
-
-    shapes: tuple[Shape, ...]
-    top: int
-    mode: str
-    rows: str | None
-    budget_s: float
-    deadline_s: float
-    sandbox: bool | None
-    again: bool
-
-    def check(self, workspace: Workspace) -> Request:
-        """Itself; raises ValueError, with the next step, for what cannot be confirmed."""
-        _bound()
-        if not self.shapes:
-            raise ValueError("shapes is empty; give the shapes that the layers will call")
-        check_word("mode", self.mode, MODES)
-        if type(self.top) is not int or self.top < 0:
-            raise ValueError(f"top={self.top!r} must be an integer of at least 0")
-        for name in ("budget_s", "deadline_s"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be above 0")
-        for shape in self.shapes:
-            _check_shape(shape, workspace)
-        return self
-
-
-def _bound() -> Selector:
-    """What this process selects by; raises ValueError where nothing was loaded."""
-    if tftune._default is None:
-        raise ValueError("no selector is bound; call tftune.bind(group) before tftune.warm_up")
-    return tftune._default
-
-
-def _check_shape(shape: Shape, workspace: Workspace) -> None:
-    if not isinstance(shape, Shape):
-        example = "tftune.AllGatherGemm(m=64, n=3584, k=8192, world=8)"
-        raise ValueError(f"warm_up takes shapes, such as {example}, and was given {shape!r:.80}")
-    world = getattr(shape, "world", None)
-    if getattr(shape, "EXCHANGES", True) and world != workspace.world:
-        has = f"{shape} has world={world}, and the workspace has {workspace.world} ranks"
-        raise ValueError(f"{has}; give shapes with world={workspace.world}")
-    if shape.on_heap:
-        raise ValueError(
-            f"{shape} has its operands on the heap, where warm_up makes none; warm it up with "
-            "operands=local, which is served where the heap was not measured, or run "
-            f"`tftune search {shape.op}`"
-        )
-    needed = payload_bytes(shape)
-    if needed > workspace.generation_bytes:
-        raise ValueError(
-            f"{shape} needs {needed} bytes, and a generation of the workspace has "
-            f"{workspace.generation_bytes}; make it with Workspace.create(group, {needed})"
-        )
 
 
 def warm_up(
@@ -150,8 +93,8 @@ def warm_up(
     check_kind("shapes", shapes, Iterable, "a sequence of shapes")
     where = None if rows is None else os.fspath(rows)
     options = top, mode, where, budget_s, deadline_s, sandbox, again
-    request = _agreed(ranks, lambda: Request(_each_once(shapes), *options).check(workspace))
-    selector = _bound()
+    request = agreed(ranks, lambda: Request(_each_once(shapes), *options).check(workspace))
+    selector = bound()
     here = ranks.together(lambda: Here.of(workspace, selector))[0]
     kept = open_memory(workspace, here) if where is None else View(Path(where), "")
     answers: Answers = {} if again else kept.of(request.shapes, mode)
@@ -244,18 +187,6 @@ def _refuse_capture(workspace: Workspace) -> None:
     if workspace.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
         what = "tftune.warm_up was called while a graph is captured"
         raise ValueError(f"{what}; call it once before all captures")
-
-
-def _agreed(ranks: Ranks, make: Callable[[], Request]) -> Request:
-    """The request of every rank; raises ValueError on all where they differ, or one is wrong."""
-    requests = ranks.together(make)
-    for rank, request in enumerate(requests):
-        if request != requests[0]:
-            raise ValueError(
-                f"rank {rank} and rank 0 ask for different warm-ups ({request} and {requests[0]}); "
-                "call tftune.warm_up with the same arguments on every rank"
-            )
-    return requests[0]
 
 
 def _begin(rows: Path, here: Here) -> tuple[Run, Excluded]:

@@ -202,7 +202,8 @@ def make_bench(
                 f"fill {store.path} with `tftune trials import`"
             )
         return ReplayBench(target, completed(known.space, rows))
-    from tftune.tuner.bench.node import MATRIX, NodeBench, Rounds
+    from tftune.tuner.bench.node import NodeBench
+    from tftune.tuner.bench.rounds import MATRIX, Rounds
 
     payload = payload_bytes(*shapes)
     if drill is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from tftune.db.evidence import completed, is_current, oldest_first
-from tftune.db.trial import Measurement, Run, Trial
+from tftune.db.trial import Measurement, Trial
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
@@ -17,9 +17,6 @@ from tftune.models.facts import FactsModel
 from tftune.models.facts_fit import Case, case, train
 from tftune.models.forms import forms_of
 from tftune.models.selector import Selector, fallback
-
-DEFAULT = "full,uniform/1,uniform/2,zipf/1,zipf/2,one_long/1,one_long/2,chat/1,chat/2"
-"""Distributions that are measured where none is named."""
 
 
 def wanted(selector: Selector, shape: Shape, mode: str, chip: Chip) -> list[Config]:
@@ -70,22 +67,9 @@ def _times_us(trials: Sequence[Trial]) -> dict[Config, float]:
     return found
 
 
-def learned(
-    artifact: Artifact, mode: str, rows: Iterable[Trial], runs: Iterable[Run]
-) -> FactsModel | None:
+def learned(artifact: Artifact, mode: str, rows: Iterable[Trial]) -> FactsModel | None:
     """The trees of one mode; None where rows are of too few distributions. `artifact`: what answers
     without facts; `rows`: of its operation, target and bench."""
     selector = Selector(artifact, allow_modelled=True, check_source=False)
-    mine = [row for row in rows if row.mode == mode]
-    found = cases(selector, artifact, mine)
-    return train(found, _gather_us(runs, {row.run for row in mine})) if found else None
-
-
-def _gather_us(runs: Iterable[Run], named: set[str]) -> float | None:
-    """What gathering takes, by the runs of these rows; None where none has measured it."""
-    measured = [
-        float(run.clocks["facts"]["gather_us"])
-        for run in runs
-        if run.id in named and "gather_us" in run.clocks.get("facts", {})
-    ]
-    return median(measured) if measured else None
+    found = cases(selector, artifact, [row for row in rows if row.mode == mode])
+    return train(found) if found else None

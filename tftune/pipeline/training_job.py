@@ -44,8 +44,6 @@ class Source:
     runs: Sequence[Run]
     under_lengths: Sequence[Trial] = ()
     """Rows of ragged sequences, which the trees over facts are fitted to."""
-    runs_under_lengths: Sequence[Run] = ()
-    """Theirs, which measured what gathering facts takes."""
 
     @property
     def modes(self) -> list[str]:
@@ -112,10 +110,7 @@ def sources(trials: Sequence[Trial], runs: Sequence[Run]) -> list[Source]:
         named = {trial.run for trial in rows}
         return [run for run in runs if run.id in named]
 
-    return [
-        Source(*key, rows, runs_of(rows), (under := ragged.get(key, [])), runs_of(under))
-        for key, rows in groups.items()
-    ]
+    return [Source(*key, rows, runs_of(rows), ragged.get(key, [])) for key, rows in groups.items()]
 
 
 def choose(
@@ -190,7 +185,7 @@ def _with_facts(source: Source, mode: str, served: Mode, say: Say) -> Mode:
 
     target = Target.parse(source.target)
     artifact = Artifact(source.op, target, source.bench, {mode: served})
-    model = learned(artifact, mode, source.under_lengths, source.runs_under_lengths)
+    model = learned(artifact, mode, source.under_lengths)
     if model is None:
         say(f"mode {mode}: rows of ragged sequences suffice for no trees; see `tftune facts`")
         return served

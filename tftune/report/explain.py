@@ -15,9 +15,10 @@ from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models.artifact import Artifact
 from tftune.models.compatibility import stamp
+from tftune.models.discount import MODEL_ERROR, discounted
 from tftune.models.facts import rules
 from tftune.models.in_forms import model_of
-from tftune.models.layout import MODEL_ERROR, LayoutModel, discounted, layout_text
+from tftune.models.layout import LayoutModel, layout_text
 from tftune.models.selection import Selection
 from tftune.models.selector import Selector
 from tftune.models.tree.tree import Leaf, Node

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tftune.db.evidence import measurement
 from tftune.db.trial import FAILURES, Failure
 from tftune.kernels.core.registry import operation
-from tftune.models.layout import MODEL_ERROR
+from tftune.models.discount import MODEL_ERROR
 from tftune.report import glossary, pictures
 from tftune.report.page_style import STYLE
 from tftune.report.results_table import (

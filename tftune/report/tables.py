@@ -24,7 +24,8 @@ from tftune.db.evidence import (
 from tftune.db.trial import EVIDENCE, MODES, Measurement, Run, Trial
 from tftune.kernels.core.shape import Shape
 from tftune.models.artifact import Lent
-from tftune.models.layout import MODEL_ERROR, discount_of, layout_text
+from tftune.models.discount import MODEL_ERROR, discount_of
+from tftune.models.layout import layout_text
 from tftune.models.verdict import Verdict, judged
 
 BENCH_WORDS = {

@@ -64,17 +64,6 @@ class HostBarrier:
             pass
 
 
-def waited_us(call: Callable[[], Any], synchronize: Callable[[], None], rounds: int = 41) -> float:
-    """Median microseconds of a call that the host waits for, from an idle device."""
-    samples = []
-    for _ in range(rounds):
-        synchronize()
-        began = time.perf_counter()
-        call()
-        samples.append(1e6 * (time.perf_counter() - began))
-    return sorted(samples)[rounds // 2]
-
-
 class GraphCall:
     """One call for each set of operands, captured in one CUDA or HIP graph, as servers run it."""
 

@@ -7,13 +7,12 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tftune.db import target as machine
 from tftune.db.target import Target
-from tftune.db.trial import Failure, Interval, Measurement, Outcome, median_interval
+from tftune.db.trial import Failure, Measurement, Outcome
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
@@ -21,6 +20,7 @@ from tftune.tuner.bench import faults
 from tftune.tuner.bench.benches import one_by_one
 from tftune.tuner.bench.cache_selftest import CopyRates
 from tftune.tuner.bench.compile_pool import CompilePool
+from tftune.tuner.bench.rounds import DEADLINES, ROUNDS, Deadlines, Rounds, ratio
 from tftune.tuner.bench.sandbox import Broken, RankError, World, slowest
 from tftune.tuner.bench.worker import WorldSpec, operand_bytes
 
@@ -28,39 +28,6 @@ logger = logging.getLogger(__name__)
 
 OUT_OF = ("OutOfResources", "OutOfMemoryError")
 """What Triton and torch raise on a rank where the chip has too little of something."""
-
-
-@dataclass(frozen=True)
-class Deadlines:
-    """Seconds that each phase of a trial may take before the world is killed; `time` is for two
-    configs."""
-
-    compile: float = 120.0
-    prepare: float = 60.0
-    check: float = 30.0
-    time: float = 30.0
-
-
-@dataclass(frozen=True)
-class Rounds:
-    """Rounds of one trial. In the search stage a config is looked at after `probe` rounds and after
-    each doubling of them."""
-
-    probe: int = 4
-    search: int = 15
-    final: int = 41
-    margin: float = 0.8
-    """A config whose ratio BSP / config lies, with its upper bound, below this share of the best
-    one's lower bound cannot win and is stopped. Far from 1, since a handful of rounds know the
-    ratio badly and the best so far is partly luck; BSP's ratio is 1."""
-    final_margin: float = 0.0
-    """The same for configs that are compared in the same rounds, after `probe` of them; 0: all are
-    measured to the end."""
-
-
-MATRIX = Rounds(probe=3, final=13, final_margin=0.8)
-"""For many configs on many shapes: fewer rounds, and those few for what is a quarter slower than
-another."""
 
 
 class NodeBench:
@@ -77,8 +44,8 @@ class NodeBench:
         payload_bytes: int,
         *,
         emulated: bool = False,
-        deadlines: Deadlines = Deadlines(),
-        rounds: Rounds = Rounds(),
+        deadlines: Deadlines = DEADLINES,
+        rounds: Rounds = ROUNDS,
         inject: Callable[[Shape, Config], str | None] | None = None,
         lengths: str = "",
     ) -> None:
@@ -99,8 +66,6 @@ class NodeBench:
         self._spent_s: dict[str, float] = defaultdict(float)
         self._best: dict[tuple[Shape, str], float] = {}
         self._copies: CopyRates | None = None
-        self._gather_us: float | None = None
-        """What the slowest rank takes to gather facts, where lengths are asked for."""
         self.starts_s: list[float] = []
         """Seconds that each start of a world took."""
         self.recoveries_s: list[float] = []
@@ -144,8 +109,7 @@ class NodeBench:
         """Clocks by GPU as they are now, and the copy rates of the world whose caches looked the
         least cold."""
         copies = {"copy_gb_s": self._copies.gb_s} if self._copies else {}
-        facts = {"facts": {"gather_us": self._gather_us}} if self._gather_us else {}
-        return {} if self._emulated else machine.clocks() | copies | facts
+        return {} if self._emulated else machine.clocks() | copies
 
     def _impossible(self, shape: Shape, config: Config) -> Failure | None:
         """Why a config need not be tried on any rank: a rule, or its compiler."""
@@ -227,24 +191,13 @@ class NodeBench:
         """Samples of each config in the same rounds beside the first, the baseline; few of them for
         those far behind the best."""
         rounds = self._rounds
-        if not rounds.final_margin:
-            return dict(
-                zip(group, self._slowest(world, shape, group, mode, rounds.final), strict=True)
-            )
-        probed = dict(
-            zip(group, self._slowest(world, shape, group, mode, rounds.probe), strict=True)
-        )
-        bounds = {config: _ratio([probed[group[0]], times]) for config, times in probed.items()}
-        best = max(low for low, _ in bounds.values())
-        going = [
-            config
-            for config in group
-            if config == group[0] or bounds[config][1] >= rounds.final_margin * best
-        ]
-        more = self._slowest(world, shape, going, mode, rounds.final - rounds.probe)
-        return probed | {
-            config: probed[config] + times for config, times in zip(going, more, strict=True)
-        }
+        count = rounds.probe if rounds.final_margin else rounds.final
+        found = dict(zip(group, self._slowest(world, shape, group, mode, count), strict=True))
+        if going := rounds.contenders(found):
+            more = self._slowest(world, shape, going, mode, rounds.final - rounds.probe)
+            for config, times in zip(going, more, strict=True):
+                found[config] += times
+        return found
 
     def _verify_alone(self, world: World, shape: Shape, config: Config, mode: str) -> None:
         """Check what the timed calls of one of several configs compute: they share outputs, so it
@@ -308,23 +261,13 @@ class NodeBench:
         if world is None or world.size != shape.world or world.operand_bytes < on_heap:
             if world is not None:
                 world.kill()
-            spec = WorldSpec(
-                Path(),
-                shape.world,
-                self._emulated,
-                self._payload_bytes,
-                cache,
-                on_heap,
-                self._lengths,
-            )
+            sizes = shape.world, self._emulated, self._payload_bytes, cache, on_heap
+            spec = WorldSpec(Path(), *sizes, self._lengths)
             self._world = world = World(spec, self._spent_s)
         if not world.alive:
             self.starts_s.append(world.start())
             if not self._emulated:
                 self._prove_cold(world)
-            if self._lengths and self._gather_us is None:
-                replies = world.request("gather_us", (shape,), self._deadlines.check)
-                self._gather_us = max(replies)
         return world
 
     def _prove_cold(self, world: World) -> None:
@@ -421,19 +364,13 @@ class NodeBench:
             return self._slowest(world, shape, configs, mode, rounds.final), False
         samples = self._slowest(world, shape, configs, mode, rounds.probe)
         while (done := len(samples[0])) < rounds.search:
-            if self._cannot_win(shape, mode, samples):
+            if rounds.cannot_win(samples, self._best.get((shape, mode), 1.0)):
                 return samples, True
             more = self._slowest(world, shape, configs, mode, min(done, rounds.search - done))
             samples = [one + other for one, other in zip(samples, more, strict=True)]
-        low, _ = _ratio(samples)
+        low, _ = ratio(samples[0], samples[-1])
         self._best[shape, mode] = max(low, self._best.get((shape, mode), 1.0))
         return samples, False
-
-    def _cannot_win(self, shape: Shape, mode: str, samples: list[tuple[float, ...]]) -> bool:
-        """Whether the config is surely slower than the best of its shape and mode, by the margin;
-        never where it is the baseline."""
-        _, high = _ratio(samples)
-        return len(samples) > 1 and high < self._rounds.margin * self._best.get((shape, mode), 1.0)
 
     def _slowest(
         self, world: World, shape: Shape, configs: list[Config], mode: str, rounds: int
@@ -454,12 +391,3 @@ class NodeBench:
             self._world.kill()
         if self._compiler is not None:
             self._compiler.close()
-
-
-def _ratio(samples: list[tuple[float, ...]]) -> Interval:
-    """The ratio BSP / config, of the first and the last config of the same rounds: its lower and
-    its upper bound, each with 95 % confidence (both with 90 %): all of 4 rounds, and all but one of
-    8 on either side."""
-    return median_interval(
-        tuple(bsp / us for bsp, us in zip(samples[0], samples[-1], strict=True)), confidence=0.9
-    )

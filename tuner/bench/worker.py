@@ -102,19 +102,6 @@ class Rank:
             self.spec.cache_bytes, self.workspace.device, self._device_barrier()
         )
 
-    def gather_us(self, shape: Shape) -> float:
-        """Median microseconds of gathering a shape's facts, from an idle device until the host has
-        them."""
-        import torch
-
-        device, op = self.workspace.device, operation(shape.op)
-        local = op.module("lengths").Lengths.parse(self.spec.lengths).local(shape, self.rank)
-        lengths = torch.tensor(local, dtype=torch.int32, device=device)
-        gather = op.module("gather").gather_facts
-        wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
-        gather(lengths)  # compiled first
-        return clock.waited_us(lambda: gather(lengths), wait)
-
     def prepare(self, shape: Shape, config: Config, fault: str | None = None) -> None:
         """Compile, load and allocate; launches nothing, so that one rank's failure hangs no other.
         `fault`: as in `check`."""

@@ -25,10 +25,11 @@ from tftune.db.trial import MODES, Trial
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.tuner.bench.benches import Bench
+from tftune.tuner.search.efforts import EFFORTS, Effort
 from tftune.tuner.search.final_stage import Best, conclude, final_stage
 from tftune.tuner.search.opening import NOTHING_KNOWN, Knowledge
 from tftune.tuner.search.samplers import SAMPLERS
-from tftune.tuner.search.search_stage import EFFORTS, Effort, SearchStage, study_name
+from tftune.tuner.search.search_stage import SearchStage, study_name
 from tftune.tuner.search.session import Rows
 
 __all__ = ["EFFORTS", "Best", "Effort", "Progress", "search", "study_name"]

@@ -20,6 +20,7 @@ from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.tuner.bench.benches import Bench
 from tftune.tuner.search.bound import may_be_off_by
+from tftune.tuner.search.efforts import Effort
 from tftune.tuner.search.feasible import Feasible
 from tftune.tuner.search.feasible_sampler import finished
 from tftune.tuner.search.local_refinement import around
@@ -39,40 +40,6 @@ SCOUT_POOL = 120
 """The same of a search that samples nothing, and takes the model's best of them."""
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How much a search may try."""
-
-    trials: int | None
-    """For each shape and mode; None: every feasible config."""
-    finalists: int
-    """Configs of each mode that are measured again on every shape, beside each shape's own
-    winners."""
-    meaning: str
-    sampled: bool = True
-    """False: only what is likely to be fast is tried, no study hears of it, and nothing is measured
-    again."""
-
-
-EFFORTS = {
-    "quick": Effort(24, 4, "24 trials for each shape and mode: a first look"),
-    "default": Effort(64, 8, "64 trials for each shape and mode"),
-    "thorough": Effort(
-        192, 8, "192 trials for each shape and mode: what a default search is judged by"
-    ),
-    "exhaustive": Effort(
-        None, 8, "every feasible config of each shape and mode: hours on a node; give a budget"
-    ),
-    "scout": Effort(
-        48,
-        0,
-        "only the defaults, the model's best and what won nearby, once: for --portfolio to go on "
-        "from",
-        sampled=False,
-    ),
-}
 
 
 def study_name(op: Operation, shape: Shape, mode: str, bench: Bench) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.all_gather_gemm.space import is_registered, plain_form
+from tftune.kernels.all_gather_gemm.rules import is_registered, plain_form
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.runtime.plan import in_turn
 

@@ -1,0 +1,157 @@
+"""The lane of the programs, or copy engines, that move data in a fused call of all_gather_gemm.
+Standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil
+from typing import Any, NamedTuple
+
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.core.rounding import power_of_two_from
+from tftune.kernels.core.timeline_ir import Gate, Stage
+
+
+class Chunks(NamedTuple):
+    """How a shard is cut into flags, and in which order its chunks move."""
+
+    rows: int
+    """Chunks of rows."""
+    columns: int
+    """Chunks of columns of a shard."""
+    blocks: int
+    """Copies of four 16-byte accesses of each thread that one chunk takes."""
+    steps: int
+    """Chunks along the whole K, each with its own wait."""
+    order: str
+    band: int
+    """Row chunks of one group of tiles."""
+
+    @classmethod
+    def of(cls, shape: AllGatherGemm, knobs: dict[str, Any], wave_size: int) -> Chunks:
+        rows, columns = (
+            min(knobs["rows_per_flag"], shape.shard_rows),
+            min(knobs["k_per_flag"], shape.shard_columns),
+        )
+        wide = min(knobs["k_per_flag"], 1024, power_of_two_from(shape.shard_columns))
+        high = max(1, min(knobs["rows_per_flag"], knobs["num_warps"] * wave_size * 32 // wide))
+        along = ceil(shape.shard_columns / columns)
+        steps = along * (shape.world if shape.shard == "k" else 1)
+        band = ceil(knobs["group_m"] * knobs["block_m"] / knobs["rows_per_flag"])
+        return cls(
+            ceil(shape.shard_rows / rows),
+            along,
+            ceil(rows / high) * ceil(columns / wide),
+            steps,
+            knobs.get("order", "chunk"),
+            band,
+        )
+
+    def place(self, row: int, column: int, peer: int, peers: int) -> int:
+        """Which copy moves a chunk to (or from) a peer, peers counted as they are needed:
+        `gemm.chunk_and_peer` the other way round."""
+        if self.order == "chunk":
+            return (row * self.columns + column) * peers + peer
+        if self.order == "column":
+            return (column * self.rows + row) * peers + peer
+        first = row // self.band * self.band
+        height = min(self.rows - first, self.band)
+        return first * self.columns * peers + (peer * self.columns + column) * height + row - first
+
+
+class Exchange(NamedTuple):
+    """The lane of the communicating programs, whose units are rounds: copies of each program."""
+
+    stages: list[Stage]
+    chunks: Chunks
+    arrived: Callable[[int, int, int], float]
+    """Rounds after which a chunk (of rows, of columns) of a peer is there. Peers are counted as
+    they are needed."""
+
+
+def push(costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int) -> Exchange:
+    """Each program stores chunk after chunk to peer after peer, with a signal for each."""
+    peers, sent = shape.world - 1, shape.shard_bytes * (shape.world - 1)
+    rounds = ceil(chunks.rows * chunks.columns * peers / programs)
+    stage = Stage(
+        rounds * costs.copy_us(chunks.blocks, 1),
+        sent,
+        sent * _one_by_one(costs, shape, chunks),
+        rounds,
+    )
+    return Exchange(
+        [stage] if peers else [],
+        chunks,
+        lambda row, column, peer: chunks.place(row, column, peer, peers) // programs + 1,
+    )
+
+
+def _one_by_one(costs: Any, shape: AllGatherGemm, chunks: Chunks) -> float:
+    """How many times longer links are busy where one peer is served after another: private links
+    are then idle but for one."""
+    return costs.links.at_once(shape.world) if chunks.order == "group" else 1.0
+
+
+def _stage(costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int) -> Exchange:
+    """Each program copies its chunks to where peers can read them, with a signal to every peer for
+    each."""
+    rounds = ceil(chunks.rows * chunks.columns / programs)
+    stage = Stage(
+        rounds * costs.copy_us(chunks.blocks, shape.world - 1), 2 * shape.shard_bytes, 0.0, rounds
+    )
+    return Exchange(
+        [stage], chunks, lambda row, column, peer: chunks.place(row, column, 0, 1) // programs + 1
+    )
+
+
+def _pull_once(costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int) -> Exchange:
+    """As `_stage`; then each program copies the chunks of its namesakes on every peer into the
+    inbox, and signals to its own rank."""
+    return _pulled(costs, shape, chunks, programs, _stage(costs, shape, chunks, programs).stages)
+
+
+def _pull_offered(costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int) -> Exchange:
+    """The same, of shards where their callers left them."""
+    return _pulled(costs, shape, chunks, programs, _offer(costs, shape, chunks, 1).stages)
+
+
+def _offer(costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int) -> Exchange:
+    """One program tells every peer at once that this rank's shard may be read."""
+    offer = Stage(costs.links.signal_us, units=1.0)
+    return Exchange([offer], chunks, lambda row, column, peer: 1)
+
+
+def _pulled(
+    costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int, before: list[Stage]
+) -> Exchange:
+    """What follows the stages that let peers read."""
+    first, peers = sum(stage.units for stage in before), shape.world - 1
+    turns, moved = (
+        ceil(chunks.rows * chunks.columns / programs),
+        shape.shard_bytes * (shape.world - 1),
+    )
+    alone_us = turns * peers * costs.copy_us(chunks.blocks, 1, remote=True)
+    sent, staged_here = moved * _one_by_one(costs, shape, chunks), Gate(0, 1, costs.links.flag_us)
+    pulled = Stage(alone_us, moved, sent, turns * peers, staged_here)
+
+    def arrived(row: int, column: int, peer: int) -> float:
+        turn = chunks.place(row, column, 0, 1) // programs
+        return first + 1 + (peer * turns + turn if chunks.order == "group" else turn * peers + peer)
+
+    return Exchange([*before, pulled] if peers else before, chunks, arrived)
+
+
+def by_engine(
+    costs: Any, shape: AllGatherGemm, chunks: Chunks, streams: int, mode: str
+) -> Exchange:
+    """Copy engines store chunk after chunk to peer after peer."""
+    peers = shape.world - 1
+    copies = chunks.rows * peers
+    stage = costs.engine_copies(copies, shape.shard_bytes / chunks.rows, shape.world, streams, mode)
+    return Exchange(
+        [stage] if peers else [], chunks, lambda row, column, peer: row * peers + peer + 1
+    )
+
+
+EXCHANGES = {"push": push, "staged": _pull_once, "pull": _stage}
+IN_PLACE = {"staged": _pull_offered, "pull": _offer}

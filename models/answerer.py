@@ -1,0 +1,372 @@
+"""How the model of a layout answers for a shape. Standard library only.
+
+A shape that was measured is answered by what was the fastest there. Between two measured sizes of
+one family each config's time formula is corrected by what it missed at both. For other families the
+tree says which configs to choose from, and their formulas choose. BSP answers unless a fused config
+is estimated to be faster by more than such estimates err.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+from tftune.db.trial import Interval
+from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
+from tftune.models.config_times import ConfigTimes
+from tftune.models.discount import MODEL_ERROR, discount, discounted
+from tftune.models.layout import NEAR, Known, LayoutModel, Source, size_text
+from tftune.models.tree.tree import Leaf, Sizes, leaves_of
+
+SURE = 0.67
+"""Standard deviations by which the logarithm of an estimated speed-up must lie above 0: three of
+four such estimates are faster than BSP. Chosen on 2 and 4 H200, families and sizes held out: more
+caution gives up more than it saves (docs/notebook.md)."""
+WIDE = 1.64
+"""Standard deviations that the interval of an estimated speed-up reaches to either side: nine of
+ten lie in it."""
+ROUNDED = 1.01
+"""By what factor a speed-up may lie outside of its interval, whose bounds and times are rounded
+when they are written."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What an answer depends on besides the rows."""
+
+    chip: Chip
+    why_stale: Callable[[Config, str], str | None]
+    """Why a config's times, of this revision, do not hold here; None where they do."""
+    modelled_error: float = 1.0
+    """How many times speed-ups may be overstated: above 1 where times are modelled."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a layout answers for one shape."""
+
+    config: Config
+    source: Source
+    reason: str
+    us: float | None = None
+    bsp_us: float | None = None
+    interval: Interval | None = None
+    """The interval of the speed-up over BSP, where the config is not BSP."""
+    near: tuple[Sizes, ...] = ()
+    """Measured shapes that it rests on."""
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    """Estimated times with the numbers of the configs that may answer for a shape, and how far off
+    speed-ups among them may be."""
+
+    times_us: list[tuple[float, int]]
+    sure: frozenset[int]
+    """Numbers of the configs that were measured at a smaller and a larger size of the same
+    family."""
+    error: float
+    """The error of a speed-up where not both configs are sure."""
+    near: tuple[Sizes, ...]
+
+
+class Answerer:
+    """Answers for the shapes of one layout. Each answer is worked out anew: who asks often keeps
+    them."""
+
+    def __init__(
+        self, model: LayoutModel, terms: Terms, find: Callable[[Shape], int],
+        lent: str = "", lent_error: float = 0.0,
+    ) -> None:  # fmt: skip
+        """`find`: from a shape to the number of its leaf. `lent`: the layout that was
+        measured, where it answers for another one, from which it was seen to differ by
+        `lent_error`, of the logarithm of a speed-up."""
+        op = operation(model.op)
+        self.model, self._given, self._find = model, terms, find
+        self._lent, self._lent_error = lent, lent_error
+        self._leaves = list(leaves_of(model.root)) if model.root is not None else []
+        self._space, self.times = op.space, ConfigTimes(model, terms.chip)
+        self._names, self._place = (
+            op.shape.coordinates(),
+            op.shape.coordinates().index(op.shape.SIZE),
+        )
+        self._is_bsp = [config.variant == "bsp" for config in model.configs]
+        self._judges: dict[int, Callable[[Shape], str | None]] = {}
+        self._source: Source = "interpolated" if terms.modelled_error == 1.0 else "modelled"
+
+    @property
+    def _word(self) -> str:
+        """How its times are called: a predicted one is never said to be measured."""
+        return "measured" if self._source == "interpolated" else "modelled"
+
+    @cached_property
+    def _by_sizes(self) -> dict[Sizes, Known]:
+        return {known.sizes: known for known in self.model.known}
+
+    @cached_property
+    def _families(self) -> dict[Sizes, list[Known]]:
+        """Measured shapes by all sizes but the one that grows, from small to large."""
+        found: dict[Sizes, list[Known]] = {}
+        for known in sorted(self.model.known, key=lambda known: known.sizes[self._place]):
+            found.setdefault(self._family(known.sizes), []).append(known)
+        return found
+
+    @cached_property
+    def _ranges(self) -> list[tuple[float, float]]:
+        """From where to where the tree answers, in each size."""
+        columns = list(zip(*(known.sizes for known in self.model.known), strict=True))
+        wide = [1.0 if place == self._place else NEAR for place in range(len(columns))]
+        return [
+            (min(column) / by, max(column) * by) for column, by in zip(columns, wide, strict=True)
+        ]
+
+    def _family(self, sizes: Sizes) -> Sizes:
+        return sizes[: self._place] + sizes[self._place + 1 :]
+
+    def answer(self, shape: Shape, default: Callable[[Shape], Config]) -> Answer:
+        """The answer for a shape of this layout. `default`: the form of BSP where nothing is
+        known."""
+        sizes = shape.sizes_key
+        known = None if self._lent else self._by_sizes.get(sizes)
+        why = None if known is None else self._why_not(shape, known.best)
+        if known is not None and why is None:
+            return self._measured(shape, known)
+        estimate = self._estimate(shape, sizes)
+        if isinstance(estimate, str):
+            return Answer(default(shape), "fallback", why or estimate)
+        return self._decided(shape, estimate, default)
+
+    def shortlist(self, shape: Shape) -> Iterator[Config]:
+        """The configs that may answer for a shape, BSP's forms among them, the fastest first."""
+        known, estimate = (
+            self._by_sizes.get(shape.sizes_key),
+            self._estimate(shape, shape.sizes_key),
+        )
+        times = [(us, number) for number, us in known.times_us] if known else []
+        listed = [*sorted(times), *([] if isinstance(estimate, str) else sorted(estimate.times_us))]
+        seen = set()
+        for number in dict.fromkeys(number for _, number in listed):
+            if (
+                self._why_not(shape, number) is None
+                and (config := self.times.concrete(shape, number)) not in seen
+            ):
+                seen.add(config)  # a recipe may name what is listed with its knobs, too
+                yield config
+
+    def leaf(self, shape: Shape) -> Leaf | None:
+        """The leaf that answers for a shape; None where rows of its own family do, or
+        nothing does."""
+        sizes = shape.sizes_key
+        known = sizes in self._by_sizes or self._neighbours(sizes) is not None
+        return None if known or self._why_outside(sizes) else self._leaves[self._find(shape)]
+
+    def _measured(self, shape: Shape, known: Known) -> Answer:
+        """The answer of rows of this very shape."""
+        config, times = self.times.concrete(shape, known.best), dict(known.times_us)
+        bsp_us = min(us for number, us in known.times_us if self._is_bsp[number])
+        us = times[known.best]
+        source: Source = "modelled" if self._word == "modelled" else "measured"
+        how = "measured" if source == "measured" else "predicted"
+        if known.interval is None and how == "predicted":
+            reason = self._too_little([known], "on this shape")
+        elif known.interval is None:
+            reason = (
+                "no fused config was measured to be faster than BSP on this shape with confidence"
+            )
+        else:
+            (low, high), ratio = known.interval, bsp_us / us
+            if low / ROUNDED <= ratio <= high * ROUNDED:
+                reason = (
+                    f"{config.variant} was {how} to be {ratio:.2f} times as fast as BSP on this "
+                    f"shape ({_text(known.interval, 95)})"
+                )
+                if how == "predicted":
+                    reason += f"; {discounted(ratio)}"
+            else:
+                # The interval is of shared rounds. BSP's fastest time is of others, in a faster or
+                # slower moment of the host.
+                reason = (
+                    f"{config.variant} was {how} to be {low:.2f} to {high:.2f} times as fast as "
+                    "BSP on this shape (95 % interval)"
+                )
+                return Answer(config, source, reason, us, None, known.interval, (known.sizes,))
+        return Answer(config, source, reason, us, bsp_us, known.interval, (known.sizes,))
+
+    def _too_little(self, shapes: Iterable[Known], where: str) -> str:
+        """Why BSP answers by modelled times: how fast a fused config is predicted to be at most at
+        these shapes, and what the discount leaves of it. Above 1 that is where neighbours have no
+        config in common."""
+        gains = [
+            (min(us for other, us in known.times_us if self._is_bsp[other]) / us, number)
+            for known in shapes
+            for number, us in known.times_us
+            if not self._is_bsp[number]
+        ]
+        if not gains:
+            return f"no fused config is predicted to be faster than BSP {where} by {discount()}"
+        ratio, number = max(gains)
+        predicted = f"predicted to be {ratio:.2f} times as fast as BSP {where}"
+        but = ", but no config at all of them" if ratio > MODEL_ERROR else ""
+        variant = self.model.configs[number].variant
+        return f"{variant} is {predicted}; {discounted(ratio)}{but}: BSP"
+
+    def _estimate(self, shape: Shape, sizes: Sizes) -> _Estimate | str:
+        """Estimated times, or the sentence for which there are none."""
+        neighbours, outside = self._neighbours(sizes), self._why_outside(sizes)
+        if neighbours is None and outside is not None:
+            return outside
+        leaf = self._leaves[self._find(shape)] if outside is None else None
+        curve = self.times.curve(sizes)
+        sure = self.times.between(sizes, curve, *neighbours) if neighbours else {}
+        size, formulas = sizes[self._place], self.model.formulas
+        others = (
+            [
+                number
+                for number in leaf.candidates
+                if number not in sure and formulas[number].holds(size)
+            ]
+            if leaf
+            else []
+        )
+        times = [(us, number) for number, us in sure.items()] + [
+            (self.times.us(number, sizes, curve), number) for number in others
+        ]
+        near = (
+            tuple(known.sizes for known in neighbours) if neighbours else leaf.near if leaf else ()
+        )
+        return _Estimate(times, frozenset(sure), leaf.error if leaf else self.model.error, near)
+
+    def _why_outside(self, sizes: Sizes) -> str | None:
+        """Why the tree says nothing about these sizes, or None."""
+        if not self._leaves or not self.model.spans:
+            known = f"{self._word} for {_families(len(self._families))}"
+            return (
+                f"{self.model.title} was {known}, and this shape is not between two shapes of one"
+            )
+        for name, size, (least, most) in zip(self._names, sizes, self._ranges, strict=True):
+            if not least <= size <= most:
+                within = f"{math.ceil(least)} to {math.floor(most)}"
+                known = f"what was {self._word} for {self.model.title}"
+                return f"{size_text(name, size)} is outside of {within}, where {known} holds"
+        return None
+
+    def _neighbours(self, sizes: Sizes) -> tuple[Known, Known] | None:
+        """The measured shapes of the same family just below and above."""
+        family = self._families.get(self._family(sizes))
+        if family is None:
+            return None
+        place = bisect_left(family, sizes[self._place], key=lambda known: known.sizes[self._place])
+        if place < len(family) and family[place].sizes == sizes and 0 < place < len(family) - 1:
+            return family[place - 1], family[
+                place + 1
+            ]  # its own rows name a config that may not answer
+        return (family[place - 1], family[place]) if 0 < place < len(family) else None
+
+    def _why_not(self, shape: Shape, number: int) -> str | None:
+        """Why a config may not answer for a shape: its times do not hold here, or it breaks a
+        rule."""
+        judge = self._judges.get(number)
+        if judge is None:
+            judge = self._judges[number] = self._judge(number)
+        return judge(shape)
+
+    def _judge(self, number: int) -> Callable[[Shape], str | None]:
+        config = self.model.configs[number]
+        stale = (
+            None
+            if self._is_bsp[number]
+            else self._given.why_stale(config, self.model.kernels[number])
+        )
+        if stale is None:
+            try:
+                if self._space.is_recipe(config):
+                    return partial(self._why_not_recipe, number)
+                return self._space.judge(config, self._given.chip)
+            except ValueError as error:  # a knob that is no more
+                stale = str(error)
+        return lambda shape: stale
+
+    def _why_not_recipe(self, number: int, shape: Shape) -> str | None:
+        config = self.times.concrete(shape, number)
+        if not config.knobs:
+            return f"{config.variant} has no default for this shape"
+        return self._space.why_invalid(shape, config, self._given.chip)
+
+    def _first(self, shape: Shape, times: Iterable[tuple[float, int]]) -> tuple[float, int] | None:
+        """The fastest that may run."""
+        return next(
+            (found for found in sorted(times) if self._why_not(shape, found[1]) is None), None
+        )
+
+    def _decided(
+        self, shape: Shape, estimate: _Estimate, default: Callable[[Shape], Config]
+    ) -> Answer:
+        """The fastest fused config where it is surely faster than BSP, else BSP's fastest form."""
+        bsp = self._first(shape, (found for found in estimate.times_us if self._is_bsp[found[1]]))
+        fused = self._first(
+            shape, (found for found in estimate.times_us if not self._is_bsp[found[1]])
+        )
+        form, bsp_us = (
+            (self.times.concrete(shape, bsp[1]), bsp[0]) if bsp else (default(shape), None)
+        )
+        if fused is None or bsp_us is None:
+            why = (
+                self._why_none(shape, estimate)
+                if fused is None
+                else f"no form of BSP was {self._word} nearby"
+            )
+            return Answer(
+                form, self._source if bsp else "fallback", why, bsp_us, bsp_us, None, estimate.near
+            )
+        us, number = fused
+        sure = bsp is not None and {number, bsp[1]} <= estimate.sure
+        error = (self.model.error if sure else estimate.error) + self._lent_error
+        ratio, config = bsp_us / us, self.times.concrete(shape, number)
+        interval = ratio * math.exp(-WIDE * error), ratio * math.exp(WIDE * error)
+        lent = f" with {self._lent}" * bool(self._lent)
+        word = self._word
+        where = f"the sizes {word} below and above" if sure else f"{word} shapes of other families"
+        reason = (
+            f"{config.variant} is estimated to be {ratio:.2f} times as fast as BSP "
+            f"({_text(interval, 90)}), from {where}{lent}"
+        )
+        kept, needed = ratio / self._given.modelled_error, math.exp(SURE * error)
+        if self._given.modelled_error > 1:
+            reason += f"; {discounted(ratio)}"
+        if kept > needed:
+            return Answer(config, self._source, reason, us, bsp_us, interval, estimate.near)
+        if kept > 1:
+            reason += (
+                f"; more than {needed:.3g} times is asked for, as such estimates err by "
+                f"{math.expm1(error):.0%} (standard deviation)"
+            )
+        return Answer(form, self._source, f"{reason}: BSP", bsp_us, bsp_us, None, estimate.near)
+
+    def _why_none(self, shape: Shape, estimate: _Estimate) -> str:
+        """Why no fused config may answer."""
+        for _, number in sorted(found for found in estimate.times_us if not self._is_bsp[found[1]]):
+            return (
+                f"{self.model.configs[number].variant} would be the fastest: "
+                f"{self._why_not(shape, number)}"
+            )
+        if self._given.modelled_error > 1:
+            near = (self._by_sizes[sizes] for sizes in estimate.near if sizes in self._by_sizes)
+            return self._too_little(near, "on modelled shapes nearby")
+        return "no fused config was faster than BSP nearby"
+
+
+def _text(interval: Interval, percent: int) -> str:
+    low, high = (f"{end:.2f}" for end in interval)
+    if low == high:  # as narrow as that: an interval without width reads as a mistake
+        low, high = (f"{end:.3f}" for end in interval)
+    return f"{percent} % interval {low} to {high}"
+
+
+def _families(count: int) -> str:
+    return f"{count} famil{'y' if count == 1 else 'ies'} of shapes"
