@@ -14,13 +14,14 @@ from command_line import LARGE, OP, SMALL, Tftune, refused
 
 from tftune.db.store import Store, write_rows
 from tftune.db.target import Target
-from tftune.db.trial import Run, Trial
+from tftune.db.trial import Run
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.space import Config
 from tftune.models.artifact import SHIPPED, read_artifact
 from tftune.models.tree.tree import Split
-from tftune.pipeline.training_job import Fit, Say, Source, fit
+
+pytestmark = pytest.mark.usefixtures("fitted_once")
 
 
 @pytest.fixture(scope="module")
@@ -36,24 +37,6 @@ def layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Store.open(folder / "t.db") as store:
         store.import_rows(folder / "rows.jsonl")
     return folder / "t.db"
-
-
-@pytest.fixture(scope="module")
-def fits() -> dict[tuple[Trial, ...], Fit]:
-    return {}
-
-
-@pytest.fixture(autouse=True)
-def fitted_once(monkeypatch: pytest.MonkeyPatch, fits: dict[tuple[Trial, ...], Fit]) -> None:
-    """The same rows are judged once, whichever command asks for them: 25 folds take longest."""
-
-    def remembered(source: Source, say: Say) -> Fit:
-        rows = tuple(source.trials)
-        if rows not in fits:
-            fits[rows] = fit(source, say=say)
-        return fits[rows]
-
-    monkeypatch.setattr("tftune.pipeline.training_job.fit", remembered)
 
 
 def test_train_prints_the_tree_and_the_held_out_regret(tftune: Tftune, layers: Path) -> None:

@@ -48,7 +48,7 @@ def stored(db: Path) -> tuple[list[Trial], Counter[Any]]:
 
 
 def shapes_of(count: int) -> list[str]:
-    return [f"m={64 * number},n=512,k=1024,world=8" for number in range(1, 1 + count)]
+    return [f"m={16 * number},n=512,k=1024,world=8" for number in range(1, 1 + count)]
 
 
 def check_different_shapes(db: Path, options: str) -> list[Trial]:
