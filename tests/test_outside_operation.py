@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import ENDED, IN_TURN
 
 from tftune.kernels.core.registry import OPS
 
@@ -64,22 +65,6 @@ def run(environment: dict[str, str], *command: str, ok: bool = True) -> str:
     done = subprocess.run(words, env=environment, text=True, capture_output=True, timeout=300)
     assert (done.returncode == 0) == ok, done.stdout + done.stderr
     return done.stdout + done.stderr
-
-
-ENDED = "-- ended --\n"
-IN_TURN = f"""
-import json, sys
-from tftune.cli import app
-for number, words in enumerate(json.loads(sys.argv[1])):
-    try:
-        if number:
-            print({ENDED!r}, end="")
-        app.main(words)
-    except SystemExit as ended:
-        if ended.code:
-            raise
-"""
-"""Commands in one process, which starts faster than five."""
 
 
 def test_it_is_searched_trained_exported_selected_and_reported(
