@@ -58,7 +58,7 @@ def cases(world: int) -> list[Case]:
             SMALL | dict(split_k=2, wire="fp32"),
         ],
         GemmReduceScatter(20 * world, 100, 65 * world, world): [SMALL, TALL],
-        GemmReduceScatter(40 * world, 136, 128 * world, world): [
+        GemmReduceScatter(40 * world, 72, 128 * world, world): [
             TALL,
             TALL | dict(loads="descriptor"),
         ],
@@ -73,7 +73,7 @@ def cases(world: int) -> list[Case]:
         for variant in FUSED
         if {*knobs} <= {choice.name for choice in SPACE.choices(variant)}
     ]
-    chunked = GemmReduceScatter(40 * world, 136, 128 * world, world)
+    chunked = GemmReduceScatter(40 * world, 72, 128 * world, world)
     found += [
         (chunked, Config("push_ce", **SMALL, chunks=2, wire="fp32")),
         (chunked, Config("push_ce", **SMALL, chunks=4, loads="descriptor")),

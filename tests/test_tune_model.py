@@ -133,7 +133,8 @@ def test_it_goes_on_after_a_kill(here: Path, tftune: Tftune, visited_once: None)
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stopped_command_writes_its_artifacts(here: Path, number: signal.Signals) -> None:
-    command = [sys.executable, "-m", "tftune", *ON_MODEL.split(), "--budget", "60s"]
+    words = f"{ON_MODEL} {FEW} --budget 60s".split()
+    command = [sys.executable, "-m", "tftune", *words]
     quiet: Any = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     process = subprocess.Popen(command, cwd=here, env=os.environ, **quiet)
     wait_for_rows(here, process)
