@@ -12,6 +12,23 @@ SEARCH = (
 )
 
 
+ENDED = "-- ended --\n"
+IN_TURN = f"""
+import json, sys
+from tftune.cli import app
+for number, words in enumerate(json.loads(sys.argv[1])):
+    try:
+        if number:
+            print({ENDED!r}, end="")
+        app.main(words)
+    except SystemExit as ended:
+        if ended.code:
+            raise
+"""
+"""A program for `python -c`: commands, given as JSON, in one process, since each start takes longer
+than most of them. ENDED stands between what they print."""
+
+
 class Ran(tuple[int, str, str]):
     """Exit code, stdout and stderr of one command."""
 

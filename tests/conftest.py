@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tftune.db.store import Store
     from tftune.db.trial import Trial
     from tftune.kernels.core.shape import Shape
+    from tftune.pipeline.training_job import Fit
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 # One kernel of OpenBLAS on every x86: others round differently, and a fit that has several best
@@ -262,6 +263,29 @@ def tftune(
         return Ran((int(ended.value.code or 0), *capsys.readouterr()))
 
     return run
+
+
+@pytest.fixture(scope="module")
+def fits() -> dict[tuple[Trial, ...], Fit]:
+    """What `fitted_once` keeps."""
+    return {}
+
+
+@pytest.fixture
+def fitted_once(monkeypatch: pytest.MonkeyPatch, fits: dict[tuple[Trial, ...], Fit]) -> None:
+    """The same rows are judged once in a file of tests, whichever command asks for them: to hold
+    out every shape of them takes longest."""
+    from tftune.pipeline.training_job import Source, fit
+
+    def remembered(source: Source, judged: bool = True, **options: Any) -> Fit:
+        if not judged:
+            return fit(source, judged=False, **options)
+        rows = tuple(source.trials)
+        if rows not in fits:
+            fits[rows] = fit(source, **options)
+        return fits[rows]
+
+    monkeypatch.setattr("tftune.pipeline.training_job.fit", remembered)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """Emulated ranks forked from one process that has imported torch and Triton already.
 
-A rank that starts anew imports them for 1.5 s of CPU time, longer than most tests run. Tests of how
-ranks start and end ask for the fixture `ranks_start_anew`.
+A rank that starts anew imports them for 1.5 s of CPU time, and torch's compiler for 2 s more. Most
+tests run for less. Tests of how ranks start and end ask for the fixture `ranks_start_anew`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ IMPORTED = (
     "hypothesis",
     "pytest",
     "torch.distributed",
+    "torch._dynamo",
+    "torch._functorch.aot_autograd",
     "tftune.kernels.all_gather_gemm.host",
     "tftune.kernels.flash_decode.host",
     "tftune.tuner.bench.worker",

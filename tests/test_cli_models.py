@@ -21,6 +21,8 @@ from tftune.kernels.core.space import Config
 from tftune.models.artifact import SHIPPED, read_artifact
 from tftune.models.tree.tree import Split
 
+pytestmark = pytest.mark.usefixtures("fitted_once")
+
 
 @pytest.fixture(scope="module")
 def layers(tmp_path_factory: pytest.TempPathFactory) -> Path:

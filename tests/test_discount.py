@@ -4,14 +4,13 @@ takes the discount off; a measured one is shown as it is. What was never measure
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import Tftune
 
 import tftune
 from tftune.db.target import Target
@@ -146,14 +145,13 @@ def test_both_in_words() -> None:
     assert discounted(1.41) == "0.98 times after the discount of 1.44 on modelled speed-ups"
 
 
-def test_a_search_and_an_explanation_agree(tmp_path: Path) -> None:
+def test_a_search_and_an_explanation_agree(tftune: Tftune) -> None:
     """The demo: where the table says that push wins, the selector that answers BSP says why."""
 
     def run(*words: str) -> str:
-        command = [sys.executable, "-m", "tftune", *words]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        done = tftune(" ".join(words))
+        assert done.code == 0, done.err
+        return str(done.out)
 
     op = "all_gather_gemm"
     shapes = "paper:m=16+64;m=16,n=4096,k=4096,world=8"

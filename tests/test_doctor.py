@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import Tftune
 from test_style import link_tree
 
 from tftune import doctor
@@ -80,18 +81,18 @@ def test_a_broken_artifact_is_exit_code_1(base: Command, tmp_path: Path, content
     (tmp_path / "broken.json").write_text(content)
     done = base("doctor", "--artifact", "broken.json")
     assert done.returncode == 1 and "problem: broken.json: " in done.stdout
+
+
+def test_a_missing_artifact_is_exit_code_1(base: Command) -> None:
     done = base("doctor", "--artifact", "missing.json", "--json")
     found = json.loads(done.stdout)
     assert done.returncode == 1 and "missing.json" in found["problems"][0]
     assert [a["file"] for a in found["artifacts"] if a["broken"]] == ["missing.json"]
 
 
-def test_the_whole_command_line_returns_1_as_well(tmp_path: Path) -> None:
-    (tmp_path / "broken.json").write_text("{")
-    for words, code in ((("--artifact", "broken.json"), 1), ((), 0)):
-        command = [sys.executable, "-m", "tftune", "doctor", *words]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True)
-        assert done.returncode == code
+def test_the_whole_command_line_returns_1_as_well(tftune: Tftune) -> None:
+    Path("broken.json").write_text("{")
+    assert tftune("doctor --artifact broken.json").code == 1 and tftune("doctor").code == 0
 
 
 def test_json_is_what_an_issue_needs(base: Command) -> None:

@@ -33,7 +33,7 @@ SHAPES: dict[str, Shape] = {
     "gather_k_tall": AllGatherGemm(1 << 19, 256, 1 << 14, WORLD),
     "gather_m": AllGatherGemm(1 << 19, N, 1 << 14, WORLD, "bf16", "m", "nk"),
     "gather_m_tall": AllGatherGemm(1 << 19, 256, 1 << 14, WORLD, "bf16", "m"),
-    "gather_m_wide": AllGatherGemm(1 << 13, 256, 1 << 20, WORLD, "bf16", "m"),
+    "gather_m_wide": AllGatherGemm(1 << 15, 256, 1 << 18, WORLD, "bf16", "m"),
     "scatter": GemmReduceScatter(M, N, K, WORLD, **BF16, b_layout="nk"),
     "scatter_tall": GemmReduceScatter(M, 256, K, WORLD, **BF16, b_layout="kn"),
     "scatter_flat": GemmReduceScatter(256, N, K, WORLD, **BF16, b_layout="nk"),

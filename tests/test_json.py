@@ -132,6 +132,7 @@ LINES = {
 """In this order: later ones read what earlier ones wrote."""
 
 
+@pytest.mark.usefixtures("fitted_once")
 @pytest.mark.parametrize("command", LINES)
 def test_a_command_prints_what_the_page_says(command: str, printed: Print) -> None:
     if command.startswith("tftune cache"):
@@ -179,20 +180,18 @@ def test_every_command_with_json_is_on_the_page() -> None:
     assert {*LINES, "tftune verify"} == set(SCHEMAS)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "why"),
-    [
-        (lambda rows: rows[0].pop("us"), "'us' is a required property"),
-        (lambda rows: rows[0].update(extra=1), "Additional properties are not allowed"),
-        (lambda rows: rows[0].update(shape=1), "1 is not of type 'string'"),
-        (lambda rows: rows[0]["us"].update(bsp="fast"), "'fast' is not of type 'number'"),
-        (lambda rows: rows[0]["winner"].pop("variant"), "'variant' is a required property"),
-    ],
-)
-def test_the_schemas_see_what_is_wrong(
-    wrong: Callable[[Any], object], why: str, printed: Print
-) -> None:
-    rows = deepcopy(printed(LINES["tftune search"][0]))
-    wrong(rows)
-    with pytest.raises(jsonschema.ValidationError, match=why):
-        jsonschema.validate(rows, SCHEMAS["tftune search"])
+WRONG: dict[str, Callable[[Any], object]] = {
+    "'us' is a required property": lambda row: row.pop("us"),
+    "Additional properties are not allowed": lambda row: row.update(extra=1),
+    "1 is not of type 'string'": lambda row: row.update(shape=1),
+    "'fast' is not of type 'number'": lambda row: row["us"].update(bsp="fast"),
+    "'variant' is a required property": lambda row: row["winner"].pop("variant"),
+}
+
+
+def test_the_schemas_see_what_is_wrong(printed: Print) -> None:
+    rows = printed(LINES["tftune search"][0])
+    for why, make_wrong in WRONG.items():
+        make_wrong((changed := deepcopy(rows))[0])
+        with pytest.raises(jsonschema.ValidationError, match=why):
+            jsonschema.validate(changed, SCHEMAS["tftune search"])

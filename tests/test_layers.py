@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -187,12 +188,15 @@ def imports(node: ast.AST, file: str, at_top: bool = True) -> Iterator[Import]:
         yield from imports(child, file, at_top and not checking and not function)
 
 
-def files(root: Path) -> Iterator[tuple[str, list[Import]]]:
+@cache
+def files(root: Path) -> list[tuple[str, list[Import]]]:
     """Every source file of the rooms with its imports, by path relative to the root."""
+    found = []
     for room in MAY_IMPORT:
         for path in sorted((root / room).rglob("*.py")):
             name = path.relative_to(root).as_posix()
-            yield name, list(imports(ast.parse(path.read_text()), name))
+            found.append((name, list(imports(ast.parse(path.read_text()), name))))
+    return found
 
 
 def matching(root: Path, patterns: tuple[str, ...]) -> set[str]:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import ENDED, IN_TURN
 
 from tftune.kernels.core.registry import OPS
 
@@ -69,29 +70,26 @@ def run(environment: dict[str, str], *command: str, ok: bool = True) -> str:
 def test_it_is_searched_trained_exported_selected_and_reported(
     installed: dict[str, str], tmp_path: Path
 ) -> None:
-    def tftune(*words: str) -> str:
-        return run(installed, "-m", "tftune", *words)
-
     db, artifact, report = (str(tmp_path / name) for name in ("t.db", "a.json", "report"))
-    found = tftune("search", "all_sum", "--shapes", "paper", *ON_THE_MODEL, "--db", db)
+    lines = [
+        ("search", "all_sum", "--shapes", "paper", *ON_THE_MODEL, "--db", db),
+        ("train", "all_sum", "--db", db, "--target", "h200x2"),
+        ("export", "all_sum", "--db", db, "--target", "h200x2", "--out", artifact),
+        ("select", "all_sum", "m=100,n=512,world=2", "--artifact", artifact, "--allow-modelled"),
+        ("report", "--db", db, "--out", report),
+    ]
+    found, _, _, selected, _ = run(installed, "-c", IN_TURN, json.dumps(lines)).split(ENDED)
     assert "all_sum on h200x2, modelled" in found and "m=200,n=512,world=2" in found
-    tftune("train", "all_sum", "--db", db, "--target", "h200x2")
-    tftune("export", "all_sum", "--db", db, "--target", "h200x2", "--out", artifact)
     document = json.loads(Path(artifact).read_text())
     assert document["op"] == "all_sum" and document["kernels"]["push"] == "r1"
-    asked = ("select", "all_sum", "m=100,n=512,world=2", "--artifact", artifact)
-    assert "push" in tftune(*asked, "--allow-modelled")
-    tftune("report", "--db", db, "--out", report)
+    assert "push" in selected
     assert any("all_sum" in path.read_text() for path in Path(report).rglob("*.html"))
 
 
-@pytest.mark.parametrize("world", [2, 3])
-def test_its_calls_are_right_on_emulated_ranks(
-    installed: dict[str, str], tmp_path: Path, world: int
-) -> None:
+def test_its_calls_are_right_on_emulated_ranks(installed: dict[str, str], tmp_path: Path) -> None:
     script = tmp_path / "contract.py"
     script.write_text(CONTRACT)
-    assert 0 <= float(run(installed, str(script), str(world))) <= 1
+    assert 0 <= float(run(installed, str(script), "3")) <= 1
 
 
 def test_its_kernel_compiles_for_both_architectures(installed: dict[str, str]) -> None:

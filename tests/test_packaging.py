@@ -3,6 +3,7 @@ needs nothing else."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 import serve_load
 import shipped
+from command_line import ENDED, IN_TURN
 
 ROOMS = ("tftune", "kernels", "tuner", "db", "models", "studies")
 NOT_SOURCE = (
@@ -284,20 +286,24 @@ def test_an_installed_tftune_does_the_main_job_in_an_empty_folder(
     installed: Path, empty: Path
 ) -> None:
     """Without the committed rows of a checkout, which are an extra to a search."""
-
-    def tftune(words: str) -> str:
-        return run(installed.parent / "tftune", *words.split(" "), cwd=empty)
-
-    assert "beats BSP on" in tftune(SEARCH)
-    assert "2 shapes" in tftune(f"train {OP} --target h200x8")
-    assert "modelled" in tftune(f"export {OP} --target h200x8 --out a.json")
+    assert "beats BSP on" in run(installed.parent / "tftune", *SEARCH.split(), cwd=empty)
     asked = f"{OP} {SHAPE} --artifact a.json --allow-modelled"
-    assert "modelled, not measured" in tftune(f"select {asked}")
-    assert "modelled, not measured" in tftune(f"explain {asked}")
-    assert ".html" in tftune("report --out report") and list((empty / "report").glob("*.html"))
-    assert "no artifact" not in tftune("doctor")
-    assert f"tftune search {OP}" in tftune(f"tune {OP} --show h200x8")
-    assert "is sound" in tftune("db check")
+    said = {
+        f"train {OP} --target h200x8": "2 shapes",
+        f"export {OP} --target h200x8 --out a.json": "modelled",
+        f"select {asked}": "modelled, not measured",
+        f"explain {asked}": "modelled, not measured",
+        "report --out report": ".html",
+        f"tune {OP} --show h200x8": f"tftune search {OP}",
+        "db check": "is sound",
+        "doctor": "",
+    }
+    lines = json.dumps([line.split() for line in said])
+    *found, examined = run(installed, "-c", IN_TURN, lines, cwd=empty).split(ENDED)
+    for line, words, printed in zip(said, said.values(), found, strict=False):
+        assert words in printed, line
+    assert len(found) == len(said) - 1 and "no artifact" not in examined
+    assert list((empty / "report").glob("*.html"))
 
 
 def test_an_installed_service_starts_answers_and_stops(installed: Path, empty: Path) -> None:

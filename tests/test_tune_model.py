@@ -46,6 +46,12 @@ def here(root: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def visited_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends after one later visit of each shape that proposes nothing."""
+    monkeypatch.setattr("tftune.pipeline.measure.MORE", 0)
+
+
 def trials(folder: Path) -> list[Trial]:
     with Store.open(folder / "tftune.db", write=False) as store:
         return store.trials()
@@ -61,8 +67,10 @@ def exactly_known(folder: Path, model: Model) -> bool:
     )
 
 
-def test_every_shape_of_llama_is_answered_by_rows_of_its_own(here: Path, tftune: Tftune) -> None:
-    ran = tftune(f"{ON_MODEL} --budget 25s")
+def test_every_shape_of_llama_is_answered_by_rows_of_its_own(
+    here: Path, tftune: Tftune, visited_once: None
+) -> None:
+    ran = tftune(f"{ON_MODEL} --budget 60s")
     assert ran.code == 0, ran.err
     model = model_shapes(read_config(here / LLAMA), 2, "both", BATCHES, PREFILL)
     assert len(model.shapes) == 125 and exactly_known(here / "tftune-artifacts", model)
@@ -108,23 +116,25 @@ def test_what_has_rows_is_not_measured_again(here: Path, tftune: Tftune) -> None
     assert again <= {trial.shape for trial in fresh}, "BSP runs only beside what was never tried"
 
 
-def test_it_goes_on_after_a_kill(here: Path, tftune: Tftune) -> None:
-    command = [sys.executable, "-m", "tftune", *ON_MODEL.split(), "--budget", "60s"]
+def test_it_goes_on_after_a_kill(here: Path, tftune: Tftune, visited_once: None) -> None:
+    line = f"{ON_MODEL} {FEW} --budget 60s"
+    command = [sys.executable, "-m", "tftune", *line.split()]
     quiet: Any = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     process = subprocess.Popen(command, cwd=here, env=os.environ, **quiet)
     wait_for_rows(here, process)
     process.kill()
     process.wait()
     stored = {trial.id for trial in trials(here)}
-    assert tftune(f"{ON_MODEL} --budget 25s").code == 0
+    assert tftune(line).code == 0
     assert stored < {trial.id for trial in trials(here)}
-    model = model_shapes(read_config(here / LLAMA), 2)
+    model = model_shapes(read_config(here / LLAMA), 2, "both", (2, 64), (1024,))
     assert exactly_known(here / "tftune-artifacts", model)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stopped_command_writes_its_artifacts(here: Path, number: signal.Signals) -> None:
-    command = [sys.executable, "-m", "tftune", *ON_MODEL.split(), "--budget", "60s"]
+    words = f"{ON_MODEL} {FEW} --budget 60s".split()
+    command = [sys.executable, "-m", "tftune", *words]
     quiet: Any = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     process = subprocess.Popen(command, cwd=here, env=os.environ, **quiet)
     wait_for_rows(here, process)
@@ -206,10 +216,9 @@ def sums(
 
 
 def test_ranks_do_not_wait_for_the_proposals_of_every_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, visited_once: None
 ) -> None:
     """1,800 shapes took 90 s of a node before the first of them was measured."""
-    monkeypatch.setattr("tftune.pipeline.measure.MORE", 0)  # ends after one later visit of each
     asked: list[object] = []
 
     class Slow(Proposals):
@@ -256,11 +265,10 @@ def test_forms_of_bsp_that_a_short_visit_left_out_are_measured_later(tmp_path: P
 
 
 def test_a_rank_that_dies_costs_a_row_and_its_config(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, visited_once: None
 ) -> None:
     import planted
 
-    monkeypatch.setattr("tftune.pipeline.measure.MORE", 0)
     monkeypatch.setattr("tftune.tuner.warm_up.world.serve", planted.serve)  # put back afterwards
     monkeypatch.setenv(planted.PLANTS, "")
     rows = rows_of_ranks(tmp_path, 60.0)
