@@ -91,6 +91,7 @@ def test_where_bsp_is_faster_the_graph_stays_and_that_is_remembered() -> None:
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
+    "truncated": lambda path: path.write_text(path.read_text()[:200]),
     "edited": lambda path: path.write_text(path.read_text().replace('"push"', '"pull"')),
     "of another version": lambda path: path.write_text(json.dumps({"schema": 99, "sha256": ""})),
     "no JSON": lambda path: path.write_bytes(b"\xff\xfe"),

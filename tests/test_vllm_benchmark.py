@@ -1,0 +1,39 @@
+"""benchmarks/vllm_llama.py without vLLM and without a GPU: its model, and what it reports."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from tftune.pipeline.model_config import config_of
+from tftune.pipeline.model_shapes import ALL_REDUCE, model_shapes
+
+
+def test_the_engine_s_configuration_has_the_shapes_of_the_model() -> None:
+    import vllm_llama
+
+    fields = vllm_llama.config_of(vllm_llama.MODELS["qwen2.5-7b"], layers=28)
+    shapes = model_shapes(config_of(fields, "here"), 2, ALL_REDUCE, (16,), ()).shapes
+    widths = {(shape.op, shape.to_dict()["n"]) for shape in shapes}
+    assert {("gemm_all_reduce", 3584), ("all_reduce", 3584)} <= widths
+
+
+def test_turns_become_medians_and_prompts_are_no_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    import vllm_llama
+
+    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(__version__="0.23.0"))
+    cases = {
+        "decode 16": {"plain_s": [4e-3, 4e-3, 9e-3], "ours_s": [2e-3, 8e-3, 2e-3]},
+        "decode 64": {"plain_s": [4e-3], "ours_s": [8e-3]},
+        "prompt 4096": {"plain_s": [0.3], "ours_s": [0.2]},
+    }
+    found = {"cases": cases, "starts": [30.0, 45.0], "itself": 0.0, "apart": 0.01}
+    *table, line = vllm_llama.report(found, argparse.Namespace(model="x"), "h100x2").splitlines()
+    assert "4000       8000 tokens/s" in table[1]
+    assert line == (
+        "RESULT vllm version=0.23.0 target=h100x2 model=x decode=1.000 prompt=1.500 worst=0.500 "
+        "start_s=45.0 plain_start_s=30.0"
+    )
