@@ -2,14 +2,15 @@
 
 usage: python benchmarks/vllm_llama.py [--model llama3.1-8b|qwen2.5-7b] [--layers 32]
            [--batches 1 16 64 256] [--prompt 4096] [--rounds 7] [--seconds 540]
-           [--backend TRITON_ATTN] [--variable 1|first] [--json FILE]
+           [--backend TRITON_ATTN] [--variable 1|first] [--few] [--json FILE]
 
 Two engines share the GPUs, one without the plug-in and one with it, and take turns. Each is vLLM's
-own `LLM` with tensor parallelism over all GPUs here, CUDA graphs and its own all-reduce. A decode
-step is (time of 65 tokens - time of 1) / 64, for all sequences of a batch; a prompt is the time to
-its first token. Times are medians over rounds, with all that vLLM does on the host. `apart` is the
-largest difference between the two engines in a log-probability of a prompt's own tokens; `itself`,
-that between two runs of the engine without the plug-in.
+own `LLM` with tensor parallelism over all GPUs here, its own all-reduce, and CUDA graphs of the
+sizes that it captures by default, or with --few of these batches. A decode step is (time of 65
+tokens - time of 1) / 64, for all sequences of a batch; a prompt is the time to its first token.
+Times are medians over rounds, with all that vLLM does on the host. `apart` is the largest
+difference between the two engines in a log-probability of a prompt's own tokens; `itself`, that
+between two runs of the engine without the plug-in.
 
 RESULT vllm version=.. target=.. model=.. decode=.. prompt=.. worst=.. start_s=.. plain_start_s=..
 """
@@ -58,6 +59,7 @@ def engine(options: argparse.Namespace, folder: Path, variable: str) -> tuple[An
     os.environ[VARIABLE] = variable
     os.environ["VLLM_CACHE_ROOT"] = str(folder / f"cache-{variable}")
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / f"inductor-{variable}")
+    few = {"cudagraph_capture_sizes": sorted(options.batches)} if options.few else {}
     began = time.monotonic()
     made = LLM(
         model=str(folder), load_format="dummy", skip_tokenizer_init=True, dtype="bfloat16",
@@ -65,7 +67,7 @@ def engine(options: argparse.Namespace, folder: Path, variable: str) -> tuple[An
         gpu_memory_utilization=0.42, max_model_len=options.prompt + 128,
         max_num_batched_tokens=options.prompt, max_num_seqs=max(options.batches),
         attention_backend=options.backend, disable_log_stats=True,
-        compilation_config={"cudagraph_capture_sizes": sorted(options.batches)},
+        compilation_config=few,
     )  # fmt: skip
     return made, time.monotonic() - began
 
@@ -164,8 +166,9 @@ def main() -> None:
     parser.add_argument("--prompt", type=int, default=4096)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=540.0)
-    parser.add_argument("--backend", default="TRITON_ATTN")
+    parser.add_argument("--backend", help="of attention, where vLLM shall not choose")
     parser.add_argument("--variable", choices=["1", "first"], default="1")
+    parser.add_argument("--few", action="store_true", help="capture these batches only")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     faulthandler.dump_traceback_later(options.seconds + 30, exit=True)

@@ -82,6 +82,7 @@ class Engine:
             if isinstance(module, LinearBase):
                 # What CUDA runs; that of CPUs is not in the graph as a GEMM.
                 module.quant_method._gemm_impl = default_unquantized_gemm
+                module.cpu_linear = torch.nn.functional.linear  # vLLM 0.23
                 module.weight.data = 0.1 * torch.randn(module.weight.shape, generator=own)
                 module.weight.data = module.weight.data.half()
 
