@@ -33,6 +33,7 @@ class ConfigTimes:
         self._names = op.shape.coordinates()
         self._place = self._names.index(op.shape.SIZE)
         self._recipes: dict[Sizes, dict[str, Config]] = {}
+        self._wanted = {each.variant for each in model.configs if self._space.is_recipe(each)}
         self._timings: dict[int, Callable[..., tuple[float, ...]]] = {}
         self._gaps: dict[tuple[Sizes, Sizes], list[tuple[int, float, float, float, float]]] = {}
 
@@ -109,10 +110,7 @@ class ConfigTimes:
         found = self._recipes.get(sizes)
         if found is None:
             shape = self._shape.from_dict(self._fixed | dict(zip(self._names, sizes, strict=True)))
-            wanted = {
-                config.variant for config in self._model.configs if self._space.is_recipe(config)
-            }
-            found = self._space.recipes(shape, wanted, self._chip)
+            found = self._space.recipes(shape, self._wanted, self._chip)
             if len(self._recipes) >= RECIPES_KEPT:
                 self._recipes.clear()
             self._recipes[sizes] = found

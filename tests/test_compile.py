@@ -119,10 +119,10 @@ def test_a_pipeline_keeps_as_many_blocks_as_the_rules_count(
         return
     first, *_ = op.module("host").kernel_sources(shape, config, H200)
     compiled = first.compile(gpu_target("sm_90"))
-    blocks = op.module("space").blocks_on_the_way(shape, num_stages, H200)
+    blocks = op.module("rules").blocks_on_the_way(shape, num_stages, H200)
     buffers = re.findall(r"ttg.local_alloc.*memdesc<(\d+)x64x128xbf16", compiled.asm["ttgir"])
     assert buffers == [str(blocks)] * 2
-    counted = op.module("space")._shared_bytes(shape, op.space.complete(config), H200)
+    counted = op.module("rules")._shared_bytes(shape, op.space.complete(config), H200)
     assert compiled.metadata.shared <= counted
 
 

@@ -162,6 +162,17 @@ def test_a_tree_that_loses_too_much_is_not_released() -> None:
     assert "1.2 is allowed" in str(why)
 
 
+@pytest.mark.parametrize(("unknown", "says"), [(0, "BSP everywhere 1.000"), (30, None)])
+def test_bsp_that_was_timed_at_few_shapes_refuses_nothing(unknown: int, says: str | None) -> None:
+    document = deepcopy(shipped())
+    for found in document["held_out"]["graph"].values():
+        found["selector"] |= {"geomean_regret": 1.1, "unknown": 0}
+        found["rules"]["always BSP"] |= {"geomean_regret": 1.0, "unknown": unknown}
+        found["shapes"] = 31
+    why = gate.why_not(parse_artifact(document), "canary", "candidate", None, [], NODES)
+    assert why == says if says is None else says in str(why)
+
+
 @pytest.mark.parametrize(
     ("regret", "stable", "says"),
     [

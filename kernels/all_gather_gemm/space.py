@@ -3,7 +3,7 @@ first. Standard library only."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -193,9 +193,13 @@ def _where_possible(
 ) -> Config:
     """The config with these knobs where the shape and the chip, if it is known, allow them."""
     changed = Config(config.variant, **dict(config.knobs) | knobs)
-    return (
-        changed if chip is not None and SPACE.why_invalid(shape, changed, chip) is None else config
-    )
+    return changed if chip is not None and _judge(changed, chip)(shape) is None else config
+
+
+@lru_cache(maxsize=256)
+def _judge(config: Config, chip: Chip | None) -> Callable[[AllGatherGemm], str | None]:
+    """`Space.judge`, kept: the configs of many shapes are few."""
+    return SPACE.judge(config, chip)
 
 
 def _default_order(shape: AllGatherGemm, chip: Chip | None, config: Config) -> str:
@@ -247,12 +251,13 @@ def _with_core_tile(shape: AllGatherGemm, chip: Chip | None, config: Config) -> 
     knobs = [
         tile | common | dict(group_m=8 if shape.m > tile["block_m"] else 1) for tile in _CORE_TILES
     ]
-    changed = [_where_possible(shape, chip, config, **each) for each in knobs]
-    return [
+    changed = (_where_possible(shape, chip, config, **each) for each in knobs)
+    together = (
         each
         for each in changed
         if each != config and tiles(shape, each) <= chip.units - each["comm_programs"]
-    ][:1]
+    )
+    return [*islice(together, 1)]
 
 
 def _default_exchange(shape: AllGatherGemm) -> dict[str, int | str]:
@@ -277,9 +282,8 @@ def _default_exchange(shape: AllGatherGemm) -> dict[str, int | str]:
 def _first_possible(
     shape: AllGatherGemm, chip: Chip | None, configs: Iterable[Config]
 ) -> tuple[Config, ...]:
-    return tuple(
-        islice((config for config in configs if SPACE.why_invalid(shape, config, chip) is None), 1)
-    )
+    possible = (config for config in configs if _judge(config, chip)(shape) is None)
+    return tuple(islice(possible, 1))
 
 
 def _default_copies(

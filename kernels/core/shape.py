@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from functools import cache
 from operator import index
 from typing import Any, ClassVar, Self
 
@@ -114,6 +115,7 @@ class Shape:
         return getattr(self, "operands", LOCAL) == HEAP
 
     @classmethod
+    @cache
     def coordinates(cls) -> tuple[str, ...]:
         """The integer fields that are no part of the layout: what an answer is interpolated
         over."""

@@ -14,6 +14,8 @@ from tftune.kernels.core.dtypes import DTYPE_BYTES
 POST_NORM = ("gemma2", "gemma3", "gemma3_text", "olmo2", "olmo3", "exaone4")
 """Models that normalise what a layer adds before they add it: no residual goes with the norm that
 follows an all-reduce."""
+UNGATED = ("phi", "gpt2", "gpt_neox", "starcoder2", "nemotron")
+"""Models whose MLP has no gate beside its projection up."""
 DTYPES = {"bfloat16": "bf16", "float16": "fp16"}
 EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts")
 """How many experts of a layer tokens are routed to; where a file names more than one of these, it
@@ -95,7 +97,7 @@ class _Fields:
         return ModelConfig(
             kind, layers, dense, hidden, heads, kv_heads, head_dim,
             self.size("intermediate_size", None if dense else 1),
-            self.dtype(), kind not in ("phi", "gpt2", "starcoder2"),
+            self.dtype(), kind not in UNGATED,
             "rms_norm_eps" in self._values and kind not in POST_NORM, **latent,
         )  # fmt: skip
 

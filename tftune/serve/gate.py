@@ -29,6 +29,8 @@ CHECKS = 3
 AGREES = 0.95
 SHARE = 0.5
 ALWAYS_BSP = "always BSP"
+COMPARED = 0.5
+"""The share of the shapes that a tree is judged at, at which BSP everywhere must be timed, too."""
 
 
 @dataclass(frozen=True)
@@ -80,15 +82,18 @@ class Report:
 
 def regrets(artifact: Artifact) -> dict[str, tuple[float, float]]:
     """By mode and layout that shapes were held out of: the regret of its tree, and that of BSP
-    everywhere."""
+    everywhere, infinite where too few shapes have a time of the form that a rule names."""
     found = {}
     for model in artifact.models():
         report = artifact.document.get("held_out", {}).get(model.mode, {}).get(model.title)
         if report is not None:
-            rules = report.get("rules", {})
-            served = report["selector"]["geomean_regret"]
-            bsp = rules.get(ALWAYS_BSP, {}).get("geomean_regret", math.inf)
-            found[f"{model.mode}, {layout_text(model.op, model.layout)}"] = (served, bsp)
+            served, bsp = report["selector"], report.get("rules", {}).get(ALWAYS_BSP, {})
+            judged = [report["shapes"] - rule.get("unknown", 0) for rule in (served, bsp)]
+            compared = bsp and judged[1] >= COMPARED * judged[0]
+            found[f"{model.mode}, {layout_text(model.op, model.layout)}"] = (
+                served["geomean_regret"],
+                bsp["geomean_regret"] if compared else math.inf,
+            )
     return found
 
 
