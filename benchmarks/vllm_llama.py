@@ -31,7 +31,7 @@ from statistics import fmean, median
 from typing import Any
 
 from node import NO_MULTICAST
-from transformers_llama import MODELS, Model
+from parallel_models import MODELS, Model
 
 STEPS = 64
 SHORT = 16
