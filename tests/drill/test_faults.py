@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import traces
 
 from tftune.cli import app as cli
 from tftune.db.store import Store
@@ -146,7 +147,7 @@ def test_every_broken_world_is_recovered_from(played: Played) -> None:
 
 def test_nothing_is_left(played: Played) -> None:
     assert played.remains == []
-    assert list(played.script.folders(os.getpid())) == []
+    assert list(traces.folders(os.getpid())) == []
 
 
 def test_the_command_line_drills_says_how_long_it_recovered_and_resumes(
