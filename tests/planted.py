@@ -18,7 +18,7 @@ from tftune.kernels.core.space import Config
 from tftune.tuner.bench.worker import WorldSpec
 
 SHAPE, OTHER = AllGatherGemm(7, 72, 264, 2), AllGatherGemm(16, 72, 264, 2)
-SLOW_S = 0.03
+SLOW_S = 0.06
 MOST = 12
 """Rounds at most: more show nothing more here, and fewer would let a busy machine decide."""
 BUDGET_S = 30.0

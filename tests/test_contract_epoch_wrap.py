@@ -24,7 +24,7 @@ WORLD = 2
 LAST_EPOCHS = (-2, -1, 2**31 - 2)
 """What `set_epoch` is given. If epochs were consecutive, the calls behind the first two would have
 epochs -1 and 0, at which 0 is the next epoch and this one."""
-LATE_S = 0.25
+LATE_S = 0.5
 """A call that waits takes so long on the other rank; one that does not has read NaN by then."""
 SHAPES = (
     AllGatherGemm(7, 40, 66 * WORLD, WORLD),
