@@ -296,7 +296,7 @@ class Answerer:
         config = self.times.concrete(shape, number)
         if not config.knobs:
             return f"{config.variant} has no default for this shape"
-        return self._space.why_invalid(shape, config, self._given.chip)
+        return self._space.judge(config, self._given.chip)(shape)
 
     def _first(self, shape: Shape, times: Iterable[tuple[float, int]]) -> tuple[float, int] | None:
         """The fastest that may run."""

@@ -96,7 +96,7 @@ def asked(rank: int, world: int, folder: Path, broken: int) -> dict[str, Any]:
         return tftune.select_kernel(tftune.AllGatherGemm(m=4096, n=3584, k=8192, world=8))
 
     first = bound("sound")
-    answers = [tftune.select_kernel(shape) for shape in random_shapes(3, 2_000)]
+    answers = [tftune.select_kernel(shape) for shape in random_shapes(3, 10_000)]
     return {
         "variant": first.config.variant,
         "variants": sorted({answer.config.variant for answer in answers}),

@@ -1,4 +1,4 @@
-"""Eight processes that select: the same answer for 2,000 shapes, and BSP on all of them where one
+"""Eight processes that select: the same answer for 10,000 shapes, and BSP on all of them where one
 is in doubt."""
 
 from __future__ import annotations

@@ -29,9 +29,9 @@ from tftune.kernels.merge_attention import MergeAttention
 from tftune.kernels.merge_attention.space import SPACE
 
 OP = "merge_attention"
-WORLDS = (3, *(pytest.param(world, marks=pytest.mark.thorough) for world in (1, 2, 4)))
+WORLDS = (2, 3, *(pytest.param(world, marks=pytest.mark.thorough) for world in (1, 4)))
 FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
-CALLS = 2
+CALLS = 3
 """Of each case, with other inputs each: ranks without tokens among them."""
 
 

@@ -158,7 +158,7 @@ def test_commands_go_on_without_a_damaged_row_and_say_how_to_drop_it(
         return ended.value.code, *capsys.readouterr()
 
     monkeypatch.chdir(tmp_path)
-    rows = synthetic.rows(synthetic.SHAPES[:12], bench="model")
+    rows = synthetic.rows(bench="model")
     write_rows(Path("a.jsonl"), [replace(RUN, id="run", target="h200x2", bench="model")], rows)
     run("trials import a.jsonl")
     with raw(Path("a.db")) as db:

@@ -48,7 +48,7 @@ def stored(db: Path) -> tuple[list[Trial], Counter[Any]]:
 
 
 def shapes_of(count: int) -> list[str]:
-    return [f"m={16 * number},n=512,k=1024,world=8" for number in range(1, 1 + count)]
+    return [f"m={64 * number},n=512,k=1024,world=8" for number in range(1, 1 + count)]
 
 
 def check_different_shapes(db: Path, options: str) -> list[Trial]:
@@ -69,10 +69,10 @@ def test_of_different_shapes(path: Path) -> None:
 
 
 def test_of_the_same_shape(path: Path) -> None:
-    """One measures, the other finds its rows."""
-    told = searches(path, shapes_of(1) * 2, QUICK)
+    """One measures, the others find its rows."""
+    told = searches(path, shapes_of(1) * AT_ONCE, QUICK)
     for name in ("winner", "us", "evaluations"):
-        assert [results[0][name] for results in told] == [told[0][0][name]] * 2
+        assert [results[0][name] for results in told] == [told[0][0][name]] * AT_ONCE
     trials, counts = stored(path)
     assert max(counts.values()) == 1 and len({t.run for t in trials}) == 1
     assert told[0][0]["evaluations"] == sum(t.stage == "search" for t in trials)

@@ -93,8 +93,8 @@ def test_ranks_with_different_artifacts_all_run_bsp(
 
 
 def traced(workspace: Workspace, path: Path) -> list[float]:
-    """Errors, in tolerances, of a layer that torch.compile traced whole, for two M and with `out`.
-    What opcheck says of the operator, `test_gradients` asks."""
+    """Errors, in tolerances, of a layer that torch.compile traced whole, for two M and with `out`;
+    what opcheck finds is raised."""
     import torch
 
     import tftune
@@ -117,6 +117,9 @@ def traced(workspace: Workspace, path: Path) -> list[float]:
             / reference.tolerance(shape)
         )
         assert out is None or torch.equal(out, layer(a, b) * 2)
+    torch.library.opcheck(
+        torch.ops.tftune.all_gather_gemm.default, (a, b, workspace.handle, "k", "kn", "graph")
+    )
     return errors
 
 

@@ -86,10 +86,13 @@ def test_it_is_searched_trained_exported_selected_and_reported(
     assert any("all_sum" in path.read_text() for path in Path(report).rglob("*.html"))
 
 
-def test_its_calls_are_right_on_emulated_ranks(installed: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("world", [2, 3])
+def test_its_calls_are_right_on_emulated_ranks(
+    installed: dict[str, str], tmp_path: Path, world: int
+) -> None:
     script = tmp_path / "contract.py"
     script.write_text(CONTRACT)
-    assert 0 <= float(run(installed, str(script), "3")) <= 1
+    assert 0 <= float(run(installed, str(script), str(world))) <= 1
 
 
 def test_its_kernel_compiles_for_both_architectures(installed: dict[str, str]) -> None:

@@ -64,7 +64,7 @@ def steps(shape: AllGatherGemm, config: Config) -> int:
     return chunks * (shape.world if shape.shard == "k" else 1)
 
 
-def tiles(shape: AllGatherGemm, config: Config) -> int:
+def tiles(shape: AllGatherGemm, config: Knobs) -> int:
     return int(-(-shape.m // config["block_m"]) * -(-shape.n // config["block_n"]))
 
 

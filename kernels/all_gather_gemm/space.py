@@ -3,7 +3,7 @@ first. Standard library only."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -193,13 +193,7 @@ def _where_possible(
 ) -> Config:
     """The config with these knobs where the shape and the chip, if it is known, allow them."""
     changed = Config(config.variant, **dict(config.knobs) | knobs)
-    return changed if chip is not None and _judge(changed, chip)(shape) is None else config
-
-
-@lru_cache(maxsize=256)
-def _judge(config: Config, chip: Chip | None) -> Callable[[AllGatherGemm], str | None]:
-    """`Space.judge`, kept: the configs of many shapes are few."""
-    return SPACE.judge(config, chip)
+    return changed if chip is not None and SPACE.judge(changed, chip)(shape) is None else config
 
 
 def _default_order(shape: AllGatherGemm, chip: Chip | None, config: Config) -> str:
@@ -248,16 +242,13 @@ def _with_core_tile(shape: AllGatherGemm, chip: Chip | None, config: Config) -> 
     chunks = -(-shape.shard_rows // 64) * -(-shape.shard_columns // columns) * (shape.world - 1)
     coarse = 64 * columns * shape.element_bytes <= CHUNK_BYTES and chunks >= config["comm_programs"]
     common = dict(split_k=1, rows_per_flag=64 if coarse else 16)
-    knobs = [
-        tile | common | dict(group_m=8 if shape.m > tile["block_m"] else 1) for tile in _CORE_TILES
-    ]
-    changed = (_where_possible(shape, chip, config, **each) for each in knobs)
-    together = (
-        each
-        for each in changed
-        if each != config and tiles(shape, each) <= chip.units - each["comm_programs"]
-    )
-    return [*islice(together, 1)]
+    own = dict(config.knobs)
+    for tile in _CORE_TILES:
+        if tiles(shape, own | tile) <= chip.units - own["comm_programs"]:
+            knobs = tile | common | dict(group_m=8 if shape.m > tile["block_m"] else 1)
+            if (changed := _where_possible(shape, chip, config, **knobs)) != config:
+                return [changed]
+    return []
 
 
 def _default_exchange(shape: AllGatherGemm) -> dict[str, int | str]:
@@ -282,7 +273,7 @@ def _default_exchange(shape: AllGatherGemm) -> dict[str, int | str]:
 def _first_possible(
     shape: AllGatherGemm, chip: Chip | None, configs: Iterable[Config]
 ) -> tuple[Config, ...]:
-    possible = (config for config in configs if _judge(config, chip)(shape) is None)
+    possible = (config for config in configs if SPACE.judge(config, chip)(shape) is None)
     return tuple(islice(possible, 1))
 
 

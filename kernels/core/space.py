@@ -11,7 +11,7 @@ import json
 import reprlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -185,7 +185,7 @@ def _possible(
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Space:
     """The countable set of configs of one operation. One statement of validity, asked by tuner,
     selector, launcher and tests."""
@@ -203,6 +203,7 @@ class Space:
     """Each variant's revision: raised when what runs changes so that times may. A variant that is
     not named has revision 1; see kernels/core/revision.py."""
 
+    @lru_cache(maxsize=1024)  # noqa: B019 (spaces live as long as the process)
     def complete(self, config: Config) -> Config:
         """The config with every absent knob at its default; raises ValueError for an unknown
         variant, knob or value."""
@@ -304,6 +305,7 @@ class Space:
                 return f"{choice.name} needs {need}, which {chip.name} lacks"
         return None
 
+    @lru_cache(maxsize=256)  # noqa: B019
     def judge(self, config: Config, chip: Chip | None = None) -> Callable[[Shape], str | None]:
         """`why_invalid` of one config for many shapes, several times as fast: rules that do not
         look at the shape are asked once."""
