@@ -242,7 +242,7 @@ def _with_core_tile(shape: AllGatherGemm, chip: Chip | None, config: Config) -> 
     chunks = -(-shape.shard_rows // 64) * -(-shape.shard_columns // columns) * (shape.world - 1)
     coarse = 64 * columns * shape.element_bytes <= CHUNK_BYTES and chunks >= config["comm_programs"]
     common = dict(split_k=1, rows_per_flag=64 if coarse else 16)
-    own = dict(config.knobs)
+    own: dict[str, Any] = dict(config.knobs)
     for tile in _CORE_TILES:
         if tiles(shape, own | tile) <= chip.units - own["comm_programs"]:
             knobs = tile | common | dict(group_m=8 if shape.m > tile["block_m"] else 1)
