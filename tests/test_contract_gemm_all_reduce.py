@@ -30,10 +30,11 @@ def cases(world: int) -> list[Case]:
             SMALL | dict(split_k=2, wire="fp32")
         ],
         GemmAllReduce(4 * world, 100, 65 * world, world): [SMALL | dict(tiles_per_flag=4)],
-        GemmAllReduce(37, 104, 130 * world, world): [SMALL | dict(split_k=2)],
+        GemmAllReduce(37, 104, 130 * world, world): [SMALL | dict(split_k=2), dict(chunks=2)],
         GemmAllReduce(20 * world, 72, 128 * world, world): [
             SMALL | dict(group_m=8),
             SMALL | dict(tiles_per_flag=4, loads="descriptor"),
+            dict(chunks=4),
         ],
     }
     fused = [
@@ -42,6 +43,7 @@ def cases(world: int) -> list[Case]:
         for knobs in several
         for variant in FUSED
         if {*knobs} <= {choice.name for choice in SPACE.choices(variant)}
+        and ("chunks" in knobs) == (variant == "push_ce")
     ]
     library = [(shape, Config("bsp", form="library")) for shape in shapes]
     return library + [case for case in fused if SPACE.why_refused(*case, None) is None]
@@ -50,7 +52,10 @@ def cases(world: int) -> list[Case]:
 def small_cases(world: int) -> list[Case]:
     """Each next call has another shape or variant."""
     shapes = [GemmAllReduce(m * world, 40, 33 * world, world) for m in (1, 9)]
-    return [(shape, Config(variant, **SMALL)) for shape in shapes for variant in FUSED]
+    tiled = [variant for variant in FUSED if variant != "push_ce"]
+    configs = [*(Config(variant, **SMALL) for variant in tiled), Config("push_ce", chunks=1)]
+    cases = [(shape, config) for shape in shapes for config in configs]
+    return [case for case in cases if SPACE.why_refused(*case, None) is None]
 
 
 def contract(workspace: Workspace) -> dict[str, list[Call]]:
@@ -157,8 +162,81 @@ MUTANTS = {
 }
 
 
-MUTANTS_OF = {"two_shot": MUTANTS, "one_shot_ll": LL_MUTANTS}
-OWN = {"two_shot": (33, {"tiles_per_flag": 4}), "one_shot_ll": (130, {"split_k": 2})}
+BY_COPIES = "gemm_all_reduce.push_ce"
+PRODUCT = (
+    "                torch.matmul(a[there], weights, "
+    "out=part[low : low + there.stop - there.start])\n"
+)
+SEND = "                exchange.send_one(parity, number, world - 1 - turn, part.data_ptr())\n"
+ADD = (
+    "            add_up(c[low:high], (low - own) * row_bytes, "
+    "(high - low) * shape.n // 8, number)\n"
+)
+SUMS = (
+    "            for distance in range(1, world):\n"
+    "                exchange.send_one(parity, count + number, distance, c.data_ptr())\n"
+)
+SLEEP = "__import__('time').sleep"
+LATE_PRODUCTS = f"                {SLEEP}(0.3 * bool(rank == 2 and number > 0))\n"
+LATE_SUMS = f"            {SLEEP}(0.3 * bool(rank == 2 and number > 0))\n"
+COPY_MUTANTS = {
+    "products not waited for": Mutant(
+        ((BY_COPIES, "wait_all(flag(control, sources, slot)[:, None], epoch, peers)", "pass"),),
+        "wrong",
+    ),
+    "one peer's products not waited for": Mutant(
+        (
+            (
+                BY_COPIES,
+                "(sources < WORLD) & (sources != rank)",
+                "(sources < 1) & (sources != rank)",
+            ),
+        ),
+        "wrong or end",
+    ),
+    "sums not waited for": Mutant(
+        ((BY_COPIES, "wait(flag(control, source, CHUNKS + chunk), epoch)", "pass"),), "wrong"
+    ),
+    "one flag bank for both phases": Mutant(
+        ((BY_COPIES, "flag(control, source, CHUNKS + chunk)", "flag(control, source, chunk)"),),
+        "wrong or end",
+    ),
+    "the first chunk's flag for all products": Mutant(
+        (
+            (BY_COPIES, "flag(control, sources, slot)", "flag(control, sources, 0)"),
+            (BY_COPIES, PRODUCT, LATE_PRODUCTS + PRODUCT),
+        ),
+        "wrong",
+        control=((BY_COPIES, PRODUCT, LATE_PRODUCTS + PRODUCT),),
+    ),
+    "the first chunk's flag for all sums": Mutant(
+        (
+            (BY_COPIES, "flag(control, source, CHUNKS + chunk)", "flag(control, source, CHUNKS)"),
+            (BY_COPIES, ADD, LATE_SUMS + ADD),
+        ),
+        "wrong",
+        control=((BY_COPIES, ADD, LATE_SUMS + ADD),),
+    ),
+    "sent before it is computed": Mutant(((BY_COPIES, PRODUCT + SEND, SEND + PRODUCT),), "wrong"),
+    "sent before it is added": Mutant(((BY_COPIES, ADD + SUMS, SUMS + ADD),), "wrong"),
+    "the slot of another owner": Mutant(
+        ((BY_COPIES, "world - 1 - turn, part", "turn + 1, part"),), "wrong"
+    ),
+    "a peer gets no sums": Mutant(
+        ((BY_COPIES, "for distance in range(1, world):", "for distance in range(2, world):"),),
+        "end",
+    ),
+    "sums over the slots of another call": Mutant(
+        ((BY_COPIES, "Piece(low * row_bytes, world * size + low", "Piece(low * row_bytes, low"),),
+        "wrong",
+    ),
+}
+MUTANTS_OF = {"two_shot": MUTANTS, "one_shot_ll": LL_MUTANTS, "push_ce": COPY_MUTANTS}
+OWN: dict[str, tuple[int, dict[str, int]]] = {
+    "two_shot": (33, SMALL | {"tiles_per_flag": 4}),
+    "one_shot_ll": (130, SMALL | {"split_k": 2}),
+    "push_ce": (33, {"chunks": 2}),
+}
 """Columns of A on one rank, and knobs: little is computed where a late rank must be late."""
 
 
@@ -167,7 +245,7 @@ def judge_all(
 ) -> dict[str, str]:
     (inner, knobs), world = OWN[variant], workspace.world
     shape = GemmAllReduce(20 * world, 72, inner * world, world)
-    calls = {"small": [(shape, Config(variant, **SMALL, **knobs))] * 2}
+    calls = {"small": [(shape, Config(variant, **knobs))] * 3}
     mutants = {name: MUTANTS_OF[variant][name] for name in names}
     return judge(workspace, folder, OP, variant, calls, mutants, 2_000_000, late_s=0.8)
 

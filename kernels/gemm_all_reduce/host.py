@@ -71,6 +71,10 @@ def prepare(
     other ranks.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
+    if config.variant == "push_ce":
+        from tftune.kernels.gemm_all_reduce.variants.push_ce import push_ce
+
+        return push_ce(shape, config, workspace)
     if config.variant != "bsp":
         return gemm_reduce.plan(SPACE, shape, config, workspace, waits)
     from tftune.kernels.gemm_all_reduce.variants.bsp import bsp
@@ -82,4 +86,8 @@ def kernel_sources(shape: GemmAllReduce, config: Config, chip: Chip) -> tuple[Ke
     """What must be compiled ahead for this config on this chip; nothing for the library's calls."""
     if config.variant == "bsp":
         return ()
+    if config.variant == "push_ce":
+        from tftune.kernels.gemm_all_reduce.variants.push_ce import kernels
+
+        return kernels(shape, SPACE.complete(config), chip.can.backend)
     return (gemm_reduce.source(SPACE, shape, config, chip.can.backend),)

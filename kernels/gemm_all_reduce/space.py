@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from tftune.kernels.all_gather_gemm.rules import COPY_BYTES
 from tftune.kernels.all_reduce.space import SMALL_BYTES, takes_torch
 from tftune.kernels.core.architecture import CUDA
 from tftune.kernels.core.chips import Chip
@@ -30,6 +31,20 @@ _FORM = Choice(
     "into which the GEMM then writes",
     "library",
 )
+_BY_COPIES = (
+    Choice(
+        "chunks",
+        (1, 2, 4, 8),
+        "runs of an owner's rows: each has a GEMM, copies and flags of its own",
+        2,
+    ),
+    Choice(
+        "copy_streams",
+        (1, 3, 7),
+        "side streams that copies are dealt out to: more let several copy engines work at once",
+        1,
+    ),
+)
 _FLAGGED = ("one_shot", "two_shot")
 _FUSED = (*_FLAGGED, "one_shot_ll")
 ONE_SHOT_BYTES = 1 << 27
@@ -38,12 +53,39 @@ ONE_SHOT_BYTES = 1 << 27
 
 def payload_bytes(shape: GemmAllReduce) -> int:
     """Bytes of a generation that any config of this shape needs at most: the slots of one_shot, as
-    far as it may be taken, or of two_shot in fp32 with the sums behind them."""
+    far as it may be taken, of two_shot in fp32 with the sums behind them, or of push_ce."""
     product = shape.m * shape.n
     largest = 8 * 4 * product * shape.world  # 8 parts, in fp32
     one = max(min(largest, SPLIT_BYTES), min(4 * product * shape.world, ONE_SHOT_BYTES))
     two = max(4 * product, min(8 * 4 * product, SPLIT_BYTES)) + 2 * product + 16
-    return max(one, two if shape.m % shape.world == 0 else 0)
+    return max(one, two if shape.m % shape.world == 0 else 0, 2 * slots_of(shape))
+
+
+def rows_of(shape: GemmAllReduce) -> int:
+    """Rows of C that one rank adds up in push_ce; the last rank's may be fewer.
+
+    >>> rows_of(GemmAllReduce(3001, 4096, 14336, 2))
+    1501
+    """
+    return -(-shape.m // shape.world)
+
+
+def chunk_rows(shape: GemmAllReduce, knobs: Knobs) -> int:
+    """Rows of one chunk of push_ce, of which the last of an owner may have fewer."""
+    return -(-rows_of(shape) // int(knobs["chunks"]))
+
+
+def slots_of(shape: GemmAllReduce) -> int:
+    """Bytes of push_ce's slots, one for each rank; those of the sums of all rows, too."""
+    return shape.world * rows_of(shape) * shape.n * shape.element_bytes
+
+
+def _last_rows(shape: GemmAllReduce) -> int:
+    return shape.m - (shape.world - 1) * rows_of(shape)
+
+
+def _copy_bytes(shape: GemmAllReduce, knobs: Knobs) -> int:
+    return chunk_rows(shape, knobs) * shape.n * shape.element_bytes
 
 
 def mailbox_bytes(shape: GemmAllReduce, knobs: Knobs) -> int:
@@ -122,6 +164,35 @@ RULES = (
         lambda s, c, chip: chip is None or _words(s, c) <= 32 * chip.wave_size * c["num_warps"],
         ("one_shot_ll",),
     ),
+    Rule(
+        "one rank has nothing to send",
+        lambda s, c, chip: s.world > 1,
+        ("push_ce",),
+        required=True,
+    ),
+    Rule(
+        "every chunk of the last rank must have a row: take fewer chunks",
+        lambda s, c, chip: (c["chunks"] - 1) * chunk_rows(s, c) < _last_rows(s),
+        ("push_ce",),
+        required=True,
+    ),
+    Rule(
+        "a row must be a multiple of 8 elements: programs take 16 bytes at a time",
+        lambda s, c, chip: s.n % 8 == 0,
+        ("push_ce",),
+        required=True,
+    ),
+    Rule(
+        f"a copy must move at least {COPY_BYTES >> 10} KB: take fewer chunks; a smaller call is no "
+        "work for copy engines",
+        lambda s, c, chip: chip is None or _copy_bytes(s, c) >= COPY_BYTES,
+        ("push_ce",),
+    ),
+    Rule(
+        "copy_streams must be fewer than the ranks",
+        lambda s, c, chip: c["copy_streams"] == 1 or c["copy_streams"] < s.world,
+        ("push_ce",),
+    ),
     *tile_rules(_FUSED),
     *(rule for variant in _FLAGGED for rule in rules((variant,))),
     *row_rules(("one_shot_ll",)),
@@ -134,11 +205,17 @@ def defaults(shape: GemmAllReduce, chip: Chip | None = None) -> tuple[Config, ..
     """Every BSP form that runs here, the library's first; then the variants that can have this
     shape, with a sound tile."""
     forms = _FORM.values if chip is not None else ("library",)
+    # Private links (MI300X): what goes to one peer takes one of them; so many must send at once.
+    private = chip is not None and not chip.switched
+    streams = max(each for each in (1, 3, 7) if each < max(shape.world, 2)) if private else 1
     wanted = [
         *(Config("bsp", form=form) for form in forms),
         *(default(SPACE, shape, chip, variant) for variant in _FUSED),
+        *(Config("push_ce", chunks=chunks, copy_streams=streams) for chunks in (4, 2, 1)),
     ]
-    return tuple(each for each in wanted if SPACE.why_invalid(shape, each, chip) is None)
+    possible = [each for each in wanted if SPACE.why_invalid(shape, each, chip) is None]
+    copying = [each for each in possible if each.variant == "push_ce"]
+    return tuple(each for each in possible if each not in copying[1:])
 
 
 def likely_forms(shape: GemmAllReduce, chip: Chip) -> tuple[Config, ...]:
@@ -154,12 +231,13 @@ def likely_forms(shape: GemmAllReduce, chip: Chip) -> tuple[Config, ...]:
 
 SPACE = Space(
     op="gemm_all_reduce",
-    revisions={"bsp": 1, "one_shot": 1, "two_shot": 1, "one_shot_ll": 1},
+    revisions={"bsp": 1, "one_shot": 1, "two_shot": 1, "one_shot_ll": 1, "push_ce": 1},
     variants={
         "bsp": (_FORM,),
         "one_shot": KNOBS,
         "two_shot": KNOBS,
         "one_shot_ll": (*BLOCKS, *PIPELINE, SPLIT, LOADS),
+        "push_ce": _BY_COPIES,
     },
     rules=RULES,
     defaults=defaults,

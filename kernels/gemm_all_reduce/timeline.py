@@ -6,21 +6,56 @@ from typing import Any
 
 from tftune.kernels.core.partials_timeline import fused, library_gemm
 from tftune.kernels.core.space import Config
-from tftune.kernels.core.timeline_ir import WAIT, Call, Stage
+from tftune.kernels.core.timeline_ir import MEMORY, WAIT, Call, Gate, Stage
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
-from tftune.kernels.gemm_all_reduce.space import SPACE
+from tftune.kernels.gemm_all_reduce.space import SPACE, chunk_rows, slots_of
 
 
 def describe(costs: Any, shape: GemmAllReduce, config: Config, mode: str) -> Call:
     """The lanes of one call. The library's all-reduce is taken to last as long as two all-gathers
     of a rank's part, one latency less; torch's one-shot and two-shot read peers' memory."""
     config = SPACE.complete(config)
+    if config.variant == "push_ce":
+        return _by_copies(costs, shape, config, mode)
     if config.variant != "bsp":
         return fused(costs, shape, config, mode)
     kernels, world = [library_gemm(costs, shape)], shape.world
     if world > 1:
         kernels.append(_all_reduce(costs, shape, str(config["form"])))
     return Call(costs.in_order(mode, kernels), world)
+
+
+def _by_copies(costs: Any, shape: GemmAllReduce, config: Config, mode: str) -> Call:
+    """Behind the kernel that stages the epoch, the library's GEMM of each chunk of a peer's rows,
+    whose copy goes on beside the next; then of each chunk of this rank's own, its sum, and the
+    copies of that; at the end the others' rows are taken from what came."""
+    world, chunks = shape.world, int(config["chunks"])
+    rows, own = chunk_rows(shape, config), slots_of(shape) / shape.world
+    element, inner = shape.element_bytes, shape.inner
+    size = element * ((rows + shape.n) * inner + rows * shape.n)
+    gemm = Stage(costs.library_gemm_us(2 * rows * shape.n * inner, size), size)
+    launch = costs.triton_launch("graph")
+    added = own * (world + 1) / chunks
+    adding = Stage(costs.memory_us(added), added, tax=MEMORY)
+    sent = (world - 1) * chunks
+    flight = costs.engine_copies(1, own / chunks, 2, 1, mode)  # over one link
+    beside = min(int(config["copy_streams"]), costs.links.at_once(world))
+    flight = flight._replace(us=flight.us / max(1, beside))
+    computing = [costs.triton_launch(mode), launch]
+    flights = []
+    for _ in range(sent):
+        computing += [launch, gemm]
+        flights.append(flight._replace(after=Gate(1, len(computing))))
+    for number in range(chunks):
+        arrived = Gate(0, sent, costs.links.flag_us) if number == 0 else None
+        computing += [launch, gemm, launch, adding._replace(after=arrived)]
+        flights += [flight._replace(after=Gate(1, len(computing)))] * (world - 1)
+    moved = 2 * (world - 1) * own
+    taken = Stage(
+        costs.memory_us(moved), moved, after=Gate(0, len(flights), costs.links.flag_us), tax=MEMORY
+    )
+    computing += [launch, taken, Stage(costs.links.skew_us, tax=WAIT)]
+    return Call((flights, computing), world)
 
 
 def _all_reduce(costs: Any, shape: GemmAllReduce, form: str) -> Stage:

@@ -1,0 +1,190 @@
+"""push_ce: the vendor's GEMM in chunks of rows; copy engines store a chunk's products into their
+owner's inbox while the next chunk is computed, and take sums to every rank likewise.
+
+Who owns a tile: a run of rows belongs to a rank, an equal number to each but for the last. The rows
+of the others are computed first, the next rank's before all; then this rank's own, each chunk of
+which is added up at once. Who writes remotely: the copy engine alone, from this rank's outbox into
+its slot of an owner's inbox; then from this rank's rows of C to the same rows of everybody's sums,
+behind the slots. Which flag says ready: flag[source][chunk] for products, flag[source][CHUNKS +
+chunk] for sums, in the memory of who reads them: copies of the word that holds the epoch, each
+queued behind its data in the same stream.
+
+The main stream joins the copies of products before it waits for those of peers, and the copies of
+sums before it waits for sums. So nothing on a GPU waits for what is queued behind it there.
+That a call's copies meet no reader of the same generation, says kernels/comm/copy_engine.py: it
+holds of each phase, since every rank hears from every peer in the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import triton
+import triton.language as tl
+
+from tftune.kernels.comm.copy_engine import Exchange, Piece
+from tftune.kernels.comm.symmetric import begin, finish, flag, generation_of, wait, work_range
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.dtypes import torch_dtype
+from tftune.kernels.core.rounding import power_of_two_from
+from tftune.kernels.core.space import Config
+from tftune.kernels.device.attention import wait_all
+from tftune.kernels.device.gemm import rounded
+from tftune.kernels.device.reduce import elements
+from tftune.kernels.gemm_all_reduce import GemmAllReduce
+from tftune.kernels.gemm_all_reduce.space import chunk_rows, rows_of, slots_of
+from tftune.kernels.runtime.compile import KernelSource
+from tftune.kernels.runtime.plan import WORKSPACE_TYPES, floats, launcher, workspace_values
+
+if TYPE_CHECKING:
+    import torch
+
+BLOCK = 4096
+"""Elements that one program adds up, or copies, at a time."""
+WARPS = 8
+ADDING = 4
+"""Programs of each unit at most: they wait for peers alone, and need not all run at once."""
+
+
+@triton.jit(do_not_specialize=["eights", "slot", "rank"])
+def add(
+    c_ptr, place, eights, slot, control, payload, generation_bytes, slot_bytes, rank,
+    WORLD: tl.constexpr, WORLD_P: tl.constexpr, BLOCK: tl.constexpr, ARCH: tl.constexpr,
+):  # fmt: skip
+    """So many eights of elements of this rank's product at c_ptr become the sum, in the order of
+    ranks, with what peers put `place` bytes behind the beginning of their slots."""
+    epoch, count = begin(control), 8 * eights  # a multiple of 8, so that 16 bytes are one access
+    inbox = payload + generation_of(epoch) * generation_bytes + place
+    sources, blocks = tl.arange(0, WORLD_P), tl.cdiv(count, BLOCK)
+    peers = ((sources < WORLD) & (sources != rank))[:, None]
+    first, step = work_range(tl.program_id(0), ARCH)
+    if first < blocks:
+        wait_all(flag(control, sources, slot)[:, None], epoch, peers)
+    for block in tl.range(first, blocks, step, num_stages=1):
+        at = block * BLOCK + tl.arange(0, BLOCK)
+        there = at < count
+        own = tl.cast(tl.load(c_ptr + at, mask=there, other=0.0), tl.float32)
+        total = tl.zeros((BLOCK,), tl.float32)
+        for source in tl.static_range(WORLD):
+            theirs = elements(inbox + tl.cast(source, tl.int64) * slot_bytes, c_ptr)
+            part = tl.load(theirs + at, mask=there & (source != rank), other=0.0)
+            total += tl.where(source == rank, own, tl.cast(part, tl.float32))
+        tl.store(c_ptr + at, rounded(total, c_ptr.dtype.element_ty, ARCH), mask=there)
+
+
+@triton.jit(do_not_specialize=["rows", "chunk_rows", "M", "rank"])
+def collect(
+    c_ptr, control, payload, generation_bytes, sums, rows, chunk_rows, M, rank,
+    N: tl.constexpr, CHUNKS: tl.constexpr, WORLD: tl.constexpr, BLOCK: tl.constexpr,
+    ARCH: tl.constexpr,
+):  # fmt: skip
+    """C [M, N] takes the rows of the others from the sums, which lie `sums` bytes behind the
+    beginning of the inbox, chunk after chunk of all of them. rows: of one owner."""
+    epoch = begin(control)
+    arrived = elements(payload + generation_of(epoch) * generation_bytes + sums, c_ptr)
+    blocks = tl.cdiv(chunk_rows * N, BLOCK)
+    first, step = work_range(tl.program_id(0), ARCH)
+    for item in tl.range(first, CHUNKS * (WORLD - 1) * blocks, step, num_stages=1):
+        chunk, turn = item // blocks // (WORLD - 1), item // blocks % (WORLD - 1)
+        source = (rank + 1 + turn) % WORLD
+        low = source * rows + chunk * chunk_rows
+        high = tl.minimum(tl.minimum(low + chunk_rows, source * rows + rows), M)
+        wait(flag(control, source, CHUNKS + chunk), epoch)
+        within = item % blocks * BLOCK + tl.arange(0, BLOCK)
+        places, there = tl.cast(low, tl.int64) * N + within, within < (high - low) * N
+        tl.store(c_ptr + places, tl.load(arrived + places, mask=there), mask=there)
+    finish(control, epoch)
+
+
+def kernels(shape: GemmAllReduce, config: Config, arch: str) -> tuple[KernelSource, KernelSource]:
+    """The kernels of a chunk's sum, and of what comes at the end."""
+    world = {"WORLD": shape.world, "BLOCK": BLOCK, "ARCH": arch}
+    common = {name: WORKSPACE_TYPES[name] for name in ("control", "payload")}
+    common["generation_bytes"] = "i64"
+    adds = {"c_ptr": f"*{shape.dtype}", "place": "i64", "eights": "i32", "slot": "i32", **common}
+    adds |= {"slot_bytes": "i64", "rank": "i32"}
+    takes = {"c_ptr": f"*{shape.dtype}", **common, "sums": "i64"}
+    takes |= dict.fromkeys(("rows", "chunk_rows", "M", "rank"), "i32")
+    return (
+        _source(add, adds, {**world, "WORLD_P": power_of_two_from(shape.world)}),
+        _source(collect, takes, {**world, "N": shape.n, "CHUNKS": config["chunks"]}),
+    )
+
+
+def _source(kernel: Any, types: dict[str, str], constants: dict[str, Any]) -> KernelSource:
+    divisible = tuple(name for name, kind in types.items() if kind != "i32")
+    return KernelSource(kernel, types, constants, divisible, {"num_warps": WARPS})
+
+
+def push_ce(
+    shape: GemmAllReduce, config: Config, workspace: Workspace
+) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]:
+    """A call (a, b, c) of a complete config; its outbox is allocated here."""
+    import torch
+
+    world, rank, count = shape.world, workspace.rank, int(config["chunks"])
+    rows, step, size = rows_of(shape), chunk_rows(shape, config), slots_of(shape) // shape.world
+    row_bytes, own = shape.n * shape.element_bytes, rank * rows
+    products = [(low, min(low + step, rows)) for low in range(0, rows, step)]
+    sums = [(own + low, min(own + high, shape.m)) for low, high in products]
+    pieces = [
+        Piece(low * row_bytes, rank * size + low * row_bytes, (high - low) * row_bytes)
+        for low, high in products
+    ] + [
+        Piece(low * row_bytes, world * size + low * row_bytes, (high - low) * row_bytes)
+        for low, high in sums
+    ]
+    inbox = 0, workspace.generation_bytes
+    exchange = Exchange(workspace, inbox, pieces, config["copy_streams"])
+    room = floats(workspace, "outbox", (world - 1) * size).view(torch_dtype(shape.dtype))
+    outbox = room[: (world - 1) * rows * shape.n].view(world - 1, rows, shape.n)
+    add_up, take = _launchers(shape, config, workspace)
+
+    def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+        weights = b.t() if shape.b_layout == "nk" else b
+        parity = exchange.begin()
+        for turn, part in enumerate(outbox):
+            first = (rank + 1 + turn) % world * rows
+            for number, (low, high) in enumerate(products):
+                there = slice(first + low, min(first + high, shape.m))
+                torch.matmul(a[there], weights, out=part[low : low + there.stop - there.start])
+                exchange.send_one(parity, number, world - 1 - turn, part.data_ptr())
+        for number, (low, high) in enumerate(sums):
+            torch.matmul(a[low:high], weights, out=c[low:high])
+            if number == 0:
+                exchange.join()
+            add_up(c[low:high], (low - own) * row_bytes, (high - low) * shape.n // 8, number)
+            for distance in range(1, world):
+                exchange.send_one(parity, count + number, distance, c.data_ptr())
+        exchange.join()
+        take(c)
+
+    return call
+
+
+def _launchers(
+    shape: GemmAllReduce, config: Config, workspace: Workspace
+) -> tuple[Callable[..., None], Callable[..., None]]:
+    """The two kernels as calls of their operands, tensors first."""
+    step, sums = chunk_rows(shape, config), slots_of(shape)
+    values = workspace_values(workspace) | {
+        "generation_bytes": workspace.generation_bytes, "slot_bytes": sums // shape.world,
+        "sums": sums, "rows": rows_of(shape), "chunk_rows": step, "M": shape.m,
+    }  # fmt: skip
+    blocks = -(-step * shape.n // BLOCK)
+    adding, taking = kernels(shape, config, workspace.arch)
+    grids = blocks, config["chunks"] * (shape.world - 1) * blocks
+    made = []
+    for kernel, operands, units in zip(
+        (adding, taking), (("c_ptr", "place", "eights", "slot"), ("c_ptr",)), grids, strict=True
+    ):
+        fixed = {name: value for name, value in values.items() if name in kernel.types}
+        grid = (min(ADDING * workspace.units, units), 1, 1)
+        made.append(launcher(kernel, grid, operands, fixed, workspace.arch))
+    if workspace.arch == "interpreter":
+        return made[0], made[1]
+    return (
+        lambda c, *more: made[0](c.data_ptr(), *more),
+        lambda c: made[1](c.data_ptr()),
+    )
