@@ -1,12 +1,14 @@
 """Rows for the layers of public models on this node, as many as the time suffices for.
 
 usage: python benchmarks/rows.py --world 2 --db DB --out DIR [--seconds 500] [--mode graph|eager]
-           [--share 1.0] [--seed 1] [--on node|model] [--target h200x2] [--show]
+           [--models llama3-70b ...] [--prefill 1024 ...] [--share 1.0] [--seed 1]
+           [--on node|model] [--target h200x2] [--show]
 
 One world of ranks measures the shapes of all models in a random order, so that what a short run
 leaves out is spread over operations, models and sizes. The same command goes on where the last one
-ended: DB has the rows, DIR the artifacts of all of them. --share: the part of the shapes that is
-asked for. --show: count the shapes of each operation, and measure nothing.
+ended: DB has the rows, DIR the artifacts of all of them. --models and --prefill: some models, some
+M of a prefill. --share: the part of the shapes that is asked for. --show: count the shapes of each
+operation, and measure nothing.
 
 RESULT rows target=.. mode=.. asked=.. measured=.. faster=.. geomean=..
 """
@@ -18,7 +20,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from math import exp, log
@@ -84,11 +86,13 @@ PAYLOADS = tuple(1 << power for power in range(12, 27))
 BATCHES, CONTEXTS, PAGES = (1, 4, 16, 64), (1024, 4096, 16384), (16, 64)
 
 
-def layers(world: int) -> Iterator[Shape]:
+def layers(
+    world: int, models: Iterable[str] = MODELS, prefill: Sequence[int] = PREFILL
+) -> Iterator[Shape]:
     """Every shape, some of them more than once."""
-    for name, fields in MODELS.items():
-        config = config_of(fields, name)
-        for layer in model_shapes(config, world, "both", DECODE, PREFILL).layers:
+    for name in models:
+        config = config_of(MODELS[name], name)
+        for layer in model_shapes(config, world, "both", DECODE, prefill).layers:
             yield layer.shape
         if not config.kv_rank and config.heads % world == 0:
             yield from attention(config.heads, config.kv_heads, config.head_dim, world)
@@ -153,13 +157,15 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("tftune-artifacts"))
     parser.add_argument("--seconds", type=float, default=500.0, help="for measuring")
     parser.add_argument("--mode", choices=("graph", "eager"), default="graph")
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=tuple(MODELS))
+    parser.add_argument("--prefill", type=int, nargs="+", default=PREFILL)
     parser.add_argument("--share", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--on", choices=("node", "model"), default="node")
     parser.add_argument("--target", help="with --on model: the machine, such as h200x2")
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
-    shapes = list(dict.fromkeys(layers(options.world)))
+    shapes = list(dict.fromkeys(layers(options.world, options.models, options.prefill)))
     random.Random(options.seed).shuffle(shapes)
     shapes = shapes[: max(1, round(options.share * len(shapes)))]
     print(f"{len(shapes)} shapes: {dict(sorted(Counter(shape.op for shape in shapes).items()))}")

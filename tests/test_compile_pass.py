@@ -193,6 +193,44 @@ def test_a_symbolic_m_is_selected_at_run_time(
     assert reason(text, workspace).startswith("BSP for every M tried, 4 to ")
 
 
+def test_what_gains_at_most_sizes_is_taken_whatever_one_prompt_gains(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The all-reduce alone gains 31 us of a prompt of 4096, with its norm 10 us; at sizes of
+    decoding the norm gains more (2x H200, `n=4096`, in vLLM, 2026-11-26)."""
+    rows = "[s5, 64] [64, 1]"
+    text = graph(
+        "s = _c10d_functional.all_reduce.default(a, 'sum', '0')",
+        "w = _c10d_functional.wait_tensor.default(s)",
+        "d = aten.add.Tensor(w, r)",
+        "f = prims.convert_element_type.default(d, torch.float32)",
+        "p = aten.pow.Tensor_Scalar(f, 2)",
+        "m = aten.mean.dim(p, [1], True)",
+        "e = aten.add.Scalar(m, 1e-05)",
+        "q = aten.rsqrt.default(e)",
+        "x = aten.mul.Tensor(f, q)",
+        "y = aten.mul.Tensor(x, g)",
+        "z = prims.convert_element_type.default(y, torch.float16)",
+        "z",
+        head=f"# a = float16 {rows}\n# r = float16 {rows}\n# g = float16 [64] [1]\n"
+        "def forward(self, a, r, g):\n",
+    )
+
+    def selected(shape: Any, mode: str) -> Any:
+        gain = 30.0 if shape.m == 2048 else 3.0
+        if shape.norm == "rms":
+            gain = 10.0 if shape.m == 2048 else 4.0
+        return told.fused(shape, (10.0, 10.0 + gain))
+
+    monkeypatch.setattr(tftune, "select_kernel", selected)
+    for sizes, normed in (((1, 16, 64, 2048), True), ((2048,), False), ((1, 2), True)):
+        pass_ = CompilePass("0", workspace)
+        pass_.sizes = sizes
+        pass_(dumped.rebuilt(text).graph, True)
+        (decision,) = pass_.report
+        assert decision.replaced and ("with residual and norm" in decision.reason) == normed
+
+
 def test_rows_of_a_batch_are_put_in_order_where_that_is_no_loss(
     workspace: Workspace, faster: None
 ) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -30,11 +31,31 @@ class Judgement:
     reason: str
     expected_us: float | None = None
     bsp_us: float | None = None
+    gains_us: Mapping[int, float] = field(default_factory=dict)
+    """Where M is symbolic: what each M that was tried gains."""
 
     @property
     def gain_us(self) -> float:
         """Zero where no time is known."""
         return (self.bsp_us or 0.0) - (self.expected_us or 0.0) if self.faster else 0.0
+
+
+def most(judgements: Sequence[Judgement]) -> int:
+    """The place of the one that gains the most, the last of equals. Over several M each counts as
+    much as any other: at each, a gain is a part of the best one there, so that a prompt's
+    microseconds do not decide for all sizes of decoding.
+
+    >>> few, many = {1: 3.0, 4096: 30.0}, {1: 4.0, 64: 6.0, 4096: 10.0}
+    >>> most([Judgement("all_reduce", "", True, "", gains_us=one) for one in (few, many)])
+    1
+    """
+    found = [one.gains_us or {0: one.gain_us} for one in judgements]
+    best = {m: max(one.get(m, 0.0) for one in found) for one in found for m in one}
+
+    def share(gains: Mapping[int, float]) -> float:
+        return sum(gain / best[m] for m, gain in gains.items() if best[m])
+
+    return max(reversed(range(len(found))), key=lambda place: share(found[place]))
 
 
 @dataclass(frozen=True)
@@ -122,7 +143,8 @@ class Judge:
         reason = f"selects at run time; faster for {count} of {len(found)} M tried"
         times = found[best].expected_us, found[best].bsp_us
         reason += f", times are of M = {shapes[best].m}"
-        return Judgement(make.func.op, text, True, reason, *times)
+        gains = {shape.m: one.gain_us for shape, one in zip(shapes, found, strict=True)}
+        return Judgement(make.func.op, text, True, reason, *times, gains)
 
     def copy_us(self, size_bytes: Size) -> float:
         """Modelled: to read and write so many bytes of this GPU's memory; of a size that is not

@@ -12,7 +12,7 @@ from torch.fx import Graph, Node
 
 import tftune.ops  # noqa: F401  # defines the operators of torch.ops.tftune
 from tftune.graph_pass import flight, matching
-from tftune.graph_pass.decide import Judge, Judgement
+from tftune.graph_pass.decide import Judge, Judgement, most
 from tftune.graph_pass.flight import operator_of
 from tftune.graph_pass.matching import GATHER, REDUCE, SCATTER, GatherGemm, GemmReduce, value
 from tftune.graph_pass.norm import Norm, norm_after
@@ -244,7 +244,7 @@ class Replacement:
             judged.append((WITH_NORM, self._normed(norm), norm))
         if isinstance(gemm, GemmReduce):
             judged.append(("gemm_all_reduce", self._reduced(GemmAllReduce, gemm), gemm))
-        name, best, what = max(reversed(judged), key=lambda one: one[1].gain_us)
+        name, best, what = judged[most([judgement for _, judgement, _ in judged])]
         if not best.faster:
             reasons = [_reasons(judged), *(text for text in (gemm, norm) if isinstance(text, str))]
             return self._kept(collective, "; ".join(reasons), best)
