@@ -109,6 +109,31 @@ def test_what_is_queued_beside_follows_the_main_stream_and_is_joined(
     assert log == [("side", "waits for main"), ("side", "reduces"), ("main", "waits for side")]
 
 
+def test_copies_are_queued_before_the_kernel_that_waits_for_those_of_peers(
+    log: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where all streams share one hardware queue, a kernel before them would wait for ever."""
+    from tftune.kernels.all_gather_gemm import AllGatherGemm, host
+    from tftune.kernels.all_gather_gemm.variants import push_ce
+    from tftune.kernels.core.space import Config
+
+    monkeypatch.setattr(push_ce, "exchange", lambda *given: exchange(log, 1))
+    shape = AllGatherGemm(16, 32, 64, 2, "fp16", "m")
+    place = SimpleNamespace(arch="cuda", payload=0, generation_bytes=1 << 20)
+    config = Config("push_ce", rows_per_flag=16, copy_streams=1)
+    a = torch.zeros(8, 64, dtype=torch.float16)
+    call: Any = host._beside_copies(
+        shape,
+        config,
+        place,
+        lambda *operands: log.append(("main", "multiplies")),  # type: ignore[arg-type]
+    )
+    call(a, a, a)
+    steps = [step for _, step in log]
+    assert steps.index("copies to 2") < steps.index("multiplies") < len(steps) - 1
+    assert steps[-1] == "waits for side 0"
+
+
 def test_generations_take_turns(log: list[tuple[str, str]]) -> None:
     copies = exchange(log, 1)
     assert [copies.begin() for _ in range(4)] == [0, 1, 0, 1]

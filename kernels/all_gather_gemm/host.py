@@ -331,23 +331,19 @@ def _launcher(
 def _beside_copies(
     shape: AllGatherGemm, config: Config, workspace: Workspace, kernel: Plan
 ) -> Plan:
-    """The kernel, with the copies that it waits for in side streams. It is queued first, so that it
-    starts while the host queues them; emulated copies end before they return, and a kernel before
-    them would wait for ever."""
+    """The kernel, with the copies that its peers wait for in side streams. They are queued first:
+    where streams share a hardware queue, as with `CUDA_DEVICE_MAX_CONNECTIONS=1`, a kernel that
+    fills the GPU while it waits never stands before the copies that end its peers' waiting.
+    Captured, either order takes as long (2x H200, 2026-11-26)."""
     from tftune.kernels.all_gather_gemm.variants.push_ce import exchange
 
     payload, generation_rows = placed(shape, workspace)
     inbox = payload - workspace.payload, generation_rows * shape.k * shape.element_bytes
     copies = exchange(shape, workspace, inbox, config["rows_per_flag"], config["copy_streams"])
-    emulated = workspace.arch == "interpreter"
 
     def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
-        parity = copies.begin()
-        if emulated:
-            copies.send(parity, a.data_ptr())
+        copies.send(copies.begin(), a.data_ptr())
         kernel(a, b, c)
-        if not emulated:
-            copies.send(parity, a.data_ptr())
         copies.join()
 
     return call
