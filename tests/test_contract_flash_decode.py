@@ -11,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 from contract import (
     WRAPS,
     Call,
@@ -28,8 +29,8 @@ from mutant import Change
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.space import Config
-from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.flash_decode.reference import RAGGED_SEED
+from tftune.kernels.flash_decode import FlashDecode, host
+from tftune.kernels.flash_decode.reference import RAGGED_SEED, make_inputs, make_output
 from tftune.kernels.flash_decode.space import SPACE
 
 OP = "flash_decode"
@@ -144,6 +145,31 @@ def test_every_variant_ran_on_every_shape(ran: list[dict[str, list[Call]]]) -> N
 def test_results_repeat_to_the_bit(ran: list[dict[str, list[Call]]]) -> None:
     for found in ran:
         assert differing(found) == []
+
+
+def outside(workspace: Workspace) -> list[str]:
+    """The variants whose result of lengths outside the cache is another than that of the nearest
+    ones inside, with pages and without."""
+    found = []
+    for shape in (
+        FlashDecode(2, 4, 2, 64, 32, workspace.world, page_size=16),
+        FlashDecode(2, 4, 2, 64, 40, workspace.world),
+    ):
+        q, k, v, _, *table = make_inputs(shape, workspace.rank, 0)
+        for variant in SPACE.variants:
+            plan = host.prepare(shape, configured(variant, kv_splits=2), workspace)
+            results = []
+            for lengths in ((shape.kv_len, 0), (shape.kv_len + 999, -7), (1 << 30, -(1 << 30))):
+                out = make_output(shape)
+                plan(q, k, v, torch.tensor(lengths, dtype=torch.int32), *table, out)
+                results.append(out.clone())
+            if not all(torch.equal(results[0], one) for one in results):
+                found.append(f"{variant} at {shape}")
+    return found
+
+
+def test_lengths_outside_the_cache_count_as_the_nearest_inside() -> None:
+    assert emulated.run(2, outside, timeout_s=300) == [[], []]
 
 
 SLEEP = "__import__('time').sleep"

@@ -108,9 +108,8 @@ def flash_decode(
     its own (under torch.compile there is one plan, and they are refused). Raises ValueError where
     operands do not fit.
 
-    Lengths are in device memory. The first call of a shape outside a capture reads them, and every
-    call with TFTUNE_CHECK=1. Unchecked lengths above kv_len are undefined: the call reads past the
-    sequence and, with pages, past the table. Unchecked negative lengths act as 0.
+    Lengths are in device memory. The first call of a shape outside a capture checks them, and every
+    call with TFTUNE_CHECK=1. Unchecked lengths above kv_len act as kv_len, negative ones as 0.
 
     One token of 2 sequences, 8 query heads on 2, 16 cached tokens of each on this rank::
 

@@ -59,7 +59,8 @@ def attend(
     PADDED_GROUP: tl.constexpr = cache.PADDED_GROUP
     group, split = unit // SPLITS, unit % SPLITS
     batch_index, kv_head = group // KV_HEADS, group % KV_HEADS
-    length = tl.load(lengths_ptr + batch_index)
+    # What is longer than the cache counts as the cache: no address behind it, or behind the table.
+    length = tl.minimum(tl.load(lengths_ptr + batch_index), kv_len)
     heads, dims, steps = tl.arange(0, PADDED_GROUP), tl.arange(0, D), tl.arange(0, BLOCK_N)
     q_ptrs = q_ptr + (tl.cast(group, tl.int64) * GROUP + heads)[:, None] * D + dims[None, :]
     q = tl.load(q_ptrs, mask=(heads < GROUP)[:, None], other=0.0)
