@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -159,18 +159,6 @@ def paired_speedup(outcome: Measurement) -> Speedup | None:
     return Speedup(outcome.speedup, *outcome.speedup_interval)
 
 
-def speedup(trial: Trial, bsp: Trial | None) -> Speedup | None:
-    """For tables: of shared rounds, else the ratio of the two medians, without an interval of its
-    own. None without BSP. Raises ValueError for a failure."""
-    outcome = measurement(trial)
-    if (paired := paired_speedup(outcome)) is not None:
-        return paired
-    if bsp is None:
-        return None
-    ratio = measurement(bsp).median_us / outcome.median_us
-    return Speedup(ratio, ratio, ratio)
-
-
 def time_ratio(trial: Trial, bsp: Trial) -> float | None:
     """For a search: the trial's time over BSP's, which is what a sampler minimises. None where
     either failed.
@@ -260,6 +248,81 @@ def _standing(row: tuple[Config, Trial]) -> tuple[int, str]:
     return list(STAGES).index(row[1].stage), row[1].created
 
 
+def comparable_us(
+    found: Mapping[Config, Trial], rows: Iterable[tuple[Config, Trial]], mode: str
+) -> dict[Config, float]:
+    """Comparable time of each config of one place that was measured. `found`: the row that counts
+    for each; `rows`: all of them. Tables, training and the end of a search ask this.
+
+    Eager: the median. There BSP drifts most, by its host: the same final configs in two sessions
+    differ by 5 % in medians and by 11 % in ratios, in the median (docs/notebook.md). Captured: the
+    ratio to the form of BSP in the rounds that both shared, times one time of that form, because
+    absolute times drift between worlds and days. The form that most rows stood beside sets the
+    scale: by its fastest median of any stage, since beside many other configs a collective is
+    slower. Other forms have their ratio to it (`BspForms.times_us`).
+    """
+    measured = {
+        config: trial.outcome
+        for config, trial in found.items()
+        if isinstance(trial.outcome, Measurement)
+    }
+    medians = {config: outcome.median_us for config, outcome in measured.items()}
+    forms = BspForms(rows)
+    fastest = forms.fastest_us
+    if mode == "eager" or not fastest:
+        return medians | {
+            form: us for form, us in fastest.items() if mode == "eager" and form in medians
+        }
+    beside = {config: forms.beside(found[config]) for config in measured}
+    common = Counter(form for form in beside.values() if form in fastest).most_common(1)
+    if not common:
+        return medians
+    scale = forms.times_us(common[0][0])
+    times = {
+        config: scale[form] / (measured[config].speedup or 1.0)
+        for config, form in beside.items()
+        if form is not None and form in scale and config not in scale
+    }
+    return medians | times | {form: us for form, us in scale.items() if form in medians}
+
+
+def counted(rows: Iterable[tuple[Config, Trial]]) -> dict[Config, Trial]:
+    """The row that counts for each config of one place: of the latest stage, then the newest."""
+    return dict(sorted(rows, key=lambda row: _standing(row)))
+
+
+def over_bsp(trial: Trial, us: float, bsp_us: float) -> Speedup:
+    """The speed-up over the strongest form of BSP, of comparable times: as in the rounds that the
+    row shared with a form of BSP, less what that form is slower than the strongest; without shared
+    rounds the ratio of the times, without an interval of its own."""
+    paired, ratio = paired_speedup(measurement(trial)), bsp_us / us
+    if paired is None:
+        return Speedup(ratio, ratio, ratio)
+    return Speedup(*(value * min(1.0, ratio / paired.ratio) for value in paired))
+
+
+def concluded(found: Mapping[Config, Trial], configs: Iterable[Config]) -> list[Config]:
+    """Those of the configs that speak for their variant: final rows conclude its search, so that
+    where it has any, only these do."""
+    listed = list(configs)
+    final = [config for config in listed if found[config].stage != "search"]
+    variants = {config.variant for config in final}
+    return final + [config for config in listed if config.variant not in variants]
+
+
+def answer(
+    found: Mapping[Config, Trial], times_us: Mapping[Config, float], may: Callable[[Config], bool]
+) -> Config:
+    """What answers at a place: the fastest config that `may`, of those that speak for their
+    variant, or the strongest form of BSP where that is as fast."""
+    forms = [config for config in times_us if config.variant == BSP]
+    others = concluded(found, times_us.keys() - set(forms))
+    return min(
+        [*filter(may, others), min(forms, key=times_us.__getitem__)],
+        key=lambda config: (times_us[config], config),
+    )
+
+
 # Who won, and what ties.
 
 
@@ -272,12 +335,6 @@ def strongest(forms: Iterable[Trial]) -> Trial | None:
 def strongest_bsp(trials: Iterable[Trial]) -> Trial | None:
     """The strongest form of BSP among rows of any variant."""
     return strongest(trial for trial in trials if trial.config.variant == BSP)
-
-
-def ranking(trials: Mapping[Config, Trial], bsp: Trial) -> list[Config]:
-    """The configs that were measured, the fastest beside BSP first."""
-    ratios = time_ratios(trials, bsp)
-    return sorted(ratios, key=ratios.__getitem__)
 
 
 def time_ratios(trials: Mapping[Config, Trial], bsp: Trial) -> dict[Config, float]:

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 
+from tftune.db.discount import MODEL_ERROR, discount, discounted
 from tftune.db.trial import Interval
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models.config_times import ConfigTimes
-from tftune.models.discount import MODEL_ERROR, discount, discounted
 from tftune.models.layout import NEAR, Known, LayoutModel, Source, size_text
 from tftune.models.tree.tree import Leaf, Sizes, leaves_of
 

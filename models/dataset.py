@@ -4,22 +4,33 @@ and the best config known."""
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from itertools import islice
 from typing import Any
 
-from tftune.db.evidence import BSP, BspForms, Speedup, complete, of_newest_code, oldest_first
+from tftune.db.discount import discount_of
+from tftune.db.evidence import (
+    BSP,
+    Speedup,
+    answer,
+    comparable_us,
+    complete,
+    counted,
+    is_surely_faster,
+    of_newest_code,
+    oldest_first,
+    over_bsp,
+)
 from tftune.db.target import Target
-from tftune.db.trial import BENCHES, EVIDENCE, MODES, STAGES, Failure, Measurement, Trial
+from tftune.db.trial import BENCHES, EVIDENCE, MODES, Failure, Measurement, Trial
 from tftune.kernels.core.chip import Chip
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape, check_word
 from tftune.kernels.core.space import Config
-from tftune.models.discount import discount_of
 
 ORACLE_EVALUATIONS = 160
 """An oracle of fewer evaluations, in a space not exhausted, is called incomplete."""
@@ -50,7 +61,7 @@ class Dataset:
     outcomes: Mapping[Shape, Mapping[Config, Trial]]
     """The row that counts for each pair: final before search, then the newest."""
     times_us: Mapping[Shape, Mapping[Config, float]]
-    """Comparable times of the pairs that were measured, see `_times_us`."""
+    """Comparable times of the pairs that were measured, see `evidence.comparable_us`."""
     oracles: Mapping[Shape, Oracle]
     kernels: Mapping[str, str]
     """The revision of each variant; rows of older ones are left out."""
@@ -116,19 +127,13 @@ class Dataset:
         found = self.measurement(shape, config)
         if found is None:
             return Speedup(0.0, 0.0, 0.0)
-        middle = self.bsp_us(shape) / self.times_us[shape][self.concrete(shape, config)]
-        if (
-            self.bench != "model"
-            and found.speedup_interval is not None
-            and found.speedup is not None
-        ):
-            low, high = (
-                bound * min(1.0, middle / found.speedup) for bound in found.speedup_interval
-            )
-            return Speedup(middle, low, max(high, low))
+        us, bsp_us = self.times_us[shape][self.concrete(shape, config)], self.bsp_us(shape)
+        if self.bench != "model" and found.speedup is not None:
+            trial = self.outcomes[shape][self.concrete(shape, config)]
+            return Speedup(bsp_us / us, *over_bsp(trial, us, bsp_us).interval)
         bsp = self.measurement(shape, self.bsp(shape)) or found
         (bsp_low, bsp_high), (low, high) = bsp.interval_us, found.interval_us
-        return Speedup(middle, bsp_low / high / discount_of(self.bench), bsp_high / low)
+        return Speedup(bsp_us / us, bsp_low / high / discount_of(self.bench), bsp_high / low)
 
     def allowed(self, shape: Shape, config: Config) -> bool:
         """Whether an answer for this shape may name the config: measured, valid, and BSP or faster
@@ -139,25 +144,16 @@ class Dataset:
                 and self.why_invalid(shape, config) is None
             )
             self._memo[shape, config] = possible and (
-                config.variant == BSP or self.speedup(shape, config).low >= 1
+                config.variant == BSP or is_surely_faster(self.speedup(shape, config).interval)
             )
         return bool(self._memo[shape, config])
 
     def best(self, shape: Shape) -> Config:
-        """What answers for this very shape: the fastest allowed config, of final rows where there
-        are any."""
+        """What answers for this very shape, see `evidence.answer`."""
         if (shape, "best") not in self._memo:
-            fused = [
-                config
-                for config in self.times_us[shape]
-                if config.variant != BSP and self.allowed(shape, config)
-            ]
-            final = [config for config in fused if self.is_final(shape, config)]
-            ranked = sorted(
-                [*(final or fused), self.bsp(shape)],
-                key=lambda config: (self.times_us[shape][config], config),
+            self._memo[shape, "best"] = answer(
+                self.outcomes[shape], self.times_us[shape], partial(self.allowed, shape)
             )
-            self._memo[shape, "best"] = ranked[0]
         found: Config = self._memo[shape, "best"]
         return found
 
@@ -230,43 +226,6 @@ def _possible_on(op: str, chip: Chip) -> _Possible:
     return _Possible(op, chip)
 
 
-def _times_us(
-    found: Mapping[Config, Trial], rows: Iterable[tuple[Config, Trial]], mode: str
-) -> dict[Config, float]:
-    """Comparable time of each config of one shape that was measured.
-
-    Eager: the median. There BSP drifts most, by its host: the same final configs in two sessions
-    differ by 5 % in medians and by 11 % in ratios, in the median (docs/notebook.md). Captured: the
-    ratio to the form of BSP in the rounds that both shared, times one time of that form, because
-    absolute times drift between worlds and days. The form that most rows stood beside sets the
-    scale: by its fastest median of any stage, since beside many other configs a collective is
-    slower. Other forms have their ratio to it (`BspForms.times_us`).
-    """
-    measured = {
-        config: trial.outcome
-        for config, trial in found.items()
-        if isinstance(trial.outcome, Measurement)
-    }
-    medians = {config: outcome.median_us for config, outcome in measured.items()}
-    forms = BspForms(rows)
-    fastest = forms.fastest_us
-    if mode == "eager" or not fastest:
-        return medians | {
-            form: us for form, us in fastest.items() if mode == "eager" and form in medians
-        }
-    beside = {config: forms.beside(found[config]) for config in measured}
-    common = Counter(form for form in beside.values() if form in fastest).most_common(1)
-    if not common:
-        return medians
-    scale = forms.times_us(common[0][0])
-    times = {
-        config: scale[form] / (measured[config].speedup or 1.0)
-        for config, form in beside.items()
-        if form is not None and form in scale and config not in scale
-    }
-    return medians | times | {form: us for form, us in scale.items() if form in medians}
-
-
 def _oracle(
     op: str,
     target: str,
@@ -312,11 +271,10 @@ def load(
         if (t.op, t.target, t.mode, t.bench) == key and t.stage in stages and not t.condition
     ]
     rows = _current(op, wanted)
-    outcomes: dict[Shape, dict[Config, Trial]] = defaultdict(dict)
     by_shape: dict[Shape, list[tuple[Config, Trial]]] = defaultdict(list)
-    for config, trial in sorted(rows, key=lambda row: list(STAGES).index(row[1].stage)):
-        outcomes[trial.shape][config] = trial
+    for config, trial in rows:
         by_shape[trial.shape].append((config, trial))
+    outcomes = {shape: counted(found) for shape, found in by_shape.items()}
     measured = {shape: _has_bsp(found) for shape, found in sorted(outcomes.items())}
     if not any(measured.values()):
         on = "" if bench == "node" else f" --on {bench} --target {target}"
@@ -326,7 +284,7 @@ def load(
             f"run `tftune search {op}{on} --mode {mode}`"
         )
     shapes = tuple(shape for shape, has in measured.items() if has)
-    times = {shape: _times_us(outcomes[shape], by_shape[shape], mode) for shape in shapes}
+    times = {shape: comparable_us(outcomes[shape], by_shape[shape], mode) for shape in shapes}
     return Dataset(
         op, target, mode, bench, shapes, dict(outcomes),
         times_us=times,

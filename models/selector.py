@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from tftune.db.discount import discount_of
 from tftune.db.target import Machine, Target
 from tftune.db.trial import MODES
 from tftune.kernels.core.registry import operation
@@ -25,7 +26,6 @@ from tftune.models.artifact import Artifact, read_artifact
 from tftune.models.bracket import Bracket
 from tftune.models.chain import Chain
 from tftune.models.compatibility import log_once
-from tftune.models.discount import discount_of
 from tftune.models.in_forms import InForms, check_facts, choices
 from tftune.models.layout import layout_text
 from tftune.models.selection import Selection

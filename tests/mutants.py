@@ -411,7 +411,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "the model is taken to be exact",
-        "models/discount.py",
+        "db/discount.py",
         "MODEL_ERROR = 1.44",
         "MODEL_ERROR = 1.0",
         "tests/test_dataset.py::test_a_modelled_speed_up_counts_above_what_the_model_errs_by",

@@ -13,12 +13,12 @@ import pytest
 from command_line import Tftune
 
 import tftune
+from tftune.db.discount import MODEL_ERROR, discounted
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Run, Trial
 from tftune.kernels.core.space import Config
 from tftune.models.answerer import Answerer, Terms
 from tftune.models.dataset import load
-from tftune.models.discount import MODEL_ERROR, discounted
 from tftune.models.tree.trainer import train_layout
 from tftune.report import tables
 from tftune.report.report import Page, write

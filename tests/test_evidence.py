@@ -69,12 +69,12 @@ def test_runs_of_another_build(unknown: bool, others: set[str]) -> None:
     assert evidence.other_build(runs, here | {"multicast": "on"}, unknown=False) >= {"same"}
 
 
-def test_a_speedup_is_of_shared_rounds_else_of_medians() -> None:
+def test_a_speedup_is_of_shared_rounds_less_what_their_form_of_bsp_is_slower() -> None:
     bsp = row(COPY, 12.0)
     shared = row(PUSH, 5.0, 5.0, 5.0, bsp=(10.0, 10.0, 20.0))
-    assert evidence.speedup(shared, bsp) == (2.0, 2.0, 4.0)
-    assert evidence.speedup(row(PUSH, 6.0), bsp) == (2.0, 2.0, 2.0)
-    assert evidence.speedup(row(PUSH, 6.0), None) is None
+    assert evidence.over_bsp(shared, 5.0, 12.0) == (2.0, 2.0, 4.0)
+    assert evidence.over_bsp(shared, 5.0, 7.5) == (1.5, 1.5, 3.0), "beside a weaker form"
+    assert evidence.over_bsp(row(PUSH, 6.0), 6.0, 12.0) == (2.0, 2.0, 2.0)
     assert evidence.time_ratio(shared, bsp) == 0.5 and evidence.speedup_interval(shared) == (2, 4)
     form = row(TRANSPOSE, 18.0, bsp=(36.0,))
     assert evidence.time_ratio(form, bsp) == 1.5, "forms of BSP by their medians"
@@ -85,7 +85,7 @@ def test_a_failure_has_no_speedup() -> None:
     failed = row(PUSH, outcome=Failure("hang", "late"))
     assert evidence.time_ratio(failed, row(COPY, 12.0)) is None
     with pytest.raises(ValueError, match="failed: late"):
-        evidence.speedup(failed, None)
+        evidence.over_bsp(failed, 1.0, 1.0)
 
 
 def test_the_form_beside_a_row_shares_its_samples_or_was_the_fastest_before_it() -> None:

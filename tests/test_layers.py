@@ -54,7 +54,7 @@ STANDARD_LIBRARY_ONLY = (
             "patience",
         )
     ),
-    *(f"db/{name}.py" for name in ("evidence", "captured", "journal")),
+    *(f"db/{name}.py" for name in ("evidence", "verdict", "discount", "captured", "journal")),
     *(
         f"models/{name}.py"
         for name in (
@@ -67,7 +67,6 @@ STANDARD_LIBRARY_ONLY = (
             "layout",
             "answerer",
             "config_times",
-            "discount",
             "features",
         )
     ),

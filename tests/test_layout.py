@@ -31,11 +31,11 @@ from synthetic import (
     shape,
 )
 
+from tftune.db.discount import MODEL_ERROR
 from tftune.db.target import Machine
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.core.space import Config
-from tftune.models.discount import MODEL_ERROR
 from tftune.models.layout import Known, LayoutModel
 from tftune.models.selection import Selection
 from tftune.models.selector import Selector

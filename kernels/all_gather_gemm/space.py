@@ -169,9 +169,10 @@ def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ..
 
 def likely_forms(shape: AllGatherGemm, chip: Chip) -> tuple[Config, ...]:
     """BSP where nothing was measured, captured. Registered buffers from 4 MB on, on two ranks,
-    where they take 2 to 7 % less. Along K two ranks copy after the gather, more ranks transpose
-    before it: that takes 4 to 9 % less from M = 64 on, but 35 to 44 % more at M = 2 and 4 (H200,
-    2026-11-22, docs/notebook.md)."""
+    where they take 2 to 7 % less, and along M on four, where it is 5 % more to 8 % less, 1.5 % less
+    in the mean of 47 shapes (2026-11-26). Along K two ranks copy after the gather, more ranks
+    transpose before it: that takes 4 to 9 % less from M = 64 on, but 35 to 44 % more at M = 2 and
+    4 (H200, 2026-11-22, docs/notebook.md)."""
     if shape.shard == "m":
         forms = ["gather"]
     else:
@@ -182,7 +183,7 @@ def likely_forms(shape: AllGatherGemm, chip: Chip) -> tuple[Config, ...]:
         )
     registered = (
         [f"{form}{REGISTERED}" for form in forms]
-        if shape.world == 2 and worth_registering(shape, chip)
+        if shape.world <= (4 if shape.shard == "m" else 2) and worth_registering(shape, chip)
         else []
     )
     return tuple(Config("bsp", form=form) for form in (*registered, *forms))

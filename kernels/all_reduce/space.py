@@ -18,10 +18,10 @@ INBOX_BYTES = 32 << 20
 """Bytes of one generation that one_shot may fill, beyond which two_shot sends far less."""
 ONE_SHOT_BYTES = 4 << 20
 """Bytes of x up to which a library's one-shot is tried on more than two ranks."""
-SMALL_BYTES, LARGE_BYTES = 3 << 19, 24 << 20
-"""Bytes of x up to which torch's one-shot is the fastest library all-reduce of two ranks behind a
-switch, and from which NCCL's is again: in between it is torch's two-shot (2x H100 and 2x H200,
-captured, 2026-11-25, `db/trials`)."""
+SMALL_BYTES, LARGE_BYTES = {2: 3 << 19, 4: 3 << 18}, 24 << 20
+"""Bytes of x up to which torch's one-shot is the fastest library all-reduce of so many ranks behind
+a switch, and from which NCCL's is again: in between it is torch's two-shot (2x H100, 2x and 4x
+H200, captured, 2026-11-25 and 2026-11-26, `db/trials`)."""
 FEWEST_COLUMNS = 256
 """The fewest columns of one part of a row: 512 bytes, which one program stores at once."""
 FORMS = ("library", "one_shot", "two_shot")
@@ -265,19 +265,20 @@ def defaults(shape: AllReduce, chip: Chip | None) -> tuple[Config, ...]:
 
 
 def likely_forms(shape: AllReduce, chip: Chip) -> tuple[Config, ...]:
-    """BSP where nothing was measured. Before a norm the library takes no longer than a one-shot."""
+    """BSP where nothing was measured. Before a norm the library of two ranks takes no longer than a
+    one-shot."""
     forms = ["library"]
     if takes_torch(shape, chip) and shape.message_bytes < LARGE_BYTES:
-        if shape.message_bytes > SMALL_BYTES:
+        if shape.message_bytes > SMALL_BYTES[shape.world]:
             forms.insert(0, "two_shot")
-        elif not shape.normed:
+        elif not shape.normed or shape.world > 2:
             forms.insert(0, "one_shot")
     return tuple(Config("bsp", form=form) for form in forms)
 
 
 def takes_torch(shape: Any, chip: Chip) -> bool:
     """Whether torch's all-reduces over symmetric memory were measured on the like of it."""
-    return bool(shape.world == 2 and shape.dtype == "bf16" and chip.switched)
+    return bool(shape.world in SMALL_BYTES and shape.dtype == "bf16" and chip.switched)
 
 
 def _first_possible(shape: AllReduce, chip: Chip | None, variant: str) -> list[Config]:

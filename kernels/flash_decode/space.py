@@ -190,7 +190,8 @@ def _in_flight(shape: FlashDecode, first: Config, chip: Chip) -> Iterator[Config
             if FILLED * RESIDENT * on <= groups * splits <= RESIDENT * on
         )
         if groups > on:
-            yield form(1, 64, 2) if shape.kv_len <= SHORT else form(1, 128, 2)
+            few = groups <= RESIDENT * on  # more are shallow, so that none waits for a second wave
+            yield form(1, 64, 2 if few else 1) if shape.kv_len <= SHORT else form(1, 128, 2)
     elif one_wave and programs < 2 * CROWDED * on:
         yield form(one_wave, 128, 2)
 

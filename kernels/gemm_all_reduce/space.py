@@ -223,7 +223,7 @@ def likely_forms(shape: GemmAllReduce, chip: Chip) -> tuple[Config, ...]:
     for large results as well."""
     forms = ["library"]
     if takes_torch(shape, chip):
-        small = shape.m * shape.n * shape.element_bytes <= SMALL_BYTES
+        small = shape.m * shape.n * shape.element_bytes <= SMALL_BYTES[shape.world]
         forms.insert(0, "one_shot" if small else "two_shot")
     wanted = (Config("bsp", form=form) for form in forms)
     return tuple(form for form in wanted if SPACE.why_invalid(shape, form, chip) is None)

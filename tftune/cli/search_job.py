@@ -126,6 +126,7 @@ def _lines(found: Sequence[Best]) -> list[Line]:
             b.winner,
             b.bsp,
             b.by_variant,
+            b.verdicts,
             b.evaluations,
             b.feasible,
             len(b.tied),

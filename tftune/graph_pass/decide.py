@@ -105,8 +105,10 @@ class Judge:
             return Judgement(kind.op, "", False, str(error))
 
     def _at(self, shape: Shape, extra_us: float) -> Judgement:
-        def said(faster: bool, reason: str, *times: float | None) -> Judgement:
-            return Judgement(shape.op, str(shape), faster, reason, *times)
+        def said(
+            faster: bool, reason: str, us: float | None = None, bsp_us: float | None = None
+        ) -> Judgement:
+            return Judgement(shape.op, str(shape), faster, reason, us, bsp_us)
 
         needed, held = payload_bytes(shape), self.workspace.generation_bytes
         if needed > held:
@@ -141,10 +143,10 @@ class Judge:
             reason = f"BSP for every M tried, {least} to {most}: {found[-1].reason}"
             return Judgement(make.func.op, text, False, reason)
         reason = f"selects at run time; faster for {count} of {len(found)} M tried"
-        times = found[best].expected_us, found[best].bsp_us
+        expected_us, bsp_us = found[best].expected_us, found[best].bsp_us
         reason += f", times are of M = {shapes[best].m}"
         gains = {shape.m: one.gain_us for shape, one in zip(shapes, found, strict=True)}
-        return Judgement(make.func.op, text, True, reason, *times, gains)
+        return Judgement(make.func.op, text, True, reason, expected_us, bsp_us, gains)
 
     def copy_us(self, size_bytes: Size) -> float:
         """Modelled: to read and write so many bytes of this GPU's memory; of a size that is not

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tftune.db.discount import MODEL_ERROR, discounted
 from tftune.db.evidence import measurement
 from tftune.db.trial import Trial
 from tftune.kernels.core.registry import operation
@@ -15,7 +16,6 @@ from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models.artifact import Artifact
 from tftune.models.compatibility import stamp
-from tftune.models.discount import MODEL_ERROR, discounted
 from tftune.models.facts import rules
 from tftune.models.in_forms import model_of
 from tftune.models.layout import LayoutModel, layout_text

@@ -19,7 +19,7 @@ import matplotlib.ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tftune.db.evidence import BSP, Speedup, speedup
+from tftune.db.evidence import BSP, Speedup
 from tftune.report.series import TIMES, Series, equation, size_of, symbol
 from tftune.report.tables import BENCH_WORDS, Line, label, variants_of
 
@@ -96,8 +96,7 @@ def best_beside_bsp(line: Line) -> tuple[str, Speedup] | None:
 
 def speedups(line: Line) -> dict[str, Speedup]:
     """The speed-up over BSP of every other variant that has one."""
-    found = {name: speedup(trial, line.bsp) for name, trial in line.by_variant.items()}
-    return {name: ratio for name, ratio in found.items() if ratio is not None and name != BSP}
+    return {name: found.ratio for name, found in line.verdicts.items() if name != BSP}
 
 
 def overview_figure(series: Sequence[Series]) -> Figure | None:

@@ -10,10 +10,10 @@ from itertools import groupby
 from statistics import median
 from typing import TYPE_CHECKING
 
+from tftune.db.discount import MODEL_ERROR
 from tftune.db.evidence import measurement
 from tftune.db.trial import FAILURES, Failure
 from tftune.kernels.core.registry import operation
-from tftune.models.discount import MODEL_ERROR
 from tftune.report import glossary, pictures
 from tftune.report.page_style import STYLE
 from tftune.report.results_table import (

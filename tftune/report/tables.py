@@ -9,24 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from statistics import median
 from typing import Any
 
-from tftune.db.evidence import (
-    BSP,
-    Place,
-    Speedup,
-    measurement,
-    of_newest_code,
-    time_ratio,
-)
+from tftune.db.discount import MODEL_ERROR, discount_of
+from tftune.db.evidence import Place, Speedup, counted, measurement, of_newest_code
 from tftune.db.trial import EVIDENCE, MODES, Measurement, Run, Trial
+from tftune.db.verdict import Verdict, standing
 from tftune.kernels.core.shape import Shape
 from tftune.models.artifact import Lent
-from tftune.models.discount import MODEL_ERROR, discount_of
 from tftune.models.layout import layout_text
-from tftune.models.verdict import Verdict, judged
 
 BENCH_WORDS = {
     "node": "measured",
@@ -61,6 +53,8 @@ class Line:
     winner: Trial
     bsp: Trial | None
     by_variant: Mapping[str, Trial]
+    verdicts: Mapping[str, Verdict]
+    """What each of these says beside BSP's; none without BSP."""
     evaluations: int
     """Configs tried in the search stage, failures among them."""
     feasible: int | None = None
@@ -74,10 +68,10 @@ class Line:
     def median_us(self, variant: str) -> float:
         return measurement(self.by_variant[variant]).median_us
 
-    @cached_property
+    @property
     def verdict(self) -> Verdict | None:
         """What the winner's row says beside BSP's; None without BSP."""
-        return judged(self.winner, self.bsp)
+        return self.verdicts.get(self.winner.config.variant)
 
     @property
     def ratio(self) -> Speedup | None:
@@ -147,37 +141,9 @@ def lines(trials: Iterable[Trial]) -> list[Line]:
 
 
 def _line(shape: Shape, mode: str, trials: Sequence[Trial]) -> Line:
-    rows: dict[str, list[Trial]] = {}
-    for trial in trials:
-        rows.setdefault(trial.config.variant, []).append(trial)
-    bsp, by_variant = _best(rows.get(BSP, ()), None), {}
-    for variant, those in rows.items():
-        if best := bsp if variant == BSP else _best(those, bsp):
-            by_variant[variant] = best
-    winner = min(by_variant.values(), key=lambda trial: _time(trial, bsp))
-    return Line(
-        shape,
-        mode,
-        winner,
-        bsp,
-        by_variant,
-        evaluations=len({trial.config for trial in trials if trial.stage == "search"}),
-    )
-
-
-def _best(trials: Sequence[Trial], bsp: Trial | None) -> Trial | None:
-    """The fastest of a variant beside BSP, as a search ranks them: among those measured again in a
-    fresh world where there are some; the newest row of each config. Forms of BSP by their
-    medians."""
-    timed = [trial for trial in trials if isinstance(trial.outcome, Measurement)]
-    newest = {trial.config: trial for trial in ([t for t in timed if t.stage != "search"] or timed)}
-    return min(newest.values(), key=lambda trial: _time(trial, bsp), default=None)
-
-
-def _time(trial: Trial, bsp: Trial | None) -> float:
-    """Over BSP's time, since times of different rounds do not compare; without BSP in us."""
-    ratio = time_ratio(trial, bsp) if bsp is not None else None
-    return measurement(trial).median_us if ratio is None else ratio
+    rows = [(trial.config, trial) for trial in trials]
+    evaluations = len({trial.config for trial in trials if trial.stage == "search"})
+    return Line(shape, mode, *standing(counted(rows), rows, mode)[:4], evaluations)
 
 
 def variants_of(lines: Iterable[Line]) -> list[str]:

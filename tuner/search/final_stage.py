@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from tftune.db.evidence import BSP, Place, ranking, tied
+from tftune.db.evidence import BSP, Place, tied
 from tftune.db.trial import Measurement, Trial
+from tftune.db.verdict import Verdict, standing
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.tuner.search.session import Rows
@@ -29,6 +30,8 @@ class Best:
     winner: Trial
     bsp: Trial
     by_variant: dict[str, Trial]
+    verdicts: dict[str, Verdict]
+    """What each of these says beside BSP's."""
     evaluations: int
     """Configs tried in the search stage, failures among them."""
     feasible: int
@@ -160,8 +163,10 @@ def best_of(
         if measured is not None and _measured(measured)
         else (rows.searched(place), bsp)
     )
-    ranked = ranking(trials, bsp)
-    by_variant = {config.variant: trials[config] for config in reversed(ranked)} | {BSP: bsp}
-    winner = trials[ranked[0]]
-    tie_set = tuple(config for config in ranked if tied(trials[config], winner))
-    return Best(*place, winner, bsp, by_variant, len(rows.searched(place)), feasible, tie_set)
+    searched = rows.searched(place)
+    won = standing(trials, [*searched.items(), *trials.items()], place[1])
+    tie_set = tuple(config for config in won.ranked if tied(trials[config], won.winner))
+    return Best(
+        *place, won.winner, won.bsp or bsp, won.by_variant, won.verdicts, len(searched), feasible,
+        tie_set,
+    )  # fmt: skip
