@@ -95,7 +95,13 @@ def of_models(ops: Sequence[str], spans: Sequence[tuple[int, int]]) -> str:
 
 
 def gains(target: str, op: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """A cell for each span; of each shape its last rows count."""
+    """A cell for each span."""
+    for some in in_spans(target, op, spans):
+        yield f"{limit.geomean(some):.2f}; {faster(some)} of {len(some)}" if some else "-"
+
+
+def in_spans(target: str, op: str, spans: Sequence[tuple[int, int]]) -> Iterator[list[float]]:
+    """BSP / fastest of the shapes of each span; of each shape its last rows count."""
     found = {
         row.shape: row
         for trials in speedup.groups(engine_trials(target, op)).values()
@@ -103,13 +109,25 @@ def gains(target: str, op: str, spans: Sequence[tuple[int, int]]) -> Iterator[st
         for row in speedup.lines(trials, "graph", stage)
     }
     for first, last in spans:
-        some = [
+        yield [
             gain_of(row)
             for shape, row in found.items()
             if first <= getattr(shape, shape.SIZE) <= last
         ]
-        faster = sum(gain > 1.01 for gain in some)
-        yield f"{limit.geomean(some):.2f}; {faster} of {len(some)}" if some else "-"
+
+
+def faster(some: Sequence[float]) -> int:
+    return sum(gain > 1.01 for gain in some)
+
+
+def engine_results(target: str, op: str) -> Iterator[str]:
+    """A RESULT line for each span of sizes in the layout of engines that has rows."""
+    spans = {"flash_decode": CONTEXTS, "merge_attention": BATCHES}.get(op, SPANS)
+    for (first, last), some in zip(spans, in_spans(target, op, spans), strict=True):
+        if some:
+            size = f"{operation(op).shape.SIZE}={first}..{last}"
+            geomean, wins = limit.geomean(some), f"faster={faster(some)} of={len(some)}"
+            yield f"RESULT speedup {op=!s} {target=!s} layout=engine {size} {geomean=:.3f} {wins}"
 
 
 def engine_trials(target: str, op: str) -> list[Trial]:

@@ -161,11 +161,11 @@ def read(target: str, op: str = "all_gather_gemm", files: Sequence[Path] = ()) -
     )
 
 
-def page() -> str:
-    """What docs/results.md shows."""
-    import results_page  # which asks this module for lines and tables
+def results_page() -> Any:
+    """The module of that name, which asks this one for lines and tables."""
+    import results_page
 
-    return results_page.page()
+    return results_page
 
 
 def sets(target: str, op: str, trials: list[Trial]) -> Iterator[str]:
@@ -243,7 +243,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     if options.page:
-        print(page())
+        print(results_page().page())
         return
     target = Target.parse(options.target)
     chip, rates = (
@@ -283,6 +283,7 @@ def main() -> None:
                     limit.result(shares, op=options.op, target=options.target, mode=mode, **names)
                 )
     print("\n" + "\n".join(sets(options.target, options.op, committed)))
+    print("\n".join(results_page().engine_results(options.target, options.op)))
 
 
 if __name__ == "__main__":
