@@ -82,14 +82,15 @@ class Answerer:
 
     def __init__(
         self, model: LayoutModel, terms: Terms, find: Callable[[Shape], int],
-        lent: str = "", lent_error: float = 0.0,
+        lent: str = "", lent_error: float = 0.0, own: Answerer | None = None,
     ) -> None:  # fmt: skip
         """`find`: from a shape to the number of its leaf. `lent`: the layout that was
         measured, where it answers for another one, from which it was seen to differ by
-        `lent_error`, of the logarithm of a speed-up."""
+        `lent_error`, of the logarithm of a speed-up. `own`: of that other one's rows, which answer
+        for their very shapes."""
         op = operation(model.op)
         self.model, self._given, self._find = model, terms, find
-        self._lent, self._lent_error = lent, lent_error
+        self._lent, self._lent_error, self._own = lent, lent_error, own
         self._leaves = list(leaves_of(model.root)) if model.root is not None else []
         self._space, self.times = op.space, ConfigTimes(model, terms.chip)
         self._names, self._place = (
@@ -133,6 +134,8 @@ class Answerer:
         """The answer for a shape of this layout. `default`: the form of BSP where nothing is
         known."""
         sizes = shape.sizes_key
+        if self._own is not None and sizes in self._own._by_sizes:
+            return self._own.answer(shape, default)
         known = None if self._lent else self._by_sizes.get(sizes)
         why = None if known is None else self._why_not(shape, known.best)
         if known is not None and why is None:

@@ -27,7 +27,7 @@ from tftune.models.bracket import Bracket
 from tftune.models.chain import Chain
 from tftune.models.compatibility import log_once
 from tftune.models.in_forms import InForms, check_facts, choices
-from tftune.models.layout import layout_text
+from tftune.models.layout import LayoutModel, layout_text
 from tftune.models.selection import Selection
 from tftune.models.tree.codegen import compiled
 from tftune.models.tree.tree import Leaf, features_of, walk
@@ -206,20 +206,18 @@ class Selector:
         self, artifact: Artifact, shape: Shape, mode: str, proposed: bool = False
     ) -> Answerer:
         found, lent = artifact.modes[mode], artifact.modes[mode].lent.get(shape.layout)
-        model = found.layouts[shape.layout if lent is None else lent.of]
-        find = compiled(shape.op, model.root) if model.root is not None else lambda shape: 0
-        said = (
-            ""
-            if lent is None
-            else f"{model.title}, which agrees within {lent.error:.1%} ({lent.pairs} pairs)"
-        )
-        return Answerer(
-            model,
-            self._terms(artifact, proposed),
-            find,
-            said,
-            lent.error / 1.96 if lent else 0.0,
-        )
+        terms = self._terms(artifact, proposed)
+
+        def of(model: LayoutModel, *more: Any) -> Answerer:
+            find = compiled(shape.op, model.root) if model.root is not None else lambda shape: 0
+            return Answerer(model, terms, find, *more)
+
+        own = found.layouts.get(shape.layout)
+        if lent is None:
+            return of(found.layouts[shape.layout])
+        model = found.layouts[lent.of]
+        said = f"{model.title}, which agrees within {lent.error:.1%} ({lent.pairs} pairs)"
+        return of(model, said, lent.error / 1.96, None if own is None else of(own))
 
     def _terms(self, artifact: Artifact, proposed: bool) -> Terms:
         error = discount_of(artifact.bench)

@@ -169,10 +169,6 @@ def test_a_shortlist_is_lent_too() -> None:
     assert LENDING.shortlist(shape(512, 3072, 3072, HALF)) == (LARGE, SMALL)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="Selector._made asks the lender alone, and forgets the few rows of the layout itself",
-)
 def test_a_shape_measured_in_its_own_layout_is_answered_by_its_own_rows() -> None:
     """The layout that borrows has some rows, by which it was seen to agree."""
     data = dataset([*rows(), *rows(TWINS[:12], slower(1.02))])
