@@ -57,6 +57,9 @@ def plant(plants: Mapping[str, str]) -> None:
 def _run(plan: Any, kind: str, workspace: Workspace, operands: tuple[Any, ...]) -> None:
     if kind == "hang" and workspace.rank == 1:
         time.sleep(60)
+    if kind == "hang while timed":
+        _LAST["calls"] = _LAST.get("calls", 0) + 1
+        time.sleep(60 * (_LAST["calls"] > CHECKED and workspace.rank == 1))
     if kind == "killed" and workspace.rank == 0:
         os.kill(os.getpid(), signal.SIGKILL)
     if kind == "raises":
@@ -76,7 +79,9 @@ def _run(plan: Any, kind: str, workspace: Workspace, operands: tuple[Any, ...]) 
 
 
 _LAST: dict[str, Any] = {}
-"""What the last call of a stale plan should have computed."""
+"""What the last call of a stale plan should have computed, and the calls of one that hangs late."""
+CHECKED = 5
+"""More calls of a config than its check makes, and fewer than a probe."""
 
 
 def serve(connection: Connection, spec: WorldSpec, rank: int) -> None:

@@ -227,6 +227,21 @@ def test_a_launch_that_never_ends_is_named_and_left_out_by_the_next_start(
     assert {(op, config) for op, config, _ in found} == {("all_gather_gemm", PUSH)}
 
 
+def test_a_form_of_bsp_is_not_left_out_for_kernels_that_were_timed_beside_it(
+    artifact: Path, tmp_path: Path
+) -> None:
+    """On 4x H200 a contest that did not end had taken registered buffers from every later one."""
+    rows, options = tmp_path / "rows.jsonl", {"deadline_s": 8.0}
+    plants = {"push": "hang while timed", "staged": "slow", "pull": "slow"}
+    with pytest.raises(RuntimeError, match="had not ended timing"):
+        emulated.run(2, once, artifact, rows, plants, options, timeout_s=240)
+    for selections in emulated.run(2, once, artifact, rows, {}, {"top": 1}, timeout_s=240):
+        assert {found.config.variant for found in selections.values()} == {"bsp"}
+    triton = read_rows(rows)[0][0].build["triton"]
+    found = {config for _, config, _ in excluded(rows, "emulatedx2", triton)}
+    assert found == set(FUSED.values())
+
+
 def in_children(workspace: Workspace, artifact: Path, rows: Path, plants: Any) -> Any:
     """A sandboxed warm-up, and what this very process prepared meanwhile."""
     planted.serve_planted(plants)
