@@ -13,10 +13,12 @@ import pytest
 
 from tftune.cli.console import Progress, duration, note, print_table
 from tftune.cli.search_job import how_it_went
+from tftune.db.committed import files_of, read_trials
 from tftune.db.store import Store
 from tftune.db.trial import Measurement, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.space import Config
+from tftune.report import tables
 
 SMALL = "m=64,n=512,k=1024,world=2"
 
@@ -160,6 +162,36 @@ def test_a_narrow_terminal_says_once_what_all_rows_share_and_then_gives_each_row
         *(TABLE[0][0], f"  variant: {wide}1   us: 1"),
         *(TABLE[1][0], f"  variant: {wide}2   us: 2"),
     ]
+
+
+def test_a_narrow_terminal_gets_the_short_form_where_there_is_one(
+    terminal: Callable[..., str],
+) -> None:
+    few = [("graph: k=8192", ["m", "us"], [["64", "1"], ["128", "2"]])]
+    assert terminal(60, "a", HEAD, TABLE, few).splitlines() == [
+        "a", "graph: k=8192", "m    us", "64    1", "128   2",
+    ]  # fmt: skip
+    assert terminal(200, "a", HEAD, TABLE, few) == terminal(200, "a", HEAD, TABLE)
+
+
+@pytest.mark.parametrize("op", ["all_gather_gemm", "all_reduce", "flash_decode", "merge_attention"])
+def test_the_short_form_of_measured_tables_fits_80_columns(
+    op: str, terminal: Callable[..., str]
+) -> None:
+    found = tables.lines(read_trials(files_of(op, "h200x4")))
+    few = tables.compact(found)
+    assert sum(len(rows) for _, _, rows in few) == len(found) >= 8
+    for title, head, rows in few:
+        words = {row[-1] for row in rows}
+        assert head[-5:] == ["BSP us", "best us", "variant", "over BSP", "verdict"]
+        assert words <= {"faster", "BSP", "tie: BSP"} and "faster" in words
+        shown = terminal(80, title, head, rows).splitlines()
+        assert len(shown) == len(rows) + 2 and max(map(len, shown[1:])) <= 80
+    line = next(line for line in found if line.fused_wins)
+    title, head, ((*_, bsp_us, best_us, variant, over, word),) = tables.compact([line])[0]
+    assert word == "faster" and variant == line.winner.config.variant and "x (" in over
+    assert float(bsp_us.replace(",", "")) >= float(best_us.replace(",", ""))
+    assert title.startswith(f"{line.mode}: ") and head[0] == line.shape.SIZE
 
 
 def test_no_control_character_reaches_a_terminal(

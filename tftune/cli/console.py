@@ -33,11 +33,21 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
-def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table under its title, the first column to the left and the others to the right. No cell is
-    ever cut.
+Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
+"""A title, the names of columns, and rows of cells."""
 
-    On a terminal too narrow for it, what all rows have in common is said once, above them. Where
+
+def print_table(
+    title: str,
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    narrow: Sequence[Table] = (),
+) -> bool:
+    """A table under its title, the first column to the left and the others to the right. No cell is
+    ever cut. Returns whether it was this table: on a terminal that is too narrow for it the tables
+    of `narrow` take its place, where there are any.
+
+    Else, on a terminal too narrow, what all rows have in common is said once, above them. Where
     that does not suffice, each row is a block of lines.
     """
     from rich.console import Console
@@ -46,6 +56,10 @@ def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) 
     console = Console(markup=False, highlight=False, soft_wrap=True)
     room = console.width if console.is_terminal else None
     console.print(title, style="bold")
+    if narrow and room and _too_wide(head, rows, room):
+        for each in narrow:
+            print_table(*each)
+        return False
     if room and _too_wide(head, rows, room) and len(rows) > 1:
         head, rows, common = _without_common(head, rows)
         if common:
@@ -54,11 +68,12 @@ def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) 
     if room and _too_wide(head, rows, room):
         for first, *others in rows:
             console.print(first, _pairs(head[1:], others, room), sep="\n")
-        return
+        return True
     widths = _widths(head, rows)
     console.print(_line(head, widths), style="dim")
     for row in rows:
         console.print(_line(row, widths))
+    return True
 
 
 def _widths(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:

@@ -47,6 +47,12 @@ us: median time of one call, of each variant's best config. winner over BSP: how
 BSP, the strongest unfused form, takes. evaluations: configs tried, of those considered. off by: at
 95 %, how much longer than the best of those considered the winner may take."""
 """Below the table of a search."""
+FEW_COLUMNS = """\
+us: median time of one call, BSP's and of the best config of any variant. over BSP: how many
+times as long BSP, the strongest unfused form, takes. kept: what the discount on modelled
+speed-ups leaves. A wider terminal, or a pipe, shows every variant and how many configs were
+tried."""
+"""Below its short form."""
 
 
 def search(
@@ -188,10 +194,11 @@ def _show(found: Sequence[Line], title: str, named: str) -> None:
     from tftune.report import tables
 
     shown = tables.variants_of(found)
-    print_table(title, tables.head(shown), [tables.cells(line, shown) for line in found])
+    rows = [tables.cells(line, shown) for line in found]
+    whole = print_table(title, tables.head(shown), rows, tables.compact(found))
     for sentence in tables.headline(found):
         print(sentence)
-    print(COLUMNS)
+    print(COLUMNS if whole else FEW_COLUMNS)
     modelled = " --allow-modelled" if found and found[0].winner.bench == "model" else ""
     note(
         f"next: `tftune export {named} --out a.json`, then "

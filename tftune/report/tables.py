@@ -7,13 +7,13 @@ The command line and the report show the same lines, so that neither decides alo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 from tftune.db.discount import MODEL_ERROR, discount_of
-from tftune.db.evidence import Place, Speedup, counted, measurement, of_newest_code
+from tftune.db.evidence import BSP, Place, Speedup, counted, measurement, of_newest_code
 from tftune.db.trial import EVIDENCE, MODES, Measurement, Run, Trial
 from tftune.db.verdict import Verdict, standing
 from tftune.kernels.core.shape import Shape
@@ -198,6 +198,60 @@ def cells(line: Line, variants: Sequence[str]) -> list[str]:
         tried,
         off_by_text(line.off_by),
     ]
+
+
+def compact(lines: Sequence[Line]) -> list[tuple[str, list[str], list[list[str]]]]:
+    """Tables of few columns: what tells shapes apart, BSP's time, the fastest variant's, and what
+    it comes to; above each what its shapes have in common. One for each mode and layout, or for
+    each family where that takes more than NARROW characters."""
+    made = []
+    for (mode, _), found in _groups(lines, lambda line: (line.mode, line.shape.layout)).items():
+        whole = _compact(mode, found)
+        columns = zip(whole[1], *whole[2], strict=True)
+        if sum(2 + max(map(len, column)) for column in columns) - 2 <= NARROW:
+            made.append(whole)
+            continue
+        families = _groups(found, lambda line: line.shape.layer).values()
+        made += [_compact(mode, family) for family in families]
+    return made
+
+
+NARROW = 80
+"""Columns of a terminal that nobody made wider."""
+
+
+def _groups(lines: Iterable[Line], key: Callable[[Line], Any]) -> dict[Any, list[Line]]:
+    found: dict[Any, list[Line]] = {}
+    for line in lines:
+        found.setdefault(key(line), []).append(line)
+    return found
+
+
+def _compact(mode: str, lines: Sequence[Line]) -> tuple[str, list[str], list[list[str]]]:
+    shapes = [line.shape.to_dict() for line in lines]
+    names = [name for name in shapes[0] if len({shape[name] for shape in shapes}) > 1]
+    names = names or [lines[0].shape.SIZE]
+    parts = str(lines[0].shape).split(",")
+    common = ", ".join(part for part in parts if part.partition("=")[0] not in names)
+    modelled = any(line.discounted is not None for line in lines)
+    head = [*names, "BSP us", "best us", "variant", "over BSP", *["kept"] * modelled, "verdict"]
+    rows = []
+    for line, shape in zip(lines, shapes, strict=True):
+        times = [f"{line.median_us(name):,.1f}" if name in line.by_variant else "-"
+                 for name in (BSP, line.winner.config.variant)]  # fmt: skip
+        kept = [f"{line.discounted:.2f}x" if line.discounted is not None else "-"] * modelled
+        said = [label(line.winner.config.variant), ratio_text(line.ratio), *kept, _word(line)]
+        rows.append([*(str(shape[name]) for name in names), *times, *said])
+    return f"{mode}: {common}", head, rows
+
+
+def _word(line: Line) -> str:
+    """Who answers, in a word."""
+    if line.verdict is None:
+        return "no BSP"
+    if line.ties_with_bsp:
+        return "tie: BSP"
+    return "faster" if line.verdict.answers else "BSP"
 
 
 def off_by_text(off_by: float | None) -> str:
