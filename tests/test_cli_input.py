@@ -140,6 +140,10 @@ def says(
         ("--target mi300x0", "'mi300x0' is no target"),
         ("--target \u00fcn\u00efx8", "'\u00fcn\u00efx8' is no target"),
         ("--onn model", "No such option: --onn"),
+        ("--target h20x8", "did you mean 'h200x8'?"),
+        ("--variant pushce", "did you mean 'push_ce'?"),
+        ("--shapes papper:world=8", "did you mean 'paper'?"),
+        ("--shapes m=1,nn=8,k=8,world=2", "did you mean 'n'?"),
     ],
 )
 def test_a_search_refuses(words: str, part: str, says: Says) -> None:
@@ -169,6 +173,7 @@ def test_a_search_refuses(words: str, part: str, says: Says) -> None:
         (f"explain {OP} {SMALL} --target h200x8 --db pipe", "pipe is no database"),
         ("diff rows.jsonl pipe", "rows.jsonl"),
         (f"verify {OP} --leaves 0", "and '0' was given"),
+        (f"select {OP[1:]} {SMALL}", f"did you mean '{OP}'?"),
         (f"audit {OP} --against binary", "binary is no rows of an audit"),
         (f"audit {OP} --against pipe", "cannot read pipe"),
         (f"audit {OP} --arch gfx1", "gfx1 is another"),

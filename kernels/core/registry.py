@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from inspect import signature
 from typing import Any
 
-from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.shape import Shape, near
 from tftune.kernels.core.space import Space
 
 OPS = {
@@ -100,6 +100,7 @@ def operation(name: str) -> Operation:
     if package is None:
         raise ValueError(
             f"there is no operation {name!r}; the operations are {', '.join(packages())}"
+            f"{near(name, packages())}"
         )
     folder = import_module(package)
     space = import_module(f"{package}.space")

@@ -27,7 +27,19 @@ def check_kind(name: str, value: Any, kind: Any, expected: str) -> None:
 def check_word(name: str, value: Any, known: Collection[str]) -> None:
     """Raise ValueError, with the known words, where `value` is none of them."""
     if value not in known:
-        raise ValueError(f"{name}={value!r} is not one of {', '.join(known)}")
+        raise ValueError(f"{name}={value!r} is not one of {', '.join(known)}{near(value, known)}")
+
+
+def near(word: Any, known: Collection[str]) -> str:
+    """What a refusal adds where a known word is nearly this one.
+
+    >>> near("papper", ["paper", "engine"]), near(7, ["paper"])
+    ("; did you mean 'paper'?", '')
+    """
+    from difflib import get_close_matches
+
+    found = get_close_matches(word, known, 1) if isinstance(word, str) else []
+    return f"; did you mean {found[0]!r}?" if found else ""
 
 
 def _integer(name: str, value: Any, least: int) -> int:
@@ -168,6 +180,7 @@ class Shape:
         if unknown := sorted(set(values) - set(fields)):
             raise ValueError(
                 f"{cls.op} has no shape field {unknown[0]!r}; it has {', '.join(fields)}"
+                f"{near(unknown[0], fields)}"
             )
         required = [name for name, field in fields.items() if field.default is dataclasses.MISSING]
         if missing := [name for name in required if name not in values]:

@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import Any
 
 from tftune.kernels.core.chips import Chip
-from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.shape import Shape, near
 
 Knob = int | str
 
@@ -263,6 +263,7 @@ class Space:
         if variant not in self.variants:
             raise ValueError(
                 f"{self.op} has no variant {variant!r}; it has {', '.join(self.variants)}"
+                f"{near(variant, self.variants)}"
             )
         return self.variants[variant]
 

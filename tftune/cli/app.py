@@ -165,6 +165,8 @@ def about(
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0, 2 with one sentence for wrong input, 130 after Ctrl-C."""
     arguments = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    if arguments[0] == "help":
+        arguments = [*arguments[1:], "--help"]
     warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
     try:
         code = app(arguments, prog_name="tftune", standalone_mode=False)

@@ -130,7 +130,7 @@ def search(
     if as_json:
         print_json([line.to_dict() for _, found in tables for line in found])
     for named, found in () if as_json else tables:
-        _show(found, named, f"{op} --db {db} --target {machine.name}")
+        _show(found, named, machine.name, db)
     if missing:
         raise ValueError(
             f"{missing:,} pairs of a shape and a config are missing: the budget was too small; "
@@ -187,9 +187,9 @@ def _count(shapes: Sequence[Any]) -> str:
     return f"{len(shapes)} shape{'s' * (len(shapes) > 1)}"
 
 
-def _show(found: Sequence[Line], title: str, named: str) -> None:
+def _show(found: Sequence[Line], title: str, target: str, db: Path) -> None:
     """The table of a search, what it comes to, what its columns mean, and the commands that make
-    answers of it. `named`: operation, database and target, as those take them."""
+    answers of it."""
     from tftune.cli.console import note, print_table
     from tftune.report import tables
 
@@ -199,11 +199,14 @@ def _show(found: Sequence[Line], title: str, named: str) -> None:
     for sentence in tables.headline(found):
         print(sentence)
     print(COLUMNS if whole else FEW_COLUMNS)
-    modelled = " --allow-modelled" if found and found[0].winner.bench == "model" else ""
-    note(
-        f"next: `tftune export {named} --out a.json`, then "
-        f"`tftune select {named.split()[0]} SHAPE --artifact a.json{modelled}`"
-    )
+    if found:
+        shape, op = found[0].shape, found[0].shape.op
+        modelled = " --allow-modelled" if found[0].winner.bench == "model" else ""
+        out = f"{op}__{target}.json"
+        note(
+            f"next: `tftune export {op} --db {db} --target {target} --out {out}`, then "
+            f"`tftune select {op} {shape} --artifact {out}{modelled}`"
+        )
 
 
 def _refuse_more_than_portfolio(how: Mapping[str, Any]) -> None:

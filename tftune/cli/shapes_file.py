@@ -12,7 +12,7 @@ from typing import Any
 from tftune.db.files import read_file
 from tftune.db.trial import LARGEST_SIZE
 from tftune.kernels.core.registry import Operation
-from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.shape import Shape, near
 
 FILE_ENDINGS = (".json", ".yaml", ".yml")
 
@@ -56,10 +56,10 @@ def _read(operation: Operation, text: str, world: int | None) -> list[Shape]:
         return _named_set(operation, name, options, world)
     if Path(text).suffix in FILE_ENDINGS:
         return _read_file(operation, Path(text))
-    if "=" not in text:
+    if "=" not in name:
         raise ValueError(
             f"{text!r} is no shape, named set or file of {operation.name}; give "
-            f"{operation.shape.example()!r}, {_known(operation)}"
+            f"{operation.shape.example()!r}, {_known(operation)}{near(name, operation.shape_sets)}"
         )
     return [operation.shape.parse(text)]
 

@@ -123,7 +123,7 @@ def push_ce(
     """A call (a, b, c) of a complete config; its outbox is allocated here."""
     import torch
 
-    world, rank, count = shape.world, workspace.rank, int(config["chunks"])
+    world, rank = shape.world, workspace.rank
     rows, step, size = rows_of(shape), chunk_rows(shape, config), slots_of(shape) // shape.world
     row_bytes, own = shape.n * shape.element_bytes, rank * rows
     products = [(low, min(low + step, rows)) for low in range(0, rows, step)]
@@ -156,7 +156,7 @@ def push_ce(
                 exchange.join()
             add_up(c[low:high], (low - own) * row_bytes, (high - low) * shape.n // 8, number)
             for distance in range(1, world):
-                exchange.send_one(parity, count + number, distance, c.data_ptr())
+                exchange.send_one(parity, len(products) + number, distance, c.data_ptr())
         exchange.join()
         take(c)
 
