@@ -76,17 +76,21 @@ class Target:
         for name in chips.names() if match else ():
             if match and _stem(name) == match[1] and (chip := chips.chip_named(name)):
                 return cls.of(chip, int(match[2]))
-        usual = [f"{_stem(name)}x{gpus}" for name in chips.names() for gpus in (1, 2, 4, 8)]
         raise ValueError(
             f"{text!r} is no target that is known here; write <chip>x<number of GPUs>, as in "
             "h200x8 or mi300x8; another GPU's name is known where rows, an artifact or a chip file "
             "(--db, --artifact, --chip) describe it, and none read here does; `tftune search` and "
             "`tftune calibrate` on that GPU write descriptions; the chips are "
-            f"{', '.join(chips.names())}{near(text, usual)}"
+            f"{', '.join(chips.names())}{near(text, usual_targets())}"
         )
 
     def __str__(self) -> str:
         return self.name
+
+
+def usual_targets() -> list[str]:
+    """Machines of 1, 2, 4 and 8 GPUs of each known chip."""
+    return [f"{_stem(name)}x{gpus}" for name in chips.names() for gpus in (1, 2, 4, 8)]
 
 
 def _stem(name: str) -> str:

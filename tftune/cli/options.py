@@ -18,14 +18,27 @@ except ModuleNotFoundError as missing:
     )
     sys.exit(2)
 
+from tftune.cli import completion
 from tftune.kernels.core.registry import OPS
 
 if TYPE_CHECKING:
     from tftune.db.store import Store
 
-Op = Annotated[str, typer.Argument(metavar="OP", help=f"Operation: {', '.join(OPS)}.")]
+Op = Annotated[
+    str,
+    typer.Argument(
+        metavar="OP",
+        help=f"Operation: {', '.join(OPS)}.",
+        autocompletion=completion.operations,
+    ),
+]
 ShapeText = Annotated[
-    str, typer.Argument(metavar="SHAPE", help="One shape, as in m=64,n=3584,k=8192,world=8.")
+    str,
+    typer.Argument(
+        metavar="SHAPE",
+        help="One shape, as in m=64,n=3584,k=8192,world=8.",
+        autocompletion=completion.shape,
+    ),
 ]
 Db = Annotated[
     Path,
@@ -44,7 +57,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and not
 TargetName = Annotated[
     str | None,
     typer.Option(
-        "--target", metavar="TARGET", help="Machine, <chip>x<GPUs>, such as h200x8 or mi300x8."
+        "--target",
+        metavar="TARGET",
+        help="Machine, <chip>x<GPUs>, such as h200x8 or mi300x8.",
+        autocompletion=completion.targets,
     ),
 ]
 Lengths = Annotated[
@@ -87,6 +103,7 @@ Shapes = Annotated[
         metavar="SHAPES",
         help="Shape, YAML or JSON file, or named set (paper, llama3-70b:shard=m,m=16+128; "
         "`tftune sets` lists them); repeat, or separate by ';'.",
+        autocompletion=completion.shapes,
     ),
 ]
 Captured = Annotated[
