@@ -77,7 +77,8 @@ def ran(request: pytest.FixtureRequest) -> list[dict[str, list[Call]]]:
 def test_every_call_is_right(ran: list[dict[str, list[Call]]]) -> None:
     assert wrong_calls(ran) == []
     called = {call.config.variant for call in ran[0]["back to back"]}
-    assert called == {*SPACE.variants}
+    alone = {"push_ce"} if len(ran) == 1 else set()  # it sends nothing to nobody
+    assert called == {*SPACE.variants} - alone
 
 
 def test_results_repeat_to_the_bit(ran: list[dict[str, list[Call]]]) -> None:
