@@ -64,7 +64,7 @@ class TestRows:
         ("word", "known"),
         [
             ("bench", "node, model, replay, drill"),
-            ("mode", "graph, eager"),
+            ("mode", r"graph, eager; did you mean 'graph'\?"),
             ("stage", "search, warm_up, watch, tax, final, matrix"),
         ],
     )

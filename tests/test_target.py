@@ -53,7 +53,8 @@ def test_parse_lists_the_chips(text: str) -> None:
     with pytest.raises(
         ValueError,
         match=f"^{re.escape(repr(text))} is no target that is known here; .* as in h200x8 "
-        f".*--chip.* describe it, and none read here does; .* the chips are {', '.join(CHIPS)}$",
+        f".*--chip.* describe it, and none read here does; .* the chips are {', '.join(CHIPS)}"
+        r"(; did you mean '\w+x[1248]'\?)?$",
     ):
         Target.parse(text)
 
