@@ -175,7 +175,7 @@ ADD = (
 )
 SUMS = (
     "            for distance in range(1, world):\n"
-    "                exchange.send_one(parity, count + number, distance, c.data_ptr())\n"
+    "                exchange.send_one(parity, len(products) + number, distance, c.data_ptr())\n"
 )
 SLEEP = "__import__('time').sleep"
 LATE_PRODUCTS = f"                {SLEEP}(0.3 * bool(rank == 2 and number > 0))\n"
