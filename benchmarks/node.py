@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 TFTUNE = (sys.executable, "-m", "tftune")
 NO_MULTICAST = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1"}
@@ -133,11 +134,11 @@ def search(work: Work, db: str, pool: int, seconds: int) -> list[str]:
     return [*TFTUNE, "search", part.op, *shapes, *pooled, "--budget", f"{seconds}s", "--db", db]
 
 
-def run(command: Sequence[str], until: float) -> int:
+def run(command: Sequence[str], until: float, out: IO[str] | None = None) -> int:
     """The exit code of a command, which is stopped at `until` (of time.monotonic) as Ctrl-C would
-    stop it."""
+    stop it. `out`: a file for what it prints."""
     print(f"\n$ {shlex.join(command)}", flush=True)
-    process = subprocess.Popen(command, env=os.environ | NO_MULTICAST)
+    process = subprocess.Popen(command, stdout=out, stderr=out, env=os.environ | NO_MULTICAST)
     try:
         return process.wait(max(0.0, until - time.monotonic()))
     except subprocess.TimeoutExpired:

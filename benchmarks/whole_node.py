@@ -1,5 +1,5 @@
-"""Everything that a node of GPUs is measured for, step by step: rows of engines' layers and what
-they rest on, blocks and models, the paper's shapes, taxes, the contract on real ranks.
+"""Everything that a node of GPUs is measured for, step by step: rows of engines' layers, a block
+and a model with the pass, the papers' shapes, taxes, the contract on real ranks.
 
 usage: python benchmarks/whole_node.py FOLDER [--world 8] [--seconds 560] [--steps rows llama ...]
            [--show]
@@ -7,23 +7,21 @@ usage: python benchmarks/whole_node.py FOLDER [--world 8] [--seconds 560] [--ste
 Each step is a command of its own with a share of the time, and what it prints goes to
 FOLDER/STEP.log. Rows of all steps go to FOLDER/node.db: the same command, or the next session with
 that folder, goes on where it stopped. A step that still runs when its time is over is stopped, and
-the next one begins. RESULT lines are repeated at the end. --show prints the commands and runs
+the next one begins. A step's RESULT lines are printed when it has ended. --show prints the commands and runs
 nothing. `tftune trials export` writes the rows to be committed.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from node import NO_MULTICAST, STOP_S
+from node import run
 
 HERE = Path(__file__).parent
 PYTHON, TORCHRUN = sys.executable, f"{sys.executable} -m torch.distributed.run"
@@ -103,24 +101,6 @@ def commands(
     return found
 
 
-def run(command: Sequence[str], log: Path, seconds: float) -> int:
-    """The exit code of a command that is stopped after so many seconds, as Ctrl-C stops it; what it
-    prints goes to a file."""
-    with (
-        log.open("w") as out,
-        subprocess.Popen(command, stdout=out, stderr=out, env=os.environ | NO_MULTICAST) as process,
-    ):
-        try:
-            return process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            process.send_signal(2)
-        try:
-            return process.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return process.wait()
-
-
 def results(log: Path) -> list[str]:
     """The RESULT lines of a step, or its last line where it has none."""
     lines = log.read_text(errors="replace").splitlines()
@@ -142,13 +122,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.folder.mkdir(parents=True, exist_ok=True)
     codes = []
     for name, command, seconds in planned:
-        print(
-            f"# {name}, {seconds:.0f} s: {STEPS[name].meaning}\n{shlex.join(command)}", flush=True
-        )
+        print(f"\n# {name}, {seconds:.0f} s: {STEPS[name].meaning}")
         if options.show:
+            print(shlex.join(command))
             continue
         log, began = options.folder / f"{name}.log", time.monotonic()
-        codes.append(run(command, log, seconds))
+        with log.open("w") as out:
+            codes.append(run(command, began + seconds, out))
         took = time.monotonic() - began
         print(f"ended with {codes[-1]} after {took:.0f} s: {log}", *results(log), sep="\n")
     return 1 if any(codes) else 0

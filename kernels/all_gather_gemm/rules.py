@@ -6,10 +6,12 @@ from __future__ import annotations
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.gemm_space import (
+    COPY_BYTES,
     Knobs,
     accumulators,
     fits_registers,
     shared_bytes,
+    streams_rule,
 )
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import FLAGS_PER_SOURCE, Config, Rule
@@ -18,9 +20,6 @@ REGISTERED = "_registered"
 FUSED = ("pull", "staged", "push")
 _TILED = (*FUSED, "push_ce")
 _BY_DESCRIPTOR = ("staged", "push", "push_ce")
-COPY_BYTES = 1 << 18
-"""What a copy must move at least: starting one costs about 2.7 us, in which a link moves more (an
-NVLink4 pair, kernels/core/chips.py)."""
 REGISTERED_BYTES = 1 << 22
 """Bytes of the gathered A from which on registered buffers are tried: on two H200 2 MB arrive no
 sooner, and of 8 to 134 MB one form or the other does (docs/notebook.md)."""
@@ -236,7 +235,5 @@ RULES = (
     Rule("growth must be 1 where no chunk could be larger than the first one",
          lambda s, c, chip: c["growth"] == 1 or s.shard_rows > 2 * c["first_rows"],
          ("bsp_chunked",)),
-    Rule("copy_streams must be fewer than the ranks",
-         lambda s, c, chip: c["copy_streams"] == 1 or c["copy_streams"] < s.world,
-         ("push_ce", "bsp_chunked")),
+    streams_rule(("push_ce", "bsp_chunked")),
 )  # fmt: skip

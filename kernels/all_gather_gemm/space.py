@@ -11,7 +11,6 @@ from typing import Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.rules import (
-    COPY_BYTES,
     FUSED,
     REGISTERED,
     RULES,
@@ -24,6 +23,7 @@ from tftune.kernels.all_gather_gemm.rules import (
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.gemm_space import (
     BLOCKS,
+    COPY_BYTES,
     LOADS,
     PIPELINE,
 )

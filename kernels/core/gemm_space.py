@@ -3,7 +3,7 @@ that fuse one. Standard library only."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tftune.kernels.core.chips import Chip
@@ -63,6 +63,30 @@ def shared_bytes(shape: Any, config: Knobs, chip: Chip) -> int:
 def _aligned(shape: Any, config: Knobs) -> bool:
     columns = shape.inner if shape.b_layout == "nk" else shape.n
     return columns % 8 == 0 and shape.inner % int(config["block_k"]) == 0
+
+
+COPY_BYTES = 1 << 18
+"""What a copy must move at least: starting one costs about 2.7 us, in which a link moves more (an
+NVLink4 pair, kernels/core/chips.py)."""
+
+
+def copy_rule(copy_bytes: Callable[[Any, Knobs], int]) -> Rule:
+    """What a chunk of `push_ce` must be worth. `copy_bytes`: of its copy to one peer."""
+    return Rule(
+        f"a copy must move at least {COPY_BYTES >> 10} KB: take fewer chunks; a smaller call is no "
+        "work for copy engines",
+        lambda s, c, chip: chip is None or copy_bytes(s, c) >= COPY_BYTES,
+        ("push_ce",),
+    )
+
+
+def streams_rule(variants: tuple[str, ...]) -> Rule:
+    """More side streams than peers would be idle."""
+    return Rule(
+        "copy_streams must be fewer than the ranks",
+        lambda s, c, chip: c["copy_streams"] == 1 or c["copy_streams"] < s.world,
+        variants,
+    )
 
 
 def tile_rules(variants: tuple[str, ...]) -> tuple[Rule, ...]:

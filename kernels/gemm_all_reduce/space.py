@@ -5,11 +5,18 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tftune.kernels.all_gather_gemm.rules import COPY_BYTES
 from tftune.kernels.all_reduce.space import SMALL_BYTES, takes_torch
 from tftune.kernels.core.architecture import CUDA
 from tftune.kernels.core.chips import Chip
-from tftune.kernels.core.gemm_space import BLOCKS, LOADS, PIPELINE, Knobs, tile_rules
+from tftune.kernels.core.gemm_space import (
+    BLOCKS,
+    LOADS,
+    PIPELINE,
+    Knobs,
+    copy_rule,
+    streams_rule,
+    tile_rules,
+)
 from tftune.kernels.core.partials import (
     KNOBS,
     SPLIT,
@@ -182,17 +189,8 @@ RULES = (
         ("push_ce",),
         required=True,
     ),
-    Rule(
-        f"a copy must move at least {COPY_BYTES >> 10} KB: take fewer chunks; a smaller call is no "
-        "work for copy engines",
-        lambda s, c, chip: chip is None or _copy_bytes(s, c) >= COPY_BYTES,
-        ("push_ce",),
-    ),
-    Rule(
-        "copy_streams must be fewer than the ranks",
-        lambda s, c, chip: c["copy_streams"] == 1 or c["copy_streams"] < s.world,
-        ("push_ce",),
-    ),
+    copy_rule(_copy_bytes),
+    streams_rule(("push_ce",)),
     *tile_rules(_FUSED),
     *(rule for variant in _FLAGGED for rule in rules((variant,))),
     *row_rules(("one_shot_ll",)),

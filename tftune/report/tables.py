@@ -142,8 +142,9 @@ def lines(trials: Iterable[Trial]) -> list[Line]:
 
 def _line(shape: Shape, mode: str, trials: Sequence[Trial]) -> Line:
     rows = [(trial.config, trial) for trial in trials]
+    won = standing(counted(rows), rows, mode)
     evaluations = len({trial.config for trial in trials if trial.stage == "search"})
-    return Line(shape, mode, *standing(counted(rows), rows, mode)[:4], evaluations)
+    return Line(shape, mode, won.winner, won.bsp, won.by_variant, won.verdicts, evaluations)
 
 
 def variants_of(lines: Iterable[Line]) -> list[str]:
