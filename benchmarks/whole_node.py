@@ -7,8 +7,8 @@ usage: python benchmarks/whole_node.py FOLDER [--world 8] [--seconds 560] [--ste
 Each step is a command of its own with a share of the time, and what it prints goes to
 FOLDER/STEP.log. Rows of all steps go to FOLDER/node.db: the same command, or the next session with
 that folder, goes on where it stopped. A step that still runs when its time is over is stopped, and
-the next one begins. A step's RESULT lines are printed when it has ended. --show prints the commands and runs
-nothing. `tftune trials export` writes the rows to be committed.
+the next one begins. A step's RESULT lines are printed when it has ended. --show prints the commands
+and runs nothing. `tftune trials export` writes the rows to be committed.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class Target:
             "h200x8 or mi300x8; another GPU's name is known where rows, an artifact or a chip file "
             "(--db, --artifact, --chip) describe it, and none read here does; `tftune search` and "
             "`tftune calibrate` on that GPU write descriptions; the chips are "
-            f"{', '.join(chips.names())}{near(text, usual_targets())}"
+            f"{', '.join(chips.names())}{near(text, usual_targets(), 0.8)}"
         )
 
     def __str__(self) -> str:

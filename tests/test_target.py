@@ -44,6 +44,7 @@ def test_parse(text: str, chip: object, gpus: int) -> None:
         ("h200x-1", "h200x1"),
         ("h200x08", "h200x8"),
         ("b300x8", "b200x8"),
+        ("gb300x72", ""),
         ("mi300xx8", "mi300x8"),
         ("xh200x8", "h200x8"),
         ("h200x8 ", "h200x8"),

@@ -30,15 +30,16 @@ def check_word(name: str, value: Any, known: Collection[str]) -> None:
         raise ValueError(f"{name}={value!r} is not one of {', '.join(known)}{near(value, known)}")
 
 
-def near(word: Any, known: Collection[str]) -> str:
-    """What a refusal adds where a known word is nearly this one.
+def near(word: Any, known: Collection[str], least: float = 0.6) -> str:
+    """What a refusal adds where a known word is nearly this one. `least`: the share of their
+    letters that both have in the same order.
 
     >>> near("papper", ["paper", "engine"]), near(7, ["paper"])
     ("; did you mean 'paper'?", '')
     """
     from difflib import get_close_matches
 
-    found = get_close_matches(word, known, 1) if isinstance(word, str) else []
+    found = get_close_matches(word, known, 1, least) if isinstance(word, str) else []
     return f"; did you mean {found[0]!r}?" if found else ""
 
 
