@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from pathlib import Path
+from statistics import median
 from types import SimpleNamespace
 
 import pytest
@@ -19,6 +22,17 @@ def test_the_engine_s_configuration_has_the_shapes_of_the_model() -> None:
     shapes = model_shapes(config_of(fields, "here"), 2, ALL_REDUCE, (16,), ()).shapes
     widths = {(shape.op, shape.to_dict()["n"]) for shape in shapes}
     assert {("gemm_all_reduce", 3584), ("all_reduce", 3584)} <= widths
+
+
+def test_the_page_shows_what_was_measured() -> None:
+    """Medians of both engines and their ratio, of the file in db/tuned."""
+    root = Path(__file__).parent.parent
+    (path,) = (root / "db/tuned").glob("vllm-*.json")
+    page = (root / "docs/engines.md").read_text()
+    for name, one in json.loads(path.read_text())["cases"].items():
+        plain, ours = (1e3 * median(one[side]) for side in ("plain_s", "ours_s"))
+        row = f" | {plain:.3f} | {ours:.3f} | {plain / ours:.3f} |"
+        assert f"{name.split()[1]}{row}" in page, name
 
 
 def test_turns_become_medians_and_prompts_are_no_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
