@@ -22,6 +22,7 @@ class Model:
 MODELS = {
     "llama3.1-8b": Model("Llama", 4096, 32, 8, 14336, 128256, 1e-5),
     "qwen2.5-7b": Model("Qwen2", 3584, 28, 4, 18944, 152064, 1e-6),
+    "qwen2.5-14b": Model("Qwen2", 5120, 40, 8, 13824, 152064, 1e-6),
 }
 TINY = Model("Llama", 128, 4, 2, 256, 512, 1e-5)
 

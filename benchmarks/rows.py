@@ -1,14 +1,14 @@
 """Rows for the layers of public models on this node, as many as the time suffices for.
 
 usage: python benchmarks/rows.py --world 2 --db DB --out DIR [--seconds 500] [--mode graph|eager]
-           [--models llama3-70b ...] [--prefill 1024 ...] [--share 1.0] [--seed 1]
-           [--on node|model] [--target h200x2] [--show]
+           [--models llama3-70b ...] [--ops all_reduce ...] [--decode 1 ...] [--prefill 1024 ...]
+           [--share 1.0] [--seed 1] [--on node|model] [--target h200x2] [--show]
 
 One world of ranks measures the shapes of all models in a random order, so that what a short run
 leaves out is spread over operations, models and sizes. The same command goes on where the last one
-ended: DB has the rows, DIR the artifacts of all of them. --models and --prefill: some models, some
-M of a prefill. --share: the part of the shapes that is asked for. --show: count the shapes of each
-operation, and measure nothing.
+ended: DB has the rows, DIR the artifacts of all of them. --models, --ops, --decode and --prefill:
+some models, some operations, some M of each kind. --share: the part of the shapes that is asked
+for. --show: count the shapes of each operation, and measure nothing.
 
 RESULT rows target=.. mode=.. asked=.. measured=.. faster=.. geomean=..
 """
@@ -33,7 +33,7 @@ from tftune.cli.options import open_store
 from tftune.db.evidence import BSP
 from tftune.db.store import Store
 from tftune.kernels.all_reduce import AllReduce
-from tftune.kernels.core.registry import operation
+from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.merge_attention import MergeAttention
@@ -87,12 +87,15 @@ BATCHES, CONTEXTS, PAGES = (1, 4, 16, 64), (1024, 4096, 16384), (16, 64)
 
 
 def layers(
-    world: int, models: Iterable[str] = MODELS, prefill: Sequence[int] = PREFILL
+    world: int,
+    models: Iterable[str] = MODELS,
+    prefill: Sequence[int] = PREFILL,
+    decode: Sequence[int] = DECODE,
 ) -> Iterator[Shape]:
     """Every shape, some of them more than once."""
     for name in models:
         config = config_of(MODELS[name], name)
-        for layer in model_shapes(config, world, "both", DECODE, prefill).layers:
+        for layer in model_shapes(config, world, "both", decode, prefill).layers:
             yield layer.shape
         if not config.kv_rank and config.heads % world == 0:
             yield from attention(config.heads, config.kv_heads, config.head_dim, world)
@@ -158,14 +161,17 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=500.0, help="for measuring")
     parser.add_argument("--mode", choices=("graph", "eager"), default="graph")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=tuple(MODELS))
-    parser.add_argument("--prefill", type=int, nargs="+", default=PREFILL)
+    parser.add_argument("--ops", nargs="+", choices=OPS, default=OPS)
+    parser.add_argument("--decode", type=int, nargs="*", default=DECODE)
+    parser.add_argument("--prefill", type=int, nargs="*", default=PREFILL)
     parser.add_argument("--share", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--on", choices=("node", "model"), default="node")
     parser.add_argument("--target", help="with --on model: the machine, such as h200x2")
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
-    shapes = list(dict.fromkeys(layers(options.world, options.models, options.prefill)))
+    drawn = layers(options.world, options.models, options.prefill, options.decode)
+    shapes = [shape for shape in dict.fromkeys(drawn) if shape.op in options.ops]
     random.Random(options.seed).shuffle(shapes)
     shapes = shapes[: max(1, round(options.share * len(shapes)))]
     print(f"{len(shapes)} shapes: {dict(sorted(Counter(shape.op for shape in shapes).items()))}")
