@@ -21,6 +21,7 @@ from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models.config_times import ConfigTimes
+from tftune.models.gains import Around, logs_of, ranked
 from tftune.models.layout import NEAR, Known, LayoutModel, Source, size_text
 from tftune.models.tree.tree import Leaf, Sizes, leaves_of
 
@@ -318,18 +319,23 @@ class Answerer:
         form, bsp_us = (
             (self.times.concrete(shape, bsp[1]), bsp[0]) if bsp else (default(shape), None)
         )
-        if fused is None or bsp_us is None:
+        sure = None not in (bsp, fused) and {fused[1], bsp[1]} <= estimate.sure  # type: ignore[index]
+        error = self.model.error if sure else estimate.error
+        us, number = fused or (None, -1)
+        near = estimate.near
+        if not sure and (found := self._around(shape)) is not None:
+            us, bsp_us, number, near = found
+            error = self.model.gains.error  # type: ignore[union-attr]
+        if us is None or bsp_us is None:
             why = (
                 self._why_none(shape, estimate)
-                if fused is None
+                if us is None
                 else f"no form of BSP was {self._word} nearby"
             )
             return Answer(
-                form, self._source if bsp else "fallback", why, bsp_us, bsp_us, None, estimate.near
+                form, self._source if bsp else "fallback", why, bsp_us, bsp_us, None, near
             )
-        us, number = fused
-        sure = bsp is not None and {number, bsp[1]} <= estimate.sure
-        error = (self.model.error if sure else estimate.error) + self._lent_error
+        error += self._lent_error
         ratio, config = bsp_us / us, self.times.concrete(shape, number)
         interval = ratio * math.exp(-WIDE * error), ratio * math.exp(WIDE * error)
         lent = f" with {self._lent}" * bool(self._lent)
@@ -343,13 +349,62 @@ class Answerer:
         if self._given.modelled_error > 1:
             reason += f"; {discounted(ratio)}"
         if kept > needed:
-            return Answer(config, self._source, reason, us, bsp_us, interval, estimate.near)
+            return Answer(config, self._source, reason, us, bsp_us, interval, near)
         if kept > 1:
             reason += (
                 f"; more than {needed:.3g} times is asked for, as such estimates err by "
                 f"{math.expm1(error):.0%} (standard deviation)"
             )
-        return Answer(form, self._source, f"{reason}: BSP", bsp_us, bsp_us, None, estimate.near)
+        return Answer(form, self._source, f"{reason}: BSP", bsp_us, bsp_us, None, near)
+
+    def _around(self, shape: Shape) -> tuple[float, float, int, tuple[Sizes, ...]] | None:
+        """By the speed-ups measured around a shape: the time of the config that is estimated to be
+        the fastest, BSP's, the config's number, and the shapes next to it; None where no speed-ups
+        are kept, or too few are near. The config is what was the fastest of its variant at the
+        nearest shape where it may run here."""
+        gains = self.model.gains
+        if gains is None:
+            return None
+        around = Around.of(logs_of(shape.sizes_key), self._points)
+        bsp_log = around.estimate(self._bsp_logs)
+        for log, variant in ranked(around, gains.logs) if bsp_log is not None else ():
+            for place in around.numbers:
+                number = self._fastest_there[place].get(variant)
+                if number is not None and self._why_not(shape, number) is None:
+                    near = tuple(self.model.known[other].sizes for other in around.numbers[:3])
+                    bsp_us = math.exp(bsp_log or 0.0)
+                    return bsp_us / math.exp(log), bsp_us, number, near
+        return None
+
+    @cached_property
+    def _points(self) -> dict[int, tuple[float, ...]]:
+        """Where each measured shape lies."""
+        return {number: logs_of(known.sizes) for number, known in enumerate(self.model.known)}
+
+    @cached_property
+    def _bsp_logs(self) -> list[float | None]:
+        """The logarithm of BSP's time at each measured shape."""
+        return [
+            math.log(min(us for number, us in known.times_us if self._is_bsp[number]))
+            for known in self.model.known
+        ]
+
+    @cached_property
+    def _fastest_there(self) -> list[dict[str, int]]:
+        """For each measured shape the numbers of the fastest configs that are kept, by variant: of
+        a config and the recipe that names it the recipe, which follows the shape."""
+        configs = self.model.configs
+        return [
+            {
+                configs[number].variant: number
+                for _, _, number in sorted(
+                    (-us, self._space.is_recipe(configs[number]), number)
+                    for number, us in known.times_us
+                )
+                if not self._is_bsp[number]
+            }
+            for known in self.model.known
+        ]
 
     def _why_none(self, shape: Shape, estimate: _Estimate) -> str:
         """Why no fused config may answer."""

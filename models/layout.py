@@ -11,6 +11,7 @@ from tftune.db.trial import Interval
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.space import Config
 from tftune.models.formula.formula import Formula
+from tftune.models.gains import Gains
 from tftune.models.tree.tree import Node, Sizes
 
 Source = Literal["measured", "interpolated", "modelled", "fallback"]
@@ -63,6 +64,8 @@ class LayoutModel:
     error: float
     """Error of the logarithm of a speed-up that is estimated between two measured sizes of a
     family: root mean square."""
+    gains: Gains | None = None
+    """Measured speed-ups, where they say more of other families than formulas of times do."""
 
     @property
     def title(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.space import Config
 from tftune.models.formula.formula import Formula, curves
+from tftune.models.gains import Gains
 from tftune.models.layout import NEAR, LayoutModel, known_from
 from tftune.models.tree.tree import leaves_of, pack, unpack
 
@@ -33,6 +34,7 @@ def pack_layout(model: LayoutModel) -> dict[str, Any]:
         "known": [known.to_list() for known in model.known],
         "tree": None if model.root is None else pack(model.root),
         "spans": model.spans, "error": model.error,
+        **({} if model.gains is None else {"gains": model.gains.to_dict()}),
     }  # fmt: skip
 
 
@@ -64,6 +66,7 @@ def unpack_layout(op: str, mode: str, values: Mapping[str, Any]) -> LayoutModel:
         tuple(known_from(each) for each in values["known"]),
         None if values["tree"] is None else unpack(values["tree"]),
         bool(values["spans"]), float(values["error"]),
+        Gains.from_dict(values["gains"]) if "gains" in values else None,
     )  # fmt: skip
     _check(model)
     return model
@@ -125,11 +128,26 @@ def _check(model: LayoutModel) -> None:
     for leaf in leaves:
         if not set(leaf.candidates) <= set(range(count)):
             raise ValueError(f"a leaf names configs {leaf.candidates} of {count}")
-    for error in (model.error, *(leaf.error for leaf in leaves)):
+    _check_gains(model)
+    errors = [model.error, *(leaf.error for leaf in leaves)]
+    for error in errors if model.gains is None else [*errors, model.gains.error]:
         if not is_error(error):
             raise ValueError(
                 f"an error of {model.title} is {error}, and may be 0 to {MOST_ERROR:g}"
             )
+
+
+def _check_gains(model: LayoutModel) -> None:
+    """That each variant is one, and has a number, or none, for each measured shape."""
+    known = {config.variant for config in model.configs} - {"bsp"}
+    for variant, logs in model.gains.logs.items() if model.gains is not None else ():
+        if len(logs) != len(model.known) or variant not in known:
+            raise ValueError(
+                f"{variant} has {len(logs)} speed-ups, of {len(model.known)} measured shapes; "
+                f"the variants of {model.title} are {', '.join(sorted(known))}"
+            )
+        if not all(log is None or abs(log) <= MOST_ERROR for log in logs):
+            raise ValueError(f"a speed-up of {variant} is none that a kernel has")
 
 
 def _check_known(model: LayoutModel) -> None:

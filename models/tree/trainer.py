@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 from sklearn.tree import DecisionTreeRegressor
@@ -17,7 +17,16 @@ from tftune.models.answerer import WIDE
 from tftune.models.dataset import Dataset, configs_of
 from tftune.models.features import names
 from tftune.models.formula.arrays import Times
-from tftune.models.formula.fit import LEAST_ROWS, Formulas, Judged, fastest, fit_formulas, judge
+from tftune.models.formula.fit import (
+    LEAST_ROWS,
+    Formulas,
+    Judged,
+    fastest,
+    fit_formulas,
+    held_out,
+    judge,
+)
+from tftune.models.gains import Around, Gains, logs_of, ranked
 from tftune.models.layout import Known, LayoutModel
 from tftune.models.portfolio import portfolio
 from tftune.models.tree.lattice import CANDIDATES, FORMS, Lattice
@@ -57,6 +66,7 @@ def train_layout(data: Dataset, spanning: bool = True) -> LayoutModel:
         spanning and len({shape.layer for shape in data.shapes}) >= FAMILIES,
     )
     root = _grown(times, configs) if spans else None
+    gains = _gains(data, configs, judge(times)) if root is not None else None
     return LayoutModel(
         op=data.op, mode=data.mode, layout=data.shapes[0].layout, configs=configs,
         kernels=tuple(
@@ -65,7 +75,7 @@ def train_layout(data: Dataset, spanning: bool = True) -> LayoutModel:
         formulas=formulas.values(),
         known=tuple(_known(data, shape, kept[shape], configs) for shape in data.shapes),
         root=root or _summary(everything), spans=root is not None,
-        error=_error_between(everything, formulas),
+        error=_error_between(everything, formulas), gains=gains,
     )  # fmt: skip
 
 
@@ -136,6 +146,67 @@ def _known(data: Dataset, shape: Shape, kept: Sequence[Config], configs: Sequenc
     interval = None if best.variant == "bsp" else data.speedup(shape, best)[1:]
     times = {number[config]: data.time_us(shape, config) or 0.0 for config in kept}
     return Known(shape.sizes_key, number[best], interval, tuple(sorted(times.items())))
+
+
+def _gains(data: Dataset, configs: Collection[Config], by_formulas: Judged) -> Gains | None:
+    """Speed-ups of variants by shape; None where formulas of times err no more, or too few shapes
+    could be judged. A variant of which no config is kept has nothing that could answer."""
+    kept = {config.variant for config in configs} - {"bsp"}
+    found = [_fastest_of_each(data, shape, configs) for shape in data.shapes]
+    logs = {
+        variant: tuple(
+            math.log(data.bsp_us(shape) / each[variant][0]) if variant in each else None
+            for shape, each in zip(data.shapes, found, strict=True)
+        )
+        for variant in sorted(kept)
+    }
+    errors = list(_errors_around(data, logs, found))
+    error = _spread(errors)
+    if len(errors) < LEAST_ROWS or error >= _spread(list(by_formulas.errors.values())):
+        return None
+    return Gains(error, logs)
+
+
+def _fastest_of_each(
+    data: Dataset, shape: Shape, configs: Collection[Config]
+) -> dict[str, tuple[float, Config]]:
+    """By fused variant, its fastest time at a shape, and that config: the recipe, where it is what
+    a recipe names."""
+    found: dict[str, tuple[float, Config]] = {}
+    for config, us in data.times_us[shape].items():
+        if config.variant != "bsp":
+            found[config.variant] = min(found.get(config.variant, (us, config)), (us, config))
+    for variant, (us, config) in found.items():
+        recipe = Config(variant)
+        if recipe in configs and data.concrete(shape, recipe) == config:
+            found[variant] = us, recipe
+    return found
+
+
+def _errors_around(
+    data: Dataset,
+    logs: Mapping[str, Sequence[float | None]],
+    found: Sequence[Mapping[str, tuple[float, Config]]],
+) -> Iterator[float]:
+    """Logarithm of measured over estimated speed-up of the config that speed-ups around a shape
+    would name, families and sizes held out."""
+    places = [logs_of(shape.sizes_key) for shape in data.shapes]
+    for learned, judged in held_out(data):
+        points = {int(row): places[row] for row in learned}
+        for row in judged:
+            shape, around = data.shapes[row], Around.of(places[row], points)
+            named = (
+                (log, found[number][variant][1])
+                for log, variant in ranked(around, logs)
+                for number in around.numbers
+                if (logs[variant][number] or 0.0) > 0
+            )
+            first = next(
+                ((log, config) for log, config in named if not data.why_invalid(shape, config)),
+                None,
+            )
+            if first is not None and (us := data.time_us(shape, first[1])) is not None:
+                yield math.log(data.bsp_us(shape) / us) - first[0]
 
 
 def _error_between(times: Times, formulas: Formulas) -> float:

@@ -1,0 +1,139 @@
+"""How many times as fast as BSP a variant is at sizes that were not measured, from the measured
+shapes around them. Standard library only.
+
+Times of GEMMs jump where tiles and waves are full, for BSP and for a fused kernel alike; their
+ratio does not. So a plane through the logarithms of measured speed-ups, to which near shapes count
+most, often errs less than the ratio of two formulas of times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import dist, exp, log2
+from typing import Any
+
+from tftune.models.tree.tree import Sizes
+
+WIDTH = 1.0
+"""Doublings of the sizes over which a measured shape's weight falls to 0.61."""
+FAR = 3.0
+"""Doublings from which on a shape does not count."""
+LEAST = 4
+"""Shapes that a plane needs."""
+RIDGE = 0.5
+"""Penalty of a slope: what one shape weighs a doubling away."""
+
+Plane = Sequence[tuple[float, Sequence[float], float]]
+"""Weight, distance in each size, and value of each shape that counts."""
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Measured speed-ups of variants at the known shapes of a layout."""
+
+    error: float
+    """Error of the logarithm of an estimate, families and sizes held out."""
+    logs: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    """By variant, for each known shape: the logarithm of BSP's time over that of the variant's
+    fastest config; None where none was measured."""
+
+    def to_dict(self) -> dict[str, Any]:
+        rounded = {
+            variant: [None if one is None else round(one, 4) for one in logs]
+            for variant, logs in self.logs.items()
+        }
+        return {"error": self.error, "logs": rounded}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Gains:
+        """Raises KeyError, TypeError or ValueError where the values are none of gains."""
+        logs = {
+            str(variant): tuple(None if one is None else float(one) for one in listed)
+            for variant, listed in values["logs"].items()
+        }
+        return cls(float(values["error"]), logs)
+
+
+@dataclass(frozen=True)
+class Around:
+    """The measured shapes near one place, the nearest first: their numbers, weights, and distances
+    in each size."""
+
+    numbers: tuple[int, ...]
+    weights: tuple[float, ...]
+    offsets: tuple[tuple[float, ...], ...]
+
+    @classmethod
+    def of(cls, place: Sequence[float], points: Mapping[int, Sequence[float]]) -> Around:
+        """`points`: by number, logarithms of the sizes, as `place`."""
+        near = sorted(
+            (away, number)
+            for number, point in points.items()
+            if (away := dist(place, point)) <= FAR
+        )
+        numbers = tuple(number for _, number in near)
+        return cls(
+            numbers,
+            tuple(exp(-0.5 * (away / WIDTH) ** 2) for away, _ in near),
+            tuple(
+                tuple(there - here for there, here in zip(points[number], place, strict=True))
+                for number in numbers
+            ),
+        )
+
+    def estimate(self, values: Sequence[float | None]) -> float | None:
+        """The value at the place, of a plane through the values of the shapes by number; None where
+        too few are near."""
+        seen = [
+            (weight, offset, value)
+            for number, weight, offset in zip(self.numbers, self.weights, self.offsets, strict=True)
+            if (value := values[number]) is not None
+        ]
+        return _height(seen) if len(seen) >= LEAST else None
+
+
+def logs_of(sizes: Sizes) -> tuple[float, ...]:
+    """The place of these sizes: doublings in each of them."""
+    return tuple(log2(max(size, 1)) for size in sizes)
+
+
+def _height(seen: Plane) -> float:
+    """The height over the origin of the plane of least weighted squares, whose slopes have a
+    penalty; the nearest shape weighs 1."""
+    count, most = len(seen[0][1]) + 1, max(weight for weight, _, _ in seen)
+    rows = [[0.0] * (count + 1) for _ in range(count)]
+    for weight, offset, value in seen:
+        terms = (1.0, *offset, value)
+        for row, term in zip(rows, terms[:-1], strict=True):
+            scaled = weight / most * term
+            for column, other in enumerate(terms):
+                row[column] += scaled * other
+    for place in range(1, count):
+        rows[place][place] += RIDGE
+    return _last_of(rows[::-1])
+
+
+def _last_of(rows: list[list[float]]) -> float:
+    """The unknown that stands first in each row of a positive definite system, whose rows are in
+    the reverse order, by elimination."""
+    count = len(rows)
+    for step, row in enumerate(rows[:-1]):
+        pivot = count - 1 - step
+        for other in rows[step + 1 :]:
+            factor = other[pivot] / row[pivot]
+            for column in (*range(pivot), count):
+                other[column] -= factor * row[column]
+    return rows[-1][-1] / rows[-1][0]
+
+
+def ranked(
+    around: Around, gains: Mapping[str, Sequence[float | None]]
+) -> Iterator[tuple[float, str]]:
+    """Estimated logarithms of speed-ups and their variants, the largest first."""
+    found = [
+        (log, variant)
+        for variant, logs in gains.items()
+        if (log := around.estimate(logs)) is not None
+    ]
+    yield from sorted(found, reverse=True)
