@@ -64,7 +64,7 @@ REHEARSED: dict[str, tuple[str, str]] = {
     "tftune tune --model config.json": (
         GPUS, f"tftune tune --model config.json --target h200x2 {TUNED}"
     ),
-    "tftune search OP": (GPUS, f"tftune search OP {MODEL} --budget 3s"),
+    "tftune search OP": (GPUS, f"tftune search OP --shapes paper {MODEL} --budget 3s"),
     "tftune search all_gather_gemm --shapes paper --on model --target mi300x8": (
         "takes a minute and a half",
         "tftune search all_gather_gemm --shapes paper --on model --target mi300x8 --mode graph "
