@@ -61,7 +61,9 @@ def call(monkeypatch: pytest.MonkeyPatch) -> Iterator[Call]:
     b = torch.zeros(16, 16, dtype=torch.float16)
 
     def run(m: int = 4, mode: str = "graph") -> Any:
-        return ops.all_gather_gemm(torch.zeros(m, 8, dtype=torch.float16), b, here, mode=mode)
+        return ops.all_gather_gemm(
+            torch.zeros(m, 8, dtype=torch.float16), b, here, b_layout="kn", mode=mode
+        )
 
     run.workspace = here  # type: ignore[attr-defined]
     yield run

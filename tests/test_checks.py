@@ -64,7 +64,7 @@ def unequal(workspace: Workspace, rows: tuple[int, int]) -> dict[str, str]:
     q, k = torch.ones(m, 4, 64).half(), torch.ones(m, 16, 2, 64).half()
     lengths, lse = torch.ones(m, dtype=torch.int32), torch.zeros(m, 4)
     calls = {
-        "all_gather_gemm": lambda: ops.all_gather_gemm(a, b, workspace, shard="m"),
+        "all_gather_gemm": lambda: ops.all_gather_gemm(a, b, workspace, shard="m", b_layout="kn"),
         "all_reduce": lambda: ops.all_reduce(a, workspace),
         "gemm_reduce_scatter": lambda: ops.gemm_reduce_scatter(a, b, workspace),
         "gemm_all_reduce": lambda: ops.gemm_all_reduce(a, b, workspace),

@@ -73,15 +73,28 @@ def test_the_first_trials_of_many_say_nothing_of_the_time_left(
     ]
 
 
-def test_the_stages_of_a_search_are_counted_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = Progress()
-    for total, stage in ((1, ""), (1, "final")):
-        progress.start(total, stage)
-        progress.advance(some_trial())
+def test_the_stages_of_a_search_are_counted_in_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """The finals are announced with the search, at most; their own mean counts once there are
+    enough of them."""
+    now = [0.0]
+    progress = Progress(every=10, clock=lambda: now[0])
+    progress.start(50)
+    for total, stage, seconds in ((30, "", 1.0), (20, "final", 3.0)):
+        if stage:
+            progress.start(total, stage)
+            assert progress.left_s() == 20.0
+        for _ in range(total):
+            now[0] += seconds
+            progress.advance(some_trial())
     progress.start(None)
     progress.advance(some_trial())
-    counts = [line.partition(",")[0].partition(":")[0] for line in lines_of(capsys)]
-    assert counts == ["1 trials to come", "trial 1 of 1", "1 final trials to come", "trial 1 of 1"]
+    assert [line.partition(":")[0] for line in lines_of(capsys)] == [
+        "50 trials to come",
+        *(f"trial {done} of 50, {left} s left" for done, left in ((10, 40), (20, 30), (30, 20))),
+        "20 final trials to come",
+        "trial 40 of 50, 30 s left",
+        "trial 50 of 50, 0 s left",
+    ]
 
 
 def test_what_takes_a_while_is_named_after_ten_silent_seconds(

@@ -111,3 +111,32 @@ def test_an_unknown_word_is_refused_with_the_known_ones(monkeypatch: pytest.Monk
         with pytest.raises(ValueError, match=sentence):
             ops.flash_decode(q, k, k, lengths, workspace, **words)
     assert tftune._default is None
+
+
+def test_where_b_does_not_say_how_it_is_stored_its_sizes_do(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where both are K they cannot; the former default is warned of once."""
+    import torch
+
+    from tftune import operator, ops
+    from tftune.kernels.all_gather_gemm import host
+
+    asked = list[str]()
+    monkeypatch.setattr(operator, "_served", lambda shape, mode: (shape, fallback(shape)))
+    monkeypatch.setattr(
+        host, "prepare", lambda shape, *_: lambda *call: asked.append(shape.b_layout)
+    )
+    ran = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    a = torch.zeros(4, 8, dtype=torch.float16)
+    for shard, k in (("k", 16), ("m", 8)):
+        stored, square = (torch.zeros(size, k, dtype=torch.float16) for size in (24, k))
+        ops.all_gather_gemm(a, stored, ran, shard=shard)
+        assert not caplog.records or shard == "m"
+        for _ in range(2):
+            ops.all_gather_gemm(a, stored.t().contiguous(), ran, shard=shard)
+        with pytest.raises(ValueError, match=rf"b of {k} x {k} may be .* give b_layout='nk'"):
+            ops.all_gather_gemm(a, square, ran, shard=shard)
+        ops.all_gather_gemm(a, square, ran, shard=shard, b_layout="nk")
+    assert asked == ["nk", "kn", "kn", "nk"] * 2
+    assert len(caplog.records) == 1 and "give b_layout='kn'" in caplog.text

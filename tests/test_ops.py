@@ -310,7 +310,9 @@ def test_of_many_shapes_the_oldest_plans_go_and_the_log_says_so(
     b = torch.zeros(16, 8, dtype=torch.float16)
     with caplog.at_level("INFO", logger="tftune"):
         for m in (1, 2, 3, 4, 5, 2, 6, 1, 5):
-            ops.all_gather_gemm(torch.zeros(m, 8, dtype=torch.float16), b, workspace, mode=mode)
+            ops.all_gather_gemm(
+                torch.zeros(m, 8, dtype=torch.float16), b, workspace, b_layout="kn", mode=mode
+            )
     assert made == [1, 2, 3, 4, 5, 6, 1]
     assert len(workspace.calls) == len(workspace.shapes) == 4
     dropped = [record.message for record in caplog.records]

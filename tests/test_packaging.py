@@ -4,6 +4,7 @@ needs nothing else."""
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -11,14 +12,18 @@ import sys
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import page_commands
 import pytest
 import serve_load
 import shipped
 from command_line import ENDED, IN_TURN
+from page_commands import User
+
+from tftune.models.artifact import SHIPPED
 
 ROOMS = ("tftune", "kernels", "tuner", "db", "models", "studies")
 NOT_SOURCE = (
@@ -312,3 +317,91 @@ def test_an_installed_service_starts_answers_and_stops(installed: Path, empty: P
     status, _ = serve_load.Client(server.port, "").ask("GET", "/healthz")
     server.end(signal.SIGTERM)
     assert status == 200 and (empty / "rows.db").exists()
+
+
+def test_what_stands_for_a_command_is_of_a_page_and_is_the_same_command() -> None:
+    from test_docs import commands
+
+    printed = {line for page in page_commands.PAGES for line in page_commands.commands(page)}
+    assert page_commands.REHEARSED.keys() - printed == set()
+    assert [
+        line
+        for line, (why, run) in page_commands.REHEARSED.items()
+        if not why or (run and not page_commands.same_command(line, run, list(commands())))
+    ] == []
+
+
+def test_pages_install_extras_that_the_wheel_has(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    metadata = zipfile.ZipFile(wheel).read("tftune-0.1.0.dist-info/METADATA").decode()
+    asked = [
+        extra
+        for page in page_commands.PAGES
+        for line in page_commands.commands(page)
+        for extras in re.findall(r"pip install '\.\[(.+)\]'", line)
+        for extra in extras.split(",")
+    ]
+    assert len(asked) >= 4
+    assert [extra for extra in asked if f"Provides-Extra: {extra}\n" not in metadata] == []
+
+
+@pytest.fixture(scope="module")
+def user(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
+    found = User(tmp_path_factory.mktemp("user"), installed)
+    found.server.start()
+    yield found
+    found.server.end(signal.SIGTERM)
+
+
+def test_the_service_page_runs_as_printed(user: User) -> None:
+    """The job is the one that the service names. What is built of few rows is refused by the gate,
+    so that the artifact that ships is promoted."""
+    user.shell(*page_commands.to_run(page_commands.SERVICE, words(user)))
+    *before, build, wait, promote, pull = (
+        line.replace("tft_...", user.environment["TFTUNE_TOKEN"]).replace("8377", str(user.port))
+        for line in page_commands.script(page_commands.SERVICE)
+    )
+    said = user.shell(*before, build)
+    (job,) = re.findall(r'"job":"(\w+)"', said)
+    assert f'"stored":{user.rows}' in said
+    ended = f"until {wait.replace('JOB', job)} | grep -E 'done|failed'; do sleep 0.5; done"
+    promote = promote.replace('"digest":"..."', f'"digest":"{user.placed}"')
+    asking = [line for line in before if re.match(r"export|AT=|ask\(\)", line)]
+    said = user.shell(*asking, ended, promote, pull)
+    assert '"state":"done"' in said
+    artifact = json.loads((user.home / "flash_decode__h200x8.json").read_text())
+    assert artifact.get("sha256") == user.placed, said
+
+
+def words(user: User) -> dict[str, str]:
+    """What a reader writes for the words in capitals."""
+    artifact = str(SHIPPED / f"{OP}__h200x8.json")
+    return {
+        "OP": OP, "SHAPE": SHAPE, "FILE": "rows.jsonl", "KEY": "release.key", "NAME": "h100x2",
+        "A": artifact, "B": artifact, "ARTIFACT": artifact,
+        "ID": user.token("read").split("_")[1],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        page_commands.README,
+        page_commands.QUICKSTART,
+        page_commands.NODE,
+        page_commands.FIRST_MINUTE,
+    ],
+)
+def test_the_commands_of_a_page_run_as_printed(page: str, user: User) -> None:
+    """Where a command needs more than a wheel, what stands for it."""
+    folder = user.home / Path(page).stem
+    folder.mkdir()
+    for name in (".venv", "config.json"):
+        (folder / name).symlink_to(user.home / name)
+    assert page_commands.script(page) == []
+    user.shell(*page_commands.to_run(page, words(user)), folder=folder)
+
+
+def test_the_python_of_the_quickstart_runs_in_a_bare_install(bare: Path, built: Path) -> None:
+    (code,) = page_commands.python(page_commands.QUICKSTART)
+    assert "measured" in run(bare, "-c", code, cwd=built)

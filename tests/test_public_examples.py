@@ -6,10 +6,12 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
+import os
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+import page_commands
 import pytest
 
 import tftune
@@ -42,8 +44,6 @@ def doctests(name: str) -> list[doctest.DocTest]:
 
 def run_blocks(workspace: Workspace, name: str, folder: Path) -> str:
     """What a user's rank runs, but that a workspace is where there is no GPU."""
-    import os
-
     import torch
     import torch.distributed as dist
 
@@ -69,3 +69,23 @@ def test_doctests_run(name: str) -> None:
 def test_blocks_run_on_two_ranks(name: str, tmp_path: Path) -> None:
     assert "assert" in blocks(name)
     assert emulated.run(2, run_blocks, name, tmp_path) == [name, name]
+
+
+def run_readme(workspace: Workspace, code: str) -> tuple[int, ...]:
+    """Its block as a rank runs it, with the CPU for the GPU and a group that exists."""
+    import torch
+    import torch.distributed as dist
+
+    Workspace.create = classmethod(lambda cls, group, payload_bytes: workspace)  # type: ignore
+    torch.cuda.set_device = torch.cuda.current_device = dist.init_process_group = (  # type: ignore
+        lambda *given, **named: 0
+    )
+    os.environ["LOCAL_RANK"] = str(workspace.rank)
+    here: dict[str, Any] = {}
+    exec(code.replace('device="cuda"', 'device="cpu"'), here)
+    return tuple(here["y"].shape)
+
+
+def test_the_block_of_the_readme_runs_on_two_ranks() -> None:
+    *_, code = page_commands.python(page_commands.README)
+    assert emulated.run(2, run_readme, code) == [(128, 3584), (128, 3584)]

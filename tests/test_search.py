@@ -405,10 +405,11 @@ def test_progress_hears_of_each_committed_trial(store: Store) -> None:
     run(store, FakeBench(), progress=listener)
     searched = [trial.id for trial in store.trials(stage="search")]
     finals = [trial.id for trial in store.trials(stage="final")]
-    assert listener.told == [
-        (len(searched), ""), *searched, (len(finals), "final"), *finals, "finish"
-    ]  # fmt: skip
+    first, *told = listener.told
+    assert told == [*searched, (len(finals), "final"), *finals, "finish"]
     assert len(searched) == 24 and len(finals) >= 6
+    variants = len(SPACE.variants) - 1
+    assert first == (24 + 2 * (1 + variants), "")  # BSP, and the best of each variant
     again = Listener()
     run(store, FakeBench(), progress=again)
     assert again.told == [(0, ""), (0, "final"), "finish"]

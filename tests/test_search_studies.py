@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import optuna
@@ -68,6 +69,25 @@ def test_a_lost_study_is_made_again_from_the_rows(store: Store) -> None:
     optuna.delete_study(study_name=name, storage=store.optuna_storage())
     run(store, bench, modes=("graph",))
     assert len(optuna.load_study(study_name=name, storage=store.optuna_storage()).trials) == 12
+
+
+def test_a_search_that_ended_is_concluded_again_without_being_prepared(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another seed may consider other configs, so that it is prepared anew."""
+    drawn, pool = list[Shape](), SearchStage._pool
+
+    def counted(stage: SearchStage, shape: Shape, until: float = inf) -> tuple[Config, ...]:
+        drawn.append(shape)
+        return pool(stage, shape, until)
+
+    monkeypatch.setattr(SearchStage, "_pool", counted)
+    first = run(store, FakeBench(), (SMALL, OTHER))
+    assert {*drawn} == {SMALL, OTHER} and all(best.off_by for best in first)
+    drawn.clear()
+    assert run(store, FakeBench(), (SMALL, OTHER)) == first and not drawn
+    run(store, FakeBench(), (SMALL, OTHER), seed=1)
+    assert {*drawn} == {SMALL, OTHER}
 
 
 def test_a_resumed_search_tells_its_sampler_of_every_row_before_it_asks(

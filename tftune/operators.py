@@ -4,8 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from tftune import checks
+from tftune.models.compatibility import log_once
 from tftune.operator import Operator
+
+
+def layout_of(a: Any, b: Any, workspace: Any, shard: str) -> str:
+    """How B of an `all_gather_gemm` is stored where the caller does not say: by the place of K.
+    "kn" is said once in a warning, since it was the default. Raises ValueError where both sizes of
+    B are K. Operands that do not fit are the host's to refuse."""
+    if a.dim() != 2 or b.dim() != 2:
+        return "kn"
+    k = a.shape[1] * (workspace.world if shard == "k" else 1)
+    if b.shape[0] == b.shape[1] == k:
+        raise ValueError(
+            f"b of {b.shape[0]} x {b.shape[1]} may be [K, N] or [N, K]; give b_layout='nk' for the "
+            "weight of nn.Linear, or b_layout='kn'"
+        )
+    if b.shape[1] == k:
+        return "nk"
+    if b.shape[0] == k and not torch.compiler.is_compiling():
+        log_once("all_gather_gemm takes b as [K, N], as its sizes say; give b_layout='kn'")
+    return "kn"
 
 
 def _columns(a: Any, b: Any, b_layout: str) -> Any:

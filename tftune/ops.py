@@ -29,6 +29,7 @@ from tftune.operators import (
     GEMM_ALL_REDUCE,
     GEMM_REDUCE_SCATTER,
     MERGE_ATTENTION,
+    layout_of,
 )  # fmt: skip
 
 
@@ -39,13 +40,16 @@ def all_gather_gemm(
     workspace: Workspace,
     *,
     shard: str = "k",
-    b_layout: str = "kn",
+    b_layout: str = "",
     mode: str = "graph",
     keep_gathered: bool = False,
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """C[M,N] = all_gather(A) @ B by the config that `select_kernel` names for this shape; operands
     as in the operation's host.
+
+    `b_layout` is "nk" for the weight of `nn.Linear`, [N, K], and "kn" for [K, N]. Where it is left
+    out, K says which one B is; where both sizes of B are K, it must be given.
 
     With shard="m" every rank gives as many rows of A as the others, M / world. Where tokens do not
     divide, pad each rank's rows up to the same number, with anything finite, and leave out the rows
@@ -76,6 +80,7 @@ def all_gather_gemm(
         y = tftune.ops.all_gather_gemm(tokens, weight, workspace, shard="m", b_layout="nk")
         assert y.shape == (8 * workspace.world, 48)
     """
+    b_layout = b_layout or layout_of(a, b, workspace, shard)
     if keep_gathered and differentiated(b):
         words = workspace.handle, shard, b_layout, mode
         c: torch.Tensor = traced_all_gather_gemm_with_gathered(a, b, *words)[0]

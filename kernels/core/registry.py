@@ -52,7 +52,7 @@ class Operation:
     space: Space
     shape_sets: Mapping[str, Callable[..., tuple[Shape, ...]]]
     """Named sets of shapes, such as `paper`; what their makers take are a set's options. The first
-    is what is searched and audited where none is named."""
+    is what is audited where none is named."""
     package: str = ""
     """The dotted name of its folder."""
 
@@ -60,6 +60,12 @@ class Operation:
         """The shapes of a set for so many GPUs; a set that takes no `world` is of one rank each."""
         make = self.shape_sets[name]
         return make(world=world) if "world" in signature(make).parameters else make()
+
+    @property
+    def searched_set(self) -> str:
+        """The name of what is searched where no shapes are named: what engines run, where it is a
+        set."""
+        return "engine" if "engine" in self.shape_sets else self.main_set
 
     @property
     def main_set(self) -> str:

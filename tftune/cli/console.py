@@ -143,8 +143,8 @@ class Progress:
     """How far a search is, on stderr: a bar with the time left on a terminal, else a plain line for
     every `every` trials.
 
-    The time left is the mean of a stage's trials so far times those to come in it, once there are
-    enough of them; at most what the budget leaves.
+    The time left is the mean of a stage's trials so far, once there are enough of them, else of the
+    stage before, times all that are to come; at most what the budget leaves.
     """
 
     def __init__(
@@ -161,8 +161,9 @@ class Progress:
         self._every = every
         self._clock = clock
         self._began = self._start = self._spoke = clock()
-        self._done = 0
+        self._done = self._before = 0
         self._total: int | None = None
+        self._mean_s: float | None = None
         console = Console(stderr=True)
         columns = (
             TextColumn("{task.description}", markup=False),
@@ -173,12 +174,16 @@ class Progress:
         self._bar = Bar(*columns, console=console) if console.is_terminal else None
 
     def start(self, total: int | None, stage: str = "") -> None:
-        """A stage begins, with so many trials to come at most; None where nobody counted them."""
-        self._start, self._done, self._total = self._clock(), 0, total
+        """A stage begins, with so many trials to come, in it and in those behind it; None where
+        nobody counted them. One without a name begins anew."""
+        self._mean_s = self._stage_mean_s() if stage else None
+        self._done = self._before = self._done if stage else 0
+        self._start, self._total = self._clock(), None if total is None else self._done + total
         if self._bar:
             for task in self._bar.task_ids:
                 self._bar.remove_task(task)
-            self._bar.add_task(stage, total=total, left=self._left_words())
+            left = self._left_words()
+            self._bar.add_task(stage, total=self._total, completed=self._done, left=left)
             self._bar.start()
         elif total is not None:
             self._note(f"{total:,} {stage}{' ' * bool(stage)}trials to come")
@@ -216,12 +221,17 @@ class Progress:
 
     def left_s(self) -> float | None:
         """The seconds left; None while nothing is known of them."""
-        elapsed = self._clock() - self._start
-        if self._total is None or not self._done:
+        if self._total is None:
             return None
-        if self._done < KNOWN_FROM * self._total and elapsed < KNOWN_S:
-            return None
-        return elapsed / self._done * (self._total - self._done)
+        few = self._done - self._before < KNOWN_FROM * (self._total - self._before)
+        early = few and self._clock() - self._start < KNOWN_S
+        mean_s = self._mean_s if early else self._stage_mean_s()
+        return None if mean_s is None else mean_s * (self._total - self._done)
+
+    def _stage_mean_s(self) -> float | None:
+        """Seconds of a trial of this stage; None before the first."""
+        count = self._done - self._before
+        return (self._clock() - self._start) / count if count else None
 
     def _left_words(self) -> str:
         """The time left; "" where neither the trials nor a budget say it. What is measured whatever

@@ -102,7 +102,7 @@ Shapes = Annotated[
         "--shapes",
         metavar="SHAPES",
         help="Shape, YAML or JSON file, or named set (paper, llama3-70b:shard=m,m=16+128; "
-        "`tftune sets` lists them); repeat, or separate by ';'.",
+        "`tftune sets` lists them; default: engine, else the first); repeat, or separate by ';'.",
         autocompletion=completion.shapes,
     ),
 ]

@@ -171,7 +171,7 @@ def _parts(
     from tftune.cli.shapes_file import read_shapes
 
     if not captured:
-        named = read_shapes(known, shapes or [known.main_set], machine.gpus)
+        named = read_shapes(known, shapes or [known.searched_set], machine.gpus)
         return [Part(tuple(modes), tuple(named), 1.0)]
     if shapes:
         raise ValueError("--captured names the shapes, and so does --shapes; leave one out")

@@ -219,7 +219,7 @@ def _tune_op(op: str, shapes: str | None, budget: str, db: Path, show: str | Non
 
     target = named(show, db) if show else detect()
     known = operation(op)
-    wanted = shapes or known.main_set
+    wanted = shapes or known.searched_set
     check_worlds(read_shapes(known, [wanted], target.gpus), target, None)
     listed: Sequence[object] = list(steps(known.name, target, wanted, seconds(budget), db))
     if show:

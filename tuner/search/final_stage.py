@@ -73,13 +73,7 @@ def final_stage(
     rivals, are in them. A place's own winners are measured together or not at all: BSP alone would
     count as the best there. `starting` hears how many trials are to come.
     """
-    chosen = portfolio(rows, places, finalists)
-    own = {place: rows.winners(place) for place in places}
-    everything = {}
-    for place in places:
-        shared = [config for config in chosen[place[1]] if rows.can(place, config)]
-        rivals = rows.rivals(place, RIVALS) if rows.bench.compare else []
-        everything[place] = list(dict.fromkeys([*own[place], *rivals, *shared]))
+    own, everything = _wanted(rows, places, finalists)
     if time.monotonic() < until:
         starting(_to_come(rows, own, everything))
     fresh = False
@@ -95,6 +89,32 @@ def final_stage(
                     fresh = True
                 measure()
     return 0
+
+
+def planned(rows: Rows, places: Sequence[Place], finalists: int, variants: int) -> int:
+    """About how many trials the final stage makes, with so many variants, before the search stage
+    has said which: a place's own winners are mostly among the finalists of all."""
+    each = 1 + max(variants, finalists) + (1 + variants if rows.bench.compare else 0)
+    return sum(max(0, each - len(rows.finals(place))) for place in places)
+
+
+def to_come(rows: Rows, places: Sequence[Place], finalists: int) -> int:
+    """Trials that the final stage makes where nothing more is searched."""
+    return _to_come(rows, *_wanted(rows, places, finalists))
+
+
+def _wanted(
+    rows: Rows, places: Sequence[Place], finalists: int
+) -> tuple[dict[Place, list[Config]], dict[Place, list[Config]]]:
+    """Each place's own winners, and all that is measured there."""
+    chosen = portfolio(rows, places, finalists)
+    own = {place: rows.winners(place) for place in places}
+    everything = {}
+    for place in places:
+        shared = [config for config in chosen[place[1]] if rows.can(place, config)]
+        rivals = rows.rivals(place, RIVALS) if rows.bench.compare else []
+        everything[place] = list(dict.fromkeys([*own[place], *rivals, *shared]))
+    return own, everything
 
 
 def _to_come(

@@ -93,9 +93,10 @@ def fill(
     shapes, modes = tuple(dict.fromkeys(shapes)), tuple(dict.fromkeys(modes))
     for mode in modes:
         check_word("mode", mode, MODES)
+    until = _until(budget_s)
     rows = Rows(operation(op), bench, store, progress.advance if progress else None)
     places = [(shape, mode) for shape in shapes for mode in modes]
-    return _filled(rows, _portfolios(rows, places, pick), budget_s, progress)
+    return _filled(rows, _portfolios(rows, places, pick), until, progress)
 
 
 def fill_with(
@@ -110,18 +111,23 @@ def fill_with(
     """Measure these configs at each place, the first of them the baseline, in rounds that all
     configs of a place share. What has a row of this stage, of the kernels as they are and under the
     bench's condition, is not measured again."""
+    until = _until(budget_s)
     rows = Rows(operation(op), bench, store, progress.advance if progress else None)
     listed = {place: list(configs) for place, configs in wanted.items()}
-    return _filled(rows, listed, budget_s, progress)
+    return _filled(rows, listed, until, progress)
+
+
+def _until(budget_s: float | None) -> float:
+    """The end of a budget that begins now."""
+    return time.monotonic() + (inf if budget_s is None else budget_s)
 
 
 def _filled(
     rows: Rows,
     wanted: Mapping[Place, list[Config]],
-    budget_s: float | None,
+    until: float,
     progress: Progress | None,
 ) -> Matrix:
-    until = time.monotonic() + (inf if budget_s is None else budget_s)
     if progress:
         progress.start(
             sum(len(_missing(rows, place, configs)) for place, configs in wanted.items())

@@ -20,13 +20,14 @@ from typing import Protocol
 import optuna
 from threadpoolctl import threadpool_limits
 
+from tftune.db.evidence import Place
 from tftune.db.store import Store
 from tftune.db.trial import MODES, Trial
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.tuner.bench.benches import Bench
 from tftune.tuner.search.efforts import EFFORTS, Effort
-from tftune.tuner.search.final_stage import Best, conclude, final_stage
+from tftune.tuner.search.final_stage import Best, conclude, final_stage, planned, to_come
 from tftune.tuner.search.opening import NOTHING_KNOWN, Knowledge
 from tftune.tuner.search.samplers import SAMPLERS
 from tftune.tuner.search.search_stage import SearchStage, study_name
@@ -46,8 +47,8 @@ class Progress(Protocol):
     """What is told while a search runs."""
 
     def start(self, total: int | None, stage: str = "") -> None:
-        """A stage begins, and so many trials are to come in it at most; None: not counted. `stage`:
-        a word for all but the first."""
+        """A stage begins, and so many trials are to come, in it and in those behind it, as far as
+        is known; None: not counted. `stage`: a word for all but the first."""
 
     def doing(self, what: str) -> None:
         """This may take a while, and no trial comes meanwhile."""
@@ -95,7 +96,7 @@ def search(
     stage = SearchStage(rows, EFFORTS[effort], sampler, variants, seed, pool, knowledge, doing)
     places, unfinished = [(shape, mode) for shape in shapes for mode in modes], 0
     if progress:
-        progress.start(stage.planned(places))
+        progress.start(_planned(stage, places))
     try:
         with threadpool_limits(
             1
@@ -132,6 +133,15 @@ def search(
         if (bsp := rows.bsp(place))
     ]
     return [replace(best, off_by=stage.off_by.get((best.shape, best.mode))) for best in found]
+
+
+def _planned(stage: SearchStage, places: Sequence[Place]) -> int | None:
+    """Trials to come in both stages; None where those of the first are not counted."""
+    searched, effort = stage.planned(places), stage.effort
+    if not searched or not effort.sampled:
+        finals = effort.sampled and searched == 0
+        return to_come(stage.rows, places, effort.finalists) if finals else searched
+    return searched + planned(stage.rows, places, effort.finalists, len(stage.variants) - 1)
 
 
 def _for_finals(budget_s: float, places: int, bench: Bench) -> float:

@@ -38,6 +38,8 @@ REFINED = 3
 """Configs, the best so far, around which all others are considered, too."""
 SCOUT_POOL = 120
 """The same of a search that samples nothing, and takes the model's best of them."""
+CONCLUDED = "concluded"
+"""The attribute of a study that holds what its place was concluded with."""
 
 logger = logging.getLogger(__name__)
 
@@ -133,12 +135,43 @@ class SearchStage:
         """Search every shape; each may use its share of the time that is left until then (of
         `time.monotonic`)."""
         self.modes = modes
+        shapes = [shape for shape in shapes if not self._over(shape, modes)]
         if self.pool is not None or not self.effort.sampled:  # few enough to compile them all
             self._draw(shapes, until)
             self._compile(shapes, modes, until)
         for done, shape in enumerate(shapes):
             self._doing(f"shape {done + 1} of {len(shapes)}: {shape}")
             self._search(shape, modes, until, shapes[done:])
+
+    def _over(self, shape: Shape, modes: Sequence[str]) -> bool:
+        """Whether the same search ended at this shape before, with all its trials: then it is as it
+        was concluded, and nothing is drawn, ranked or compiled for it again."""
+        places = [(shape, mode) for mode in modes]
+        forms = [config for config in self.opening.defaults(shape) if config.variant == BSP]
+        if any(
+            len(rows := self.rows.searched(place)) < self._limit()
+            or self.rows.bench.known(*place) is not None
+            or not self.rows.bsp(place)
+            or any(self.rows.can(place, form) and form not in rows for form in forms)
+            for place in places
+        ):
+            return False
+        names = [study_name(self.rows.op, *place, self.rows.bench) for place in places]
+        studies = [study for name in names if (study := self._stored(name))]
+        known = [study.user_attrs.get(CONCLUDED, {}) for study in studies]
+        if [each.get("of") for each in known] != [self._of(place) for place in places]:
+            return False
+        for place, each in zip(places, known, strict=True):
+            self.feasible[place], self.off_by[place] = each["feasible"], each["off_by"]
+            self.opening.hint(place)
+            self.opening.learn(place)
+        return True
+
+    def _of(self, place: Place) -> str:
+        """A digest of what a place is concluded from: its rows, and how it is searched."""
+        how = self.pool, self.sampler, self.seed, self.variants, self.effort.trials
+        rows = sorted(trial.id for trial in self.rows.searched(place).values())
+        return sha256(repr((how, rows)).encode()).hexdigest()
 
     def _compile(self, shapes: Sequence[Shape], modes: Sequence[str], until: float) -> None:
         """Have the pools compiled: what is tried first before the rest, as far as the time goes."""
@@ -393,4 +426,7 @@ class SearchStage:
             self.off_by[track.place] = may_be_off_by(
                 track.proposer.feasible, ratios, self.opening.hint(track.place)
             )
+        if track.stored:
+            kept = {"feasible": self.feasible[track.place], "off_by": self.off_by[track.place]}
+            track.stored.set_user_attr(CONCLUDED, {"of": self._of(track.place), **kept})
         self.opening.learn(track.place)
