@@ -1,0 +1,163 @@
+"""Speed-ups measured around a shape: the plane through them, when they are kept, and what they
+answer."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from synthetic import (
+    BSP,
+    ENGINE,
+    LAWS,
+    SHAPES,
+    SMALL,
+    Law,
+    dataset,
+    model,
+    rows,
+    selector,
+    shape,
+)
+
+from tftune.kernels.core.shape import Shape
+from tftune.models.gains import FAR, LEAST, RIDGE, Around, Gains, logs_of, ranked
+from tftune.models.tree.codec import pack_layout, unpack_layout
+from tftune.models.tree.trainer import train_layout
+
+
+def points(count: int, seed: int = 1) -> dict[int, tuple[float, ...]]:
+    random = Random(seed)
+    return {number: tuple(random.uniform(0, 3) for _ in range(3)) for number in range(count)}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_estimate_is_the_plane_of_least_squares(seed: int) -> None:
+    """As numpy solves it; the rows reach it in any order of sizes."""
+    known, random = points(40, seed), Random(seed)
+    values = [random.uniform(-0.5, 0.5) for _ in known]
+    around = Around.of((1.5, 1.5, 1.5), known)
+    weights = np.array(around.weights) / max(around.weights)
+    terms = np.c_[np.ones(len(weights)), np.array(around.offsets)]
+    penalty = RIDGE * np.diag([0.0, 1.0, 1.0, 1.0])
+    seen = np.array([values[number] for number in around.numbers])
+    expected = np.linalg.solve((terms.T * weights) @ terms + penalty, (terms.T * weights) @ seen)
+    assert around.estimate(values) == pytest.approx(expected[0])
+
+
+def test_what_is_far_or_unmeasured_does_not_count() -> None:
+    near = points(LEAST)
+    place = (1.5, 1.5, 1.5)
+    beyond = {LEAST: (1.5, 1.5, 1.5 + FAR + 0.1)}
+    values: list[float | None] = [0.2] * LEAST
+    assert Around.of(place, near).estimate(values) == pytest.approx(0.2)
+    assert Around.of(place, near | beyond).estimate([*values, 50.0]) == pytest.approx(0.2)
+    assert Around.of(place, near).estimate([None, *values[1:]]) is None
+    assert Around.of(place, {}).estimate([]) is None
+
+
+def test_variants_are_ranked_by_their_estimates() -> None:
+    around = Around.of((1.5, 1.5, 1.5), points(6))
+    logs = {"slow": [-0.1] * 6, "fast": [0.3] * 6, "unknown": [None] * 6}
+    assert [(round(log, 6), variant) for log, variant in ranked(around, logs)] == [
+        (0.3, "fast"),
+        (-0.1, "slow"),
+    ]
+
+
+def with_gains(log: float, error: float = 0.02) -> Any:
+    """A layout whose formulas say that push is the faster one, with speed-ups that say `log`."""
+    return replace(model(), gains=Gains(error, {"push": (log,) * len(SHAPES)}))
+
+
+OTHER = shape(64, 3072, 3072)
+"""Of a family that was not measured."""
+
+
+def test_a_shape_of_another_family_is_answered_by_what_was_measured_around_it() -> None:
+    assert selector(model()).select(OTHER).config == SMALL, "so say the formulas"
+    faster, slower = (selector(with_gains(log)).select(OTHER) for log in (0.3, -0.1))
+    assert faster.config == SMALL and faster.speedup == pytest.approx(math.exp(0.3), rel=1e-3)
+    assert "from measured shapes of other families" in faster.reason
+    assert faster.bsp_us == pytest.approx(LAWS[BSP](OTHER), rel=0.15), "BSP's own time there"
+    assert slower.config == BSP and "0.90 times as fast" in slower.reason
+    assert selector(with_gains(0.05, error=0.2)).select(OTHER).config == BSP, "more is asked for"
+
+
+def test_measured_shapes_and_those_between_two_sizes_are_answered_as_before() -> None:
+    plain, told = selector(model()), selector(with_gains(-0.1))
+    for asked in (SHAPES[0], shape(64)):
+        assert plain.select(asked) == told.select(asked)
+
+
+def test_where_too_few_shapes_are_near_formulas_answer() -> None:
+    far = shape(64, 1700, 1700)  # 3.3 doublings from the farthest, and LEAST are not as near
+    few = {number: place for number, place in enumerate(SHAPES[: LEAST - 1])}
+    told = replace(
+        model(),
+        gains=Gains(0.02, {"push": tuple(-0.5 if n in few else None for n in range(len(SHAPES)))}),
+    )
+    assert selector(told).select(far) == selector(model()).select(far)
+
+
+def test_gains_are_written_and_read_again() -> None:
+    told = with_gains(0.25)
+    packed = json.loads(json.dumps(pack_layout(told)))
+    assert unpack_layout(told.op, told.mode, packed).gains == told.gains
+    assert "gains" not in pack_layout(model())
+
+
+@pytest.mark.parametrize(
+    ("gains", "said"),
+    [
+        ({"error": 0.1, "logs": {"push": [0.1]}}, "push has 1 speed-ups, of 30 measured shapes"),
+        ({"error": 0.1, "logs": {"pull": [0.1] * 30}}, "the variants of .* are push"),
+        ({"error": 0.1, "logs": {"push": [1e9] * 30}}, "a speed-up of push is none"),
+        ({"error": -1.0, "logs": {}}, "an error of .* is -1.0"),
+    ],
+)
+def test_gains_that_no_training_writes_are_refused(gains: dict[str, Any], said: str) -> None:
+    packed = pack_layout(model()) | {"gains": gains}
+    with pytest.raises(ValueError, match=said):
+        unpack_layout("all_gather_gemm", "graph", packed)
+
+
+def jagged(law: Law, by: float) -> Law:
+    """The law times a factor that jumps from shape to shape, the same for every config: what
+    waves and tiles do to BSP and to a fused kernel alike."""
+
+    def jumping(place: Shape) -> float:
+        return law(place) * math.exp(by * Random(str(place)).uniform(-1, 1))
+
+    return jumping
+
+
+@pytest.mark.parametrize(("by", "kept"), [(0.0, False), (0.5, True)])
+def test_gains_are_kept_where_times_jump_and_their_ratio_does_not(by: float, kept: bool) -> None:
+    """What is kept answers a family that was not measured as the ratio says."""
+    shapes = [
+        shape(m, n, k)
+        for n in (2048, 4096, 8192)
+        for k in (2048, 4096, 8192)
+        for m in (8, 16, 32, 64)
+    ]
+    laws = {config: jagged(LAWS[config], by) for config in (BSP, SMALL)}
+    trained = train_layout(dataset(rows(shapes, laws)))
+    assert (trained.gains is not None) == kept
+    if trained.gains is not None:
+        (logs,) = trained.gains.logs.values()
+        assert trained.layout == ENGINE and len(logs) == len(shapes)
+        first = trained.known[0]
+        place = shape(*first.sizes)
+        assert logs[0] == pytest.approx(math.log(LAWS[BSP](place) / LAWS[SMALL](place)), abs=1e-3)
+        answer = selector(trained).select(OTHER)
+        assert answer.speedup == pytest.approx(LAWS[BSP](OTHER) / LAWS[SMALL](OTHER), rel=0.1)
+
+
+def test_sizes_become_doublings() -> None:
+    assert logs_of((1, 8, 4096, 0)) == (0.0, 3.0, 12.0, 0.0)
