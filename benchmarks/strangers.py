@@ -10,7 +10,7 @@ slowest rank. `served` is BSP / answered, `found` BSP / confirmed in place. Of t
 kernel found in place is at least 3 % faster than BSP, `answered` is the share at which the artifact
 answers a kernel, too. `below`: shapes served at less than 0.99. --cpu rehearses on emulated ranks.
 
-RESULT strangers target=.. shapes=.. below=.. worst=.. served=.. found=.. answered=..
+RESULT strangers target=.. shapes=.. below=.. worst=.. served=.. found=.. gains=.. answered=..
 """
 
 from __future__ import annotations

@@ -164,11 +164,23 @@ class Answerer:
                 yield config
 
     def leaf(self, shape: Shape) -> Leaf | None:
-        """The leaf that answers for a shape; None where rows of its own family do, or
-        nothing does."""
+        """The leaf that answers for a shape; None where rows of its own family or speed-ups around
+        it do, or nothing does."""
         sizes = shape.sizes_key
         known = sizes in self._by_sizes or self._neighbours(sizes) is not None
-        return None if known or self._why_outside(sizes) else self._leaves[self._find(shape)]
+        if known or self._why_outside(sizes) or self._around(shape):
+            return None
+        return self._leaves[self._find(shape)]
+
+    def around(self, shape: Shape) -> dict[str, float]:
+        """Estimated speed-up of each variant by what was measured around a shape, the highest
+        first; empty where that does not answer."""
+        sizes, gains = shape.sizes_key, self.model.gains
+        known = sizes in self._by_sizes or self._neighbours(sizes) is not None
+        if gains is None or known or self._why_outside(sizes) or not self._around(shape):
+            return {}
+        near = Around.of(logs_of(sizes), self._points)
+        return {variant: math.exp(log) for log, variant in ranked(near, gains.logs)}
 
     def _measured(self, shape: Shape, known: Known) -> Answer:
         """The answer of rows of this very shape."""

@@ -29,6 +29,7 @@ from tftune.kernels.core.shape import Shape
 from tftune.models.gains import FAR, LEAST, RIDGE, Around, Gains, logs_of, ranked
 from tftune.models.tree.codec import pack_layout, unpack_layout
 from tftune.models.tree.trainer import train_layout
+from tftune.report.explain import Explanation
 
 
 def points(count: int, seed: int = 1) -> dict[int, tuple[float, ...]]:
@@ -86,6 +87,13 @@ def test_a_shape_of_another_family_is_answered_by_what_was_measured_around_it() 
     assert "from measured shapes of other families" in faster.reason
     assert faster.bsp_us == pytest.approx(LAWS[BSP](OTHER), rel=0.15), "BSP's own time there"
     assert slower.config == BSP and "0.90 times as fast" in slower.reason
+    assert selector(with_gains(0.3)).leaf(OTHER) is None and selector(model()).leaf(OTHER)
+    answerer = selector(with_gains(0.3)).answerer(OTHER, "graph")
+    around = answerer.around(OTHER)
+    assert list(around) == ["push"] and around["push"] == pytest.approx(math.exp(0.3), rel=1e-3)
+    assert answerer.around(SHAPES[0]) == answerer.around(shape(64)) == {}, "own rows answer"
+    told = Explanation(OTHER, "graph", "h200x2", faster, (), None, (), around, [], []).sentences()
+    assert "  around it, times as fast as BSP, estimated from measured shapes: push 1.35" in told
     assert selector(with_gains(0.05, error=0.2)).select(OTHER).config == BSP, "more is asked for"
 
 

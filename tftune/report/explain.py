@@ -41,6 +41,9 @@ class Explanation:
     leaf: Leaf | None
     candidates: tuple[Config, ...]
     """The configs of the leaf."""
+    around: dict[str, float]
+    """Estimated speed-up of each variant, where the answer comes from speed-ups measured around the
+    shape."""
     origin: list[str]
     """What the artifact rests on, in sentences."""
     nearest: list[Line]
@@ -56,6 +59,7 @@ class Explanation:
         return {
             "shape": str(self.shape), "mode": self.mode, "target": self.target,
             **self.selection.to_dict(), "path": list(self.path), "leaf": leaf,
+            "around": {variant: round(ratio, 4) for variant, ratio in self.around.items()},
             "origin": self.origin, "facts": list(self.facts),
             "nearest": [line.to_dict() for line in self.nearest],
         }  # fmt: skip
@@ -68,6 +72,9 @@ class Explanation:
             times = "modelled" if self.selection.source == "modelled" else "measured"
             candidates = ", ".join(map(str, self.candidates))
             yield f"  leaf: {leaf_text(self.leaf, times)}; its formulas choose among {candidates}"
+        if self.around:
+            ratios = ", ".join(f"{variant} {ratio:.2f}" for variant, ratio in self.around.items())
+            yield f"  around it, times as fast as BSP, estimated from measured shapes: {ratios}"
         yield from self._discount()
         yield from (f"  {sentence}" for sentence in self.origin)
         if self.facts:
@@ -134,6 +141,7 @@ def explain(
         selector.path(shape, mode),
         leaf,
         candidates,
+        {} if isinstance(answerer, str) else answerer.around(shape),
         origin,
         nearest,
         _facts(artifact, shape, mode, selection),
