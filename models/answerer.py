@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import NamedTuple
 
 from tftune.db.discount import MODEL_ERROR, discount, discounted
 from tftune.db.trial import Interval
@@ -74,6 +75,16 @@ class _Estimate:
     family."""
     error: float
     """The error of a speed-up where not both configs are sure."""
+    near: tuple[Sizes, ...]
+
+
+class _Around(NamedTuple):
+    """What speed-ups measured around a shape say."""
+
+    us: float
+    bsp_us: float
+    number: int
+    """Of the config that is estimated to be the fastest."""
     near: tuple[Sizes, ...]
 
 
@@ -152,8 +163,11 @@ class Answerer:
             self._by_sizes.get(shape.sizes_key),
             self._estimate(shape, shape.sizes_key),
         )
-        times = [(us, number) for number, us in known.times_us] if known else []
-        listed = [*sorted(times), *([] if isinstance(estimate, str) else sorted(estimate.times_us))]
+        listed = sorted((us, number) for number, us in known.times_us) if known else []
+        if not isinstance(estimate, str):
+            around = self._around(shape) if known is None and not estimate.sure else None
+            listed += [(around.us, around.number)] if around else []
+            listed += sorted(estimate.times_us)
         seen = set()
         for number in dict.fromkeys(number for _, number in listed):
             if (
@@ -369,11 +383,10 @@ class Answerer:
             )
         return Answer(form, self._source, f"{reason}: BSP", bsp_us, bsp_us, None, near)
 
-    def _around(self, shape: Shape) -> tuple[float, float, int, tuple[Sizes, ...]] | None:
-        """By the speed-ups measured around a shape: the time of the config that is estimated to be
-        the fastest, BSP's, the config's number, and the shapes next to it; None where no speed-ups
-        are kept, or too few are near. The config is what was the fastest of its variant at the
-        nearest shape where it may run here."""
+    def _around(self, shape: Shape) -> _Around | None:
+        """By the speed-ups measured around a shape; None where none are kept, or too few are near.
+        The config is what was the fastest of its variant at the nearest shape where it may run
+        here."""
         gains = self.model.gains
         if gains is None:
             return None
@@ -385,7 +398,7 @@ class Answerer:
                 if number is not None and self._why_not(shape, number) is None:
                     near = tuple(self.model.known[other].sizes for other in around.numbers[:3])
                     bsp_us = math.exp(bsp_log or 0.0)
-                    return bsp_us / math.exp(log), bsp_us, number, near
+                    return _Around(bsp_us / math.exp(log), bsp_us, number, near)
         return None
 
     @cached_property

@@ -14,6 +14,7 @@ import pytest
 from synthetic import (
     BSP,
     ENGINE,
+    LARGE,
     LAWS,
     SHAPES,
     SMALL,
@@ -95,6 +96,13 @@ def test_a_shape_of_another_family_is_answered_by_what_was_measured_around_it() 
     told = Explanation(OTHER, "graph", "h200x2", faster, (), None, (), around, [], []).sentences()
     assert "  around it, times as fast as BSP, estimated from measured shapes: push 1.35" in told
     assert selector(with_gains(0.05, error=0.2)).select(OTHER).config == BSP, "more is asked for"
+
+
+def test_what_answers_is_the_first_to_be_tried_in_place() -> None:
+    told = replace(with_gains(0.3), root=None, spans=True)
+    assert selector(with_gains(0.3)).shortlist(OTHER)[0] == SMALL
+    assert LARGE in selector(with_gains(0.3)).shortlist(shape(512, 3072, 3072))
+    assert selector(told).shortlist(OTHER) == ()  # nothing is said of other families
 
 
 def test_measured_shapes_and_those_between_two_sizes_are_answered_as_before() -> None:
