@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import dist, exp, log2
+from operator import mul, sub
 from typing import Any
 
 from tftune.models.tree.tree import Sizes
@@ -19,13 +20,10 @@ WIDTH = 1.0
 """Doublings of the sizes over which a measured shape's weight falls to 0.61."""
 FAR = 3.0
 """Doublings from which on a shape does not count."""
-LEAST = 4
-"""Shapes that a plane needs."""
+LEAST, MOST = 4, 32
+"""Shapes that a plane needs, and the nearest ones that it takes."""
 RIDGE = 0.5
 """Penalty of a slope: what one shape weighs a doubling away."""
-
-Plane = Sequence[tuple[float, Sequence[float], float]]
-"""Weight, distance in each size, and value of each shape that counts."""
 
 
 @dataclass(frozen=True)
@@ -76,42 +74,36 @@ class Around:
         return cls(
             numbers,
             tuple(exp(-0.5 * (away / WIDTH) ** 2) for away, _ in near),
-            tuple(
-                tuple(there - here for there, here in zip(points[number], place, strict=True))
-                for number in numbers
-            ),
+            tuple(tuple(map(sub, points[number], place)) for number in numbers),
         )
 
     def estimate(self, values: Sequence[float | None]) -> float | None:
         """The value at the place, of a plane through the values of the shapes by number; None where
-        too few are near."""
+        too few are near. The plane is that of least weighted squares, whose slopes have a penalty;
+        the nearest shape weighs 1."""
         seen = [
-            (weight, offset, value)
-            for number, weight, offset in zip(self.numbers, self.weights, self.offsets, strict=True)
+            (place, value)
+            for place, number in enumerate(self.numbers)
             if (value := values[number]) is not None
-        ]
-        return _height(seen) if len(seen) >= LEAST else None
+        ][:MOST]
+        if len(seen) < LEAST:
+            return None
+        most = self.weights[seen[0][0]]
+        weights = [self.weights[place] / most for place, _ in seen]
+        sizes = zip(*(self.offsets[place] for place, _ in seen), strict=True)
+        columns = [[1.0] * len(seen), *sizes, [value for _, value in seen]]
+        rows = []
+        for number, column in enumerate(columns[:-1]):
+            weighted = list(map(mul, weights, column))
+            row = [sum(map(mul, weighted, other)) for other in columns]
+            row[number] += RIDGE if number else 0.0
+            rows.append(row)
+        return _last_of(rows[::-1])
 
 
 def logs_of(sizes: Sizes) -> tuple[float, ...]:
     """The place of these sizes: doublings in each of them."""
     return tuple(log2(max(size, 1)) for size in sizes)
-
-
-def _height(seen: Plane) -> float:
-    """The height over the origin of the plane of least weighted squares, whose slopes have a
-    penalty; the nearest shape weighs 1."""
-    count, most = len(seen[0][1]) + 1, max(weight for weight, _, _ in seen)
-    rows = [[0.0] * (count + 1) for _ in range(count)]
-    for weight, offset, value in seen:
-        terms = (1.0, *offset, value)
-        for row, term in zip(rows, terms[:-1], strict=True):
-            scaled = weight / most * term
-            for column, other in enumerate(terms):
-                row[column] += scaled * other
-    for place in range(1, count):
-        rows[place][place] += RIDGE
-    return _last_of(rows[::-1])
 
 
 def _last_of(rows: list[list[float]]) -> float:

@@ -27,7 +27,7 @@ from synthetic import (
 )
 
 from tftune.kernels.core.shape import Shape
-from tftune.models.gains import FAR, LEAST, RIDGE, Around, Gains, logs_of, ranked
+from tftune.models.gains import FAR, LEAST, MOST, RIDGE, Around, Gains, logs_of, ranked
 from tftune.models.tree.codec import pack_layout, unpack_layout
 from tftune.models.tree.trainer import train_layout
 from tftune.report.explain import Explanation
@@ -41,7 +41,7 @@ def points(count: int, seed: int = 1) -> dict[int, tuple[float, ...]]:
 @pytest.mark.parametrize("seed", range(5))
 def test_an_estimate_is_the_plane_of_least_squares(seed: int) -> None:
     """As numpy solves it; the rows reach it in any order of sizes."""
-    known, random = points(40, seed), Random(seed)
+    known, random = points(MOST, seed), Random(seed)
     values = [random.uniform(-0.5, 0.5) for _ in known]
     around = Around.of((1.5, 1.5, 1.5), known)
     weights = np.array(around.weights) / max(around.weights)
@@ -61,6 +61,17 @@ def test_what_is_far_or_unmeasured_does_not_count() -> None:
     assert Around.of(place, near | beyond).estimate([*values, 50.0]) == pytest.approx(0.2)
     assert Around.of(place, near).estimate([None, *values[1:]]) is None
     assert Around.of(place, {}).estimate([]) is None
+
+
+def test_the_nearest_shapes_count_alone_where_there_are_many() -> None:
+    known = points(3 * MOST)
+    around = Around.of((1.5, 1.5, 1.5), known)
+    values: list[float | None] = [0.0] * len(known)
+    for number in around.numbers[MOST:]:
+        values[number] = 9.0
+    assert around.estimate(values) == pytest.approx(0.0)
+    values[around.numbers[MOST - 1]] = 9.0
+    assert around.estimate(values) != pytest.approx(0.0)
 
 
 def test_variants_are_ranked_by_their_estimates() -> None:
