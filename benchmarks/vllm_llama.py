@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from math import exp, log
 from pathlib import Path
 from statistics import fmean, median
@@ -57,6 +58,8 @@ def engine(options: argparse.Namespace, folder: Path, variable: str) -> tuple[An
     from vllm import LLM
 
     os.environ[VARIABLE] = variable
+    if find_spec("flashinfer") is None:  # vLLM's sampler imports it unless told not to
+        os.environ.setdefault("VLLM_USE_FLASHINFER_SAMPLER", "0")
     os.environ["VLLM_CACHE_ROOT"] = str(folder / f"cache-{variable}")
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / f"inductor-{variable}")
     few = {"cudagraph_capture_sizes": sorted(options.batches)} if options.few else {}
