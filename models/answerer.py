@@ -146,7 +146,7 @@ class Answerer:
         """The answer for a shape of this layout. `default`: the form of BSP where nothing is
         known."""
         sizes = shape.sizes_key
-        if self._own is not None and sizes in self._own._by_sizes:
+        if self._own is not None and self._has_own(sizes):
             return self._own.answer(shape, default)
         known = None if self._lent else self._by_sizes.get(sizes)
         why = None if known is None else self._why_not(shape, known.best)
@@ -165,8 +165,8 @@ class Answerer:
         )
         listed = sorted((us, number) for number, us in known.times_us) if known else []
         if not isinstance(estimate, str):
-            around = self._around(shape) if known is None and not estimate.sure else None
-            listed += [(around.us, around.number)] if around else []
+            if around := next(self._around(shape, estimate), None):
+                listed.append((around.us, around.number))
             listed += sorted(estimate.times_us)
         seen = set()
         for number in dict.fromkeys(number for _, number in listed):
@@ -182,19 +182,25 @@ class Answerer:
         it do, or nothing does."""
         sizes = shape.sizes_key
         known = sizes in self._by_sizes or self._neighbours(sizes) is not None
-        if known or self._why_outside(sizes) or self._around(shape):
+        if known or self._why_outside(sizes) or self.around(shape):
             return None
         return self._leaves[self._find(shape)]
 
     def around(self, shape: Shape) -> dict[str, float]:
         """Estimated speed-up of each variant by what was measured around a shape, the highest
         first; empty where that does not answer."""
-        sizes, gains = shape.sizes_key, self.model.gains
-        known = sizes in self._by_sizes or self._neighbours(sizes) is not None
-        if gains is None or known or self._why_outside(sizes) or not self._around(shape):
+        sizes = shape.sizes_key
+        known = None if self._lent else self._by_sizes.get(sizes)
+        own = known is not None and self._why_not(shape, known.best) is None
+        estimate = self._estimate(shape, sizes)
+        if own or self._has_own(sizes) or isinstance(estimate, str):
             return {}
-        near = Around.of(logs_of(sizes), self._points)
-        return {variant: math.exp(log) for log, variant in ranked(near, gains.logs)}
+        found = self._around(shape, estimate)
+        return {self.model.configs[one.number].variant: one.bsp_us / one.us for one in found}
+
+    def _has_own(self, sizes: Sizes) -> bool:
+        """Whether the rows of another layout that it answers for have these very sizes."""
+        return self._own is not None and sizes in self._own._by_sizes
 
     def _measured(self, shape: Shape, known: Known) -> Answer:
         """The answer of rows of this very shape."""
@@ -349,9 +355,9 @@ class Answerer:
         error = self.model.error if sure else estimate.error
         us, number = fused or (None, -1)
         near = estimate.near
-        if not sure and (found := self._around(shape)) is not None:
+        if self.model.gains is not None and (found := next(self._around(shape, estimate), None)):
             us, bsp_us, number, near = found
-            error = self.model.gains.error  # type: ignore[union-attr]
+            error = self.model.gains.error
         if us is None or bsp_us is None:
             why = (
                 self._why_none(shape, estimate)
@@ -383,23 +389,33 @@ class Answerer:
             )
         return Answer(form, self._source, f"{reason}: BSP", bsp_us, bsp_us, None, near)
 
-    def _around(self, shape: Shape) -> _Around | None:
-        """By the speed-ups measured around a shape; None where none are kept, or too few are near.
-        The config is what was the fastest of its variant at the nearest shape where it may run
-        here."""
-        gains = self.model.gains
-        if gains is None:
-            return None
+    def _around(self, shape: Shape, estimate: _Estimate) -> Iterator[_Around]:
+        """What speed-ups measured around a shape say of each variant that may run here, the highest
+        first. Nothing where none are kept or too few are near, and where a kernel and BSP were both
+        measured at a smaller and a larger size of the family, which says more.
+
+        The config is what was the fastest of its variant at the nearest shape that has one."""
+        gains, sure = (
+            self.model.gains,
+            [found for found in estimate.times_us if found[1] in estimate.sure],
+        )
+        bsp, fused = (
+            self._first(shape, (found for found in sure if self._is_bsp[found[1]] == is_bsp))
+            for is_bsp in (True, False)
+        )
+        if gains is None or (bsp and fused):
+            return
         around = Around.of(logs_of(shape.sizes_key), self._points)
-        bsp_log = around.estimate(self._bsp_logs)
+        bsp_log = math.log(bsp[0]) if bsp else around.estimate(self._bsp_logs)
         for log, variant in ranked(around, gains.logs) if bsp_log is not None else ():
             for place in around.numbers:
                 number = self._fastest_there[place].get(variant)
                 if number is not None and self._why_not(shape, number) is None:
-                    near = tuple(self.model.known[other].sizes for other in around.numbers[:3])
+                    beside = dict.fromkeys((place, *around.numbers[:3]))
+                    near = tuple(self.model.known[other].sizes for other in list(beside)[:3])
                     bsp_us = math.exp(bsp_log or 0.0)
-                    return _Around(bsp_us / math.exp(log), bsp_us, number, near)
-        return None
+                    yield _Around(bsp_us / math.exp(log), bsp_us, number, near)
+                    break
 
     @cached_property
     def _points(self) -> dict[int, tuple[float, ...]]:

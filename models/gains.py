@@ -44,13 +44,19 @@ class Gains:
         return {"error": self.error, "logs": rounded}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Gains:
-        """Raises KeyError, TypeError or ValueError where the values are none of gains."""
-        logs = {
-            str(variant): tuple(None if one is None else float(one) for one in listed)
-            for variant, listed in values["logs"].items()
-        }
-        return cls(float(values["error"]), logs)
+    def from_dict(cls, values: Any) -> Gains:
+        """Raises TypeError where the values are none of gains."""
+        match values:
+            case {"error": int() | float() as error, "logs": {**logs}} if all(
+                isinstance(listed, list) and all(one is None or _is_number(one) for one in listed)
+                for listed in logs.values()
+            ):
+                return cls(float(error), {str(name): tuple(row) for name, row in logs.items()})
+        raise TypeError(f"gains are {values!r:.80}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,7 @@ class Around:
     def estimate(self, values: Sequence[float | None]) -> float | None:
         """The value at the place, of a plane through the values of the shapes by number; None where
         too few are near. The plane is that of least weighted squares, whose slopes have a penalty;
-        the nearest shape weighs 1."""
+        the nearest shape weighs 1. It ends at the lowest and the highest value."""
         seen = [
             (place, value)
             for place, number in enumerate(self.numbers)
@@ -98,7 +104,7 @@ class Around:
             row = [sum(map(mul, weighted, other)) for other in columns]
             row[number] += RIDGE if number else 0.0
             rows.append(row)
-        return _last_of(rows[::-1])
+        return min(max(_last_of(rows[::-1]), min(columns[-1])), max(columns[-1]))
 
 
 def logs_of(sizes: Sizes) -> tuple[float, ...]:

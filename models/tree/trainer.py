@@ -67,7 +67,7 @@ def train_layout(data: Dataset, spanning: bool = True) -> LayoutModel:
     )
     root = _grown(times, configs) if spans else None
     measured = root is not None and data.bench != "model"  # modelled times are sums, as formulas
-    gains = _gains(data, configs, judge(times)) if measured else None
+    gains = _gains(data, configs, kept, judge(times)) if measured else None
     return LayoutModel(
         op=data.op, mode=data.mode, layout=data.shapes[0].layout, configs=configs,
         kernels=tuple(
@@ -149,23 +149,32 @@ def _known(data: Dataset, shape: Shape, kept: Sequence[Config], configs: Sequenc
     return Known(shape.sizes_key, number[best], interval, tuple(sorted(times.items())))
 
 
-def _gains(data: Dataset, configs: Collection[Config], by_formulas: Judged) -> Gains | None:
+def _gains(
+    data: Dataset,
+    configs: Collection[Config],
+    kept: Mapping[Shape, Collection[Config]],
+    by_formulas: Judged,
+) -> Gains | None:
     """Speed-ups of variants by shape; None where formulas of times err no more, or too few shapes
     could be judged. A variant of which no config is kept has nothing that could answer."""
-    kept = {config.variant for config in configs} - {"bsp"}
     found = [_fastest_of_each(data, shape, configs) for shape in data.shapes]
     logs = {
         variant: tuple(
             math.log(data.bsp_us(shape) / each[variant][0]) if variant in each else None
             for shape, each in zip(data.shapes, found, strict=True)
         )
-        for variant in sorted(kept)
+        for variant in sorted({config.variant for config in configs} - {"bsp"})
     }
-    errors = list(_errors_around(data, logs, found))
-    error = _spread(errors)
-    if len(errors) < LEAST_ROWS or error >= _spread(list(by_formulas.errors.values())):
+    named = [
+        {variant: config for variant, (_, config) in each.items() if config in kept[shape]}
+        for shape, each in zip(data.shapes, found, strict=True)
+    ]
+    errors = dict(_errors_around(data, logs, named))
+    both = errors.keys() & by_formulas.errors.keys()
+    mine, theirs = ([of[row] for row in both] for of in (errors, by_formulas.errors))
+    if len(both) < LEAST_ROWS or _spread(mine) >= _spread(theirs):
         return None
-    return Gains(error, logs)
+    return Gains(_spread(list(errors.values())), logs)
 
 
 def _fastest_of_each(
@@ -187,27 +196,27 @@ def _fastest_of_each(
 def _errors_around(
     data: Dataset,
     logs: Mapping[str, Sequence[float | None]],
-    found: Sequence[Mapping[str, tuple[float, Config]]],
-) -> Iterator[float]:
-    """Logarithm of measured over estimated speed-up of the config that speed-ups around a shape
-    would name, families and sizes held out."""
+    named: Sequence[Mapping[str, Config]],
+) -> Iterator[tuple[int, float]]:
+    """For each shape logarithm of measured over estimated speed-up of the config that speed-ups
+    around it would name, families and sizes held out. `named`: by shape what may answer, by
+    variant."""
     places = [logs_of(shape.sizes_key) for shape in data.shapes]
     for learned, judged in held_out(data):
         points = {int(row): places[row] for row in learned}
-        for row in judged:
+        for row in map(int, judged):
             shape, around = data.shapes[row], Around.of(places[row], points)
-            named = (
-                (log, found[number][variant][1])
+            listed = (
+                (log, named[number][variant])
                 for log, variant in ranked(around, logs)
                 for number in around.numbers
-                if (logs[variant][number] or 0.0) > 0
+                if variant in named[number]
             )
-            first = next(
-                ((log, config) for log, config in named if not data.why_invalid(shape, config)),
-                None,
+            log, config = next(
+                (each for each in listed if not data.why_invalid(shape, each[1])), (0.0, None)
             )
-            if first is not None and (us := data.time_us(shape, first[1])) is not None:
-                yield math.log(data.bsp_us(shape) / us) - first[0]
+            if config is not None and (us := data.time_us(shape, config)) is not None:
+                yield row, math.log(data.bsp_us(shape) / us) - log
 
 
 def _error_between(times: Times, formulas: Formulas) -> float:
