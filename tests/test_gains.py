@@ -28,6 +28,7 @@ from synthetic import (
 
 from tftune.kernels.core.shape import Shape
 from tftune.models.gains import FAR, LEAST, MOST, RIDGE, Around, Gains, logs_of, ranked
+from tftune.models.layout import Known
 from tftune.models.tree.codec import pack_layout, unpack_layout
 from tftune.models.tree.trainer import train_layout
 from tftune.report.explain import Explanation
@@ -72,6 +73,14 @@ def test_the_nearest_shapes_count_alone_where_there_are_many() -> None:
     assert around.estimate(values) == pytest.approx(0.0)
     values[around.numbers[MOST - 1]] = 9.0
     assert around.estimate(values) != pytest.approx(0.0)
+
+
+def test_an_estimate_does_not_leave_what_was_seen() -> None:
+    """A plane through values that grow along a size ends at the highest and the lowest of them."""
+    known = {number: (0.25 * number, 0.0, 0.0) for number in range(8)}
+    values = [0.1 * number for number in range(8)]
+    above, below = (Around.of((place, 0.0, 0.0), known) for place in (3.5, -1.75))
+    assert above.estimate(values) == max(values) and below.estimate(values) == min(values)
 
 
 def test_variants_are_ranked_by_their_estimates() -> None:
@@ -146,12 +155,53 @@ def test_gains_are_written_and_read_again() -> None:
         ({"error": 0.1, "logs": {"pull": [0.1] * 30}}, "the variants of .* are push"),
         ({"error": 0.1, "logs": {"push": [1e9] * 30}}, "a speed-up of push is none"),
         ({"error": -1.0, "logs": {}}, "an error of .* is -1.0"),
+        ({"error": math.nan, "logs": {}}, "an error of .* is nan"),
     ],
 )
 def test_gains_that_no_training_writes_are_refused(gains: dict[str, Any], said: str) -> None:
     packed = pack_layout(model()) | {"gains": gains}
     with pytest.raises(ValueError, match=said):
         unpack_layout("all_gather_gemm", "graph", packed)
+
+
+@pytest.mark.parametrize(
+    "gains",
+    [
+        None, [], {}, {"error": 0.1}, {"error": 0.1, "logs": [1]}, {"error": "0.1", "logs": {}},
+        {"error": 0.1, "logs": {"push": "1" * 30}}, {"error": 0.1, "logs": {"push": [True] * 30}},
+    ],
+)  # fmt: skip
+def test_what_is_no_gains_is_refused(gains: Any) -> None:
+    with pytest.raises(TypeError, match="gains are"):
+        Gains.from_dict(gains)
+
+
+def test_a_kernel_measured_at_both_ends_says_more_than_shapes_around() -> None:
+    """M = 256 of a family whose M of 128 and 512 have a kernel in common, however high or low the
+    speed-ups around are; where they have none, these answer."""
+    asked = shape(256)
+    assert selector(model()).select(asked).config == LARGE
+    for log in (-0.5, 0.9):
+        assert selector(with_gains(log)).select(asked) == selector(model()).select(asked)
+    told = with_gains(0.2)
+    apart = selector(
+        replace(
+            told,
+            known=tuple(by_bsp(one) if one.sizes[0] == 512 else one for one in told.known),
+        )
+    )
+    answer = apart.select(asked)
+    assert answer.speedup == pytest.approx(math.exp(0.2), rel=1e-3)
+    assert answer.bsp_us == pytest.approx(LAWS[BSP](asked), rel=0.05), "BSP is known at both ends"
+    assert apart.answerer(asked, "graph").around(asked) and apart.leaf(asked) is None
+
+
+def by_bsp(known: Known) -> Known:
+    """The shape as if BSP alone had been measured."""
+    number = model().configs.index(BSP)
+    return replace(
+        known, best=number, interval=None, times_us=((number, dict(known.times_us)[number]),)
+    )
 
 
 def jagged(law: Law, by: float) -> Law:
