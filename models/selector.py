@@ -264,9 +264,11 @@ class Selector:
         )
 
     def confirm(self, shape: Shape, mode: str, selection: Selection) -> None:
-        """From now on this is the answer for the shape: it was measured beside BSP here. Raises
-        ValueError for an unknown mode."""
+        """From now on this is the answer for the shape: it was measured beside BSP here. A selector
+        that answers BSP alone stays so. Raises ValueError for an unknown mode."""
         check_word("mode", mode, MODES)
+        if self.bsp_only and selection.config.variant != "bsp":
+            return
         self._by_shape.clear()  # shapes beside it may be bounded by it now
         self._answers[mode].clear()
         self._bracket.confirm(shape, mode, selection)

@@ -292,6 +292,7 @@ def _asked(
 ) -> Selector | str:
     """What `bind` was asked to select by, or why there is none. Never raises: a rank that failed
     here would leave the others waiting."""
+    from tftune.loading import selector_of, why_off
     from tftune.models.selector import Selector
 
     try:
@@ -300,11 +301,9 @@ def _asked(
                 raise ValueError("tftune.bind takes a selector, or a path or target to load, alone")
             if not isinstance(selector, Selector):
                 raise TypeError(f"{selector!r:.80} is no selector; give what tftune.load returns")
-            return selector
+            return selector.restricted(why) if (why := why_off()) else selector
         if _default is not None and (path, target, url) == (None, None, None):
-            return _default
-        from tftune.loading import selector_of
-
+            return _default.restricted(why) if (why := why_off()) else _default
         return _warned(selector_of(path, target, allow_modelled, url=url, ranks=ranks))
     except Exception as error:  # whatever it is, the other ranks wait for this statement
         return f"not loaded: {error}"

@@ -21,6 +21,11 @@ VARIABLE = "TFTUNE_ARTIFACTS"
 HIDE = "none"
 
 
+def why_off() -> str | None:
+    """The sentence for which BSP alone answers in this process, or None."""
+    return "TFTUNE_OFF=1 is set" if os.environ.get("TFTUNE_OFF") == "1" else None
+
+
 def selector_of(
     path: Paths | None,
     target: str | None,
@@ -50,8 +55,9 @@ def selector_of(
     else:
         artifacts = [*_own(path, target), *_named_by_variable(target)]
         artifacts += _shipped(_behind(machine, target, ranks, bool(artifacts)))
+    found = _each_once(artifacts)
     return Selector(
-        *_each_once(artifacts), allow_modelled=allow_modelled, machine=machine, logs=True
+        *found, allow_modelled=allow_modelled, machine=machine, logs=True, bsp_only=why_off()
     )
 
 
