@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models.config_times import ConfigTimes
-from tftune.models.gains import Around, logs_of, ranked
+from tftune.models.gains import FAR, Around, logs_of, ranked
 from tftune.models.layout import NEAR, Known, LayoutModel, Source, size_text
 from tftune.models.tree.tree import Leaf, Sizes, leaves_of
 
@@ -66,13 +66,14 @@ class Answer:
 
 @dataclass(frozen=True)
 class _Estimate:
-    """Estimated times with the numbers of the configs that may answer for a shape, and how far off
-    speed-ups among them may be."""
+    """What may answer for a shape, by number, and how far off speed-ups among them may be."""
 
-    times_us: list[tuple[float, int]]
-    sure: frozenset[int]
-    """Numbers of the configs that were measured at a smaller and a larger size of the same
-    family."""
+    sure: dict[int, float]
+    """Times of the configs that were measured at a smaller and a larger size of the same family."""
+    others: tuple[int, ...]
+    """The other candidates, whose time is that of their formula."""
+    us: Callable[[int], float]
+    """The time by a formula: a recipe must be worked out for it."""
     error: float
     """The error of a speed-up where not both configs are sure."""
     near: tuple[Sizes, ...]
@@ -167,7 +168,7 @@ class Answerer:
         if not isinstance(estimate, str):
             if around := next(self._around(shape, estimate), None):
                 listed.append((around.us, around.number))
-            listed += sorted(estimate.times_us)
+            listed += sorted(self._times(estimate, True) + self._times(estimate, False))
         seen = set()
         for number in dict.fromkeys(number for _, number in listed):
             if (
@@ -261,22 +262,26 @@ class Answerer:
         curve = self.times.curve(sizes)
         sure = self.times.between(sizes, curve, *neighbours) if neighbours else {}
         size, formulas = sizes[self._place], self.model.formulas
-        others = (
-            [
-                number
-                for number in leaf.candidates
-                if number not in sure and formulas[number].holds(size)
-            ]
-            if leaf
-            else []
-        )
-        times = [(us, number) for number, us in sure.items()] + [
-            (self.times.us(number, sizes, curve), number) for number in others
+        others = [
+            number
+            for number in (leaf.candidates if leaf else ())
+            if number not in sure and formulas[number].holds(size)
         ]
         near = (
             tuple(known.sizes for known in neighbours) if neighbours else leaf.near if leaf else ()
         )
-        return _Estimate(times, frozenset(sure), leaf.error if leaf else self.model.error, near)
+        error = leaf.error if leaf else self.model.error
+        return _Estimate(
+            sure, tuple(others), lambda number: self.times.us(number, sizes, curve), error, near
+        )
+
+    def _times(self, estimate: _Estimate, is_bsp: bool) -> list[tuple[float, int]]:
+        """Estimated times of the forms of BSP, or of the fused configs, with their numbers."""
+        sure = [(us, number) for number, us in estimate.sure.items()]
+        others = [number for number in estimate.others if self._is_bsp[number] == is_bsp]
+        return [found for found in sure if self._is_bsp[found[1]] == is_bsp] + [
+            (estimate.us(number), number) for number in others
+        ]
 
     def _why_outside(self, sizes: Sizes) -> str | None:
         """Why the tree says nothing about these sizes, or None."""
@@ -344,20 +349,22 @@ class Answerer:
         self, shape: Shape, estimate: _Estimate, default: Callable[[Shape], Config]
     ) -> Answer:
         """The fastest fused config where it is surely faster than BSP, else BSP's fastest form."""
-        bsp = self._first(shape, (found for found in estimate.times_us if self._is_bsp[found[1]]))
-        fused = self._first(
-            shape, (found for found in estimate.times_us if not self._is_bsp[found[1]])
-        )
+        bsp = self._first(shape, self._times(estimate, True))
         form, bsp_us = (
             (self.times.concrete(shape, bsp[1]), bsp[0]) if bsp else (default(shape), None)
         )
-        sure = None not in (bsp, fused) and {fused[1], bsp[1]} <= estimate.sure  # type: ignore[index]
-        error = self.model.error if sure else estimate.error
-        us, number = fused or (None, -1)
-        near = estimate.near
+        word, near = self._word, estimate.near
         if self.model.gains is not None and (found := next(self._around(shape, estimate), None)):
-            us, bsp_us, number, near = found
-            error = self.model.gains.error
+            us: float | None = found.us
+            _, bsp_us, number, near = found
+            error, where = self.model.gains.error, f"{word} shapes around it"
+        else:
+            us, number = self._first(shape, self._times(estimate, False)) or (None, -1)
+            sure = bsp is not None and {number, bsp[1]} <= estimate.sure.keys()
+            error = self.model.error if sure else estimate.error
+            where = (
+                f"the sizes {word} below and above" if sure else f"{word} shapes of other families"
+            )
         if us is None or bsp_us is None:
             why = (
                 self._why_none(shape, estimate)
@@ -371,8 +378,6 @@ class Answerer:
         ratio, config = bsp_us / us, self.times.concrete(shape, number)
         interval = ratio * math.exp(-WIDE * error), ratio * math.exp(WIDE * error)
         lent = f" with {self._lent}" * bool(self._lent)
-        word = self._word
-        where = f"the sizes {word} below and above" if sure else f"{word} shapes of other families"
         reason = (
             f"{config.variant} is estimated to be {ratio:.2f} times as fast as BSP "
             f"({_text(interval, 90)}), from {where}{lent}"
@@ -395,17 +400,11 @@ class Answerer:
         measured at a smaller and a larger size of the family, which says more.
 
         The config is what was the fastest of its variant at the nearest shape that has one."""
-        gains, sure = (
-            self.model.gains,
-            [found for found in estimate.times_us if found[1] in estimate.sure],
-        )
-        bsp, fused = (
-            self._first(shape, (found for found in sure if self._is_bsp[found[1]] == is_bsp))
-            for is_bsp in (True, False)
-        )
+        gains, sure = self.model.gains, replace(estimate, others=())
+        bsp, fused = (self._first(shape, self._times(sure, is_bsp)) for is_bsp in (True, False))
         if gains is None or (bsp and fused):
             return
-        around = Around.of(logs_of(shape.sizes_key), self._points)
+        around = self._shapes_around(shape)
         bsp_log = math.log(bsp[0]) if bsp else around.estimate(self._bsp_logs)
         for log, variant in ranked(around, gains.logs) if bsp_log is not None else ():
             for place in around.numbers:
@@ -417,10 +416,17 @@ class Answerer:
                     yield _Around(bsp_us / math.exp(log), bsp_us, number, near)
                     break
 
+    def _shapes_around(self, shape: Shape) -> Around:
+        place = logs_of(shape.sizes_key)
+        ends = (place[self._place] - FAR,), (place[self._place] + FAR, math.inf)
+        first, last = (bisect_left(self._points, end) for end in ends)
+        return Around(place, {number: point for _, number, point in self._points[first:last]})
+
     @cached_property
-    def _points(self) -> dict[int, tuple[float, ...]]:
-        """Where each measured shape lies."""
-        return {number: logs_of(known.sizes) for number, known in enumerate(self.model.known)}
+    def _points(self) -> list[tuple[float, int, tuple[float, ...]]]:
+        """Where each measured shape lies, with its number, in the order of the size that grows."""
+        places = [logs_of(known.sizes) for known in self.model.known]
+        return sorted((place[self._place], number, place) for number, place in enumerate(places))
 
     @cached_property
     def _bsp_logs(self) -> list[float | None]:
@@ -449,7 +455,7 @@ class Answerer:
 
     def _why_none(self, shape: Shape, estimate: _Estimate) -> str:
         """Why no fused config may answer."""
-        for _, number in sorted(found for found in estimate.times_us if not self._is_bsp[found[1]]):
+        for _, number in sorted(self._times(estimate, False)):
             return (
                 f"{self.model.configs[number].variant} would be the fastest: "
                 f"{self._why_not(shape, number)}"

@@ -32,7 +32,7 @@ class ConfigTimes:
         self._shape, self._fixed = op.shape, op.shape.named(model.layout)
         self._names = op.shape.coordinates()
         self._place = self._names.index(op.shape.SIZE)
-        self._recipes: dict[Sizes, dict[str, Config]] = {}
+        self._recipes: dict[tuple[Sizes, bool], dict[str, Config]] = {}
         self._wanted = {each.variant for each in model.configs if self._space.is_recipe(each)}
         self._timings: dict[int, Callable[..., tuple[float, ...]]] = {}
         self._gaps: dict[tuple[Sizes, Sizes], list[tuple[int, float, float, float, float]]] = {}
@@ -99,28 +99,28 @@ class ConfigTimes:
             return fixed
 
         def terms(*sizes: int) -> tuple[float, ...]:
-            own = self._defaults(sizes).get(config.variant)
+            own = self._default(sizes, config)
             return () if own is None else self._timing(own, units)(*sizes)
 
         return terms
 
-    def _defaults(self, sizes: Sizes) -> dict[str, Config]:
-        """What each variant does by default at these sizes; the last few are kept, since one answer
-        asks often."""
-        found = self._recipes.get(sizes)
+    def _default(self, sizes: Sizes, recipe: Config) -> Config | None:
+        """What a recipe names at these sizes. Those of fused variants are worked out together, and
+        apart from BSP's, which is cheap; the last few are kept, since one answer asks often."""
+        key = sizes, recipe.variant == "bsp"
+        found = self._recipes.get(key)
         if found is None:
             shape = self._shape.from_dict(self._fixed | dict(zip(self._names, sizes, strict=True)))
-            found = self._space.recipes(shape, self._wanted, self._chip)
+            wanted = {each for each in self._wanted if (each == "bsp") == key[1]}
+            found = self._space.recipes(shape, wanted, self._chip)
             if len(self._recipes) >= RECIPES_KEPT:
                 self._recipes.clear()
-            self._recipes[sizes] = found
-        return found
+            self._recipes[key] = found
+        return found.get(recipe.variant)
 
     def concrete(self, shape: Shape, number: int) -> Config:
         """The config of this number, or what a recipe names for the shape."""
         config = self._model.configs[number]
-        return (
-            self._defaults(shape.sizes_key).get(config.variant, config)
-            if self._space.is_recipe(config)
-            else config
-        )
+        if not self._space.is_recipe(config):
+            return config
+        return self._default(shape.sizes_key, config) or config

@@ -48,63 +48,63 @@ class Gains:
         """Raises TypeError where the values are none of gains."""
         match values:
             case {"error": int() | float() as error, "logs": {**logs}} if all(
-                isinstance(listed, list) and all(one is None or _is_number(one) for one in listed)
-                for listed in logs.values()
+                map(_is_row, logs.values())
             ):
-                return cls(float(error), {str(name): tuple(row) for name, row in logs.items()})
+                rows: dict[Any, Any] = logs
+                return cls(float(error), {str(name): tuple(row) for name, row in rows.items()})
         raise TypeError(f"gains are {values!r:.80}")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _is_row(value: Any) -> bool:
+    """Whether it is a list of numbers and None."""
+    numbers = int, float, type(None)
+    return isinstance(value, list) and all(type(one) in numbers for one in value)
 
 
-@dataclass(frozen=True)
 class Around:
-    """The measured shapes near one place, the nearest first: their numbers, weights, and distances
-    in each size."""
+    """The measured shapes near one place."""
 
-    numbers: tuple[int, ...]
-    weights: tuple[float, ...]
-    offsets: tuple[tuple[float, ...], ...]
+    def __init__(self, place: Sequence[float], points: Mapping[int, Sequence[float]]) -> None:
+        """`points`: by number, logarithms of the sizes, as `place`; those beyond FAR in one size
+        may be left out."""
+        self._place, self._points = place, points
+        near = [(d, n) for n, point in points.items() if (d := dist(place, point)) <= FAR]
+        near.sort()
+        self.numbers = [number for _, number in near]
+        """The nearest first."""
+        self._away = dict(zip(self.numbers, (away for away, _ in near), strict=True))
+        self._rows: dict[int, tuple[float, ...]] = {}
 
-    @classmethod
-    def of(cls, place: Sequence[float], points: Mapping[int, Sequence[float]]) -> Around:
-        """`points`: by number, logarithms of the sizes, as `place`."""
-        near = sorted(
-            (away, number)
-            for number, point in points.items()
-            if (away := dist(place, point)) <= FAR
-        )
-        numbers = tuple(number for _, number in near)
-        return cls(
-            numbers,
-            tuple(exp(-0.5 * (away / WIDTH) ** 2) for away, _ in near),
-            tuple(tuple(map(sub, points[number], place)) for number in numbers),
-        )
+    def row(self, number: int) -> tuple[float, ...]:
+        """The weight of a shape, and how far it is away in each size."""
+        found = self._rows.get(number)
+        if found is None:
+            weight = exp(-0.5 * (self._away[number] / WIDTH) ** 2)
+            found = self._rows[number] = (weight, *map(sub, self._points[number], self._place))
+        return found
 
     def estimate(self, values: Sequence[float | None]) -> float | None:
         """The value at the place, of a plane through the values of the shapes by number; None where
         too few are near. The plane is that of least weighted squares, whose slopes have a penalty;
         the nearest shape weighs 1. It ends at the lowest and the highest value."""
-        seen = [
-            (place, value)
-            for place, number in enumerate(self.numbers)
-            if (value := values[number]) is not None
-        ][:MOST]
-        if len(seen) < LEAST:
+        known = [number for number in self.numbers if values[number] is not None][:MOST]
+        if len(known) < LEAST:
             return None
-        most = self.weights[seen[0][0]]
-        weights = [self.weights[place] / most for place, _ in seen]
-        sizes = zip(*(self.offsets[place] for place, _ in seen), strict=True)
-        columns = [[1.0] * len(seen), *sizes, [value for _, value in seen]]
-        rows = []
-        for number, column in enumerate(columns[:-1]):
+        made = self._rows
+        raw, *offsets = zip(
+            *[made.get(number) or self.row(number) for number in known], strict=True
+        )
+        weights = [weight / raw[0] for weight in raw]
+        seen: list[float] = [values[number] for number in known]  # type: ignore[misc]
+        columns = [[1.0] * len(known), *offsets, seen]
+        rows: list[list[float]] = []
+        for place, column in enumerate(columns[:-1]):
             weighted = list(map(mul, weights, column))
-            row = [sum(map(mul, weighted, other)) for other in columns]
-            row[number] += RIDGE if number else 0.0
+            row = [other[place] for other in rows]  # as symmetric as it is
+            row += [sum(map(mul, weighted, other)) for other in columns[place:]]
+            row[place] += RIDGE if place else 0.0
             rows.append(row)
-        return min(max(_last_of(rows[::-1]), min(columns[-1])), max(columns[-1]))
+        return min(max(_last_of(rows[::-1]), min(seen)), max(seen))
 
 
 def logs_of(sizes: Sizes) -> tuple[float, ...]:

@@ -44,9 +44,10 @@ def test_an_estimate_is_the_plane_of_least_squares(seed: int) -> None:
     """As numpy solves it; the rows reach it in any order of sizes."""
     known, random = points(MOST, seed), Random(seed)
     values = [random.uniform(-0.5, 0.5) for _ in known]
-    around = Around.of((1.5, 1.5, 1.5), known)
-    weights = np.array(around.weights) / max(around.weights)
-    terms = np.c_[np.ones(len(weights)), np.array(around.offsets)]
+    around = Around((1.5, 1.5, 1.5), known)
+    found = np.array([around.row(number) for number in around.numbers])
+    weights = found[:, 0] / found[:, 0].max()
+    terms = np.c_[np.ones(len(weights)), found[:, 1:]]
     penalty = RIDGE * np.diag([0.0, 1.0, 1.0, 1.0])
     seen = np.array([values[number] for number in around.numbers])
     expected = np.linalg.solve((terms.T * weights) @ terms + penalty, (terms.T * weights) @ seen)
@@ -58,15 +59,15 @@ def test_what_is_far_or_unmeasured_does_not_count() -> None:
     place = (1.5, 1.5, 1.5)
     beyond = {LEAST: (1.5, 1.5, 1.5 + FAR + 0.1)}
     values: list[float | None] = [0.2] * LEAST
-    assert Around.of(place, near).estimate(values) == pytest.approx(0.2)
-    assert Around.of(place, near | beyond).estimate([*values, 50.0]) == pytest.approx(0.2)
-    assert Around.of(place, near).estimate([None, *values[1:]]) is None
-    assert Around.of(place, {}).estimate([]) is None
+    assert Around(place, near).estimate(values) == pytest.approx(0.2)
+    assert Around(place, near | beyond).estimate([*values, 50.0]) == pytest.approx(0.2)
+    assert Around(place, near).estimate([None, *values[1:]]) is None
+    assert Around(place, {}).estimate([]) is None
 
 
 def test_the_nearest_shapes_count_alone_where_there_are_many() -> None:
     known = points(3 * MOST)
-    around = Around.of((1.5, 1.5, 1.5), known)
+    around = Around((1.5, 1.5, 1.5), known)
     values: list[float | None] = [0.0] * len(known)
     for number in around.numbers[MOST:]:
         values[number] = 9.0
@@ -79,12 +80,12 @@ def test_an_estimate_does_not_leave_what_was_seen() -> None:
     """A plane through values that grow along a size ends at the highest and the lowest of them."""
     known = {number: (0.25 * number, 0.0, 0.0) for number in range(8)}
     values = [0.1 * number for number in range(8)]
-    above, below = (Around.of((place, 0.0, 0.0), known) for place in (3.5, -1.75))
+    above, below = (Around((place, 0.0, 0.0), known) for place in (3.5, -1.75))
     assert above.estimate(values) == max(values) and below.estimate(values) == min(values)
 
 
 def test_variants_are_ranked_by_their_estimates() -> None:
-    around = Around.of((1.5, 1.5, 1.5), points(6))
+    around = Around((1.5, 1.5, 1.5), points(6))
     logs = {"slow": [-0.1] * 6, "fast": [0.3] * 6, "unknown": [None] * 6}
     assert [(round(log, 6), variant) for log, variant in ranked(around, logs)] == [
         (0.3, "fast"),
@@ -105,7 +106,7 @@ def test_a_shape_of_another_family_is_answered_by_what_was_measured_around_it() 
     assert selector(model()).select(OTHER).config == SMALL, "so say the formulas"
     faster, slower = (selector(with_gains(log)).select(OTHER) for log in (0.3, -0.1))
     assert faster.config == SMALL and faster.speedup == pytest.approx(math.exp(0.3), rel=1e-3)
-    assert "from measured shapes of other families" in faster.reason
+    assert "from measured shapes around it" in faster.reason
     assert faster.bsp_us == pytest.approx(LAWS[BSP](OTHER), rel=0.15), "BSP's own time there"
     assert slower.config == BSP and "0.90 times as fast" in slower.reason
     assert selector(with_gains(0.3)).leaf(OTHER) is None and selector(model()).leaf(OTHER)

@@ -205,7 +205,7 @@ def _errors_around(
     for learned, judged in held_out(data):
         points = {int(row): places[row] for row in learned}
         for row in map(int, judged):
-            shape, around = data.shapes[row], Around.of(places[row], points)
+            shape, around = data.shapes[row], Around(places[row], points)
             listed = (
                 (log, named[number][variant])
                 for log, variant in ranked(around, logs)
