@@ -420,7 +420,7 @@ class Answerer:
         place = logs_of(shape.sizes_key)
         ends = (place[self._place] - FAR,), (place[self._place] + FAR, math.inf)
         first, last = (bisect_left(self._points, end) for end in ends)
-        return Around(place, {number: point for _, number, point in self._points[first:last]})
+        return Around(place, [each[1:] for each in self._points[first:last]])
 
     @cached_property
     def _points(self) -> list[tuple[float, int, tuple[float, ...]]]:

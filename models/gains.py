@@ -8,8 +8,9 @@ most, often errs less than the ratio of two formulas of times.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from math import dist, exp, log2
 from operator import mul, sub
 from typing import Any
@@ -61,33 +62,38 @@ def _is_row(value: Any) -> bool:
     return isinstance(value, list) and all(type(one) in numbers for one in value)
 
 
+Point = tuple[float, ...]
+
+
 class Around:
     """The measured shapes near one place."""
 
-    def __init__(self, place: Sequence[float], points: Mapping[int, Sequence[float]]) -> None:
-        """`points`: by number, logarithms of the sizes, as `place`; those beyond FAR in one size
-        may be left out."""
-        self._place, self._points = place, points
-        near = [(d, n) for n, point in points.items() if (d := dist(place, point)) <= FAR]
+    def __init__(self, place: Point, points: Iterable[tuple[int, Point]]) -> None:
+        """`points`: with their numbers, logarithms of the sizes, as `place`; those beyond FAR in
+        one size may be left out."""
+        self._place = place
+        near = [(d, n, point) for n, point in points if (d := dist(place, point)) <= FAR]
         near.sort()
-        self.numbers = [number for _, number in near]
+        self.numbers = [number for _, number, _ in near]
         """The nearest first."""
-        self._away = dict(zip(self.numbers, (away for away, _ in near), strict=True))
-        self._rows: dict[int, tuple[float, ...]] = {}
+        self._near = {number: (away, point) for away, number, point in near}
+        self._rows: dict[int, Point] = {}
 
-    def row(self, number: int) -> tuple[float, ...]:
+    def row(self, number: int) -> Point:
         """The weight of a shape, and how far it is away in each size."""
         found = self._rows.get(number)
         if found is None:
-            weight = exp(-0.5 * (self._away[number] / WIDTH) ** 2)
-            found = self._rows[number] = (weight, *map(sub, self._points[number], self._place))
+            away, point = self._near[number]
+            weight = exp(-0.5 * (away / WIDTH) ** 2)
+            found = self._rows[number] = (weight, *map(sub, point, self._place))
         return found
 
     def estimate(self, values: Sequence[float | None]) -> float | None:
         """The value at the place, of a plane through the values of the shapes by number; None where
         too few are near. The plane is that of least weighted squares, whose slopes have a penalty;
         the nearest shape weighs 1. It ends at the lowest and the highest value."""
-        known = [number for number in self.numbers if values[number] is not None][:MOST]
+        seen_at = (number for number in self.numbers if values[number] is not None)
+        known = list(islice(seen_at, MOST))
         if len(known) < LEAST:
             return None
         made = self._rows
@@ -107,7 +113,7 @@ class Around:
         return min(max(_last_of(rows[::-1]), min(seen)), max(seen))
 
 
-def logs_of(sizes: Sizes) -> tuple[float, ...]:
+def logs_of(sizes: Sizes) -> Point:
     """The place of these sizes: doublings in each of them."""
     return tuple(log2(max(size, 1)) for size in sizes)
 

@@ -34,9 +34,9 @@ from tftune.models.tree.trainer import train_layout
 from tftune.report.explain import Explanation
 
 
-def points(count: int, seed: int = 1) -> dict[int, tuple[float, ...]]:
+def points(count: int, seed: int = 1) -> list[tuple[int, tuple[float, ...]]]:
     random = Random(seed)
-    return {number: tuple(random.uniform(0, 3) for _ in range(3)) for number in range(count)}
+    return [(number, tuple(random.uniform(0, 3) for _ in range(3))) for number in range(count)]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -57,12 +57,12 @@ def test_an_estimate_is_the_plane_of_least_squares(seed: int) -> None:
 def test_what_is_far_or_unmeasured_does_not_count() -> None:
     near = points(LEAST)
     place = (1.5, 1.5, 1.5)
-    beyond = {LEAST: (1.5, 1.5, 1.5 + FAR + 0.1)}
+    beyond = [(LEAST, (1.5, 1.5, 1.5 + FAR + 0.1))]
     values: list[float | None] = [0.2] * LEAST
     assert Around(place, near).estimate(values) == pytest.approx(0.2)
-    assert Around(place, near | beyond).estimate([*values, 50.0]) == pytest.approx(0.2)
+    assert Around(place, near + beyond).estimate([*values, 50.0]) == pytest.approx(0.2)
     assert Around(place, near).estimate([None, *values[1:]]) is None
-    assert Around(place, {}).estimate([]) is None
+    assert Around(place, []).estimate([]) is None
 
 
 def test_the_nearest_shapes_count_alone_where_there_are_many() -> None:
@@ -78,7 +78,7 @@ def test_the_nearest_shapes_count_alone_where_there_are_many() -> None:
 
 def test_an_estimate_does_not_leave_what_was_seen() -> None:
     """A plane through values that grow along a size ends at the highest and the lowest of them."""
-    known = {number: (0.25 * number, 0.0, 0.0) for number in range(8)}
+    known = [(number, (0.25 * number, 0.0, 0.0)) for number in range(8)]
     values = [0.1 * number for number in range(8)]
     above, below = (Around((place, 0.0, 0.0), known) for place in (3.5, -1.75))
     assert above.estimate(values) == max(values) and below.estimate(values) == min(values)

@@ -203,7 +203,7 @@ def _errors_around(
     variant."""
     places = [logs_of(shape.sizes_key) for shape in data.shapes]
     for learned, judged in held_out(data):
-        points = {int(row): places[row] for row in learned}
+        points = [(int(row), places[row]) for row in learned]
         for row in map(int, judged):
             shape, around = data.shapes[row], Around(places[row], points)
             listed = (
