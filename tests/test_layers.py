@@ -67,6 +67,7 @@ STANDARD_LIBRARY_ONLY = (
             "layout",
             "answerer",
             "config_times",
+            "gains",
             "features",
         )
     ),
