@@ -65,9 +65,10 @@ def train_layout(data: Dataset, spanning: bool = True) -> LayoutModel:
         fit_formulas(everything, np.arange(len(data.shapes))),
         spanning and len({shape.layer for shape in data.shapes}) >= FAMILIES,
     )
-    root = _grown(times, configs) if spans else None
+    judged = judge(times) if spans else Judged({}, {})
+    root = _grown(times, configs, judged) if judged.lost else None
     measured = root is not None and data.bench != "model"  # modelled times are sums, as formulas
-    gains = _gains(data, configs, kept, judge(times)) if measured else None
+    gains = _gains(data, configs, kept, judged) if measured else None
     return LayoutModel(
         op=data.op, mode=data.mode, layout=data.shapes[0].layout, configs=configs,
         kernels=tuple(
@@ -255,13 +256,9 @@ def _spread(errors: Sequence[float], common: float | None = None) -> float:
     return max(round(own, 4), LEAST_ERROR)
 
 
-def _grown(times: Times, configs: Sequence[Config]) -> Node | None:
+def _grown(times: Times, configs: Sequence[Config], judged: Judged) -> Node:
     """The tree with the fewest leaves whose candidates lose little to all configs, by their
-    formulas; None where there are too few shapes to hold any out. `configs`: what its leaves
-    number."""
-    judged = judge(times)
-    if not judged.lost:
-        return None
+    formulas. `configs`: what its leaves number; `judged`: how formulas answer held out."""
     lattice = Lattice.of(times)
     for leaves in LEAVES:
         tree = lattice.tree(leaves)
