@@ -13,7 +13,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import NamedTuple
 
 from tftune.db.discount import MODEL_ERROR, discount, discounted
 from tftune.db.trial import Interval
@@ -22,8 +21,16 @@ from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models.config_times import ConfigTimes
-from tftune.models.gains import FAR, Around, logs_of, ranked
-from tftune.models.layout import NEAR, Known, LayoutModel, Source, size_text
+from tftune.models.layout import (
+    NEAR,
+    Known,
+    LayoutModel,
+    Source,
+    families_text,
+    interval_text,
+    size_text,
+)  # fmt: skip
+from tftune.models.surroundings import Named, Surroundings
 from tftune.models.tree.tree import Leaf, Sizes, leaves_of
 
 SURE = 0.67
@@ -79,16 +86,6 @@ class _Estimate:
     near: tuple[Sizes, ...]
 
 
-class _Around(NamedTuple):
-    """What speed-ups measured around a shape say."""
-
-    us: float
-    bsp_us: float
-    number: int
-    """Of the config that is estimated to be the fastest."""
-    near: tuple[Sizes, ...]
-
-
 class Answerer:
     """Answers for the shapes of one layout. Each answer is worked out anew: who asks often keeps
     them."""
@@ -106,11 +103,10 @@ class Answerer:
         self._lent, self._lent_error, self._own = lent, lent_error, own
         self._leaves = list(leaves_of(model.root)) if model.root is not None else []
         self._space, self.times = op.space, ConfigTimes(model, terms.chip)
-        self._names, self._place = (
-            op.shape.coordinates(),
-            op.shape.coordinates().index(op.shape.SIZE),
-        )
+        self._names = op.shape.coordinates()
+        self._place = self._names.index(op.shape.SIZE)
         self._is_bsp = [config.variant == "bsp" for config in model.configs]
+        self._surroundings = Surroundings(model, model.gains) if model.gains else None
         self._judges: dict[int, Callable[[Shape], str | None]] = {}
         self._source: Source = "interpolated" if terms.modelled_error == 1.0 else "modelled"
 
@@ -147,7 +143,7 @@ class Answerer:
         """The answer for a shape of this layout. `default`: the form of BSP where nothing is
         known."""
         sizes = shape.sizes_key
-        if self._own is not None and self._has_own(sizes):
+        if self._own is not None and sizes in self._own._by_sizes:
             return self._own.answer(shape, default)
         known = None if self._lent else self._by_sizes.get(sizes)
         why = None if known is None else self._why_not(shape, known.best)
@@ -160,10 +156,8 @@ class Answerer:
 
     def shortlist(self, shape: Shape) -> Iterator[Config]:
         """The configs that may answer for a shape, BSP's forms among them, the fastest first."""
-        known, estimate = (
-            self._by_sizes.get(shape.sizes_key),
-            self._estimate(shape, shape.sizes_key),
-        )
+        sizes = shape.sizes_key
+        known, estimate = self._by_sizes.get(sizes), self._estimate(shape, sizes)
         listed = sorted((us, number) for number, us in known.times_us) if known else []
         if not isinstance(estimate, str):
             if around := next(self._around(shape, estimate), None):
@@ -193,15 +187,12 @@ class Answerer:
         sizes = shape.sizes_key
         known = None if self._lent else self._by_sizes.get(sizes)
         own = known is not None and self._why_not(shape, known.best) is None
+        borrowed = self._own is not None and sizes in self._own._by_sizes
         estimate = self._estimate(shape, sizes)
-        if own or self._has_own(sizes) or isinstance(estimate, str):
+        if own or borrowed or isinstance(estimate, str):
             return {}
         found = self._around(shape, estimate)
         return {self.model.configs[one.number].variant: one.bsp_us / one.us for one in found}
-
-    def _has_own(self, sizes: Sizes) -> bool:
-        """Whether the rows of another layout that it answers for have these very sizes."""
-        return self._own is not None and sizes in self._own._by_sizes
 
     def _measured(self, shape: Shape, known: Known) -> Answer:
         """The answer of rows of this very shape."""
@@ -221,7 +212,7 @@ class Answerer:
             if low / ROUNDED <= ratio <= high * ROUNDED:
                 reason = (
                     f"{config.variant} was {how} to be {ratio:.2f} times as fast as BSP on this "
-                    f"shape ({_text(known.interval, 95)})"
+                    f"shape ({interval_text(known.interval, 95)})"
                 )
                 if how == "predicted":
                     reason += f"; {discounted(ratio)}"
@@ -267,9 +258,8 @@ class Answerer:
             for number in (leaf.candidates if leaf else ())
             if number not in sure and formulas[number].holds(size)
         ]
-        near = (
-            tuple(known.sizes for known in neighbours) if neighbours else leaf.near if leaf else ()
-        )
+        beside = leaf.near if leaf else ()
+        near = tuple(known.sizes for known in neighbours) if neighbours else beside
         error = leaf.error if leaf else self.model.error
         return _Estimate(
             sure, tuple(others), lambda number: self.times.us(number, sizes, curve), error, near
@@ -286,7 +276,7 @@ class Answerer:
     def _why_outside(self, sizes: Sizes) -> str | None:
         """Why the tree says nothing about these sizes, or None."""
         if not self._leaves or not self.model.spans:
-            known = f"{self._word} for {_families(len(self._families))}"
+            known = f"{self._word} for {families_text(len(self._families))}"
             return (
                 f"{self.model.title} was {known}, and this shape is not between two shapes of one"
             )
@@ -304,9 +294,8 @@ class Answerer:
             return None
         place = bisect_left(family, sizes[self._place], key=lambda known: known.sizes[self._place])
         if place < len(family) and family[place].sizes == sizes and 0 < place < len(family) - 1:
-            return family[place - 1], family[
-                place + 1
-            ]  # its own rows name a config that may not answer
+            # Its own rows name a config that may not answer.
+            return family[place - 1], family[place + 1]
         return (family[place - 1], family[place]) if 0 < place < len(family) else None
 
     def _why_not(self, shape: Shape, number: int) -> str | None:
@@ -319,11 +308,8 @@ class Answerer:
 
     def _judge(self, number: int) -> Callable[[Shape], str | None]:
         config = self.model.configs[number]
-        stale = (
-            None
-            if self._is_bsp[number]
-            else self._given.why_stale(config, self.model.kernels[number])
-        )
+        kernel = self.model.kernels[number]
+        stale = None if self._is_bsp[number] else self._given.why_stale(config, kernel)
         if stale is None:
             try:
                 if self._space.is_recipe(config):
@@ -341,23 +327,21 @@ class Answerer:
 
     def _first(self, shape: Shape, times: Iterable[tuple[float, int]]) -> tuple[float, int] | None:
         """The fastest that may run."""
-        return next(
-            (found for found in sorted(times) if self._why_not(shape, found[1]) is None), None
-        )
+        allowed = (found for found in sorted(times) if self._why_not(shape, found[1]) is None)
+        return next(allowed, None)
 
     def _decided(
         self, shape: Shape, estimate: _Estimate, default: Callable[[Shape], Config]
     ) -> Answer:
         """The fastest fused config where it is surely faster than BSP, else BSP's fastest form."""
         bsp = self._first(shape, self._times(estimate, True))
-        form, bsp_us = (
-            (self.times.concrete(shape, bsp[1]), bsp[0]) if bsp else (default(shape), None)
-        )
+        form = self.times.concrete(shape, bsp[1]) if bsp else default(shape)
+        bsp_us = bsp[0] if bsp else None
         word, near = self._word, estimate.near
-        if self.model.gains is not None and (found := next(self._around(shape, estimate), None)):
+        if found := next(self._around(shape, estimate), None):
             us: float | None = found.us
-            _, bsp_us, number, near = found
-            error, where = self.model.gains.error, f"{word} shapes around it"
+            _, bsp_us, number, near, error = found
+            where = f"{word} shapes around it"
         else:
             us, number = self._first(shape, self._times(estimate, False)) or (None, -1)
             sure = bsp is not None and {number, bsp[1]} <= estimate.sure.keys()
@@ -366,11 +350,8 @@ class Answerer:
                 f"the sizes {word} below and above" if sure else f"{word} shapes of other families"
             )
         if us is None or bsp_us is None:
-            why = (
-                self._why_none(shape, estimate)
-                if us is None
-                else f"no form of BSP was {self._word} nearby"
-            )
+            nothing = f"no form of BSP was {word} nearby"
+            why = self._why_none(shape, estimate) if us is None else nothing
             return Answer(
                 form, self._source if bsp else "fallback", why, bsp_us, bsp_us, None, near
             )
@@ -380,7 +361,7 @@ class Answerer:
         lent = f" with {self._lent}" * bool(self._lent)
         reason = (
             f"{config.variant} is estimated to be {ratio:.2f} times as fast as BSP "
-            f"({_text(interval, 90)}), from {where}{lent}"
+            f"({interval_text(interval, 90)}), from {where}{lent}"
         )
         kept, needed = ratio / self._given.modelled_error, math.exp(SURE * error)
         if self._given.modelled_error > 1:
@@ -394,64 +375,16 @@ class Answerer:
             )
         return Answer(form, self._source, f"{reason}: BSP", bsp_us, bsp_us, None, near)
 
-    def _around(self, shape: Shape, estimate: _Estimate) -> Iterator[_Around]:
-        """What speed-ups measured around a shape say of each variant that may run here, the highest
-        first. Nothing where none are kept or too few are near, and where a kernel and BSP were both
-        measured at a smaller and a larger size of the family, which says more.
-
-        The config is what was the fastest of its variant at the nearest shape that has one."""
-        gains, sure = self.model.gains, replace(estimate, others=())
+    def _around(self, shape: Shape, estimate: _Estimate) -> Iterator[Named]:
+        """What speed-ups measured around a shape say of each variant, the highest first. Nothing
+        where a kernel and BSP were both measured at a smaller and a larger size of the family,
+        which says more."""
+        sure = replace(estimate, others=())
         bsp, fused = (self._first(shape, self._times(sure, is_bsp)) for is_bsp in (True, False))
-        if gains is None or (bsp and fused):
-            return
-        around = self._shapes_around(shape)
-        bsp_log = math.log(bsp[0]) if bsp else around.estimate(self._bsp_logs)
-        for log, variant in ranked(around, gains.logs) if bsp_log is not None else ():
-            for place in around.numbers:
-                number = self._fastest_there[place].get(variant)
-                if number is not None and self._why_not(shape, number) is None:
-                    beside = dict.fromkeys((place, *around.numbers[:3]))
-                    near = tuple(self.model.known[other].sizes for other in list(beside)[:3])
-                    bsp_us = math.exp(bsp_log or 0.0)
-                    yield _Around(bsp_us / math.exp(log), bsp_us, number, near)
-                    break
-
-    def _shapes_around(self, shape: Shape) -> Around:
-        place = logs_of(shape.sizes_key)
-        ends = (place[self._place] - FAR,), (place[self._place] + FAR, math.inf)
-        first, last = (bisect_left(self._points, end) for end in ends)
-        return Around(place, [each[1:] for each in self._points[first:last]])
-
-    @cached_property
-    def _points(self) -> list[tuple[float, int, tuple[float, ...]]]:
-        """Where each measured shape lies, with its number, in the order of the size that grows."""
-        places = [logs_of(known.sizes) for known in self.model.known]
-        return sorted((place[self._place], number, place) for number, place in enumerate(places))
-
-    @cached_property
-    def _bsp_logs(self) -> list[float | None]:
-        """The logarithm of BSP's time at each measured shape."""
-        return [
-            math.log(min(us for number, us in known.times_us if self._is_bsp[number]))
-            for known in self.model.known
-        ]
-
-    @cached_property
-    def _fastest_there(self) -> list[dict[str, int]]:
-        """For each measured shape the numbers of the fastest configs that are kept, by variant: of
-        a config and the recipe that names it the recipe, which follows the shape."""
-        configs = self.model.configs
-        return [
-            {
-                configs[number].variant: number
-                for _, _, number in sorted(
-                    (-us, self._space.is_recipe(configs[number]), number)
-                    for number, us in known.times_us
-                )
-                if not self._is_bsp[number]
-            }
-            for known in self.model.known
-        ]
+        if self._surroundings is None or (bsp and fused):
+            return iter(())
+        bsp_us = bsp[0] if bsp else None
+        return self._surroundings.named(shape.sizes_key, bsp_us, partial(self._why_not, shape))
 
     def _why_none(self, shape: Shape, estimate: _Estimate) -> str:
         """Why no fused config may answer."""
@@ -464,14 +397,3 @@ class Answerer:
             near = (self._by_sizes[sizes] for sizes in estimate.near if sizes in self._by_sizes)
             return self._too_little(near, "on modelled shapes nearby")
         return "no fused config was faster than BSP nearby"
-
-
-def _text(interval: Interval, percent: int) -> str:
-    low, high = (f"{end:.2f}" for end in interval)
-    if low == high:  # as narrow as that: an interval without width reads as a mistake
-        low, high = (f"{end:.3f}" for end in interval)
-    return f"{percent} % interval {low} to {high}"
-
-
-def _families(count: int) -> str:
-    return f"{count} famil{'y' if count == 1 else 'ies'} of shapes"

@@ -86,6 +86,19 @@ def size_text(name: str, value: int | str) -> str:
     return f"{name} of more than {SIZE_BITS} bits" if large else f"{name}={value}"
 
 
+def interval_text(interval: Interval, percent: int) -> str:
+    """`90 % interval 1.02 to 1.10`."""
+    low, high = (f"{end:.2f}" for end in interval)
+    if low == high:  # as narrow as that: an interval without width reads as a mistake
+        low, high = (f"{end:.3f}" for end in interval)
+    return f"{percent} % interval {low} to {high}"
+
+
+def families_text(count: int) -> str:
+    """`1 family of shapes`, `3 families of shapes`."""
+    return f"{count} famil{'y' if count == 1 else 'ies'} of shapes"
+
+
 def known_from(values: Any) -> Known:
     """A measured shape from its list; raises TypeError where it is none."""
     match values:

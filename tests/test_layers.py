@@ -68,6 +68,7 @@ STANDARD_LIBRARY_ONLY = (
             "answerer",
             "config_times",
             "gains",
+            "surroundings",
             "features",
         )
     ),

@@ -1,0 +1,94 @@
+"""What the measured speed-ups of a layout say of a shape among them. Standard library only."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+from tftune.kernels.core.registry import operation
+from tftune.models.gains import FAR, Around, Gains, Point, logs_of, ranked
+from tftune.models.layout import LayoutModel
+from tftune.models.tree.tree import Sizes
+
+
+class Named(NamedTuple):
+    """The config that stands for a variant at a shape, and its estimated time."""
+
+    us: float
+    bsp_us: float
+    number: int
+    near: tuple[Sizes, ...]
+    """The measured shape that the config is of, and the nearest ones."""
+    error: float
+    """Error of the logarithm of the speed-up."""
+
+
+class Surroundings:
+    """The measured shapes of a layout, ready to be asked."""
+
+    def __init__(self, model: LayoutModel, gains: Gains) -> None:
+        self._model, self._gains = model, gains
+        shape, is_recipe = operation(model.op).shape, operation(model.op).space.is_recipe
+        self._place = shape.coordinates().index(shape.SIZE)
+        self._is_recipe = [is_recipe(config) for config in model.configs]
+
+    def named(
+        self, sizes: Sizes, bsp_us: float | None, why_not: Callable[[int], str | None]
+    ) -> Iterator[Named]:
+        """For each variant that may run at these sizes its config, the highest speed-up first;
+        nothing where too few shapes are near. `bsp_us`: BSP's time, where it is known. `why_not`:
+        why the config of a number may not answer, or None.
+
+        The config is what was the fastest of its variant at the nearest shape that has one."""
+        around = self._around(sizes)
+        bsp_log = around.estimate(self._bsp_logs) if bsp_us is None else math.log(bsp_us)
+        if bsp_log is None:
+            return
+        for log, variant in ranked(around, self._gains.logs):
+            for place in around.numbers:
+                number = self._fastest[place].get(variant)
+                if number is not None and why_not(number) is None:
+                    beside = list(dict.fromkeys((place, *around.numbers[:3])))
+                    near = tuple(self._model.known[other].sizes for other in beside[:3])
+                    us = math.exp(bsp_log - log)
+                    yield Named(us, math.exp(bsp_log), number, near, self._gains.error)
+                    break
+
+    def _around(self, sizes: Sizes) -> Around:
+        place = logs_of(sizes)
+        ends = (place[self._place] - FAR,), (place[self._place] + FAR, math.inf)
+        first, last = (bisect_left(self._points, end) for end in ends)
+        return Around(place, [each[1:] for each in self._points[first:last]])
+
+    @cached_property
+    def _points(self) -> list[tuple[float, int, Point]]:
+        """Where each measured shape lies, with its number, in the order of the size that grows."""
+        places = [logs_of(known.sizes) for known in self._model.known]
+        return sorted((place[self._place], number, place) for number, place in enumerate(places))
+
+    @cached_property
+    def _bsp_logs(self) -> list[float]:
+        """The logarithm of BSP's time at each measured shape."""
+        bsp = {n for n, config in enumerate(self._model.configs) if config.variant == "bsp"}
+        return [
+            math.log(min(us for number, us in known.times_us if number in bsp))
+            for known in self._model.known
+        ]
+
+    @cached_property
+    def _fastest(self) -> list[dict[str, int]]:
+        """For each measured shape the numbers of the fastest configs that are kept, by variant: of
+        a config and the recipe that names it the recipe, which follows the shape."""
+        configs = self._model.configs
+        return [
+            {
+                configs[number].variant: number
+                for _, _, number in sorted(
+                    (-us, self._is_recipe[number], number) for number, us in known.times_us
+                )
+            }
+            for known in self._model.known
+        ]
