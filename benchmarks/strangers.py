@@ -39,6 +39,7 @@ from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.pipeline.model_config import config_of
 from tftune.pipeline.model_shapes import model_shapes
+from tftune.pipeline.places import forms
 from tftune.tuner.bench import clock
 from tftune.tuner.bench.ranks import Ranks
 
@@ -90,13 +91,6 @@ class Case:
     @property
     def found(self) -> float:
         return self.bsp_us / min(self.bsp_us, self.found_us)
-
-
-def forms(shape: Shape, chip: Any) -> list[Config]:
-    """The forms of BSP that are possible here."""
-    space = operation(shape.op).space
-    listed = [config for config in space.defaults(shape, chip) if config.variant == BSP]
-    return [config for config in listed if space.why_invalid(shape, config, chip) is None]
 
 
 CALLS = {

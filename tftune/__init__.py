@@ -301,9 +301,11 @@ def _asked(
                 raise ValueError("tftune.bind takes a selector, or a path or target to load, alone")
             if not isinstance(selector, Selector):
                 raise TypeError(f"{selector!r:.80} is no selector; give what tftune.load returns")
-            return selector.restricted(why) if (why := why_off()) else selector
-        if _default is not None and (path, target, url) == (None, None, None):
-            return _default.restricted(why) if (why := why_off()) else _default
+            given: Selector | None = selector
+        else:
+            given = _default if (path, target, url) == (None, None, None) else None
+        if given is not None:
+            return given.restricted(why) if (why := why_off()) else given
         return _warned(selector_of(path, target, allow_modelled, url=url, ranks=ranks))
     except Exception as error:  # whatever it is, the other ranks wait for this statement
         return f"not loaded: {error}"
