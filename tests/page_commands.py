@@ -89,7 +89,7 @@ REHEARSED: dict[str, tuple[str, str]] = {
     "tftune study nodes OP": ("takes 12 s", "tftune study nodes OP --shapes paper:m=16 --seeds 5"),
     "tftune select OP SHAPE": (HERE, "tftune select OP SHAPE --target h200x8"),
     "tftune explain OP SHAPE": (HERE, "tftune explain OP SHAPE --target h200x8"),
-    "tftune pull OP": (HERE, "tftune pull flash_decode --target h200x8 --stage canary"),
+    "tftune pull OP": (HERE, "tftune pull flash_decode --target h200x8 --stage candidate"),
 }  # fmt: skip
 """Commands that cannot run as printed without GPUs, within seconds, from a wheel: why, and what
 runs instead, which is the same command; "" where nothing can."""
