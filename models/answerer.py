@@ -334,26 +334,25 @@ class Answerer:
         self, shape: Shape, estimate: _Estimate, default: Callable[[Shape], Config]
     ) -> Answer:
         """The fastest fused config where it is surely faster than BSP, else BSP's fastest form."""
-        bsp = self._first(shape, self._times(estimate, True))
-        form = self.times.concrete(shape, bsp[1]) if bsp else default(shape)
-        bsp_us = bsp[0] if bsp else None
         word, near = self._word, estimate.near
         if found := next(self._around(shape, estimate), None):
-            us: float | None = found.us
-            _, bsp_us, number, near, error = found
+            bsp, (us, bsp_us, number, near, error) = None, found
             where = f"{word} shapes around it"
         else:
-            us, number = self._first(shape, self._times(estimate, False)) or (None, -1)
-            sure = bsp is not None and {number, bsp[1]} <= estimate.sure.keys()
+            bsp = self._first(shape, self._times(estimate, True))
+            fused = self._first(shape, self._times(estimate, False))
+            if bsp is None or fused is None:
+                known_us = bsp[0] if bsp else None
+                nothing = f"no form of BSP was {word} nearby"
+                why = nothing if fused else self._why_none(shape, estimate)
+                form = self.times.concrete(shape, bsp[1]) if bsp else default(shape)
+                source = self._source if bsp else "fallback"
+                return Answer(form, source, why, known_us, known_us, None, near)
+            (bsp_us, of_bsp), (us, number) = bsp, fused
+            sure = {number, of_bsp} <= estimate.sure.keys()
             error = self.model.error if sure else estimate.error
             where = (
                 f"the sizes {word} below and above" if sure else f"{word} shapes of other families"
-            )
-        if us is None or bsp_us is None:
-            nothing = f"no form of BSP was {word} nearby"
-            why = self._why_none(shape, estimate) if us is None else nothing
-            return Answer(
-                form, self._source if bsp else "fallback", why, bsp_us, bsp_us, None, near
             )
         error += self._lent_error
         ratio, config = bsp_us / us, self.times.concrete(shape, number)
@@ -373,6 +372,8 @@ class Answerer:
                 f"; more than {needed:.3g} times is asked for, as such estimates err by "
                 f"{math.expm1(error):.0%} (standard deviation)"
             )
+        bsp = bsp or self._first(shape, self._times(estimate, True))
+        form = self.times.concrete(shape, bsp[1]) if bsp else default(shape)
         return Answer(form, self._source, f"{reason}: BSP", bsp_us, bsp_us, None, near)
 
     def _around(self, shape: Shape, estimate: _Estimate) -> Iterator[Named]:

@@ -110,7 +110,7 @@ class ConfigTimes:
         key = sizes, recipe.variant == "bsp"
         found = self._recipes.get(key)
         if found is None:
-            shape = self._shape.from_dict(self._fixed | dict(zip(self._names, sizes, strict=True)))
+            shape = self._shape(**self._fixed, **dict(zip(self._names, sizes, strict=True)))
             wanted = {each for each in self._wanted if (each == "bsp") == key[1]}
             found = self._space.recipes(shape, wanted, self._chip)
             if len(self._recipes) >= RECIPES_KEPT:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from itertools import islice
 from math import dist, exp, log2
 from operator import mul, sub
@@ -74,9 +75,9 @@ class Around:
         self._place = place
         near = [(d, n, point) for n, point in points if (d := dist(place, point)) <= FAR]
         near.sort()
-        self.numbers = [number for _, number, _ in near]
-        """The nearest first."""
         self._near = {number: (away, point) for away, number, point in near}
+        self.numbers = list(self._near)
+        """The nearest first."""
         self._rows: dict[int, Point] = {}
 
     def row(self, number: int) -> Point:
@@ -90,12 +91,19 @@ class Around:
 
     def estimate(self, values: Sequence[float | None]) -> float | None:
         """The value at the place, of a plane through the values of the shapes by number; None where
-        too few are near. The plane is that of least weighted squares, whose slopes have a penalty;
-        the nearest shape weighs 1. It ends at the lowest and the highest value."""
+        too few are near. It ends at the lowest and the highest value."""
+        known = self.known(values)
+        return self.plane(values, known) if known else None
+
+    def known(self, values: Sequence[float | None]) -> list[int]:
+        """The shapes of a plane, by number, the nearest first; none where they are too few."""
         seen_at = (number for number in self.numbers if values[number] is not None)
         known = list(islice(seen_at, MOST))
-        if len(known) < LEAST:
-            return None
+        return known if len(known) >= LEAST else []
+
+    def plane(self, values: Sequence[float | None], known: Sequence[int]) -> float:
+        """The value at the place, of the plane of least weighted squares through these shapes,
+        whose slopes have a penalty; the nearest shape weighs 1."""
         made = self._rows
         raw, *offsets = zip(
             *[made.get(number) or self.row(number) for number in known], strict=True
@@ -134,10 +142,16 @@ def _last_of(rows: list[list[float]]) -> float:
 def ranked(
     around: Around, gains: Mapping[str, Sequence[float | None]]
 ) -> Iterator[tuple[float, str]]:
-    """Estimated logarithms of speed-ups and their variants, the largest first."""
-    found = [
-        (log, variant)
-        for variant, logs in gains.items()
-        if (log := around.estimate(logs)) is not None
-    ]
-    yield from sorted(found, reverse=True)
+    """Estimated logarithms of speed-ups and their variants, the largest first. No estimate is above
+    the highest value that it is of: a plane is worked out where that one's turn has come."""
+    waiting: list[tuple[float, str, list[int]]] = []
+    for variant, logs in gains.items():
+        if known := around.known(logs):
+            waiting.append((-max(map(logs.__getitem__, known)), variant, known))  # type: ignore
+    heapify(waiting)
+    while waiting:
+        log, variant, known = heappop(waiting)
+        if known:
+            heappush(waiting, (-around.plane(gains[variant], known), variant, []))
+        else:
+            yield -log, variant

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import NamedTuple
@@ -59,15 +59,20 @@ class Surroundings:
 
     def _around(self, sizes: Sizes) -> Around:
         place = logs_of(sizes)
-        ends = (place[self._place] - FAR,), (place[self._place] + FAR, math.inf)
-        first, last = (bisect_left(self._points, end) for end in ends)
-        return Around(place, [each[1:] for each in self._points[first:last]])
+        size = place[self._place]
+        first = bisect_left(self._points, size - FAR, key=self._size)
+        last = bisect_right(self._points, size + FAR, key=self._size)
+        return Around(place, self._points[first:last])
 
     @cached_property
-    def _points(self) -> list[tuple[float, int, Point]]:
+    def _points(self) -> list[tuple[int, Point]]:
         """Where each measured shape lies, with its number, in the order of the size that grows."""
         places = [logs_of(known.sizes) for known in self._model.known]
-        return sorted((place[self._place], number, place) for number, place in enumerate(places))
+        return sorted(enumerate(places), key=self._size)
+
+    def _size(self, point: tuple[int, Point]) -> float:
+        """Doublings of the size that grows."""
+        return point[1][self._place]
 
     @cached_property
     def _bsp_logs(self) -> list[float]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property
 from operator import index
 from typing import Any, ClassVar, Self
 
@@ -106,7 +106,7 @@ class Shape:
         """What shapes of one layer share: everything but the number of tokens."""
         raise NotImplementedError(f"{type(self).__name__} does not name its family")
 
-    @property
+    @cached_property
     def layout(self) -> tuple[Any, ...]:
         """The values of LAYOUT, in its order; without those of LATER that are the default."""
         return tuple(
