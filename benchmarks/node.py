@@ -95,7 +95,7 @@ PARTS = {
         ("--portfolio",),
         op="flash_decode",
     ),
-    "decode-models": Part("models:world={world}", 15, 0.15,
+    "decode-models": Part("engine:world={world}", 15, 0.15,
         "flash_decode as engines call it: bf16, pages of 16 tokens, each rank's own heads",
         op="flash_decode"),
     "decode-models-unseen": Part("layouts:world={world}", 6, 0.1,

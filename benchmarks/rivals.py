@@ -50,7 +50,7 @@ SHAPES = {
     OP: f"paper:m={ROWS}; paper:shard=m,m={ROWS}",
     "gemm_reduce_scatter": "llama3-70b:m=128+512+1024+4096+8192",
     "gemm_all_reduce": "llama3-70b:m=1+8+128+256+1024+8192",
-    "all_reduce": "layers:m=1+8+128+512+2048",
+    "all_reduce": "engine:m=1+8+128+512+2048",
 }
 """What is measured of each operation that has rivals, where --shapes says nothing."""
 MEANINGS = {

@@ -71,9 +71,9 @@ def test_a_shape_that_cannot_be_is_refused(text: str, why: str) -> None:
 
 
 def test_sets_hold_messages_of_4_kb_to_64_mb() -> None:
-    sizes = [shape.message_bytes for shape in SHAPE_SETS["layers"]()]
+    sizes = [shape.message_bytes for shape in SHAPE_SETS["engine"]()]
     assert min(sizes) == 8 << 10 and max(sizes) == 64 << 20
-    assert {shape.n for shape in SHAPE_SETS["layers"]()} == {4096, 7168, 8192, 16_384}
+    assert {shape.n for shape in SHAPE_SETS["engine"]()} == {4096, 7168, 8192, 16_384}
     assert all(shape.normed and shape.m <= 512 for shape in SHAPE_SETS["decode"]())
 
 

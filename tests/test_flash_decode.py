@@ -214,7 +214,7 @@ def test_contexts_of_llama_are_split_over_the_ranks(world: int) -> None:
 def test_models_are_called_as_decode_context_parallelism_calls_them(world: int) -> None:
     """Heads from the public configs, batches from 1 to 256 with odd ones, no length a power of two
     but where a context is one; a model whose heads the ranks cannot share is left out."""
-    shapes = SHAPE_SETS["models"](world=world)
+    shapes = SHAPE_SETS["engine"](world=world)
     assert {(s.dtype, s.output, s.page_size) for s in shapes} == {("bf16", "heads", 16)}
     heads = {(q, kv) for q, kv in MODELS.values() if q % world == 0}
     assert {(s.q_heads, s.kv_heads) for s in shapes} == heads
@@ -222,7 +222,7 @@ def test_models_are_called_as_decode_context_parallelism_calls_them(world: int) 
     assert {s.batch for s in shapes} == {1, 3, 24, 96, 256}
     assert all(0 <= s.kv_len * world - tokens < 16 * world
                for s, (_, tokens) in zip(shapes, CALLS * len(heads), strict=True))  # fmt: skip
-    bare = SHAPE_SETS["models"](world=world, dtype="fp16", output="all", page_size=0)
+    bare = SHAPE_SETS["engine"](world=world, dtype="fp16", output="all", page_size=0)
     assert {(s.dtype, s.output, s.page_size) for s in bare} == {("fp16", "all", 0)}
     assert len({(s.q_heads, s.kv_heads) for s in bare}) == len(MODELS)
 
@@ -233,7 +233,7 @@ def test_layouts_are_every_head_dim_output_and_page_size_once(world: int) -> Non
     kinds = [(s.head_dim, s.output, s.page_size) for s in shapes]
     assert len(set(kinds)) == len(kinds) == 18
     assert all(s.batch % 2 for s in shapes)
-    assert not set(shapes) & set(SHAPE_SETS["models"](world=world))
+    assert not set(shapes) & set(SHAPE_SETS["engine"](world=world))
 
 
 def test_features_tell_every_pair_of_shapes_apart() -> None:

@@ -25,7 +25,7 @@ def test_a_shape_that_ran_before_is_still_checked(monkeypatch: pytest.MonkeyPatc
     seen: list[Any] = []
     monkeypatch.setattr(operator, "_served", lambda shape, mode: (shape, fallback(shape)))
     monkeypatch.setattr(host, "prepare", lambda *given: lambda *call: seen.append(call))
-    c = ops.all_gather_gemm(a, b, workspace)
+    c = ops.all_gather_gemm(a, b, workspace, shard="k")
     assert c.shape == (4, 8) and len(seen) == 1 and host.placed_well(a, b, workspace)
     crooked, shifted = (
         torch.zeros(8, 4, dtype=torch.float16).t(),
@@ -36,9 +36,9 @@ def test_a_shape_that_ran_before_is_still_checked(monkeypatch: pytest.MonkeyPatc
         ((a, b.bfloat16()), "b is torch.bfloat16"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=sentence):
-            ops.all_gather_gemm(*bad, workspace)
+            ops.all_gather_gemm(*bad, workspace, shard="k")
     with pytest.raises(ValueError, match=r"out is \[4, 9\] but must be \[4, 8\]"):
-        ops.all_gather_gemm(a, b, workspace, out=torch.zeros(4, 9, dtype=torch.float16))
+        ops.all_gather_gemm(a, b, workspace, shard="k", out=torch.zeros(4, 9, dtype=torch.float16))
     assert len(seen) == 1
 
 
@@ -54,7 +54,7 @@ def test_an_operand_half_aligned_or_elsewhere_is_refused(monkeypatch: pytest.Mon
     monkeypatch.setattr(host, "prepare", lambda *given: lambda *call: None)
     a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
     ran = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
-    ops.all_gather_gemm(a, b, ran)
+    ops.all_gather_gemm(a, b, ran, shard="k")
     half = torch.zeros(36, dtype=torch.float16)[4:].view(4, 8)
     here, there = torch.device("cpu"), torch.device("cuda", 0)
     for device, operand, sentence in (
@@ -64,7 +64,7 @@ def test_an_operand_half_aligned_or_elsewhere_is_refused(monkeypatch: pytest.Mon
         workspace = Workspace(0, 2, "interpreter", 4, device, None, 0, 0, None, None, 4096, None)
         workspace.calls.update(ran.calls)
         with pytest.raises(ValueError, match=sentence):
-            ops.all_gather_gemm(operand, b, workspace)
+            ops.all_gather_gemm(operand, b, workspace, shard="k")
 
 
 def test_operands_that_do_not_fit_are_refused() -> None:
@@ -75,9 +75,11 @@ def test_operands_that_do_not_fit_are_refused() -> None:
     workspace = Workspace(
         0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
     )
-    a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(24, 8, dtype=torch.float16)
-    with pytest.raises(ValueError, match="the gathered a has 16 columns but b has 24 rows"):
+    a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(24, 12, dtype=torch.float16)
+    with pytest.raises(ValueError, match="the gathered a has 8 columns but b has 12 rows"):
         all_gather_gemm(a, b, workspace)
+    with pytest.raises(ValueError, match="the gathered a has 16 columns but b has 24 rows"):
+        all_gather_gemm(a, b, workspace, shard="k", b_layout="kn")
 
 
 def test_an_unknown_word_is_refused_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,30 +115,43 @@ def test_an_unknown_word_is_refused_with_the_known_ones(monkeypatch: pytest.Monk
     assert tftune._default is None
 
 
-def test_where_b_does_not_say_how_it_is_stored_its_sizes_do(
+def test_layouts_that_are_left_out_are_read_off_the_sizes(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where both are K they cannot; the former default is warned of once."""
+    """Where several fit they are asked for; each that is no engine's is warned of once."""
     import torch
 
     from tftune import operator, ops
     from tftune.kernels.all_gather_gemm import host
 
-    asked = list[str]()
+    asked = list[tuple[str, str]]()
     monkeypatch.setattr(operator, "_served", lambda shape, mode: (shape, fallback(shape)))
     monkeypatch.setattr(
-        host, "prepare", lambda shape, *_: lambda *call: asked.append(shape.b_layout)
+        host, "prepare", lambda shape, *_: lambda *call: asked.append((shape.shard, shape.b_layout))
     )
-    ran = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    workspace = {
+        world: Workspace(
+            0, world, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
+        )
+        for world in (1, 2)
+    }
     a = torch.zeros(4, 8, dtype=torch.float16)
-    for shard, k in (("k", 16), ("m", 8)):
-        stored, square = (torch.zeros(size, k, dtype=torch.float16) for size in (24, k))
-        ops.all_gather_gemm(a, stored, ran, shard=shard)
-        assert not caplog.records or shard == "m"
+
+    def ran(b_sizes: tuple[int, int], world: int = 2, **words: str) -> tuple[str, str]:
+        b = torch.zeros(b_sizes, dtype=torch.float16)
         for _ in range(2):
-            ops.all_gather_gemm(a, stored.t().contiguous(), ran, shard=shard)
-        with pytest.raises(ValueError, match=rf"b of {k} x {k} may be .* give b_layout='nk'"):
-            ops.all_gather_gemm(a, square, ran, shard=shard)
-        ops.all_gather_gemm(a, square, ran, shard=shard, b_layout="nk")
-    assert asked == ["nk", "kn", "kn", "nk"] * 2
-    assert len(caplog.records) == 1 and "give b_layout='kn'" in caplog.text
+            ops.all_gather_gemm(a, b, workspace[world], **words)
+        return asked.pop()
+
+    assert ran((24, 8)) == ran((24, 8), world=1) == ran((8, 8), b_layout="nk") == ("m", "nk")
+    assert ran((8, 16), shard="m", b_layout="kn") == ("m", "kn")
+    assert ran((24, 16), shard="k") == ran((16, 16), shard="k", b_layout="nk") == ("k", "nk")
+    assert not caplog.records
+    assert ran((8, 24)) == ran((8, 24), world=1) == ("m", "kn")
+    assert ran((24, 16)) == ("k", "nk") and ran((16, 24)) == ran((16, 24), shard="k") == ("k", "kn")
+    assert [record.message.partition(",")[0][-9:] for record in caplog.records] == [
+        "shard='m'", "shard='k'", "shard='k'",
+    ]  # fmt: skip
+    for sizes, words in (((8, 8), {}), ((16, 8), {}), ((16, 16), {"shard": "k"})):
+        with pytest.raises(ValueError, match=r"may be shard='.*' or shard='.*'; say which"):
+            ran(sizes, **words)

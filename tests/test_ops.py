@@ -206,7 +206,7 @@ def test_a_plan_is_made_once_and_not_kept_when_the_selection_changes(
             lambda shape, mode, config=config: Selection(config, "fallback", "as told"),
         )
         for mode in ("graph", "eager", "graph", "eager"):
-            ops.all_gather_gemm(a, b, workspace, mode=mode)
+            ops.all_gather_gemm(a, b, workspace, shard="k", b_layout="kn", mode=mode)
     assert made == [
         "local_transpose",
         "local_transpose",
@@ -246,7 +246,7 @@ def test_a_layer_runs_what_is_selected_for_its_mode(monkeypatch: pytest.MonkeyPa
         torch.zeros(2, dtype=torch.int32),
     )
     for mode in ("eager", "graph", "eager"):
-        ops.all_gather_gemm(a, b, workspace, mode=mode)
+        ops.all_gather_gemm(a, b, workspace, shard="k", b_layout="kn", mode=mode)
         ops.flash_decode(q, k, k, lengths, workspace, mode=mode)
     assert made == [
         (op, mode) for mode in ("eager", "graph") for op in ("all_gather_gemm", "flash_decode")
@@ -311,8 +311,9 @@ def test_of_many_shapes_the_oldest_plans_go_and_the_log_says_so(
     with caplog.at_level("INFO", logger="tftune"):
         for m in (1, 2, 3, 4, 5, 2, 6, 1, 5):
             ops.all_gather_gemm(
-                torch.zeros(m, 8, dtype=torch.float16), b, workspace, b_layout="kn", mode=mode
-            )
+                torch.zeros(m, 8, dtype=torch.float16), b, workspace,
+                shard="k", b_layout="kn", mode=mode,
+            )  # fmt: skip
     assert made == [1, 2, 3, 4, 5, 6, 1]
     assert len(workspace.calls) == len(workspace.shapes) == 4
     dropped = [record.message for record in caplog.records]

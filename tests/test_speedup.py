@@ -138,7 +138,7 @@ def test_a_set_asked_with_other_options_is_told_beside_its_defaults() -> None:
 
 
 REDUCTIONS = [
-    ("all_reduce", "layers", "two_shot"),
+    ("all_reduce", "engine", "two_shot"),
     ("gemm_reduce_scatter", "llama3-70b", "push"),
     ("gemm_all_reduce", "llama3-70b", "two_shot"),
 ]

@@ -14,20 +14,20 @@ import pytest
 from tftune.kernels.core.registry import operation
 
 SHAPES = {
-    "all_gather_gemm": ("engine:n=7168,k=8192,m=48+1024+6000", "m=2000,n=7168,k=8192,world=8"),
+    "all_gather_gemm": ("engine:n=7168,k=8192,m=32+1024+8192", "m=2000,n=7168,k=8192,world=8"),
     "flash_decode": (
         "llama3-70b:batch=1",
         "batch=1,q_heads=64,kv_heads=8,head_dim=128,kv_len=9000,world=8",
     ),
-    "gemm_reduce_scatter": ("engine:n=8192,k=28672,m=24+512+4096", "m=800,n=8192,k=28672,world=8"),
-    "gemm_all_reduce": ("engine:n=8192,k=28672,m=1+24+256", "m=16,n=8192,k=28672,world=8"),
+    "gemm_reduce_scatter": ("engine:n=8192,k=28672,m=32+512+4096", "m=800,n=8192,k=28672,world=8"),
+    "gemm_all_reduce": ("engine:n=8192,k=28672,m=1+32+256", "m=16,n=8192,k=28672,world=8"),
     "flash_prefill": (
         "paper-gqa:q_heads=64,batch=1+4",
         "batch=1,q_heads=64,kv_heads=8,head_dim=128,seq_len=9000,dtype=fp16,causal=no",
     ),
-    "all_reduce": ("layers:m=1+24+512,norm=rms", "m=96,n=8192,world=8,norm=rms"),
+    "all_reduce": ("engine:m=1+32+512,norm=rms", "m=96,n=8192,world=8,norm=rms"),
     "merge_attention": (
-        "layers:heads=64,batch=1+16+128",
+        "engine:heads=64,batch=1+16+128",
         "batch=20,heads=64,head_dim=128,world=8",
     ),
 }

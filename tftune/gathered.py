@@ -9,6 +9,7 @@ import torch.distributed as dist
 from tftune.kernels.all_gather_gemm import host
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.shape import check_kind
+from tftune.operators import layout_of
 
 
 def all_gather_gemm_with_gathered(
@@ -16,8 +17,8 @@ def all_gather_gemm_with_gathered(
     b: torch.Tensor,
     workspace: Workspace,
     *,
-    shard: str = "k",
-    b_layout: str = "kn",
+    shard: str = "",
+    b_layout: str = "",
     mode: str = "graph",
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """C[M,N] = all_gather(A) @ B and the gathered A [M,K], by the library's gather and GEMM;
@@ -39,6 +40,7 @@ def all_gather_gemm_with_gathered(
     """
     check_kind("a", a, torch.Tensor, "a torch.Tensor")
     check_kind("b", b, torch.Tensor, "a torch.Tensor")
+    shard, b_layout = layout_of(a, b, workspace, shard, b_layout)
     result: tuple[torch.Tensor, torch.Tensor] = traced_all_gather_gemm_with_gathered(
         a, b, workspace.handle, shard, b_layout, mode
     )

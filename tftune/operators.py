@@ -11,23 +11,32 @@ from tftune.models.compatibility import log_once
 from tftune.operator import Operator
 
 
-def layout_of(a: Any, b: Any, workspace: Any, shard: str) -> str:
-    """How B of an `all_gather_gemm` is stored where the caller does not say: by the place of K.
-    "kn" is said once in a warning, since it was the default. Raises ValueError where both sizes of
-    B are K. Operands that do not fit are the host's to refuse."""
-    if a.dim() != 2 or b.dim() != 2:
-        return "kn"
-    k = a.shape[1] * (workspace.world if shard == "k" else 1)
-    if b.shape[0] == b.shape[1] == k:
+def layout_of(a: Any, b: Any, workspace: Any, shard: str, b_layout: str) -> tuple[str, str]:
+    """How A is sharded and B is stored where the caller does not say: as their sizes allow. One
+    rank shards along M. What is not an engine's layout is said once in a warning, since it was the
+    default. Raises ValueError where several layouts fit. Operands that do not fit are the host's to
+    refuse."""
+    if (shard and b_layout) or a.dim() != 2 or b.dim() != 2:
+        return shard or "m", b_layout or "nk"
+    own, whole = a.shape[1], a.shape[1] * workspace.world
+    fitting = [
+        (along, stored)
+        for along, k in (("m", own), ("k", whole))
+        for stored, there in (("nk", b.shape[1]), ("kn", b.shape[0]))
+        if k == there and shard in ("", along) and b_layout in ("", stored)
+    ]
+    if workspace.world == 1 and not shard:
+        fitting = [each for each in fitting if each[0] == "m"]
+    said = [f"shard={along!r}, b_layout={stored!r}" for along, stored in fitting]
+    if len(fitting) > 1:
         raise ValueError(
-            f"b of {b.shape[0]} x {b.shape[1]} may be [K, N] or [N, K]; give b_layout='nk' for the "
-            "weight of nn.Linear, or b_layout='kn'"
+            f"a of {a.shape[0]} x {a.shape[1]} and b of {b.shape[0]} x {b.shape[1]} on "
+            f"{workspace.world} ranks may be {' or '.join(said)}; say which"
         )
-    if b.shape[1] == k:
-        return "nk"
-    if b.shape[0] == k and not torch.compiler.is_compiling():
-        log_once("all_gather_gemm takes b as [K, N], as its sizes say; give b_layout='kn'")
-    return "kn"
+    left_out = {"m", "nk"} & {shard or "m", b_layout or "nk"}
+    if said and not left_out <= set(fitting[0]) and not torch.compiler.is_compiling():
+        log_once(f"all_gather_gemm takes {said[0]}, as the sizes of its operands say; give them")
+    return fitting[0] if fitting else (shard or "m", b_layout or "nk")
 
 
 def _columns(a: Any, b: Any, b_layout: str) -> Any:

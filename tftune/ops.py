@@ -39,7 +39,7 @@ def all_gather_gemm(
     b: torch.Tensor,
     workspace: Workspace,
     *,
-    shard: str = "k",
+    shard: str = "",
     b_layout: str = "",
     mode: str = "graph",
     keep_gathered: bool = False,
@@ -48,8 +48,9 @@ def all_gather_gemm(
     """C[M,N] = all_gather(A) @ B by the config that `select_kernel` names for this shape; operands
     as in the operation's host.
 
-    `b_layout` is "nk" for the weight of `nn.Linear`, [N, K], and "kn" for [K, N]. Where it is left
-    out, K says which one B is; where both sizes of B are K, it must be given.
+    `shard` is "m" where each rank has tokens, rows of A, and "k" where it has columns of A.
+    `b_layout` is "nk" for the weight of `nn.Linear`, [N, K], and "kn" for [K, N]. Where they are
+    left out, the sizes of A and B tell; where several fit, as with a square B, they must be given.
 
     With shard="m" every rank gives as many rows of A as the others, M / world. Where tokens do not
     divide, pad each rank's rows up to the same number, with anything finite, and leave out the rows
@@ -80,7 +81,7 @@ def all_gather_gemm(
         y = tftune.ops.all_gather_gemm(tokens, weight, workspace, shard="m", b_layout="nk")
         assert y.shape == (8 * workspace.world, 48)
     """
-    b_layout = b_layout or layout_of(a, b, workspace, shard)
+    shard, b_layout = layout_of(a, b, workspace, shard, b_layout)
     if keep_gathered and differentiated(b):
         words = workspace.handle, shard, b_layout, mode
         c: torch.Tensor = traced_all_gather_gemm_with_gathered(a, b, *words)[0]

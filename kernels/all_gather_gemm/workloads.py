@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tftune.kernels import all_gather_gemm
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.core.engine_sizes import TOKENS
 from tftune.kernels.core.shape import HEAP, LOCAL
 
 ROWS = (16, 128, 1024, 4096)
@@ -162,9 +163,7 @@ ENGINE = (
     (9216, 16384),  # 405B qkv, of 2
     (13312, 16384),  # 405B gate_up, of 8
 )
-ENGINE_ROWS = (8, 48, 160, 400, 1024, 1536, 2048, 3000, 4096, 6000, 8192, 16384)
-"""Tokens of one call, a third of them below 1024: prefill is gathered, decoding ends in an
-all-reduce instead."""
+ENGINE_ROWS = (*TOKENS, 16384)
 MOST_WORK = 2.5e12
 """M N K of one rank at most, some 8 ms on an H200: what is larger grows in proportion."""
 HEAP_LAYERS = ((2560, 8192), (7168, 8192), (7168, 4096))

@@ -118,7 +118,7 @@ def rounded_up(tokens: int, world: int, page_size: int) -> int:
     return -(-each // page) * page
 
 
-def models(
+def engine(
     world: int = 8, dtype: str = "bf16", output: str = "heads", page_size: int = 16
 ) -> tuple[FlashDecode, ...]:
     """Every model of MODELS at every call of CALLS, as decode context parallelism calls it: bf16,
@@ -143,7 +143,7 @@ def models(
 
 def layouts(world: int = 8, dtype: str = "bf16") -> tuple[FlashDecode, ...]:
     """Every head_dim with both outputs and every page size, at odd batches and lengths: what the
-    audit compiles, and what a selector that learned `models` has not seen.
+    audit compiles, and what a selector that learned `engine` has not seen.
 
     Heads and calls are dealt in turn, so that each layout has one of them.
     """
@@ -170,6 +170,6 @@ SHAPE_SETS = {
     "paper": paper,
     "llama3-70b": _contexts(q_heads=64, kv_heads=8, longest=131_072),
     "odd": odd,
-    "models": models,
+    "engine": engine,
     "layouts": layouts,
 }

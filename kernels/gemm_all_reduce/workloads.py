@@ -5,22 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tftune.kernels.core.engine_sizes import TOKENS
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
 from tftune.kernels.gemm_reduce_scatter.workloads import MODELS, Projection
-
-ROWS = (1, 8, 24, 40, 96, 128, 200, 256, 512, 1024, 3000, 4096, 8192)
-"""M, the tokens of one call: engines capture 1, 2, 4, 8, then every eighth up to 512."""
 
 
 def _set_of(projections: tuple[Projection, ...]) -> Callable[..., tuple[GemmAllReduce, ...]]:
     def make(
         world: int = 8, dtype: str = "bf16", b_layout: str = "nk"
     ) -> tuple[GemmAllReduce, ...]:
-        """Every projection at every M of ROWS; raises ValueError where K cannot be split."""
+        """Every projection at every M of TOKENS; raises ValueError where K cannot be split."""
         return tuple(
             GemmAllReduce(m, each.n, each.k, world, dtype, b_layout)
             for each in projections
-            for m in ROWS
+            for m in TOKENS
         )
 
     return make

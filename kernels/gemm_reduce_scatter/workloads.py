@@ -6,10 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tftune.kernels.core.engine_sizes import TOKENS
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
-
-ROWS = (8, 24, 40, 96, 128, 200, 512, 1024, 3000, 4096, 8192)
-"""M, the tokens of one call, rounded up to a multiple of the world: chunks of prefill above all."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,8 @@ def _set_of(projections: tuple[Projection, ...]) -> Callable[..., tuple[GemmRedu
     def make(
         world: int = 8, dtype: str = "bf16", b_layout: str = "nk"
     ) -> tuple[GemmReduceScatter, ...]:
-        """Every projection at every M of ROWS; raises ValueError where K cannot be split."""
-        rows = sorted({padded(m, world) for m in ROWS})
+        """Every projection at every M of TOKENS; raises ValueError where K cannot be split."""
+        rows = sorted({padded(m, world) for m in TOKENS})
         return tuple(
             GemmReduceScatter(m, each.n, each.k, world, dtype, b_layout)
             for each in projections
