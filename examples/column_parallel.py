@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 import torch.distributed as dist
-from ranks import relative_error, start
+from ranks import bind, relative_error, start
 
 import tftune
 from tftune.ops import all_gather_gemm
@@ -53,13 +53,13 @@ def checked(layer: ColumnParallelLinear, x: torch.Tensor, y: torch.Tensor) -> st
         raise ValueError(f"the error {error:.1e} must be below {LIMIT:.1e}")
     shape = tftune.AllGatherGemm(*y.shape, x.shape[1], world, x.dtype, "m", "nk")
     found = tftune.select_kernel(shape, layer.mode)
-    ran = f"{found.config.variant} ({found.source}) on {world} ranks"
+    how = found.reason if found.source == "fallback" else found.source
+    ran = f"{found.config.variant} ({how}) on {world} ranks"
     return f"checked {shape}: {ran}, error {error:.1e}, below {LIMIT:.1e}"
 
 
 def example(workspace: tftune.Workspace, artifact: str | None) -> str:
-    # Collective: all ranks agree on the artifact of this machine, or all run BSP and log why.
-    tftune.bind(workspace.group, path=artifact)
+    bind(workspace, artifact)
     layer, x = make(workspace, "eager")
     return checked(layer, x, layer(x))
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import torch
 from column_parallel import checked, make
-from ranks import start
+from ranks import bind, start
 
 import tftune
 
 
 def example(workspace: tftune.Workspace, artifact: str | None) -> str:
-    tftune.bind(workspace.group, path=artifact)
+    bind(workspace, artifact)
     layer, x = make(workspace, "graph")  # captured and eager calls have different winners
     if workspace.device.type == "cpu":
         return f"graphs need a GPU, so this ran eagerly; {checked(layer, x, layer(x))}"

@@ -7,7 +7,7 @@ python examples/decode.py --cpu
 from __future__ import annotations
 
 import torch
-from ranks import relative_error, start
+from ranks import bind, relative_error, start
 
 import tftune
 from tftune.ops import flash_decode
@@ -45,7 +45,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor
 
 
 def example(workspace: tftune.Workspace, artifact: str | None) -> str:
-    tftune.bind(workspace.group, path=artifact)
+    bind(workspace, artifact)
     small = workspace.arch == "interpreter"
     batch, q_heads, kv_heads, dim, kv_len = (2, 8, 2, 64, 32) if small else (4, 64, 8, 128, 1024)
     cache = ShardedCache(workspace, (batch, kv_len, kv_heads, dim))

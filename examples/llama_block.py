@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from ranks import relative_error, start
+from ranks import bind, relative_error, start
 from torch import Tensor, nn
 from torch.distributed.tensor import Replicate, Shard, init_device_mesh
 from torch.distributed.tensor.parallel import (
@@ -28,7 +28,6 @@ from torch.distributed.tensor.parallel import (
 from torch.nn.functional import scaled_dot_product_attention, silu
 
 import tftune
-from tftune.kernels.core.registry import operation
 
 CONTEXT = 512
 """Tokens in the cache of each sequence that decodes, the new one included."""
@@ -175,27 +174,10 @@ def compared(calls: dict[str, Callable[[Tensor], Tensor]], x: Tensor) -> tuple[s
     return f"error {one:.1e} compiled, {two:.1e} with the pass", max(one, two)
 
 
-class Fused(tftune.Selector):
-    """Names a fused kernel for every shape, for emulated ranks, where nothing can be measured. The
-    times stand for "faster than BSP", with a norm the most, so that both replacements of an
-    all-reduce are seen. They are shown nowhere. Without artifacts the pass is idle."""
-
-    def __init__(self) -> None:
-        super().__init__(*tftune.load(target="h200x2").artifacts.values())
-
-    def select(self, shape: Any, mode: str = "graph") -> tftune.Selection:
-        space = operation(shape.op).space
-        fused = (name for name in space.variants if name != "bsp")
-        us = 0.5 if getattr(shape, "norm", None) == "rms" else 1.0
-        config = next(config for name in fused for config in space.configs(shape, None, (name,)))
-        return tftune.Selection(config, "fallback", "emulated, not timed", us, 2.0)
-
-
 @torch.no_grad()
 def example(workspace: tftune.Workspace, artifact: str | None) -> str:
     emulated = workspace.arch == "interpreter"
-    asked = Fused() if emulated and artifact is None else None
-    tftune.bind(workspace.group, selector=asked, path=artifact)
+    bind(workspace, artifact)
     found = tftune.compile_pass(
         workspace.group, training=False, workspace=workspace, confirm=not emulated
     )

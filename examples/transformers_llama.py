@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from llama_block import LIMIT, Fused, decided
-from ranks import relative_error, start
+from llama_block import LIMIT, decided
+from ranks import bind, relative_error, start
 from torch.distributed.tensor import Replicate, init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -51,8 +51,7 @@ def parallel_model(size: str, device: torch.device, dtype: torch.dtype) -> Any:
 @torch.no_grad()
 def example(workspace: tftune.Workspace, artifact: str | None) -> str:
     emulated = workspace.arch == "interpreter"
-    chosen = Fused() if emulated and artifact is None else None
-    tftune.bind(workspace.group, selector=chosen, path=artifact)
+    bind(workspace, artifact)
     size, dtype = ("tiny", torch.float16) if emulated else ("8b", torch.bfloat16)
     model = parallel_model(size, workspace.device, dtype)
 

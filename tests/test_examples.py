@@ -100,7 +100,7 @@ def test_the_pass_replaces_collectives_of_a_model_and_changes_no_result(name: st
 
 @pytest.mark.parametrize("name", LAYER)
 def test_the_layer_runs_what_the_artifact_says(lines: dict[str, list[str]], name: str) -> None:
-    assert ": bsp (fallback) on 2 ranks" in lines[name][-1]
+    assert ": pull (emulated, not timed) on 2 ranks" in lines[name][-1]
     assert ": push (measured) on 2 ranks" in lines[f"{name} fused"][-1]
 
 

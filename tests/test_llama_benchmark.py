@@ -107,10 +107,9 @@ def through_the_pass(workspace: Workspace) -> tuple[int, dict[str, float]]:
     """Of the block in training, how many collectives the pass replaces, and how far its gradients
     are from those of the eager one, by parameter."""
     import llama  # finds examples/
-    import llama_block
-    from ranks import relative_error
+    from ranks import bind, relative_error
 
-    tftune.bind(workspace.group, selector=llama_block.Fused())
+    bind(workspace, None)
     found = tftune.compile_pass(workspace.group, training=True, workspace=workspace)
     mesh = dist.init_device_mesh("cpu", (workspace.world,))
     case = llama.Case("prefill", 8, llama.SIZES["tiny"])
