@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from itertools import groupby
-from statistics import median
+from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
 from tftune.db.discount import MODEL_ERROR
@@ -109,8 +109,8 @@ def _modelled_note(page: Page) -> str:
 
 
 def _card(mode: str, lines: Sequence[Line]) -> str:
-    """The headline of a mode: the median speed-up of the fastest config, the range, and the
-    counts."""
+    """The headline of a mode: what these shapes gain by what is selected for them and by the
+    fastest config, and the counts."""
     word = BENCH_WORDS[lines[0].winner.bench]
     ratios = [(line.ratio.ratio, line) for line in lines if line.ratio is not None]
     head = f"<h2>Mode {escape(mode)}: {escape(TITLES[mode])}</h2>"
@@ -128,9 +128,14 @@ def _card(mode: str, lines: Sequence[Line]) -> str:
         other = (
             f" The largest speed-up{before} is {best:.2f}{TIMES}, of {variant} ({_place(line)})."
         )
+    judged = [line.verdict for _, line in ratios if line.verdict]
+    served = geometric_mean([each.kept.ratio if each.answers else 1.0 for each in judged])
+    fastest = geometric_mean([ratio for ratio, _ in ratios])
     return (
-        f"<div class='card'>{head}<p class='number'>{median(r for r, _ in ratios):.2f}{TIMES}</p>"
-        f"<p>median speed-up over BSP by the fastest config of each shape, {word}{before}.</p>"
+        f"<div class='card'>{head}<p class='number'>{served:.2f}{TIMES}</p>"
+        f"<p>as fast as BSP: what is selected at these shapes, {word}{after}. BSP itself runs where "
+        f"nothing is surely faster. The fastest configs: {fastest:.2f}{TIMES}{before}. Both are "
+        "geometric means.</p>"
         f"<p>A fused variant wins on {len(won)} of {len(lines)} shapes{after}{escape(by)}."
         f"{escape(other)}</p></div>"
     )

@@ -38,7 +38,7 @@ code { font: .86em/1.45 ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans M
 figure { margin: 0; min-width: 0; overflow-x: auto }
 figure svg { display: block; height: auto; max-width: 100%; overflow: visible }
 figure svg * { stroke-linejoin: round; stroke-linecap: butt } svg text { font-family: inherit }
-.grid.two svg { min-width: 480px }
+.grid.two svg { width: 100% !important }
 details { margin: .6rem 0 } summary { cursor: pointer; font-weight: 600; padding: .25rem 0 }
 summary .quiet { font-weight: 400 }
 .scroll { overflow-x: auto; margin: .5rem 0 1rem }
