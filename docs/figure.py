@@ -1,16 +1,19 @@
-"""Draw docs/speedup.svg from the committed rows: BSP's time over the fastest kernel's, by M.
+"""Draw two figures from what is committed: docs/speedup.svg, BSP's time over the fastest kernel's,
+by M; and docs/block.svg, where a block's time goes.
 
 usage: python docs/figure.py
 
-The points are written into the file as its description, so that a test can hold it against the
-rows.
+The points are written into each file as its description, so that a test can hold it against what
+was measured.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
+from statistics import mean
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -43,11 +46,54 @@ def points() -> dict[str, list[tuple[int, float]]]:
     return found
 
 
-def draw(path: Path) -> None:
-    import matplotlib
+def parts() -> dict[str, dict[str, float]]:
+    """By case of `benchmarks/llama.py`, the microseconds of each form, the mean of its runs."""
+    log = (ROOT / "db/tuned/llama-70b-h200x4-2026-11-26.log").read_text()
+    found: dict[str, dict[str, list[float]]] = {}
+    for case, forms in re.findall(
+        r"^RESULT llama 70b (\w+ M=\d+) world=4 (.*)$", log, re.MULTILINE
+    ):
+        for form, us in re.findall(r"(\w+)_us=([\d.]+)", forms):
+            found.setdefault(case, {}).setdefault(form, []).append(float(us))
+    return {
+        case: {form: round(mean(each), 1) for form, each in forms.items()}
+        for case, forms in found.items()
+    }
 
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "tftune"
+
+BLOCKS = {
+    "prefill M=4096": "a prompt of 4096 tokens",
+    "decode M=64": "a decode step of 64 sequences",
+}
+
+
+def draw_block(path: Path) -> None:
+    from matplotlib import pyplot
+
+    found = parts()
+    figure, rows = pyplot.subplots(len(BLOCKS), figsize=(5.6, 3), layout="constrained")
+    for axes, (case, title) in zip(rows, BLOCKS.items(), strict=True):
+        us = found[case]
+        for place, (form, name) in enumerate((("pass", "with tftune"), ("compiled", "BSP"))):
+            waits = max(us[form] - us["alone"], 0)
+            axes.barh(place, us["alone"], color="#b9c6cf", label="computing" if place else None)
+            axes.barh(place, waits, left=us["alone"], color="#d55e00",
+                      label="exchange that is not hidden" if place else None)  # fmt: skip
+            text = f" {us[form]:,.0f} us"
+            if form == "pass":
+                text += f", {us['compiled'] / us[form]:.2f} times as fast"
+            axes.annotate(text, (us["alone"] + waits, place), va="center", fontsize=9)
+            axes.annotate(f"{name} ", (0, place), va="center", ha="right", fontsize=9)
+        axes.set_xlim(0, 1.5 * us["compiled"])
+        axes.set_title(title, fontsize=9, loc="left")
+        axes.axis("off")
+    rows[-1].legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(0, 0), ncols=2,
+                    handlelength=1, columnspacing=1)  # fmt: skip
+    figure.suptitle("One block of Llama 3 70B on 4x H200, bf16, captured, measured", fontsize=10)
+    figure.savefig(path, metadata={"Date": None, "Description": json.dumps(found)})
+
+
+def draw(path: Path) -> None:
     from matplotlib import pyplot
 
     found = points()
@@ -77,4 +123,9 @@ def draw(path: Path) -> None:
 
 
 if __name__ == "__main__":
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "tftune"
     draw(ROOT / "docs" / "speedup.svg")
+    draw_block(ROOT / "docs" / "block.svg")

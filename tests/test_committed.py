@@ -366,13 +366,14 @@ def test_the_readme_s_first_table_is_what_was_measured() -> None:
     assert f"took {min(second_s):.1f} to {max(second_s):.1f} s more." in readme
 
 
-def test_the_figure_is_drawn_from_these_rows() -> None:
-    text = (ROOT / "docs/speedup.svg").read_text()
+@pytest.mark.parametrize(("name", "points"), [("speedup", "points"), ("block", "parts")])
+def test_a_figure_is_drawn_from_what_was_measured(name: str, points: str) -> None:
+    text = (ROOT / f"docs/{name}.svg").read_text()
     drawn = json.loads(
         html.unescape(text.partition("<dc:description>")[2].partition("</dc:description>")[0])
     )
     printed = subprocess.run(
-        [sys.executable, "-c", "import figure, json; print(json.dumps(figure.points()))"],
+        [sys.executable, "-c", f"import figure, json; print(json.dumps(figure.{points}()))"],
         cwd=ROOT / "docs",
         capture_output=True,
         text=True,

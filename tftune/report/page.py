@@ -133,9 +133,9 @@ def _card(mode: str, lines: Sequence[Line]) -> str:
     fastest = geometric_mean([ratio for ratio, _ in ratios])
     return (
         f"<div class='card'>{head}<p class='number'>{served:.2f}{TIMES}</p>"
-        f"<p>as fast as BSP: what is selected at these shapes, {word}{after}. BSP itself runs where "
-        f"nothing is surely faster. The fastest configs: {fastest:.2f}{TIMES}{before}. Both are "
-        "geometric means.</p>"
+        f"<p>as fast as BSP: what is selected at these shapes, {word}{after}. BSP itself runs "
+        f"where nothing is surely faster. The fastest configs: {fastest:.2f}{TIMES}{before}. Both "
+        "are geometric means.</p>"
         f"<p>A fused variant wins on {len(won)} of {len(lines)} shapes{after}{escape(by)}."
         f"{escape(other)}</p></div>"
     )
