@@ -41,7 +41,9 @@ figure svg * { stroke-linejoin: round; stroke-linecap: butt } svg text { font-fa
 .grid.two svg { width: 100% !important }
 details { margin: .6rem 0 } summary { cursor: pointer; font-weight: 600; padding: .25rem 0 }
 summary .quiet { font-weight: 400 }
-.scroll { overflow-x: auto; margin: .5rem 0 1rem }
+.scroll { overflow-x: auto; margin: .5rem 0 1rem;  /* its right edge is dark if more is there */
+  background: linear-gradient(to left, var(--page) 40%, transparent) right / 3rem 100% no-repeat
+    local, linear-gradient(to left, var(--rule), transparent) right / 1rem 100% no-repeat }
 table { border-collapse: collapse; font-size: .85rem; line-height: 1.4; width: 100%;
   max-width: 76rem }
 th, td { text-align: right; padding: .32rem .55rem; border-bottom: 1px solid var(--faint);

@@ -196,10 +196,12 @@ class Measure:
 
 
 def story(database: Database, target: str, shape: Shape) -> list[Measure]:
-    """Every row of a shape on a target, the fastest first, failures last."""
+    """Every row of a shape on a target: captured ones first, the fastest first, failures last."""
     where = ROWS.c.op == shape.op, ROWS.c.shape == str(shape), ROWS.c.target == target
     query = sa.select(ROWS.c.record, ROWS.c.node, ROWS.c.build).where(*where)
-    query = query.order_by(ROWS.c.mode, ROWS.c.median_us.is_(None), ROWS.c.median_us, ROWS.c.number)
+    query = query.order_by(
+        ROWS.c.mode.desc(), ROWS.c.median_us.is_(None), ROWS.c.median_us, ROWS.c.number
+    )
     with database.reading() as connection:
         found = connection.execute(query).all()
     return [_measure(Trial.from_dict(json.loads(row[0])), row[1], row[2]) for row in found]
