@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import subprocess
 import sys
 import time
@@ -100,6 +101,14 @@ def test_rows_are_lines_that_show_prints_again(
         "all_gather_gemm on h200x4, graph: n=3584, k=8192" in printed
         and printed.count("RESULT rivals op=all_gather_gemm") == 3
     )
+
+
+def test_the_page_shows_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    root = Path(__file__).parent.parent
+    rivals.main(["--show", str(root / "db/rivals/all_gather_gemm-h200x2-2026-11-22.jsonl")])
+    printed = capsys.readouterr().out.splitlines()
+    shown = re.findall(r"^\| \d+ \|.*$", (root / "docs/rivals.md").read_text(), re.MULTILINE)
+    assert len(shown) == 8 and set(shown) <= set(printed)
 
 
 def test_the_default_shapes_are_of_both_shardings() -> None:
