@@ -177,13 +177,13 @@ class Shape:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """The shape of a mapping, as read from YAML, JSON or a parsed string."""
-        fields = {field.name: field for field in dataclasses.fields(cls)}
-        if unknown := sorted(set(values) - set(fields)):
+        defaults = cls._defaults()
+        if unknown := sorted(values.keys() - defaults.keys()):
             raise ValueError(
-                f"{cls.op} has no shape field {unknown[0]!r}; it has {', '.join(fields)}"
-                f"{near(unknown[0], fields)}"
+                f"{cls.op} has no shape field {unknown[0]!r}; it has {', '.join(defaults)}"
+                f"{near(unknown[0], defaults)}"
             )
-        required = [name for name, field in fields.items() if field.default is dataclasses.MISSING]
+        required = (name for name, value in defaults.items() if value is dataclasses.MISSING)
         if missing := [name for name in required if name not in values]:
             raise ValueError(
                 f"the shape of {cls.op} lacks {', '.join(missing)}, as in {cls.example()!r}"
@@ -199,9 +199,16 @@ class Shape:
         return value  # the constructor refuses what is not an integer, 3.5 of a YAML file included
 
     @classmethod
+    @cache
+    def _defaults(cls) -> dict[str, Any]:
+        """The default of each field, `dataclasses.MISSING` where it has none."""
+        return {field.name: field.default for field in dataclasses.fields(cls)}
+
+    @classmethod
+    @cache
     def sizes(cls) -> tuple[str, ...]:
         """The names of its integer fields."""
-        return tuple(field.name for field in dataclasses.fields(cls) if field.name not in cls.WORDS)
+        return tuple(name for name in cls._defaults() if name not in cls.WORDS)
 
     @classmethod
     def example(cls) -> str:
@@ -209,17 +216,12 @@ class Shape:
         raise NotImplementedError(f"{cls.__name__} has no example")
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            field.name: value
-            for field, value in zip(dataclasses.fields(self), self.key[1:], strict=True)
-        }
+        return dict(zip(self._defaults(), self.key[1:], strict=True))
 
     def __str__(self) -> str:
         """The compact string: every field without a default, and the others where they differ from
         it."""
-        shown = [
-            f
-            for f in dataclasses.fields(self)
-            if f.default is dataclasses.MISSING or getattr(self, f.name) != f.default
-        ]
-        return ",".join(f"{field.name}={getattr(self, field.name)}" for field in shown)
+        defaults = self._defaults()
+        return ",".join(
+            f"{name}={value}" for name, value in self.to_dict().items() if value != defaults[name]
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -72,21 +72,20 @@ class Times:
         fixed = {config: timing(config, units) for config in self.configs if not is_recipe(config)}
         none = (math.nan,) * len(operation(self.data.op).module("features").TERMS)
 
-        def terms(one: Sizes, config: Config) -> Sequence[float]:
-            if config in fixed:
-                return tuple(fixed[config](*one))
-            own = self.data.concrete(self._shape(one), config)
-            return tuple(timing(own, units)(*one)) if not is_recipe(own) else none
+        def terms(one: Sizes) -> Iterator[Sequence[float]]:
+            shape = self._shape(one) if len(fixed) < len(self.configs) else None
+            for config in self.configs:
+                if shape is None or config in fixed:
+                    yield fixed[config](*one)
+                else:
+                    own = self.data.concrete(shape, config)
+                    yield timing(own, units)(*one) if not is_recipe(own) else none
 
-        return np.array(
-            [[terms(one, config) for config in self.configs] for one in sizes], dtype=float
-        )
+        return np.array([list(terms(one)) for one in sizes], dtype=float)
 
     def _shape(self, sizes: Sizes) -> Shape:
         first = self.data.shapes[0]
-        return type(first).from_dict(
-            first.to_dict() | dict(zip(first.coordinates(), sizes, strict=True))
-        )
+        return type(first)(**first.to_dict() | dict(zip(first.coordinates(), sizes, strict=True)))
 
     def curves_at(self, sizes: Sequence[Sizes]) -> np.ndarray:
         scales = operation(self.data.op).module("features").scales

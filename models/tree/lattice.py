@@ -127,6 +127,7 @@ def _random_shapes(data: Dataset) -> list[Shape]:
         name: sorted({getattr(shape, name) for shape in data.shapes})
         for name in first.coordinates()
     }
+    units = {name: math.gcd(*seen) for name, seen in columns.items()}
     found: dict[Shape, None] = {}
     for _ in range(4 * LATTICE):
         family, sizes = data.shapes[int(random.integers(len(data.shapes)))], dict[str, int]()
@@ -134,7 +135,7 @@ def _random_shapes(data: Dataset) -> list[Shape]:
             if name == first.SIZE:
                 sizes[name] = round(math.exp(random.uniform(math.log(seen[0]), math.log(seen[-1]))))
             else:
-                near, unit = getattr(family, name) * 2 ** random.uniform(-0.5, 0.5), math.gcd(*seen)
+                near, unit = getattr(family, name) * 2 ** random.uniform(-0.5, 0.5), units[name]
                 sizes[name] = max(round(min(max(near, seen[0]), seen[-1]) / unit), 1) * unit
         if (shape := _like(first, sizes)) is not None:
             found[shape] = None
@@ -146,10 +147,11 @@ def _random_shapes(data: Dataset) -> list[Shape]:
 def _like(shape: Shape, sizes: dict[str, int]) -> Shape | None:
     """The shape with these sizes, the one that grows rounded up to what ranks can share; None where
     they do not fit each other."""
-    world = shape.to_dict().get("world", 1)
+    fields = shape.to_dict() | sizes
+    world = fields.get("world", 1)
     for size in (sizes[shape.SIZE], -(-sizes[shape.SIZE] // world) * world):
         try:
-            return type(shape).from_dict(shape.to_dict() | sizes | {shape.SIZE: size})
+            return type(shape)(**fields | {shape.SIZE: size})
         except ValueError:
             continue
     return None
