@@ -77,6 +77,17 @@ STEPS = {
         "m=1024,n=3584,k=8192,world={world} --db {folder}/node.db",
         "what BSP pays at one shape",
     ),
+    "strangers": Step(
+        2,
+        "{python} {here}/strangers.py --world {world} --seconds {seconds}",
+        "random shapes of models without a row, answered by what ships",
+    ),
+    "rivals": Step(
+        2,
+        "{python} {here}/rivals.py --db {folder}/node.db --out {folder}/rivals.jsonl "
+        "--shapes engine:n=7168,k=8192,m=16+128+1024+8192 --world {world} --seconds {seconds}",
+        "other libraries' operators beside tftune's choice, as engines lay tensors out",
+    ),
     "contract": Step(
         4,
         "{python} -m pytest -q -m 'not drill' tests/test_gpu.py tests/test_gpu_warm_up.py",
