@@ -144,14 +144,15 @@ def ranked(
 ) -> Iterator[tuple[float, str]]:
     """Estimated logarithms of speed-ups and their variants, the largest first. No estimate is above
     the highest value that it is of: a plane is worked out where that one's turn has come."""
-    waiting: list[tuple[float, str, list[int]]] = []
-    for variant, logs in gains.items():
-        if known := around.known(logs):
-            waiting.append((-max(map(logs.__getitem__, known)), variant, known))  # type: ignore
+    variants = sorted(gains, reverse=True)
+    waiting: list[tuple[float, int, list[int]]] = []
+    for place, variant in enumerate(variants):
+        if known := around.known(logs := gains[variant]):
+            waiting.append((-max(map(logs.__getitem__, known)), place, known))  # type: ignore
     heapify(waiting)
     while waiting:
-        log, variant, known = heappop(waiting)
+        log, place, known = heappop(waiting)
         if known:
-            heappush(waiting, (-around.plane(gains[variant], known), variant, []))
+            heappush(waiting, (-around.plane(gains[variants[place]], known), place, []))
         else:
-            yield -log, variant
+            yield -log, variants[place]

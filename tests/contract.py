@@ -312,17 +312,17 @@ def judge(
     late_s: float = 0.2,
 ) -> dict[str, str]:
     """Verdicts on the kernel itself and on each mutant, by calls before each of which the last rank
-    is late, except in those named in `together`. Epochs count from `epoch`."""
+    is late, except in those named in `together`: by `late_s`, or as long as a call takes on a busy
+    machine. Epochs count from `epoch`."""
     epochs, took_s = [epoch], {}
 
     def tried(changes: tuple[Change, ...], name: str, deadline_s: float) -> str:
         workspace.plans.clear()
         workspace.buffers.clear()
         epochs.append(epochs[-1] + 1000)  # flags keep what a mutant left in them
-        pause_s, started = (
-            late_s * (name not in together and workspace.rank == workspace.world - 1),
-            time.monotonic(),
-        )
+        own_s = took_s.get(((), name), 0.0) / len(calls[name]) - late_s
+        is_late = name not in together and workspace.rank == workspace.world - 1
+        pause_s, started = max(late_s, own_s) * is_late, time.monotonic()
         with in_place(folder, variant, changes, op) if changes else nullcontext():
             verdict = _verdict(
                 lambda: scenario(workspace, calls[name], pause_s, epochs[-1]), deadline_s

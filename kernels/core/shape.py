@@ -95,8 +95,9 @@ class Shape:
                     check_word(name, value, words[name])
             elif type(value) is not int or value < self.LEAST.get(name, 1):
                 fields[name] = _integer(name, value, self.LEAST.get(name, 1))
+        key = (self.op, *fields.values())
         self.check()
-        fields["key"] = (self.op, *fields.values())
+        fields["key"] = key
 
     def check(self) -> None:
         """Raise ValueError where sizes do not fit each other."""
