@@ -80,7 +80,7 @@ def test_of_the_same_shape(path: Path) -> None:
 
 @pytest.mark.thorough
 def test_of_different_shapes_by_every_variant(path: Path) -> None:
-    trials = check_different_shapes(path, "--mode both --pool 100")
+    trials = check_different_shapes(path, "--mode both --effort quick")
     tried = {(t.mode, t.config.variant) for t in trials}
     copies = {"push_ce", "bsp_chunked"}  # these shapes are too small for copy engines
     assert tried == {(mode, name) for mode in MODES for name in SPACE.variants.keys() - copies}
