@@ -140,7 +140,7 @@ def swapped(rank: int, world: int, folder: Path, late: int) -> dict[str, Any]:
     a, b = torch.zeros(64, 1024).half(), torch.zeros(8192, 3584).half()
 
     def step() -> str:
-        ops.all_gather_gemm(a, b, here, b_layout="kn")
+        ops.all_gather_gemm(a, b, here, shard="k", b_layout="kn")
         return ran[-1]
 
     def swap(mine: str | None) -> bool:
