@@ -13,7 +13,7 @@ from tftune.operator import Operator
 
 def layout_of(a: Any, b: Any, workspace: Any, shard: str, b_layout: str) -> tuple[str, str]:
     """How A is sharded and B is stored where the caller does not say: as their sizes allow. One
-    rank shards along M. What is not an engine's layout is said once in a warning, since it was the
+    rank shards along M. A layout that no engine has is said once in a warning, since it was the
     default. Raises ValueError where several layouts fit. Operands that do not fit are the host's to
     refuse."""
     if (shard and b_layout) or a.dim() != 2 or b.dim() != 2:
@@ -33,10 +33,13 @@ def layout_of(a: Any, b: Any, workspace: Any, shard: str, b_layout: str) -> tupl
             f"a of {a.shape[0]} x {a.shape[1]} and b of {b.shape[0]} x {b.shape[1]} on "
             f"{workspace.world} ranks may be {' or '.join(said)}; say which"
         )
-    left_out = {"m", "nk"} & {shard or "m", b_layout or "nk"}
-    if said and not left_out <= set(fitting[0]) and not torch.compiler.is_compiling():
+    if not fitting:
+        return shard or "m", b_layout or "nk"
+    along, stored = fitting[0]
+    unusual = (not shard and along == "k") or (not b_layout and stored == "kn")
+    if unusual and not torch.compiler.is_compiling():
         log_once(f"all_gather_gemm takes {said[0]}, as the sizes of its operands say; give them")
-    return fitting[0] if fitting else (shard or "m", b_layout or "nk")
+    return along, stored
 
 
 def _columns(a: Any, b: Any, b_layout: str) -> Any:
