@@ -106,7 +106,7 @@ class Answerer:
         self._names = op.shape.coordinates()
         self._place = self._names.index(op.shape.SIZE)
         self._is_bsp = [config.variant == "bsp" for config in model.configs]
-        self._surroundings = Surroundings(model, model.gains) if model.gains else None
+        self._surroundings = Surroundings(model, model.gains, self.times) if model.gains else None
         self._judges: dict[int, Callable[[Shape], str | None]] = {}
         self._source: Source = "interpolated" if terms.modelled_error == 1.0 else "modelled"
 

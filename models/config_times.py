@@ -40,11 +40,12 @@ class ConfigTimes:
     def between(
         self, sizes: Sizes, curve: Sequence[float], below: Known, above: Known
     ) -> dict[int, float]:
-        """Times of the configs kept at both ends, by number: each one's formula, corrected by what
-        it missed there; where times grow with the size, never below the time at the smaller one or
-        above that at the larger one."""
+        """Times of configs by number: of those kept at both ends each one's formula, corrected by
+        what it missed there. Where times grow with the size, they are never below the time at the
+        smaller one or above that at the larger one, which is taken of what is kept there alone."""
         least, most, size = below.sizes[self._place], above.sizes[self._place], sizes[self._place]
-        share, times = math.log(size / least) / math.log(most / least), {}
+        share = math.log(size / least) / math.log(most / least)
+        times = dict(above.times_us) if least >= MONOTONE_FROM else {}
         for number, us_below, us_above, log_below, log_above in self._gap(below, above):
             us = self.us(number, sizes, curve) * math.exp(
                 (1 - share) * log_below + share * log_above

@@ -6,12 +6,17 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from tftune.kernels.core.registry import operation
+from tftune.models.config_times import ConfigTimes
 from tftune.models.gains import FAR, Around, Gains, Point, logs_of, ranked
 from tftune.models.layout import LayoutModel
 from tftune.models.tree.tree import Sizes
+
+TRIED = 8
+"""Nearest shapes whose configs may be named for a variant."""
 
 
 class Named(NamedTuple):
@@ -29,8 +34,9 @@ class Named(NamedTuple):
 class Surroundings:
     """The measured shapes of a layout, ready to be asked."""
 
-    def __init__(self, model: LayoutModel, gains: Gains) -> None:
-        self._model, self._gains = model, gains
+    def __init__(self, model: LayoutModel, gains: Gains, times: ConfigTimes) -> None:
+        self._model, self._gains, self._times = model, gains, times
+        self._there: dict[tuple[int, int], float] = {}
         shape, is_recipe = operation(model.op).shape, operation(model.op).space.is_recipe
         self._place = shape.coordinates().index(shape.SIZE)
         self._is_recipe = [is_recipe(config) for config in model.configs]
@@ -42,20 +48,35 @@ class Surroundings:
         nothing where too few shapes are near. `bsp_us`: BSP's time, where it is known. `why_not`:
         why the config of a number may not answer, or None.
 
-        The config is what was the fastest of its variant at the nearest shape that has one."""
+        The config is the fastest of its variant at the nearest shape whose time, times what its
+        formula grows by from there to here, is not above the estimate: speed-ups know nothing of
+        how many tiles a config's own blocks make of these sizes."""
         around = self._around(sizes)
         bsp_log = around.estimate(self._bsp_logs) if bsp_us is None else math.log(bsp_us)
         if bsp_log is None:
             return
+        curve = self._times.curve(sizes)
         for log, variant in ranked(around, self._gains.logs):
-            for place in around.numbers:
-                number = self._fastest[place].get(variant)
-                if number is not None and why_not(number) is None:
+            us = math.exp(bsp_log - log)
+            listed = ((place, self._fastest[place].get(variant)) for place in around.numbers)
+            of_it = ((place, number) for place, number in listed if number is not None)
+            allowed = (one for one in of_it if why_not(one[1]) is None)
+            for place, number in islice(allowed, TRIED):
+                known = self._model.known[place]
+                grown = self._times.us(number, sizes, curve) / self._formula_us(place, number)
+                if dict(known.times_us)[number] * grown <= us:
                     beside = list(dict.fromkeys((place, *around.numbers[:3])))
                     near = tuple(self._model.known[other].sizes for other in beside[:3])
-                    us = math.exp(bsp_log - log)
                     yield Named(us, math.exp(bsp_log), number, near, self._gains.error)
                     break
+
+    def _formula_us(self, place: int, number: int) -> float:
+        """The time of a config by its formula at a measured shape."""
+        key = place, number
+        if key not in self._there:
+            sizes = self._model.known[place].sizes
+            self._there[key] = self._times.us(number, sizes, self._times.curve(sizes))
+        return self._there[key]
 
     def _around(self, sizes: Sizes) -> Around:
         place = logs_of(sizes)
