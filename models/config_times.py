@@ -42,10 +42,11 @@ class ConfigTimes:
     ) -> dict[int, float]:
         """Times of configs by number: of those kept at both ends each one's formula, corrected by
         what it missed there. Where times grow with the size, they are never below the time at the
-        smaller one or above that at the larger one, which is taken of what is kept there alone."""
+        smaller one or above that at the larger one, whose fastest config takes at most that."""
         least, most, size = below.sizes[self._place], above.sizes[self._place], sizes[self._place]
         share = math.log(size / least) / math.log(most / least)
-        times = dict(above.times_us) if least >= MONOTONE_FROM else {}
+        best = {above.best: dict(above.times_us)[above.best]}
+        times = best if least >= MONOTONE_FROM else {}
         for number, us_below, us_above, log_below, log_above in self._gap(below, above):
             us = self.us(number, sizes, curve) * math.exp(
                 (1 - share) * log_below + share * log_above

@@ -119,6 +119,13 @@ def test_a_shape_of_another_family_is_answered_by_what_was_measured_around_it() 
     assert selector(with_gains(0.05, error=0.2)).select(OTHER).config == BSP, "more is asked for"
 
 
+def test_a_speed_up_that_its_config_would_not_reach_here_names_none() -> None:
+    """SMALL's time at the nearest shapes, times what its formula grows by, is above that."""
+    told = selector(with_gains(0.9))
+    assert told.select(OTHER) == selector(model()).select(OTHER)
+    assert told.answerer(OTHER, "graph").around(OTHER) == {}
+
+
 def test_what_answers_is_the_first_to_be_tried_in_place() -> None:
     told = replace(with_gains(0.3), root=None, spans=True)
     assert selector(with_gains(0.3)).shortlist(OTHER)[0] == SMALL
