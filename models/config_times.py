@@ -45,8 +45,7 @@ class ConfigTimes:
         smaller one or above that at the larger one, whose fastest config takes at most that."""
         least, most, size = below.sizes[self._place], above.sizes[self._place], sizes[self._place]
         share = math.log(size / least) / math.log(most / least)
-        best = {above.best: dict(above.times_us)[above.best]}
-        times = best if least >= MONOTONE_FROM else {}
+        times = {}
         for number, us_below, us_above, log_below, log_above in self._gap(below, above):
             us = self.us(number, sizes, curve) * math.exp(
                 (1 - share) * log_below + share * log_above
@@ -54,7 +53,19 @@ class ConfigTimes:
             if least >= MONOTONE_FROM and us_below <= us_above:
                 us = min(max(us, us_below), us_above)
             times[number] = us
+        if least >= MONOTONE_FROM and above.best not in times:
+            times[above.best] = self._at_most(sizes, curve, above)
         return times
+
+    def _at_most(self, sizes: Sizes, curve: Sequence[float], above: Known) -> float:
+        """The time of a larger size's fastest config: the time there, or what its own formula makes
+        of it."""
+        number, us = above.best, dict(above.times_us)[above.best]
+        formula = self._model.formulas[number]
+        if formula.bends and formula.holds(sizes[self._place]):
+            there = self.us(number, above.sizes, self.curve(above.sizes))
+            us *= min(1.0, self.us(number, sizes, curve) / there)
+        return us
 
     def _gap(self, below: Known, above: Known) -> list[tuple[int, float, float, float, float]]:
         """For each config kept at both ends its number, times, and logarithms of time over

@@ -3,7 +3,8 @@ shapes around them. Standard library only.
 
 Times of GEMMs jump where tiles and waves are full, for BSP and for a fused kernel alike; their
 ratio does not. So a plane through the logarithms of measured speed-ups, to which near shapes count
-most, often errs less than the ratio of two formulas of times.
+most, often errs less than the ratio of two formulas of times. Which config has that speed-up is
+asked of formulas, too: tiles that fit the rows of a near shape may not fit these.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import islice
-from math import dist, exp, log2
+from math import dist, exp, inf, log2
 from operator import mul, sub
-from typing import Any
+from typing import Any, TypeVar
 
 from tftune.models.tree.tree import Sizes
+
+Named = TypeVar("Named")
 
 WIDTH = 1.0
 """Doublings of the sizes over which a measured shape's weight falls to 0.61."""
@@ -26,6 +29,11 @@ LEAST, MOST = 4, 32
 """Shapes that a plane needs, and the nearest ones that it takes."""
 RIDGE = 0.5
 """Penalty of a slope: what one shape weighs a doubling away."""
+TILE = 128
+"""The most rows of a tile."""
+TRIED, ALIKE = 4, 1.1
+"""Of how many near shapes a config may be named, and how many times the least time of these by
+formulas it may take."""
 
 
 @dataclass(frozen=True)
@@ -121,9 +129,30 @@ class Around:
         return min(max(_last_of(rows[::-1]), min(seen)), max(seen))
 
 
-def logs_of(sizes: Sizes) -> Point:
-    """The place of these sizes: doublings in each of them."""
-    return tuple(log2(max(size, 1)) for size in sizes)
+def padded(size: int) -> int:
+    """The rows of whole tiles: 1, 2, 3, 4, 6, 8, 12, ... up to four tiles of the largest, and then
+    multiples of it.
+
+    >>> [padded(rows) for rows in (5, 17, 35, 48, 97, 700)]
+    [6, 24, 48, 48, 128, 768]
+    """
+    step = min(TILE, max(1, 1 << max(0, (size - 1).bit_length() - 2)))
+    return -(-size // step) * step
+
+
+def logs_of(sizes: Sizes, place: int) -> Point:
+    """Where these sizes lie: doublings in each of them. The one at `place` grows, and fills tiles
+    whole."""
+    whole = (*sizes[:place], padded(sizes[place]), *sizes[place + 1 :])
+    return tuple(log2(max(size, 1)) for size in whole)
+
+
+def nearest(listed: Iterable[tuple[float, Named]]) -> Named | None:
+    """The first of some that takes about as long as the fastest of them. `listed`: estimated times,
+    the nearest shape's first; None where all are infinite."""
+    tried = list(islice(listed, TRIED))
+    most = ALIKE * min((us for us, _ in tried), default=inf)
+    return next((named for us, named in tried if us <= most < inf), None)
 
 
 def _last_of(rows: list[list[float]]) -> float:

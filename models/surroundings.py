@@ -5,18 +5,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from functools import cached_property
-from itertools import islice
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from tftune.kernels.core.registry import operation
 from tftune.models.config_times import ConfigTimes
-from tftune.models.gains import FAR, Around, Gains, Point, logs_of, ranked
+from tftune.models.gains import FAR, Around, Gains, Point, logs_of, nearest, ranked
 from tftune.models.layout import LayoutModel
 from tftune.models.tree.tree import Sizes
-
-TRIED = 8
-"""Nearest shapes whose configs may be named for a variant."""
 
 
 class Named(NamedTuple):
@@ -36,7 +32,6 @@ class Surroundings:
 
     def __init__(self, model: LayoutModel, gains: Gains, times: ConfigTimes) -> None:
         self._model, self._gains, self._times = model, gains, times
-        self._there: dict[tuple[int, int], float] = {}
         shape, is_recipe = operation(model.op).shape, operation(model.op).space.is_recipe
         self._place = shape.coordinates().index(shape.SIZE)
         self._is_recipe = [is_recipe(config) for config in model.configs]
@@ -48,38 +43,42 @@ class Surroundings:
         nothing where too few shapes are near. `bsp_us`: BSP's time, where it is known. `why_not`:
         why the config of a number may not answer, or None.
 
-        The config is the fastest of its variant at the nearest shape whose time, times what its
-        formula grows by from there to here, is not above the estimate: speed-ups know nothing of
-        how many tiles a config's own blocks make of these sizes."""
+        The config is the fastest of its variant at the nearest shape, of those that by their
+        formulas take about as long here as the fastest of them."""
         around = self._around(sizes)
         bsp_log = around.estimate(self._bsp_logs) if bsp_us is None else math.log(bsp_us)
         if bsp_log is None:
             return
-        curve = self._times.curve(sizes)
+        us_of = self._formulas_at(sizes, why_not)
         for log, variant in ranked(around, self._gains.logs):
-            us = math.exp(bsp_log - log)
             listed = ((place, self._fastest[place].get(variant)) for place in around.numbers)
-            of_it = ((place, number) for place, number in listed if number is not None)
-            allowed = (one for one in of_it if why_not(one[1]) is None)
-            for place, number in islice(allowed, TRIED):
-                known = self._model.known[place]
-                grown = self._times.us(number, sizes, curve) / self._formula_us(place, number)
-                if dict(known.times_us)[number] * grown <= us:
-                    beside = list(dict.fromkeys((place, *around.numbers[:3])))
-                    near = tuple(self._model.known[other].sizes for other in beside[:3])
-                    yield Named(us, math.exp(bsp_log), number, near, self._gains.error)
-                    break
+            timed = ((us_of(one[1]), one) for one in listed if one[1] is not None)
+            found = nearest((us, one) for us, one in timed if us is not None)
+            if found is not None:
+                place, number = found
+                beside = list(dict.fromkeys((place, *around.numbers[:3])))
+                near = tuple(self._model.known[other].sizes for other in beside[:3])
+                us = math.exp(bsp_log - log)
+                yield Named(us, math.exp(bsp_log), number, near, self._gains.error)
 
-    def _formula_us(self, place: int, number: int) -> float:
-        """The time of a config by its formula at a measured shape."""
-        key = place, number
-        if key not in self._there:
-            sizes = self._model.known[place].sizes
-            self._there[key] = self._times.us(number, sizes, self._times.curve(sizes))
-        return self._there[key]
+    def _formulas_at(
+        self, sizes: Sizes, why_not: Callable[[int], str | None]
+    ) -> Callable[[int], float | None]:
+        """Each config's time at these sizes by its formula, infinite where that does not hold; None
+        where it may not answer."""
+        curve, size = self._times.curve(sizes), sizes[self._place]
+
+        @cache
+        def us(number: int) -> float | None:
+            if why_not(number) is not None:
+                return None
+            holds = self._model.formulas[number].holds(size)
+            return self._times.us(number, sizes, curve) if holds else math.inf
+
+        return us
 
     def _around(self, sizes: Sizes) -> Around:
-        place = logs_of(sizes)
+        place = logs_of(sizes, self._place)
         size = place[self._place]
         first = bisect_left(self._points, size - FAR, key=self._size)
         last = bisect_right(self._points, size + FAR, key=self._size)
@@ -88,7 +87,7 @@ class Surroundings:
     @cached_property
     def _points(self) -> list[tuple[int, Point]]:
         """Where each measured shape lies, with its number, in the order of the size that grows."""
-        places = [logs_of(known.sizes) for known in self._model.known]
+        places = [logs_of(known.sizes, self._place) for known in self._model.known]
         return sorted(enumerate(places), key=self._size)
 
     def _size(self, point: tuple[int, Point]) -> float:

@@ -18,6 +18,7 @@ from synthetic import (
     LAWS,
     SHAPES,
     SMALL,
+    SPACE,
     Law,
     dataset,
     model,
@@ -27,7 +28,20 @@ from synthetic import (
 )
 
 from tftune.kernels.core.shape import Shape
-from tftune.models.gains import FAR, LEAST, MOST, RIDGE, Around, Gains, logs_of, ranked
+from tftune.kernels.core.space import Config
+from tftune.models.gains import (
+    FAR,
+    LEAST,
+    MOST,
+    RIDGE,
+    TRIED,
+    Around,
+    Gains,
+    logs_of,
+    nearest,
+    padded,
+    ranked,
+)  # fmt: skip
 from tftune.models.layout import Known
 from tftune.models.tree.codec import pack_layout, unpack_layout
 from tftune.models.tree.trainer import train_layout
@@ -119,11 +133,35 @@ def test_a_shape_of_another_family_is_answered_by_what_was_measured_around_it() 
     assert selector(with_gains(0.05, error=0.2)).select(OTHER).config == BSP, "more is asked for"
 
 
-def test_a_speed_up_that_its_config_would_not_reach_here_names_none() -> None:
-    """SMALL's time at the nearest shapes, times what its formula grows by, is above that."""
-    told = selector(with_gains(0.9))
-    assert told.select(OTHER) == selector(model()).select(OTHER)
-    assert told.answerer(OTHER, "graph").around(OTHER) == {}
+def test_a_config_whose_tiles_do_not_fit_here_is_passed_over() -> None:
+    """At M = 64, the nearest, TALL is the fastest: its tiles of 64 rows fill the chip once. Those
+    of M = 70 would do so twice, LARGE's of 128 rows once."""
+    tall = SPACE.complete(Config("push", **dict(LARGE.knobs) | {"block_m": 64, "block_n": 64}))
+    weights = {
+        BSP: (400.0, *[0.0] * 6), tall: (8.0, 12.0, *[0.0] * 5), LARGE: (8.0, 16.0, *[0.0] * 5),
+    }  # fmt: skip
+    shapes = [shape(m, 8192, k) for k in (2048, 4096, 8192) for m in (32, 64, 256, 512)]
+    told = replace(model(shapes, weights), gains=Gains(0.02, {"push": (0.3,) * len(shapes)}))
+    found, asked = selector(told), shape(70, 8000, 5120)
+    assert [found.select(shape(m, 8192, 4096)).config for m in (64, 256)] == [tall, LARGE]
+    assert found.answerer(asked, "graph").around(asked) and found.select(asked).config == LARGE
+    assert found.select(shape(60, 8000, 5120)).config == tall
+
+
+def test_rows_are_those_of_whole_tiles() -> None:
+    assert [padded(rows) for rows in range(1, 13)] == [1, 2, 3, 4, 6, 6, 8, 8, 12, 12, 12, 12]
+    assert [padded(rows) for rows in (33, 48, 49, 65, 97, 129, 513, 1000, 8192)] == [
+        48, 48, 64, 96, 128, 192, 640, 1024, 8192,
+    ]  # fmt: skip
+    assert logs_of((35, 4096, 4096), 0) == logs_of((48, 4096, 4096), 0)
+
+
+def test_the_nearest_that_takes_about_as_long_as_the_fastest_is_named() -> None:
+    assert nearest([(1.09, "near"), (1.0, "far")]) == "near"
+    assert nearest([(1.21, "near"), (1.09, "next"), (1.0, "far")]) == "next"
+    assert nearest([(9.0, "near")] * TRIED + [(1.0, "too far")]) == "near"
+    assert nearest([(math.inf, "never"), (5.0, "far")]) == "far"
+    assert nearest([(math.inf, "never")]) is None and nearest([]) is None
 
 
 def test_what_answers_is_the_first_to_be_tried_in_place() -> None:
@@ -245,4 +283,4 @@ def test_gains_are_kept_where_times_jump_and_their_ratio_does_not(by: float, kep
 
 
 def test_sizes_become_doublings() -> None:
-    assert logs_of((1, 8, 4096, 0)) == (0.0, 3.0, 12.0, 0.0)
+    assert logs_of((1, 8, 4096, 0), 0) == (0.0, 3.0, 12.0, 0.0)

@@ -26,7 +26,7 @@ from tftune.models.formula.fit import (
     held_out,
     judge,
 )
-from tftune.models.gains import Around, Gains, logs_of, ranked
+from tftune.models.gains import Around, Gains, logs_of, nearest, ranked
 from tftune.models.layout import Known, LayoutModel
 from tftune.models.portfolio import portfolio
 from tftune.models.tree.lattice import CANDIDATES, FORMS, Lattice
@@ -68,7 +68,7 @@ def train_layout(data: Dataset, spanning: bool = True) -> LayoutModel:
     judged = judge(times) if spans else Judged({}, {})
     root = _grown(times, configs, judged) if judged.lost else None
     measured = root is not None and data.bench != "model"  # modelled times are sums, as formulas
-    gains = _gains(data, configs, kept, judged) if measured else None
+    gains = _gains(everything, formulas, kept, judged) if measured else None
     return LayoutModel(
         op=data.op, mode=data.mode, layout=data.shapes[0].layout, configs=configs,
         kernels=tuple(
@@ -151,31 +151,40 @@ def _known(data: Dataset, shape: Shape, kept: Sequence[Config], configs: Sequenc
 
 
 def _gains(
-    data: Dataset,
-    configs: Collection[Config],
+    times: Times,
+    formulas: Formulas,
     kept: Mapping[Shape, Collection[Config]],
     by_formulas: Judged,
 ) -> Gains | None:
-    """Speed-ups of variants by shape; None where formulas of times err no more, or too few shapes
-    could be judged. A variant of which no config is kept has nothing that could answer."""
-    found = [_fastest_of_each(data, shape, configs) for shape in data.shapes]
+    """Speed-ups of variants by shape; None where formulas of times neither lose nor err more, or
+    too few shapes could be judged. How far off an estimate below 1 is does not count: BSP answers.
+    A variant of which no config is kept has nothing that could answer."""
+    data = times.data
+    found = [_fastest_of_each(data, shape, times.configs) for shape in data.shapes]
     logs = {
         variant: tuple(
             math.log(data.bsp_us(shape) / each[variant][0]) if variant in each else None
             for shape, each in zip(data.shapes, found, strict=True)
         )
-        for variant in sorted({config.variant for config in configs} - {"bsp"})
+        for variant in sorted({config.variant for config in times.configs} - {"bsp"})
     }
     named = [
         {variant: config for variant, (_, config) in each.items() if config in kept[shape]}
         for shape, each in zip(data.shapes, found, strict=True)
     ]
-    errors = dict(_errors_around(data, logs, named))
-    both = errors.keys() & by_formulas.errors.keys()
-    mine, theirs = ([of[row] for row in both] for of in (errors, by_formulas.errors))
-    if len(both) < LEAST_ROWS or _spread(mine) >= _spread(theirs):
+    errors, lost = dict[int, float](), dict[int, float]()
+    for row, estimated, gained in _judged_around(times, formulas, logs, named):
+        shape = data.shapes[row]
+        lost[row] = math.log(data.bsp_us(shape) / data.oracle(shape).us) - gained
+        if estimated > 0:
+            errors[row] = gained - estimated
+    both, faster = lost.keys() & by_formulas.lost.keys(), errors.keys() & by_formulas.errors.keys()
+    if min(len(both), len(faster)) < LEAST_ROWS:
         return None
-    return Gains(_spread(list(errors.values())), logs)
+    loses = [round(math.fsum(each[row] for row in both), 6) for each in (lost, by_formulas.lost)]
+    errs = [_spread([each[row] for row in faster]) for each in (errors, by_formulas.errors)]
+    worse = loses[0] >= loses[1] and errs[0] >= errs[1]
+    return None if worse else Gains(_spread(list(errors.values())), logs)
 
 
 def _fastest_of_each(
@@ -194,30 +203,35 @@ def _fastest_of_each(
     return found
 
 
-def _errors_around(
-    data: Dataset,
+def _judged_around(
+    times: Times,
+    formulas: Formulas,
     logs: Mapping[str, Sequence[float | None]],
     named: Sequence[Mapping[str, Config]],
-) -> Iterator[tuple[int, float]]:
-    """For each shape logarithm of measured over estimated speed-up of the config that speed-ups
-    around it would name, families and sizes held out. `named`: by shape what may answer, by
-    variant."""
-    places = [logs_of(shape.sizes_key) for shape in data.shapes]
+) -> Iterator[tuple[int, float, float]]:
+    """For each shape, families and sizes held out, logarithms of the highest speed-up that is
+    estimated from those around it, and of what answers then: the config that is named, or BSP.
+    `named`: by shape what may answer, by variant."""
+    data = times.data
+    places = [logs_of(sizes, times.place) for sizes in times.sizes]
+    number = {config: column for column, config in enumerate(times.configs)}
+    us_by_formula = np.exp(np.nan_to_num(formulas.logs(times, times.sizes), nan=np.inf))
     for learned, judged in held_out(data):
         points = [(int(row), places[row]) for row in learned]
         for row in map(int, judged):
             shape, around = data.shapes[row], Around(places[row], points)
-            listed = (
-                (log, named[number][variant])
-                for log, variant in ranked(around, logs)
-                for number in around.numbers
-                if variant in named[number]
-            )
-            log, config = next(
-                (each for each in listed if not data.why_invalid(shape, each[1])), (0.0, None)
-            )
-            if config is not None and (us := data.time_us(shape, config)) is not None:
-                yield row, math.log(data.bsp_us(shape) / us) - log
+            for log, variant in ranked(around, logs):
+                listed = filter(None, (named[near].get(variant) for near in around.numbers))
+                config = nearest(
+                    (us_by_formula[row, number[one]], one)
+                    for one in listed
+                    if not data.why_invalid(shape, one)
+                )
+                if config is not None:
+                    us = data.bsp_us(shape) if log <= 0 else data.time_us(shape, config)
+                    if us is not None:
+                        yield row, log, math.log(data.bsp_us(shape) / us)
+                    break
 
 
 def _error_between(times: Times, formulas: Formulas) -> float:
