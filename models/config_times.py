@@ -58,14 +58,11 @@ class ConfigTimes:
         return times
 
     def _at_most(self, sizes: Sizes, curve: Sequence[float], above: Known) -> float:
-        """The time of a larger size's fastest config: the time there, or what its own formula makes
-        of it."""
+        """The time of a larger size's fastest config: as its formula grows, at most the time
+        there."""
         number, us = above.best, dict(above.times_us)[above.best]
-        formula = self._model.formulas[number]
-        if formula.bends and formula.holds(sizes[self._place]):
-            there = self.us(number, above.sizes, self.curve(above.sizes))
-            us *= min(1.0, self.us(number, sizes, curve) / there)
-        return us
+        there = self.us(number, above.sizes, self.curve(above.sizes))
+        return us * min(1.0, self.us(number, sizes, curve) / there)
 
     def _gap(self, below: Known, above: Known) -> list[tuple[int, float, float, float, float]]:
         """For each config kept at both ends its number, times, and logarithms of time over

@@ -299,14 +299,14 @@ def test_bsp_answers_unless_the_estimate_lies_above_what_such_estimates_err_by(
 
 
 def test_the_fastest_of_a_larger_size_takes_no_longer_at_a_smaller_one() -> None:
-    """LARGE is not possible at M = 32, and the fastest at 128: between them that bounds its time,
-    whatever its formula says."""
+    """LARGE is not possible at M = 32, and the fastest at 128: its time there bounds it between
+    them, as sure as what was measured at both ends."""
     quick = WEIGHTS | {SMALL: tuple(2 * weight for weight in WEIGHTS[SMALL])}
     asked, above = shape(100), shape(128)
     found = selector(model(weights=quick, leaf_error=0.5))
-    answer = found.select(asked)
+    answer, most = found.select(asked), found.select(above).expected_us
     assert answer.config == LARGE and "from the sizes measured below and above" in answer.reason
-    assert answer.expected_us == pytest.approx(found.select(above).expected_us)
+    assert answer.expected_us is not None and most is not None and answer.expected_us <= most
     assert selector(model(weights=quick, error=0.5)).select(asked).config == BSP
 
 
