@@ -64,16 +64,14 @@ class Surroundings:
     def _formulas_at(
         self, sizes: Sizes, why_not: Callable[[int], str | None]
     ) -> Callable[[int], float | None]:
-        """Each config's time at these sizes by its formula, infinite where that does not hold; None
-        where it may not answer."""
-        curve, size = self._times.curve(sizes), sizes[self._place]
+        """Each config's time at these sizes by its formula; None where it may not answer."""
+        curve = self._times.curve(sizes)
 
         @cache
         def us(number: int) -> float | None:
             if why_not(number) is not None:
                 return None
-            holds = self._model.formulas[number].holds(size)
-            return self._times.us(number, sizes, curve) if holds else math.inf
+            return self._times.us(number, sizes, curve)
 
         return us
 

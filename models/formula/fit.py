@@ -38,8 +38,14 @@ class Formulas:
     most: np.ndarray
 
     def logs(self, times: Times, sizes: Sequence[Sizes]) -> np.ndarray:
-        """[shapes, configs]: logarithms of estimated microseconds at these sizes, as `Formula`
-        gives them; NaN where it does not hold."""
+        """[shapes, configs]: logarithms of estimated microseconds at these sizes; NaN where a
+        formula does not hold."""
+        size = np.array([one[times.place] for one in sizes])[:, None]
+        holds = (self.least <= BELOW * size) & (size <= self.most)
+        return np.where(holds, self.everywhere(times, sizes), np.nan)
+
+    def everywhere(self, times: Times, sizes: Sequence[Sizes]) -> np.ndarray:
+        """[shapes, configs]: logarithms of estimated microseconds, as `Formula.us` gives them."""
         place = times.place
         size = np.array([one[place] for one in sizes])[:, None]
         found = (
@@ -53,7 +59,7 @@ class Formulas:
             found[below, number] += (times.curves_at(bent_as) - times.curves_at(own)) @ self.bends[
                 number
             ]
-        return np.where((self.least <= BELOW * size) & (size <= self.most), found, np.nan)
+        return found
 
     def values(self) -> tuple[Formula, ...]:
         """As our own values."""

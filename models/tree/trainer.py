@@ -215,7 +215,7 @@ def _judged_around(
     data = times.data
     places = [logs_of(sizes, times.place) for sizes in times.sizes]
     number = {config: column for column, config in enumerate(times.configs)}
-    us_by_formula = np.exp(np.nan_to_num(formulas.logs(times, times.sizes), nan=np.inf))
+    us_by_formula = np.exp(np.nan_to_num(formulas.everywhere(times, times.sizes), nan=np.inf))
     for learned, judged in held_out(data):
         points = [(int(row), places[row]) for row in learned]
         for row in map(int, judged):
