@@ -52,8 +52,8 @@ class Surroundings:
         us_of = self._formulas_at(sizes, why_not)
         for log, variant in ranked(around, self._gains.logs):
             listed = ((place, self._fastest[place].get(variant)) for place in around.numbers)
-            timed = ((us_of(one[1]), one) for one in listed if one[1] is not None)
-            found = nearest((us, one) for us, one in timed if us is not None)
+            those = ((place, number) for place, number in listed if number is not None)
+            found = nearest((us, one) for one in those if (us := us_of(one[1])) is not None)
             if found is not None:
                 place, number = found
                 beside = list(dict.fromkeys((place, *around.numbers[:3])))

@@ -105,10 +105,11 @@ def test_rows_are_lines_that_show_prints_again(
 
 def test_the_page_shows_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
     root = Path(__file__).parent.parent
-    rivals.main(["--show", str(root / "db/rivals/all_gather_gemm-h200x2-2026-11-22.jsonl")])
+    for measured in sorted((root / "db/rivals").glob("*x2-*.jsonl")):
+        rivals.main(["--show", str(measured)])
     printed = capsys.readouterr().out.splitlines()
     shown = re.findall(r"^\| \d+ \|.*$", (root / "docs/rivals.md").read_text(), re.MULTILINE)
-    assert len(shown) == 8 and set(shown) <= set(printed)
+    assert len(shown) == 16 and set(shown) <= set(printed)
 
 
 def test_the_default_shapes_are_of_both_shardings() -> None:

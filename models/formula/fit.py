@@ -48,7 +48,7 @@ class Formulas:
         """[shapes, configs]: logarithms of estimated microseconds, as `Formula.us` gives them."""
         place = times.place
         size = np.array([one[place] for one in sizes])[:, None]
-        found = (
+        found: np.ndarray = (
             np.log(np.maximum((times.terms_at(sizes) * self.weights).sum(axis=2), LEAST_US))
             + times.curves_at(sizes) @ self.bends.T
         )
