@@ -35,7 +35,7 @@ PARTS = {
 OF_MODELS = """\
 Captured, bf16, B `[N, K]`, tokens along M: geometric mean of BSP / fastest; at how many shapes a
 kernel is faster by more than 1 %, of those measured. `benchmarks/rows.py` names the ten models. One
-to six configs took part at a shape, mostly once. Random shapes of `benchmarks/in_place.py` are
+to twelve configs took part at a shape, mostly once. Random shapes of `benchmarks/in_place.py` are
 among those of two GPUs; four ran Llama 3 70B and 405B and Qwen2.5 72B. One form of BSP was timed,
 though others are possible, at {} shapes of 2x H100, {} of 2x H200 and {} of 4x H200: one of those
 may be faster. `push_ce` of `gemm_all_reduce`, which gains from M = 2048 on, took part on 4x H200,

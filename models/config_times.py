@@ -18,7 +18,8 @@ RECIPES_KEPT = 16
 """Sizes at which defaults are kept: those of the shape that is asked for, and of its neighbours."""
 MONOTONE_FROM = 8
 """From this size on a captured config takes no less time as the size grows: violated by more than 2
-% in 0.1 % of 7,494 steps of the rows of H200, 2026-11-22; below 8, by up to 33 %."""
+% in 0.1 % of 7,494 steps of the rows of H200, 2026-11-22; below 8, by up to 33 %. Between closer
+sizes of 2 H100 kernels with a GEMM violate it in 13 to 23 % of 3,372 steps (docs/selection.md)."""
 
 
 class ConfigTimes:
@@ -40,12 +41,11 @@ class ConfigTimes:
     def between(
         self, sizes: Sizes, curve: Sequence[float], below: Known, above: Known
     ) -> dict[int, float]:
-        """Times of configs by number: of those kept at both ends each one's formula, corrected by
-        what it missed there. Where times grow with the size, they are never below the time at the
-        smaller one or above that at the larger one, whose fastest config takes at most that."""
+        """Times of the configs kept at both ends, by number: each one's formula, corrected by what
+        it missed there; where times grow with the size, never below the time at the smaller one or
+        above that at the larger one."""
         least, most, size = below.sizes[self._place], above.sizes[self._place], sizes[self._place]
-        share = math.log(size / least) / math.log(most / least)
-        times = {}
+        share, times = math.log(size / least) / math.log(most / least), {}
         for number, us_below, us_above, log_below, log_above in self._gap(below, above):
             us = self.us(number, sizes, curve) * math.exp(
                 (1 - share) * log_below + share * log_above
@@ -53,16 +53,7 @@ class ConfigTimes:
             if least >= MONOTONE_FROM and us_below <= us_above:
                 us = min(max(us, us_below), us_above)
             times[number] = us
-        if least >= MONOTONE_FROM and above.best not in times:
-            times[above.best] = self._at_most(sizes, curve, above)
         return times
-
-    def _at_most(self, sizes: Sizes, curve: Sequence[float], above: Known) -> float:
-        """The time of a larger size's fastest config: as its formula grows, at most the time
-        there."""
-        number, us = above.best, dict(above.times_us)[above.best]
-        there = self.us(number, above.sizes, self.curve(above.sizes))
-        return us * min(1.0, self.us(number, sizes, curve) / there)
 
     def _gap(self, below: Known, above: Known) -> list[tuple[int, float, float, float, float]]:
         """For each config kept at both ends its number, times, and logarithms of time over

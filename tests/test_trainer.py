@@ -138,9 +138,8 @@ def test_fused_up_to_some_size_and_bsp_above_both_answer(slow: int) -> None:
 
 
 def test_a_config_tried_at_one_shape_answers_there_alone() -> None:
-    """The fastest of many tried once is fast by luck, too: it is no candidate elsewhere, but for
-    fewer tokens of its family, whose time a final row bounds. In a search it counts at its own
-    shape only where no final row says otherwise."""
+    """The fastest of many tried once is fast by luck, too: it is no candidate elsewhere. In a
+    search it counts at its own shape only where no final row says otherwise."""
     once = SPACE.complete(replace_knobs(SMALL, num_stages=4))
     for stage, answers in (("search", SMALL), ("final", once)):
         lucky = Trial(
@@ -156,8 +155,7 @@ def test_a_config_tried_at_one_shape_answers_there_alone() -> None:
         )
         model, selector = trained(dataset([*rows(), lucky]))
         assert selector.select(shape(32)).config == answers
-        assert (selector.select(shape(20)).config == once) == (answers == once)
-        assert once not in {selector.select(asked).config for asked in (shape(40), *UNSEEN)}
+        assert once not in {selector.select(asked).config for asked in (shape(20), *UNSEEN)}
         assert model.root is not None
         assert once not in {
             model.configs[number] for leaf in leaves_of(model.root) for number in leaf.candidates

@@ -211,7 +211,7 @@ def _judged_around(
 ) -> Iterator[tuple[int, float, float]]:
     """For each shape, families and sizes held out, logarithms of the highest speed-up that is
     estimated from those around it, and of what answers then: the config that is named, or BSP.
-    `named`: by shape what may answer, by variant."""
+    `named`: by shape what may answer, by variant. `formulas`, of all shapes, choose among these."""
     data = times.data
     places = [logs_of(sizes, times.place) for sizes in times.sizes]
     number = {config: column for column, config in enumerate(times.configs)}
