@@ -61,7 +61,7 @@ EXPECTED = {
     "targets": ("flash_decode", "h200x8", "3,025", "measured", "1 open finding"),
     "operation": ("node-1 (3,025)", "<svg", "of its time runs on measured shapes", "95 % interval"),
     "artifacts": ("stable", "canary", "candidate", "promote to stable"),
-    "artifact": ("Held out", "1.020", "1.042", "node-2", "confirms it", "class='tree'"),
+    "artifact": ("Held out", "1.020", "1.056", "node-2", "confirms it", "class='tree'"),
     "shape": ("Mode graph", "measured", "persistent", "node-1", "9"),
     "findings": ("5.2 % slower", "open", "node-2"),
     "nodes": ("node-1", "node-2", "3.6"),

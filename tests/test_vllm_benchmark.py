@@ -25,14 +25,15 @@ def test_the_engine_s_configuration_has_the_shapes_of_the_model() -> None:
 
 
 def test_the_page_shows_what_was_measured() -> None:
-    """Medians of both engines and their ratio, of the file in db/tuned."""
+    """Medians of both engines and their ratio, of the files in db/tuned."""
     root = Path(__file__).parent.parent
-    (path,) = (root / "db/tuned").glob("vllm-*.json")
-    page = (root / "docs/engines.md").read_text()
-    for name, one in json.loads(path.read_text())["cases"].items():
+    page, paths = (root / "docs/engines.md").read_text(), (root / "db/tuned").glob("vllm-*.json")
+    cases = [case for path in paths for case in json.loads(path.read_text())["cases"].items()]
+    for name, one in cases:
         plain, ours = (1e3 * median(one[side]) for side in ("plain_s", "ours_s"))
         row = f" | {plain:.3f} | {ours:.3f} | {plain / ours:.3f} |"
         assert f"{name.split()[1]}{row}" in page, name
+    assert len(cases) == 10
 
 
 def test_turns_become_medians_and_prompts_are_no_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
