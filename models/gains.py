@@ -4,7 +4,7 @@ shapes around them. Standard library only.
 Times of GEMMs jump where tiles and waves are full, for BSP and for a fused kernel alike; their
 ratio does not. So a plane through the logarithms of measured speed-ups, to which near shapes count
 most, often errs less than the ratio of two formulas of times. Which config has that speed-up is
-asked of formulas, too: tiles that fit the rows of a near shape may not fit these.
+told by formulas: tiles that fit the rows of a near shape may not fit these.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from tftune.models.tree.tree import Sizes
 
-Named = TypeVar("Named")
+T = TypeVar("T")
 
 WIDTH = 1.0
 """Doublings of the sizes over which a measured shape's weight falls to 0.61."""
@@ -147,7 +147,7 @@ def logs_of(sizes: Sizes, place: int) -> Point:
     return tuple(log2(max(size, 1)) for size in whole)
 
 
-def nearest(listed: Iterable[tuple[float, Named]]) -> Named | None:
+def nearest(listed: Iterable[tuple[float, T]]) -> T | None:
     """The first of some that takes about as long as the fastest of them. `listed`: estimated times,
     the nearest shape's first; None where all are infinite."""
     tried = list(islice(listed, TRIED))
