@@ -27,7 +27,7 @@ from test_compile import spilled_bytes
 
 from tftune.kernels.all_reduce import AllReduce, host
 from tftune.kernels.all_reduce.limit import limit, part
-from tftune.kernels.all_reduce.space import FORMS, SPACE, payload_bytes, shares
+from tftune.kernels.all_reduce.space import SPACE, TORCH, payload_bytes, shares
 from tftune.kernels.all_reduce.workloads import SHAPE_SETS
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
@@ -38,6 +38,7 @@ from tftune.models.selection import Selection
 from tftune.models.timeline.simulator import predict
 
 ARCHES = ("sm_90", "gfx942")
+LIBRARIES = ["library", *TORCH]
 FLAGGED = ("one_shot", "two_shot")
 KERNELS = Path(host.__file__).parent / "variants"
 DEVICE = KERNELS.parents[1] / "device"
@@ -125,7 +126,7 @@ def test_a_form_that_torch_lacks_is_refused(
 
 def test_every_form_is_held_against_the_fused_variants() -> None:
     forms = [c["form"] for c in SPACE.defaults(AllReduce(8, 4096, 8), H200) if c.variant == "bsp"]
-    assert tuple(forms) == FORMS
+    assert forms == LIBRARIES
     assert SPACE.fallbacks(AllReduce(8, 4096, 8))[0]["form"] == "library"
 
 
@@ -248,15 +249,15 @@ def test_the_library_sums_once_and_the_norm_follows() -> None:
     shape = AllReduce(64, 8192, 8, norm="rms")
     kinds = {
         form: [line.split()[0] for line in host_trace(shape, Config("bsp", form=form), "sm_90")]
-        for form in FORMS
+        for form in LIBRARIES
     }
     call = {
         "library": ["nccl", "launch"],
         "one_shot": ["symm_mem.one_shot_all_reduce_copy_out.default", "launch"],
         "two_shot": ["aten.copy_.default", "symm_mem.two_shot_all_reduce_out.default", "launch"],
     }
-    made = {"library": []} | {form: ["symmetric"] for form in FORMS[1:]}
-    assert kinds == {form: made[form] + call[form] * 2 for form in FORMS}
+    made = {"library": []} | {form: ["symmetric"] for form in TORCH}
+    assert kinds == {form: made[form] + call[form] * 2 for form in LIBRARIES}
     alone = host_trace(replace(shape, world=1), Config("bsp"), "sm_90")
     assert [line.split()[0] for line in alone] == ["launch"] * 2
 

@@ -21,6 +21,7 @@ from tftune import checks
 from tftune.db.trial import MODES
 from tftune.kernels.all_reduce import EPSILON
 from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core import engine_all_reduce
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import LOCAL, Shape, check_kind, check_word
 from tftune.kernels.core.space import Config
@@ -227,6 +228,8 @@ def _fitting(host: Any, shape: Shape, config: Config, workspace: Workspace) -> C
     that was compiled for any M may see a larger one than it was sized for."""
     form = dict(config.knobs).get("form")
     if form in ("one_shot", "two_shot") and workspace.arch != "cuda":
+        return fallback(shape)
+    if form == engine_all_reduce.FORM and not engine_all_reduce.is_offered(workspace.group):
         return fallback(shape)
     needed, held = host.payload_bytes(shape), workspace.generation_bytes
     if config.variant == "bsp" or needed <= held:

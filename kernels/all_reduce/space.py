@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from tftune.kernels.all_reduce import GRANULE, AllReduce
+from tftune.kernels.core import engine_all_reduce
 from tftune.kernels.core.architecture import CUDA
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.rounding import power_of_two_from, power_of_two_to
@@ -22,14 +23,19 @@ SMALL_BYTES, LARGE_BYTES = {2: 3 << 19, 4: 3 << 18}, 24 << 20
 """Bytes of x up to which torch's one-shot is the fastest library all-reduce of so many ranks behind
 a switch, and from which NCCL's is again: in between it is torch's two-shot (2x H100, 2x and 4x
 H200, captured, 2026-11-25 and 2026-11-26, `db/trials`)."""
+ENGINE_RULE = (
+    f"form={engine_all_reduce.FORM} needs a serving engine in this process whose all-reduce takes "
+    "so many bytes (docs/engines.md): take form=library"
+)
 FEWEST_COLUMNS = 256
 """The fewest columns of one part of a row: 512 bytes, which one program stores at once."""
-FORMS = ("library", "one_shot", "two_shot")
+TORCH = ("one_shot", "two_shot")
+FORMS = ("library", *TORCH, engine_all_reduce.FORM)
 
 _FORM = Choice(
     "form",
     FORMS,
-    "the library's all-reduce, or one of torch's over symmetric memory",
+    "the library's all-reduce, one of torch's over symmetric memory, or a serving engine's",
     "library",
 )
 _ROWS = Choice("rows_per_flag", (1, 2, 4, 8, 16, 32, 64), "rows that one flag covers", 1)
@@ -108,7 +114,7 @@ RULES = (
     # What torch's CUDASymmetricMemoryOps.cu dispatches on: dtypes, and worlds of two_shot's.
     Rule(
         "torch's all-reduces over symmetric memory take bf16, not fp16: take form=library",
-        lambda s, c, chip: c["form"] == "library" or s.dtype == "bf16",
+        lambda s, c, chip: c["form"] not in TORCH or s.dtype == "bf16",
         ("bsp",),
     ),
     Rule(
@@ -118,7 +124,13 @@ RULES = (
     ),
     Rule(
         "torch's all-reduces over symmetric memory were made for NVIDIA: take form=library",
-        lambda s, c, chip: c["form"] == "library" or chip is None or chip.can.backend == CUDA,
+        lambda s, c, chip: c["form"] not in TORCH or chip is None or chip.can.backend == CUDA,
+        ("bsp",),
+        required=True,
+    ),
+    Rule(
+        ENGINE_RULE,
+        lambda s, c, chip: has_engine(s.world, s.message_bytes, c["form"]),
         ("bsp",),
         required=True,
     ),
@@ -257,9 +269,9 @@ RULES = (
 
 
 def defaults(shape: AllReduce, chip: Chip | None) -> tuple[Config, ...]:
-    """The forms of BSP that the chip has, the library's first; then each fused variant that can run
-    the shape, with as many programs as there is work for."""
-    forms = [Config("bsp", form=form) for form in (FORMS if chip is not None else FORMS[:1])]
+    """The forms of BSP that there are here, the library's first; then each fused variant that can
+    run the shape, with as many programs as there is work for."""
+    forms = [Config("bsp", form=form) for form in forms_on(chip)]
     fused = [config for name in _FUSED for config in _first_possible(shape, chip, name)]
     return (*(form for form in forms if _is_possible(shape, form, chip)), *fused)
 
@@ -274,6 +286,16 @@ def likely_forms(shape: AllReduce, chip: Chip) -> tuple[Config, ...]:
         elif not shape.normed or shape.world > 2:
             forms.insert(0, "one_shot")
     return tuple(Config("bsp", form=form) for form in forms)
+
+
+def forms_on(chip: Chip | None) -> tuple[str, ...]:
+    """Whose all-reduces may be tried; without a chip, none of torch's."""
+    return tuple(form for form in FORMS if chip is not None or form not in TORCH)
+
+
+def has_engine(world: int, size_bytes: int, form: str) -> bool:
+    """Whether this form can be had: an engine's only where one offers it for so many bytes."""
+    return form != engine_all_reduce.FORM or engine_all_reduce.fits(world, size_bytes)
 
 
 def takes_torch(shape: Any, chip: Chip) -> bool:

@@ -5,7 +5,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tftune.kernels.all_reduce.space import SMALL_BYTES, takes_torch
+from tftune.kernels.all_reduce.space import (
+    ENGINE_RULE,
+    FORMS,
+    SMALL_BYTES,
+    TORCH,
+    forms_on,
+    has_engine,
+    takes_torch,
+)
 from tftune.kernels.core.architecture import CUDA
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.gemm_space import (
@@ -33,9 +41,9 @@ from tftune.kernels.gemm_all_reduce import GemmAllReduce
 
 _FORM = Choice(
     "form",
-    ("library", "one_shot", "two_shot"),
-    "whose all-reduce follows the vendor's GEMM: the library's, or torch's over symmetric memory, "
-    "into which the GEMM then writes",
+    FORMS,
+    "whose all-reduce follows the vendor's GEMM: the library's, a serving engine's, or torch's "
+    "over symmetric memory, into which the GEMM then writes",
     "library",
 )
 _BY_COPIES = (
@@ -114,13 +122,19 @@ def _symmetric_fits(shape: GemmAllReduce, chip: Chip | None) -> bool:
 RULES = (
     Rule(
         "torch's all-reduces over symmetric memory need CUDA, bf16, and 2 ranks at least",
-        lambda s, c, chip: c["form"] == "library" or _symmetric_fits(s, chip),
+        lambda s, c, chip: c["form"] not in TORCH or _symmetric_fits(s, chip),
+        ("bsp",),
+        required=True,
+    ),
+    Rule(
+        ENGINE_RULE,
+        lambda s, c, chip: has_engine(s.world, s.m * s.n * s.element_bytes, c["form"]),
         ("bsp",),
         required=True,
     ),
     Rule(
         "torch's all-reduces over symmetric memory need rows of a multiple of 8 elements",
-        lambda s, c, chip: c["form"] == "library" or s.n % 8 == 0,
+        lambda s, c, chip: c["form"] not in TORCH or s.n % 8 == 0,
         ("bsp",),
     ),
     Rule(
@@ -198,16 +212,20 @@ RULES = (
 )
 
 
-@lru_cache(maxsize=16)
 def defaults(shape: GemmAllReduce, chip: Chip | None = None) -> tuple[Config, ...]:
     """Every BSP form that runs here, the library's first; then the variants that can have this
     shape, with a sound tile."""
-    forms = _FORM.values if chip is not None else ("library",)
+    forms = (Config("bsp", form=form) for form in forms_on(chip))
+    possible = (form for form in forms if SPACE.why_invalid(shape, form, chip) is None)
+    return (*possible, *_fused_defaults(shape, chip))
+
+
+@lru_cache(maxsize=16)
+def _fused_defaults(shape: GemmAllReduce, chip: Chip | None) -> tuple[Config, ...]:
     # Private links (MI300X): what goes to one peer takes one of them; so many must send at once.
     private = chip is not None and not chip.switched
     streams = max(each for each in (1, 3, 7) if each < max(shape.world, 2)) if private else 1
     wanted = [
-        *(Config("bsp", form=form) for form in forms),
         *(default(SPACE, shape, chip, variant) for variant in _FUSED),
         *(Config("push_ce", chunks=chunks, copy_streams=streams) for chunks in (4, 2, 1)),
     ]

@@ -7,7 +7,8 @@ import multiprocessing
 import os
 import pickle
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from tftune.db.target import Target, build, links
 from tftune.db.target import here as machine_here
 from tftune.db.trial import Outcome, Run
 from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core import engine_all_reduce
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import operation, packages
 from tftune.kernels.core.revision import installed
@@ -54,13 +56,15 @@ class Here:
     def of(cls, workspace: Workspace, selector: Selector) -> Here:
         """As the selector was told, or as torch sees the GPUs; emulated ranks are no machine."""
         if workspace.arch == "interpreter":
-            return cls(f"emulatedx{workspace.world}", build(), None, 0)
+            return cls(f"emulatedx{workspace.world}", _build(build(), workspace), None, 0)
         machine = selector.machine or machine_here()
         if machine is None:
             raise ValueError("no GPU can be seen, and the workspace has one; run `tftune doctor`")
         chip = _chip(machine.target)
         cache_bytes = _cache_bytes(workspace.device) if chip is None else chip.cache_bytes
-        return cls(machine.target, dict(machine.build), chip, cache_bytes, machine.arch)
+        return cls(
+            machine.target, _build(machine.build, workspace), chip, cache_bytes, machine.arch
+        )
 
     def identity(self, workspace: Workspace) -> Identity:
         """What answers of this group on this machine are remembered by."""
@@ -78,6 +82,12 @@ class Here:
     @property
     def triton(self) -> str:
         return self.build.get("triton", "")
+
+
+def _build(found: Mapping[str, str], workspace: Workspace) -> dict[str, str]:
+    """A build with the engine, if any, that lends its all-reduce: answers may name that."""
+    engines = engine_all_reduce.names(workspace.world)
+    return {**found, "engine": engines[0]} if engines else dict(found)
 
 
 def _revisions() -> dict[str, str]:
@@ -151,6 +161,7 @@ class InPlace:
         ranks.by_first(lambda: barrier.write_bytes(bytes(8 * ranks.world)))
         self._journal: Journal | NoJournal = NoJournal()
         self._site: Site | None = None
+        self._timing = ExitStack()
 
         def open_site() -> None:
             if ranks.rank == 0:
@@ -162,6 +173,8 @@ class InPlace:
         workspace.buffers.clear()  # what is only timed has its own, and leaves none
         try:
             ranks.together(open_site)
+            timing = engine_all_reduce.timing(workspace.group)
+            ranks.together(lambda: self._timing.enter_context(timing))
         except BaseException:
             self.close()
             raise
@@ -174,6 +187,7 @@ class InPlace:
 
     def close(self) -> None:
         """Nothing collective: it is called after one rank's exception, too."""
+        self._timing.close()
         buffers, before = self._buffers
         buffers.clear()
         buffers.update(before)

@@ -31,6 +31,7 @@ def register() -> None:
     from tftune.models.compatibility import log_once
 
     try:
+        import vllm
         from vllm.compilation.passes.inductor_pass import InductorPass, get_pass_context
         from vllm.compilation.passes.pass_manager import PostGradPassManager
         from vllm.config import VllmConfig
@@ -56,6 +57,7 @@ def register() -> None:
 
         group = parallel_state.get_tp_group()
         if group.world_size > 1:
+            offer_all_reduce(group, str(getattr(vllm, "__version__", "")))
             pass_of(group.unique_name, group.device_group, "vLLM")
 
     def hashed(found: str, config: Any, *given: Any, **named: Any) -> str:
@@ -73,6 +75,54 @@ def register() -> None:
     _behind(parallel_state, "initialize_model_parallel", begun)
     _behind(VllmConfig, "compute_hash", hashed)
     _behind(PostGradPassManager, "configure", configured)
+
+
+class CustomAllReduce:
+    """vLLM's own all-reduce of one group, as a form of BSP (`kernels.core.engine_all_reduce`)."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self.capturing = inner.capture
+        self.close = inner.close
+
+    def fits(self, size_bytes: int) -> bool:
+        """As vLLM's `should_custom_ar` decides for contiguous tensors."""
+        inner = self._inner
+        linked = inner.world_size == 2 or inner.fully_connected
+        return bool(linked and size_bytes % 16 == 0 and size_bytes < inner.max_size)
+
+    def all_reduce(self, x: Any, y: Any) -> None:
+        """Where vLLM captures, x is read in place, and registered with its peers at the end of the
+        capture; else it is copied to where they can read."""
+        import torch
+
+        captured = self._inner._IS_CAPTURING and torch.cuda.is_current_stream_capturing()
+        self._inner.all_reduce(x, out=y, registered=captured)
+
+
+def offer_all_reduce(group: Any, version: str) -> None:
+    """vLLM's own all-reduce, where this group has it, becomes a form of BSP."""
+    from tftune.kernels.core import engine_all_reduce
+
+    inner = getattr(group.device_communicator, "ca_comm", None)
+    if inner is None or inner.disabled:
+        return
+    needed = "_IS_CAPTURING", "all_reduce", "capture", "close", "fully_connected", "max_size"
+    if missing := [name for name in needed if not hasattr(inner, name)]:
+        from tftune.models.compatibility import log_once
+
+        log_once(f"tftune's plug-in leaves out vLLM's own all-reduce, which has no {missing[0]}")
+        return
+
+    def make() -> CustomAllReduce:
+        made = type(inner)(group.cpu_group, group.device, inner.max_size)
+        if made.disabled:
+            raise RuntimeError("vLLM made no second all-reduce of its own for what is timed")
+        return CustomAllReduce(made)
+
+    own = CustomAllReduce(inner)
+    offered = engine_all_reduce.Offer(f"vllm {version}", group.world_size, own, make)
+    engine_all_reduce.offer(group.device_group, offered)
 
 
 def add(

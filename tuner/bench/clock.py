@@ -15,6 +15,8 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from tftune.kernels.core import engine_all_reduce
+
 if TYPE_CHECKING:
     import torch
 
@@ -72,7 +74,8 @@ class GraphCall:
 
         self.calls = len(operands)
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
+        captured = torch.cuda.graph(self._graph, capture_error_mode="thread_local")
+        with engine_all_reduce.capturing(), captured:
             for one in operands:
                 call(*one)
 

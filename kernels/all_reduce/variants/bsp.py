@@ -3,8 +3,9 @@
 Who owns a tile: a program takes one row. Who writes remotely: the library alone. Which flag says
 ready: none; the kernel follows the library's in stream order.
 
-Three forms of the all-reduce; the fastest is what every other variant is held against. NCCL's reads
-x and writes elsewhere, as engines call it: torch's own call works in place, and would need a copy.
+Of several forms of the all-reduce the fastest is what every other variant is held against. NCCL's
+reads x and writes elsewhere, as engines call it: torch's own call works in place, and would need a
+copy.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import triton.language as tl
 
 from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core import engine_all_reduce
 from tftune.kernels.device.reduce import add_norm
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ def all_reduce(shape: AllReduce, workspace: Workspace, dtype: torch.dtype, form:
         return lambda x, y: y.copy_(x)
     if form == "library":
         return _library(workspace, dtype)
+    if form == engine_all_reduce.FORM:
+        return engine_all_reduce.all_reduce(workspace.group)
     if workspace.arch != "cuda":
         raise ValueError(f"form={form} needs CUDA and this workspace runs on {workspace.arch}")
     return _symmetric(shape, workspace, dtype, form)

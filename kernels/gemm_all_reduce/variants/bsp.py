@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core import engine_all_reduce
 from tftune.kernels.core.dtypes import torch_dtype
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
 from tftune.kernels.runtime.plan import in_turn
@@ -25,6 +26,8 @@ def bsp(shape: GemmAllReduce, workspace: Workspace, form: str) -> Call:
 
 def steps(shape: GemmAllReduce, workspace: Workspace, form: str) -> dict[str, Call]:
     """The same, step by step: what is launched, in its order."""
+    if form == engine_all_reduce.FORM:
+        return _engine(shape, workspace)
     return _library(shape, workspace) if form == "library" else _symmetric(shape, workspace, form)
 
 
@@ -59,6 +62,22 @@ def _symmetric(shape: GemmAllReduce, workspace: Workspace, form: str) -> dict[st
 
     def reduce(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         sum_into(product, "sum", name, c)
+
+    return {"gemm": gemm, "reduce": reduce}
+
+
+def _engine(shape: GemmAllReduce, workspace: Workspace) -> dict[str, Call]:
+    """The engine's all-reduce reads this rank's product, and writes elsewhere."""
+    import torch
+
+    product = workspace.buffer("product", (shape.m, shape.n), torch_dtype(shape.dtype))
+    sum_into = engine_all_reduce.all_reduce(workspace.group)
+
+    def gemm(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+        torch.matmul(a, _weights(shape, b), out=product)
+
+    def reduce(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+        sum_into(product, c)
 
     return {"gemm": gemm, "reduce": reduce}
 

@@ -1,0 +1,175 @@
+"""A serving engine's own all-reduce is a form of BSP where its plug-in offers it: measured beside
+the libraries', remembered with the engine's version, and called where it won."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+
+import tftune
+from tftune.confirm.bench import Here
+from tftune.engines.vllm import offer_all_reduce
+from tftune.kernels.all_reduce import AllReduce
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core import engine_all_reduce
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.space import Config
+from tftune.kernels.gemm_all_reduce import GemmAllReduce
+from tftune.models.selector import Selector
+
+ENGINE = Config("bsp", form="engine")
+SHAPES = (AllReduce(8, 64, 2), AllReduce(4, 64, 2, norm="rms"), GemmAllReduce(8, 64, 32, 2))
+MOST = 4096
+
+
+class CustomAllreduce:
+    """What the plug-in needs of vLLM's class. Like that, it is out of place, and knows only memory
+    that was registered or copied."""
+
+    made: ClassVar[list[CustomAllreduce]] = []
+
+    def __init__(self, group: Any, device: Any, max_size: int) -> None:
+        self.group, self.device, self.max_size = group, device, max_size
+        self.world_size, self.fully_connected = 2, False
+        self.disabled = self._IS_CAPTURING = False
+        self.calls = self.captures = 0
+        self.made.append(self)
+
+    def all_reduce(self, x: Any, *, out: Any, registered: bool) -> None:
+        import torch.distributed as dist
+
+        assert not registered and not self.disabled
+        self.calls += 1
+        out.copy_(x)
+        dist.all_reduce(out, group=self.group)
+
+    @contextmanager
+    def capture(self) -> Iterator[None]:
+        self._IS_CAPTURING = True
+        yield
+        self._IS_CAPTURING = False
+        self.captures += 1
+
+    def close(self) -> None:
+        self.disabled = True
+
+
+def offered(workspace: Workspace) -> CustomAllreduce:
+    """The all-reduce of an engine that has one, offered by the plug-in."""
+    inner = CustomAllreduce(workspace.group, workspace.device, MOST)
+    group = SimpleNamespace(
+        device_communicator=SimpleNamespace(ca_comm=inner), world_size=workspace.world,
+        device_group=workspace.group, cpu_group=workspace.group, device=workspace.device,
+    )  # fmt: skip
+    offer_all_reduce(group, "9.9")
+    return inner
+
+
+def slow_library() -> None:
+    """Every form of BSP but the engine's takes 20 ms longer."""
+    from tftune.kernels.all_reduce import host as sums
+    from tftune.kernels.gemm_all_reduce import host as gemms
+
+    for host in (sums, gemms):
+        prepare = host.prepare
+
+        def slow(shape: Any, config: Config, *rest: Any, prepare: Any = prepare) -> Any:
+            plan = prepare(shape, config, *rest)
+            if config == ENGINE:
+                return plan
+            return lambda *operands: (time.sleep(0.02), plan(*operands))
+
+        host.prepare = slow  # type: ignore[assignment]
+
+
+def confirmed(workspace: Workspace, rows: Path) -> dict[str, Any]:
+    """A warm-up with the engine's form, a call of what it selected, and one when the engine's is
+    gone."""
+    import torch
+
+    tftune.use(Selector())
+    before = Here.of(workspace, Selector()).identity(workspace)
+    inner = offered(workspace)
+    after = Here.of(workspace, Selector()).identity(workspace)
+    slow_library()
+    answers = tftune.warm_up(SHAPES, workspace, 0, rows=rows, budget_s=5.0)
+    measured = inner.calls
+    x = torch.full((8, 64), 1.0 + workspace.rank, dtype=torch.bfloat16)
+    sums = [tftune.ops.all_reduce(x, workspace)[0, 0].item()]
+    served = inner.calls
+    engine_all_reduce._OFFERS.clear()
+    workspace.plans.clear()
+    workspace.calls.clear()
+    sums.append(tftune.ops.all_reduce(x, workspace)[0, 0].item())
+    return {
+        "answers": {str(shape): answers[shape].config for shape in SHAPES},
+        "reasons": [answers[shape].reason for shape in SHAPES],
+        "calls": (measured, served, inner.calls),
+        "timed": [(one.disabled, one.calls > 0) for one in CustomAllreduce.made[1:]],
+        "sums": sums,
+        "builds": (before.build.get("engine"), after.build.get("engine")),
+        "names": before.name != after.name,
+    }
+
+
+def test_an_engines_all_reduce_is_measured_remembered_by_name_and_called(tmp_path: Path) -> None:
+    for found in emulated.run(2, confirmed, tmp_path / "rows.jsonl"):
+        assert set(found["answers"].values()) == {ENGINE}, found["reasons"]
+        assert found["timed"] == [(True, True)], "one of its own, closed when all was timed"
+        measured, served, afterwards = found["calls"]
+        assert measured == 0 and served == afterwards >= 1
+        assert found["sums"] == [3.0, 3.0]
+        assert found["builds"] == (None, "vllm 9.9") and found["names"]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_where_no_engine_offers_one_it_is_no_candidate_and_refused(
+    shape: Any, tmp_path: Path
+) -> None:
+    space = operation(shape.op).space
+    assert ENGINE not in (*space.defaults(shape, None), *space.fallbacks(shape))
+    assert ENGINE not in set(space.configs(shape))
+    workspace = emulated_workspace(tmp_path)
+    with pytest.raises(ValueError, match="form=engine needs a serving engine in this process"):
+        operation(shape.op).module("host").prepare(shape, ENGINE, workspace)
+
+
+def emulated_workspace(folder: Path) -> Workspace:
+    emulated.prepare(folder, 2, 1 << 22)
+    return emulated.workspace(folder, 0, 2, 1 << 22)
+
+
+def test_what_is_too_large_for_it_stays_with_the_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_all_reduce, "_OFFERS", {})
+    group = SimpleNamespace(group_name="tp:0")
+    offered(SimpleNamespace(group=group, world=2, device="cpu"))  # type: ignore[arg-type]
+    space = operation("all_reduce").space
+    for columns, count in ((248, 1), (256, 0)):  # 3968 bytes, and 4096
+        listed = space.defaults(AllReduce(8, columns, 2), None)
+        assert listed.count(ENGINE) == count
+    assert ENGINE not in space.defaults(AllReduce(8, 64, 4), None), "another number of ranks"
+
+
+@pytest.mark.parametrize("state", ["none", "disabled", "changed"])
+def test_an_engine_without_it_offers_nothing(
+    state: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(engine_all_reduce, "_OFFERS", {})
+    inner = {
+        "none": None,
+        "disabled": SimpleNamespace(disabled=True),
+        "changed": SimpleNamespace(disabled=False, max_size=1),
+    }[state]
+    communicator = SimpleNamespace(ca_comm=inner)
+    offer_all_reduce(SimpleNamespace(device_communicator=communicator), "9.9")
+    assert not engine_all_reduce._OFFERS
+    assert ("vLLM's own all-reduce, which has no _IS_CAPTURING" in caplog.text) == (
+        state == "changed"
+    )
