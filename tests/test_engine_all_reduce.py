@@ -14,7 +14,10 @@ import pytest
 
 import tftune
 from tftune.confirm.bench import Here
+from tftune.confirm.memory import View
 from tftune.engines.vllm import offer_all_reduce
+from tftune.graph_pass.in_place import InPlace
+from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
@@ -22,6 +25,7 @@ from tftune.kernels.core import engine_all_reduce
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.space import Config
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
+from tftune.models.selection import Selection
 from tftune.models.selector import Selector
 
 ENGINE = Config("bsp", form="engine")
@@ -155,6 +159,21 @@ def test_what_is_too_large_for_it_stays_with_the_libraries(monkeypatch: pytest.M
         listed = space.defaults(AllReduce(8, columns, 2), None)
         assert listed.count(ENGINE) == count
     assert ENGINE not in space.defaults(AllReduce(8, 64, 4), None), "another number of ranks"
+
+
+def test_what_an_artifact_measured_is_measured_again_beside_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine_all_reduce, "_OFFERS", {})
+    known = Selection(Config("one_shot"), "measured", "an artifact of this machine")
+    monkeypatch.setattr(tftune, "select_kernel", lambda shape, mode: known)
+    here = InPlace.__new__(InPlace)
+    here._mode, here.view = "graph", View(Path("rows.jsonl"), "")
+    others = AllReduce(8, 64, 4), AllReduce(64, 64, 2), AllGatherGemm(8, 64, 64, 2)
+    assert all(map(here.is_answered, (*SHAPES, *others)))
+    group = SimpleNamespace(group_name="tp:0")
+    offered(SimpleNamespace(group=group, world=2, device="cpu"))  # type: ignore[arg-type]
+    assert not any(map(here.is_answered, SHAPES)) and all(map(here.is_answered, others))
 
 
 @pytest.mark.parametrize("state", ["none", "disabled", "changed"])

@@ -8,6 +8,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import Shape
+
 if TYPE_CHECKING:
     import torch
 
@@ -58,6 +61,12 @@ def offer(group: Any, offered: Offer) -> None:
 def fits(world: int, size_bytes: int) -> bool:
     """Whether so many ranks are offered an all-reduce that takes so many bytes."""
     return any(one.world == world and one.serving.fits(size_bytes) for one in _OFFERS.values())
+
+
+def competes(shape: Shape) -> bool:
+    """Whether an engine's is among the forms of BSP of this shape: no artifact speaks of it."""
+    forms = operation(shape.op).space.fallbacks(shape)
+    return any(("form", FORM) in form.knobs for form in forms)
 
 
 def is_offered(group: Any) -> bool:

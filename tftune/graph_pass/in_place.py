@@ -25,6 +25,7 @@ from tftune.confirm.warm_up import open_memory, remember
 from tftune.graph_pass.decide import Judge, Judgement, Place
 from tftune.graph_pass.rendezvous import everyone_comes
 from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core import engine_all_reduce
 from tftune.kernels.core.registry import payload_bytes
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.shape import Shape
@@ -130,11 +131,12 @@ class InPlace:
         return workspace
 
     def is_answered(self, shape: Shape) -> bool:
-        """Whether nothing needs to be measured: it was, or an artifact of this machine did."""
-        place = self._mode, shape
-        return place in self.view.answers or (
-            tftune.select_kernel(shape, self._mode).source == "measured"
-        )
+        """Whether nothing needs to be measured: it was, or an artifact of this machine did, which
+        knows no engine's all-reduce."""
+        if (self._mode, shape) in self.view.answers:
+            return True
+        known = tftune.select_kernel(shape, self._mode).source == "measured"
+        return known and not engine_all_reduce.competes(shape)
 
     def _fits(self, shape: Shape, workspace: Workspace | None) -> bool:
         held = workspace.generation_bytes if workspace is not None else 0
