@@ -109,10 +109,12 @@ def between(
     near = (low[0].sizes_key, large.sizes_key)
     bsp_us = _on_line(shape, (low[0], smaller.bsp_us), (large, larger.bsp_us))
     if smaller.config.variant == larger.config.variant == BSP:
-        if _size(large) > WIDEST * _size(low[0]):
+        forms = (one.config for one in (smaller, larger) if _is_possible(shape, one))
+        form = next(forms, None)
+        if form is None or _size(large) > WIDEST * _size(low[0]):
             return None
         reason = f"{said}: BSP is as fast at both"
-        return Selection(smaller.config, "interpolated", reason, bsp_us, bsp_us, near=near)
+        return Selection(form, "interpolated", reason, bsp_us, bsp_us, near=near)
     least = (smaller.bsp_us or 0.0) / (larger.expected_us or 1.0)
     if larger.config.variant == BSP or least < MARGIN or not _is_possible(shape, larger):
         return None
@@ -127,8 +129,9 @@ def between(
     )
 
 
-def _is_possible(shape: Shape, larger: Selection) -> bool:
-    return operation(shape.op).space.why_invalid(shape, larger.config) is None
+def _is_possible(shape: Shape, answer: Selection) -> bool:
+    """Whether this config can be had here: an engine's all-reduce takes so many bytes."""
+    return operation(shape.op).space.why_invalid(shape, answer.config) is None
 
 
 def _on_line(

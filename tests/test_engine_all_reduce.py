@@ -3,9 +3,8 @@ the libraries', remembered with the engine's version, and called where it won.""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -15,7 +14,8 @@ import pytest
 import tftune
 from tftune.confirm.bench import Here
 from tftune.confirm.memory import View
-from tftune.engines.vllm import offer_all_reduce
+from tftune.engines.vllm import ALLOCATORS, OWN_ALL_REDUCE, CustomAllReduce, offer_all_reduce
+from tftune.graph_pass.decide import Judge
 from tftune.graph_pass.in_place import InPlace
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_reduce import AllReduce
@@ -54,11 +54,7 @@ class CustomAllreduce:
         out.copy_(x)
         dist.all_reduce(out, group=self.group)
 
-    @contextmanager
-    def capture(self) -> Iterator[None]:
-        self._IS_CAPTURING = True
-        yield
-        self._IS_CAPTURING = False
+    def register_graph_buffers(self) -> None:
         self.captures += 1
 
     def close(self) -> None:
@@ -67,6 +63,7 @@ class CustomAllreduce:
 
 def offered(workspace: Workspace) -> CustomAllreduce:
     """The all-reduce of an engine that has one, offered by the plug-in."""
+    os.environ[OWN_ALL_REDUCE] = "1"
     inner = CustomAllreduce(workspace.group, workspace.device, MOST)
     group = SimpleNamespace(
         device_communicator=SimpleNamespace(ca_comm=inner), world_size=workspace.world,
@@ -130,7 +127,7 @@ def test_an_engines_all_reduce_is_measured_remembered_by_name_and_called(tmp_pat
         measured, served, afterwards = found["calls"]
         assert measured == 0 and served == afterwards >= 1
         assert found["sums"] == [3.0, 3.0]
-        assert found["builds"] == (None, "vllm 9.9") and found["names"]
+        assert found["builds"] == (None, f"vllm 9.9 up to {MOST} bytes") and found["names"]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -174,21 +171,86 @@ def test_what_an_artifact_measured_is_measured_again_beside_it(
     group = SimpleNamespace(group_name="tp:0")
     offered(SimpleNamespace(group=group, world=2, device="cpu"))  # type: ignore[arg-type]
     assert not any(map(here.is_answered, SHAPES)) and all(map(here.is_answered, others))
+    assert all(map(here.is_unsure, SHAPES)) and not any(map(here.is_unsure, others))
+    judge = Judge(SimpleNamespace(generation_bytes=1 << 30), "graph", is_unsure=here.is_unsure)  # type: ignore[arg-type]
+    assert "not measured beside the engine's own" in judge._at(SHAPES[0], 0.0).reason
+    here.view.answers["graph", SHAPES[0]] = known
+    assert here.is_answered(SHAPES[0]) and not here.is_unsure(SHAPES[0])
 
 
-@pytest.mark.parametrize("state", ["none", "disabled", "changed"])
+class Others:
+    disabled = False
+
+
+@pytest.mark.parametrize(
+    ("inner", "beside", "variables", "said"),
+    [
+        (None, {}, {}, None),
+        (SimpleNamespace(disabled=True), {}, {}, None),
+        (SimpleNamespace(disabled=False, max_size=1), {}, {}, "it has no _IS_CAPTURING"),
+        ("whole", {}, {OWN_ALL_REDUCE: "0"}, None),
+        ("whole", {"fi_ar_comm": Others()}, {}, "Others comes before it"),
+        ("whole", {}, {"VLLM_USE_NCCL_SYMM_MEM": "1"}, "NCCL's symmetric memory comes before it"),
+        ("whole", {}, {ALLOCATORS[1]: "expandable_segments:True"}, "memory of expandable segments"),
+    ],
+)
 def test_an_engine_without_it_offers_nothing(
-    state: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    inner: Any,
+    beside: dict[str, Any],
+    variables: dict[str, str],
+    said: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(engine_all_reduce, "_OFFERS", {})
-    inner = {
-        "none": None,
-        "disabled": SimpleNamespace(disabled=True),
-        "changed": SimpleNamespace(disabled=False, max_size=1),
-    }[state]
-    communicator = SimpleNamespace(ca_comm=inner)
+    for name, value in ({OWN_ALL_REDUCE: "1"} | variables).items():
+        monkeypatch.setenv(name, value)
+    if inner == "whole":
+        inner = CustomAllreduce(None, None, MOST)
+    communicator = SimpleNamespace(ca_comm=inner, **beside)
     offer_all_reduce(SimpleNamespace(device_communicator=communicator), "9.9")
     assert not engine_all_reduce._OFFERS
-    assert ("vLLM's own all-reduce, which has no _IS_CAPTURING" in caplog.text) == (
-        state == "changed"
-    )
+    assert (said or "leaves out") in caplog.text or said is None
+    assert bool(caplog.records) == (said is not None)
+
+
+def failing(workspace: Workspace) -> list[Any]:
+    """A capture that fails on rank 1 alone, one that ends on both, and a call behind each."""
+    import torch
+
+    inner = CustomAllreduce(workspace.group, workspace.device, MOST)
+    x, found = torch.ones(8), list[Any]()
+    for fails in (False, workspace.rank == 1):
+        own = CustomAllReduce(inner)
+        try:
+            with own.capturing():
+                if fails:
+                    raise MemoryError("planted")
+        except (MemoryError, RuntimeError) as error:
+            found.append(str(error))
+        try:
+            own.all_reduce(x, torch.empty(8))
+        except RuntimeError as error:
+            found.append(str(error))
+    return [*found, inner.captures, inner._IS_CAPTURING]
+
+
+def test_a_capture_that_fails_on_one_rank_is_registered_on_none() -> None:
+    one, other = emulated.run(2, failing)
+    spoiled = "a capture of vLLM's own all-reduce failed on one of the ranks"
+    assert one == ["another rank could not capture vLLM's own all-reduce", spoiled, 1, False]
+    assert other == ["planted", spoiled, 1, False]
+
+
+def test_between_two_shapes_a_form_answers_that_takes_so_many_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine_all_reduce, "_OFFERS", {})
+    group = SimpleNamespace(group_name="tp:0")
+    offered(SimpleNamespace(group=group, world=2, device="cpu"))  # type: ignore[arg-type]
+    selector = Selector()
+    for m, form in ((8, "engine"), (32, "library")):
+        answer = Selection(Config("bsp", form=form), "measured", "", float(m), float(m))
+        selector.confirm(AllReduce(m, 128, 2), "graph", answer)
+    forms = [selector.select(AllReduce(m, 128, 2)).config["form"] for m in (12, 16, 24)]
+    assert forms == ["engine", "library", "library"]

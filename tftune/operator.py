@@ -229,7 +229,9 @@ def _fitting(host: Any, shape: Shape, config: Config, workspace: Workspace) -> C
     form = dict(config.knobs).get("form")
     if form in ("one_shot", "two_shot") and workspace.arch != "cuda":
         return fallback(shape)
-    if form == engine_all_reduce.FORM and not engine_all_reduce.is_offered(workspace.group):
+    if form == engine_all_reduce.FORM and not (
+        engine_all_reduce.is_offered(workspace.group) and engine_all_reduce.competes(shape)
+    ):
         return fallback(shape)
     needed, held = host.payload_bytes(shape), workspace.generation_bytes
     if config.variant == "bsp" or needed <= held:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.space import Config
 
 if TYPE_CHECKING:
     import torch
@@ -28,7 +29,8 @@ class Communicator(Protocol):
         """y becomes the sum over ranks of x, on the current stream."""
 
     def capturing(self) -> AbstractContextManager[None]:
-        """Around each capture of such calls; its end is collective."""
+        """Around each capture of such calls; its end is collective, and raises on all ranks where
+        the capture failed on one."""
 
     def close(self) -> None:
         """Forget what was captured. Nothing collective."""
@@ -39,7 +41,7 @@ class Offer:
     """What a plug-in offers for its engine's group."""
 
     name: str
-    """The engine and its version: times depend on them."""
+    """The engine, its version, and what it takes: answers depend on them."""
     world: int
     serving: Communicator
     """The engine's own, whose captures are the engine's."""
@@ -65,8 +67,12 @@ def fits(world: int, size_bytes: int) -> bool:
 
 def competes(shape: Shape) -> bool:
     """Whether an engine's is among the forms of BSP of this shape: no artifact speaks of it."""
-    forms = operation(shape.op).space.fallbacks(shape)
-    return any(("form", FORM) in form.knobs for form in forms)
+    return any(map(is_form, operation(shape.op).space.fallbacks(shape)))
+
+
+def is_form(config: Config) -> bool:
+    """Whether a config calls an engine's all-reduce."""
+    return ("form", FORM) in config.knobs
 
 
 def is_offered(group: Any) -> bool:

@@ -29,12 +29,19 @@ from tftune.models.selector import Selector
 from tftune.tuner.bench.clock import HostBarrier
 from tftune.tuner.bench.ranks import Ranks
 from tftune.tuner.bench.shared_dir import Shared
+from tftune.tuner.bench.watchdog import EXIT_CODE, deadline
 from tftune.tuner.bench.worker import WorldSpec
 from tftune.tuner.warm_up.confirm import Confirmation
 from tftune.tuner.warm_up.order import Order, Site
 from tftune.tuner.warm_up.world import Supervisor, patience_s
 
 POLL_S = 0.05
+ENGINE_S = 60.0
+"""For making a second all-reduce of a serving engine on all ranks."""
+NO_ENGINE = (
+    f"tftune.warm_up: a serving engine's all-reduce was not made on all ranks within {ENGINE_S:g} "
+    f"s; this process ends with code {EXIT_CODE}. Start it without TFTUNE_VLLM_ALL_REDUCE."
+)
 OWNER = "owner"
 """The file of a shared folder whose lock its owner holds."""
 
@@ -174,7 +181,8 @@ class InPlace:
         try:
             ranks.together(open_site)
             timing = engine_all_reduce.timing(workspace.group)
-            ranks.together(lambda: self._timing.enter_context(timing))
+            with deadline(ENGINE_S, NO_ENGINE, lambda: None):
+                ranks.together(lambda: self._timing.enter_context(timing))
         except BaseException:
             self.close()
             raise
@@ -187,12 +195,13 @@ class InPlace:
 
     def close(self) -> None:
         """Nothing collective: it is called after one rank's exception, too."""
-        self._timing.close()
-        buffers, before = self._buffers
-        buffers.clear()
-        buffers.update(before)
-        self._journal.close()
-        self._folder.remove()
+        with ExitStack() as stack:
+            stack.callback(self._folder.remove)
+            stack.callback(self._journal.close)
+            stack.push(self._timing)
+            buffers, before = self._buffers
+            buffers.clear()
+            buffers.update(before)
 
 
 class InChildren:
@@ -224,6 +233,7 @@ class InChildren:
 
         Raises RuntimeError on every rank where no world of children can be had.
         """
+        order = order.without(filter(engine_all_reduce.is_form, order.forms))  # none in a child
         self._asked += 1  # on every rank alike; a shape may be asked about twice
         reply = self._folder.path / f"reply-{self._asked}"
         if self._supervisor is not None:

@@ -5,13 +5,15 @@ and no memory was measured yet, the pass of the tensor-parallel group is made. `
 configuration gets the pass's digest, since vLLM's own cache of compiled graphs asks no pass. Behind
 `PostGradPassManager.configure` the pass goes to the end of the list: FlashInfer's fusion of
 all-reduce and norm has taken its nodes by then, and is not among what our kernels were measured
-against. TFTUNE_VLLM=first puts it before that fusion.
+against. TFTUNE_VLLM=first puts it before that fusion. TFTUNE_VLLM_ALL_REDUCE=1 lets vLLM's own
+all-reduce compete as a form of BSP.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from hashlib import sha256
 from typing import Any
@@ -20,6 +22,13 @@ VARIABLE = "TFTUNE_VLLM"
 FIRST = "first"
 FUSIONS = ("AllReduceFusionPass", "RocmAiterAllReduceFusionPass")
 """vLLM's own passes that take all-reduces."""
+OWN_ALL_REDUCE = "TFTUNE_VLLM_ALL_REDUCE"
+NEEDED = (
+    "_IS_CAPTURING", "all_reduce", "close", "fully_connected", "group", "max_size",
+    "register_graph_buffers", "world_size",
+)  # fmt: skip
+"""What is called of vLLM's class `CustomAllreduce`."""
+ALLOCATORS = "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"
 _HOOKED = "_tftune_hooked"
 
 
@@ -81,8 +90,7 @@ class CustomAllReduce:
     """vLLM's own all-reduce of one group, as a form of BSP (`kernels.core.engine_all_reduce`)."""
 
     def __init__(self, inner: Any) -> None:
-        self._inner = inner
-        self.capturing = inner.capture
+        self._inner, self._whole = inner, True
         self.close = inner.close
 
     def fits(self, size_bytes: int) -> bool:
@@ -96,22 +104,42 @@ class CustomAllReduce:
         capture; else it is copied to where they can read."""
         import torch
 
+        if not self._whole:
+            raise RuntimeError("a capture of vLLM's own all-reduce failed on one of the ranks")
         captured = self._inner._IS_CAPTURING and torch.cuda.is_current_stream_capturing()
         self._inner.all_reduce(x, out=y, registered=captured)
 
+    @contextmanager
+    def capturing(self) -> Iterator[None]:
+        """As vLLM's `capture`, which would register half a capture, too, and end the process."""
+        import torch.distributed as dist
+
+        inner, done = self._inner, False
+        inner._IS_CAPTURING = True
+        try:
+            yield
+            done = True
+        finally:
+            inner._IS_CAPTURING = False
+            told: list[Any] = [None] * inner.world_size
+            dist.all_gather_object(told, done, group=inner.group)
+            self._whole = self._whole and all(told)
+        if not self._whole:
+            raise RuntimeError("another rank could not capture vLLM's own all-reduce")
+        inner.register_graph_buffers()
+
 
 def offer_all_reduce(group: Any, version: str) -> None:
-    """vLLM's own all-reduce, where this group has it, becomes a form of BSP."""
+    """vLLM's own all-reduce, where this group has it and calls it first, becomes a form of BSP."""
     from tftune.kernels.core import engine_all_reduce
+    from tftune.models.compatibility import log_once
 
-    inner = getattr(group.device_communicator, "ca_comm", None)
-    if inner is None or inner.disabled:
+    communicator = group.device_communicator
+    inner = getattr(communicator, "ca_comm", None)
+    if os.environ.get(OWN_ALL_REDUCE, "0") in ("", "0") or inner is None or inner.disabled:
         return
-    needed = "_IS_CAPTURING", "all_reduce", "capture", "close", "fully_connected", "max_size"
-    if missing := [name for name in needed if not hasattr(inner, name)]:
-        from tftune.models.compatibility import log_once
-
-        log_once(f"tftune's plug-in leaves out vLLM's own all-reduce, which has no {missing[0]}")
+    if why := _why_not(communicator, inner):
+        log_once(f"tftune's plug-in leaves out vLLM's own all-reduce: {why}")
         return
 
     def make() -> CustomAllReduce:
@@ -121,8 +149,25 @@ def offer_all_reduce(group: Any, version: str) -> None:
         return CustomAllReduce(made)
 
     own = CustomAllReduce(inner)
-    offered = engine_all_reduce.Offer(f"vllm {version}", group.world_size, own, make)
+    name = f"vllm {version} up to {inner.max_size} bytes"
+    offered = engine_all_reduce.Offer(name, group.world_size, own, make)
     engine_all_reduce.offer(group.device_group, offered)
+
+
+def _why_not(communicator: Any, inner: Any) -> str | None:
+    """Why vLLM's own all-reduce cannot be a form of BSP, or None."""
+    if missing := [name for name in NEEDED if not hasattr(inner, name)]:
+        return f"it has no {missing[0]}"
+    others = "fi_ar_comm", "qr_comm"
+    for other in (getattr(communicator, name, None) for name in others):
+        if other is not None and not other.disabled:
+            return f"{type(other).__name__} comes before it"
+    if os.environ.get("VLLM_USE_NCCL_SYMM_MEM", "0") not in ("", "0"):
+        return "NCCL's symmetric memory comes before it"
+    allocator = (os.environ.get(name, "") for name in ALLOCATORS)
+    if any("expandable_segments:true" in text.lower() for text in allocator):
+        return "it cannot register memory of expandable segments"
+    return None
 
 
 def add(

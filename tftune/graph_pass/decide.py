@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -90,6 +90,8 @@ class Judge:
     mode: str
     sizes: tuple[int, ...] = ()
     """What a symbolic M will be, where an engine says so; else powers of two are asked about."""
+    is_unsure: Callable[[Shape], bool] = lambda shape: False
+    """Whether an answer for a shape rests on a weaker BSP than there is here."""
 
     def judge(self, kind: Any, m: Size, extra_us: float = 0.0, **rest: Any) -> Judgement:
         """What is expected for this M, which may be symbolic, and these other fields of the shape.
@@ -114,6 +116,8 @@ class Judge:
         if needed > held:
             advice = f"compile_pass(max_bytes={needed})"
             return said(False, f"it needs {needed} bytes and the workspace has {held}: {advice}")
+        if self.is_unsure(shape):
+            return said(False, "it was not measured beside the engine's own all-reduce")
         selection = tftune.select_kernel(shape, self.mode)
         if selection.config.variant == "bsp":
             return said(False, selection.reason)

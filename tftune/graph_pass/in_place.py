@@ -138,6 +138,12 @@ class InPlace:
         known = tftune.select_kernel(shape, self._mode).source == "measured"
         return known and not engine_all_reduce.competes(shape)
 
+    def is_unsure(self, shape: Shape) -> bool:
+        """Whether an engine's all-reduce is a form of BSP here, and nothing was measured beside
+        it."""
+        known = (self._mode, shape) in self.view.answers
+        return not known and engine_all_reduce.competes(shape)
+
     def _fits(self, shape: Shape, workspace: Workspace | None) -> bool:
         held = workspace.generation_bytes if workspace is not None else 0
         if not self.place.can_grow:

@@ -109,7 +109,8 @@ class CompilePass(_Base):  # type: ignore[misc]
             self.workspace = self.in_place.prepare(self._asked(graph, kind), self.workspace)
         if self.workspace is None:  # nothing in this graph needs one
             return ()
-        judge = Judge(self.workspace, self.mode, self.sizes)
+        unsure = {} if self.in_place is None else {"is_unsure": self.in_place.is_unsure}
+        judge = Judge(self.workspace, self.mode, self.sizes, **unsure)
         return Replacement(graph, self.group_name, judge, kind, unread).run()
 
     def _asked(self, graph: Graph, kind: str) -> list[Shape]:
