@@ -108,6 +108,17 @@ def open_to_write(path: Path) -> Database:
     return db
 
 
+INDEXES = (
+    "UPDATE studies SET study_name = study_name || ' (' || study_id || ')' "
+    "WHERE study_id NOT IN (SELECT min(study_id) FROM studies GROUP BY study_name)",
+    "CREATE UNIQUE INDEX IF NOT EXISTS ix_studies_study_name ON studies (study_name)",
+    "CREATE INDEX IF NOT EXISTS ix_trials_study_id ON trials (study_id)",
+)
+"""Optuna makes a table and its index in two steps, and never the index alone. A process that was
+killed in between left a file in which each start made another study of the same name, and none
+could be found."""
+
+
 def open_optuna(path: Path) -> optuna.storages.RDBStorage:
     """Optuna's storage in the file, with this store's journal and timeout."""
     import optuna
@@ -130,6 +141,9 @@ def open_optuna(path: Path) -> optuna.storages.RDBStorage:
             raise unusable(path, error) from error
 
     storage.engine.dispose()  # connections made before the listener was there
+    with storage.engine.begin() as connection:
+        for statement in INDEXES:
+            connection.exec_driver_sql(statement)
     return storage
 
 

@@ -7,8 +7,11 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import optuna
 import pytest
+import sqlalchemy
 import synthetic
 from stored import RUN, TRIALS, filled, raw, trial
 from unprivileged import read_only
@@ -213,3 +216,54 @@ class TestReadOnlyFolder:
             Store.open(tmp_path / "copy/t.db", write=False)
         with Store.open(tmp_path / "copy/t.db", write=False) as reader:
             assert reader.trials() == TRIALS
+
+
+def stopped_after(path: Path, statements: int) -> bool:
+    """Whether Optuna's tables needed more statements than these, behind which their making ends,
+    as at a kill."""
+    made = 0
+
+    def count(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
+        nonlocal made
+        made += statement.lstrip().startswith("CREATE")
+        if made > statements:
+            raise KeyboardInterrupt
+
+    engine = sqlalchemy.engine.Engine
+    sqlalchemy.event.listen(engine, "before_cursor_execute", count)
+    try:
+        optuna.storages.RDBStorage(f"sqlite:///{path}")
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sqlalchemy.event.remove(engine, "before_cursor_execute", count)
+    return False
+
+
+def studies(path: Path) -> list[str]:
+    with Store.open(path) as store:
+        optuna.create_study(
+            storage=store.optuna_storage(), study_name="a search", load_if_exists=True
+        )
+    with Store.open(path) as store:
+        return sorted(study.study_name for study in store.optuna_storage().get_all_studies())
+
+
+def test_a_kill_while_optuna_makes_its_tables_leaves_one_study_of_a_name(path: Path) -> None:
+    made = 0
+    while stopped_after(path, made):
+        Store.open(path).close()
+        assert studies(path) == studies(path) == ["a search"], made
+        path.unlink()
+        made += 1
+    assert made > 10
+
+
+def test_studies_that_share_a_name_are_told_apart_again(path: Path) -> None:
+    """What a kill before 2026-11-27 left behind, and every start since had made worse."""
+    assert studies(path) == ["a search"]
+    with raw(path) as db:
+        db.execute("DROP INDEX ix_studies_study_name")
+        for _ in range(2):
+            db.execute("INSERT INTO studies (study_name) VALUES ('a search')")
+    assert studies(path) == studies(path) == ["a search", "a search (2)", "a search (3)"]
