@@ -241,6 +241,7 @@ def stopped_after(path: Path, statements: int) -> bool:
 
 
 def studies(path: Path) -> list[str]:
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
     with Store.open(path) as store:
         optuna.create_study(
             storage=store.optuna_storage(), study_name="a search", load_if_exists=True

@@ -369,6 +369,7 @@ def test_optuna_waits_for_a_lock_and_says_so(
     """It has a connection of its own to the same file."""
     import optuna
 
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
     in_haste(monkeypatch)
     with (
         pytest.raises(StoreError, match=r"another program, and stayed so for 0\.2 s;"),
