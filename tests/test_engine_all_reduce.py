@@ -3,7 +3,6 @@ the libraries', remembered with the engine's version, and called where it won.""
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,6 +30,13 @@ from tftune.models.selector import Selector
 ENGINE = Config("bsp", form="engine")
 SHAPES = (AllReduce(8, 64, 2), AllReduce(4, 64, 2, norm="rms"), GemmAllReduce(8, 64, 32, 2))
 MOST = 4096
+
+
+@pytest.fixture(autouse=True)
+def asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here and in the ranks that a test starts; nothing is offered before."""
+    monkeypatch.setenv(OWN_ALL_REDUCE, "1")
+    monkeypatch.setattr(engine_all_reduce, "_OFFERS", {})
 
 
 class CustomAllreduce:
@@ -63,7 +69,6 @@ class CustomAllreduce:
 
 def offered(workspace: Workspace) -> CustomAllreduce:
     """The all-reduce of an engine that has one, offered by the plug-in."""
-    os.environ[OWN_ALL_REDUCE] = "1"
     inner = CustomAllreduce(workspace.group, workspace.device, MOST)
     group = SimpleNamespace(
         device_communicator=SimpleNamespace(ca_comm=inner), world_size=workspace.world,
@@ -147,8 +152,7 @@ def emulated_workspace(folder: Path) -> Workspace:
     return emulated.workspace(folder, 0, 2, 1 << 22)
 
 
-def test_what_is_too_large_for_it_stays_with_the_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_all_reduce, "_OFFERS", {})
+def test_what_is_too_large_for_it_stays_with_the_libraries() -> None:
     group = SimpleNamespace(group_name="tp:0")
     offered(SimpleNamespace(group=group, world=2, device="cpu"))  # type: ignore[arg-type]
     space = operation("all_reduce").space
@@ -161,7 +165,6 @@ def test_what_is_too_large_for_it_stays_with_the_libraries(monkeypatch: pytest.M
 def test_what_an_artifact_measured_is_measured_again_beside_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(engine_all_reduce, "_OFFERS", {})
     known = Selection(Config("one_shot"), "measured", "an artifact of this machine")
     monkeypatch.setattr(tftune, "select_kernel", lambda shape, mode: known)
     here = InPlace.__new__(InPlace)
@@ -202,8 +205,7 @@ def test_an_engine_without_it_offers_nothing(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(engine_all_reduce, "_OFFERS", {})
-    for name, value in ({OWN_ALL_REDUCE: "1"} | variables).items():
+    for name, value in variables.items():
         monkeypatch.setenv(name, value)
     if inner == "whole":
         inner = CustomAllreduce(None, None, MOST)
@@ -242,10 +244,7 @@ def test_a_capture_that_fails_on_one_rank_is_registered_on_none() -> None:
     assert other == ["planted", spoiled, 1, False]
 
 
-def test_between_two_shapes_a_form_answers_that_takes_so_many_bytes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(engine_all_reduce, "_OFFERS", {})
+def test_between_two_shapes_a_form_answers_that_takes_so_many_bytes() -> None:
     group = SimpleNamespace(group_name="tp:0")
     offered(SimpleNamespace(group=group, world=2, device="cpu"))  # type: ignore[arg-type]
     selector = Selector()
