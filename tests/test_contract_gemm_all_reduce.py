@@ -5,6 +5,7 @@ gemm_reduce_scatter has its mutants there."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from contract import WRAPS, Call, Case, Mutant, differing, judge, misjudged, scenario, wrong_calls
@@ -13,6 +14,7 @@ from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.space import Config
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
+from tftune.kernels.gemm_all_reduce.exchange import KERNELS
 from tftune.kernels.gemm_all_reduce.space import SPACE
 
 OP = "gemm_all_reduce"
@@ -25,12 +27,17 @@ def cases(world: int) -> list[Case]:
     """One token; rows that the world does not divide; rows of all owners in one tile, and several
     tiles of each; a split K; both layouts, wires and loads."""
     shapes = {
-        GemmAllReduce(1, 40, 33 * world, world): [SMALL],
+        GemmAllReduce(1, 40, 33 * world, world): [SMALL, dict(exchange="one_shot_ll")],
         GemmAllReduce(7, 72, 130 * world, world, "fp16", "kn"): [
-            SMALL | dict(split_k=2, wire="fp32")
+            SMALL | dict(split_k=2, wire="fp32"),
+            dict(exchange="two_shot", programs=8),
         ],
         GemmAllReduce(4 * world, 100, 65 * world, world): [SMALL | dict(tiles_per_flag=4)],
-        GemmAllReduce(37, 104, 130 * world, world): [SMALL | dict(split_k=2), dict(chunks=2)],
+        GemmAllReduce(37, 104, 130 * world, world): [
+            SMALL | dict(split_k=2),
+            dict(chunks=2),
+            dict(exchange="one_shot", rows_per_flag=4, programs=16),
+        ],
         GemmAllReduce(20 * world, 72, 128 * world, world): [
             SMALL | dict(group_m=8),
             SMALL | dict(tiles_per_flag=4, loads="descriptor"),
@@ -44,6 +51,7 @@ def cases(world: int) -> list[Case]:
         for variant in FUSED
         if {*knobs} <= {choice.name for choice in SPACE.choices(variant)}
         and ("chunks" in knobs) == (variant == "push_ce")
+        and ("exchange" in knobs) == (variant == "vendor")
     ]
     library = [(shape, Config("bsp", form="library")) for shape in shapes]
     return library + [case for case in fused if SPACE.why_refused(*case, None) is None]
@@ -52,8 +60,9 @@ def cases(world: int) -> list[Case]:
 def small_cases(world: int) -> list[Case]:
     """Each next call has another shape or variant."""
     shapes = [GemmAllReduce(m * world, 40, 33 * world, world) for m in (1, 9)]
-    tiled = [variant for variant in FUSED if variant != "push_ce"]
-    configs = [*(Config(variant, **SMALL) for variant in tiled), Config("push_ce", chunks=1)]
+    tiled = [variant for variant in FUSED if variant not in ("push_ce", "vendor")]
+    behind = [Config("vendor", exchange=kernel, programs=8) for kernel in KERNELS]
+    configs = [*(Config(each, **SMALL) for each in tiled), Config("push_ce", chunks=1), *behind]
     cases = [(shape, config) for shape in shapes for config in configs]
     return [case for case in cases if SPACE.why_refused(*case, None) is None]
 
@@ -77,7 +86,7 @@ def ran(request: pytest.FixtureRequest) -> list[dict[str, list[Call]]]:
 def test_every_call_is_right(ran: list[dict[str, list[Call]]]) -> None:
     assert wrong_calls(ran) == []
     called = {call.config.variant for call in ran[0]["back to back"]}
-    alone = {"push_ce"} if len(ran) == 1 else set()  # it sends nothing to nobody
+    alone = {"push_ce", "vendor"} if len(ran) == 1 else set()  # they send nothing to nobody
     assert called == {*SPACE.variants} - alone
 
 
@@ -232,11 +241,27 @@ COPY_MUTANTS = {
         "wrong",
     ),
 }
-MUTANTS_OF = {"two_shot": MUTANTS, "one_shot_ll": LL_MUTANTS, "push_ce": COPY_MUTANTS}
-OWN: dict[str, tuple[int, dict[str, int]]] = {
+BEHIND = "gemm_all_reduce.vendor"
+GEMM = '        torch.matmul(a, b.t() if shape.b_layout == "nk" else b, out=product)\n'
+SUM = "        add_up(product, c)\n"
+VENDOR_MUTANTS = {
+    "summed before it is computed": Mutant(((BEHIND, GEMM + SUM, SUM + GEMM),), "wrong"),
+    "the sum stays where the product is": Mutant(
+        ((BEHIND, "add_up(product, c)", "add_up(product, product)"),), "wrong"
+    ),
+}
+"""The flags are all_reduce's, whose contract has their mutants."""
+MUTANTS_OF = {
+    "two_shot": MUTANTS,
+    "one_shot_ll": LL_MUTANTS,
+    "push_ce": COPY_MUTANTS,
+    "vendor": VENDOR_MUTANTS,
+}
+OWN: dict[str, tuple[int, dict[str, Any]]] = {
     "two_shot": (33, SMALL | {"tiles_per_flag": 4}),
     "one_shot_ll": (130, SMALL | {"split_k": 2}),
     "push_ce": (33, {"chunks": 2}),
+    "vendor": (33, {"exchange": "two_shot", "programs": 8}),
 }
 """Columns of A on one rank, and knobs: little is computed where a late rank must be late."""
 

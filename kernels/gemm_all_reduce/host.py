@@ -75,6 +75,10 @@ def prepare(
         from tftune.kernels.gemm_all_reduce.variants.push_ce import push_ce
 
         return push_ce(shape, config, workspace)
+    if config.variant == "vendor":
+        from tftune.kernels.gemm_all_reduce.variants.vendor import vendor
+
+        return vendor(shape, config, workspace)
     if config.variant != "bsp":
         return gemm_reduce.plan(SPACE, shape, config, workspace, waits)
     from tftune.kernels.gemm_all_reduce.variants.bsp import bsp
@@ -90,4 +94,8 @@ def kernel_sources(shape: GemmAllReduce, config: Config, chip: Chip) -> tuple[Ke
         from tftune.kernels.gemm_all_reduce.variants.push_ce import kernels
 
         return kernels(shape, SPACE.complete(config), chip.can.backend)
+    if config.variant == "vendor":
+        from tftune.kernels.gemm_all_reduce.variants.vendor import kernel
+
+        return (kernel(shape, SPACE.complete(config), chip.can.backend),)
     return (gemm_reduce.source(SPACE, shape, config, chip.can.backend),)

@@ -37,7 +37,7 @@ from tftune.kernels.core.partials import (
 )
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import MAILBOX_BYTES, Choice, Config, Rule, Space
-from tftune.kernels.gemm_all_reduce import GemmAllReduce
+from tftune.kernels.gemm_all_reduce import GemmAllReduce, exchange
 
 _FORM = Choice(
     "form",
@@ -68,12 +68,14 @@ ONE_SHOT_BYTES = 1 << 27
 
 def payload_bytes(shape: GemmAllReduce) -> int:
     """Bytes of a generation that any config of this shape needs at most: the slots of one_shot, as
-    far as it may be taken, of two_shot in fp32 with the sums behind them, or of push_ce."""
+    far as it may be taken, of two_shot in fp32 with the sums behind them, of push_ce, or of the
+    kernel that follows vendor's GEMM."""
     product = shape.m * shape.n
     largest = 8 * 4 * product * shape.world  # 8 parts, in fp32
     one = max(min(largest, SPLIT_BYTES), min(4 * product * shape.world, ONE_SHOT_BYTES))
     two = max(4 * product, min(8 * 4 * product, SPLIT_BYTES)) + 2 * product + 16
-    return max(one, two if shape.m % shape.world == 0 else 0, 2 * slots_of(shape))
+    behind = exchange.payload_bytes(shape)
+    return max(one, two if shape.m % shape.world == 0 else 0, 2 * slots_of(shape), behind)
 
 
 def rows_of(shape: GemmAllReduce) -> int:
@@ -209,6 +211,7 @@ RULES = (
     *(rule for variant in _FLAGGED for rule in rules((variant,))),
     *row_rules(("one_shot_ll",)),
     *split_rules(("one_shot_ll",)),
+    *exchange.RULES,
 )
 
 
@@ -227,6 +230,7 @@ def _fused_defaults(shape: GemmAllReduce, chip: Chip | None) -> tuple[Config, ..
     streams = max(each for each in (1, 3, 7) if each < max(shape.world, 2)) if private else 1
     wanted = [
         *(default(SPACE, shape, chip, variant) for variant in _FUSED),
+        *exchange.defaults(shape, chip),
         *(Config("push_ce", chunks=chunks, copy_streams=streams) for chunks in (4, 2, 1)),
     ]
     possible = [each for each in wanted if SPACE.why_invalid(shape, each, chip) is None]
@@ -247,12 +251,13 @@ def likely_forms(shape: GemmAllReduce, chip: Chip) -> tuple[Config, ...]:
 
 SPACE = Space(
     op="gemm_all_reduce",
-    revisions={"bsp": 1, "one_shot": 1, "two_shot": 1, "one_shot_ll": 1, "push_ce": 1},
+    revisions={"bsp": 1, "one_shot": 1, "two_shot": 1, "one_shot_ll": 1, "vendor": 1, "push_ce": 1},
     variants={
         "bsp": (_FORM,),
         "one_shot": KNOBS,
         "two_shot": KNOBS,
         "one_shot_ll": (*BLOCKS, *PIPELINE, SPLIT, LOADS),
+        "vendor": exchange.KNOBS,
         "push_ce": _BY_COPIES,
     },
     rules=RULES,

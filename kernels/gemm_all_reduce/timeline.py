@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from tftune.kernels.all_reduce import timeline as all_reduce
 from tftune.kernels.core.partials_timeline import fused, library_gemm
 from tftune.kernels.core.space import Config
 from tftune.kernels.core.timeline_ir import MEMORY, WAIT, Call, Gate, Stage
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
+from tftune.kernels.gemm_all_reduce.exchange import exchange, summed
 from tftune.kernels.gemm_all_reduce.space import SPACE, chunk_rows, slots_of
 
 
@@ -17,12 +19,21 @@ def describe(costs: Any, shape: GemmAllReduce, config: Config, mode: str) -> Cal
     config = SPACE.complete(config)
     if config.variant == "push_ce":
         return _by_copies(costs, shape, config, mode)
+    if config.variant == "vendor":
+        return _behind(costs, shape, config, mode)
     if config.variant != "bsp":
         return fused(costs, shape, config, mode)
     kernels, world = [library_gemm(costs, shape)], shape.world
     if world > 1:
         kernels.append(_all_reduce(costs, shape, str(config["form"])))
     return Call(costs.in_order(mode, kernels), world)
+
+
+def _behind(costs: Any, shape: GemmAllReduce, config: Config, mode: str) -> Call:
+    """The library's GEMM, then the kernel of all_reduce, whose launch is the second of two."""
+    _, first, *later = all_reduce.describe(costs, summed(shape), exchange(config), "graph").lanes[0]
+    lanes = costs.in_order(mode, [library_gemm(costs, shape), first])
+    return Call((*lanes[:-1], [*lanes[-1], *later]), shape.world)
 
 
 def _by_copies(costs: Any, shape: GemmAllReduce, config: Config, mode: str) -> Call:
