@@ -92,6 +92,9 @@ class _Context:
     Pipe = staticmethod(_CONTEXT.Pipe)
 
     def Process(self, target: Callable[..., None], args: tuple[Any, ...], daemon: bool) -> Any:
+        if not args[1].emulated:  # on a GPU, where nothing may be interpreted
+            spawning = multiprocessing.get_context("spawn")
+            return spawning.Process(target=target, args=args, daemon=daemon)
         return _process(_serve, (dict(os.environ), target, args), daemon)
 
 

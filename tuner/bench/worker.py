@@ -224,6 +224,12 @@ class Rank:
         return self._graphs[config]
 
 
+def _place_of(error: Exception) -> str:
+    """Where an exception that says nothing was raised."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"in {last.filename}, line {last.lineno}: {last.line}"
+
+
 def main(connection: Connection, spec: WorldSpec, rank: int, make: type[Rank] = Rank) -> None:
     """Serve requests until the supervisor closes the pipe. Replies: ("ok", value) or ("error",
     exception class, text). `make`: the class whose methods are the requests."""
@@ -249,5 +255,5 @@ def main(connection: Connection, spec: WorldSpec, rank: int, make: type[Rank] = 
         ) as error:  # one rank's exception is a reply: the supervisor decides for all ranks
             traceback.print_exc()
             sys.stderr.flush()
-            reply = ("error", type(error).__name__, str(error) or repr(error))
+            reply = ("error", type(error).__name__, str(error) or _place_of(error))
         connection.send_bytes(pickle.dumps(reply))
