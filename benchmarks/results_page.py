@@ -20,7 +20,7 @@ from tftune.kernels.core.space import Config
 from tftune.pipeline.places import forms
 
 MACHINES = ("h200x8", "h200x4", "h200x2")
-ENGINE_MACHINES = ("h100x2", "h200x2", "h200x4")
+ENGINE_MACHINES = ("h100x2", "h200x2", "h200x4", "h200x8")
 ENGINE_TOKENS = (1, 16, 64, 256, 1024, 4096)
 SPANS = ((1, 16), (17, 64), (65, 256), (257, 1024), (1025, 8192))
 """Tokens that a column of the table of all models holds, the first and the last."""
@@ -36,10 +36,11 @@ OF_MODELS = """\
 Captured, bf16, B `[N, K]`, tokens along M: geometric mean of BSP / fastest; at how many shapes a
 kernel is faster by more than 1 %, of those measured. `benchmarks/rows.py` names the ten models. One
 to twelve configs took part at a shape, mostly once. Random shapes of `benchmarks/in_place.py` are
-among those of two GPUs; four ran Llama 3 70B and 405B and Qwen2.5 72B. One form of BSP was timed,
-though others are possible, at {} shapes of 2x H100, {} of 2x H200 and {} of 4x H200: one of those
-may be faster. `push_ce` of `gemm_all_reduce`, which gains from M = 2048 on, took part on 4x H200,
-and at 83 of 97 shapes from M = 1000 on of 2x H200."""
+among those of two GPUs; four and eight ran Llama 3 70B and 405B and Qwen2.5 72B. One form of BSP
+was timed, though others are possible, at {} shapes of 2x H100, {} of 2x H200, {} of 4x H200
+and {} of 8x H200. One of those may be faster. `push_ce` of `gemm_all_reduce` gains from M = 2048
+on. It took part on 4x and 8x H200, and at 83 of 97 shapes from M = 1000 on of 2x H200. `vendor`,
+which gains at fewer tokens, took part on 4x H200 alone."""
 REDUCTIONS = ("all_reduce", "gemm_reduce_scatter", "gemm_all_reduce")
 ENGINE_HEAD = ("machine", "operation", "sizes")
 HEAD = ["machine", "shapes", "number", "graph", "fused wins", "eager", "fused wins"]

@@ -44,7 +44,6 @@ from typing import Any
 from node import NO_MULTICAST
 from parallel_models import CASES, MODELS, TINY, TINY_CASES, Case, Model, build, operands
 
-CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TFTUNE_CACHE")
 ROUNDS = 25
 REPLAYS = 4
 WARM_CALLS = 2
@@ -239,7 +238,7 @@ def run(start: Start, until: float) -> tuple[float, dict[str, Any]]:
     folder = Path(start.folder)
     places = {
         "TORCHINDUCTOR_CACHE_DIR": "torch",
-        "TRITON_CACHE_DIR": "triton",
+        "TRITON_HOME": "triton",
         "TFTUNE_CACHE": "tftune",
     }
     variables = {name: str(folder / place) for name, place in places.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from dataclasses import replace
@@ -10,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm.host import source
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.core.chips import H200
 from tftune.kernels.core.space import Config
+from tftune.kernels.runtime.compile import _cache_of_user, gpu_target
 from tftune.tuner.bench import compile_ahead as module
 from tftune.tuner.bench.compile_ahead import Compilers, compile_ahead, jobs
 
@@ -26,9 +29,11 @@ def kernels(cache: Path) -> set[str]:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    """The user's, beside one that torch's compiler or an engine named for this rank alone."""
+    monkeypatch.setattr("tftune.kernels.runtime.compile._CACHE", str(tmp_path / "user"))
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "rank"))
     monkeypatch.setattr(module, "COMPILERS", Compilers())
-    return tmp_path
+    return tmp_path / "user"
 
 
 def test_each_binary_is_compiled_once_whatever_its_m() -> None:
@@ -43,6 +48,29 @@ def test_kernels_are_in_the_cache_afterwards(cache: Path) -> None:
     wanted = jobs([(SHAPE, PUSH), (replace(SHAPE, n=128), PUSH)], H200)
     compile_ahead(wanted, workers=2)
     assert kernels(cache) == {"push.cubin"} and len(list(cache.rglob("*.cubin"))) == 2
+
+
+def test_a_rank_finds_them_whatever_the_compiler_of_torch_named(cache: Path) -> None:
+    compile_ahead(jobs([(SHAPE, PUSH)], H200), workers=1)
+    compiled = {path: path.stat().st_mtime_ns for path in cache.rglob("*") if path.is_file()}
+    source(SHAPE, SPACE.complete(PUSH), "cuda").compile(gpu_target("sm_90"))
+    assert compiled == {
+        path: path.stat().st_mtime_ns for path in cache.rglob("*") if path.is_file()
+    }
+    assert os.environ["TRITON_CACHE_DIR"] == str(cache.with_name("rank"))
+    assert not cache.with_name("rank").exists()
+
+
+@pytest.mark.parametrize("folder", ["triton/1", "mine"])
+def test_a_folder_of_one_gpu_is_not_taken_for_the_user_s(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from torch._inductor.runtime.cache_dir_utils import cache_dir, triton_cache_dir
+
+    monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
+    assert triton_cache_dir(1) == f"{cache_dir()}/triton/1"
+    monkeypatch.setenv("TRITON_CACHE_DIR", f"{cache_dir()}/{folder}")
+    assert _cache_of_user() == (f"{cache_dir()}/mine" if folder == "mine" else None)
 
 
 def test_what_cannot_be_compiled_raises_nothing_and_stops_no_other(cache: Path) -> None:

@@ -145,7 +145,7 @@ def load(
     >>> import tftune
     >>> selector = tftune.load(target="h200x8")
     >>> sorted(selector.artifacts)
-    ['all_gather_gemm', 'flash_decode']
+    ['all_gather_gemm', 'all_reduce', 'flash_decode', 'gemm_all_reduce', 'gemm_reduce_scatter']
     """
     from tftune.loading import selector_of
 

@@ -19,10 +19,10 @@ INBOX_BYTES = 32 << 20
 """Bytes of one generation that one_shot may fill, beyond which two_shot sends far less."""
 ONE_SHOT_BYTES = 4 << 20
 """Bytes of x up to which a library's one-shot is tried on more than two ranks."""
-SMALL_BYTES, LARGE_BYTES = {2: 3 << 19, 4: 3 << 18}, 24 << 20
+SMALL_BYTES, LARGE_BYTES = {2: 3 << 19, 4: 3 << 18, 8: 3 << 17}, 24 << 20
 """Bytes of x up to which torch's one-shot is the fastest library all-reduce of so many ranks behind
-a switch, and from which NCCL's is again: in between it is torch's two-shot (2x H100, 2x and 4x
-H200, captured, 2026-11-25 and 2026-11-26, `db/trials`)."""
+a switch, and from which NCCL's is again: in between it is torch's two-shot (2x H100, 2x, 4x and 8x
+H200, captured, 2026-11-25 to 2026-11-27, `db/trials`)."""
 ENGINE_RULE = (
     f"form={engine_all_reduce.FORM} needs a serving engine in this process whose all-reduce takes "
     "so many bytes (docs/engines.md): take form=library"

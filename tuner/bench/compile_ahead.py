@@ -20,6 +20,7 @@ from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
+from tftune.kernels.runtime.compile import shared_cache
 from tftune.tuner.bench.compile_pool import compile_one
 from tftune.tuner.bench.processes import die_with_parent
 
@@ -123,12 +124,9 @@ def compile_ahead(wanted: Sequence[Job], workers: int, limit_s: float = LIMIT_S)
 
 def _child() -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", __name__]
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
+    pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
+    with shared_cache():
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=quiet)
 
 
 def processes() -> int:

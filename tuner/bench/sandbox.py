@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Self
 
 from tftune.db.trial import Failure
+from tftune.kernels.runtime.compile import shared_cache
 from tftune.tuner.bench import worker
 from tftune.tuner.bench.processes import deaf_to_ctrl_c, environment
 from tftune.tuner.bench.shared_dir import Shared
@@ -94,7 +95,7 @@ class World:
 
             emulated.prepare(folder, spec.world, spec.payload_bytes, spec.operand_bytes)
         context = multiprocessing.get_context("spawn")
-        with environment(_inherited(spec)), deaf_to_ctrl_c():
+        with environment(_inherited(spec)), shared_cache(), deaf_to_ctrl_c():
             for rank in range(spec.world):
                 ours, theirs = context.Pipe()
                 process = context.Process(
