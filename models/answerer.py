@@ -34,15 +34,12 @@ from tftune.models.surroundings import Named, Surroundings
 from tftune.models.tree.tree import Leaf, Sizes, leaves_of
 
 SURE = 0.67
-"""Standard deviations by which the logarithm of an estimated speed-up must lie above 0: three of
-four such estimates are faster than BSP. Chosen on 2 and 4 H200, families and sizes held out: more
-caution gives up more than it saves (docs/notebook.md)."""
+"""Standard deviations by which the logarithm of an estimated speed-up must exceed 0: three of four
+such estimates are faster than BSP. More caution gave up more than it saved (docs/notebook.md)."""
 WIDE = 1.64
-"""Standard deviations that the interval of an estimated speed-up reaches to either side: nine of
-ten lie in it."""
+"""Standard deviations that an interval reaches to either side: nine of ten speed-ups lie in it."""
 ROUNDED = 1.01
-"""By what factor a speed-up may lie outside of its interval, whose bounds and times are rounded
-when they are written."""
+"""By what factor rounding may put a speed-up outside of its interval, where both are written."""
 
 
 @dataclass(frozen=True)
@@ -129,12 +126,14 @@ class Answerer:
 
     @cached_property
     def _ranges(self) -> list[tuple[float, float]]:
-        """From where to where the tree answers, in each size."""
-        columns = list(zip(*(known.sizes for known in self.model.known), strict=True))
-        wide = [1.0 if place == self._place else NEAR for place in range(len(columns))]
-        return [
-            (min(column) / by, max(column) * by) for column, by in zip(columns, wide, strict=True)
-        ]
+        """From where to where there are answers, in each size. No formula holds above the largest
+        size that grows: there planes alone say something."""
+        columns = zip(*(known.sizes for known in self.model.known), strict=True)
+        found = [(min(column) / NEAR, max(column) * NEAR) for column in columns]
+        if self._surroundings is None:
+            least, most = found[self._place]
+            found[self._place] = least, most / NEAR
+        return found
 
     def _family(self, sizes: Sizes) -> Sizes:
         return sizes[: self._place] + sizes[self._place + 1 :]
@@ -397,4 +396,4 @@ class Answerer:
         if self._given.modelled_error > 1:
             near = (self._by_sizes[sizes] for sizes in estimate.near if sizes in self._by_sizes)
             return self._too_little(near, "on modelled shapes nearby")
-        return "no fused config was faster than BSP nearby"
+        return f"nothing {self._word} nearby says that a fused config is faster than BSP"

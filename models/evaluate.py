@@ -255,7 +255,7 @@ def score_of(
     possible = {
         shape: math.log(dataset.bsp_us(shape) / dataset.oracle(shape).us) for shape in times
     }
-    worst = max(lost, key=lost.__getitem__, default=None)
+    worst = max(sorted(lost), key=lost.__getitem__, default=None)  # of equals the smallest
     known = [[(lost[s], gained[s], possible[s]) for s in group if s in times] for group in groups]
     figures, drawn = (
         _figures(np.array([row for group in known for row in group]).reshape(-1, 3)),

@@ -16,8 +16,8 @@ from tftune.models.tree.tree import Node, Sizes
 
 Source = Literal["measured", "interpolated", "modelled", "fallback"]
 
-NEAR = 1.25
-"""How many times a size other than the one that grows may lie outside of what was measured."""
+NEAR = 2.0
+"""How many times a size may lie outside of what was measured (docs/notebook.md, 2026-11-27)."""
 SIZE_BITS = 63
 """The most bits of a size: those of tensors are signed 64-bit integers, and features of larger ones
 may overflow a float."""

@@ -15,7 +15,8 @@ from tftune.kernels.all_gather_gemm.host import source
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.core.chips import H200
 from tftune.kernels.core.space import Config
-from tftune.kernels.runtime.compile import _cache_of_user, gpu_target
+from tftune.kernels.runtime.compile import gpu_target
+from tftune.kernels.runtime.triton_cache import _of_user
 from tftune.tuner.bench import compile_ahead as module
 from tftune.tuner.bench.compile_ahead import Compilers, compile_ahead, jobs
 
@@ -30,7 +31,7 @@ def kernels(cache: Path) -> set[str]:
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The user's, beside one that torch's compiler or an engine named for this rank alone."""
-    monkeypatch.setattr("tftune.kernels.runtime.compile._CACHE", str(tmp_path / "user"))
+    monkeypatch.setattr("tftune.kernels.runtime.triton_cache._CACHE", str(tmp_path / "user"))
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "rank"))
     monkeypatch.setattr(module, "COMPILERS", Compilers())
     return tmp_path / "user"
@@ -70,7 +71,7 @@ def test_a_folder_of_one_gpu_is_not_taken_for_the_user_s(
     monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
     assert triton_cache_dir(1) == f"{cache_dir()}/triton/1"
     monkeypatch.setenv("TRITON_CACHE_DIR", f"{cache_dir()}/{folder}")
-    assert _cache_of_user() == (f"{cache_dir()}/mine" if folder == "mine" else None)
+    assert _of_user() == (f"{cache_dir()}/mine" if folder == "mine" else None)
 
 
 def test_what_cannot_be_compiled_raises_nothing_and_stops_no_other(cache: Path) -> None:

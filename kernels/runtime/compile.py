@@ -7,10 +7,7 @@ becomes a constant on one rank only), and one compiled without divisibility is n
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -18,25 +15,8 @@ from pkgutil import iter_modules
 from typing import Any
 from weakref import WeakValueDictionary
 
-CACHE_VARIABLE = "TRITON_CACHE_DIR"
+from tftune.kernels.runtime.triton_cache import shared_cache
 
-
-def _cache_of_user() -> str | None:
-    """Triton's cache as the user named it; None for Triton's own choice.
-
-    When torch's compiler makes its first kernel, it sets that variable to a folder of this GPU
-    alone, and engines set it to one of a rank. There no rank would find what another one compiled.
-    """
-    folder = os.environ.get(CACHE_VARIABLE)
-    if folder is None or "torch._inductor" not in sys.modules:
-        return folder
-    from torch._inductor.runtime.cache_dir_utils import cache_dir
-
-    return None if folder.startswith(os.path.join(cache_dir(), "triton", "")) else folder
-
-
-_CACHE = _cache_of_user()
-"""As it was when this was imported, before torch compiles anything: one for all ranks."""
 _COMPILED: WeakValueDictionary[Any, Any] = WeakValueDictionary()
 """What some plan still launches. Triton would load another copy for each plan, and unloads none."""
 
@@ -95,23 +75,6 @@ class KernelSource:
             values[name] if name in self.types else self.constants[name]
             for name in self.kernel.arg_names
         )
-
-
-@contextmanager
-def shared_cache() -> Iterator[None]:
-    """Meanwhile Triton's cache, of this process and of those that it starts, is the user's."""
-    told = os.environ.get(CACHE_VARIABLE)
-    _name_cache(_CACHE)
-    try:
-        yield
-    finally:
-        _name_cache(told)
-
-
-def _name_cache(folder: str | None) -> None:
-    os.environ.pop(CACHE_VARIABLE, None)
-    if folder is not None:
-        os.environ[CACHE_VARIABLE] = folder
 
 
 def _fields_as_constexprs(constant: Any) -> Any:

@@ -20,7 +20,7 @@ from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
-from tftune.kernels.runtime.compile import shared_cache
+from tftune.kernels.runtime.triton_cache import shared_cache
 from tftune.tuner.bench.compile_pool import compile_one
 from tftune.tuner.bench.processes import die_with_parent
 

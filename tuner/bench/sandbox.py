@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Self
 
 from tftune.db.trial import Failure
-from tftune.kernels.runtime.compile import shared_cache
+from tftune.kernels.runtime.triton_cache import shared_cache
 from tftune.tuner.bench import worker
 from tftune.tuner.bench.processes import deaf_to_ctrl_c, environment
 from tftune.tuner.bench.shared_dir import Shared
