@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import random
 import signal
 import time
@@ -180,3 +181,16 @@ def supervise() -> None:
 
 if __name__ == "__main__":
     supervise()
+
+
+def say_what_triton_does(connection: Any, spec: Any, rank: int) -> None:
+    import triton.language as tl
+
+    while True:
+        connection.recv()
+        connection.send_bytes(pickle.dumps(("ok", type(tl.cdiv).__name__)))
+
+
+class Wordless:
+    def __init__(self, spec: Any, rank: int) -> None:
+        raise AssertionError

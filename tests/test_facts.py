@@ -386,7 +386,7 @@ def test_an_artifact_with_trees_is_checked_whole(model: FactsModel) -> None:
         ([OP, "--on", "model"], "--on model needs --target"),
         ([OP, "--on", "model", "--target", "h200x8", "--lengths", "even"], "not one of full"),
         (
-            [OP, "--on", "model", "--target", "h200x8", "--shapes", "layouts"],
+            [OP, "--on", "model", "--target", "h100x2", "--shapes", "paper"],
             "answers for none of these shapes; run `tftune search flash_decode`",
         ),
     ],

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import pickle
 import re
 import signal
 import subprocess
 import sys
 from functools import partial
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
+import stand_ins
 
 from tftune.tuner.bench import worker
 from tftune.tuner.bench.processes import deaf_to_ctrl_c
@@ -82,30 +81,17 @@ def test_ranks_never_hear_ctrl_c(ranks_start_anew: None) -> None:
         world.kill()
 
 
-def say_what_triton_does(connection: Connection, spec: WorldSpec, rank: int) -> None:
-    import triton.language as tl
-
-    while True:
-        connection.recv()
-        connection.send_bytes(pickle.dumps(("ok", type(tl.cdiv).__name__)))
-
-
 def test_tests_fork_no_rank_that_has_a_gpu() -> None:
     """In what is forked, Triton's own functions are interpreted: a calibration ended there in its
     first step."""
-    world = World(WorldSpec(Path(), 1, False, 1 << 16, 0), serve=say_what_triton_does)
+    world = World(WorldSpec(Path(), 1, False, 1 << 16, 0), serve=stand_ins.say_what_triton_does)
     with world:
         assert world.request("anything", (), 30.0) == ["JITFunction"]
 
 
-class Wordless:
-    def __init__(self, spec: WorldSpec, rank: int) -> None:
-        raise AssertionError
-
-
 def test_a_rank_says_where_an_exception_without_words_was_raised() -> None:
-    serve = partial(worker.main, make=Wordless)
-    said = r"rank 0 raised AssertionError in start: in .*test_processes.py, line \d+: raise Asser"
+    serve = partial(worker.main, make=stand_ins.Wordless)
+    said = r"rank 0 raised AssertionError in start: in .*stand_ins.py, line \d+: raise Asser"
     with pytest.raises(Broken, match=said):
         World(WorldSpec(Path(), 1, True, 1 << 16, 0), serve=serve).start()
 

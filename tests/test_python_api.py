@@ -21,7 +21,7 @@ from tftune.models import selector as selectors
 from tftune.models.selector import Selector
 
 SHAPE = tftune.AllGatherGemm(m=64, n=3584, k=8192, world=8)
-ENGINE = replace(SHAPE, dtype="bf16", shard="m", b_layout="nk", m=4096)
+UNKNOWN = replace(SHAPE, shard="m", b_layout="nk", m=4096)
 LARGER = replace(SHAPE, m=1 << 20)
 HERE = Machine("h200x8", "sm_90", {"triton": "3.6.0"})
 
@@ -50,11 +50,11 @@ def test_a_layout_that_nobody_measured_is_one_warning(
 ) -> None:
     for selector in (load(), load()):
         for m in (8, 64, 4096):
-            selector.select(replace(ENGINE, m=m))
-            selector.select(replace(ENGINE, m=m))
+            selector.select(replace(UNKNOWN, m=m))
+            selector.select(replace(UNKNOWN, m=m))
             assert selector.select(replace(SHAPE, m=m)).source == "measured"
     (sentence,) = told(caplog)
-    assert sentence.startswith("all_gather_gemm runs BSP: dtype=bf16,shard=m,b_layout=nk,world=8 ")
+    assert sentence.startswith("all_gather_gemm runs BSP: dtype=fp16,shard=m,b_layout=nk,world=8 ")
     assert "was never measured for all_gather_gemm on h200x8" in sentence
 
 
@@ -110,7 +110,7 @@ def test_a_bind_that_failed_is_one_warning(
     monkeypatch.setattr("tftune.db.target.build", dict)
     bound = tftune.bind(selector=load())
     assert tftune.select_kernel(SHAPE) is bound.select(SHAPE)
-    assert tftune.select_kernel(ENGINE).config.variant == "bsp"
+    assert tftune.select_kernel(UNKNOWN).config.variant == "bsp"
     (sentence,) = told(caplog)
     assert sentence.startswith("tftune.bind: rank 1 differs from rank 0 in artifacts")
     assert sentence.endswith("compare what `tftune doctor --json` says on the ranks")
@@ -139,7 +139,9 @@ def test_reprs_say_what_a_value_is() -> None:
     assert repr(SHAPE).startswith("AllGatherGemm(m=64, n=3584, k=8192, world=8, dtype='fp16'")
     selector = tftune.load(target="h200x8")
     digest = selector.artifacts["all_gather_gemm"].digest[:12]
-    assert repr(selector).startswith(f"<Selector: all_gather_gemm on h200x8 ({digest}), flash_dec")
+    assert repr(selector).startswith(
+        f"<Selector: all_gather_gemm on h200x8 ({digest}), all_reduce "
+    )
     assert repr(Selector(bsp_only="no")) == "<Selector: no artifact, bsp_only>"
     found = selector.select(SHAPE)
     assert repr(found).startswith("Selection(config=Config('push', block_k=")

@@ -88,7 +88,6 @@ _PLACES = {
     "compile_pass": "tftune.graph_pass.inductor",
     "warm_up": "tftune.confirm.warm_up",
 }
-importlib.import_module("tftune.kernels.runtime.triton_cache")  # before torch's compiler sets it
 _default: Selector | None = None
 _capture: Recorder | None = None
 """What counts the shapes that are run; None where nothing does."""

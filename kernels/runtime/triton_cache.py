@@ -1,5 +1,5 @@
 """Which folder Triton keeps compiled kernels in: one for all ranks. Standard library only; imported
-with tftune, before torch compiles anything.
+with `compile_pass` and with every kernel, before torch compiles anything that has the pass.
 
 When torch's compiler makes its first kernel it sets TRITON_CACHE_DIR to a folder of this GPU alone,
 and vLLM sets it to one of a rank. There no rank would find what another one compiled.
