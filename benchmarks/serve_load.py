@@ -224,9 +224,11 @@ def selections(port: int, token: str, shapes: Sequence[str], each: int, seconds:
 
 
 def next_to(text: str) -> str:
-    """A shape beside a measured one."""
+    """A shape beside a measured one, of whole pages."""
     shape = shape_of(OP, text)
-    return str(type(shape).from_dict(shape.to_dict() | {"kv_len": shape.to_dict()["kv_len"] + 8}))
+    sizes = shape.to_dict()
+    longer = {"kv_len": sizes["kv_len"] + max(8, sizes["page_size"])}
+    return str(type(shape).from_dict(sizes | longer))
 
 
 def downloads(port: int, token: str, seconds: float) -> tuple[Timed, Timed]:
