@@ -99,7 +99,7 @@ def figure(falls: Sequence[Waterfall]) -> Figure:
     axes.tick_params(axis="y", length=0, labelcolor=INK)
     for place in range(len(falls[0].bars), len(rows), len(falls[0].bars)):
         axes.axhline(place - 0.5, color=QUIET, lw=0.8)
-    axes.set_xlim(0, 1.12 * max(fall.bsp_us for fall in falls))
+    axes.set_xlim(0, 1.12 * max(max(fall.bsp_us, fall.fused_us) for fall in falls))
     axes.set_xlabel("us of one call")
     return drawn
 
