@@ -85,19 +85,8 @@ def _rule(rule: Rule, kernels: tuple[str, ...]) -> Rule:
     )
 
 
+# Behind the operation's own: that there are ranks, and that rows are of whole words.
 RULES = (
-    Rule(
-        "one rank has nothing to send",
-        lambda s, c, chip: s.world > 1,
-        ("vendor",),
-        required=True,
-    ),
-    Rule(
-        f"a row must be a multiple of {GRANULE} elements: programs take 16 bytes at a time",
-        lambda s, c, chip: s.n % GRANULE == 0,
-        ("vendor",),
-        required=True,
-    ),
     Rule(
         f"rows_per_flag must be 1 with exchange={_BY_WORDS}, which has no flags",
         lambda s, c, chip: c["exchange"] != _BY_WORDS or c["rows_per_flag"] == 1,

@@ -190,7 +190,7 @@ RULES = (
     Rule(
         "one rank has nothing to send",
         lambda s, c, chip: s.world > 1,
-        ("push_ce",),
+        ("push_ce", "vendor"),
         required=True,
     ),
     Rule(
@@ -202,7 +202,7 @@ RULES = (
     Rule(
         "a row must be a multiple of 8 elements: programs take 16 bytes at a time",
         lambda s, c, chip: s.n % 8 == 0,
-        ("push_ce",),
+        ("push_ce", "vendor"),
         required=True,
     ),
     copy_rule(_copy_bytes),
