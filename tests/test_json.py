@@ -18,6 +18,7 @@ from test_cli_cache import H100, remembered
 from test_verify import Fake, exported
 
 from tftune.cli import app as cli
+from tftune.cli.options import spread
 from tftune.db.drift import Moved
 from tftune.db.findings import Finding, Series, add
 from tftune.db.store import Store, write_rows
@@ -174,7 +175,7 @@ def test_every_command_with_json_is_on_the_page() -> None:
         f"tftune {prefix}{name}"
         for prefix, commands in groups.items()
         for name, (run, _) in commands.items()
-        if "as_json" in inspect.signature(run).parameters and name not in ELSEWHERE
+        if "as_json" in inspect.signature(spread(run)).parameters and name not in ELSEWHERE
     }
     assert having == {command.partition(" --")[0] for command in SCHEMAS}
     assert {*LINES, "tftune verify"} == set(SCHEMAS)

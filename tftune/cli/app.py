@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
-from tftune.cli.options import open_store  # before typer: it says what typer comes with
+from tftune.cli.options import open_store, spread  # before typer: it says what typer comes with
 
 # isort: split
 import typer
@@ -127,7 +127,7 @@ _GROUPS = (
 )  # fmt: skip
 for _group, _commands in _GROUPS:
     for _name, (_run, _summary) in _commands.items():
-        _group.command(_name, short_help=_summary)(_run)
+        _group.command(_name, short_help=_summary)(spread(_run))
 app.add_typer(trials_app, name="trials")
 app.add_typer(db_app, name="db")
 app.add_typer(cache_app, name="cache")

@@ -23,8 +23,8 @@ from tftune.cli.options import (
     OtherDb,
     ShapeText,
     TargetName,
-    file_to_write,
     open_store,
+    out_option,
 )
 from tftune.kernels.core.registry import operation, payload_bytes
 
@@ -102,13 +102,7 @@ def verify(
         ),
     ] = 4,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            callback=file_to_write,
-            metavar="PATH",
-            help="Write the stamped artifact here; default: in place.",
-        ),
+        Path | None, out_option("Write the stamped artifact here; default: in place.")
     ] = None,
     watch: Annotated[
         bool,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tftune.cli.options import DEFAULT_DB, file_to_write
+from tftune.cli.options import DEFAULT_DB, out_option
 from tftune.kernels.core.registry import operation
 
 if TYPE_CHECKING:
@@ -35,13 +35,7 @@ def audit(
         ),
     ] = 20,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            callback=file_to_write,
-            metavar="PATH",
-            help="Where rows are; default: audits/TARGET/OP-ARCH.jsonl.",
-        ),
+        Path | None, out_option("Where rows are; default: audits/TARGET/OP-ARCH.jsonl.")
     ] = None,
     workers: Annotated[
         int | None,
@@ -80,15 +74,7 @@ def audit(
 
 
 def calibrate(
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            callback=file_to_write,
-            metavar="PATH",
-            help="File to write; default: TARGET.chip.json.",
-        ),
-    ] = None,
+    out: Annotated[Path | None, out_option("File to write; default: TARGET.chip.json.")] = None,
     gpus: Annotated[
         int | None,
         typer.Option("--gpus", min=1, help="Use this many GPUs; default: all."),

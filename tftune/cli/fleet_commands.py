@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tftune.cli.options import DEFAULT_DB, Db, Op, TargetName, file_to_write, open_store
+from tftune.cli.options import DEFAULT_DB, Db, Op, TargetName, file_to_write, open_store, out_option
 from tftune.cli.store_commands import AnyBench, AnyMode, OneOp, filters_of
 
 if TYPE_CHECKING:
@@ -138,15 +138,7 @@ def pull(
         str,
         typer.Option("--build", metavar="BUILD", help="Of this build, as the service names it."),
     ] = "",
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            callback=file_to_write,
-            metavar="PATH",
-            help="Also write the artifact here, whole.",
-        ),
-    ] = None,
+    out: Annotated[Path | None, out_option("Also write the artifact here, whole.")] = None,
     public_key: PublicKey = None,
     token: Token = None,
     config: ConfigFile = None,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import is_dataclass
+from functools import wraps
+from inspect import Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 try:
     import typer
@@ -94,8 +97,6 @@ AllowModelled = Annotated[
     ),
 ]
 DEFAULT_DB = Path("tftune.db")
-
-# Of `tftune search`.
 Shapes = Annotated[
     list[str] | None,
     typer.Option(
@@ -106,24 +107,6 @@ Shapes = Annotated[
         autocompletion=completion.shapes,
     ),
 ]
-Captured = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--captured",
-        metavar="FILE",
-        help="In place of --shapes: the shapes of this capture, those with most time at stake "
-        "first; repeat for several.",
-    ),
-]
-Share = Annotated[
-    float,
-    typer.Option(
-        "--share",
-        min=0.01,
-        max=1.0,
-        help="Of the captured time at stake: shapes beyond it are left out.",
-    ),
-]
 On = Annotated[
     Literal["node", "model", "replay"],
     typer.Option("--on", help="Real GPUs, the analytic model, or stored rows."),
@@ -131,10 +114,6 @@ On = Annotated[
 Modes = Annotated[
     Literal["graph", "eager", "both"],
     typer.Option("--mode", help="Captured in a graph, eager, or both."),
-]
-EffortName = Annotated[
-    Literal["quick", "default", "thorough", "exhaustive", "scout"],
-    typer.Option("--effort", help="Trials for each shape and mode."),
 ]
 Budget = Annotated[
     str | None,
@@ -145,53 +124,6 @@ Budget = Annotated[
         "of every shape are measured whatever it says.",
     ),
 ]
-Variants = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--variant", metavar="VARIANT", help="Only this variant, and BSP; repeat for several."
-    ),
-]
-SamplerName = Annotated[
-    Literal["mixed", "lfbo", "gp", "tpe", "random", "exhaustive"],
-    typer.Option("--sampler", help="How the next config is proposed."),
-]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of the sampler and of --inject.")]
-Pool = Annotated[
-    int | None,
-    typer.Option(
-        "--pool",
-        min=1,
-        help="Consider only this many configs of each variant, and compile all of them before the "
-        "first trial.",
-    ),
-]
-Portfolio = Annotated[
-    bool,
-    typer.Option(
-        "--portfolio",
-        help="Measure the configs that cover what was searched, and each shape's best, on every "
-        "shape.",
-    ),
-]
-Inject = Annotated[
-    str | None,
-    typer.Option(
-        "--inject",
-        metavar="FAULTS",
-        help="A drill: faults on purpose, as in hang=0.1,crash=0.05, the probability for each "
-        "config.",
-    ),
-]
-Ray = Annotated[
-    str | None,
-    typer.Option(
-        "--ray",
-        metavar="ADDRESS",
-        help="Deal the shapes to the nodes of this Ray cluster, such as auto or "
-        "ray://head:10001; each is searched alone.",
-    ),
-]
-Gpus = Annotated[int | None, typer.Option("--gpus", min=1, help="Use at most this many GPUs.")]
 ChipFile = Annotated[
     Path | None,
     typer.Option(
@@ -205,6 +137,30 @@ def file_to_write(path: Path | None) -> Path | None:
     if path == Path("-"):
         raise typer.BadParameter("'-' is no file here, and stdout takes none; give a name")
     return path
+
+
+def out_option(meaning: str, metavar: str = "PATH") -> Any:
+    """The option --out, of what a command writes."""
+    return typer.Option("--out", callback=file_to_write, metavar=metavar, help=meaning)
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as typer reads it: in place of the parameter that takes a dataclass, an option
+    for each field of it."""
+    hints = get_type_hints(command, include_extras=True)
+    name, options = next(((n, kind) for n, kind in hints.items() if is_dataclass(kind)), ("", None))
+    if options is None:
+        return command
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        command(**{name: options(**given)})
+
+    words = get_type_hints(options, include_extras=True)
+    fields = signature(options).parameters.values()
+    listed = [field.replace(annotation=words[field.name]) for field in fields]
+    run.__signature__ = Signature(listed)  # type: ignore[attr-defined]
+    return run
 
 
 @contextmanager

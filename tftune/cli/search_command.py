@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
 
 from tftune.cli.options import (
     DEFAULT_DB,
     Budget,
-    Captured,
     ChipFile,
     Db,
-    EffortName,
-    Gpus,
-    Inject,
     Json,
     Lengths,
     Modes,
     On,
     Op,
-    Pool,
-    Portfolio,
-    Ray,
-    SamplerName,
-    Seed,
     Shapes,
-    Share,
     TargetName,
-    Variants,
     open_store,
 )
 from tftune.db.trial import MODES
@@ -55,29 +47,104 @@ tried."""
 """Below its short form."""
 
 
-def search(
-    op: Op,
-    shapes: Shapes = None,
-    captured: Captured = None,
-    share: Share = 0.99,
-    on: On = "node",
-    target: TargetName = None,
-    mode: Modes = "both",
-    effort: EffortName = "default",
-    budget: Budget = None,
-    variant: Variants = None,
-    sampler: SamplerName = "mixed",
-    seed: Seed = 0,
-    pool: Pool = None,
-    portfolio: Portfolio = False,
-    lengths: Lengths = "full",
-    db: Db = DEFAULT_DB,
-    inject: Inject = None,
-    gpus: Gpus = None,
-    ray: Ray = None,
-    chip: ChipFile = None,
-    as_json: Json = False,
-) -> None:
+HOW = ("effort", "sampler", "variant", "seed", "pool")
+"""The options that say how to search, in which a portfolio has no part."""
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What `tftune search` is asked for."""
+
+    op: Op
+    shapes: Shapes = None
+    captured: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--captured",
+            metavar="FILE",
+            help="In place of --shapes: the shapes of this capture, those with most time at stake "
+            "first; repeat for several.",
+        ),
+    ] = None
+    share: Annotated[
+        float,
+        typer.Option(
+            "--share",
+            min=0.01,
+            max=1.0,
+            help="Of the captured time at stake: shapes beyond it are left out.",
+        ),
+    ] = 0.99
+    on: On = "node"
+    target: TargetName = None
+    mode: Modes = "both"
+    effort: Annotated[
+        Literal["quick", "default", "thorough", "exhaustive", "scout"],
+        typer.Option("--effort", help="Trials for each shape and mode."),
+    ] = "default"
+    budget: Budget = None
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--variant", metavar="VARIANT", help="Only this variant, and BSP; repeat for several."
+        ),
+    ] = None
+    sampler: Annotated[
+        Literal["mixed", "lfbo", "gp", "tpe", "random", "exhaustive"],
+        typer.Option("--sampler", help="How the next config is proposed."),
+    ] = "mixed"
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the sampler and of --inject.")] = 0
+    pool: Annotated[
+        int | None,
+        typer.Option(
+            "--pool",
+            min=1,
+            help="Consider only this many configs of each variant, and compile all of them before "
+            "the first trial.",
+        ),
+    ] = None
+    portfolio: Annotated[
+        bool,
+        typer.Option(
+            "--portfolio",
+            help="Measure the configs that cover what was searched, and each shape's best, on "
+            "every shape.",
+        ),
+    ] = False
+    lengths: Lengths = "full"
+    db: Db = DEFAULT_DB
+    inject: Annotated[
+        str | None,
+        typer.Option(
+            "--inject",
+            metavar="FAULTS",
+            help="A drill: faults on purpose, as in hang=0.1,crash=0.05, the probability for each "
+            "config.",
+        ),
+    ] = None
+    gpus: Annotated[
+        int | None, typer.Option("--gpus", min=1, help="Use at most this many GPUs.")
+    ] = None
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            "--ray",
+            metavar="ADDRESS",
+            help="Deal the shapes to the nodes of this Ray cluster, such as auto or "
+            "ray://head:10001; each is searched alone.",
+        ),
+    ] = None
+    chip: ChipFile = None
+    as_json: Json = False
+
+    def given(self, names: Sequence[str]) -> str:
+        """Those of some options whose value is not their default, as a command line has them."""
+        return ", ".join(
+            f"--{name}" for name in names if getattr(self, name) != getattr(SearchOptions, name)
+        )
+
+
+def search(asked: SearchOptions) -> None:
     """Find the fastest config of each shape; every trial is stored, and the same command resumes
     after a stop."""
     from tftune.cli.console import note, print_json
@@ -93,43 +160,49 @@ def search(
     )  # fmt: skip
     from tftune.report.tables import BENCH_WORDS
 
-    began, known = monotonic(), operation(op)
-    conditions = lengths_of(known, lengths)
-    variants = _known_variants(known, variant or [])
-    how = dict(effort=effort, sampler=sampler, variants=variants, seed=seed, pool=pool)
-    if portfolio:
-        _refuse_more_than_portfolio(how)
-    until = None if budget is None else began + seconds(budget)
-    drill = make_drill(inject, seed, on)
-    if ray:
-        _refuse_what_is_of_one_node(portfolio, inject, chip, lengths)
-    machine = find_target("model" if ray and target else on, target, chip, db)
-    title = f"{op} on {machine.name}, {BENCH_WORDS['drill' if drill else on]}"
-    modes = MODES if mode == "both" else (mode,)
-    parts = _parts(known, shapes, captured, share, machine, modes, db)
+    began, known, on, db = monotonic(), operation(asked.op), asked.on, asked.db
+    conditions = lengths_of(known, asked.lengths)
+    for name in asked.variant or ():
+        known.space.choices(name)  # refuses one that there is not
+    how = {name: getattr(asked, name) for name in ("effort", "sampler", "seed", "pool")}
+    how["variants"] = tuple(asked.variant or ())
+    if asked.portfolio:
+        _refuse_more_than_portfolio(asked)
+    until = None if asked.budget is None else began + seconds(asked.budget)
+    drill = make_drill(asked.inject, asked.seed, on)
+    if asked.ray:
+        _refuse_what_is_of_one_node(asked)
+    machine = find_target(
+        "model" if asked.ray and asked.target else on, asked.target, asked.chip, db
+    )
+    title = f"{known.name} on {machine.name}, {BENCH_WORDS['drill' if drill else on]}"
+    parts = _parts(asked, known, machine)
     wanted = list(dict.fromkeys(shape for part in parts for shape in part.shapes))
-    check_worlds(wanted, machine, gpus)
+    check_worlds(wanted, machine, asked.gpus)
     tables: list[tuple[str, list[Line]]] = []
     missing = 0
     with ExitStack() as stack:
         store = stack.enter_context(open_store(db, write=True))
-        plan = f"{_count(wanted)}, mode {mode}, effort {effort}, stored in {db}"
-        if ray:
+        count = f"{len(wanted)} shape{'s' * (len(wanted) > 1)}"
+        plan = f"{count}, mode {asked.mode}, effort {asked.effort}, stored in {db}"
+        if asked.ray:
             note(f"{title}: {plan}")
-            tables.append((title, over_nodes(ray, op, on, machine, parts, store, how, until)))
-        for text in () if ray else conditions:
+            found = over_nodes(asked.ray, known.name, on, machine, parts, store, how, until)
+            tables.append((title, found))
+        for text in () if asked.ray else conditions:
             named = f"{title}, lengths={text}" if text else title
-            bench = make_bench(on, known, machine, wanted, store, drill, portfolio, text)
+            bench = make_bench(on, known, machine, wanted, store, drill, asked.portfolio, text)
             note(f"{named}: {plan}")
             if on == "model":
                 note(f"modelled: {machine.chip.assumptions}")
             with closing(bench):
-                found, left = run(op, parts, bench, store, None if portfolio else how, until)
+                options = None if asked.portfolio else how
+                found, left = run(known.name, parts, bench, store, options, until)
             tables.append((named, found))
             missing += left
-    if as_json:
+    if asked.as_json:
         print_json([line.to_dict() for _, found in tables for line in found])
-    for named, found in () if as_json else tables:
+    for named, found in () if asked.as_json else tables:
         _show(found, named, machine.name, db)
     if missing:
         raise ValueError(
@@ -138,53 +211,42 @@ def search(
         )
 
 
-def _refuse_what_is_of_one_node(
-    portfolio: bool, inject: str | None, chip: Path | None, lengths: str
-) -> None:
+def _refuse_what_is_of_one_node(asked: SearchOptions) -> None:
     """Raises ValueError naming the options given that a search over nodes does not have, and
     ModuleNotFoundError without Ray."""
-    ragged = lengths != "full"
-    options = {
-        "--portfolio": portfolio, "--inject": inject, "--chip": chip, "--lengths": ragged,
-    }  # fmt: skip
-    if given := [name for name, value in options.items() if value]:
-        raise ValueError(
-            f"--ray searches on many nodes, and {', '.join(given)} is of one; leave it out"
-        )
+    if given := asked.given(("portfolio", "inject", "chip", "lengths")):
+        raise ValueError(f"--ray searches on many nodes, and {given} is of one; leave it out")
     if find_spec("ray") is None:
         raise ModuleNotFoundError("No module named 'ray'", name="ray")
 
 
-def _parts(
-    known: Operation,
-    shapes: Sequence[str] | None,
-    captured: Sequence[Path] | None,
-    share: float,
-    machine: Target,
-    modes: Sequence[str],
-    db: Path,
-) -> list[Part]:
+def _refuse_more_than_portfolio(asked: SearchOptions) -> None:
+    """Raises ValueError naming the options given that only a search has."""
+    if given := asked.given(HOW):
+        raise ValueError(
+            f"--portfolio measures what was searched, and {given} says how to search; leave it out"
+        )
+
+
+def _parts(asked: SearchOptions, known: Operation, machine: Target) -> list[Part]:
     """What is searched: the shapes that are named, or captured ones; what is at stake there is said
     on stderr."""
     from tftune.cli.captured import Part, parts, sentences, stakes
     from tftune.cli.console import note
     from tftune.cli.shapes_file import read_shapes
 
-    if not captured:
-        named = read_shapes(known, shapes or [known.searched_set], machine.gpus)
-        return [Part(tuple(modes), tuple(named), 1.0)]
-    if shapes:
+    modes = MODES if asked.mode == "both" else (asked.mode,)
+    if not asked.captured:
+        named = read_shapes(known, asked.shapes or [known.searched_set], machine.gpus)
+        return [Part(modes, tuple(named), 1.0)]
+    if asked.shapes:
         raise ValueError("--captured names the shapes, and so does --shapes; leave one out")
-    found = stakes(captured, known.name, machine, db)
-    if not (taken := parts(found, share, modes)):
+    found = stakes(asked.captured, known.name, machine, asked.db)
+    if not (taken := parts(found, asked.share, modes)):
         raise ValueError(f"nothing of {known.name} was captured in mode {modes[0]}; see --mode")
     for sentence in sentences(found, taken):
         note(sentence)
     return taken
-
-
-def _count(shapes: Sequence[Any]) -> str:
-    return f"{len(shapes)} shape{'s' * (len(shapes) > 1)}"
 
 
 def _show(found: Sequence[Line], title: str, target: str, db: Path) -> None:
@@ -207,21 +269,3 @@ def _show(found: Sequence[Line], title: str, target: str, db: Path) -> None:
             f"next: `tftune export {op} --db {db} --target {target} --out {out}`, then "
             f"`tftune select {op} {shape} --artifact {out}{modelled}`"
         )
-
-
-def _refuse_more_than_portfolio(how: Mapping[str, Any]) -> None:
-    """Raises ValueError naming the options given that only a search has."""
-    usual = dict(effort="default", sampler="mixed", variants=(), seed=0, pool=None)
-    words = {"variants": "variant"}
-    given = [f"--{words.get(name, name)}" for name, value in how.items() if value != usual[name]]
-    if given:
-        raise ValueError(
-            f"--portfolio measures what was searched, and {', '.join(given)} says how to search; "
-            "leave it out"
-        )
-
-
-def _known_variants(known: Operation, names: Sequence[str]) -> tuple[str, ...]:
-    for name in names:
-        known.space.choices(name)
-    return tuple(names)

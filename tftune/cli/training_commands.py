@@ -19,8 +19,8 @@ from tftune.cli.options import (
     Json,
     Op,
     TargetName,
-    file_to_write,
     open_store,
+    out_option,
 )
 from tftune.db.trial import TAX
 from tftune.kernels.core.registry import operation
@@ -75,13 +75,7 @@ def export(
     target: TargetName = None,
     bench: BenchName = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            callback=file_to_write,
-            help="The artifact to write; default: OP__TARGET.json here.",
-            metavar="PATH",
-        ),
+        Path | None, out_option("The artifact to write; default: OP__TARGET.json here.")
     ] = None,
     db: Db = DEFAULT_DB,
     as_json: Json = False,
@@ -121,15 +115,9 @@ def report(
     op: Annotated[str | None, typer.Option("--op", help="Only this operation.")] = None,
     target: TargetName = None,
     bench: BenchName = None,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            callback=file_to_write,
-            help="Folder for the pages and their PNGs.",
-            metavar="DIR",
-        ),
-    ] = Path("report"),
+    out: Annotated[Path, out_option("Folder for the pages and their PNGs.", "DIR")] = Path(
+        "report"
+    ),
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tftune.cli.options import DEFAULT_DB, ChipFile, Db, Json, TargetName, file_to_write, open_store
+from tftune.cli.options import DEFAULT_DB, ChipFile, Db, Json, TargetName, open_store, out_option
 from tftune.kernels.core.registry import operation
 
 if TYPE_CHECKING:
@@ -18,54 +18,51 @@ OF_MODEL, OF_OP = "5m", "60m"
 """The budget where none is given."""
 
 
-def tune(
+@dataclass(frozen=True)
+class TuneOptions:
+    """What `tftune tune` is asked for."""
+
     op: Annotated[
         str | None,
         typer.Argument(metavar="[OP]", help="Operation to search; default: all_gather_gemm."),
-    ] = None,
+    ] = None
     model: Annotated[
         Path | None,
         typer.Option(
             "--model", metavar="FILE", help="Tune all layers of this Hugging Face config.json."
         ),
-    ] = None,
+    ] = None
     tp: Annotated[
         int | None,
         typer.Option("--tp", min=2, help="With --model: ranks that share it; default: all GPUs."),
-    ] = None,
+    ] = None
     plan: Annotated[
         Literal["both", "all-reduce", "sequence-parallel"],
         typer.Option("--plan", help="With --model: how its layers exchange."),
-    ] = "both",
+    ] = "both"
     batches: Annotated[
         str,
         typer.Option("--batches", metavar="SIZES", help="With --model: tokens of decode steps."),
-    ] = "1,2,4,8,16,32,64,128,256",
+    ] = "1,2,4,8,16,32,64,128,256"
     prefill: Annotated[
         str,
         typer.Option("--prefill", metavar="SIZES", help="With --model: tokens of prefill steps."),
-    ] = "1024,2048,4096",
+    ] = "1024,2048,4096"
     mode: Annotated[
         Literal["graph", "eager", "both"],
         typer.Option("--mode", help="With --model: captured in a graph, eager, or both."),
-    ] = "graph",
+    ] = "graph"
     on: Annotated[
         Literal["node", "model"],
         typer.Option("--on", help="With --model: real GPUs, or the analytic model."),
-    ] = "node",
-    target: TargetName = None,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            callback=file_to_write,
-            metavar="DIR",
-            help="With --model: folder of artifacts.",
-        ),
-    ] = Path("tftune-artifacts"),
+    ] = "node"
+    target: TargetName = None
+    out: Annotated[Path, out_option("With --model: folder of artifacts.", "DIR")] = Path(
+        "tftune-artifacts"
+    )
     shapes: Annotated[
         str | None, typer.Option("--shapes", metavar="SHAPES", help="As in `tftune search`.")
-    ] = None,
+    ] = None
     budget: Annotated[
         str | None,
         typer.Option(
@@ -73,46 +70,32 @@ def tune(
             metavar="DURATION",
             help="For measuring, such as 30m or 2h; default: 5m for a model, 60m for an operation.",
         ),
-    ] = None,
-    db: Db = DEFAULT_DB,
-    chip: ChipFile = None,
+    ] = None
+    db: Db = DEFAULT_DB
+    chip: ChipFile = None
     show: Annotated[
         str | None,
         typer.Option(
             "--show", metavar="TARGET", help="Print the commands for this machine and run nothing."
         ),
-    ] = None,
-    as_json: Json = False,
-) -> None:
+    ] = None
+    as_json: Json = False
+
+
+def tune(asked: TuneOptions) -> None:
     """Tune all layers of a model, or one operation, within a budget; it ends with artifacts of what
     was measured, and the same command goes on."""
-    if model is None:
-        return _tune_op(op or "all_gather_gemm", shapes, budget or OF_OP, db, show)
-    if given := [
-        name for name, value in (("OP", op), ("--shapes", shapes), ("--show", show)) if value
-    ]:
+    if asked.model is None:
+        return _tune_op(asked)
+    words = (("OP", asked.op), ("--shapes", asked.shapes), ("--show", asked.show))
+    if given := [name for name, value in words if value]:
         raise ValueError(
             f"--model names the shapes, and {', '.join(given)} was given; leave it out"
         )
-    job = _job(
-        model, tp, plan, (batches, prefill), mode, on, target, chip, budget or OF_MODEL, db, out
-    )
-    _tune_model(job, model, db, as_json)
+    _tune_model(_job(asked, asked.model), asked.model, asked.db, asked.as_json)
 
 
-def _job(
-    path: Path,
-    tp: int | None,
-    plan: str,
-    sizes: tuple[str, str],
-    mode: str,
-    on: str,
-    target: str | None,
-    chip: Path | None,
-    budget: str,
-    db: Path,
-    folder: Path,
-) -> Job:
+def _job(asked: TuneOptions, path: Path) -> Job:
     """What is to be tuned; raises ValueError where words, model and machine do not fit."""
     from tftune.db.target import Target
     from tftune.pipeline.bench_factory import check_worlds, find_target, seconds
@@ -120,15 +103,17 @@ def _job(
     from tftune.pipeline.model_shapes import model_shapes
     from tftune.pipeline.tune_model import Job, modes_of
 
-    config, machine = read_config(path), find_target(on, target, chip, db)
-    world = tp or machine.gpus
-    batches, prefill = (_sizes(*each) for each in zip(sizes, ("batches", "prefill"), strict=True))
-    found = model_shapes(config, world, plan, batches, prefill)
+    on = asked.on
+    config, machine = read_config(path), find_target(on, asked.target, asked.chip, asked.db)
+    world = asked.tp or machine.gpus
+    batches, prefill = _sizes(asked.batches, "batches"), _sizes(asked.prefill, "prefill")
+    found = model_shapes(config, world, asked.plan, batches, prefill)
     check_worlds(found.shapes, machine, None)
     machine = Target.of(machine.chip, world)
     if on == "model" and (off := machine.chip.why_no_model(world)):
         raise ValueError(f"--on model --target {machine}: {off}")
-    return Job(found, tuple(modes_of(mode)), on, machine, seconds(budget), folder)
+    modes, budget_s = tuple(modes_of(asked.mode)), seconds(asked.budget or OF_MODEL)
+    return Job(found, modes, on, machine, budget_s, asked.out)
 
 
 def _sizes(text: str, name: str) -> tuple[int, ...]:
@@ -211,18 +196,18 @@ def _end(found: Tuned) -> None:
         )
 
 
-def _tune_op(op: str, shapes: str | None, budget: str, db: Path, show: str | None) -> None:
+def _tune_op(asked: TuneOptions) -> None:
     from tftune.cli.shapes_file import read_shapes
     from tftune.cli.tune import run, steps
     from tftune.db.target import detect
     from tftune.pipeline.bench_factory import check_worlds, named, seconds
 
-    target = named(show, db) if show else detect()
-    known = operation(op)
-    wanted = shapes or known.searched_set
+    target = named(asked.show, asked.db) if asked.show else detect()
+    known = operation(asked.op or "all_gather_gemm")
+    wanted = asked.shapes or known.searched_set
     check_worlds(read_shapes(known, [wanted], target.gpus), target, None)
-    listed: Sequence[object] = list(steps(known.name, target, wanted, seconds(budget), db))
-    if show:
-        print("\n".join(map(str, listed)))
+    commands = steps(known.name, target, wanted, seconds(asked.budget or OF_OP), asked.db)
+    if asked.show:
+        print("\n".join(map(str, commands)))
     else:
-        run(steps(known.name, target, wanted, seconds(budget), db))
+        run(commands)
