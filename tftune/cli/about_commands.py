@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tftune.cli.console import print_json
 from tftune.cli.options import Json
 from tftune.kernels.core.registry import Operation, operation, packages
 
@@ -28,7 +29,6 @@ def sets(
     as_json: Json = False,
 ) -> None:
     """List the named sets of shapes with their options, or every shape that --shapes stands for."""
-    from tftune.cli.console import print_json
     from tftune.cli.shapes_file import read_shapes
 
     if shapes:
@@ -69,7 +69,6 @@ def version(as_json: Json = False) -> None:
     """Print the versions of tftune and of what a measured time depends on: Python, torch, Triton,
     Iris, driver."""
     from tftune import __version__
-    from tftune.cli.console import print_json
     from tftune.db.target import build
 
     found = {"tftune": __version__} | build()

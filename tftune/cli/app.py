@@ -29,6 +29,7 @@ from tftune.cli import (
     training_commands,
     watch_commands,
 )
+from tftune.cli.console import note
 from tftune.cli.facts_command import facts
 from tftune.cli.search_command import search
 from tftune.cli.tune_command import tune
@@ -182,8 +183,6 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _fail(sentence: str, code: int) -> NoReturn:
-    from tftune.cli.console import note
-
     note(sentence)
     sys.exit(code)
 

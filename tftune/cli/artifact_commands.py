@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tftune.cli.console import print_json, print_table
 from tftune.cli.options import (
     DEFAULT_DB,
     AllowModelled,
@@ -61,7 +62,6 @@ def explain(
     """Why that config: the path in the tree, its leaf, and the nearest shapes with their times and
     intervals."""
     from tftune.cli.base import asked as asked_of
-    from tftune.cli.console import print_json, print_table
     from tftune.report.explain import explain as say
     from tftune.report.explain import nearest_table
     from tftune.report.tables import BENCH_WORDS
@@ -129,7 +129,6 @@ def verify(
     build; exit code 1 where one fails, or where --watch opened a finding."""
     from contextlib import closing
 
-    from tftune.cli.console import print_json, print_table
     from tftune.db.target import build
     from tftune.models.export import stamped, write
     from tftune.pipeline.bench_factory import measured_here
@@ -176,7 +175,6 @@ def diff(
 ) -> None:
     """What differs from artifact A to artifact B: origin, build, kernels, and the answers for the
     shapes that were measured."""
-    from tftune.cli.console import print_json
     from tftune.models.artifact import read_artifact
     from tftune.report.diff import diff as compare
 

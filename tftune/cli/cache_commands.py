@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tftune.cli.console import print_json, print_table
 from tftune.cli.options import Json
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ Name = Annotated[
 def list_cache(as_json: Json = False) -> None:
     """List what jobs confirmed in place on this machine: a line for each combination of GPUs,
     driver, libraries and kernels."""
-    from tftune.cli.console import print_json, print_table
     from tftune.confirm.memory import folder
 
     listed = [_listed(path) for path in _paths()]
@@ -46,7 +46,6 @@ def list_cache(as_json: Json = False) -> None:
 
 def show_cache(name: Name, as_json: Json = False) -> None:
     """Show what makes a combination, its answers, and the configs that it leaves out."""
-    from tftune.cli.console import print_json, print_table
     from tftune.confirm.memory import read_kept
 
     path = _named(name)

@@ -14,6 +14,7 @@ from tftune.db.target import Target
 from tftune.db.trial import EVIDENCE, MODES, Measurement, Trial
 from tftune.kernels.core.shape import Shape
 from tftune.models.selector import Selector, fallback
+from tftune.pipeline.bench_factory import world_of
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def stakes(paths: Sequence[Path], op: str, target: Target, db: Path) -> list[Sta
     there is none."""
     every = read_captures(paths)
     counts = [count for count in every if count.shape.op == op and count.runs]
-    fitting = [count for count in counts if _world(count.shape) <= target.gpus]
+    fitting = [count for count in counts if world_of(count.shape) <= target.gpus]
     if not fitting:
         there = ", ".join(sorted({count.shape.op for count in every})) or "nothing"
         raise ValueError(
@@ -100,10 +101,6 @@ def sentences(found: Sequence[Stake], taken: Sequence[Part]) -> Iterator[str]:
         )
 
 
-def _world(shape: Shape) -> int:
-    return int(getattr(shape, "world", 1))
-
-
 def _rows(db: Path, op: str, target: Target) -> list[Trial]:
     """The measured rows of a database that count; none where there is no database."""
     from tftune.db.store import Store
@@ -145,7 +142,7 @@ class _Expected:
         from tftune.models.timeline.simulator import predict
 
         chip = self._target.chip
-        if off := chip.why_no_model(_world(shape)):
+        if off := chip.why_no_model(world_of(shape)):
             raise ValueError(
                 f"nothing says what {shape} takes on {self._target}: no row, no artifact, and "
                 f"{off}; give the shapes with --shapes"

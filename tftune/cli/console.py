@@ -11,7 +11,6 @@ from textwrap import fill
 from typing import Any
 
 from tftune.db.trial import Measurement, Trial
-from tftune.report.tables import BENCH_WORDS
 
 
 def print_json(value: Any) -> None:
@@ -253,6 +252,8 @@ class Progress:
 def _short(trial: Trial) -> str:
     """One trial in a few words, with the word of its bench, since a predicted time is no
     measurement."""
+    from tftune.report.tables import BENCH_WORDS  # with all that artifacts are
+
     outcome = trial.outcome
     result = (
         f"{outcome.median_us:,.1f} us {BENCH_WORDS[trial.bench]}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tftune.cli.console import Progress, note, print_json, print_table
 from tftune.cli.options import (
     DEFAULT_DB,
     ArtifactPath,
@@ -20,9 +21,9 @@ from tftune.cli.options import (
     Op,
     Shapes,
     TargetName,
+    modes_of,
     open_store,
 )
-from tftune.db.trial import MODES
 from tftune.kernels.core.registry import operation
 
 if TYPE_CHECKING:
@@ -59,7 +60,6 @@ def facts(
 ) -> None:
     """Measure every form of each shape's config under several distributions of lengths, and learn
     when a rank should follow its own; the same command resumes after a stop."""
-    from tftune.cli.console import note, print_json
     from tftune.cli.shapes_file import read_shapes
     from tftune.models.artifact import SHIPPED, read_artifact
     from tftune.models.forms import forms_of
@@ -78,7 +78,7 @@ def facts(
         raise ValueError(
             f"{found.path} is of {found.op} on {found.target}, not of {known.name} on {machine}"
         )
-    modes = [each for each in (MODES if mode == "both" else (mode,)) if each in found.modes]
+    modes = [each for each in modes_of(mode) if each in found.modes]
     asked = read_shapes(known, shapes or [known.main_set], machine.gpus)
     check_worlds(asked, machine, None)
     until = None if budget is None else began + seconds(budget)
@@ -113,7 +113,6 @@ def _measure(
 ) -> int:
     """Fill the rows of every distribution; returns how many pairs are missing. Raises ValueError
     where the artifact answers for none of the shapes."""
-    from tftune.cli.console import Progress
     from tftune.pipeline.bench_factory import make_bench
     from tftune.tuner.search.matrix_stage import fill_with
 
@@ -133,7 +132,6 @@ def _measure(
 def _wanted(
     artifact: Artifact, shapes: Sequence[Shape], modes: Sequence[str]
 ) -> Iterator[tuple[Place, list[Config]]]:
-    from tftune.cli.console import note
     from tftune.models.selector import Selector
     from tftune.pipeline.facts_job import wanted
 
@@ -155,7 +153,6 @@ def _wanted(
 
 
 def _show(mode: str, model: FactsModel | None, title: str) -> None:
-    from tftune.cli.console import print_table
     from tftune.models.facts import rules
 
     if model is None:

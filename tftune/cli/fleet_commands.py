@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from tftune.cli.console import note
 from tftune.cli.options import DEFAULT_DB, Db, Op, TargetName, file_to_write, open_store, out_option
 from tftune.cli.store_commands import AnyBench, AnyMode, OneOp, filters_of
 
@@ -78,7 +79,6 @@ def push(
 ) -> None:
     """Send the rows of the database to the service; the same command goes on after a stop, and rows
     that are there already are not stored twice."""
-    from tftune.cli.console import note
     from tftune.client.push import node_name
     from tftune.client.push import push as send
     from tftune.db.findings import findings
@@ -145,7 +145,6 @@ def pull(
 ) -> None:
     """Fetch the artifact of an operation, check digest and signature, and keep it; prints its path.
     Exit code 1 where the last good one had to serve."""
-    from tftune.cli.console import note
     from tftune.client.pull import Source
     from tftune.db.files import replace_file
     from tftune.db.target import detect
@@ -177,7 +176,6 @@ def sign(
     checked first that the artifact is whole."""
     from hashlib import sha256
 
-    from tftune.cli.console import note
     from tftune.client import keys
     from tftune.models.artifact import read_artifact
 
@@ -204,7 +202,6 @@ def create_key(
 ) -> None:
     """Make a release key: the private half goes into FILE, which its owner alone may read, and the
     public half is printed."""
-    from tftune.cli.console import note
     from tftune.client.keys import create
 
     public = create(file)
@@ -216,7 +213,6 @@ def send_report(
     url: str, found: Artifact, build: Mapping[str, str], checks: Sequence[dict[str, Any]]
 ) -> None:
     """Give the service what `tftune verify` measured on this node."""
-    from tftune.cli.console import note
     from tftune.client.push import node_name
 
     _, service = _asked(None, url, None)

@@ -22,6 +22,7 @@ except ModuleNotFoundError as missing:
     sys.exit(2)
 
 from tftune.cli import completion
+from tftune.db.trial import MODES
 from tftune.kernels.core.registry import OPS
 
 if TYPE_CHECKING:
@@ -130,6 +131,11 @@ ChipFile = Annotated[
         "--chip", metavar="PATH", help="The machine's constants, from `tftune calibrate`."
     ),
 ]
+
+
+def modes_of(word: str) -> tuple[str, ...]:
+    """The modes that a word of `--mode` names."""
+    return MODES if word == "both" else (word,)
 
 
 def file_to_write(path: Path | None) -> Path | None:

@@ -9,6 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from tftune.cli import fleet_search
+from tftune.cli.console import note
 from tftune.cli.fleet_search import Dealer, Found, Job, Lost
 from tftune.client.wait import LIMIT_S, SAID_S, bounded
 from tftune.db.store import Store
@@ -93,8 +94,6 @@ def over_nodes(
 ) -> list[Line]:
     """A search of each part on the nodes of a Ray cluster; `until` as of `time.monotonic`. Rows are
     frozen before the first part, so that parts do not warm each other."""
-    from tftune.cli.console import note
-
     rows, lines = fleet_search.packed_rows(store, op), list[Line]()
     share = sum(part.share for part in parts)
     for part in parts:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from tftune.cli.console import note, print_json, print_table
 from tftune.cli.options import (
     DEFAULT_DB,
     Budget,
@@ -24,9 +25,9 @@ from tftune.cli.options import (
     Op,
     Shapes,
     TargetName,
+    modes_of,
     open_store,
 )
-from tftune.db.trial import MODES
 from tftune.kernels.core.registry import Operation, operation
 
 if TYPE_CHECKING:
@@ -147,7 +148,6 @@ class SearchOptions:
 def search(asked: SearchOptions) -> None:
     """Find the fastest config of each shape; every trial is stored, and the same command resumes
     after a stop."""
-    from tftune.cli.console import note, print_json
     from tftune.cli.ray_nodes import over_nodes
     from tftune.cli.search_job import run
     from tftune.pipeline.bench_factory import (
@@ -232,10 +232,9 @@ def _parts(asked: SearchOptions, known: Operation, machine: Target) -> list[Part
     """What is searched: the shapes that are named, or captured ones; what is at stake there is said
     on stderr."""
     from tftune.cli.captured import Part, parts, sentences, stakes
-    from tftune.cli.console import note
     from tftune.cli.shapes_file import read_shapes
 
-    modes = MODES if asked.mode == "both" else (asked.mode,)
+    modes = modes_of(asked.mode)
     if not asked.captured:
         named = read_shapes(known, asked.shapes or [known.searched_set], machine.gpus)
         return [Part(modes, tuple(named), 1.0)]
@@ -252,7 +251,6 @@ def _parts(asked: SearchOptions, known: Operation, machine: Target) -> list[Part
 def _show(found: Sequence[Line], title: str, target: str, db: Path) -> None:
     """The table of a search, what it comes to, what its columns mean, and the commands that make
     answers of it."""
-    from tftune.cli.console import note, print_table
     from tftune.report import tables
 
     shown = tables.variants_of(found)

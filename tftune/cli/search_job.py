@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from tftune.cli.console import Progress, note
 from tftune.db.trial import MODES, Trial
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
@@ -30,8 +31,6 @@ def run(
     """A search with these options, or the matrix of a portfolio where there are none; how it went
     is said. Returns what was found, and how many pairs of a matrix are missing. `until`: the end of
     its time, of time.monotonic."""
-    from tftune.cli.console import Progress, note
-
     began = monotonic()
     budget_s = None if until is None else max(0.0, until - began)
     earlier, progress = len(store.runs()), Progress(budget_s)
@@ -58,11 +57,11 @@ def find(
 ) -> list[Line]:
     """The tuner's search, given the analytic model, where the chip has one, committed rows and the
     shipped artifact for its first proposals. What reading them takes is taken from the budget."""
-    from tftune.cli.console import note
+    from tftune.pipeline.bench_factory import world_of
     from tftune.pipeline.seeds import knowledge
     from tftune.tuner.search.search import search
 
-    off = bench.target.chip.why_no_model(max(getattr(shape, "world", 1) for shape in shapes))
+    off = bench.target.chip.why_no_model(world_of(*shapes))
     if off:
         note(f"without the model's proposals: {off}")
     began = monotonic()
@@ -103,7 +102,6 @@ def fill(
 ) -> tuple[list[Line], int]:
     """The tuner's matrix of a portfolio that the models choose; says what became of its pairs, and
     how many are still missing."""
-    from tftune.cli.console import note
     from tftune.models.portfolio import cover
     from tftune.tuner.search import matrix_stage as portfolio
 
@@ -120,20 +118,10 @@ def fill(
 
 def _lines(found: Sequence[Best]) -> list[Line]:
     lines = [
-        Line(
-            b.shape,
-            b.mode,
-            b.winner,
-            b.bsp,
-            b.by_variant,
-            b.verdicts,
-            b.evaluations,
-            b.feasible,
-            len(b.tied),
-            b.off_by,
-        )
+        Line(b.shape, b.mode, b.winner, b.bsp, b.by_variant, b.verdicts, b.evaluations, b.feasible,
+             len(b.tied), b.off_by)
         for b in found
-    ]
+    ]  # fmt: skip
     return sorted(lines, key=lambda line: MODES.index(line.mode))
 
 

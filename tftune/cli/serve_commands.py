@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tftune.cli.console import note, print_json, print_table
 from tftune.cli.options import Json
 
 if TYPE_CHECKING:
@@ -63,8 +64,6 @@ def create_token(
     as_json: Json = False,
 ) -> None:
     """Make a token and print it, once: only its hash is stored."""
-    from tftune.cli.console import note, print_json
-
     with _database(db) as database:
         from tftune.serve.tokens import create
 
@@ -77,8 +76,6 @@ def create_token(
 
 def list_tokens(db: ServiceDb = DB, as_json: Json = False) -> None:
     """Show every token without its secret."""
-    from tftune.cli.console import print_json, print_table
-
     with _database(db, must=True) as database:
         from tftune.serve.tokens import listed
 
@@ -95,8 +92,6 @@ def revoke_token(
     as_json: Json = False,
 ) -> None:
     """Revoke a token, at once."""
-    from tftune.cli.console import print_json
-
     with _database(db, must=True) as database:
         from tftune.serve.tokens import revoke
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from tftune.cli.console import note, print_json, print_table
 from tftune.cli.options import DEFAULT_DB, Db, Json, TargetName, file_to_write, open_store
 from tftune.db.trial import Failure
 from tftune.kernels.core.registry import operation
@@ -35,7 +36,6 @@ def import_trials(
 ) -> None:
     """Add the rows of a JSONL file to the database: all of them or none; rows already there are
     passed over."""
-    from tftune.cli.console import print_json
     from tftune.db.files import refuse_special
 
     refuse_special(file)  # a pipe would be waited for
@@ -63,8 +63,6 @@ def export_trials(
     as_json: Json = False,
 ) -> None:
     """Write rows of the database, and the runs they belong to, as JSONL."""
-    from tftune.cli.console import print_json
-
     with open_store(db) as store:
         count = store.export_rows(file, **filters_of(op, target, bench, mode, db))
     if as_json:
@@ -84,8 +82,6 @@ def list_trials(
     as_json: Json = False,
 ) -> None:
     """Show the newest rows of the database, the newest last."""
-    from tftune.cli.console import print_json, print_table
-
     with open_store(db) as store:
         trials = store.trials(**filters_of(op, target, bench, mode, db), condition=None)
     shown = [_listed(trial) for trial in trials[-limit:]]
@@ -101,8 +97,6 @@ def list_trials(
 
 def stats(db: Db = DEFAULT_DB, as_json: Json = False) -> None:
     """Count the rows of the database by operation, target, bench, mode and stage."""
-    from tftune.cli.console import print_json, print_table
-
     with open_store(db) as store:
         groups = _counted(store.trials(condition=None))
     if as_json:
@@ -122,7 +116,6 @@ def check(
 ) -> None:
     """Read every row of the database and say what is wrong with it; exit code 1 where something
     is."""
-    from tftune.cli.console import note, print_json
     from tftune.db.lock import DamagedError
 
     try:

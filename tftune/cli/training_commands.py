@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tftune.cli.console import note, print_json, print_table
 from tftune.cli.options import (
     DEFAULT_DB,
     BenchName,
@@ -41,32 +42,26 @@ def train(
 ) -> None:
     """Learn from the rows and judge it on held-out shapes; prints both and writes nothing (export
     writes the artifact)."""
-    from tftune.cli.console import note, print_json, print_table
     from tftune.models.export import pack_mode
     from tftune.pipeline.training_job import fit
     from tftune.report import tables
     from tftune.report.training import HEAD, REGRET, details, summary
 
-    found = fit(_source(op, target, bench, db), say=note)
-    word = tables.BENCH_WORDS[found.source.bench]
+    source = _source(op, target, bench, db)
+    found, word = fit(source, say=note), tables.BENCH_WORDS[source.bench]
     if as_json:
         modes = {
             name: {**pack_mode(mode), "held_out": found.reports[name]}
             for name, mode in found.modes.items()
         }
         return print_json(
-            {
-                "op": op,
-                "target": found.source.target,
-                "bench": found.source.bench,
-                "times": word,
-                "modes": modes,
-            }
-        )
-    print_table(f"{op} on {found.source.target}, {word}", HEAD, summary(found))
+            {"op": op, "target": source.target, "bench": source.bench, "times": word,
+             "modes": modes}
+        )  # fmt: skip
+    print_table(f"{op} on {source.target}, {word}", HEAD, summary(found))
     print(REGRET)
     print("\n" + "\n".join(details(found)) if verbose else "--verbose prints each tree")
-    for sentence in tables.assumptions(found.source.bench, found.source.target):
+    for sentence in tables.assumptions(source.bench, source.target):
         print(sentence)
 
 
@@ -82,32 +77,23 @@ def export(
 ) -> None:
     """Train as `train` does, and write the artifact: trees, provenance, held-out report and digest
     in one JSON file."""
-    from tftune.cli.console import note, print_json
     from tftune.models.export import export as write
     from tftune.models.export import provenance
     from tftune.pipeline.training_job import fit, newest_build
     from tftune.report.tables import BENCH_WORDS, assumptions
 
-    found = fit(_source(op, target, bench, db), say=note)
-    origin = provenance(found.datasets, found.reports, newest_build(found.source))
-    path = write(found.modes, out or Path(f"{op}__{found.source.target}.json"), origin)
+    source = _source(op, target, bench, db)
+    found, word = fit(source, say=note), BENCH_WORDS[source.bench]
+    origin = provenance(found.datasets, found.reports, newest_build(source))
+    path = write(found.modes, out or Path(f"{op}__{source.target}.json"), origin)
     if as_json:
         return print_json(
-            {
-                "artifact": str(path),
-                "op": op,
-                "target": found.source.target,
-                "bench": found.source.bench,
-                "times": BENCH_WORDS[found.source.bench],
-                "modes": list(found.modes),
-                "rows": origin.rows,
-            }
-        )
-    print(
-        f"{path}: {op} on {found.source.target}, {BENCH_WORDS[found.source.bench]}, "
-        f"modes {', '.join(found.modes)}, {origin.rows:,} rows"
-    )
-    for sentence in assumptions(found.source.bench, found.source.target):
+            {"artifact": str(path), "op": op, "target": source.target, "bench": source.bench,
+             "times": word, "modes": list(found.modes), "rows": origin.rows}
+        )  # fmt: skip
+    modes = ", ".join(found.modes)
+    print(f"{path}: {op} on {source.target}, {word}, modes {modes}, {origin.rows:,} rows")
+    for sentence in assumptions(source.bench, source.target):
         print(sentence)
 
 
@@ -123,7 +109,6 @@ def report(
 ) -> None:
     """Write a page with figures (HTML, and PNGs beside it) for each operation, target and bench in
     the database."""
-    from tftune.cli.console import note, print_json
     from tftune.pipeline.bench_factory import name_in_rows
     from tftune.pipeline.training_job import modes_or_reasons, sources
     from tftune.report.report import Page, write
@@ -136,11 +121,9 @@ def report(
         found, runs = sources(store.trials(), store.runs()), store.runs()
         taxes = current(store.trials(stage=TAX, condition=None), runs)
     chosen = [
-        s
-        for s in found
-        if all(
-            want in (None, has) for want, has in zip(wanted, (s.op, s.target, s.bench), strict=True)
-        )
+        source
+        for source in found
+        if all(w in (None, h) for w, h in zip(wanted, source.key, strict=True))
     ]
     if not chosen:
         there = ", ".join(f"{s.op} on {s.target} ({s.bench})" for s in found) or "nothing"
@@ -148,10 +131,10 @@ def report(
     written: list[str] = []
     for source in chosen:
         note(f"{source.op} on {source.target}, {source.bench}: {len(source.trials):,} rows")
-        kept = source.op, source.target, source.bench, source.trials, source.runs
-        mine = [t for t in taxes if (t.op, t.target, t.bench) == kept[:3]]
+        mine = [t for t in taxes if (t.op, t.target, t.bench) == source.key]
         more = [("taxes", "The three taxes", partial(section, mine))]
-        paths = write(Page(*kept, modes_or_reasons(source), more), out)
+        learned = modes_or_reasons(source)
+        paths = write(Page(*source.key, source.trials, source.runs, learned, more), out)
         written += map(str, paths)
         if not as_json:
             print("\n".join(map(str, paths)), flush=True)

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tftune.cli.options import DEFAULT_DB, ChipFile, Db, Json, TargetName, open_store, out_option
+from tftune.cli.console import Progress, note, print_json, print_table
+from tftune.cli.options import (
+    DEFAULT_DB,
+    ChipFile,
+    Db,
+    Json,
+    TargetName,
+    modes_of,
+    open_store,
+    out_option,
+)
 from tftune.kernels.core.registry import operation
 
 if TYPE_CHECKING:
@@ -101,7 +111,7 @@ def _job(asked: TuneOptions, path: Path) -> Job:
     from tftune.pipeline.bench_factory import check_worlds, find_target, seconds
     from tftune.pipeline.model_config import read_config
     from tftune.pipeline.model_shapes import model_shapes
-    from tftune.pipeline.tune_model import Job, modes_of
+    from tftune.pipeline.tune_model import Job
 
     on = asked.on
     config, machine = read_config(path), find_target(on, asked.target, asked.chip, asked.db)
@@ -112,8 +122,8 @@ def _job(asked: TuneOptions, path: Path) -> Job:
     machine = Target.of(machine.chip, world)
     if on == "model" and (off := machine.chip.why_no_model(world)):
         raise ValueError(f"--on model --target {machine}: {off}")
-    modes, budget_s = tuple(modes_of(asked.mode)), seconds(asked.budget or OF_MODEL)
-    return Job(found, modes, on, machine, budget_s, asked.out)
+    budget_s = seconds(asked.budget or OF_MODEL)
+    return Job(found, modes_of(asked.mode), on, machine, budget_s, asked.out)
 
 
 def _sizes(text: str, name: str) -> tuple[int, ...]:
@@ -125,7 +135,6 @@ def _sizes(text: str, name: str) -> tuple[int, ...]:
 
 
 def _tune_model(job: Job, path: Path, db: Path, as_json: bool) -> None:
-    from tftune.cli.console import Progress, note, print_json
     from tftune.pipeline.tune_model import tune as run
     from tftune.report.tables import BENCH_WORDS
 
@@ -164,7 +173,6 @@ def _json(job: Job, path: Path, found: Tuned) -> dict[str, object]:
 
 def _show(job: Job, title: str, found: Tuned) -> None:
     """The tables of a model: each layer, then whole steps; then what to do next."""
-    from tftune.cli.console import note, print_table
     from tftune.report import model_table, tables
 
     for mode in job.modes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tftune.cli.console import note, print_json, print_table
 from tftune.cli.options import DEFAULT_DB, Db, Json, open_store
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ def watch(artifact: Artifact, leaves: int, db: Path, interval: str, count: int) 
     from contextlib import closing
 
     from tftune import sentinel
-    from tftune.cli.console import note
     from tftune.kernels.core.registry import payload_bytes
     from tftune.pipeline.bench_factory import seconds
     from tftune.tuner.bench.node import NodeBench
@@ -71,7 +71,6 @@ def list_findings(
 ) -> None:
     """List the times that have moved on this node, or say what became of one; exit code 1 where one
     is open."""
-    from tftune.cli.console import print_json, print_table
     from tftune.db.findings import change, findings
     from tftune.sentinel import now, variant
 

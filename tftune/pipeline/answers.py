@@ -97,19 +97,15 @@ def _has(artifact: Artifact | None, layer: Layer, mode: str) -> bool:
 def steps(layers: Sequence[Layer], answered: Sequence[Answer]) -> list[Step]:
     """The steps all of whose layers were measured, by way, mode and M."""
     found = []
-    sizes = sorted({layer.shape.to_dict()["m"] for layer in layers})
+    sizes = sorted({layer.m for layer in layers})
     for way in WAYS:
         for mode in dict.fromkeys(answer.mode for answer in answered):
             for m in sizes:
-                wanted = {each for each in layers if way in each.ways and _m(each) == m}
+                wanted = {each for each in layers if way in each.ways and each.m == m}
                 known = [a for a in answered if a.mode == mode and a.layer in wanted]
                 if wanted and {answer.layer for answer in known} == wanted:
                     found.append(_step(way, mode, m, known))
     return found
-
-
-def _m(layer: Layer) -> int:
-    return int(layer.shape.to_dict()["m"])
 
 
 def _step(way: str, mode: str, m: int, known: Sequence[Answer]) -> Step:

@@ -41,10 +41,7 @@ def seconds(text: str, option: str = "--budget") -> float:
 
 
 def find_target(
-    on: str,
-    name: str | None,
-    chip: Path | None = None,
-    db: Path | None = None,
+    on: str, name: str | None, chip: Path | None = None, db: Path | None = None
 ) -> Target:
     """The target of a search, with the constants of a calibration where there is one; raises
     ValueError where they do not agree. `db`: where rows may describe a GPU whose name nothing else
@@ -111,15 +108,16 @@ def check_worlds(shapes: Sequence[Shape], target: Target, gpus: int | None) -> N
         raise ValueError(f"--gpus {gpus} is more than the {target.gpus} GPUs of {target.name}")
     there, where = (target.gpus, target.name) if gpus is None else (gpus, f"--gpus {gpus}")
     for shape in shapes:
-        if _world(shape) > there:
+        if (world := world_of(shape)) > there:
             raise ValueError(
-                f"world={_world(shape)} of {shape} is larger than the {there} GPUs of {where}; "
+                f"{world=} of {shape} is larger than the {there} GPUs of {where}; "
                 f"give shapes with world={there}"
             )
 
 
-def _world(shape: Shape) -> int:
-    return int(shape.to_dict().get("world", 1))
+def world_of(*shapes: Shape) -> int:
+    """The ranks of the shape that has most; 1 where an operation runs on one GPU."""
+    return max(int(getattr(shape, "world", 1)) for shape in shapes)
 
 
 def lengths_of(known: Operation, text: str) -> list[str]:
@@ -186,7 +184,7 @@ def make_bench(
     if on == "model":
         from tftune.models.timeline.simulator import predict
 
-        if sentence := target.chip.why_no_model(max(map(_world, shapes))):
+        if sentence := target.chip.why_no_model(world_of(*shapes)):
             raise ValueError(f"--on model --target {target}: {sentence}")
         return ModelBench(target, predict, lengths)
     if on == "replay":

@@ -39,6 +39,11 @@ class Layer:
     shape: Shape
     calls: int
 
+    @property
+    def m(self) -> int:
+        """Tokens of one call."""
+        return int(self.shape.to_dict()["m"])
+
 
 @dataclass(frozen=True)
 class Model:

@@ -11,6 +11,7 @@ from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models.timeline.simulator import ordering
+from tftune.pipeline.bench_factory import world_of
 from tftune.pipeline.model_shapes import Layer
 from tftune.tuner.search.session import Rows
 
@@ -50,7 +51,7 @@ def stakes(layers: Iterable[Layer], modes: Sequence[str], chip: Chip) -> list[St
 def expected_us(shape: Shape, mode: str, chip: Chip) -> float:
     """What BSP takes by the analytic model, the strongest form of it; where nothing is known of the
     chip, a number that grows with the work: it only puts shapes in an order."""
-    world = int(shape.to_dict().get("world", 1))
+    world = world_of(shape)
     if predict := ordering(chip, world):
         return min(predict(shape, form, mode, chip) for form in forms(shape, chip))
     work = 1.0

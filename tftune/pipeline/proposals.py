@@ -58,8 +58,12 @@ class Proposals:
         """So many that were not tried there: the rest of the first, the winners of measured shapes
         nearby, then changes of one knob of the winner. Empty where nothing is left."""
         tried = self._rows.searched(place).keys() | self._tried.setdefault(place, set())
-        listed = (config for config in self._all(place) if config not in tried)
-        found = list(dict.fromkeys(_first(listed, count)))
+        found: list[Config] = []
+        for config in self._all(place):
+            if len(found) == count:
+                break
+            if config not in tried and config not in found:
+                found.append(config)
         self._tried[place] |= set(found)
         return found
 
@@ -99,13 +103,3 @@ class Proposals:
 def _by_turns(*lists: Sequence[Config]) -> Iterator[Config]:
     for number in range(max(map(len, lists), default=0)):
         yield from (each[number] for each in lists if number < len(each))
-
-
-def _first(configs: Iterator[Config], count: int) -> Iterator[Config]:
-    seen = set[Config]()
-    for config in configs:
-        if len(seen) == count:
-            return
-        if config not in seen:
-            seen.add(config)
-            yield config

@@ -46,6 +46,10 @@ class Source:
     """Rows of ragged sequences, which the trees over facts are fitted to."""
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        return self.op, self.target, self.bench
+
+    @property
     def modes(self) -> list[str]:
         return [mode for mode in MODES if any(trial.mode == mode for trial in self.current)]
 
@@ -59,15 +63,11 @@ class Source:
         others = other_build(self.runs, newest, unknown=True)
         kept = [trial for trial in self.trials if trial.run not in others]
         if left := len(self.trials) - len(kept):
+            versions = newest.get("triton") or "unknown", newest.get("multicast", "off")
             logger.warning(
                 "%d of %d rows of %s on %s are left out: the newest run has Triton %s and "
                 "multicast %s, and they were measured with another",
-                left,
-                len(self.trials),
-                self.op,
-                self.target,
-                newest.get("triton") or "unknown",
-                newest.get("multicast", "off"),
+                *(left, len(self.trials), self.op, self.target, *versions),
             )
         return kept
 
@@ -200,9 +200,8 @@ def _sharing() -> Iterator[Each]:
 
     def each(work: Callable[[Any], Any], items: Iterable[Any]) -> Iterable[Any]:
         listed = list(items)
-        return pool.map(
-            work, listed, chunksize=ceil(len(listed) / workers)
-        )  # what is sent with the work is sent once a chunk
+        size = ceil(len(listed) / workers)  # what is sent with the work is sent once a chunk
+        return pool.map(work, listed, chunksize=size)
 
     with Helpers(workers) as pool:
         yield each

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +19,7 @@ from tftune.kernels.core.registry import operation, payload_bytes
 from tftune.models.timeline.simulator import ordering, predict
 from tftune.pipeline.answers import Answer, Step, answers, steps
 from tftune.pipeline.artifacts import write_artifacts
+from tftune.pipeline.bench_factory import world_of
 from tftune.pipeline.measure import Measuring
 from tftune.pipeline.model_shapes import Model
 from tftune.pipeline.places import Stake, stakes
@@ -87,7 +88,7 @@ def tune(job: Job, store: Store, told: Told, doing: Callable[[str], None]) -> Tu
 
 def measured(job: Job, store: Store, told: Told, doing: Callable[[str], None]) -> None:
     """The rows of a job, in one world of ranks. Raises Broken where none starts."""
-    order = ordering(job.target.chip, max(_world(shape) for shape in job.model.shapes))
+    order = ordering(job.target.chip, world_of(*job.model.shapes))
     with ExitStack() as stack:
         bench, ranks = _where(job, stack)
         rows = {op: Rows(operation(op), bench, store, told) for op in job.ops}
@@ -110,17 +111,12 @@ def _where(job: Job, stack: ExitStack) -> tuple[Bench, Ranks]:
     shapes = job.model.shapes
     payload = payload_bytes(*shapes)
     bench = stack.enter_context(closing(NodeBench(job.target, payload)))
-    world = max(map(_world, shapes))
-    return bench, stack.enter_context(closing(NodeRanks(job.target, world, payload)))
+    return bench, stack.enter_context(closing(NodeRanks(job.target, world_of(*shapes), payload)))
 
 
 def _seeds(op: str, target: Target) -> Seeds:
     """What artifacts of this machine and of its relatives name."""
     return relatives.proposals(relatives.artifacts(op, target))
-
-
-def _world(shape: Any) -> int:
-    return int(shape.to_dict().get("world", 1))
 
 
 @contextmanager
@@ -138,8 +134,3 @@ def _terminated_as_interrupted() -> Iterator[None]:
     finally:
         with suppress(ValueError):
             signal.signal(signal.SIGTERM, before)
-
-
-def modes_of(word: str) -> Sequence[str]:
-    """The modes that a word of `--mode` names."""
-    return ("graph", "eager") if word == "both" else (word,)

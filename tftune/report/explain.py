@@ -114,56 +114,37 @@ def explain(
     """The selector's answer for a shape, with the `count` nearest shapes among the rows of the
     artifact's target and bench."""
     artifact = selector.artifact(shape, mode)
-    selection, leaf, answerer = (
-        selector.select(shape, mode),
-        selector.leaf(shape, mode),
-        selector.answerer(shape, mode),
-    )
-    candidates = (
-        ()
-        if leaf is None or isinstance(answerer, str) or artifact is None
-        else _candidates(artifact, answerer.model, leaf, shape)
-    )
-    mine = [
-        row
-        for row in rows
-        if artifact
-        and (row.target, row.bench, row.mode) == (artifact.target.name, artifact.bench, mode)
-    ]
-    nearest = sorted(lines(mine), key=lambda line: _apart(shape, line.shape))[:count]
-    origin = [*_origin(artifact, shape, mode)] if artifact else []
-    target = artifact.target.name if artifact else "no target"
+    selection, leaf = selector.select(shape, mode), selector.leaf(shape, mode)
+    answerer = selector.answerer(shape, mode)
+    mine: Sequence[Trial] = ()
+    candidates: tuple[Config, ...] = ()
+    if artifact:
+        wanted = (artifact.target.name, artifact.bench, mode)
+        mine = [row for row in rows if (row.target, row.bench, row.mode) == wanted]
+        if leaf and not isinstance(answerer, str):
+            candidates = _candidates(artifact, answerer.model, leaf, shape)
+    facts = model_of(artifact, shape, mode, selection)
     return Explanation(
-        shape,
-        mode,
-        target,
-        selection,
-        selector.path(shape, mode),
-        leaf,
-        candidates,
-        {} if isinstance(answerer, str) else answerer.around(shape),
-        origin,
-        nearest,
-        _facts(artifact, shape, mode, selection),
+        shape=shape,
+        mode=mode,
+        target=artifact.target.name if artifact else "no target",
+        selection=selection,
+        path=selector.path(shape, mode),
+        leaf=leaf,
+        candidates=candidates,
+        around={} if isinstance(answerer, str) else answerer.around(shape),
+        origin=[*_origin(artifact, shape, mode)] if artifact else [],
+        nearest=sorted(lines(mine), key=lambda line: _apart(shape, line.shape))[:count],
+        facts=() if facts is None else tuple(rules(facts)),
     )
-
-
-def _facts(
-    artifact: Artifact | None, shape: Shape, mode: str, selection: Selection
-) -> tuple[str, ...]:
-    model = model_of(artifact, shape, mode, selection)
-    return () if model is None else tuple(rules(model))
 
 
 def _candidates(
     artifact: Artifact, model: LayoutModel, leaf: Leaf, shape: Shape
 ) -> tuple[Config, ...]:
     """The configs of a leaf; in place of a variant's default the one that it has for this shape."""
-    space, chip, configs = (
-        operation(shape.op).space,
-        artifact.target.chip,
-        [model.configs[number] for number in leaf.candidates],
-    )
+    space, chip = operation(shape.op).space, artifact.target.chip
+    configs = [model.configs[number] for number in leaf.candidates]
     return tuple(dict.fromkeys(space.concrete(shape, config, chip) or config for config in configs))
 
 
@@ -241,11 +222,10 @@ def _regret_text(score: Score, shapes: int) -> str:
     """The mean regret, and at how many of the shapes the answer had a time, where it had none at
     some."""
     known = shapes - score.unknown
-    return (
-        f"{score.geomean_regret:.3f}" + (f" ({known} of {shapes} shapes)" if score.unknown else "")
-        if known
-        else "- (no time)"
-    )
+    if not known:
+        return "- (no time)"
+    of = f" ({known} of {shapes} shapes)" if score.unknown else ""
+    return f"{score.geomean_regret:.3f}{of}"
 
 
 def _node_text(model: LayoutModel, node: Node, indent: str, times: str) -> Iterator[str]:
@@ -266,20 +246,11 @@ def _named(config: Config) -> str:
 def nearest_table(nearest: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
     """Head and rows of the nearest shapes: the median of each variant with its 95 % interval."""
     variants = variants_of(nearest)
-    head = [
-        "nearest shape",
-        *(f"{label(variant)} us" for variant in variants),
-        "winner",
-        "over BSP",
-    ]
-    return head, [
-        [
-            str(line.shape),
-            *_times(line, variants),
-            label(line.winner.config.variant),
-            over_bsp_text(line),
-        ]
-        for line in nearest
+    times = (f"{label(variant)} us" for variant in variants)
+    winners = [label(line.winner.config.variant) for line in nearest]
+    return ["nearest shape", *times, "winner", "over BSP"], [
+        [str(line.shape), *_times(line, variants), winner, over_bsp_text(line)]
+        for line, winner in zip(nearest, winners, strict=True)
     ]
 
 

@@ -20,29 +20,16 @@ of the calls above, as often as the model makes them. Ways are choices: they do 
 def layer_rows(answers: Iterable[Answer]) -> list[list[str]]:
     """A row for each layer and M."""
     return [
-        [
-            answer.layer.name,
-            str(answer.layer.shape.to_dict()["m"]),
-            f"{answer.bsp_us:,.1f}",
-            f"{answer.now_us:,.1f}",
-            f"{answer.gain:.2f}",
-            answer.variant,
-        ]
-        for answer in answers
-    ]
+        [a.layer.name, str(a.layer.m), f"{a.bsp_us:,.1f}", f"{a.now_us:,.1f}", f"{a.gain:.2f}",
+         a.variant]
+        for a in answers
+    ]  # fmt: skip
 
 
 def step_rows(steps: Iterable[Step]) -> list[list[str]]:
     """A row for each way and M."""
     return [
-        [
-            step.way,
-            str(step.m),
-            str(step.calls),
-            f"{step.bsp_us:,.0f}",
-            f"{step.now_us:,.0f}",
-            f"{step.bsp_us - step.now_us:,.0f}",
-            f"{step.bsp_us / step.now_us:.2f}",
-        ]
-        for step in steps
-    ]
+        [s.way, str(s.m), str(s.calls), f"{s.bsp_us:,.0f}", f"{s.now_us:,.0f}",
+         f"{s.bsp_us - s.now_us:,.0f}", f"{s.bsp_us / s.now_us:.2f}"]
+        for s in steps
+    ]  # fmt: skip

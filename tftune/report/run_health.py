@@ -31,22 +31,11 @@ def sentence(run: Run) -> str:
     every doubt that they raise."""
     readings = (("at the first trial", run.clocks), ("after the last", run.ended))
     known = [f"{when} {_summary(reading)}" for when, reading in readings if _gpus(reading)]
-    rates = _copies(run)
-    copies = (
-        [f"a copy reached {rates.cold / 1e3:.0f} GB/s cold and {rates.warm / 1e3:.0f} GB/s warm"]
-        if rates
-        else []
-    )
-    return "; ".join(
-        [
-            *(
-                known
-                or ["clocks and temperature unknown: neither nvidia-smi nor amd-smi told them"]
-            ),
-            *copies,
-            *doubts(run),
-        ]
-    )
+    said = known or ["clocks and temperature unknown: neither nvidia-smi nor amd-smi told them"]
+    if rates := _copies(run):
+        cold, warm = rates.cold / 1e3, rates.warm / 1e3
+        said.append(f"a copy reached {cold:.0f} GB/s cold and {warm:.0f} GB/s warm")
+    return "; ".join([*said, *doubts(run)])
 
 
 def doubts(run: Run) -> list[str]:
@@ -54,7 +43,7 @@ def doubts(run: Run) -> list[str]:
     slowed down."""
     rates = _copies(run)
     warm = rates.why_not_cold(Target.parse(run.target).chip) if rates else None
-    return [*([warm] if warm else []), *_falls(run)]
+    return [*filter(None, [warm]), *_falls(run)]
 
 
 def _gpus(reading: Mapping[str, Any]) -> dict[str, dict[str, float]]:
