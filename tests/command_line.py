@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 OP = "all_gather_gemm"
 SMALL, LARGE = "m=64,n=512,k=1024,world=2", "m=512,n=512,k=1024,world=2"
@@ -47,3 +48,15 @@ def refused(ran: Ran, *parts: str) -> bool:
     assert (ran.code, ran.out) == (2, "") and "Traceback" not in ran.err
     assert [part for part in parts if part not in last] == []
     return True
+
+
+def programs(command: Any = None, path: str = "tftune") -> Iterator[tuple[str, Any]]:
+    """The program, and every group and command below it, each by what a user types."""
+    import typer
+
+    from tftune.cli.app import app
+
+    command = command or typer.main.get_command(app)
+    yield path, command
+    for name, child in getattr(command, "commands", {}).items():
+        yield from programs(child, f"{path} {name}")

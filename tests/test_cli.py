@@ -16,7 +16,6 @@ import pytest
 from command_line import LARGE, OP, SEARCH, SMALL, Tftune, refused
 from unprivileged import read_only
 
-from tftune.db.audit import read_audits
 from tftune.db.store import Store, write_rows
 from tftune.db.trial import Measurement, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -212,21 +211,6 @@ def test_a_database_in_a_folder_that_cannot_be_written_is_read(
             assert ran.code == 0, (line, ran.err)
         assert refused(tftune(f"{SEARCH} --db folder/{db.name}"), "cannot write")
     assert [path.name for path in (tmp_path / "folder").iterdir()] == [db.name]
-
-
-def test_a_binary_file_is_named_whatever_it_is_given_as(tftune: Tftune) -> None:
-    Path("b.bin").write_bytes(b"\x96\xff" * 9000)
-    for line in (
-        f"select {OP} {SMALL} --artifact b.bin",
-        f"search {OP} --on model --target mi300x8 --chip b.bin",
-        f"search {OP} --on model --target mi300x8 --shapes b.bin",
-        "trials import b.bin",
-        "diff b.bin b.bin",
-        f"train {OP} --db b.bin",
-    ):
-        assert refused(tftune(line), "b.bin")
-    with pytest.raises(ValueError, match=r"^b\.bin is no rows of an audit: it is no text"):
-        read_audits(Path("b.bin"))
 
 
 def test_a_search_replays_measured_rows(tftune: Tftune) -> None:

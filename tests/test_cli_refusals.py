@@ -45,65 +45,6 @@ def test_doctor_says_why_an_artifact_does_not_apply(
     assert "artifact good.json: does not apply here: " in tftune("doctor").out
 
 
-@pytest.mark.parametrize(
-    ("line", "parts"),
-    [
-        ("search foo", ["there is no operation 'foo'", OP]),
-        (f"search {OP} --on model", ["--on model needs --target"]),
-        (f"search {OP} --on model --target b300x8", ["'b300x8' is no target", "mi300x", "h200"]),
-        (f"search {OP} --on model --target h200x8 --variant pul",
-            ["no variant 'pul'", "bsp, pull, staged, push"]),
-        (f"search {OP} --on model --target h200x8 --shapes m=1,n=8,k=8,world=2,q=3",
-            ["no shape field 'q'", "m, n, k, world, dtype"]),
-        (f"search {OP} --on model --target h200x8 --shapes m=1,n=8,k=9,world=2",
-            ["k=9", "world=2"]),
-        (f"search {OP} --on model --target h200x4 --shapes paper:world=8",
-            ["world=8", "4 GPUs of h200x4"]),
-        (f"search {OP} --on model --target h200x8 --gpus 9", ["--gpus 9", "8 GPUs of h200x8"]),
-        (f"search {OP} --on model --target h200x8 --gpus 4", ["world=8", "--gpus 4"]),
-        (f"search {OP} --on model --target h200x8 --shapes pape", ["'pape' is no shape", "paper"]),
-        (f"search {OP} --on model --target h200x8 --shapes paper:tp=4",
-            ["no option 'tp'", "world, dtype, shard", "m, n, k keep a part"]),
-        (f"search {OP} --on model --target h200x8 --shapes paper:m=16+24",
-            ["'paper' has no m=24", "m=1+2+4+8+16+32"]),
-        (f"search {OP} --on model --target h200x8 --shapes paper:m=16-32",
-            ["m='16-32' must be an integer"]),
-        (f"search {OP} --on model --target h200x8 --shapes none.yaml",
-            ["none.yaml", "No such file"]),
-        (f"search {OP} --on model --target h200x8 --budget soon", ["'soon' is no duration", "10m"]),
-        (f"search {OP} --on model --target h200x8 --inject hang=0.1",
-            ["--inject needs --on node", "--on model"]),
-        (f"search {OP} --inject hagn=0.1",
-            ["no fault 'hagn'", "hang, crash, wrong, oom, rank_error"]),
-        (f"search {OP} --inject hang=x", ["hang=x is no probability"]),
-        (f"search {OP} --inject hang=0.9,oom=0.2", ["sum to 1.1", "above 1"]),
-        (f"search {OP} --on replay --target mi300x8 --db r.db",
-            ["no measured rows", "tftune trials import"]),
-        (f"search {OP} --on modell",
-            ["'modell' is not one of 'node', 'model', 'replay'", "tftune search --help"]),
-        (f"search {OP} --on model --target h200x8 --db /proc/none/t.db",
-            ["cannot write /proc/none/t.db"]),
-        ("serch", ["No such command 'serch'"]),
-        ("trials", ["Missing command", "tftune trials --help"]),
-        (f"train {OP} --db none.db", ["there is no database", "none.db", "tftune search"]),
-        (f"select {OP} m=64,n=512 --target h200x8", ["lacks k, world"]),
-        (f"select {OP} {SMALL} --artifact none.json", ["none.json", "tftune export"]),
-        (f"select {OP} {SMALL} --target mi300x3",
-            ["no artifact is shipped for mi300x3", "tftune tune"]),
-        (f"explain {OP} {SMALL} --artifact none.json", ["none.json", "tftune export"]),
-        ("trials import none.jsonl", ["cannot read none.jsonl"]),
-    ],
-)  # fmt: skip
-def test_wrong_input_is_one_sentence(tftune: Tftune, line: str, parts: list[str]) -> None:
-    assert refused(tftune(line), *parts)
-
-
-def test_a_wrong_word_about_a_database_is_one_sentence(tftune: Tftune, db: Path) -> None:
-    wrong_op = tftune(f"trials export rows.jsonl --op foo --db {db}")
-    assert refused(wrong_op, "there is no operation 'foo'")
-    assert refused(tftune(f"report --target foo --db {db}"), "'foo' is no target")
-
-
 def test_a_node_search_without_a_gpu_names_the_model(
     tftune: Tftune, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,12 +171,6 @@ def test_a_half_written_line_adds_nothing(tftune: Tftune, db: Path) -> None:
         f"line {count} of half.jsonl is no whole row",
     )
     assert list(Path().glob("empty.db*")) == []
-
-
-@pytest.mark.parametrize("command", ["report --out taken", f"export {OP} --out taken/a.json"])
-def test_a_place_that_cannot_be_written(tftune: Tftune, db: Path, command: str) -> None:
-    Path("taken").write_text("a file where a folder is wanted")
-    assert refused(tftune(f"{command} --db {db}"), "taken")
 
 
 def test_a_traceback_only_when_asked_for(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:

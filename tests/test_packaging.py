@@ -12,33 +12,24 @@ import sys
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import page_commands
 import pytest
 import serve_load
 import shipped
-from command_line import ENDED, IN_TURN
+from command_line import ENDED, IN_TURN, OP
 from page_commands import User
 
 from tftune.models.artifact import SHIPPED
 
 ROOMS = ("tftune", "kernels", "tuner", "db", "models", "studies")
 NOT_SOURCE = (
-    ".venv",
-    ".git",
-    ".whl",
-    "build",
-    "dist",
-    "*.egg-info",
-    "__pycache__",
-    ".*_cache",
-    ".hypothesis",
-    "*.db",
-    "*.db-*",
-)
+    ".venv", ".git", ".whl", "build", "dist", "*.egg-info", "__pycache__", ".*_cache",
+    ".hypothesis", "*.db", "*.db-*",
+)  # fmt: skip
+ABOUT = "tftune-0.1.0.dist-info"
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -49,42 +40,24 @@ def run(*command: str | Path, cwd: Path) -> str:
     return done.stdout
 
 
-def folders(root: Path, mapped: Mapping[str, str]) -> set[str]:
-    """The package name of every folder of the rooms that has an `__init__.py`."""
-    names = {folder: package for package, folder in mapped.items()}
-    found = (
-        path.parent.relative_to(root).parts
-        for room in ROOMS
-        for path in (root / room).rglob("__init__.py")
-    )
-    return {".".join([names.get(first, first), *rest]) for first, *rest in found}
+def files(root: Path, folder: str, pattern: str = "*.py") -> set[str]:
+    return {path.relative_to(root).as_posix() for path in (root / folder).rglob(pattern)}
 
 
-def setuptools_table(root: Path) -> dict[str, Any]:
-    return tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
+def sources(root: Path) -> set[str]:
+    return set().union(*(files(root, room) for room in ROOMS))
 
 
-def test_every_folder_is_listed_as_a_package(root: Path) -> None:
-    table = setuptools_table(root)
-    assert sorted(table["packages"]) == sorted(folders(root, table["package-dir"]))
-    assert set(table["package-dir"].values()) == {*ROOMS} - {"tftune"}
-
-
-def test_every_folder_with_source_is_a_package(root: Path) -> None:
-    """A folder without `__init__.py` would be missing from the wheel although it works in a
-    checkout."""
-    sources = {path.parent for room in ROOMS for path in (root / room).rglob("*.py")}
-    assert [path for path in sources if not (path / "__init__.py").exists()] == []
-
-
-def test_a_folder_that_is_not_listed_is_found(tmp_path: Path) -> None:
-    for folder in ("db", "kernels/new_operation"):
-        (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "__init__.py").touch()
-    assert folders(tmp_path, {"tftune.db": "db", "tftune.kernels": "kernels"}) == {
-        "tftune.db",
-        "tftune.kernels.new_operation",
-    }
+def test_every_folder_with_source_is_listed_as_a_package(root: Path) -> None:
+    """One without `__init__.py` would be missing from the wheel although it works in a checkout."""
+    table = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
+    names = {folder: package for package, folder in table["package-dir"].items()}
+    assert names.keys() == {*ROOMS} - {"tftune"}
+    folders = {Path(name).parent for name in sources(root)}
+    parts = [folder.parts for folder in folders]
+    packages = [".".join([names.get(first, first), *rest]) for first, *rest in parts]
+    assert sorted(table["packages"]) == sorted(packages)
+    assert [folder for folder in folders if not (root / folder / "__init__.py").exists()] == []
 
 
 @pytest.fixture(scope="module")
@@ -100,89 +73,57 @@ def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def wheel_files(folder: Path) -> list[str]:
-    (wheel,) = folder.glob("*.whl")
-    return sorted(zipfile.ZipFile(wheel).namelist())
+def wheel(folder: Path) -> zipfile.ZipFile:
+    (path,) = folder.glob("*.whl")
+    return zipfile.ZipFile(path)
+
+
+def about(built: Path, name: str) -> str:
+    """A file of what the wheel says of itself."""
+    return wheel(built).read(f"{ABOUT}/{name}").decode()
 
 
 def test_the_wheel_holds_every_source_file_and_nothing_beside_tftune(
     root: Path, built: Path
 ) -> None:
-    names = wheel_files(built)
-    sources = {
-        path.relative_to(root).as_posix() for room in ROOMS for path in (root / room).rglob("*.py")
-    }
-    artifacts = {
-        path.relative_to(root).as_posix() for path in (root / "models/artifacts").glob("*.json")
-    }
-    templates = {
-        path.relative_to(root).as_posix() for path in (root / "tftune/serve/templates").iterdir()
-    }
-    expected = {
-        name if name.startswith("tftune/") else f"tftune/{name}"
-        for name in sources | artifacts | templates | {"studies/nodes/published.json"}
-    } | {"tftune/py.typed"}
-    assert {name for name in names if ".dist-info/" not in name} == expected
-    assert {name.split("/")[0] for name in names} == {"tftune", "tftune-0.1.0.dist-info"}
+    names = wheel(built).namelist()
+    held = sources(root) | files(root, "models/artifacts", "*.json")
+    held |= files(root, "tftune/serve/templates", "*") | {"studies/nodes/published.json"}
+    expected = {name if name.startswith("tftune/") else f"tftune/{name}" for name in held}
+    assert {name for name in names if ".dist-info/" not in name} == expected | {"tftune/py.typed"}
+    assert {name.split("/")[0] for name in names} == {"tftune", ABOUT}
 
 
-def test_artifacts_are_json_alone(root: Path, built: Path) -> None:
+def test_artifacts_are_json_alone(root: Path) -> None:
     """What selects is made from the file when it is loaded: code beside it would be of another file
     one day."""
-    for folder in (built, built / "direct"):
-        names = [
-            name for name in wheel_files(folder) if name.startswith("tftune/models/artifacts/")
-        ]
-        assert names == [
-            f"tftune/models/artifacts/{name}"
-            for name in sorted(["__init__.py", *(path.name for path in shipped.PATHS)])
-        ]
-    assert (root / "models/artifacts/__init__.py").read_text().count("\n") <= 1 < len(shipped.PATHS)
+    folder = root / "models/artifacts"
+    assert files(folder, ".", "*.py") == {"__init__.py"} and len(shipped.PATHS) > 1
+    assert {*folder.glob("*.json")} == {*shipped.PATHS}
+    assert (folder / "__init__.py").read_text().count("\n") <= 1
 
 
-def test_the_wheel_carries_licence_and_command(built: Path) -> None:
-    (wheel,) = built.glob("*.whl")
-    archive = zipfile.ZipFile(wheel)
-    assert (
-        "tftune = tftune.__main__:main"
-        in archive.read("tftune-0.1.0.dist-info/entry_points.txt").decode()
-    )
-    assert "The tftune authors" in archive.read("tftune-0.1.0.dist-info/licenses/LICENSE").decode()
-
-
-def test_the_wheel_needs_nothing(built: Path) -> None:
-    (wheel,) = built.glob("*.whl")
-    metadata = zipfile.ZipFile(wheel).read("tftune-0.1.0.dist-info/METADATA").decode()
-    assert [
-        line
-        for line in metadata.splitlines()
-        if line.startswith("Requires-Dist") and "extra ==" not in line
-    ] == []
+def test_the_wheel_carries_licence_and_command_and_needs_nothing(built: Path) -> None:
+    assert "tftune = tftune.__main__:main" in about(built, "entry_points.txt")
+    assert "The tftune authors" in about(built, "licenses/LICENSE")
+    needed = [line for line in about(built, "METADATA").splitlines() if "Requires-Dist" in line]
+    assert needed and [line for line in needed if "extra ==" not in line] == []
 
 
 def test_the_wheel_from_the_sdist_is_the_wheel_from_the_tree(built: Path) -> None:
-    assert wheel_files(built) == wheel_files(built / "direct")
+    one, other = (sorted(wheel(folder).namelist()) for folder in (built, built / "direct"))
+    assert one == other
 
 
 def test_the_sdist_holds_tests_and_pages(root: Path, built: Path) -> None:
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    tests = {path.relative_to(root).as_posix() for path in (root / "tests").rglob("*.py")}
-    rows = {path.relative_to(root).as_posix() for path in (root / "db/trials").rglob("*.jsonl")}
     pages = {
-        "README.md",
-        "CHANGELOG.md",
-        "CONTRIBUTING.md",
-        "LICENSE",
-        "Makefile",
-        "constraints.txt",
-        "docs/knobs.md",
-        "examples/README.md",
-        "examples/ranks.py",
-        ".ci/run",
-    }
-    assert tests | rows | pages <= names
+        "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "constraints.txt",
+        "docs/knobs.md", "examples/README.md", "examples/ranks.py", ".ci/run",
+    }  # fmt: skip
+    assert files(root, "tests") | files(root, "db/trials", "*.jsonl") | pages <= names
     assert not [name for name in names if "__pycache__" in name or name.endswith((".db", ".pyc"))]
 
 
@@ -191,21 +132,17 @@ def environment(built: Path, name: str) -> Path:
     pip."""
     run(sys.executable, "-m", "venv", "--without-pip", built / name, cwd=built)
     python = built / name / "bin/python"
-    (wheel,) = built.glob("*.whl")
+    (found,) = built.glob("*.whl")
     pip = (sys.executable, "-m", "pip", "--python", python)
-    run(*pip, "install", "--quiet", "--no-index", "--no-deps", wheel, cwd=built)
+    run(*pip, "install", "--quiet", "--no-index", "--no-deps", found, cwd=built)
     return python
 
 
 @pytest.fixture(scope="module")
 def bare(built: Path) -> Path:
     python = environment(built, "bare")
-    assert run(
-        python,
-        "-c",
-        "import importlib.metadata as m; print(*(d.name for d in m.distributions()))",
-        cwd=built,
-    ).split() == ["tftune"]
+    listing = "import importlib.metadata as m; print(*(d.name for d in m.distributions()))"
+    assert run(python, "-c", listing, cwd=built).split() == ["tftune"]
     return python
 
 
@@ -231,12 +168,10 @@ assert foreign <= {"tftune", "__main__"}, foreign
 def test_a_bare_install_selects(root: Path, bare: Path, built: Path) -> None:
     """Measured shapes and others, of both operations, as a checkout does."""
     told = run(bare, "-c", SELECT + ALONE, cwd=built)
-    assert [line.partition(" |")[0] for line in told.splitlines()] == ["measured"] * 2 + [
-        "interpolated"
-    ] * 4
-    assert all("(" in line.split(" | ")[1] for line in told.splitlines()) and told == run(
-        sys.executable, "-c", SELECT, cwd=root
-    )
+    words = [line.split(" | ") for line in told.splitlines()]
+    assert [word for word, *_ in words] == ["measured"] * 2 + ["interpolated"] * 4
+    assert all("(" in config for _, config, _ in words)
+    assert told == run(sys.executable, "-c", SELECT, cwd=root)
 
 
 def test_the_command_of_a_bare_install(bare: Path, built: Path) -> None:
@@ -267,7 +202,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("empty")
 
 
-OP, SHAPE = "all_gather_gemm", "m=64,n=3584,k=8192,world=8"
+SHAPE = "m=64,n=3584,k=8192,world=8"
 SEARCH = (
     f"search {OP} --on model --target h200x8 --shapes {SHAPE};m=512,n=3584,k=8192,world=8 "
     "--mode graph --effort quick --pool 20 --variant push"
@@ -327,13 +262,12 @@ def test_what_stands_for_a_command_is_of_a_page_and_is_the_same_command() -> Non
     assert [
         line
         for line, (why, run) in page_commands.REHEARSED.items()
-        if not why or (run and not page_commands.same_command(line, run, list(commands())))
+        if not why or (run and not page_commands.same_command(line, run, commands()))
     ] == []
 
 
 def test_pages_install_extras_that_the_wheel_has(built: Path) -> None:
-    (wheel,) = built.glob("*.whl")
-    metadata = zipfile.ZipFile(wheel).read("tftune-0.1.0.dist-info/METADATA").decode()
+    metadata = about(built, "METADATA")
     asked = [
         extra
         for page in page_commands.PAGES
@@ -383,15 +317,7 @@ def words(user: User) -> dict[str, str]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        page_commands.README,
-        page_commands.QUICKSTART,
-        page_commands.NODE,
-        page_commands.FIRST_MINUTE,
-    ],
-)
+@pytest.mark.parametrize("page", page_commands.PAGES[:-1])
 def test_the_commands_of_a_page_run_as_printed(page: str, user: User) -> None:
     """Where a command needs more than a wheel, what stands for it."""
     folder = user.home / Path(page).stem

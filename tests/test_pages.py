@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import limit
 import pytest
 import speedup
 import yaml
+from command_line import programs
 
 from tftune.kernels.core.registry import operation
 
@@ -33,14 +33,6 @@ def in_docs(code: str) -> Any:
     return json.loads(done.stdout)
 
 
-def options(command: Any, name: str) -> Iterator[tuple[str, set[str]]]:
-    """Every command below this one, with the words of its options and arguments."""
-    for word, child in getattr(command, "commands", {}).items():
-        words = {text for one in child.params for text in (*one.opts, *one.secondary_opts)}
-        yield f"{name} {word}", {text for text in words if text.startswith("--")}
-        yield from options(child, f"{name} {word}")
-
-
 def sections(page: str) -> dict[str, set[str]]:
     """The options that the page lists, by command."""
     found: dict[str, set[str]] = {}
@@ -49,41 +41,28 @@ def sections(page: str) -> dict[str, set[str]]:
     return found
 
 
+def options(command: Any) -> set[str]:
+    words = {text for one in command.params for text in (*one.opts, *one.secondary_opts)}
+    return {text for text in words if text.startswith("--")} - {"--help"}
+
+
 def test_the_page_of_commands_has_every_command_and_option_and_no_other() -> None:
     """By name, and by the words of its help: the layout of the page is typer's."""
-    import typer
-
-    from tftune.cli.app import app
-
     page = (ROOT / "docs/commands.md").read_text()
-    known = {
-        name: found - {"--help"} for name, found in options(typer.main.get_command(app), "tftune")
-    }
+    (_, _), *below = programs()
+    known = {path: options(command) for path, command in below}
     assert sections(page) == known, "run `python docs/commands.py > docs/commands.md`"
-
-
-def test_the_page_of_commands_says_what_the_help_says() -> None:
-    import typer
-
-    from tftune.cli.app import app
-
-    def texts(command: Any) -> Iterator[str]:
-        yield command.help or ""
-        yield from (getattr(one, "help", None) or "" for one in command.params)
-        for child in getattr(command, "commands", {}).values():
-            yield from texts(child)
-
-    page = " ".join((ROOT / "docs/commands.md").read_text().replace("\\", "").split())
-    ours = [
-        text
-        for child in typer.main.get_command(app).commands.values()  # type: ignore[attr-defined]
-        for text in texts(child)
-        if text != "Show this message and exit."
-    ]
+    page = " ".join(page.replace("\\", "").split())
+    said = [text for _, each in below for text in (each.help, *map(help_of, each.params))]
+    ours = {" ".join(text.split()) for text in said if text} - {"Show this message and exit."}
     assert len(ours) > 50
-    assert [text for text in ours if " ".join(text.split()) not in page] == [], (
+    assert [text for text in ours if text not in page] == [], (
         "run `python docs/commands.py > docs/commands.md`"
     )
+
+
+def help_of(option: Any) -> str:
+    return getattr(option, "help", None) or ""
 
 
 @pytest.mark.parametrize("name", DIAGRAMS)
@@ -123,12 +102,8 @@ def test_the_page_of_the_environment_lists_every_variable_that_the_code_reads() 
 
 
 def test_a_variable_is_found_however_it_is_read() -> None:
-    assert variables('os.environ["A_B"]; os.environ.get("C"); os.getenv("D"); f(envvar="E")') == {
-        "A_B",
-        "C",
-        "D",
-        "E",
-    }
+    read = 'os.environ["A_B"]; os.environ.get("C"); os.getenv("D"); f(envvar="E")'
+    assert variables(read) == {"A_B", "C", "D", "E"}
     assert variables('names = {"NCCL_X": "0", "OTHER_X": 1}') == {"NCCL_X"}
 
 
@@ -144,14 +119,12 @@ def test_an_image_installs_an_extra_that_exists_runs_doctor_and_says_it_was_not_
     image: str,
 ) -> None:
     text = (ROOT / f"docker/{image}.Dockerfile").read_text()
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
-        "optional-dependencies"
-    ]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     (asked,) = re.findall(r"'\.\[([a-z,]+)\]'", text)
-    assert set(asked.split(",")) <= extras.keys()
+    assert set(asked.split(",")) <= project["optional-dependencies"].keys()
     assert 'CMD ["tftune", "doctor"]' in text and "Not built here" in text
-    assert f"docker build -f docker/{image}.Dockerfile" in (ROOT / "docs/containers.md").read_text()
-    assert "not built here" in (ROOT / "docs/containers.md").read_text()
+    page = (ROOT / "docs/containers.md").read_text()
+    assert f"docker build -f docker/{image}.Dockerfile" in page and "not built here" in page
 
 
 def test_every_page_is_in_the_contents_of_the_site() -> None:

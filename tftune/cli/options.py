@@ -153,14 +153,14 @@ def out_option(meaning: str, metavar: str = "PATH") -> Any:
 def spread(command: Callable[..., None]) -> Callable[..., None]:
     """The command as typer reads it: in place of the parameter that takes a dataclass, an option
     for each field of it."""
-    hints = get_type_hints(command, include_extras=True)
-    name, options = next(((n, kind) for n, kind in hints.items() if is_dataclass(kind)), ("", None))
+    kinds = get_type_hints(command, include_extras=True).values()
+    options: Any = next((kind for kind in kinds if is_dataclass(kind)), None)
     if options is None:
         return command
 
     @wraps(command)
     def run(**given: Any) -> None:
-        command(**{name: options(**given)})
+        command(options(**given))
 
     words = get_type_hints(options, include_extras=True)
     fields = signature(options).parameters.values()
