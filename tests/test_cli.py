@@ -29,26 +29,17 @@ def test_a_search_says_modelled_and_prints_plain_lines_outside_a_terminal(tftune
     assert "trial " in ran.err and " left: " in ran.err and "us modelled" in ran.err
     title, head, *rows = ran.out.splitlines()
     assert title.split() == [OP, "on", "mi300x8,", "modelled"]
-    assert head.split() == [
-        "shape",
-        "mode",
-        "times",
-        "BSP",
-        "us",
-        "push",
-        "us",
-        "winner",
-        "over",
-        "BSP",
-        "evaluations",
-        "off",
-        "by",
-    ]
+    columns = "shape  mode  times  BSP us  push us  winner  over BSP  evaluations  off by"
+    assert head.split() == columns.split()
     assert [row.split()[:3] for row in rows[:2]] == [
-        [SMALL, "graph", "modelled"],
-        [LARGE, "graph", "modelled"],
+        [shape, "graph", "modelled"] for shape in (SMALL, LARGE)
     ]
     assert "measured" not in ran.out and rows[2].startswith("graph: a fused variant beats BSP on ")
+
+
+def count_of(db: Path) -> int:
+    with Store.open(db, write=False) as store:
+        return len(store.trials())
 
 
 def test_a_portfolio_is_measured_on_every_shape_that_was_searched(tftune: Tftune, db: Path) -> None:
@@ -57,22 +48,13 @@ def test_a_portfolio_is_measured_on_every_shape_that_was_searched(tftune: Tftune
         f"--portfolio --db {db}"
     )
     ran = tftune(matrix)
-    assert (
-        ran.code == 0
-        and "\n6 configs: 8 pairs measured, 0 failed\n" in ran.err
-        and "missing" not in ran.err
-    )
-    with Store.open(db, write=False) as store:
-        before = len(store.trials())
-    assert "0 trials to come" in tftune(matrix).err
-    with Store.open(db, write=False) as store:
-        assert len(store.trials()) == before
+    assert ran.code == 0 and "missing" not in ran.err
+    assert "\n6 configs: 8 pairs measured, 0 failed\n" in ran.err
+    before = count_of(db)
+    assert "0 trials to come" in tftune(matrix).err and count_of(db) == before
     unsearched = tftune(matrix.replace(SMALL, "m=32,n=512,k=1024,world=2"))
-    assert (
-        unsearched.code == 0
-        and "\n3 trials to come\n" in unsearched.err
-        and "m=32,n=512,k=1024,world=2" in unsearched.out
-    )
+    assert unsearched.code == 0 and "\n3 trials to come\n" in unsearched.err
+    assert "m=32,n=512,k=1024,world=2" in unsearched.out
     other = matrix.replace(SMALL, f"{SMALL},shard=m")
     assert refused(
         tftune(other),
@@ -91,10 +73,8 @@ def test_a_matrix_with_gaps_is_an_error_in_either_form(
     )
     assert tftune(f"{search} --effort scout").code == 0
     ran = tftune(f"{search} --portfolio --budget 0.001s {form}")
-    assert (
-        ran.code == 2
-        and "pairs of a shape and a config are missing: the budget was too small" in ran.err
-    )
+    said = "pairs of a shape and a config are missing: the budget was too small"
+    assert ran.code == 2 and said in ran.err
     whole = tftune(f"{search} --portfolio --json")
     (line,) = json.loads(whole.out)
     assert whole.code == 0 and line["evaluations"] == line["feasible"] == 5
@@ -108,11 +88,9 @@ def test_a_matrix_with_gaps_is_an_error_in_either_form(
 
 
 def test_the_same_search_again_measures_nothing(tftune: Tftune, db: Path) -> None:
-    with Store.open(db, write=False) as store:
-        before = len(store.trials())
+    before = count_of(db)
     ran = tftune(f"{SEARCH} --db {db} --json")
-    with Store.open(db, write=False) as store:
-        assert len(store.trials()) == before
+    assert count_of(db) == before
     lines = json.loads(ran.out)
     assert [(line["shape"], line["times"], line["bench"]) for line in lines] == [
         (shape, "modelled", "model") for shape in (SMALL, LARGE)
@@ -130,39 +108,23 @@ def test_the_database_may_come_from_the_environment(
 
 
 def test_trials_travel_as_rows(tftune: Tftune, db: Path) -> None:
-    with Store.open(db, write=False) as store:
-        count = len(store.trials())
-    assert (
-        tftune(f"trials export rows.jsonl --db {db} --op {OP}").out
-        == f"{count} trials written to rows.jsonl\n"
-    )
-    assert (
-        tftune("trials import rows.jsonl --db other.db").out
-        == f"rows.jsonl: {count} trials added to other.db, 0 already there\n"
-    )
-    assert (
-        f"0 trials added to other.db, {count} already there"
-        in tftune("trials import rows.jsonl --db other.db").out
-    )
+    count, into = count_of(db), "trials import rows.jsonl --db other.db"
+    exported = tftune(f"trials export rows.jsonl --db {db} --op {OP}").out
+    assert exported == f"{count} trials written to rows.jsonl\n"
+    added = f"rows.jsonl: {count} trials added to other.db, 0 already there\n"
+    assert tftune(into).out == added
+    assert f"0 trials added to other.db, {count} already there" in tftune(into).out
     assert tftune(f"trials export none.jsonl --db {db} --target h200x8").out.startswith("0 trials")
     before = Path("rows.jsonl").read_bytes()
     ran = tftune(f"trials export rows.jsonl --db {db} --op flash_decode")
-    assert refused(
-        ran,
-        "rows.jsonl keeps its",
-        "of op flash_decode",
-        f"of {OP} on mi300x8 (model, graph)",
-        "or a new file",
-    )
+    has = f"of {OP} on mi300x8 (model, graph)"
+    assert refused(ran, "rows.jsonl keeps its", "of op flash_decode", has, "or a new file")
     assert Path("rows.jsonl").read_bytes() == before
 
 
 def test_db_check_tells_a_sound_database_from_a_changed_one(tftune: Tftune, db: Path) -> None:
-    assert json.loads(tftune(f"db check --db {db} --json").out) == {
-        "db": str(db),
-        "sound": True,
-        "problems": [],
-    }
+    sound = {"db": str(db), "sound": True, "problems": []}
+    assert json.loads(tftune(f"db check --db {db} --json").out) == sound
     with sqlite3.connect(db) as connection:
         connection.execute("UPDATE tft_trials SET mode = 'eager' WHERE number = 1")
     connection.close()
@@ -181,9 +143,8 @@ def test_db_check_counts_a_damaged_file_as_found(
 ) -> None:
     db.write_bytes(damage(db.read_bytes()))
     ran = tftune(f"db check --db {db}")
-    assert (
-        (ran.code, ran.err) == (1, "") and str(db) in ran.out and "bring back a backup" in ran.out
-    )
+    assert (ran.code, ran.err) == (1, "")
+    assert str(db) in ran.out and "bring back a backup" in ran.out
     assert json.loads(tftune(f"db check --db {db} --json").out)["sound"] is False
     assert refused(tftune(f"train {OP} --db {db}"), str(db), "bring back a backup")
     assert refused(tftune("db check --db none.db"), "there is no database")
@@ -192,13 +153,8 @@ def test_db_check_counts_a_damaged_file_as_found(
 def test_a_database_in_a_folder_that_cannot_be_written_is_read(
     tftune: Tftune, db: Path, tmp_path: Path
 ) -> None:
-    Path(
-        shutil.copytree(
-            db.parent,
-            tmp_path / "folder",
-            ignore=lambda folder, names: [n for n in names if n != db.name],
-        )
-    )
+    (tmp_path / "folder").mkdir()
+    shutil.copy(db, tmp_path / "folder")
     with read_only(tmp_path / "folder"):
         for line in (
             f"train {OP}",
@@ -213,60 +169,42 @@ def test_a_database_in_a_folder_that_cannot_be_written_is_read(
     assert [path.name for path in (tmp_path / "folder").iterdir()] == [db.name]
 
 
-def test_a_search_replays_measured_rows(tftune: Tftune) -> None:
-    shape = AllGatherGemm.parse(LARGE)
-    forms = [Config("bsp", form=form) for form in ("gather_copy", "local_transpose")]
+def imported(tftune: Tftune, times: dict[Config, float], beside: tuple[float, ...] = ()) -> None:
+    """Rows of LARGE on 8 H200, with these times."""
     rows = [
         Trial(
-            shape, form, "graph", "h200x8", "node", "r1", "k1", Measurement((50.0,) * 9, (), 1e-4)
+            AllGatherGemm.parse(LARGE), config, "graph", "h200x8", "node", "r1", "k1",
+            Measurement((us,) * 9, beside, 1e-4),
         )
-        for form in forms
-    ]
-    write_rows(
-        Path("rows.jsonl"), [Run("r1", "h200x8", "node", {}, "2026-11-20T10:00:00+00:00", {})], rows
-    )
+        for config, us in times.items()
+    ]  # fmt: skip
+    run = Run("r1", "h200x8", "node", {}, "2026-11-20T10:00:00+00:00", {})
+    write_rows(Path("rows.jsonl"), [run], rows)
     tftune("trials import rows.jsonl")
+
+
+def test_a_search_replays_measured_rows(tftune: Tftune) -> None:
+    forms = ("gather_copy", "local_transpose")
+    imported(tftune, {Config("bsp", form=form): 50.0 for form in forms})
     ran = tftune(
         f"search {OP} --shapes {LARGE} --on replay --target h200x8 --mode graph --effort quick "
         "--variant bsp --json"
     )
-    assert (
-        ran.code == 0
-        and json.loads(ran.out)[0]["us"] == {"bsp": 50.0}
-        and json.loads(ran.out)[0]["times"] == "replayed"
-    )
+    (line,) = json.loads(ran.out)
+    assert ran.code == 0 and (line["us"], line["times"]) == ({"bsp": 50.0}, "replayed")
 
 
 def test_replay_takes_rows_of_a_space_with_fewer_knobs_or_more_values(tftune: Tftune) -> None:
-    shape = AllGatherGemm.parse(LARGE)
     full = operation(OP).space.complete(Config("push", block_m=64))
     less = Config("push", **{name: value for name, value in full.knobs if name != "block_n"})
     gone = Config("push", **dict(full.knobs) | {"block_m": 48})
     times = {Config("bsp", form="gather_copy"): 50.0, less: 40.0, gone: 30.0}
-    rows = [
-        Trial(
-            shape,
-            c,
-            "graph",
-            "h200x8",
-            "node",
-            "r1",
-            "k1",
-            Measurement((us,) * 9, (50.0,) * 9, 1e-4),
-        )
-        for c, us in times.items()
-    ]
-    write_rows(
-        Path("rows.jsonl"), [Run("r1", "h200x8", "node", {}, "2026-11-20T10:00:00+00:00", {})], rows
-    )
-    tftune("trials import rows.jsonl")
+    imported(tftune, times, (50.0,) * 9)
     ran = tftune(f"search {OP} --shapes {LARGE} --on replay --target h200x8 --mode graph --json")
     assert ran.code == 0 and json.loads(ran.out)[0]["us"] == {"bsp": 50.0, "push": 40.0}
     with Store.open(Path("tftune.db"), write=False) as store:
-        assert {trial.config for trial in store.trials(bench="replay")} == {
-            Config("bsp", form="gather_copy"),
-            full,
-        }
+        replayed = {trial.config for trial in store.trials(bench="replay")}
+    assert replayed == {Config("bsp", form="gather_copy"), full}
 
 
 def hear_interrupts() -> None:
@@ -276,30 +214,17 @@ def hear_interrupts() -> None:
 
 
 def test_ctrl_c_says_that_the_same_command_resumes(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "tftune",
-        "search",
-        OP,
-        "--on",
-        "model",
-        "--target",
-        "mi300x8",
-        "--effort",
-        "quick",
-    ]
+    words = f"-m tftune search {OP} --on model --target mi300x8 --effort quick"
     searching = subprocess.Popen(
-        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=hear_interrupts
-    )
+        [sys.executable, *words.split()],
+        cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=hear_interrupts,
+    )  # fmt: skip
     assert searching.stderr is not None
     while "trial " not in searching.stderr.readline():
         assert searching.poll() is None
     searching.send_signal(signal.SIGINT)
-    assert (
-        searching.stderr.read().splitlines()[-1]
-        == "stopped; what finished is stored, and the same command resumes"
-    )
+    last = searching.stderr.read().splitlines()[-1]
+    assert last == "stopped; what finished is stored, and the same command resumes"
     assert searching.wait(timeout=30) == 130
     with Store.open(tmp_path / "tftune.db") as store:
         assert len(store.trials()) >= 50 and store.check() == []

@@ -22,12 +22,8 @@ from tftune.kernels.core.registry import operation
 
 def test_doctor_always_answers(tftune: Tftune) -> None:
     ran = tftune("doctor")
-    assert (
-        ran.code == 0
-        and ran.out.startswith("python 3.")
-        and "optuna" in ran.out
-        and "import iris: " in ran.out
-    )
+    assert ran.code == 0 and ran.out.startswith("python 3.")
+    assert "optuna" in ran.out and "import iris: " in ran.out
     found = json.loads(tftune("doctor --json").out)
     assert set(found["packages"]) == {"tune", "cuda"} and all(found["packages"]["tune"].values())
     assert bool(found["target"]) != bool(found["why_no_target"])
@@ -49,20 +45,16 @@ def test_a_node_search_without_a_gpu_names_the_model(
     tftune: Tftune, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tftune.db.target.find_spec", lambda name: None)
-    assert (
-        refused(tftune(f"search {OP}"), "no GPU", "--on model") and not Path("tftune.db").exists()
-    )
+    assert refused(tftune(f"search {OP}"), "no GPU", "--on model")
+    assert not Path("tftune.db").exists()
 
 
 def test_a_rehearsal_without_torch_says_what_it_needs(
     tftune: Tftune, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tftune.db.target.find_spec", lambda name: None)
-    assert refused(
-        tftune("calibrate --emulated h200x2"),
-        "tftune calibrate --emulated needs torch and triton",
-        "`tftune doctor`",
-    )
+    needs = "tftune calibrate --emulated needs torch and triton"
+    assert refused(tftune("calibrate --emulated h200x2"), needs, "`tftune doctor`")
 
 
 def test_a_target_that_is_not_this_machine(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,10 +77,8 @@ def test_a_node_bench_is_sized_for_the_largest_shape(monkeypatch: pytest.MonkeyP
     make_bench("node", operation(OP), target, shapes, store=None)
     make_bench("node", operation(OP), target, shapes, store=None, matrix=True, lengths="chat/1")
     size = payload_bytes(shapes[-1])
-    assert (
-        made == [(target, size, Rounds(), ""), (target, size, MATRIX, "chat/1")]
-        and size >= shapes[-1].gathered_bytes
-    )
+    assert made == [(target, size, Rounds(), ""), (target, size, MATRIX, "chat/1")]
+    assert size >= shapes[-1].gathered_bytes
 
 
 def test_rows_of_a_drill_are_not_trained_on(
@@ -99,25 +89,17 @@ def test_rows_of_a_drill_are_not_trained_on(
     write_rows(tmp_path / "drill.jsonl", [run], drilled)
     tftune("trials import drill.jsonl --db d.db")
     for command in (f"train {OP}", f"export {OP} --out a.json"):
-        assert refused(
-            tftune(f"{command} --db d.db"), "rows of a drill are not trained on", "without --inject"
-        )
-    write_rows(
-        tmp_path / "clean.jsonl",
-        [replace(run, id="clean", bench="node")],
-        [replace(r, bench="node", run="clean") for r in drilled],
-    )
+        ran = tftune(f"{command} --db d.db")
+        assert refused(ran, "rows of a drill are not trained on", "without --inject")
+    clean = [replace(row, bench="node", run="clean") for row in drilled]
+    write_rows(tmp_path / "clean.jsonl", [replace(run, id="clean", bench="node")], clean)
     tftune("trials import clean.jsonl --db d.db")
     found = json.loads(tftune(f"train {OP} --db d.db --json").out)
     assert found["bench"] == "node"
-    pages = [
-        Path(line) for line in tftune("report --db d.db").out.splitlines() if line.endswith(".html")
-    ]
-    assert (
-        ["measured in a drill" in page.read_text() for page in pages]
-        == ["drill" in page.name for page in pages]
-        == [True, False]
-    )
+    lines = tftune("report --db d.db").out.splitlines()
+    pages = [Path(line) for line in lines if line.endswith(".html")]
+    assert ["drill" in page.name for page in pages] == [True, False]
+    assert ["measured in a drill" in page.read_text() for page in pages] == [True, False]
 
 
 def test_rows_of_several_targets_must_be_told_apart(tftune: Tftune, db: Path) -> None:
@@ -126,11 +108,8 @@ def test_rows_of_several_targets_must_be_told_apart(tftune: Tftune, db: Path) ->
         f"--variant bsp --db {db}"
     )
     assert refused(tftune(f"train {OP} --db {db}"), "h200x8, mi300x8", "--target")
-    assert refused(
-        tftune(f"train {OP} --db {db} --target h200x4"),
-        "no rows of all_gather_gemm on h200x4",
-        "mi300x8 (model)",
-    )
+    ran = tftune(f"train {OP} --db {db} --target h200x4")
+    assert refused(ran, "no rows of all_gather_gemm on h200x4", "mi300x8 (model)")
     assert refused(tftune(f"train {OP} --db {db} --bench node"), "from the node bench")
 
 
@@ -144,20 +123,17 @@ def unchanged(db: Path, act: Callable[[], Any]) -> bool:
 def test_a_search_over_a_database_that_its_own_process_writes_is_refused_at_once(
     tftune: Tftune, db: Path
 ) -> None:
+    said = str(db), "is being written by process"
     with Store.open(db):
-        assert unchanged(
-            db,
-            lambda: refused(tftune(f"{SEARCH} --db {db}"), str(db), "is being written by process"),
-        )
+        assert unchanged(db, lambda: refused(tftune(f"{SEARCH} --db {db}"), *said))
 
 
 def test_a_database_of_a_newer_schema_is_left_alone(tftune: Tftune, db: Path) -> None:
     with sqlite3.connect(db) as connection:
         connection.execute("UPDATE tft_meta SET value = '99' WHERE name = 'schema'")
     connection.close()
-    assert unchanged(
-        db, lambda: refused(tftune(f"{SEARCH} --db {db}"), "schema 99", "upgrade tftune")
-    )
+    said = "schema 99", "upgrade tftune"
+    assert unchanged(db, lambda: refused(tftune(f"{SEARCH} --db {db}"), *said))
     assert refused(tftune(f"train {OP} --db {db}"), "schema 99")
 
 
@@ -166,10 +142,8 @@ def test_a_half_written_line_adds_nothing(tftune: Tftune, db: Path) -> None:
     Path("half.jsonl").write_text(Path("rows.jsonl").read_text()[:-40])
     with Store.open(db, write=False) as store:
         count = len(store.trials()) + len(store.runs())
-    assert refused(
-        tftune("trials import half.jsonl --db empty.db"),
-        f"line {count} of half.jsonl is no whole row",
-    )
+    ran = tftune("trials import half.jsonl --db empty.db")
+    assert refused(ran, f"line {count} of half.jsonl is no whole row")
     assert list(Path().glob("empty.db*")) == []
 
 

@@ -48,9 +48,8 @@ class TestEveryWriter:
         path = tmp_path / "kept"
         path.write_text("old")
         monkeypatch.setattr(os, "fsync", full_disk)
-        with pytest.raises(
-            StoreError, match=f"^cannot write .*{path}: No space left on device; (name|choose) "
-        ):
+        said = f"^cannot write .*{path}: No space left on device; (name|choose) "
+        with pytest.raises(StoreError, match=said):
             write(path)
         assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
@@ -81,9 +80,8 @@ class TestEveryWriter:
         path.chmod(0o600)
         link.symlink_to(path)
         write(link)
-        assert (
-            link.is_symlink() and path.read_text() != "old" and path.stat().st_mode & 0o777 == 0o600
-        )
+        assert link.is_symlink() and path.read_text() != "old"
+        assert path.stat().st_mode & 0o777 == 0o600
 
     def test_replaces_no_pipe_folder_or_database(
         self, write: Callable[[Path], Any], tmp_path: Path
@@ -115,10 +113,8 @@ def test_a_report_leaves_the_old_page_and_figures_on_a_full_disk(
 def test_a_pipe_is_no_artifact_and_no_chip_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for read, what in ((read_artifact, "cannot read the artifact"), (described, "cannot read")):
-        with pytest.raises(
-            ValueError,
-            match=f"^{what} {tmp_path}/pipe: it is a pipe or a device, not a file; run `tftune ",
-        ):
+        said = f"^{what} {tmp_path}/pipe: it is a pipe or a device, not a file; run `tftune "
+        with pytest.raises(ValueError, match=said):
             read(tmp_path / "pipe")
 
 
@@ -155,12 +151,8 @@ class TestNothingReplacesNoRows:
 
     def test_so_does_one_of_an_empty_database(self, path: Path, tmp_path: Path) -> None:
         (tmp_path / "keep.jsonl").write_text("rows\n")
-        with (
-            Store.open(path) as store,
-            pytest.raises(
-                StoreError, match=r"has no trials; `tftune search` or `tftune trials import` fills"
-            ),
-        ):
+        said = "has no trials; `tftune search` or `tftune trials import` fills"
+        with Store.open(path) as store, pytest.raises(StoreError, match=said):
             store.export_rows(tmp_path / "keep.jsonl")
         assert (tmp_path / "keep.jsonl").read_text() == "rows\n"
 

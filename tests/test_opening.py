@@ -31,23 +31,13 @@ PLACE = (SMALL, "graph")
 
 
 def opening(store: Store, **known: object) -> Opening:
-    return Opening(
-        Rows(OPERATION, FakeBench(), store), tuple(SPACE.variants), Knowledge(**known), 0
-    )  # type: ignore[arg-type]
+    rows = Rows(OPERATION, FakeBench(), store)
+    return Opening(rows, tuple(SPACE.variants), Knowledge(**known), 0)  # type: ignore[arg-type]
 
 
 def row(config: Config, speedup: float, shape: Shape = SMALL, **more: str) -> Trial:
-    found = Trial(
-        shape,
-        config,
-        "graph",
-        TARGET.name,
-        "node",
-        "r",
-        "old",
-        Measurement((10.0,), (10.0 * speedup,)),
-        "final",
-    )
+    outcome = Measurement((10.0,), (10.0 * speedup,))
+    found = Trial(shape, config, "graph", TARGET.name, "node", "r", "old", outcome, "final")
     return replace(found, **more)  # type: ignore[arg-type]
 
 
@@ -84,20 +74,16 @@ def test_the_first_come_as_they_won_and_of_the_others_the_models_best(store: Sto
     found = opening(store, shipped=lambda shape, mode: given, predict=time_us).warm(PLACE)
     assert found[:AS_THEY_WON] == given[:AS_THEY_WON] and len(found) <= AS_THEY_WON + BY_MODEL
     rest = [time_us(SMALL, config, "graph") for config in found[AS_THEY_WON:]]
-    every = {config for each in given for config in fitted(SPACE, SMALL, TARGET.chip, each)} - set(
-        found[:AS_THEY_WON]
-    )
-    assert rest == sorted(rest) and rest[0] == min(
-        time_us(SMALL, config, "graph") for config in every
-    )
+    every = {config for each in given for config in fitted(SPACE, SMALL, TARGET.chip, each)}
+    others = every - set(found[:AS_THEY_WON])
+    assert rest == sorted(rest)
+    assert rest[0] == min(time_us(SMALL, config, "graph") for config in others)
 
 
 def test_only_variants_that_came_near_the_winner_are_carried_over(store: Store) -> None:
     former = (row(PUSH, 2.0), row(PULL, 1.9), row(STAGED, 1.5))
-    assert {config.variant for config in opening(store, former=former).warm(PLACE)} == {
-        "push",
-        "pull",
-    }
+    warm = opening(store, former=former).warm(PLACE)
+    assert {config.variant for config in warm} == {"push", "pull"}
 
 
 def slow_pull(
@@ -139,14 +125,8 @@ def test_a_descent_takes_in_what_the_model_prefers_to_the_whole_pool() -> None:
     feasible = Feasible.of(space, shape, H200, ("push",), 40)
 
     def hint(shape: Shape, config: Config, mode: str, chip: object) -> float:
-        wanted = {
-            "block_m": 64,
-            "block_n": 256,
-            "num_stages": 4,
-            "comm_programs": 32,
-            "order": "group",
-            "loads": "descriptor",
-        }
+        wanted = dict(block_m=64, block_n=256, num_stages=4, comm_programs=32)
+        wanted |= dict(order="group", loads="descriptor")
         return 10.0 + sum(config[name] != value for name, value in wanted.items())
 
     class Nowhere:

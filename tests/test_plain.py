@@ -68,17 +68,8 @@ def trees(draw: Callable[[Any], Any], shapes: list[Shape], depth: int = 4) -> No
             return Leaf((0, 1), next(numbers), 0.1, ())
         feature = draw(st.sampled_from(names(shapes[0].op)))
         value = features(draw(st.sampled_from(shapes)))[feature]
-        beside = draw(
-            st.sampled_from(
-                [
-                    value,
-                    math.nextafter(value, -math.inf),
-                    math.nextafter(value, math.inf),
-                    value - 1,
-                    value + 1,
-                ]
-            )
-        )
+        next_to = [math.nextafter(value, end) for end in (-math.inf, math.inf)]
+        beside = draw(st.sampled_from([value, *next_to, value - 1, value + 1]))
         return Split(feature, beside, node(left - 1), node(left - 1))
 
     return node(depth)
@@ -97,12 +88,8 @@ def test_json_walk_and_function_agree_at_every_threshold(op: str, data: Any) -> 
     shapes = data.draw(st.lists(ANY[op], min_size=1, max_size=8))
     shapes += [beside for shape in shapes for beside in neighbours(shape)]
     tree = data.draw(trees(shapes))
-    again, find, leaves = (
-        unpack(json.loads(json.dumps(pack(tree)))),
-        plain.compiled(op, tree),
-        list(leaves_of(tree)),
-    )
-    assert again == tree and depth_of(tree) <= 4
+    find, leaves = plain.compiled(op, tree), list(leaves_of(tree))
+    assert unpack(json.loads(json.dumps(pack(tree)))) == tree and depth_of(tree) <= 4
     for shape in shapes:
         leaf, steps = walk(tree, features(shape))
         assert leaves[find(shape)] is leaf
@@ -111,10 +98,8 @@ def test_json_walk_and_function_agree_at_every_threshold(op: str, data: Any) -> 
 
 def test_boundary_values_go_below() -> None:
     below, above = replace(LEAF, rows=2), replace(LEAF, rows=3)
-    tree, find = (
-        Split("m", 64.0, below, above),
-        plain.compiled("all_gather_gemm", Split("m", 64.0, below, above)),
-    )
+    tree = Split("m", 64.0, below, above)
+    find = plain.compiled("all_gather_gemm", tree)
     assert walk(tree, {"m": 64.0}) == (below, ("m = 64 <= 64",))
     assert walk(tree, {"m": math.nextafter(64.0, math.inf)})[0] == above
     assert [find(AllGatherGemm(m, 8, 8, 2)) for m in (63, 64, 65)] == [0, 0, 1]
@@ -141,21 +126,14 @@ def test_every_feature_is_one_expression_and_means_what_its_lambda_says(op: str)
 def test_a_feature_that_needs_more_than_the_shape_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "one").mkdir()
-    (tmp_path / "two").mkdir()
-    (tmp_path / "one/features.py").write_text(
-        'FEATURES: dict = {"tall": ("tall", lambda s: helper(s.m))}'
-    )
-    (tmp_path / "two/features.py").write_text('FEATURES: dict = {"tall": ("tall", helper)}')
-    monkeypatch.setattr(plain, "_features_file", lambda op: tmp_path / op / "features.py")
-    with pytest.raises(
-        ValueError, match="the feature 'tall' of one uses 'helper'; it may use the shape s"
+    monkeypatch.setattr(plain, "_features_file", lambda op: tmp_path / op)
+    for op, feature, sentence in (
+        ("one", "lambda s: helper(s.m)", "of one uses 'helper'; it may use the shape s"),
+        ("two", "helper", "of two is not written as one lambda of the shape s"),
     ):
-        plain.expressions("one")
-    with pytest.raises(
-        ValueError, match="the feature 'tall' of two is not written as one lambda of the shape s"
-    ):
-        plain.expressions("two")
+        (tmp_path / op).write_text(f'FEATURES: dict = {{"tall": ("tall", {feature})}}')
+        with pytest.raises(ValueError, match=f"the feature 'tall' {sentence}"):
+            plain.expressions(op)
 
 
 @pytest.mark.parametrize(
@@ -179,9 +157,7 @@ def test_a_function_looks_up_each_field_and_computes_each_feature_once() -> None
     for number in range(6):
         node = Split("gflop" if number % 2 else "m", float(number), LEAF, node)
     text = plain.function("all_gather_gemm", node)
-    assert (
-        text.count("s.m") == text.count("s.n") == text.count("s.k") == 1 and text.count(":=") == 1
-    )
+    assert [text.count(part) for part in ("s.m", "s.n", "s.k", ":=")] == [1, 1, 1, 1]
 
 
 def test_the_deepest_tree_compiles() -> None:
@@ -189,15 +165,9 @@ def test_the_deepest_tree_compiles() -> None:
     for below in (True, False):
         node: Node = LEAF
         for number in range(DEEPEST):
-            node = (
-                Split("m", float(number), node, LEAF)
-                if below
-                else Split("m", float(number), LEAF, node)
-            )
+            node = Split("m", float(number), *((node, LEAF) if below else (LEAF, node)))
         assert depth_of(node) == DEEPEST == len(list(leaves_of(node))) - 1
-        assert (
-            plain.compiled("all_gather_gemm", unpack(pack(node)))(AllGatherGemm(64, 8, 8, 2))
-            == DEEPEST
-        )
+        find = plain.compiled("all_gather_gemm", unpack(pack(node)))
+        assert find(AllGatherGemm(64, 8, 8, 2)) == DEEPEST
         with pytest.raises(ValueError, match=f"more than {DEEPEST} splits"):
             unpack(pack(Split("m", 1.0, node, node)))

@@ -169,11 +169,8 @@ def test_any_difference_means_bsp_on_every_rank(
     join(change)
     assert tftune.bind(group=SimpleNamespace(size=lambda: 2)).select(LARGE).config.variant == "bsp"
     found = tftune.select_kernel(LARGE)
-    assert (
-        found.config.variant == "bsp"
-        and reason in found.reason
-        and found.reason.endswith("every rank selects BSP")
-    )
+    assert found.config.variant == "bsp" and reason in found.reason
+    assert found.reason.endswith("every rank selects BSP")
 
 
 def test_ranks_without_an_artifact_agree_on_bsp_that_may_be_confirmed(
@@ -212,9 +209,6 @@ def test_an_unknown_mode_is_refused_before_anything_is_loaded() -> None:
 def test_bind_without_torch_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "torch.distributed", raising=False)
-    with pytest.raises(
-        ImportError,
-        match=r"^tftune\.bind needs torch\.distributed \(.*torch.*\); `tftune doctor` says what "
-        r"to install$",
-    ):
+    needs, more = r"torch\.distributed \(.*torch.*\)", "`tftune doctor` says what to install"
+    with pytest.raises(ImportError, match=rf"^tftune\.bind needs {needs}; {more}$"):
         tftune.bind()

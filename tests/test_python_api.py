@@ -120,28 +120,24 @@ def test_what_is_as_it_should_be_is_not_logged(
     load: Callable[..., Selector], caplog: pytest.LogCaptureFixture
 ) -> None:
     selector = load(HERE)
-    assert {selector.select(replace(SHAPE, m=m)).source for m in (64, 96)} == {
-        "measured",
-        "interpolated",
-    }
+    sources = {selector.select(replace(SHAPE, m=m)).source for m in (64, 96)}
+    assert sources == {"measured", "interpolated"}
     assert told(caplog) == []
 
 
 def test_bind_takes_a_selector_or_what_to_load(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = tftune._asked(Selector(), None, "h200x8", False)
     assert asked == "not loaded: tftune.bind takes a selector, or a path or target to load, alone"
-    assert "no selector; give what tftune.load returns" in str(
-        tftune._asked("a.json", None, None, False)  # type: ignore[arg-type]
-    )
+    asked = tftune._asked("a.json", None, None, False)  # type: ignore[arg-type]
+    assert "no selector; give what tftune.load returns" in str(asked)
 
 
 def test_reprs_say_what_a_value_is() -> None:
     assert repr(SHAPE).startswith("AllGatherGemm(m=64, n=3584, k=8192, world=8, dtype='fp16'")
     selector = tftune.load(target="h200x8")
     digest = selector.artifacts["all_gather_gemm"].digest[:12]
-    assert repr(selector).startswith(
-        f"<Selector: all_gather_gemm on h200x8 ({digest}), all_reduce "
-    )
+    has = f"all_gather_gemm on h200x8 ({digest}), all_reduce "
+    assert repr(selector).startswith(f"<Selector: {has}")
     assert repr(Selector(bsp_only="no")) == "<Selector: no artifact, bsp_only>"
     found = selector.select(SHAPE)
     assert repr(found).startswith("Selection(config=Config('push', block_k=")
@@ -156,20 +152,19 @@ def test_reprs_say_what_a_value_is() -> None:
 
 
 ASKED = ("select", "path", "leaf", "shortlist", "answerer")
-
-
-@pytest.mark.parametrize(
+asking = pytest.mark.parametrize(
     "ask", [*(getattr(Selector(), name) for name in ASKED), tftune.select_kernel]
 )
+
+
+@asking
 @pytest.mark.parametrize("value", ["m=64", tftune.AllGatherGemm, {"m": 64}, 64, None])
 def test_what_is_no_shape_is_told_what_to_pass(ask: Callable[..., Any], value: Any) -> None:
     with pytest.raises(TypeError, match=r"takes a shape, such as AllGatherGemm\(m=64"):
         ask(value, "graph")
 
 
-@pytest.mark.parametrize(
-    "ask", [*(getattr(Selector(), name) for name in ASKED), tftune.select_kernel]
-)
+@asking
 @pytest.mark.parametrize("mode", ["cuda_graph", "Graph", "", None])
 def test_an_unknown_mode_is_refused_everywhere(ask: Callable[..., Any], mode: Any) -> None:
     with pytest.raises(ValueError, match=r"mode=.* is not one of graph, eager"):

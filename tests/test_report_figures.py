@@ -42,11 +42,8 @@ def test_series_differ_in_size_alone_and_the_papers_come_first() -> None:
     found = all_series(lines([trial(BSP, 20.0, shape=shape) for shape in shapes]))
     titles = [each.name.replace("\u00a0", " ") for each in found]
     assert titles == ["N = 3584, K = 8192 (paper)", "N = 1280, K = 8192", "N = 3584, K = 8192"]
-    assert [[line.shape.to_dict()["m"] for line in each.lines] for each in found] == [
-        [16, 64],
-        [16, 64],
-        [16],
-    ]
+    sizes = [[line.shape.to_dict()["m"] for line in each.lines] for each in found]
+    assert sizes == [[16, 64], [16, 64], [16]]
     assert [each.layout[0] for each in found] == ["fp16", "fp16", "bf16"]
 
 
@@ -158,10 +155,7 @@ def test_an_svg_is_text_in_the_pages_colours_with_ids_of_its_own() -> None:
 def test_a_figure_says_the_ends_of_its_lines() -> None:
     (series,) = all_series(lines(rows("model")))
     with figures.style():
-        (speedups,), (times,) = (
-            pictures.speedup_panels([series]),
-            pictures.time_panels([series]),
-        )
+        (speedups,), (times,) = pictures.speedup_panels([series]), pictures.time_panels([series])
     assert "Speed-up over BSP against M, mode graph, modelled, N" in speedups
     assert "push 2.00 at M = 64, 0.62 at 256" in speedups
     assert "Time in µs against M" in times and "BSP 50.0 at M = 64, 50.0 at 256" in times

@@ -20,21 +20,15 @@ def test_memory_speed_below_cache_speed_is_cold() -> None:
 
 def test_more_than_memory_gives_is_not_cold() -> None:
     why = CopyRates(4.7e6, 6.0e6).why_not_cold(H200)
-    assert (
-        why is not None
-        and "caches are not cold: a rotated copy reached 4700 GB/s, and the memory of h200 gives "
-        "4250"
-        in why
-    )
+    reached = "a rotated copy reached 4700 GB/s, and the memory of h200 gives 4250"
+    assert why is not None and f"caches are not cold: {reached}" in why
 
 
 @pytest.mark.parametrize("warm", [3.4e6, 3.5e6])
 def test_without_a_drop_nothing_is_proven(warm: float) -> None:
     why = CopyRates(3.4e6, warm).why_not_cold(H200)
-    assert (
-        why is not None
-        and "not proven: a rotated copy reached 3400 GB/s and one that fits the cache 3" in why
-    )
+    reached = "a rotated copy reached 3400 GB/s and one that fits the cache 3"
+    assert why is not None and f"not proven: {reached}" in why
 
 
 def test_stored_rates_read_back() -> None:
@@ -58,21 +52,17 @@ def test_the_cold_copies_rotate_past_the_cache_and_the_warm_one_stays(
 
     monkeypatch.setattr(clock, "GraphCall", captured)
     monkeypatch.setattr(clock, "graph_rounds", rounds)
-    assert copy_rates(cache, torch.device("cpu"), lambda: None) == CopyRates(
-        cache / 3 / 2.0, cache / 3 / 1.0
-    )
+    found = copy_rates(cache, torch.device("cpu"), lambda: None)
+    assert found == CopyRates(cache / 3 / 2.0, cache / 3 / 1.0)
     (call, cold), (_, warm) = graphs
     touched = [
         {source.data_ptr() for source, _, _ in operands} | {c.data_ptr() for _, _, c in operands}
         for operands in (cold, warm)
     ]
-    assert len(cold) == len(warm) == clock.copies(cache // 3, cache) and [
-        len(places) for places in touched
-    ] == [2 * len(cold), 2]
+    assert len(cold) == len(warm) == clock.copies(cache // 3, cache)
+    assert [len(places) for places in touched] == [2 * len(cold), 2]
     source, _, result = cold[1]
-    assert (
-        len(cold) * (source.nbytes + result.nbytes) > 3 * cache
-        and warm[0][0].nbytes + warm[0][2].nbytes <= cache / 3
-    )
+    assert len(cold) * (source.nbytes + result.nbytes) > 3 * cache
+    assert warm[0][0].nbytes + warm[0][2].nbytes <= cache / 3
     call(source, None, result)
     assert bool((result == -source).all())

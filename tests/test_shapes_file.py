@@ -14,29 +14,18 @@ OP = "all_gather_gemm"
 
 def test_shapes_from_files_and_named_sets(tmp_path: Path) -> None:
     known = operation(OP)
-    listed = [
-        {"m": 1, "n": 8, "k": 8, "world": 2},
-        "m=2,n=8,k=8,world=2",
-        "paper:shard=m,dtype=bf16",
-    ]
+    one = {"m": 1, "n": 8, "k": 8, "world": 2}
+    listed = [one, "m=2,n=8,k=8,world=2", "paper:shard=m,dtype=bf16"]
     (tmp_path / "s.json").write_text(json.dumps(listed))
     (tmp_path / "s.yaml").write_text(
         "- {m: 1, n: 8, k: 8, world: 2}\n- m=2,n=8,k=8,world=2\n- paper:shard=m,dtype=bf16\n"
     )
-    expected = [
-        AllGatherGemm(1, 8, 8, 2),
-        AllGatherGemm(2, 8, 8, 2),
-        *paper(dtype="bf16", shard="m"),
-    ]
-    assert (
-        read_shapes(known, [str(tmp_path / "s.json")])
-        == read_shapes(known, [str(tmp_path / "s.yaml")])
-        == expected
-    )
-    assert read_shapes(known, ["m=1,n=8,k=8,world=2; m=1,n=8,k=8,world=2", "paper:world=4"]) == [
-        expected[0],
-        *paper(4),
-    ]
+    first, second = (AllGatherGemm(m, 8, 8, 2) for m in (1, 2))
+    for name in ("s.json", "s.yaml"):
+        found = read_shapes(known, [str(tmp_path / name)])
+        assert found == [first, second, *paper(dtype="bf16", shard="m")]
+    found = read_shapes(known, ["m=1,n=8,k=8,world=2; m=1,n=8,k=8,world=2", "paper:world=4"])
+    assert found == [first, *paper(4)]
 
 
 def test_a_part_of_a_named_set() -> None:

@@ -12,13 +12,8 @@ import pytest
 
 
 def run(*command: str, cwd: Path) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", *command],
-        cwd=cwd,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    done = subprocess.run([sys.executable, "-m", *command], cwd=cwd, text=True, **pipes)
     return done.returncode, done.stdout
 
 
@@ -36,10 +31,8 @@ def link_tree(root: Path, into: Path) -> Path:
     package = into / "tftune"
     shutil.rmtree(package, ignore_errors=True)
     package.mkdir(parents=True)
-    mapped = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"][
-        "package-dir"
-    ]
-    for name, folder in mapped.items():
+    table = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
+    for name, folder in table["package-dir"].items():
         (package / name.removeprefix("tftune.")).symlink_to(root / folder, target_is_directory=True)
     for path in (root / "tftune").iterdir():
         (package / path.name).symlink_to(path)
@@ -49,12 +42,7 @@ def link_tree(root: Path, into: Path) -> Path:
 def mypy(root: Path, tree: Path) -> tuple[int, str]:
     """Run from inside the tree, so that `tftune` there is found before any other. The cache stays
     in build/."""
-    settings = (
-        "--config-file",
-        str(root / "pyproject.toml"),
-        "--cache-dir",
-        str(root / "build/mypy"),
-    )
+    settings = f"--config-file={root}/pyproject.toml", f"--cache-dir={root}/build/mypy"
     return run("mypy", "--strict", *settings, "-p", "tftune", cwd=tree)
 
 

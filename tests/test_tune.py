@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import programs
 
 from tftune.cli.tune import Step, run, steps
 from tftune.db.target import Target
@@ -38,16 +39,11 @@ def test_the_searches_share_the_budget(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_every_command_takes_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import typer
-
-    from tftune.cli.app import app
-
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    commands = dict(programs())["tftune"].commands
     for step in found(tmp_path, monkeypatch):
         command, *words = step.arguments
-        assert (
-            commands[command].make_context(command, words).args == []
-        )  # raises for an unknown option or a value that does not fit
+        # This raises for an unknown option or a value that does not fit.
+        assert commands[command].make_context(command, words).args == []
 
 
 def ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, codes: dict[str, int]) -> list[str]:
@@ -104,8 +100,5 @@ def test_show_runs_nothing(root: Path, tmp_path: Path) -> None:
     shown = subprocess.run(
         command, cwd=tmp_path, env=os.environ, text=True, capture_output=True, check=True
     ).stdout
-    assert (
-        "tftune calibrate --out mi300x8.chip.json\n" in shown
-        and "--budget 4320s" in shown
-        and list(tmp_path.iterdir()) == []
-    )
+    assert "tftune calibrate --out mi300x8.chip.json\n" in shown and "--budget 4320s" in shown
+    assert list(tmp_path.iterdir()) == []

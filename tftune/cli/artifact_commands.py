@@ -64,7 +64,6 @@ def explain(
     from tftune.cli.base import asked as asked_of
     from tftune.report.explain import explain as say
     from tftune.report.explain import nearest_table
-    from tftune.report.tables import BENCH_WORDS
 
     asked = operation(op).shape.parse(shape)
     selector = asked_of(artifact, target, allow_modelled)
@@ -75,10 +74,7 @@ def explain(
     print("\n".join(found.sentences()))
     if found.nearest:
         print()
-        print_table(
-            f"nearest shapes, {BENCH_WORDS[found.nearest[0].winner.bench]}",
-            *nearest_table(found.nearest),
-        )
+        print_table(f"nearest shapes, {found.nearest[0].word}", *nearest_table(found.nearest))
 
 
 def _rows_of(artifact: Artifact, db: Path | None) -> list[Trial]:

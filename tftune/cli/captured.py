@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 
 from tftune.db import evidence
 from tftune.db.captured import Count, read_captures
@@ -77,6 +78,16 @@ def parts(found: Sequence[Stake], share: float, modes: Sequence[str]) -> list[Pa
         for mode in MODES
         if chosen[mode]
     ]
+
+
+def timed(parts: Sequence[Part], until: float | None) -> Iterator[tuple[Part, float | None]]:
+    """Each part with the seconds that it may take: its share of what is left when its turn comes.
+    `until`: the end of the time, as of `time.monotonic`; None: any."""
+    share = sum(part.share for part in parts)
+    for part in parts:
+        left_s = None if until is None else max(0.0, until - monotonic())
+        yield part, None if left_s is None else left_s * part.share / share
+        share -= part.share
 
 
 def sentences(found: Sequence[Stake], taken: Sequence[Part]) -> Iterator[str]:

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tftune.cli import fleet_search
+from tftune.cli.captured import Part, timed
 from tftune.cli.console import note
 from tftune.cli.fleet_search import Dealer, Found, Job, Lost
 from tftune.client.wait import LIMIT_S, SAID_S, bounded
@@ -16,9 +17,6 @@ from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.kernels.core.shape import Shape
 from tftune.report.tables import Line
-
-if TYPE_CHECKING:
-    from tftune.cli.captured import Part
 
 
 class Worker:
@@ -95,10 +93,7 @@ def over_nodes(
     """A search of each part on the nodes of a Ray cluster; `until` as of `time.monotonic`. Rows are
     frozen before the first part, so that parts do not warm each other."""
     rows, lines = fleet_search.packed_rows(store, op), list[Line]()
-    share = sum(part.share for part in parts)
-    for part in parts:
-        left_s = None if until is None else max(0.0, until - monotonic()) * part.share / share
-        share -= part.share
+    for part, left_s in timed(parts, until):
         job = Job(op, machine.name, on, part.modes, how, left_s, rows)
         lines += search(address, job, part.shapes, store, machine, note)
     return lines

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from tftune.cli.captured import Part, timed
 from tftune.cli.console import Progress, note
 from tftune.db.trial import MODES, Trial
 from tftune.kernels.core.shape import Shape
@@ -14,7 +15,6 @@ from tftune.kernels.core.space import Config
 from tftune.report.tables import Line
 
 if TYPE_CHECKING:
-    from tftune.cli.captured import Part
     from tftune.db.store import Store
     from tftune.tuner.bench.benches import Bench
     from tftune.tuner.search.final_stage import Best
@@ -39,7 +39,9 @@ def run(
         modes = list(dict.fromkeys(mode for part in parts for mode in part.modes))
         found, missing = fill(op, shapes, modes, bench, store, progress, budget_s)
     else:
-        found, missing = find_parts(op, parts, bench, store, progress, how, budget_s), 0
+        found, missing = [], 0
+        for part, left_s in timed(parts, until):
+            found += find(op, part.shapes, part.modes, bench, store, progress, how, left_s)
     for line in how_it_went(bench, store, earlier, monotonic() - began):
         note(line)
     return found, missing
@@ -69,26 +71,6 @@ def find(
     left_s = None if budget_s is None else max(0.0, budget_s - (monotonic() - began))
     more = dict(options, progress=progress, knowledge=known, budget_s=left_s)
     return _lines(search(op, shapes, modes, bench, store, **more))
-
-
-def find_parts(
-    op: str,
-    parts: Sequence[Part],
-    bench: Bench,
-    store: Store,
-    progress: Any,
-    options: Mapping[str, Any],
-    budget_s: float | None = None,
-) -> list[Line]:
-    """One search for each part, which may use its share of the time that is left."""
-    began, lines, shares = monotonic(), list[Line](), sum(part.share for part in parts)
-    for part in parts:
-        left_s = None
-        if budget_s is not None:
-            left_s = max(0.0, budget_s - (monotonic() - began)) * part.share / shares
-        shares -= part.share
-        lines += find(op, part.shapes, part.modes, bench, store, progress, options, left_s)
-    return lines
 
 
 def fill(

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 
 from tftune.db.evidence import BSP, Speedup
 from tftune.report.series import TIMES, Series, equation, size_of, symbol
-from tftune.report.tables import BENCH_WORDS, Line, label, variants_of
+from tftune.report.tables import Line, label, variants_of
 
 INK, QUIET, RULE, FAINT = "#22262b", "#5c636e", "#b4bac3", "#e4e7eb"
 PAGE, BAND = "#fdfdfe", "#eef5f1"
@@ -123,7 +123,7 @@ def overview_figure(series: Sequence[Series]) -> Figure | None:
     _mark_variants(ax, points)
     _size_axis(ax, [line for each in points for line in each.lines])
     _ratio_axis(ax, *ax.get_ylim())
-    ax.set_ylabel(f"speed-up over BSP, {_word(series)}")
+    ax.set_ylabel(f"speed-up over BSP, {series[0].lines[0].word}")
     ax.axhline(1, color=QUIET, lw=1.5, zorder=1)
     _names_at_ends(ax, ends | {BSP: (ax.get_xlim()[1], 1.0)}, dict.fromkeys(ends, INK))
     figure.legend(loc="upper left", ncols=6, frameon=False, handletextpad=0.1, columnspacing=1.2,
@@ -363,8 +363,3 @@ def _ratio_axis(ax: Axes, low: float, high: float) -> None:
     ax.set_yticks(ticks, [f"{tick:g}{TIMES}" for tick in ticks])
     ax.yaxis.set_minor_locator(matplotlib.ticker.NullLocator())
     ax.axhspan(1, high, color=BAND, lw=0, zorder=0)
-
-
-def _word(series: Sequence[Series]) -> str:
-    """Whether the times are measured or modelled."""
-    return BENCH_WORDS[series[0].lines[0].winner.bench]

@@ -27,11 +27,11 @@ from tftune.report.results_table import (
 from tftune.report.run_health import doubts
 from tftune.report.series import TIMES, Series, equation, layout_title, size_of, sizes_title, symbol
 from tftune.report.tables import (
-    BENCH_WORDS,
     Line,
     after_discount,
     assumptions,
     fused_wins,
+    groups,
     label,
     provenance,
     variants_of,
@@ -111,7 +111,7 @@ def _modelled_note(page: Page) -> str:
 def _card(mode: str, lines: Sequence[Line]) -> str:
     """The headline of a mode: what these shapes gain by what is selected for them and by the
     fastest config, and the counts."""
-    word = BENCH_WORDS[lines[0].winner.bench]
+    word = lines[0].word
     ratios = [(line.ratio.ratio, line) for line in lines if line.ratio is not None]
     head = f"<h2>Mode {escape(mode)}: {escape(TITLES[mode])}</h2>"
     if not ratios:
@@ -206,18 +206,15 @@ def _panels(page: Page, series: Sequence[Series], drawing: tuple[str, Draw]) -> 
 
 
 def _figure(series: Series, drawn: str) -> str:
-    word = f"<span class='quiet'>{pictures.word(series.lines)}</span>"
+    word = f"<span class='quiet'>{series.lines[0].word}</span>"
     return f"<figure><h4>{escape(series.name)} {word}</h4>{drawn}</figure>\n"
 
 
 def _scaling(page: Page, lines: Sequence[Line]) -> str:
     """One problem on more and more ranks, where there is one of several numbers of ranks."""
-    groups: dict[tuple[str, str], list[Line]] = {}
-    for line in lines:
-        groups.setdefault((line.mode, line.shape.problem), []).append(line)
     scaled = [
         found
-        for found in groups.values()
+        for found in groups(lines, lambda line: (line.mode, line.shape.problem)).values()
         if len({line.shape.to_dict()["world"] for line in found}) > 1
     ]
     if not scaled:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from tftune.report import figures
 from tftune.report.series import Series, size_of, symbol
 from tftune.report.svg import svg
-from tftune.report.tables import BENCH_WORDS, Line, label, variants_of
+from tftune.report.tables import Line, label, variants_of
 
 DOTS_PER_INCH = 180
 
@@ -49,7 +49,7 @@ def scaling_panels(groups: Sequence[Sequence[Line]]) -> list[str]:
     """Strong scaling, a figure for each problem."""
     return [
         svg(figures.scaling_figure(lines), f"scaling {lines[0].mode} {lines[0].shape.problem}",
-            f"Time in µs against the number of ranks for {lines[0].shape.problem}, {word(lines)}")
+            f"Time in µs against the number of ranks for {lines[0].shape.problem}, {lines[0].word}")
         for lines in groups
     ]  # fmt: skip
 
@@ -70,11 +70,6 @@ def png(figure: Figure, title: str) -> bytes:
     return buffer.getvalue()
 
 
-def word(lines: Sequence[Line]) -> str:
-    """Whether the times of some lines are measured or modelled."""
-    return BENCH_WORDS[lines[0].winner.bench]
-
-
 def _id(series: Series) -> str:
     return f"{series.mode} {series.layout} {series.title}"
 
@@ -84,7 +79,7 @@ def _said_of_all(series: Sequence[Series]) -> str:
     ratios = [found[1].ratio for found in best if found is not None]
     size = symbol(series[0].lines[0].shape.SIZE)
     return (
-        f"Best speed-up over BSP against {size}, mode {series[0].mode}, {word(series[0].lines)}: "
+        f"Best speed-up over BSP against {size}, mode {series[0].mode}, {series[0].lines[0].word}: "
         f"{min(ratios):.2f} to {max(ratios):.2f} times, {len(ratios)} shapes in {len(series)} lines"
     )
 
@@ -100,7 +95,7 @@ def _said(series: Series, ratios: bool) -> str:
             ends.append(f"{label(variant)} {shown[0][1]} at {size} = {shown[0][0]}"
                         f", {shown[-1][1]} at {shown[-1][0]}")  # fmt: skip
     what = "Speed-up over BSP" if ratios else "Time in µs"
-    head = f"{what} against {size}, mode {series.mode}, {word(lines)}, {series.title}"
+    head = f"{what} against {size}, mode {series.mode}, {lines[0].word}, {series.title}"
     return f"{head}: {'; '.join(ends)}"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.space import Config
 from tftune.report.series import DASH, TIMES, Series, layout_title, size_of, symbol
-from tftune.report.tables import BENCH_WORDS, Line, discounted_text, label, variants_of
+from tftune.report.tables import Line, discounted_text, label, variants_of
 
 MOST_OPEN = 60
 """Shapes of a table that is open."""
@@ -58,7 +58,7 @@ def scrolled(table: str, name: str) -> str:
 def _table(op: str, series: Sequence[Series]) -> str:
     lines = [line for each in series for line in each.lines]
     variants, with_interval = variants_of(lines), any(has_interval(line) for line in lines)
-    word = BENCH_WORDS[lines[0].winner.bench]
+    word = lines[0].word
     whose = ", the paper's shapes" if series[0].is_papers else ""
     title = f"Mode {series[0].mode}, {layout_title(op, series[0].layout)}{whose}, {word}"
     caption = (
@@ -119,11 +119,9 @@ def has_interval(line: Line) -> bool:
 
 def interval_text(line: Line) -> str:
     """The bounds of the speed-up; nothing where there is no interval."""
-    return (
-        ""
-        if line.ratio is None or not has_interval(line)
-        else f"{line.ratio.low:.2f}{DASH}{line.ratio.high:.2f}"
-    )
+    if line.ratio is None or not has_interval(line):
+        return ""
+    return f"{line.ratio.low:.2f}{DASH}{line.ratio.high:.2f}"
 
 
 def ratio_text(line: Line) -> str:

@@ -11,7 +11,7 @@ from functools import cache
 from tftune.db.trial import MODES
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
-from tftune.report.tables import Line
+from tftune.report.tables import Line, groups
 
 TIMES, DASH = "\N{MULTIPLICATION SIGN}", "\N{EN DASH}"
 """As a page writes a speed-up, and an interval or a missing time."""
@@ -40,10 +40,8 @@ class Series:
 def all_series(lines: Iterable[Line]) -> list[Series]:
     """The lines apart by mode, layout and all sizes but one: layouts of the paper first, then those
     with most lines; within a layout the paper's series first."""
-    groups: dict[tuple[str, str], list[Line]] = {}
-    for line in lines:
-        groups.setdefault((line.mode, constant_fields(line.shape)), []).append(line)
-    made = [_series(mode, found) for (mode, _), found in groups.items()]
+    found = groups(lines, lambda line: (line.mode, constant_fields(line.shape)))
+    made = [_series(mode, alike) for (mode, _), alike in found.items()]
     papers = {each.layout for each in made if each.is_papers}
     lengths = Counter(line.shape.layout for each in made for line in each.lines)
 

@@ -65,6 +65,11 @@ class Line:
     """The winner's time over the least that a config considered may take, at 95 %; None where
     nothing is known of it."""
 
+    @property
+    def word(self) -> str:
+        """How its times are called: measured, modelled, replayed or measured in a drill."""
+        return BENCH_WORDS[self.winner.bench]
+
     def median_us(self, variant: str) -> float:
         return measurement(self.by_variant[variant]).median_us
 
@@ -109,7 +114,7 @@ class Line:
             "shape": str(self.shape),
             "mode": self.mode,
             "bench": self.winner.bench,
-            "times": BENCH_WORDS[self.winner.bench],
+            "times": self.word,
             "target": self.winner.target,
             "winner": self.winner.config.to_dict(),
             "us": times,
@@ -157,16 +162,8 @@ def variants_of(lines: Iterable[Line]) -> list[str]:
 
 def head(variants: Sequence[str]) -> list[str]:
     """Column names of the result table."""
-    return [
-        "shape",
-        "mode",
-        "times",
-        *(f"{label(variant)} us" for variant in variants),
-        "winner",
-        "over BSP",
-        "evaluations",
-        "off by",
-    ]
+    times = [f"{label(variant)} us" for variant in variants]
+    return ["shape", "mode", "times", *times, "winner", "over BSP", "evaluations", "off by"]
 
 
 def label(variant: str) -> str:
@@ -182,23 +179,12 @@ def cells(line: Line, variants: Sequence[str]) -> list[str]:
     ]
     tried = f"{line.evaluations:,}" + (f" of {line.feasible:,}" if line.feasible else "")
     winner = label(line.winner.config.variant)
-    winner += (
-        " (ties with BSP)"
-        if line.ties_with_bsp
-        else f" (tie of {line.tied})"
-        if line.tied > 1
-        else ""
-    )
-    return [
-        str(line.shape),
-        line.mode,
-        BENCH_WORDS[line.winner.bench],
-        *times,
-        winner,
-        over_bsp_text(line),
-        tried,
-        off_by_text(line.off_by),
-    ]
+    if line.ties_with_bsp:
+        winner += " (ties with BSP)"
+    elif line.tied > 1:
+        winner += f" (tie of {line.tied})"
+    first, last = [str(line.shape), line.mode, line.word], [tried, off_by_text(line.off_by)]
+    return [*first, *times, winner, over_bsp_text(line), *last]
 
 
 def compact(lines: Sequence[Line]) -> list[tuple[str, list[str], list[list[str]]]]:
@@ -206,13 +192,13 @@ def compact(lines: Sequence[Line]) -> list[tuple[str, list[str], list[list[str]]
     it comes to; above each what its shapes have in common. One for each mode and layout, or for
     each family where that takes more than NARROW characters."""
     made = []
-    for (mode, _), found in _groups(lines, lambda line: (line.mode, line.shape.layout)).items():
+    for (mode, _), found in groups(lines, lambda line: (line.mode, line.shape.layout)).items():
         whole = _compact(mode, found)
         columns = zip(whole[1], *whole[2], strict=True)
         if sum(2 + max(map(len, column)) for column in columns) - 2 <= NARROW:
             made.append(whole)
             continue
-        families = _groups(found, lambda line: line.shape.layer).values()
+        families = groups(found, lambda line: line.shape.layer).values()
         made += [_compact(mode, family) for family in families]
     return made
 
@@ -221,7 +207,8 @@ NARROW = 80
 """Columns of a terminal that nobody made wider."""
 
 
-def _groups(lines: Iterable[Line], key: Callable[[Line], Any]) -> dict[Any, list[Line]]:
+def groups(lines: Iterable[Line], key: Callable[[Line], Any]) -> dict[Any, list[Line]]:
+    """The lines by what a function says of them, in the order in which that comes first."""
     found: dict[Any, list[Line]] = {}
     for line in lines:
         found.setdefault(key(line), []).append(line)
@@ -311,7 +298,7 @@ def _mode_headline(mode: str, lines: Sequence[Line]) -> str:
     gain = f", by {min(won):.2f}x to {max(won):.2f}x{after}" if won else after
     return (
         f"{mode}: a fused variant beats BSP on {len(won)} of {len(lines)} shapes{gain}; "
-        f"{ties} tie{'s' * (ties != 1)} ({BENCH_WORDS[lines[0].winner.bench]})."
+        f"{ties} tie{'s' * (ties != 1)} ({lines[0].word})."
     )
 
 
