@@ -17,8 +17,10 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from command_line import Ran, Tftune
+    from fake_service import FakeService
     from serving import Served
 
+    from tftune.client.http import Service
     from tftune.db.store import Store
     from tftune.db.trial import Trial
     from tftune.kernels.core.shape import Shape
@@ -229,6 +231,41 @@ def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
 
     with opened(request.param, tmp_path) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def one_server() -> Iterator[FakeService]:
+    """A fake service of a file of tests."""
+    from fake_service import running
+
+    with running() as found:
+        yield found
+
+
+@pytest.fixture
+def server(one_server: FakeService) -> FakeService:
+    """It without anything in it."""
+    fresh = type(one_server)()
+    one_server.__dict__.update(fresh.__dict__ | {"url": one_server.url})
+    return one_server
+
+
+@pytest.fixture
+def pauses() -> list[float]:
+    return []
+
+
+@pytest.fixture
+def service(server: FakeService, pauses: list[float]) -> Service:
+    """The same, asked by a client that notes its pauses in place of waiting: only they take
+    time."""
+    from fake_service import TOKEN
+
+    from tftune.client.http import Service
+
+    return Service.at(
+        server.url, TOKEN, sleep=pauses.append, clock=lambda: sum(pauses), draw=lambda: 1.0
+    )
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import synthetic
-from command_line import OP, SMALL
+from command_line import OP, SMALL, Tftune, refused
 
 from tftune.cli import app as cli
 from tftune.db.store import Store, write_rows
@@ -20,7 +20,7 @@ from tftune.db.trial import Run
 from tftune.serve.database import Database
 
 SEARCH = f"search {OP} --on model --target mi300x8"
-Says = Callable[[str], str]
+Refuses = Callable[..., None]
 
 
 def _item(**sizes: object) -> str:
@@ -70,28 +70,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def says(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Says:
-    """The one sentence of a command that is refused; no file changes but for locks."""
+def refuses(folder: Path, tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> Refuses:
+    """refuses(line, *parts): a command is refused with these parts, and no file changes but for
+    locks."""
     monkeypatch.chdir(folder)
-    monkeypatch.delenv("TFTUNE_DB", raising=False)
-    monkeypatch.delenv("TFTUNE_DEBUG", raising=False)
 
     def content() -> dict[str, bytes | None]:
         own = (".lock", ".db-shm", ".db-wal")
         files = (path for path in folder.iterdir() if path.suffix not in own)
         return {path.name: path.read_bytes() if path.is_file() else None for path in files}
 
-    def run(line: str) -> str:
+    def run(line: str, *parts: str) -> None:
         before = content()
-        capsys.readouterr()
-        words = [word.replace("~", " ") for word in line.split()]
-        with pytest.raises(SystemExit) as ended:
-            cli.main(words)
-        out, err = capsys.readouterr()
-        errors = [said for said in err.splitlines() if said.startswith("error: ")]
-        assert (ended.value.code, out, len(errors)) == (2, "", 1), err
-        assert content() == before
-        return errors[0]
+        assert refused(tftune(line), *parts) and content() == before
 
     return run
 
@@ -164,11 +155,10 @@ def says(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
     ],
     ids=lambda case: case[0],
 )
-def test_a_search_refuses(case: tuple[str, ...], says: Says) -> None:
+def test_a_search_refuses(case: tuple[str, ...], refuses: Refuses) -> None:
     words, *parts = case
     shape = "" if "--shapes" in words else f" --shapes {SMALL}"
-    said = says(f"{SEARCH}{shape} {words}")
-    assert [part for part in parts if part not in said] == [], said
+    refuses(f"{SEARCH}{shape} {words}", *parts)
 
 
 @pytest.mark.parametrize(
@@ -263,75 +253,65 @@ def test_a_search_refuses(case: tuple[str, ...], says: Says) -> None:
     ],
     ids=lambda case: case[0],
 )
-def test_a_command_refuses(case: tuple[str, ...], says: Says, folder: Path) -> None:
+def test_a_command_refuses(case: tuple[str, ...], refuses: Refuses, folder: Path) -> None:
     line, *parts = case
     if "trials import" in line and "--db" not in line:
         line += f" --db {folder}/t.db"
-    said = says(line)
-    assert [part for part in parts if part not in said] == [], said
+    refuses(line, *parts)
 
 
 @pytest.mark.parametrize(("module", "extra"), [("optuna", "tune"), ("triton.language", "cuda")])
 def test_what_is_not_installed_is_named_with_its_extra(
-    module: str, extra: str, says: Says, monkeypatch: pytest.MonkeyPatch
+    module: str, extra: str, refuses: Refuses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(*_: object, **__: object) -> None:
         raise ModuleNotFoundError(f"No module named {module!r}", name=module)
 
     monkeypatch.setattr("tftune.cli.shapes_file.read_shapes", missing)
-    said = says(f"{SEARCH} --shapes {SMALL}")
-    assert said.startswith(f"error: this needs {module.partition('.')[0]}, ")
-    assert f"pip install '.[{extra}]'" in said and "`tftune doctor`" in said
+    needs, install = f"error: this needs {module.partition('.')[0]}, ", f"pip install '.[{extra}]'"
+    refuses(f"{SEARCH} --shapes {SMALL}", needs, install, "`tftune doctor`")
 
 
-def test_a_list_in_yaml_needs_a_reader(says: Says, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_in_yaml_needs_a_reader(refuses: Refuses, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
-    assert "this needs yaml, " in says(f"{SEARCH} --shapes cut.yaml")
+    refuses(f"{SEARCH} --shapes cut.yaml", "this needs yaml, ")
 
 
 def test_ctrl_c_says_what_is_left(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    folder: Path, tftune: Tftune, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.chdir(folder)
     monkeypatch.setattr("tftune.pipeline.training_job.load", stopped)
     for command in (f"train {OP}", f"export {OP} --out new.json", "report --out new"):
-        with pytest.raises(SystemExit) as ended:
-            cli.main([*command.split(), "--db", "t.db"])
-        assert ended.value.code == 130
-        last = capsys.readouterr().err.splitlines()[-1]
-        assert last == "stopped; each file is whole, as it was or as it was to be"
-    assert not (folder / "new.json").exists() and not (folder / "new").exists()
+        ran = tftune(f"{command} --db {folder}/t.db")
+        last = ran.err.splitlines()[-1]
+        assert (ran.code, last) == (
+            130,
+            "stopped; each file is whole, as it was or as it was to be",
+        )
+    assert list(Path().glob("new*")) == []
 
 
-def test_rows_are_listed_and_counted_in_tables(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(folder)
-    for line in ("trials list --limit 2", "trials stats"):
-        with pytest.raises(SystemExit) as ended:
-            cli.main([*line.split(), "--db", "t.db"])
-        assert not ended.value.code
+def test_rows_are_listed_and_counted_in_tables(folder: Path, tftune: Tftune) -> None:
     with Store.open(folder / "t.db", write=False) as store:
         trials = store.trials()
-    title, head, *rows = (line.rstrip() for line in capsys.readouterr().out.splitlines())
-    assert title == f"2 of {len(trials)} trials in t.db" and head.endswith("us  over BSP")
+    listed = tftune(f"trials list --limit 2 --db {folder}/t.db")
+    title, head, *rows = listed.out.splitlines()
+    assert listed.code == 0 and title == f"2 of {len(trials)} trials in {folder}/t.db"
+    assert head.endswith("us  over BSP")
     assert [row.split()[0] for row in rows[:2]] == [str(trial.shape) for trial in trials[-2:]]
     assert rows[2].startswith("us: median time of one call")
+    rows = tftune(f"trials stats --db {folder}/t.db").out.splitlines()
     counted = next(row.split() for row in rows if row.startswith(f"{OP} "))
     assert counted[:8] == [OP, "h200x2", "model", "graph", "matrix", f"{len(trials)}", "0", "2"]
 
 
-def test_summaries_are_whole_sentences(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_summaries_are_whole_sentences(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     groups = ("trials", "db", "cache", "keys", "tokens", "study")
     for line, names in (("--help", [*cli.COMMANDS, *groups]), ("trials --help", cli.TRIALS)):
-        with pytest.raises(SystemExit):
-            cli.main(line.split())
-        commands = capsys.readouterr().out.partition("Commands:\n")[2].splitlines()
+        commands = tftune(line).out.partition("Commands:\n")[2].splitlines()
         assert [row.split()[0] for row in commands] == list(names)
         assert [row for row in commands if not row.endswith(".") or row.endswith("..")] == []

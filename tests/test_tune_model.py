@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -37,6 +36,7 @@ from tftune.tuner.search.session import Rows
 LLAMA = "llama-3.1-8b.json"
 ON_MODEL = f"tune --model {LLAMA} --tp 2 --on model --target h200x2"
 FEW = "--batches 2,64 --prefill 1024"
+MEASURING = f"{ON_MODEL} {FEW} --budget 60s"
 
 
 @pytest.fixture
@@ -117,15 +117,11 @@ def test_what_has_rows_is_not_measured_again(here: Path, tftune: Tftune) -> None
 
 
 def test_it_goes_on_after_a_kill(here: Path, tftune: Tftune, visited_once: None) -> None:
-    line = f"{ON_MODEL} {FEW} --budget 60s"
-    command = [sys.executable, "-m", "tftune", *line.split()]
-    quiet: Any = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    process = subprocess.Popen(command, cwd=here, env=os.environ, **quiet)
-    wait_for_rows(here, process)
+    process = measuring(here)
     process.kill()
-    process.wait()
+    process.communicate()
     stored = {trial.id for trial in trials(here)}
-    assert tftune(line).code == 0
+    assert tftune(MEASURING).code == 0
     assert stored < {trial.id for trial in trials(here)}
     model = model_shapes(read_config(here / LLAMA), 2, "both", (2, 64), (1024,))
     assert exactly_known(here / "tftune-artifacts", model)
@@ -133,11 +129,7 @@ def test_it_goes_on_after_a_kill(here: Path, tftune: Tftune, visited_once: None)
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stopped_command_writes_its_artifacts(here: Path, number: signal.Signals) -> None:
-    words = f"{ON_MODEL} {FEW} --budget 60s".split()
-    command = [sys.executable, "-m", "tftune", *words]
-    quiet: Any = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    process = subprocess.Popen(command, cwd=here, env=os.environ, **quiet)
-    wait_for_rows(here, process)
+    process = measuring(here)
     process.send_signal(number)
     out, err = process.communicate()
     assert process.returncode == 130 and "artifact: tftune-artifacts/" in out
@@ -145,12 +137,15 @@ def test_a_stopped_command_writes_its_artifacts(here: Path, number: signal.Signa
     assert list((here / "tftune-artifacts").glob("*.json"))
 
 
-def wait_for_rows(folder: Path, process: subprocess.Popen[Any]) -> None:
-    """Return when some rows are stored."""
+def measuring(folder: Path) -> subprocess.Popen[str]:
+    """A process of the command that has stored some rows."""
+    command = [sys.executable, "-m", "tftune", *MEASURING.split()]
+    pipes: Any = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, cwd=folder, **pipes)
     until = time.monotonic() + 60
     while time.monotonic() < until and process.poll() is None:
         if (folder / "tftune.db").exists() and stored(folder) >= 20:
-            return
+            return process
         time.sleep(0.05)
     pytest.fail("no rows were stored")
 

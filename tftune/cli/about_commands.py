@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Annotated, Any
 
 import typer
 
 from tftune.cli.console import print_json
 from tftune.cli.options import Json
+from tftune.cli.shapes_file import options_of, read_shapes
 from tftune.kernels.core.registry import Operation, operation, packages
 
 AnyOp = Annotated[
@@ -29,7 +29,6 @@ def sets(
     as_json: Json = False,
 ) -> None:
     """List the named sets of shapes with their options, or every shape that --shapes stands for."""
-    from tftune.cli.shapes_file import read_shapes
 
     if shapes:
         if op is None:
@@ -49,20 +48,11 @@ def sets(
 
 def _described(known: Operation, name: str) -> dict[str, Any]:
     """A set: what it is called, how many shapes it has by default, and what it takes."""
-    make = known.shape_sets[name]
-    options = {
-        option: parameter.default
-        for option, parameter in inspect.signature(make).parameters.items()
-    }
-    made = make()
-    worlds = sorted({int(shape.to_dict().get("world", 1)) for shape in made})
-    return {
-        "op": known.name,
-        "name": name,
-        "shapes": len(made),
-        "world": worlds[-1],
-        "options": options,
-    }
+    from tftune.pipeline.bench_factory import world_of
+
+    made = known.shape_sets[name]()
+    sizes = {"shapes": len(made), "world": world_of(*made)}
+    return {"op": known.name, "name": name, **sizes, "options": options_of(known, name)}
 
 
 def version(as_json: Json = False) -> None:

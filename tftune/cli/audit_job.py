@@ -66,22 +66,20 @@ def run_audit(
 def summary(audits: Iterable[Audit], shared_bytes: int) -> Iterator[str]:
     """What was found, a sentence each."""
     audits = list(audits)
-    found = [(one, one.resources) for one in audits if one.resources]
+    found = [one.resources for one in audits if one.resources]
     refused = Counter(
         "spill" if needs.spilled_bytes else "need too much LDS"
-        for _, needs in found
+        for needs in found
         if needs.why_refused(shared_bytes)
     )
     yield f"{len(found):,} kernels, {len(audits) - len(found):,} that did not compile"
     for why, count in sorted(refused.items()):
         yield f"{count:,} {why}"
     if found:
-        vgprs, shared = (
-            max(needs.vgprs for _, needs in found),
-            max(needs.shared_bytes for _, needs in found),
-        )
-        widths = Counter(needs.remote_bytes for _, needs in found)
-        waves = min(needs.waves_per_simd for _, needs in found)
+        vgprs = max(needs.vgprs for needs in found)
+        shared = max(needs.shared_bytes for needs in found)
+        widths = Counter(needs.remote_bytes for needs in found)
+        waves = min(needs.waves_per_simd for needs in found)
         yield (
             f"at most {vgprs} vector registers and {shared:,} bytes of LDS, "
             f"at least {waves} waves for each SIMD"
@@ -96,11 +94,8 @@ def compare(audits: Iterable[Audit], others: Iterable[Audit]) -> Iterator[str]:
     where there are none in both."""
     theirs = {one.of_any_compiler: one for one in others}
     pairs = [(one, theirs[key]) for one in audits if (key := one.of_any_compiler) in theirs]
-    both = [
-        (mine.resources, other.resources)
-        for mine, other in pairs
-        if mine.resources and other.resources
-    ]
+    resources = ((mine.resources, other.resources) for mine, other in pairs)
+    both = [pair for pair in resources if all(pair)]
     if not both:
         raise ValueError(
             "no kernel compiled in both files: the other one must be of the same operation, "
@@ -113,12 +108,8 @@ def compare(audits: Iterable[Audit], others: Iterable[Audit]) -> Iterator[str]:
         changes = [other - mine for mine, other in values if mine != other]
         ratios = [other / mine - 1 for mine, other in values if mine != other and mine]
         spread = f" by {min(ratios):+.0%} to {max(ratios):+.0%}" if ratios else ""
-        moved = (
-            f"differs in {len(changes):,}{spread}, "
-            f"{sum(change > 0 for change in changes):,} of them more"
-            if changes
-            else "is the same"
-        )
+        more = f"{sum(change > 0 for change in changes):,} of them more"
+        moved = f"differs in {len(changes):,}{spread}, {more}" if changes else "is the same"
         yield f"  {field.name} {moved}"
 
 

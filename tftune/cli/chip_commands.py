@@ -66,18 +66,14 @@ def audit(
     arch = arch or machine.chip.arch
     path = out or Path("audits") / machine.name / f"{op}-{arch}.jsonl"
     found = run_audit(known, machine, arch, pool, path, workers, shipped(known, machine))
-    for line in (
-        *summary(found, machine.chip.shared_bytes),
-        *(compare(found, others) if against else ()),
-    ):
-        print(line)
+    beside = compare(found, others) if against else ()
+    print("\n".join([*summary(found, machine.chip.shared_bytes), *beside]))
 
 
 def calibrate(
     out: Annotated[Path | None, out_option("File to write; default: TARGET.chip.json.")] = None,
     gpus: Annotated[
-        int | None,
-        typer.Option("--gpus", min=1, help="Use this many GPUs; default: all."),
+        int | None, typer.Option("--gpus", min=1, help="Use this many GPUs; default: all.")
     ] = None,
     emulated: Annotated[
         str | None,

@@ -36,14 +36,10 @@ def read_shapes(
             f"{operation.shape.example()!r}, {_known(operation)}"
         )
     for shape in shapes:
-        _refuse_a_size_no_row_can_have(shape)
+        for name in shape.sizes():
+            if (size := getattr(shape, name)) > LARGEST_SIZE:  # no row can have it
+                raise ValueError(f"{name}={size} of {shape} is above {LARGEST_SIZE}")
     return list(shapes)
-
-
-def _refuse_a_size_no_row_can_have(shape: Shape) -> None:
-    for name in shape.sizes():
-        if (size := getattr(shape, name)) > LARGEST_SIZE:
-            raise ValueError(f"{name}={size} of {shape} is above {LARGEST_SIZE}")
 
 
 def _known(operation: Operation) -> str:
@@ -67,11 +63,7 @@ def _read(operation: Operation, text: str, world: int | None) -> list[Shape]:
 def _named_set(operation: Operation, name: str, options: str, world: int | None) -> list[Shape]:
     """The set, made with the options that it takes; any other size of the shape keeps what has one
     of these values, as in m=16+128."""
-    make = operation.shape_sets[name]
-    known = {
-        option: parameter.default
-        for option, parameter in inspect.signature(make).parameters.items()
-    }
+    known = options_of(operation, name)
     sizes = [size for size in operation.shape.sizes() if size not in known]
     given: dict[str, Any] = {"world": world} if world and "world" in known else {}
     kept: dict[str, list[int]] = {}
@@ -86,7 +78,13 @@ def _named_set(operation: Operation, name: str, options: str, world: int | None)
             raise ValueError(
                 f"the set {name!r} of {operation.name} has no option {option!r}; it has {has}"
             )
-    return _part(name, list(make(**given)), kept)
+    return _part(name, list(operation.shape_sets[name](**given)), kept)
+
+
+def options_of(operation: Operation, name: str) -> dict[str, Any]:
+    """The options of a named set, with their defaults."""
+    options = inspect.signature(operation.shape_sets[name]).parameters
+    return {option: parameter.default for option, parameter in options.items()}
 
 
 def _part(name: str, shapes: list[Shape], kept: Mapping[str, list[int]]) -> list[Shape]:

@@ -52,19 +52,16 @@ def _by_place(op: str, rows: Iterable[Trial]) -> dict[tuple[Shape, str], list[Tr
 def _times_us(trials: Sequence[Trial]) -> dict[Config, float]:
     """Comparable times of one place: ratios to the baseline of shared rounds, times one time of
     that baseline; of a bench without rounds the times themselves."""
-    found: dict[Config, float] = {}
+    measured = {t.config: t.outcome for t in trials if isinstance(t.outcome, Measurement)}
     beside = [
         median(trial.outcome.bsp_samples_us)
         for trial in trials
         if isinstance(trial.outcome, Measurement) and trial.outcome.bsp_samples_us
     ]
-    for trial in trials:
-        if isinstance(trial.outcome, Measurement):
-            ratio = trial.outcome.speedup
-            found[trial.config] = (
-                median(beside) / ratio if ratio and beside else trial.outcome.median_us
-            )
-    return found
+    return {
+        config: median(beside) / found.speedup if found.speedup and beside else found.median_us
+        for config, found in measured.items()
+    }
 
 
 def learned(artifact: Artifact, mode: str, rows: Iterable[Trial]) -> FactsModel | None:

@@ -26,6 +26,10 @@ class Answer:
     one: Config
     other: Config
 
+    def to_dict(self) -> dict[str, Any]:
+        configs = {"one": self.one.to_dict(), "other": self.other.to_dict()}
+        return {"shape": str(self.shape), "mode": self.mode, **configs}
+
     def __str__(self) -> str:
         return f"{self.shape} {self.mode}: {self.one} -> {self.other}"
 
@@ -42,15 +46,7 @@ class Difference:
     answers: list[Answer]
 
     def to_dict(self) -> dict[str, Any]:
-        answers = [
-            {
-                "shape": str(a.shape),
-                "mode": a.mode,
-                "one": a.one.to_dict(),
-                "other": a.other.to_dict(),
-            }
-            for a in self.answers
-        ]
+        answers = [answer.to_dict() for answer in self.answers]
         return {"origin": self.origin, "shapes": dict(self.shapes), "answers": answers}
 
     def sentences(self, most: int = 20) -> Iterator[str]:
@@ -69,10 +65,11 @@ def diff(one: Artifact, other: Artifact) -> Difference:
     count for neither."""
     if one.op != other.op:
         raise ValueError(f"{one.op} and {other.op} are two operations; compare artifacts of one")
-    shapes = {mode: _shapes(one, other, mode) for mode in dict.fromkeys((*one.modes, *other.modes))}
-    asked = [
-        Selector(artifact, allow_modelled=True, check_source=False) for artifact in (one, other)
-    ]
+    shapes = {
+        mode: dict.fromkeys((*measured_shapes(one, mode), *measured_shapes(other, mode)))
+        for mode in dict.fromkeys((*one.modes, *other.modes))
+    }
+    asked = [Selector(each, allow_modelled=True, check_source=False) for each in (one, other)]
     answers = [
         Answer(s, mode, *(selector.select(s, mode).config for selector in asked))
         for mode, found in shapes.items()
@@ -82,14 +79,6 @@ def diff(one: Artifact, other: Artifact) -> Difference:
         [*_origin(one.document, other.document)],
         {mode: len(found) for mode, found in shapes.items()},
         [answer for answer in answers if answer.one != answer.other],
-    )
-
-
-def _shapes(one: Artifact, other: Artifact, mode: str) -> list[Shape]:
-    return list(
-        dict.fromkeys(
-            shape for artifact in (one, other) for shape in measured_shapes(artifact, mode)
-        )
     )
 
 

@@ -41,11 +41,8 @@ class Page:
     def trees(self, mode: str) -> list[LayoutModel]:
         """The layouts of a mode that have a tree, in the order of the mode."""
         found = self.learned[mode]
-        return (
-            []
-            if isinstance(found, str)
-            else [model for model in found.layouts.values() if model.root is not None]
-        )
+        layouts = [] if isinstance(found, str) else found.layouts.values()
+        return [model for model in layouts if model.root is not None]
 
     @property
     def word(self) -> str:
