@@ -310,8 +310,9 @@ def test_rows_are_listed_and_counted_in_tables(folder: Path, tftune: Tftune) -> 
 
 def test_summaries_are_whole_sentences(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    groups = ("trials", "db", "cache", "keys", "tokens", "study")
-    for line, names in (("--help", [*cli.COMMANDS, *groups]), ("trials --help", cli.TRIALS)):
+    every = [("--help", [*cli.COMMANDS, *cli.GROUPS])]
+    every += [(f"{name} --help", [*commands]) for name, (*_, commands) in cli.GROUPS.items()]
+    for line, names in every:
         commands = tftune(line).out.partition("Commands:\n")[2].splitlines()
         assert [row.split()[0] for row in commands] == list(names)
         assert [row for row in commands if not row.endswith(".") or row.endswith("..")] == []

@@ -14,11 +14,11 @@ import json_schema
 import jsonschema
 import pytest
 import synthetic
+from command_line import programs
 from test_cli_cache import H100, remembered
 from test_verify import Fake, exported
 
 from tftune.cli import app as cli
-from tftune.cli.options import spread
 from tftune.db.drift import Moved
 from tftune.db.findings import Finding, Series, add
 from tftune.db.store import Store, write_rows
@@ -34,7 +34,7 @@ DECODE = "batch=1,q_heads=8,kv_heads=1,head_dim=128,kv_len=1024,world=2"
 DECODED = f"--on model --target h200x2 --shapes {DECODE} --db facts.db"
 FACTS = f"{DECODED} --artifact decode.json"
 SCHEMAS = json_schema.schemas(json_schema.PAGE.read_text())
-ELSEWHERE = {"doctor"}
+ELSEWHERE = ("tftune doctor", "tftune tokens")
 """Commands whose JSON is a report for people, which has no schema."""
 
 Print = Callable[[str], Any]
@@ -167,15 +167,10 @@ def test_an_answer_that_differs_is_one_of_the_page(
 
 
 def test_every_command_with_json_is_on_the_page() -> None:
-    groups = {
-        "": cli.COMMANDS, "trials ": cli.TRIALS, "db ": cli.DB, "cache ": cli.CACHE,
-        "study ": cli.STUDY,
-    }  # fmt: skip
     having = {
-        f"tftune {prefix}{name}"
-        for prefix, commands in groups.items()
-        for name, (run, _) in commands.items()
-        if "as_json" in inspect.signature(spread(run)).parameters and name not in ELSEWHERE
+        path
+        for path, command in programs()
+        if any(each.name == "as_json" for each in command.params) and not path.startswith(ELSEWHERE)
     }
     assert having == {command.partition(" --")[0] for command in SCHEMAS}
     assert {*LINES, "tftune verify"} == set(SCHEMAS)

@@ -56,25 +56,6 @@ EXTRAS = {"cuda": ("torch", "triton", "iris"), "client": ("cryptography",), "fle
 HELP = {"help_option_names": ["-h", "--help"]}
 PLAIN: Any = dict(pretty_exceptions_enable=False, rich_markup_mode=None, context_settings=HELP)
 app = typer.Typer(**PLAIN)
-trials_app = typer.Typer(
-    help="Move rows between databases and JSONL files, and look at them.",
-    short_help="Rows: import, export, list and count them.",
-)
-db_app = typer.Typer(help="Look after a database.", short_help="Look after a database.")
-cache_app = typer.Typer(
-    help="What `warm_up` and `compile_pass` confirmed on this machine.",
-    short_help="Answers confirmed on this machine.",
-)
-keys_app = typer.Typer(help="Look after release keys.", short_help="Look after release keys.")
-
-tokens_app = typer.Typer(
-    help="Who may ask the service for what.", short_help="Tokens of the service."
-)
-
-study_app = typer.Typer(
-    help="Answer questions of papers; no kernel is selected by it.",
-    short_help="Answer questions of papers.",
-)
 
 Commands = dict[str, tuple[Callable[..., None], str]]
 COMMANDS: Commands = {
@@ -100,41 +81,67 @@ COMMANDS: Commands = {
     "version": (about_commands.version, "Print versions of tftune and its libraries."),
 }
 """By name: what runs, and its summary in `tftune --help`, a whole sentence that fits 80 columns."""
-TRIALS: Commands = {
-    "import": (store_commands.import_trials, "Add the rows of a JSONL file."),
-    "export": (store_commands.export_trials, "Write rows as JSONL."),
-    "list": (store_commands.list_trials, "Show the newest rows."),
-    "stats": (store_commands.stats, "Count rows by operation, target and bench."),
+GROUPS: dict[str, tuple[str, str, Commands]] = {
+    "trials": (
+        "Move rows between databases and JSONL files, and look at them.",
+        "Rows: import, export, list and count them.",
+        {
+            "import": (store_commands.import_trials, "Add the rows of a JSONL file."),
+            "export": (store_commands.export_trials, "Write rows as JSONL."),
+            "list": (store_commands.list_trials, "Show the newest rows."),
+            "stats": (store_commands.stats, "Count rows by operation, target and bench."),
+        },
+    ),
+    "db": (
+        "Look after a database.",
+        "Look after a database.",
+        {"check": (store_commands.check, "Read every row, and say what is wrong.")},
+    ),
+    "cache": (
+        "What `warm_up` and `compile_pass` confirmed on this machine.",
+        "Answers confirmed on this machine.",
+        {
+            "list": (cache_commands.list_cache, "List what was confirmed on this machine."),
+            "show": (cache_commands.show_cache, "Show the answers of one combination."),
+            "clear": (cache_commands.clear_cache, "Forget them: the next job measures anew."),
+        },
+    ),
+    "keys": (
+        "Look after release keys.",
+        "Look after release keys.",
+        {"create": (fleet_commands.create_key, "Make a release key.")},
+    ),
+    "tokens": (
+        "Who may ask the service for what.",
+        "Tokens of the service.",
+        {
+            "create": (serve_commands.create_token, "Make a token and print it, once."),
+            "list": (serve_commands.list_tokens, "Show every token without its secret."),
+            "revoke": (serve_commands.revoke_token, "Revoke a token."),
+        },
+    ),
+    "study": (
+        "Answer questions of papers; no kernel is selected by it.",
+        "Answer questions of papers.",
+        {
+            "taxes": (taxes, "Isolate what launches, waits and memory cost."),
+            "nodes": (nodes, "Simulate 16 to 64 GPUs on several nodes."),
+        },
+    ),
 }
-DB: Commands = {"check": (store_commands.check, "Read every row, and say what is wrong.")}
-CACHE: Commands = {
-    "list": (cache_commands.list_cache, "List what was confirmed on this machine."),
-    "show": (cache_commands.show_cache, "Show the answers of one combination."),
-    "clear": (cache_commands.clear_cache, "Forget them: the next job measures anew."),
-}
-KEYS: Commands = {"create": (fleet_commands.create_key, "Make a release key.")}
-STUDY: Commands = {
-    "taxes": (taxes, "Isolate what launches, waits and memory cost."),
-    "nodes": (nodes, "Simulate 16 to 64 GPUs on several nodes."),
-}
-TOKENS: Commands = {
-    "create": (serve_commands.create_token, "Make a token and print it, once."),
-    "list": (serve_commands.list_tokens, "Show every token without its secret."),
-    "revoke": (serve_commands.revoke_token, "Revoke a token."),
-}
-_GROUPS = (
-    (app, COMMANDS), (trials_app, TRIALS), (db_app, DB), (cache_app, CACHE), (keys_app, KEYS),
-    (tokens_app, TOKENS), (study_app, STUDY),
-)  # fmt: skip
-for _group, _commands in _GROUPS:
-    for _name, (_run, _summary) in _commands.items():
-        _group.command(_name, short_help=_summary)(spread(_run))
-app.add_typer(trials_app, name="trials")
-app.add_typer(db_app, name="db")
-app.add_typer(cache_app, name="cache")
-app.add_typer(keys_app, name="keys")
-app.add_typer(tokens_app, name="tokens")
-app.add_typer(study_app, name="study")
+"""By name: a group's help, its summary in `tftune --help`, and its commands."""
+
+
+def _fill(group: typer.Typer, commands: Commands) -> typer.Typer:
+    for name, (run, summary) in commands.items():
+        group.command(name, short_help=summary)(spread(run))
+    return group
+
+
+_fill(app, COMMANDS)
+for _name, (_help, _summary, _commands) in GROUPS.items():
+    _group = _fill(typer.Typer(help=_help, short_help=_summary), _commands)
+    app.add_typer(_group, name=_name)
 
 
 def _print_version(asked: bool) -> None:
