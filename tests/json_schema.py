@@ -34,19 +34,18 @@ def schemas(page: str) -> dict[str, Schema]:
     """By command: the schema of its section; a section of a command that has all fields of another
     one says so in its first line."""
     found: dict[str, Schema] = {}
-    for section in page.split("\n## ")[1:]:
-        command = section.partition("\n")[0]
-        rows = [(row["field"], row["type"].strip()) for row in ROW.finditer(section)]
+    sections = {part.partition("\n")[0]: part for part in page.split("\n## ")[1:]}
+    for command, section in sections.items():
+        rows = _rows(section)
         assert rows, f"{command} has no table"
         assert len(rows) == section.count("\n| `"), f"a row of {command} is no field"
         if base := re.search(r"All fields of `([^`]+)`", section):
-            rows = [*_rows(page, base[1]), *rows]
+            rows = [*_rows(sections[base[1]]), *rows]
         found[command] = _schema(rows)
     return found
 
 
-def _rows(page: str, command: str) -> list[tuple[str, str]]:
-    section = page.partition(f"\n## {command}\n")[2].partition("\n## ")[0]
+def _rows(section: str) -> list[tuple[str, str]]:
     return [(row["field"], row["type"].strip()) for row in ROW.finditer(section)]
 
 
@@ -80,10 +79,8 @@ def _typed(words: str) -> Schema:
     """`list of number or null` is a list whose items may be null where it may not be so itself."""
     if words.startswith("list of "):
         item = words.removeprefix("list of ")
-        return {
-            "type": ["array", "null"] if item.endswith(" or null") else "array",
-            "items": _typed(item),
-        }
+        kind: Any = ["array", "null"] if item.endswith(" or null") else "array"
+        return {"type": kind, "items": _typed(item)}
     name, _, null = words.partition(" or ")
     schema = dict(TYPES[name])
     if null:

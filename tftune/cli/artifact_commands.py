@@ -156,11 +156,8 @@ def verify(
             f"{op} on {found.target}, measured again", HEAD, [each.row() for each in checks]
         )
         print(f"build: {', '.join(changed) or 'unchanged'}")
-        print(
-            f"{place}: stamped with this build"
-            if place
-            else f"not stamped; run `tftune search {op}` and `tftune export {op}`"
-        )
+        again = f"not stamped; run `tftune search {op}` and `tftune export {op}`"
+        print(f"{place}: stamped with this build" if place else again)
     raise typer.Exit(0 if sound else 1)
 
 

@@ -99,11 +99,11 @@ def _named(name: str) -> Path:
     from tftune.confirm.memory import folder
 
     names = [path for path in _paths() if path.stem.startswith(name)]
-    exact = [path for path in names if path.stem == name]
-    if len(exact or names) != 1:
-        known = ", ".join(path.stem for path in names or _paths()) or "none"
-        raise ValueError(f"{len(names)} names in {folder()} begin with {name!r}; known: {known}")
-    return (exact or names)[0]
+    for path in names:
+        if path.stem == name or len(names) == 1:
+            return path
+    known = ", ".join(path.stem for path in names or _paths()) or "none"
+    raise ValueError(f"{len(names)} names in {folder()} begin with {name!r}; known: {known}")
 
 
 def _listed(path: Path) -> dict[str, Any]:

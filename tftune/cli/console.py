@@ -124,11 +124,9 @@ def duration(seconds: float) -> str:
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
-    return (
-        f"{whole // 60} min {whole % 60} s"
-        if whole < 3600
-        else f"{whole // 3600} h {whole % 3600 // 60} min"
-    )
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 KNOWN_FROM, KNOWN_S = 0.1, 60.0
@@ -200,14 +198,9 @@ class Progress:
         if self._total is not None:
             self._total = max(self._total, self._done)
         if self._bar:
-            task = self._bar.task_ids[-1]
-            self._bar.update(
-                task,
-                completed=self._done,
-                total=self._total,
-                description=_short(trial),
-                left=self._left_words(),
-            )
+            count = dict(completed=self._done, total=self._total)
+            said = dict(description=_short(trial), left=self._left_words())
+            self._bar.update(self._bar.task_ids[-1], **count, **said)
         elif self._done % self._every == 0 or self._done == self._total:
             of = "" if self._total is None else f" of {self._total:,}"
             left = f", {words}" if (words := self._left_words()) else ""
@@ -255,9 +248,8 @@ def _short(trial: Trial) -> str:
     from tftune.report.tables import BENCH_WORDS  # with all that artifacts are
 
     outcome = trial.outcome
-    result = (
-        f"{outcome.median_us:,.1f} us {BENCH_WORDS[trial.bench]}"
-        if isinstance(outcome, Measurement)
-        else outcome.kind
-    )
+    if isinstance(outcome, Measurement):
+        result = f"{outcome.median_us:,.1f} us {BENCH_WORDS[trial.bench]}"
+    else:
+        result = outcome.kind
     return f"{trial.shape} {trial.mode} {trial.config.variant} {result}"

@@ -60,6 +60,7 @@ def facts(
 ) -> None:
     """Measure every form of each shape's config under several distributions of lengths, and learn
     when a rank should follow its own; the same command resumes after a stop."""
+    from tftune.cli.search_job import need_all
     from tftune.cli.shapes_file import read_shapes
     from tftune.models.artifact import SHIPPED, read_artifact
     from tftune.models.forms import forms_of
@@ -92,11 +93,7 @@ def facts(
         print_json({each: model and model.to_dict() for each, model in models.items()})
     for each, model in () if as_json else models.items():
         _show(each, model, f"{op} on {machine}, mode {each}, {BENCH_WORDS[on]}")
-    if missing:
-        raise ValueError(
-            f"{missing:,} pairs of a shape and a config are missing: the budget was too small; "
-            "the same command goes on"
-        )
+    need_all(missing)
     if not as_json:
         note(f"next: `tftune export {op} --db {db} --target {machine}` puts the trees in")
 

@@ -87,11 +87,8 @@ def push(
     if captured:
         return _push_captures(captured, target, service)
     with open_store(db) as store:
-        runs, trials = (
-            store.runs(),
-            store.trials(**filters_of(op, target, bench, mode, db), condition=None),
-        )
-        found = findings(store)
+        trials = store.trials(**filters_of(op, target, bench, mode, db), condition=None)
+        runs, found = store.runs(), findings(store)
     if not trials:
         raise ValueError(f"{db} has no such rows; `tftune trials stats --db {db}` counts them")
 

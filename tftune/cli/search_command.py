@@ -149,7 +149,7 @@ def search(asked: SearchOptions) -> None:
     """Find the fastest config of each shape; every trial is stored, and the same command resumes
     after a stop."""
     from tftune.cli.ray_nodes import over_nodes
-    from tftune.cli.search_job import run
+    from tftune.cli.search_job import need_all, run
     from tftune.pipeline.bench_factory import (
         check_worlds,
         find_target,
@@ -204,11 +204,7 @@ def search(asked: SearchOptions) -> None:
         print_json([line.to_dict() for _, found in tables for line in found])
     for named, found in () if asked.as_json else tables:
         _show(found, named, machine.name, db)
-    if missing:
-        raise ValueError(
-            f"{missing:,} pairs of a shape and a config are missing: the budget was too small; "
-            "the same command goes on"
-        )
+    need_all(missing)
 
 
 def _refuse_what_is_of_one_node(asked: SearchOptions) -> None:

@@ -47,6 +47,15 @@ def run(
     return found, missing
 
 
+def need_all(missing: int) -> None:
+    """Raise ValueError where pairs of a matrix are missing."""
+    if missing:
+        raise ValueError(
+            f"{missing:,} pairs of a shape and a config are missing: the budget was too small; "
+            "the same command goes on"
+        )
+
+
 def find(
     op: str,
     shapes: Sequence[Shape],

@@ -88,9 +88,8 @@ def list_trials(
     if as_json:
         return print_json(shown)
     head = ["shape", "mode", "target", "stage", "times", "variant", "us", "over BSP"]
-    print_table(
-        f"{len(shown):,} of {len(trials):,} trials in {db}", head, [_cells(row) for row in shown]
-    )
+    title = f"{len(shown):,} of {len(trials):,} trials in {db}"
+    print_table(title, head, [_cells(row) for row in shown])
     print("us: median time of one call, or why there is none; over BSP: how many times as long the")
     print("strongest unfused form took in the same rounds; --json has the configs")
 
@@ -157,23 +156,14 @@ def _listed(trial: Trial) -> dict[str, Any]:
 
     failed = trial.outcome if isinstance(trial.outcome, Failure) else None
     return {
-        "id": trial.id,
-        "op": trial.op,
-        "shape": str(trial.shape),
-        "mode": trial.mode,
-        "target": trial.target,
-        "bench": trial.bench,
-        "times": BENCH_WORDS[trial.bench],
-        "stage": trial.stage,
-        "condition": trial.condition,
-        "config": trial.config.to_dict(),
+        "id": trial.id, "op": trial.op, "shape": str(trial.shape), "mode": trial.mode,
+        "target": trial.target, "bench": trial.bench, "times": BENCH_WORDS[trial.bench],
+        "stage": trial.stage, "condition": trial.condition, "config": trial.config.to_dict(),
         "us": None if failed else measurement(trial).median_us,
         "speedup": None if failed else measurement(trial).speedup,
-        "failure": failed and failed.kind,
-        "text": failed and failed.text,
-        "run": trial.run,
-        "created": trial.created,
-    }
+        "failure": failed and failed.kind, "text": failed and failed.text,
+        "run": trial.run, "created": trial.created,
+    }  # fmt: skip
 
 
 def _cell(value: str | int) -> str:

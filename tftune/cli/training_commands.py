@@ -23,6 +23,7 @@ from tftune.cli.options import (
     open_store,
     out_option,
 )
+from tftune.cli.store_commands import OneOp
 from tftune.db.trial import TAX
 from tftune.kernels.core.registry import operation
 
@@ -98,7 +99,7 @@ def export(
 
 
 def report(
-    op: Annotated[str | None, typer.Option("--op", help="Only this operation.")] = None,
+    op: OneOp = None,
     target: TargetName = None,
     bench: BenchName = None,
     out: Annotated[Path, out_option("Folder for the pages and their PNGs.", "DIR")] = Path(

@@ -21,6 +21,7 @@ def watch(artifact: Artifact, leaves: int, db: Path, interval: str, count: int) 
     GPUs are free between two checks."""
     import time
     from contextlib import closing
+    from functools import partial
 
     from tftune import sentinel
     from tftune.kernels.core.registry import payload_bytes
@@ -42,15 +43,11 @@ def watch(artifact: Artifact, leaves: int, db: Path, interval: str, count: int) 
             print(f"finding {finding.id}: {finding.shape}, {finding.mode}: {finding.text}")
 
     note(f"{len(picked)} leaves of {artifact.op} on {artifact.target}, stored in {db}")
+    look = partial(sentinel.look, artifact.op, artifact.target.name, db)
     return sentinel.watch(
-        measure,
-        lambda: sentinel.look(artifact.op, artifact.target.name, db),
-        interval_s=interval_s,
-        count=count,
-        told=told,
-        sleep=time.sleep,
+        measure, look, interval_s=interval_s, count=count, told=told, sleep=time.sleep,
         clock=time.monotonic,
-    )
+    )  # fmt: skip
 
 
 def list_findings(
