@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -166,8 +166,10 @@ def search(asked: SearchOptions) -> None:
         known.space.choices(name)  # refuses one that there is not
     how = {name: getattr(asked, name) for name in ("effort", "sampler", "seed", "pool")}
     how["variants"] = tuple(asked.variant or ())
-    if asked.portfolio:
-        _refuse_more_than_portfolio(asked)
+    if asked.portfolio and (given := asked.given(HOW)):
+        raise ValueError(
+            f"--portfolio measures what was searched, and {given} says how to search; leave it out"
+        )
     until = None if asked.budget is None else began + seconds(asked.budget)
     drill = make_drill(asked.inject, asked.seed, on)
     if asked.ray:
@@ -181,10 +183,9 @@ def search(asked: SearchOptions) -> None:
     check_worlds(wanted, machine, asked.gpus)
     tables: list[tuple[str, list[Line]]] = []
     missing = 0
-    with ExitStack() as stack:
-        store = stack.enter_context(open_store(db, write=True))
-        count = f"{len(wanted)} shape{'s' * (len(wanted) > 1)}"
-        plan = f"{count}, mode {asked.mode}, effort {asked.effort}, stored in {db}"
+    count = f"{len(wanted)} shape{'s' * (len(wanted) > 1)}"
+    plan = f"{count}, mode {asked.mode}, effort {asked.effort}, stored in {db}"
+    with open_store(db, write=True) as store:
         if asked.ray:
             note(f"{title}: {plan}")
             found = over_nodes(asked.ray, known.name, on, machine, parts, store, how, until)
@@ -214,14 +215,6 @@ def _refuse_what_is_of_one_node(asked: SearchOptions) -> None:
         raise ValueError(f"--ray searches on many nodes, and {given} is of one; leave it out")
     if find_spec("ray") is None:
         raise ModuleNotFoundError("No module named 'ray'", name="ray")
-
-
-def _refuse_more_than_portfolio(asked: SearchOptions) -> None:
-    """Raises ValueError naming the options given that only a search has."""
-    if given := asked.given(HOW):
-        raise ValueError(
-            f"--portfolio measures what was searched, and {given} says how to search; leave it out"
-        )
 
 
 def _parts(asked: SearchOptions, known: Operation, machine: Target) -> list[Part]:
