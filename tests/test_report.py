@@ -116,9 +116,9 @@ def test_an_interval_that_holds_one_is_a_tie_and_no_win() -> None:
     ("faster", "counts"),
     [
         ({}, {"stage": "final"}),
-        ({"revision": "k0", "created": "2026-11-19"}, {"created": "2026-11-20"}),
+        ({"revision": "k0", "created": "2026-11-19", "stage": "final"}, {"created": "2026-11-20"}),
     ],
-    ids=["search row beside a final one", "row of an older kernel"],
+    ids=["search row beside a final one", "final row of an older kernel"],
 )
 def test_a_faster_row_does_not_count(faster: dict[str, str], counts: dict[str, str]) -> None:
     found = [trial(BSP, 50.0), trial(PUSH, 40.0, bsp_us=50.0, **counts)]
