@@ -198,9 +198,10 @@ class Progress:
         if self._total is not None:
             self._total = max(self._total, self._done)
         if self._bar:
-            count = dict(completed=self._done, total=self._total)
-            said = dict(description=_short(trial), left=self._left_words())
-            self._bar.update(self._bar.task_ids[-1], **count, **said)
+            self._bar.update(
+                self._bar.task_ids[-1], completed=self._done, total=self._total,
+                description=_short(trial), left=self._left_words(),
+            )  # fmt: skip
         elif self._done % self._every == 0 or self._done == self._total:
             of = "" if self._total is None else f" of {self._total:,}"
             left = f", {words}" if (words := self._left_words()) else ""
