@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from serving import ROOT, Served, body, lines, opened, run, trials
+from serving import ROOT, TARGET, Served, body, lines, opened, run, trials
 
 from tftune.db.row_files import read_rows
 from tftune.db.store import Store
@@ -117,9 +117,9 @@ def test_a_run_that_ends_later_is_the_same_run(served: Served) -> None:
     ended = run(ended={"0": {"celsius": 40.0}})
     assert served.push(lines([ended], [])).status_code == 200
     assert served.push(body(2)).json() == {"stored": 1, "known": 1}
-    assert rows.runs_of(served.database) == [ended]
+    assert rows.runs_of(served.database, TARGET) == [ended]
     assert served.push(lines([replace(ended, role="superseded")], [])).status_code == 200
-    assert rows.runs_of(served.database)[0].role == "superseded"
+    assert rows.runs_of(served.database, TARGET)[0].role == "superseded"
 
 
 def test_another_run_of_the_same_id_is_refused(served: Served) -> None:
@@ -127,7 +127,7 @@ def test_another_run_of_the_same_id_is_refused(served: Served) -> None:
     for other in (run(target="h200x2"), run(started="2026-11-24"), run(build={})):
         refused = served.push(lines([other], []))
         assert refused.status_code == 409 and "run-1" in refused.json()["detail"]
-    assert rows.runs_of(served.database) == [run()]
+    assert rows.runs_of(served.database, TARGET) == [run()]
 
 
 def test_uploads_at_once_store_each_row_once(served: Served) -> None:
@@ -182,9 +182,9 @@ def test_a_committed_file_of_rows_is_stored(served: Served) -> None:
     runs, found = read_rows(path)
     answer = served.push(lines(runs, found))
     assert answer.json() == {"stored": len(found), "known": 0}
-    assert [trial.id for trial in rows.trials_of(served.database, "all_gather_gemm")] == [
+    assert [trial.id for trial in rows.trials_of(served.database, "all_gather_gemm", TARGET)] == [
         trial.id for trial in found
     ]
-    assert sorted(map(str, map(asdict, rows.runs_of(served.database)))) == sorted(
+    assert sorted(map(str, map(asdict, rows.runs_of(served.database, TARGET)))) == sorted(
         map(str, map(asdict, runs))
     )

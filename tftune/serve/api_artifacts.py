@@ -30,13 +30,14 @@ def get_artifact(
     has it."""
     database = service_of(request).database
     digest = artifacts.digest_at(database, op, target, stage, build)
-    if digest is not None and _has(request, digest):
-        return Response(status_code=304, headers={"etag": f'"{digest}"'})
-    found = artifacts.served(database, op, target, stage, build)
-    headers = {"etag": f'"{found.digest}"', "x-tftune-digest": found.digest}
-    if found.signature is not None:
-        headers["x-tftune-signature"] = found.signature
-    return Response(found.content, media_type="application/json", headers=headers)
+    headers = {"etag": f'"{digest}"'}
+    if _has(request, digest):
+        return Response(status_code=304, headers=headers)
+    content, signature = artifacts.stored(database, digest)
+    headers["x-tftune-digest"] = digest
+    if signature is not None:
+        headers["x-tftune-signature"] = signature
+    return Response(content, media_type="application/json", headers=headers)
 
 
 def _has(request: Request, digest: str) -> bool:

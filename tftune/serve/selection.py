@@ -12,7 +12,7 @@ from tftune.kernels.core.shape import Shape
 from tftune.models.selector import Selector
 from tftune.serve import artifacts
 from tftune.serve.database import Database
-from tftune.serve.refusal import Refusal, unknown
+from tftune.serve.refusal import Refusal
 
 KEPT = 64
 """Selectors that are kept, each with the answers that it gave."""
@@ -30,17 +30,12 @@ class Selectors:
 
     def at(self, op: str, target: str, stage: str, build: str | None) -> Selector:
         """What selects at a stage. Raises Refusal 404 where there is no artifact."""
-        digest = artifacts.digest_at(self._database, op, target, stage, build)
-        if digest is None:
-            raise unknown(
-                f"{stage} artifact for {op} on {target}",
-                f"POST /v1/artifacts/{op}/{target}/build makes a candidate",
-            )
-        return self.of(op, target, digest)
+        return self.of(op, target, artifacts.digest_at(self._database, op, target, stage, build))
 
     def stable(self, op: str, target: str) -> Selector | None:
         """What selects at stage stable, if there is an artifact."""
-        digest = artifacts.digest_at(self._database, op, target, "stable", None)
+        with self._database.reading() as connection:
+            digest = artifacts.at_stage(connection, op, target, "stable")
         return None if digest is None else self.of(op, target, digest)
 
 

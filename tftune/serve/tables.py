@@ -22,11 +22,18 @@ from sqlalchemy import (
     Text,
 )
 
+from tftune.db.target import minor
+
 METADATA = MetaData()
 NUMBER = BigInteger().with_variant(Integer, "sqlite")
 """SQLite numbers rows by itself only in a column of type INTEGER."""
 WORD = 200
 """Characters of an indexed text: PostgreSQL indexes no long ones."""
+
+
+def build_of(triton: str) -> str:
+    """What a version of Triton is called here: its minor version, as in `3.6`; "" for none."""
+    return ".".join(minor(triton))[:WORD]
 
 
 def _words(names: str) -> list[Column[str]]:
@@ -41,7 +48,7 @@ RUNS = Table(
     *_words("target bench build node started role received"),
     Column("record", Text, nullable=False),
 )
-"""`build`, here and below: minor version of Triton, "" if unknown."""
+"""`build`, here and below: by `build_of`."""
 ROWS = Table(
     "rows",
     METADATA,
