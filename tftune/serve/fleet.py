@@ -173,13 +173,12 @@ def findings(database: Database, state: str | None = None) -> list[dict[str, Any
     where = [] if state is None else [FINDINGS.c.state == state]
     query = sa.select(FINDINGS).where(*where).order_by(FINDINGS.c.opened.desc(), FINDINGS.c.id)
     with database.reading() as connection:
-        return [_finding(dict(row)) for row in connection.execute(query.limit(MOST)).mappings()]
+        return [_finding(row) for row in connection.execute(query.limit(MOST)).mappings()]
 
 
-def _finding(row: Mapping[str, Any]) -> dict[str, Any]:
-    record = json.loads(row["record"])
-    known = {name: row[name] for name in ("id", "op", "target", "node", "state", "opened")}
-    known |= {"changed": row["changed"], "by": row["by"]}
+def _finding(row: sa.RowMapping) -> dict[str, Any]:
+    known = dict(row)
+    record = json.loads(known.pop("record"))
     return known | {name: record.get(name) for name in ("shape", "mode", "text", "at")}
 
 

@@ -59,8 +59,9 @@ def breaks(text: object) -> Markup:
     return Markup(re.sub(r"([,/(_])", r"\1<wbr>", escaped))
 
 
-def rendered(template: str, code: int = 200, **values: Any) -> HTMLResponse:
-    return HTMLResponse(templates().get_template(template).render(**values), code)
+def rendered(template: str, code: int = 200, here: str = "/", **values: Any) -> HTMLResponse:
+    """`here`: the page of the menu that this one belongs to."""
+    return HTMLResponse(templates().get_template(template).render(here=here, **values), code)
 
 
 @style_router.get("/style.css")
@@ -82,7 +83,6 @@ def targets(request: Request) -> Response:
     database = service_of(request).database
     return rendered(
         "targets.html",
-        here="/",
         covered=views.coverage(database),
         jobs=views.newest_jobs(database),
         findings=views.open_findings(database),
@@ -96,7 +96,6 @@ def operation(request: Request, op: Word, target: Word, bench: Word | None = Non
     found = views.measured(database, op, target, bench)
     return rendered(
         "operation.html",
-        here="/",
         op=op,
         target=target,
         found=found,
@@ -138,7 +137,6 @@ def artifact_list(request: Request, op: Word, target: Word) -> Response:
     database = service_of(request).database
     return rendered(
         "artifacts.html",
-        here="/",
         op=op,
         target=target,
         staged=views.staged(database, op, target),
@@ -154,7 +152,6 @@ def artifact(request: Request, op: Word, target: Word, digest: Word) -> Response
     history = [row for row in artifacts.history(database, op, target) if row["digest"] == digest]
     return rendered(
         "artifact.html",
-        here="/",
         op=op,
         target=target,
         artifact=found,
@@ -177,7 +174,6 @@ def shape(request: Request, op: Word, target: Word, shape: Annotated[str, Query(
               for mode in ("graph", "eager")] if selector else []  # fmt: skip
     return rendered(
         "shape.html",
-        here="/",
         op=op,
         target=target,
         shape=asked,
@@ -190,9 +186,8 @@ def shape(request: Request, op: Word, target: Word, shape: Annotated[str, Query(
 @router.get("/findings")
 def findings(request: Request) -> Response:
     """What sentinels saw move."""
-    return rendered(
-        "findings.html", here="/findings", findings=fleet.findings(service_of(request).database)
-    )
+    found = fleet.findings(service_of(request).database)
+    return rendered("findings.html", here="/findings", findings=found)
 
 
 @router.get("/nodes")
