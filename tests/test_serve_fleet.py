@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from serving import OP, TARGET, Served, body, placed
-from test_serve_artifacts import AT, make_stable
+from serving import AT_REST, OP, TARGET, Served, body, placed
+from test_serve_artifacts import make_stable
 
 from tftune.models.artifact import parse_artifact
 from tftune.models.selector import Selector
@@ -116,7 +116,7 @@ def test_a_finding_is_opened_once_acknowledged_and_closed(served: Served) -> Non
 def test_a_process_that_selects_needs_nothing_of_the_service(served: Served) -> None:
     """The artifact that is served loads as any other one."""
     stable(served)
-    found = served.get(AT)
+    found = served.get(AT_REST)
     assert Selector(parse_artifact(found.json())).artifacts[OP].target.name == TARGET
 
 
