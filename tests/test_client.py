@@ -484,24 +484,6 @@ def test_push_pull_and_sign(
     assert refused(ran, "answered 401: no such token") and "wrong" not in ran.err
 
 
-def test_each_capture_is_pushed_by_its_id(
-    tftune: Tftune, server: FakeService, home: Path, tmp_path: Path
-) -> None:
-    count = {"op": OP, "shape": str(SHAPE), "mode": "graph", "calls": 1, "replays": 2}
-    document = {"capture": 1, "shapes": [count | {"selections": 0}]}
-    process = {"host": "a", "pid": 7, "began": "2026-11-23T00:00:00+00:00"}
-    (tmp_path / "shapes.json").write_text(json.dumps(document))
-    for name, more in (("a-7-1", {"process": process}), ("b-7-1", {"process": process})):
-        (tmp_path / f"shapes.{name}.json").write_text(json.dumps(document | more))
-    ran = tftune(f"push --captured shapes.json --target {TARGET} --url {server.url}")
-    assert ran.code == 0 and "3 captures are with" in ran.out
-    without, one, other = server.posted["/v1/captures"]
-    assert "id" not in without and one["id"] == other["id"] and len(one["id"]) == 32
-    for posted in (without, one, other):
-        assert posted["shapes"] == document["shapes"] and posted["target"] == TARGET
-        assert posted["node"] == pushing.node_name()
-
-
 def test_a_file_that_is_no_private_key_is_named(tmp_path: Path) -> None:
     (tmp_path / "c.pem").write_text("no key")
     with pytest.raises(ValueError, match="is no private key without a passphrase"):

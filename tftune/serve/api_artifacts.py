@@ -117,7 +117,8 @@ def select(request: Request, body: bodies.Ask) -> Response:
     service = service_of(request)
     if len(body.shapes) > (most := service.settings.limits.shapes):
         raise Refusal(413, f"{len(body.shapes):,} shapes were asked for, and {most:,} are allowed")
-    selector = service.selectors.at(body.op, body.target, body.stage, body.build)
+    database = service.database
+    selector = selection.selector_at(database, body.op, body.target, body.stage, body.build)
     shapes = selection.parsed_shapes(body.op, body.shapes)
     found = selection.answers(selector, shapes, body.mode)
     for source, count in Counter(each["source"] for each in found).items():

@@ -15,7 +15,7 @@ from tftune.models.selector import Selector
 from tftune.serve import artifacts, bodies, gate
 from tftune.serve.database import Database, now
 from tftune.serve.refusal import Refusal, unknown
-from tftune.serve.selection import parsed_shapes
+from tftune.serve.selection import parsed_shapes, stable_selector
 from tftune.serve.tables import CAPTURES, FINDINGS, REPORTS, RUNS
 
 STATES = {"acknowledge": "acknowledged", "close": "closed"}
@@ -110,8 +110,10 @@ class Run:
         }  # fmt: skip
 
 
-def captured(database: Database, op: str, target: str, selector: Selector | None) -> list[Run]:
-    """All captures together: a shape's counts over all nodes, by time at stake."""
+def captured(database: Database, op: str, target: str) -> list[Run]:
+    """All captures together: a shape's counts over all nodes, by time at stake. Times are those
+    that the stable artifact expects."""
+    selector = stable_selector(database, op, target)
     totals = [sa.func.sum(CAPTURES.c[name]) for name in COUNTS]
     nodes = sa.func.count(sa.distinct(CAPTURES.c.node))
     keys = CAPTURES.c.shape, CAPTURES.c.mode

@@ -21,7 +21,7 @@ from tftune.report.series import Series, layout_title
 from tftune.report.tables import BENCH_WORDS, after_discount
 from tftune.serve import artifacts, fleet, plots, views
 from tftune.serve.refusal import Refusal
-from tftune.serve.selection import parsed_shapes
+from tftune.serve.selection import parsed_shapes, stable_selector
 from tftune.serve.service import reader, service_of
 
 style_router = APIRouter(include_in_schema=False)
@@ -110,8 +110,7 @@ def operation(request: Request, op: Word, target: Word, bench: Word | None = Non
 
 def _captured(request: Request, op: str, target: str) -> dict[str, Any] | None:
     """The shapes that the fleet runs, if a node said any."""
-    service = service_of(request)
-    found = fleet.captured(service.database, op, target, service.selectors.stable(op, target))
+    found = fleet.captured(service_of(request).database, op, target)
     return {**fleet.share_measured(found), "runs": found[:20], "all": len(found)} if found else None
 
 
@@ -166,10 +165,10 @@ def artifact(request: Request, op: Word, target: Word, digest: Word) -> Response
 def shape(request: Request, op: Word, target: Word, shape: Annotated[str, Query(max_length=1000)]
 ) -> Response:  # fmt: skip
     """A shape's story: all measurements, what is selected, and why."""
-    service = service_of(request)
+    database = service_of(request).database
     asked = parsed_shapes(op, [shape])[0]
-    found = views.story(service.database, target, asked)
-    selector = service.selectors.stable(op, target)
+    found = views.story(database, target, asked)
+    selector = stable_selector(database, op, target)
     chosen = [(mode, selector.select(asked, mode), selector.path(asked, mode))
               for mode in ("graph", "eager")] if selector else []  # fmt: skip
     return rendered(
