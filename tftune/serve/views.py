@@ -172,14 +172,16 @@ def _measure(trial: Trial) -> dict[str, Any]:
         "stage": trial.stage,
         "times": BENCH_WORDS[trial.bench],
         "created": trial.created,
+        "us": None, "speedup": None, "interval": None,
+    }  # fmt: skip
+    if not isinstance(outcome, Measurement):
+        return shown | {"said": f"failed ({outcome.kind}): {outcome.text}"}
+    return shown | {
+        "us": outcome.median_us,
+        "speedup": outcome.speedup,
+        "interval": outcome.speedup_interval,
+        "said": outcome.why_unstable() or "",
     }
-    if isinstance(outcome, Measurement):
-        us, said = outcome.median_us, outcome.why_unstable() or ""
-        speedup, interval = outcome.speedup, outcome.speedup_interval
-    else:
-        us = speedup = interval = None
-        said = f"failed ({outcome.kind}): {outcome.text}"
-    return shown | {"us": us, "speedup": speedup, "interval": interval, "said": said}
 
 
 def nodes(database: Database) -> list[dict[str, Any]]:
