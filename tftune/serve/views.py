@@ -172,10 +172,10 @@ def _measure(trial: Trial) -> dict[str, Any]:
         "stage": trial.stage,
         "times": BENCH_WORDS[trial.bench],
         "created": trial.created,
-        "us": None, "speedup": None, "interval": None,
-    }  # fmt: skip
+    }
     if not isinstance(outcome, Measurement):
-        return shown | {"said": f"failed ({outcome.kind}): {outcome.text}"}
+        said = f"failed ({outcome.kind}): {outcome.text}"
+        return shown | {"us": None, "speedup": None, "interval": None, "said": said}
     return shown | {
         "us": outcome.median_us,
         "speedup": outcome.speedup,
