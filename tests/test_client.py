@@ -76,9 +76,9 @@ def rows(path: Path) -> Store:
         yield store
 
 
-def changed(content: bytes = CONTENT) -> bytes:
+def changed(created: str = "2030-01-01T00:00:00+00:00") -> bytes:
     """Another artifact of the same operation, whole."""
-    document = json.loads(content) | {"created": "2030-01-01T00:00:00+00:00"}
+    document = json.loads(CONTENT) | {"created": created}
     return json.dumps(document | {"sha256": digest(document)}).encode()
 
 
@@ -365,10 +365,9 @@ def test_no_name_leads_out_of_the_folder(
 def test_a_slot_keeps_few_artifacts_and_the_current_one(
     server: FakeService, source: Source
 ) -> None:
-    content = CONTENT
+    content = b""
     for number in range(7):
-        document = json.loads(CONTENT) | {"rows": 1 + number}
-        content = json.dumps(document | {"sha256": digest(document)}).encode()
+        content = changed(f"2030-01-0{1 + number}T00:00:00+00:00")
         server.artifacts[OP, TARGET, "stable"] = content, ""
         source.pull(OP, TARGET)
     assert len([*source.cache.rglob("*.json")]) == 4 + 1

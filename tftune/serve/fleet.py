@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -103,11 +103,7 @@ class Run:
         return launched or self.counts.get("selections", 0)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "shape": self.shape, "mode": self.mode, "counts": dict(self.counts),
-            "runs": self.runs, "nodes": self.nodes, "source": self.source,
-            "time_us": self.time_us,
-        }  # fmt: skip
+        return {**asdict(self), "runs": self.runs}
 
 
 def captured(database: Database, op: str, target: str) -> list[Run]:
