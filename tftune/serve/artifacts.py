@@ -49,14 +49,14 @@ def add(
             jobs.finish(connection, job, digest, said)
         new = database.insert(ARTIFACTS).values(row)
         connection.execute(new.on_conflict_do_nothing(index_elements=["digest"]))
-        _put(
+        put(
             connection, **place, stage="candidate", digest=digest, action="build", by=by,
             reason=f"{document['rows']:,} rows",
         )  # fmt: skip
     return str(digest)
 
 
-def _put(connection: sa.Connection, **placement: str) -> None:
+def put(connection: sa.Connection, **placement: str) -> None:
     """Write that an artifact has a stage from now on; the gate is the caller's to ask."""
     connection.execute(sa.insert(PLACEMENTS).values(at=now(), **placement))
 
@@ -147,7 +147,7 @@ def promote(
         )
         if why is not None:
             raise Refusal(409, f"artifact {digest[:12]} does not become {stage}: {why}")
-        _put(
+        put(
             connection, op=op, target=target, build=build, stage=stage, digest=digest,
             action="promote", by=by, reason="the gate let it",
         )  # fmt: skip
@@ -179,7 +179,7 @@ def roll_back(
                 before.append(row.digest)
         if len(before) < 2:
             raise Refusal(409, f"no artifact was {stage} for {op} on {target} before {digest[:12]}")
-        _put(
+        put(
             connection, **place, digest=before[-2], action="rollback", by=by,
             reason=f"from {digest[:12]}",
         )  # fmt: skip
